@@ -3,6 +3,7 @@ import type { BrokenWorkspace, ElsewhereWorkspace, Status, WindowStatus, Workspa
 import { describeUnfinished } from '../admin/unfinished-words.ts';
 import { partOf } from '../admin/verdict.ts';
 import { asSyncError } from '../model/errors/sync-error.ts';
+import { BURST } from '../model/lane.ts';
 import { daemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
 import type { Environment } from '../platform/config/interpolate.ts';
@@ -113,6 +114,7 @@ function describeWorkspace(workspace: WorkspaceStatus, now: number): string {
     ...describeSweep(workspace.sweep, now),
     `  changes     ${changes.byState.pending} pending, ${changes.byState.sending} in flight, ` +
       `${changes.byState.unknown} with outcome unknown, ${changes.byState.held} held`,
+    ...describeBurst(changes),
     ...describeStuck(changes),
     ...describeQuarantine(deliveries),
     ...describeUnfinishedTasks(workspace),
@@ -131,6 +133,13 @@ function describeUnfinishedTasks({ unfinishedTasks }: WorkspaceStatus): string[]
 function describeBacklog({ requests, backfill, lastSentAt }: WorkspaceStatus['backlog'], now: number): string {
   if (requests === 0) return '';
   return `; ${plural(requests, 'request')} to send${backfill > 0 ? ` (${backfill} for backfills)` : ''}, ${lastSent(lastSentAt, now)}`;
+}
+
+/** Creations that wait longer than others although nothing is wrong. */
+function describeBurst({ waitingBursts }: WorkspaceStatus['changes']): string[] {
+  if (waitingBursts === 0) return [];
+  const limit = `more than ${BURST.creations} of one connection within a minute`;
+  return [`    burst: ${plural(waitingBursts, 'creation')} sent after all other changes: ${limit}`];
 }
 
 /** Changes named of those that wait for the same reason. */

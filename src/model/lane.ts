@@ -2,6 +2,9 @@
 export const LANES = ['interactive', 'triage', 'link', 'status', 'mirror', 'read', 'backfill'] as const;
 export type Lane = (typeof LANES)[number];
 
+/** Creations of one connection above this number within these seconds are sent in the lane of backfills. */
+export const BURST = { creations: 500, seconds: 60 };
+
 const SECOND = 1_000;
 /** The part of a promised visibility that the request itself takes, milliseconds. */
 const SEND_TIME = SECOND / 2;

@@ -174,6 +174,14 @@ export function itemLinesIn(text: string): string {
   return lines.join('\n');
 }
 
+/** Whether a text that others may have marked up contains this item line. The line of `ENG-12` does not contain that of `ENG-1`. */
+export function hasItemLine(text: string | null | undefined, line: string): boolean {
+  if (!text || line === '') return false;
+  for (let at = text.indexOf(line); at !== -1; at = text.indexOf(line, at + 1))
+    if (!/^[\p{L}\p{N}_/-]/u.test(text.slice(at + line.length, at + line.length + 2))) return true;
+  return false;
+}
+
 /** Returns the last line of a text, trimmed; empty if there is none. */
 export function lastLine(text: string | null | undefined): string {
   const end = text?.trimEnd() ?? '';

@@ -6,7 +6,7 @@ import type { Store } from './database.ts';
 import { CHUNK_SIZE, changeInChunks, changeKeysInChunks } from './in-chunks.ts';
 import type { Scope } from './workspace-scope.ts';
 
-/** The number of unsettled changes of one effect, without those that a person confirmed. */
+/** The number of unsettled changes of one effect, without those that a person confirmed or a live webhook caused. */
 export interface GuardTally {
   /** Writes on which the guard has not decided yet. */
   readonly fresh: number;
@@ -18,7 +18,8 @@ export interface GuardTally {
 export async function guardTally(query: Scope): Promise<Record<Effect, GuardTally>> {
   const { changes } = await readCounts(query);
   const isRefused = ({ state, guard }: ChangeCount) => state === 'held' && guard !== 'held';
-  const waiting = changes.filter((each) => each.guard !== 'confirmed' && !isRefused(each));
+  const isExempt = ({ guard }: ChangeCount) => guard === 'confirmed' || guard === 'live';
+  const waiting = changes.filter((each) => !isExempt(each) && !isRefused(each));
   const isFresh = ({ state, guard, kind }: ChangeCount) => state === 'pending' && guard === null && kind !== 'read';
   const tally = (effect: Effect): GuardTally => {
     const own = waiting.filter((each) => each.effect === effect);

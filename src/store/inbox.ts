@@ -37,15 +37,62 @@ function isImport(source: DeliveryOrigin, key: string): boolean {
   return source === 'backfill' || (source !== 'webhook' && key.startsWith(IMPORT));
 }
 
-/** Returns those of these deliveries that a first import or a backfill brought. */
-export async function importsAmong(query: Scope, ids: readonly number[]): Promise<ReadonlySet<number>> {
-  if (ids.length === 0) return new Set();
+/** A webhook that caused work. */
+export interface Webhook {
+  /** The id of its delivery. */
+  readonly delivery: number;
+  /** Epoch milliseconds. */
+  readonly receivedAt: number;
+}
+
+/** A webhook that was received longer ago is no live one: it waited for a reason that a person should know. Milliseconds. */
+const LIVE_FOR = 15 * 60_000;
+
+/** Whether the webhook was received at most 15 minutes before this time. */
+export function isLiveAt({ receivedAt }: Webhook, time: number): boolean {
+  return time - receivedAt <= LIVE_FOR;
+}
+
+/** Returns the key of an object that is fetched. It names the live webhook that caused the fetch, because the object counts as it. */
+export function fetchKey(id: string, webhook: Webhook | undefined): string {
+  return webhook === undefined ? `fetch:${id}` : `fetch:${webhook.delivery}@${webhook.receivedAt}:${id}`;
+}
+
+const FETCH_OF_WEBHOOK = /^fetch:(\d+)@(\d+):/;
+
+/** Returns the webhook that a delivery is, or that caused the fetch of the delivery. */
+export function webhookOf(
+  delivery: Pick<PendingDelivery, 'id' | 'source' | 'key' | 'receivedAt'>,
+): Webhook | undefined {
+  const { id, source, key = '', receivedAt } = delivery;
+  if (source === 'webhook') return { delivery: id, receivedAt };
+  const [, cause, time] = (source === 'fetch' && FETCH_OF_WEBHOOK.exec(key)) || [];
+  return cause === undefined ? undefined : { delivery: Number(cause), receivedAt: Number(time) };
+}
+
+/** The origin of a delivery that was processed earlier. */
+export interface Origin {
+  /** A first import or a backfill brought it. */
+  readonly isImport: boolean;
+  /** Absent if it was processed too late for a live webhook, or is none. */
+  readonly webhook?: Webhook;
+}
+
+/** Returns the origins of those of these deliveries that are still stored. */
+export async function originsOf(query: Scope, ids: readonly number[]): Promise<ReadonlyMap<number, Origin>> {
+  if (ids.length === 0) return new Map();
   const rows = await query
     .selectFrom('inbox')
-    .select(['id', 'source', 'delivery_key'])
+    .select(['id', 'source', 'delivery_key', 'received_at', 'settled_at'])
     .where('id', 'in', ids)
     .execute();
-  return new Set(rows.filter((row) => isImport(row.source, row.delivery_key)).map(({ id }) => id));
+  return new Map(
+    rows.map(({ id, source, delivery_key: key, received_at: receivedAt, settled_at }): [number, Origin] => {
+      const webhook = webhookOf({ id, source, key, receivedAt });
+      const isLive = webhook !== undefined && isLiveAt(webhook, settled_at ?? receivedAt);
+      return [id, { isImport: isImport(source, key), ...(isLive && { webhook }) }];
+    }),
+  );
 }
 
 /** The reason of a pending delivery that is replayed. */

@@ -114,7 +114,9 @@ function merged(present: OutboxRow, difference: Difference): OutboxRow {
   const moved = moveToLiveLane(present, difference);
   const next = { ...present, waiting, effect, weight, ...moved };
   if (present.state === 'pending') {
-    const guard = present.effect === effect ? present.guard : freshGuard(difference);
+    // Live changes are in the lane of backfills after a burst. Whether this one still exceeds its limit is decided again.
+    const isDecided = present.effect === effect && !(moved && present.guard === 'live');
+    const guard = isDecided ? present.guard : freshGuard(difference);
     return {
       ...next,
       due: moved?.due ?? dueOf(present, difference),

@@ -63,8 +63,10 @@ export interface ChangeRow {
 /** The part of the outbox status that the stored counts give, without a read of the outbox. */
 export interface ChangeCounts {
   readonly byState: Readonly<Record<ChangeState, number>>;
-  /** Pending changes that only a backfill caused. */
+  /** Pending changes in the lane of backfills. */
   readonly waitingBackfills: number;
+  /** The creations of live webhooks among them: their connection had more than `BURST` allows in the other lanes. */
+  readonly waitingBursts: number;
 }
 
 /** The status of the outbox. Times are epoch milliseconds. */
@@ -209,6 +211,7 @@ export async function readOutboxStatus(
 
 export function countChanges({ changes }: Counts): ChangeCounts {
   const inState = (state: ChangeState) => sumOf(changes, (each) => each.state === state);
+  const waitingLast = changes.filter(({ state, lane }) => state === 'pending' && lane === 'backfill');
   return {
     byState: {
       pending: inState('pending'),
@@ -216,7 +219,8 @@ export function countChanges({ changes }: Counts): ChangeCounts {
       unknown: inState('unknown'),
       held: inState('held'),
     },
-    waitingBackfills: sumOf(changes, ({ state, lane }) => state === 'pending' && lane === 'backfill'),
+    waitingBackfills: sumOf(waitingLast),
+    waitingBursts: sumOf(waitingLast, ({ guard }) => guard === 'live'),
   };
 }
 

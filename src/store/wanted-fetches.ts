@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { ItemReference } from '../model/item.ts';
 import type { Store } from './database.ts';
 import { changeInChunks } from './in-chunks.ts';
-import { importsAmong } from './inbox.ts';
+import { type Origin, originsOf } from './inbox.ts';
 import { rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
 import type { Scope } from './workspace-scope.ts';
 
@@ -10,14 +10,12 @@ import type { Scope } from './workspace-scope.ts';
  * An object to fetch from a provider. Level-triggered: one row for each object, however often it is requested. `asks` counts the
  * requests, so that one that arrives during the fetch is not lost.
  */
-export interface WantedFetch {
+export interface WantedFetch extends Pick<Origin, 'isImport' | 'webhook'> {
   /** The primary key: the reference as JSON. */
   readonly key: string;
   readonly reference: ItemReference;
   readonly connection: string;
   readonly deliveryId: number;
-  /** A first import or a backfill caused the request. */
-  readonly isImport: boolean;
   readonly attempts: number;
   readonly asks: number;
 }
@@ -31,6 +29,8 @@ export interface FetchRequest {
   readonly now: number;
   /** Whether a fetch that was requested earlier suffices. */
   readonly isCovered?: boolean;
+  /** A live webhook caused the request. */
+  readonly isLive?: boolean;
 }
 
 /**
@@ -42,17 +42,19 @@ export const NEVER = 8_640_000_000_000_000;
 
 /**
  * Requests the fetch of an object. A repeated request keeps the earliest time and the backoff; the object is fetched once more.
- * A refused fetch becomes due at once.
+ * A refused fetch becomes due at once. A live webhook becomes the cause of a fetch that was requested for another reason.
  */
 export async function requestFetch(query: Scope, request: FetchRequest): Promise<void> {
-  const { connection, reference, deliveryId, now, isCovered } = request;
+  const { connection, reference, deliveryId, now, isCovered, isLive } = request;
   const [existing] = await rowsWhere(query, 'fetches', 'reference', [keyOf(reference)]);
   const isRefused = existing?.not_before === NEVER;
-  if (existing && isCovered && !isRefused) return;
+  const isRepeated = !isCovered || isRefused;
+  if (existing && !isRepeated && !isLive) return;
   const row = existing
     ? {
         ...existing,
-        asks: existing.asks + 1,
+        delivery_id: isLive ? deliveryId : existing.delivery_id,
+        asks: existing.asks + (isRepeated ? 1 : 0),
         since: Math.min(existing.since, now),
         not_before: isRefused ? now : existing.not_before,
       }
@@ -108,7 +110,7 @@ export async function dueFetches(
     .orderBy('since')
     .limit(most)
     .execute();
-  const imports = await importsAmong(
+  const origins = await originsOf(
     query,
     rows.map((row) => row.delivery_id),
   );
@@ -117,7 +119,8 @@ export async function dueFetches(
     reference: JSON.parse(row.reference) as ItemReference,
     connection: row.connection,
     deliveryId: row.delivery_id,
-    isImport: imports.has(row.delivery_id),
+    isImport: false,
+    ...origins.get(row.delivery_id),
     attempts: row.attempts,
     asks: row.asks,
   }));

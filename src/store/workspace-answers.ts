@@ -38,6 +38,8 @@ export interface Answer {
   readonly action: Action | Observation;
   readonly entity: string;
   readonly sentAt: number;
+  /** When the difference arose because of which worksync sent the request, epoch milliseconds. Absent if it sent none. */
+  readonly wantedAt?: number;
   /** The answer does not override a state that became known at a later revision; see `revision.ts`. Absent for an event. */
   readonly asOf?: number;
   /**

@@ -4,7 +4,7 @@ import type { Fault, Faults } from '../../src/reference-service/http/faults.ts';
 import { updateChange } from '../../src/store/outbox-rows.ts';
 import { enqueueReads } from '../../src/store/workspace-reads.ts';
 import { createWorld, GITHUB, type World, type WorldOptions } from '../support/harness/daemon.ts';
-import { pullEvent } from '../support/vendors/github-payloads.ts';
+import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
 
 /** Changes by the names that people use: what waits, tried again, dropped. */
 
@@ -13,9 +13,9 @@ afterEach(() => world.close());
 
 const ask: World['ask'] = (question, asked) => world.ask(question, asked);
 
-async function deliver(number: number, title: string): Promise<void> {
+async function deliver(number: number, title: string, setting: PullSetting = {}): Promise<void> {
   const updated = new Date(world.clock.now()).toISOString();
-  expect(await world.deliver('pull_request', pullEvent({ number, title, updated }))).toBe(202);
+  expect(await world.deliver('pull_request', pullEvent({ number, title, updated, ...setting }))).toBe(202);
   await world.partition().reconcile.drain();
 }
 
@@ -87,7 +87,7 @@ it('estimates a link that waits for the read of its task by that read', async ()
 
 it('tries a held change again, whatever the limits say', async () => {
   await open({ creations: 1 });
-  for (const number of [1, 2, 3]) await deliver(number, `Number ${number}`);
+  for (const number of [1, 2, 3]) await deliver(number, `Number ${number}`, { isOfStranger: true });
   await world.settled();
   const held = await ask('changes', { states: ['held'], limit: 10 });
   expect(held).toHaveLength(2);
@@ -137,7 +137,7 @@ it('tries one again that the workspace refused for good', async () => {
 
 it('does within ten seconds what can be undone until then', async () => {
   await open({ creations: 1 });
-  for (const number of [1, 2, 3]) await deliver(number, `Number ${number}`);
+  for (const number of [1, 2, 3]) await deliver(number, `Number ${number}`, { isOfStranger: true });
   await world.settled();
   const [one, other] = (await ask('changes', { states: ['held'], limit: 10 })).map(({ entity }) => entity);
   const wish = { question: 'changes-drop', asked: { targets: [one!, other!] } } as const;

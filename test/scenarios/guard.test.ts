@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { describeStatus } from '../../src/cli/status.ts';
 import { createLogger } from '../../src/platform/observe/pino-logger.ts';
 import { createScrubber } from '../../src/platform/observe/scrubber.ts';
 import { createWorld, GITHUB, type World, type WorldOptions } from '../support/harness/daemon.ts';
@@ -38,7 +39,7 @@ async function states(): Promise<Record<string, number>> {
 describe('the mass-change guard', () => {
   it('holds what is over the limit of creations until an administrator approves it [A13]', async () => {
     await open({ creations: 5 });
-    await deliver(8);
+    await deliver(8, { isOfStranger: true });
     expect(await states()).toEqual({ open: 5 });
     expect(await ask('held', { samples: 1 })).toEqual({
       removals: { count: 0, samples: [] },
@@ -49,7 +50,7 @@ describe('the mass-change guard', () => {
             entity: expect.stringMatching(/^pull_request:github\/5001\/\d$/),
             label: expect.stringMatching(/^record of acme\/app#\d$/),
             since: expect.any(Number),
-            error: expect.stringMatching(/^guard_held: \d creations wait together, and guard.creations allows 5$/),
+            error: 'guard_held: more than 5 creations wait together (guard.creations)',
           },
         ],
       },
@@ -71,7 +72,7 @@ describe('the mass-change guard', () => {
     const destination = { write: (line: string) => void lines.push(line) };
     const logger = createLogger({ level: 'info', scrubber: createScrubber(), destination });
     await open({ creations: 1 }, { logger });
-    await deliver(2);
+    await deliver(2, { isOfStranger: true });
     const { changes } = await world.partition().status();
     expect(changes.stuck.map(({ label }) => label)).toEqual(['record of acme/app#2']);
     const recorded = lines.filter(
@@ -124,6 +125,21 @@ describe('the mass-change guard', () => {
     expect(await ask('release', { classes: ['removals'] })).toEqual({ released: 3 });
     await world.settled();
     expect(await links()).toBe(1);
+  });
+
+  it('shows one number of held changes, however many batches they came in', async () => {
+    await open({ creations: 2 });
+    for (const number of [1, 2, 3, 4, 5]) {
+      const updated = new Date(world.clock.now()).toISOString();
+      await world.deliver('pull_request', pullEvent({ number, updated, isOfStranger: true }));
+      await world.partition().reconcile.drain();
+    }
+    const status = describeStatus(await world.daemon().status());
+    expect(status.split('\n').filter((line) => line.includes('held'))).toEqual([
+      expect.stringContaining('changes_held: 3 changes need approval'),
+      expect.stringMatching(/^ {2}changes .* 3 held$/),
+      expect.stringMatching(/^ {4}held: more than 2 creations wait together \(guard.creations\): .*, .*, /),
+    ]);
   });
 
   it('is off where the configuration says so', async () => {

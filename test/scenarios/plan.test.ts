@@ -63,12 +63,12 @@ describe('plan', () => {
   it('applied beside a running daemon, lets go what is held in it and nothing that came later', async () => {
     const guard = { creations: 1 };
     world = await createWorld({ config: { connections: CONNECTIONS, guard } });
-    for (const number of [1, 2, 3]) await deliver(number);
+    for (const number of [1, 2, 3]) await deliver(number, { isOfStranger: true });
     await world.settled();
     expect(await recorded()).toBe(1);
     const { id, writes } = await ask('plan', { limit: 9 });
     expect(writes).toEqual([{ action: 'record-pull-request', count: 2, held: 2 }]);
-    await deliver(4);
+    await deliver(4, { isOfStranger: true });
     await world.settled();
     expect(await ask('apply', { id: 'another' })).toEqual({ outcome: 'unknown' });
     expect(await ask('apply', { id })).toMatchObject({ outcome: 'applied', changes: 2 });
@@ -81,12 +81,12 @@ describe('plan', () => {
 
   it('is refused with the difference where another body would be sent', async () => {
     world = await createWorld({ config: { connections: CONNECTIONS, guard: { creations: 0 } } });
-    await deliver(1);
-    await deliver(2);
+    await deliver(1, { isOfStranger: true });
+    await deliver(2, { isOfStranger: true });
     await world.settled();
     const { id } = await ask('plan', { limit: 9 });
     await world.clock.advance(MINUTE);
-    await deliver(2, { title: 'Another title' });
+    await deliver(2, { title: 'Another title', isOfStranger: true });
     await world.settled();
     expect(await ask('apply', { id })).toEqual({
       outcome: 'changed',

@@ -1,18 +1,19 @@
-import { MINUTE, PROMPT, statusOf, type Ways } from './calm-ways.ts';
+import { MINUTE, NEVER, statusOf, type Ways } from './calm-ways.ts';
 import { createOperator } from './operator.ts';
 import type { Site } from './site.ts';
 
 /** No plan has so large a number. */
 const MASS = [81, 82, 83, 84];
 
-/** Of a mass of new pull requests the first is sent; the others need the approval of a person, who is told of them. */
+/** Of a mass of new pull requests that a poll brings, the first is sent; the others need the approval of a person, who is told of them. */
 export async function guards(site: Site, { phase, promised, seen, change }: Ways): Promise<void> {
   const heldNow = async () =>
     (await site.partition()?.store.query.selectFrom('outbox').select('entity').where('state', '=', 'held').execute()) ??
     [];
   await phase('a mass comes', 2 * MASS.length, 60, async () => {
     await reloaded(site, 1);
-    for (const number of MASS) await change(PROMPT, {}, number);
+    for (const number of MASS) await change(NEVER, {}, number);
+    void site.partition()?.polls.pollNow();
     await promised('a mass is held', MINUTE, async () => (await heldNow()).length === MASS.length - 1);
     await promised('a status that tells of it', MINUTE, async () => (await statusOf(site))?.verdict === 'degraded');
     await site.during(createOperator(site).look());

@@ -142,12 +142,18 @@ function limit(standard: number, description: string) {
 const guard = z
   .strictObject({
     removals: limit(20, 'Most links to be removed and records to be closed that may wait at the same time.'),
-    creations: limit(200, 'Most records, links and tasks to be created that may wait at the same time.'),
+    creations: limit(
+      200,
+      'Most records, links and tasks to be created that may wait at the same time. Those that live webhooks of trusted authors cause do not count.',
+    ),
     repairs: limit(
       100,
       'Most records found changed by a sweep of the workspace that may wait for repair at the same time.',
     ),
-    statuses: limit(50, 'Most changes of task statuses that may wait at the same time.'),
+    statuses: limit(
+      50,
+      'Most changes of task statuses that may wait at the same time. Those that live webhooks cause count only if one webhook causes more.',
+    ),
   })
   .prefault({})
   .describe(

@@ -210,8 +210,11 @@ export interface Tables {
     error: string | null;
     /** The effect for which the guard counts the change. A read that leads to removals counts as one. */
     effect: Generated<Effect | null>;
-    /** `passed`: was within the limits of the guard; `held`: needs approval; `confirmed`: a person approved it. */
-    guard: Generated<'passed' | 'held' | 'confirmed' | null>;
+    /**
+     * `passed`: was within the limits of the guard; `held`: needs approval; `confirmed`: a person approved it; `live`: a live webhook
+     * caused it, so the limits do not concern it.
+     */
+    guard: Generated<'passed' | 'held' | 'confirmed' | 'live' | null>;
     /** The deliveries that wait for this change, for lag and correlation: `[{id, at}]` as JSON. */
     waiting: string;
     /** Computed from `waiting`: 1 if only first imports caused the change. */

@@ -7,7 +7,7 @@ import type { Stage } from '../../platform/lib/stage.ts';
 import { createWakeSignal, type WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { appendDeliveries } from '../../store/append-deliveries.ts';
 import { packBodyAsync } from '../../store/bodies.ts';
-import { importKey } from '../../store/inbox.ts';
+import { fetchKey, importKey } from '../../store/inbox.ts';
 import { findItem, itemName, readFields } from '../../store/items.ts';
 import {
   dropOrphanFetches,
@@ -211,9 +211,9 @@ async function knownOf({ store }: FetchContext, active: ActiveConnection, { refe
 /** One transaction appends the object to the inbox and deletes the request, unless the object was requested again. */
 async function append(context: FetchContext, wanted: WantedFetch, fetched: Fetched & { readonly from: number }) {
   const { store, clock, random, inbox, logger, tracer } = context;
-  const { connection, deliveryId, isImport } = wanted;
+  const { connection, deliveryId, isImport, webhook } = wanted;
   const { event, body, from } = fetched;
-  const key = isImport ? importKey(random.uuid()) : `fetch:${random.uuid()}`;
+  const key = isImport ? importKey(random.uuid()) : fetchKey(random.uuid(), webhook);
   const packed = await packBodyAsync(body);
   const row = await store.commit(async (transaction) => {
     const delivery = { connection, key, source: 'fetch' as const, event, body, packed };

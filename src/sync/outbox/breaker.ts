@@ -8,8 +8,9 @@ import type { PreparedRequest } from './request.ts';
  * open    at least the last `THRESHOLD` requests failed to reach the workspace, and they belong to several changes.
  *         One request is sent every `PROBE_EVERY`, until one reaches it. Failures while open count against no change.
  *
- * A change that fails alone delays only itself. It is at fault once other writes succeed while it still fails. Before that, the
- * workspace may be at fault: a server under maintenance may answer reads and refuse all writes.
+ * A change that fails alone delays only itself. It is at fault if, since its previous failure, other writes succeeded and no other
+ * change succeeded that had failed too. Otherwise the workspace may be at fault: a server under maintenance may answer reads and
+ * refuse all writes, and one that is overloaded refuses now this request and now that one.
  */
 export interface Breaker {
   readonly open: boolean;
@@ -20,8 +21,31 @@ export interface Breaker {
   /** @param isWritten the workspace carried out a write */
   passed(entity: string, isWritten: boolean): void;
   failed(entity: string): void;
-  /** Whether the workspace answered other requests, and whether it carried out other writes, since this change first failed. */
-  sinceFailure(entity: string): { readonly othersAnswered: boolean; readonly othersWritten: boolean };
+  /**
+   * Whether the workspace answered other requests, and whether it carried out other writes, since this change first failed; and
+   * whether its last failure shows that the change itself is at fault.
+   */
+  sinceFailure(entity: string): {
+    readonly othersAnswered: boolean;
+    readonly othersWritten: boolean;
+    readonly isAtFault: boolean;
+  };
+}
+
+/** Numbers of requests so far. */
+interface Progress {
+  /** Requests that the workspace received. */
+  readonly passes: number;
+  readonly writes: number;
+  /** Requests that passed after they had failed. */
+  readonly recoveries: number;
+}
+
+/** The progress at the first and at the last failure of a change, and what the last one shows. */
+interface FailedChange {
+  readonly first: Progress;
+  readonly last: Progress;
+  readonly isAtFault: boolean;
 }
 
 const THRESHOLD = 3;
@@ -32,9 +56,9 @@ export function createBreaker(): Breaker {
   let failures = 0;
   let passes = 0;
   let writes = 0;
+  let recoveries = 0;
   const failedEntities = new Set<string>();
-  /** For each change that fails, the values of `passes` and `writes` at its first failure. */
-  const atFailure = new Map<string, { readonly passes: number; readonly writes: number }>();
+  const failedChanges = new Map<string, FailedChange>();
   const isFailing = () => failures >= THRESHOLD;
   const isOpen = () => isFailing() && failedEntities.size > 1;
   return {
@@ -50,16 +74,19 @@ export function createBreaker(): Breaker {
       passes++;
       if (isWritten) writes++;
       failedEntities.clear();
-      atFailure.delete(entity);
+      if (failedChanges.delete(entity)) recoveries++;
     },
     failed(entity) {
       failures++;
       failedEntities.add(entity);
-      if (!atFailure.has(entity)) atFailure.set(entity, { passes, writes });
+      const last = { passes, writes, recoveries };
+      const before = failedChanges.get(entity) ?? { first: last, last };
+      const isAtFault = writes > before.last.writes && recoveries === before.last.recoveries;
+      failedChanges.set(entity, { first: before.first, last, isAtFault });
     },
     sinceFailure(entity) {
-      const first = atFailure.get(entity) ?? { passes, writes };
-      return { othersAnswered: passes > first.passes, othersWritten: writes > first.writes };
+      const { first, isAtFault } = failedChanges.get(entity) ?? { first: { passes, writes }, isAtFault: false };
+      return { othersAnswered: passes > first.passes, othersWritten: writes > first.writes, isAtFault };
     },
   };
 }

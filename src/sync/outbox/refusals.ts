@@ -32,7 +32,7 @@ export const MAX_ATTEMPTS = 5;
 export interface FailureContext extends SettleContext {
   /** No request succeeds at present, so no single change is at fault. */
   readonly outage: boolean;
-  /** Other writes succeeded while this one failed. */
+  /** Other writes succeeded since the previous failure of this one, and none of them had failed too. */
   readonly atFault: boolean;
   /** The workspace answered other requests while this one failed. */
   readonly othersAnswered?: boolean;

@@ -140,8 +140,8 @@ export function createSender(context: SenderContext): SendAndSettle {
     const answer = status === undefined ? undefined : { status, retryAfter, key: keyStateOf(prepared, error) };
     const outcome = await store.commit(async (transaction) => {
       await slot.complete(answer, transaction);
-      const { othersAnswered, othersWritten } = breaker.sinceFailure(entity);
-      const cause = { outage: breaker.open, atFault: othersWritten, othersAnswered };
+      const { othersAnswered, isAtFault } = breaker.sinceFailure(entity);
+      const cause = { outage: breaker.open, atFault: isAtFault, othersAnswered };
       return settleFailure(transaction, prepared, error, { ...settleContextOf(context), ...cause });
     });
     meter.count('workspace_requests_total', { route: action, status: String(status ?? error.code) });

@@ -150,7 +150,8 @@ export async function settleAnswer(
   const isOfRow = prepared.kind === 'link' || prepared.kind === 'task_update';
   const asOf = isOfRow ? await currentRevision(query) : prepared.revision - 1;
   const { status } = context;
-  await appendAnswer(query, { action, entity, sentAt, asOf, body, status, ...place }, id, context.now);
+  const wantedAt = prepared.trace.since;
+  await appendAnswer(query, { action, entity, sentAt, wantedAt, asOf, body, status, ...place }, id, context.now);
   const change = await findChange(query, entity);
   if (change === undefined) return [];
   const waiting = readWaiting(change);

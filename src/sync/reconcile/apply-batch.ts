@@ -22,6 +22,7 @@ import { BatchItems, FetchRequests, itemsIn } from './apply-items.ts';
 import type { BatchContext, Cause, EvaluatedItem, ReconcileConnection } from './context.ts';
 import { guardChanges } from './enqueue.ts';
 import { EvaluationQueue } from './evaluate.ts';
+import { passLiveChanges } from './live-changes.ts';
 import { reasonOf, type Translated } from './translate-deliveries.ts';
 import type { CountedDecision } from './workflow/evaluate-task.ts';
 
@@ -64,7 +65,7 @@ export async function applyBatch(
   await flushRows(unitOfWork);
   await quarantineParts(query, applied.rejected, context.now);
   await requestTaskList(query, applied, context);
-  await holdMassChanges(query, context);
+  await holdMassChanges(unitOfWork, applied, context);
   await settleDeliveries(query, applied.outcomes, context.now);
   return applied;
 }
@@ -84,8 +85,11 @@ async function requestTaskList(query: Scope, { evaluations }: Batch, context: Ba
   await enqueueTaskListRead(query, { now, usedShare, lane, notBefore: 0 });
 }
 
-async function holdMassChanges(query: Scope, { guard, logger }: BatchContext): Promise<void> {
+async function holdMassChanges(query: Scope, { evaluations }: Batch, context: BatchContext): Promise<void> {
+  const { guard, logger } = context;
   if (guard === undefined) return;
+  for (const burst of await passLiveChanges(query, evaluations, { ...context, guard }))
+    logger.warn({ ...burst }, 'a burst of new changes: those above the limit are sent after all others');
   for (const exceeded of await guardChanges(query, guard))
     logger.warn({ ...exceeded }, 'changes are held: they need approval');
 }
@@ -230,8 +234,9 @@ class Batch implements BatchResult {
   async #applyAnswer(delivery: PendingDelivery, answer: Answer): Promise<void> {
     const applied = await applyAnswer(this.#query, answer, this.#context);
     const { reevaluate, isSweep, swept, edited = [], tasks = [] } = applied;
-    for (const key of reevaluate) this.evaluations.add(key, isSweep);
-    for (const task of tasks) this.evaluations.addTask(task);
+    const { wantedAt = answer.sentAt } = answer;
+    for (const key of reevaluate) this.evaluations.add(key, { isSweep, wantedAt });
+    for (const task of tasks) this.evaluations.addTask(task, wantedAt);
     if (swept) this.#context.logger.info({ tasks: swept.tasks, records: swept.records }, 'workspace swept');
     for (const key of edited) if (await this.#fetches.requestItem(delivery, key)) this.#fetches.count++;
     this.answersApplied = true;

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Translation } from '../../connectors/connector.ts';
 import type { DeliveryOrigin } from '../../model/delivery.ts';
 import { type Item, type ItemKey, type ItemReference, isFinished } from '../../model/item.ts';
-import type { PendingDelivery } from '../../store/inbox.ts';
+import { isLiveAt, type PendingDelivery, type Webhook, webhookOf } from '../../store/inbox.ts';
 import { findItem, type ItemVersion, itemVersions, readFields, type StoredItem, saveItem } from '../../store/items.ts';
 import { lastBeforeRestore } from '../../store/mark-unverified.ts';
 import { requestFetch } from '../../store/wanted-fetches.ts';
@@ -163,9 +163,16 @@ export class BatchItems {
     const own = delivery.source === 'backfill' ? [] : [{ id: delivery.id, at: delivery.isImport ? null : at }];
     const waiting = [...(before?.waiting ?? []), ...own];
     const since = before?.since ?? at;
-    const cause = { since, latest: at, place, waiting, isBackfill, delivery: delivery.id };
+    const webhook = liveWebhookOf(delivery, this.#context) ?? before?.webhook;
+    const cause = { since, latest: at, place, waiting, isBackfill, delivery: delivery.id, webhook };
     this.changed.set(item.key, { item, connection, cause });
   }
+}
+
+/** Returns the webhook that a delivery is, or because of which it was fetched, if it is live and nobody replays it. */
+function liveWebhookOf(delivery: PendingDelivery, { now }: Pick<BatchContext, 'now'>): Webhook | undefined {
+  const webhook = delivery.isReplayed ? undefined : webhookOf(delivery);
+  return webhook !== undefined && isLiveAt(webhook, now) ? webhook : undefined;
 }
 
 /** One item of a delivery, without a time in the future, and its hash. */
@@ -279,10 +286,12 @@ export class FetchRequests {
   /**
    * @param isCovered a waiting or running fetch returns the missing content, or shows that it must be requested again
    */
-  async request({ connection, id }: PendingDelivery, reference: ItemReference, isCovered = false): Promise<void> {
+  async request(delivery: PendingDelivery, reference: ItemReference, isCovered = false): Promise<void> {
     this.count++;
     const { now } = this.#context;
-    await requestFetch(this.#query, { connection, reference, deliveryId: id, now, isCovered });
+    const { connection, id: deliveryId } = delivery;
+    const isLive = liveWebhookOf(delivery, this.#context) !== undefined;
+    await requestFetch(this.#query, { connection, reference, deliveryId, now, isCovered, isLive });
   }
 
   /**

@@ -6,13 +6,14 @@ import { ownStatus, type StatusWords } from '../../model/task-status.ts';
 import type { Logger } from '../../platform/lib/logger.ts';
 import type { StoredBody } from '../../store/bodies.ts';
 import { highestTaskKeys, taskIdPrefixes } from '../../store/cached-tasks.ts';
+import type { Webhook } from '../../store/inbox.ts';
 import type { WaitingDelivery } from '../../store/outbox-rows.ts';
 import type { Answer } from '../../store/workspace-answers.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { createLinkRules, type LinkRules, type LinkRulesInput } from './link-rules/link-rules.ts';
 import { createIsUser, createTriage, type Triage, type TriageInput } from './triage.ts';
-import { createWorkflow, type Workflow, type WorkflowInput } from './workflow/workflow-rules.ts';
+import { createIsTrusted, createWorkflow, type Workflow, type WorkflowInput } from './workflow/workflow-rules.ts';
 
 /** The facts about a connector that reconcile uses. */
 export interface ConnectorFacts {
@@ -70,6 +71,8 @@ export interface Rules {
   readonly triage: Triage;
   /** How the states of items change the states of their tasks. */
   readonly workflow: Workflow;
+  /** Whether the author of an item is trusted, as the rules for task states define it, also if there are none. */
+  isTrusted(item: Item, connection: string): boolean;
   /** Returns our status for a word of the workspace. */
   ownStatus(word: string): string;
   /** Whether documents that an item names are attached to its task. */
@@ -93,8 +96,10 @@ export function createRules(input: RulesInput): Rules {
   const { documents, digest } = input;
   const isUser = createIsUser(input.users);
   const workflow = createWorkflow(input.workflow && { ...input.workflow, isUser }, input.connections);
+  const isTrusted = createIsTrusted({ trust: input.workflow?.trust, isUser });
   const toOwn = (word: string) => ownStatus(input.statuses ?? {}, word);
-  return { links: createLinkRules(input), triage: createTriage(input), workflow, ownStatus: toOwn, documents, digest };
+  const links = createLinkRules(input);
+  return { links, triage: createTriage(input), workflow, isTrusted, ownStatus: toOwn, documents, digest };
 }
 
 /** The rules of a workspace without configured rules. */
@@ -146,6 +151,8 @@ export interface Cause {
   readonly isSweep?: boolean;
   /** The delivery that carried the current content of the item. */
   readonly delivery?: number;
+  /** The live webhook that caused the evaluation, perhaps through an answer, a fetch or another item. */
+  readonly webhook?: Webhook | undefined;
 }
 
 /** An item to evaluate. */

@@ -85,11 +85,11 @@ export async function guardChanges(query: Scope, limits: GuardLimits): Promise<E
   const tallies = await guardTally(query);
   const exceeded: ExceededLimit[] = [];
   for (const effect of EFFECTS) {
-    const { fresh, ahead } = tallies[effect];
-    if (fresh === 0) continue;
+    if (tallies[effect].fresh === 0) continue;
     const [what, key] = GUARD_TEXTS[effect];
     const surplus = surplusOf(limits[key], tallies[effect]);
-    const reason = `${fresh + ahead} ${what} wait together, and guard.${key} allows ${limits[key]}`;
+    // The same text for all of them, however many batches they came in: the status shows their number.
+    const reason = `more than ${limits[key]} ${what} wait together (guard.${key})`;
     await applyGuard(query, effect, surplus, `guard_held: ${reason}`);
     if (surplus > 0) exceeded.push({ effect, held: surplus, reason });
   }

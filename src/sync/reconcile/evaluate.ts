@@ -1,8 +1,9 @@
-import type { Item, ItemKey } from '../../model/item.ts';
+import type { ItemKey } from '../../model/item.ts';
 import { piecesOf } from '../../platform/lib/pieces.ts';
 import { allLinksOfItem, type EntityRow, entitiesOf, linksOfItem } from '../../store/entities.ts';
+import type { Webhook } from '../../store/inbox.ts';
 import { assignPlace, itemsNaming } from '../../store/item-names.ts';
-import { findItems, readFields } from '../../store/items.ts';
+import { findItems, type ItemRow, readFields } from '../../store/items.ts';
 import { dropDifference } from '../../store/outbox-rows.ts';
 import { runSequentially } from '../../store/unit-of-work/unit-of-work.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
@@ -13,6 +14,7 @@ import { evaluateNotices } from './evaluate-notices.ts';
 import { evaluateRecord } from './evaluate-record.ts';
 import { adoptTask, evaluateWorkItem } from './evaluate-work-item.ts';
 import { placeNameOf } from './link-rules/lookup-names.ts';
+import { type EvaluationCauses, webhooksOfItems } from './live-changes.ts';
 import { desiredLinks, type Resolution, type Resolved, resolve } from './resolve.ts';
 import { type CountedDecision, evaluateTaskUpdate } from './workflow/evaluate-task.ts';
 import { linksOfReverted, savePhase } from './workflow/linked-items.ts';
@@ -123,7 +125,7 @@ const ITEMS_AT_ONCE = 500;
  * The evaluations of a batch, in this order: changed items, items of answers, items of a sweep, and the dependents of
  * all these.
  */
-export class EvaluationQueue {
+export class EvaluationQueue implements EvaluationCauses {
   /** How many evaluations were made. */
   evaluated = 0;
   /** The evaluated work items: they may become tasks. */
@@ -132,10 +134,15 @@ export class EvaluationQueue {
   readonly decisions: CountedDecision[] = [];
   readonly #query: Scope;
   readonly #context: EvaluationContext;
+  readonly webhooks = new Map<ItemKey, Webhook>();
+  readonly webhooksOfTasks = new Map<string, Webhook>();
+  readonly answeredTasks = new Map<string, number>();
   readonly #unknownNames = new Map<ItemKey, UnknownNames>();
-  readonly #ofAnswers = new Set<ItemKey>();
+  /** With the time at which the answer was wanted; undefined if no answer caused the evaluation. */
+  readonly #ofAnswers = new Map<ItemKey, number | undefined>();
   readonly #ofSweep = new Set<ItemKey>();
-  readonly #dependents = new Set<ItemKey>();
+  /** With the webhook that caused the evaluation of the item that they depend on. */
+  readonly #dependents = new Map<ItemKey, Webhook | undefined>();
   readonly #tasks = new Set<string>();
 
   constructor(query: Scope, context: EvaluationContext) {
@@ -143,27 +150,37 @@ export class EvaluationQueue {
     this.#context = context;
   }
 
-  /** @param isSweep a round of the workspace sweep found the item: its changes go behind all others */
-  add(key: ItemKey, isSweep = false): void {
-    (isSweep ? this.#ofSweep : this.#ofAnswers).add(key);
+  /**
+   * @param isSweep a round of the workspace sweep found the item: its changes go behind all others
+   * @param wantedAt when the answer was wanted that caused the evaluation, epoch milliseconds
+   */
+  add(
+    key: ItemKey,
+    { isSweep = false, wantedAt }: { readonly isSweep?: boolean; readonly wantedAt?: number } = {},
+  ): void {
+    if (isSweep) this.#ofSweep.add(key);
+    else this.#ofAnswers.set(key, earlierOf(this.#ofAnswers.get(key), wantedAt));
   }
 
-  addTask(taskId: string): void {
+  addTask(taskId: string, wantedAt?: number): void {
     this.#tasks.add(taskId);
+    const earliest = earlierOf(this.answeredTasks.get(taskId), wantedAt);
+    if (earliest !== undefined) this.answeredTasks.set(taskId, earliest);
   }
 
   /** @param changed the items that the deliveries of the batch changed */
   async evaluate(changed: ReadonlyMap<ItemKey, EvaluatedItem>): Promise<void> {
     await this.#evaluateItems([...changed.values()]);
-    await this.#evaluateStored([...this.#ofAnswers].filter((key) => !changed.has(key)));
+    const ofAnswers = [...this.#ofAnswers.keys()].filter((key) => !changed.has(key));
+    await this.#evaluateStored(ofAnswers, (rows) => webhooksOfItems(this.#query, rows, this.#ofAnswers));
     const isEvaluated = (key: ItemKey) => changed.has(key) || this.#ofAnswers.has(key);
     const swept = [...this.#ofSweep].filter((key) => !isEvaluated(key));
-    await this.#evaluateStored(swept, true);
+    await this.#evaluateStored(swept, () => new Map(), true);
     // The evaluation of dependents may find further dependents.
     for (let done = 0; done < this.#dependents.size; ) {
-      const dependents = [...this.#dependents].slice(done);
+      const dependents = [...this.#dependents.keys()].slice(done);
       done = this.#dependents.size;
-      await this.#evaluateStored(dependents);
+      await this.#evaluateStored(dependents, () => this.#dependents);
     }
     await this.#evaluateTasks();
   }
@@ -178,16 +195,22 @@ export class EvaluationQueue {
     return [...this.#unknownNames].filter(([, names]) => mayBeNew(names)).map(([key]) => key);
   }
 
-  async #evaluateStored(keys: readonly ItemKey[], isSweep = false): Promise<void> {
+  /** @param webhooksOf returns the live webhooks that caused the evaluation of these items */
+  async #evaluateStored(
+    keys: readonly ItemKey[],
+    webhooksOf: (rows: readonly ItemRow[]) => WebhooksOfItems | Promise<WebhooksOfItems>,
+    isSweep = false,
+  ): Promise<void> {
     const { now, sources } = this.#context;
-    const cause = { since: now, waiting: [], isSweep };
     for (const piece of piecesOf(keys, ITEMS_AT_ONCE)) {
       const rows = await findItems(this.#query, piece);
       for (const row of rows.filter(({ connection }) => !sources.has(connection)))
         for (const task of await withdrawChanges(this.#query, row.key)) this.#tasks.add(task);
+      const webhooks = await webhooksOf(rows);
       await this.#evaluateItems(
         rows.flatMap((row) => {
           const connection = sources.get(row.connection);
+          const cause = { since: now, waiting: [], isSweep, webhook: webhooks.get(row.key) };
           return connection && row.unverified === 0 ? [{ item: readFields(row).item, connection, cause }] : [];
         }),
       );
@@ -199,9 +222,10 @@ export class EvaluationQueue {
     for (const { item } of items) if (item.kind === 'work_item') this.workItems.push(item.key);
     const evaluations = items.map(({ item, connection, cause }) => async (query: Scope) => ({
       item,
+      cause,
       result: await evaluate({ ...this.#context, query, item, connection, cause }),
     }));
-    for (const { item, result } of await runSequentially(this.#query, evaluations)) this.#addResult(item, result);
+    for (const evaluated of await runSequentially(this.#query, evaluations)) this.#addResult(evaluated);
   }
 
   async #evaluateTasks(): Promise<void> {
@@ -212,9 +236,21 @@ export class EvaluationQueue {
     }
   }
 
-  #addResult({ key }: Item, { unknownKeys, unknownIds, dependents, tasks }: EvaluationResult): void {
+  #addResult({ item: { key }, cause: { webhook }, result }: EvaluatedResult): void {
+    const { unknownKeys, unknownIds, dependents, tasks } = result;
     for (const task of tasks) this.#tasks.add(task);
     if (unknownKeys.length + unknownIds.length > 0) this.#unknownNames.set(key, { unknownKeys, unknownIds });
-    for (const dependent of dependents) this.#dependents.add(dependent);
+    for (const dependent of dependents) this.#dependents.set(dependent, this.#dependents.get(dependent) ?? webhook);
+    if (webhook === undefined) return;
+    this.webhooks.set(key, webhook);
+    for (const task of tasks) this.webhooksOfTasks.set(task, webhook);
   }
+}
+
+type WebhooksOfItems = ReadonlyMap<ItemKey, Webhook | undefined>;
+
+type EvaluatedResult = Pick<EvaluatedItem, 'item' | 'cause'> & { readonly result: EvaluationResult };
+
+function earlierOf(one: number | undefined, other: number | undefined): number | undefined {
+  return one === undefined || other === undefined ? (one ?? other) : Math.min(one, other);
 }

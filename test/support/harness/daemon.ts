@@ -139,11 +139,11 @@ export interface World {
   metrics(): Promise<string>;
   /** Requests that the daemon's key has had at the service, and how many of them were refused. */
   requests(): Promise<{ received: number; refused: number }>;
-  /** Posts a signed GitHub webhook; resolves with the status. */
+  /** Posts a signed GitHub webhook, to the connection `github` unless another is named; resolves with the status. */
   deliver(
     event: string,
     payload: object,
-    options?: { id?: string; secret?: string; headers?: Readonly<Record<string, string>> },
+    options?: { id?: string; secret?: string; headers?: Readonly<Record<string, string>>; connection?: string },
   ): Promise<number>;
   /** Posts a webhook of any vendor to a connection; resolves with the status, 0 where the daemon ended before it answered. */
   post(connection: string, request: { headers: Readonly<Record<string, string>>; body: string }): Promise<number>;
@@ -420,7 +420,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       const { requests } = await site.service().statistics();
       return requests.get(credentials.apiKeyId) ?? { received: 0, refused: 0 };
     },
-    async deliver(event, payload, { id, secret, headers: others = {} } = {}) {
+    async deliver(event, payload, { id, secret, headers: others = {}, connection = 'github' } = {}) {
       const body = JSON.stringify(payload);
       const headers = {
         ...others,
@@ -429,7 +429,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
         'x-github-delivery': id ?? `delivery-${++deliveries}`,
         'x-hub-signature-256': await new Webhooks({ secret: secret ?? WEBHOOK_SECRET }).sign(body),
       };
-      return post('github', { headers, body });
+      return post(connection, { headers, body });
     },
     post,
     until,

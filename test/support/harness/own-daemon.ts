@@ -13,7 +13,7 @@ export interface OwnDaemon {
   readonly config: string;
   /** By which commands find both. */
   readonly flags: readonly string[];
-  /** Pull requests of these numbers, each with a title of its own. */
+  /** Pull requests of these numbers by strangers, each with a title of its own. */
   deliver(...numbers: readonly number[]): Promise<void>;
 }
 
@@ -39,7 +39,7 @@ export async function startOwnDaemon(
     ...{ daemon, config, flags },
     async deliver(...numbers) {
       for (const number of numbers) {
-        const setting = { title: `Number ${number}`, updated: new Date().toISOString() };
+        const setting = { title: `Number ${number}`, updated: new Date().toISOString(), isOfStranger: true };
         expect(await postPull(`${address}/webhooks/own/hooks`, SECRET, number, setting)).toBe(202);
       }
     },

@@ -49,7 +49,7 @@ export async function createBusyWorld(options: Pick<WorldOptions, 'tokens'> = {}
     Array.from({ length: PULLS }, (_, index) => {
       const number = index + 1;
       const title = `${TITLES[index % TITLES.length]}${index % 7 === 0 ? ` (BUG-${1 + (index % 4)})` : ''}`;
-      return world.deliver('pull_request', pullEvent({ number, title, updated }, 'opened'));
+      return world.deliver('pull_request', pullEvent({ number, title, updated, isOfStranger: true }, 'opened'));
     }),
   );
   await Promise.all(

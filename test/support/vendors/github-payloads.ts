@@ -11,19 +11,29 @@ export interface PullSetting {
   /** RFC 3339. */
   readonly created?: string;
   readonly updated?: string;
+  /** Opened from a fork of a public repository, by someone who is no member. */
+  readonly isOfStranger?: boolean;
+  /** `acme/app` if absent. */
+  readonly repository?: Readonly<{ id: number; name: string }>;
 }
 
-const REPOSITORY = { id: 5_001, full_name: 'acme/app', name: 'app', private: true, default_branch: 'main' };
+/** The repository of a pull request. */
+function repositoryOf({ repository = { id: 5_001, name: 'app' }, isOfStranger = false }: PullSetting) {
+  const { id, name } = repository;
+  return { id, full_name: `acme/${name}`, name, private: !isOfStranger, default_branch: 'main' };
+}
 
 /** The object of GitHub's REST API and of its `pull_request` webhooks. */
 export function pullObject(setting: PullSetting = {}) {
-  const { created = '2026-01-05T08:00:00Z' } = setting;
+  const { created = '2026-01-05T08:00:00Z', isOfStranger } = setting;
+  const repository = repositoryOf(setting);
+  const headRepository = isOfStranger ? { ...repository, id: 77_001, full_name: 'stranger/app' } : repository;
   const { number = 1, title = 'A change', body = null, head = 'feature', labels = [], draft = false } = setting;
   const { state = setting.merged ? 'closed' : 'open', merged = false, updated = '2026-01-05T09:00:00Z' } = setting;
   return {
     id: 90_000 + number,
     number,
-    html_url: `https://github.com/acme/app/pull/${number}`,
+    html_url: `https://github.com/${repository.full_name}/pull/${number}`,
     state,
     title,
     body,
@@ -38,15 +48,21 @@ export function pullObject(setting: PullSetting = {}) {
     assignees: [],
     requested_reviewers: [],
     requested_teams: [],
-    head: { ref: head, sha: '1111111111111111111111111111111111111111', repo: REPOSITORY },
-    base: { ref: 'main', sha: '2222222222222222222222222222222222222222', repo: REPOSITORY },
+    head: { ref: head, sha: '1111111111111111111111111111111111111111', repo: headRepository },
+    base: { ref: 'main', sha: '2222222222222222222222222222222222222222', repo: repository },
   };
 }
 
 /** A `pull_request` webhook. */
 export function pullEvent(setting: PullSetting = {}, action = 'edited') {
   const pull_request = pullObject(setting);
-  return { action, number: pull_request.number, pull_request, repository: REPOSITORY, sender: { login: 'mona' } };
+  return {
+    action,
+    number: pull_request.number,
+    pull_request,
+    repository: repositoryOf(setting),
+    sender: { login: 'mona' },
+  };
 }
 
 /** GitHub's answer to a request that opens a pull request in acme/api, with few fields. */

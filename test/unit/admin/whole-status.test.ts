@@ -94,7 +94,10 @@ describe('the list of all workspaces', () => {
     await agree();
     const updated = new Date(world.clock.now()).toISOString();
     for (const number of [1, 2, 3, 4])
-      await world.deliver('pull_request', pullEvent({ number, title: `Change ${number}`, updated }, 'opened'));
+      await world.deliver(
+        'pull_request',
+        pullEvent({ number, title: `Change ${number}`, updated, isOfStranger: true }, 'opened'),
+      );
     await world.deliver('pull_request', { action: 'opened', number: 'none' }, { id: 'broken-one' });
     await world.until(async () => {
       const [only] = await list();

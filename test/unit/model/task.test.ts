@@ -1,6 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { itemLine, itemLinesIn, lastLine, taskName, withItemLine, withKey } from '../../../src/model/task.ts';
+import {
+  hasItemLine,
+  itemLine,
+  itemLinesIn,
+  lastLine,
+  taskName,
+  withItemLine,
+  withKey,
+} from '../../../src/model/task.ts';
 import { cut } from '../../../src/model/text-limits.ts';
 
 it.each([
@@ -43,6 +51,17 @@ it.each<[what: string, text: string, lines: string]>([
   ['nowhere', 'A text.', ''],
 ])('finds item lines %s', (_what, text, lines) => {
   expect(itemLinesIn(text)).toBe(lines);
+});
+
+it.each<[text: string | null, isFound: boolean]>([
+  [`A text.\n\n${LINE}`, true],
+  [`<p>${LINE}</p>`, true],
+  [`${LINE}2`, false],
+  [`${LINE}/files`, false],
+  [`${LINE}2\n${LINE}`, true],
+  [null, false],
+])('%j contains the item line: %s', (text, isFound) => {
+  expect(hasItemLine(text, LINE)).toBe(isFound);
 });
 
 it('finds only a few short lines in a hostile text', () => {

@@ -46,7 +46,7 @@ describe('readHealthSummaries', () => {
     ]);
     expect(summaries.get(own + 1)).toEqual({
       deliveries: { quarantined: 0 },
-      changes: { byState: { pending: 0, sending: 0, unknown: 0, held: 0 }, waitingBackfills: 0 },
+      changes: { byState: { pending: 0, sending: 0, unknown: 0, held: 0 }, waitingBackfills: 0, waitingBursts: 0 },
       connections: [],
       backfills: [],
       pullRequests: { total: 0, waiting: 0 },

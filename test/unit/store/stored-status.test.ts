@@ -36,6 +36,7 @@ describe('readStatus', () => {
       changes: {
         byState: { pending: 0, sending: 0, unknown: 0, held: 0 },
         waitingBackfills: 0,
+        waitingBursts: 0,
         heldSeen: null,
         oldest: {},
         lastDueAt: null,

@@ -2,7 +2,7 @@
 
 import { entity, MAX_TIME_IN_FLIGHT, SETTLE_AFTER } from '../../../model/change.ts';
 import type { ItemKey } from '../../../model/item.ts';
-import { itemLinesIn, lastLine } from '../../../model/task.ts';
+import { hasItemLine, itemLinesIn, lastLine } from '../../../model/task.ts';
 import { createdTasks, findEntities, findEntity, json, saveEntity } from '../../../store/entities.ts';
 import { forgetMeta, readMeta, writeMeta } from '../../../store/meta.ts';
 import { findChange, type OutboxRow, removeChange, saveChange } from '../../../store/outbox-rows.ts';
@@ -84,7 +84,7 @@ function matchersOf(change: OutboxRow): Readonly<Record<keyof Candidates, (task:
   const line = lastLine(body.description);
   return {
     source: ({ source }) => source === itemKey,
-    description: ({ description }) => line !== '' && (description ?? '').includes(line),
+    description: ({ description }) => hasItemLine(description, line),
     title: (task) =>
       !isOfOtherItem(task, itemKey, line) &&
       task.title.trim() === body.title?.trim() &&
@@ -96,7 +96,7 @@ function matchersOf(change: OutboxRow): Readonly<Record<keyof Candidates, (task:
 /** Whether a mark shows that the task was created for another item. Servers may cut a long source. */
 function isOfOtherItem({ source, description }: ListedTask, itemKey: string, line: string): boolean {
   const lines = itemLinesIn(description ?? '');
-  return (source.includes(':') && !itemKey.startsWith(source)) || (lines !== '' && !lines.includes(line));
+  return (source.includes(':') && !itemKey.startsWith(source)) || (lines !== '' && !hasItemLine(lines, line));
 }
 
 function isSameReporter(task: ListedTask, { reporterUserId }: SentCreation['body']): boolean {
@@ -214,7 +214,7 @@ export async function recordMarks(query: Scope, tasks: readonly ListedTask[]): P
     if (!task) continue;
     const line = lastLine(json<SentCreation['body']>(created.desired)?.description);
     source ||= task.source === created.item_key;
-    description ||= line !== '' && (task.description ?? '').includes(line);
+    description ||= hasItemLine(task.description, line);
   }
   if (source !== marks.source || description !== marks.description) await saveTaskMarks(query, { source, description });
 }

@@ -130,17 +130,10 @@ export function createWorkflow(input: WorkflowInput | undefined, connections?: R
     ? STANDARD.map((rule) => compile({ ...rule, isStandard: true }, nameOfStandard(rule), input.several))
     : [];
   const rules = [...own, ...standard];
-  const people = new Set((typeof input.trust === 'object' ? input.trust.people : []).map(lower));
+  const people = peopleOf(input);
+  const isTrusted = createIsTrusted(input);
   const title = input.landed?.title && createPattern(input.landed.title);
   const labels = input.landed?.label?.map(createGlob) ?? [];
-
-  function isTrusted(item: Item, connection: string): boolean {
-    const isKnown = people.has(lower(item.author ?? '')) || (input?.isUser?.(item, connection) ?? false);
-    if (input?.trust === 'anyone' || item.isAuthorMember || isKnown) return true;
-    // Most trackers are private and do not say so.
-    if (item.kind === 'work_item') return item.isPublic !== true;
-    return item.isPublic === false || item.isFork === false;
-  }
 
   return {
     isOn: true,
@@ -168,6 +161,23 @@ export function createWorkflow(input: WorkflowInput | undefined, connections?: R
     hasSay: (item, { reviewer, isMember }) =>
       isMember === true || item.isPublic === false || input.trust === 'anyone' || people.has(lower(reviewer)),
   };
+}
+
+/** Returns the function that tells whether the author of an item is trusted, also if no rules for task states are configured. */
+export function createIsTrusted(input: Pick<WorkflowInput, 'trust' | 'isUser'>): Workflow['isTrusted'] {
+  const people = peopleOf(input);
+  return (item, connection) => {
+    const isKnown = people.has(lower(item.author ?? '')) || (input.isUser?.(item, connection) ?? false);
+    if (input.trust === 'anyone' || item.isAuthorMember || isKnown) return true;
+    // Most trackers are private and do not say so.
+    if (item.kind === 'work_item') return item.isPublic !== true;
+    return item.isPublic === false || item.isFork === false;
+  };
+}
+
+/** Returns the logins that are listed under `trust`, in lower case. */
+function peopleOf({ trust }: Pick<WorkflowInput, 'trust'>): ReadonlySet<string> {
+  return new Set((typeof trust === 'object' ? trust.people : []).map(lower));
 }
 
 const OFF: Workflow = {

@@ -38,7 +38,18 @@ test.each<[what: string, results: Results, othersAnswered: boolean, othersWritte
   ['it fails once before another write succeeds', ['-a', '+b'], true, true],
   ['it succeeded and fails again', ['-a', '+b', '+a', '-a'], false, false],
 ])('reports what succeeded since a change first failed: %s', (_what, results, othersAnswered, othersWritten) => {
-  expect(after(results).sinceFailure('a')).toEqual({ othersAnswered, othersWritten });
+  expect(after(results).sinceFailure('a')).toMatchObject({ othersAnswered, othersWritten });
+});
+
+test.each<[what: string, results: Results, isAtFault: boolean]>([
+  ['it fails while no request succeeds', ['+b', '-a', '-a'], false],
+  ['it fails before and after another write succeeds', ['-a', '+b', '-a'], true],
+  ['it fails before and after another read succeeds', ['-a', '?b', '-a'], false],
+  ['other writes succeeded earlier, and none does now', ['-a', '+b', '-a', '-a'], false],
+  ['another change that had failed succeeds too', ['-a', '-b', '+c', '+b', '-a'], false],
+  ['another change that had failed succeeded earlier', ['-a', '-b', '+b', '-a', '+c', '-a'], true],
+])('decides by the last failure whether a change is at fault: %s', (_what, results, isAtFault) => {
+  expect(after(results).sinceFailure('a').isAtFault).toBe(isAtFault);
 });
 
 test.each<[status: number | undefined, errorCode: string | undefined, isOwn: boolean]>([

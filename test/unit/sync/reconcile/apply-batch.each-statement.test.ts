@@ -36,7 +36,8 @@ async function applyDirectly(query: Scope, batch: readonly Translated[], further
   for (const translated of batch) {
     const { answer, connection: source, translation } = translated;
     const applied = answer && (await applyAnswer(query, answer, context));
-    for (const key of applied?.reevaluate ?? []) evaluations.add(key, applied?.isSweep);
+    for (const key of applied?.reevaluate ?? [])
+      evaluations.add(key, { isSweep: applied?.isSweep, wantedAt: answer?.sentAt });
     if (source) for (const item of itemsIn(translation)) await items.apply(translated, source, item);
   }
   await evaluations.evaluate(items.changed);

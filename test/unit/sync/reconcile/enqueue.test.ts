@@ -76,7 +76,7 @@ describe('the guard', () => {
     await add(query, 'pull_request', 5, 'creation');
     const reasons = await guardChanges(query, { removals: 4, creations: 1, repairs: 9, statuses: 50 });
     expect(reasons).toEqual([
-      { effect: 'removal', held: 2, reason: '6 removals or closings wait together, and guard.removals allows 4' },
+      { effect: 'removal', held: 2, reason: 'more than 4 removals or closings wait together (guard.removals)' },
     ]);
     const states = await query.selectFrom('outbox').select(['entity', 'state']).orderBy('entity').execute();
     expect(states.filter(({ state }) => state === 'held').map(({ entity }) => entity)).toEqual(['link:3', 'link:4']);
@@ -84,7 +84,7 @@ describe('the guard', () => {
     expect(await findChange(query, 'link:2')).toMatchObject({ guard: 'passed' });
     expect(await findChange(query, 'link:4')).toMatchObject({
       guard: 'held',
-      error: 'guard_held: 6 removals or closings wait together, and guard.removals allows 4',
+      error: 'guard_held: more than 4 removals or closings wait together (guard.removals)',
     });
   });
 

@@ -28,7 +28,7 @@ const REDMINE = { connector: 'redmine', url: 'http://127.0.0.1:9', apiKey: 'a-ke
 /** The pull requests are open, so no task is moved. */
 const RULES = { workflow: { rules: [{ when: { pullRequest: 'merged' }, set: { status: 'completed' } }] } };
 
-/** Pull requests; of these the guard lets four pass. */
+/** Pull requests; of these the guard lets four of strangers pass. */
 const PULLS = 9;
 
 let world: World;
@@ -48,8 +48,10 @@ beforeAll(async () => {
   await world.people.createBug({ body: { title: 'Checkout fails' } }, {});
   const titles = ['Pay by card (BUG-1)', 'Encode as UTF-8 (BUG-77)', 'A plain change', ...HOSTILE];
   const updated = new Date(world.clock.now()).toISOString();
-  for (const [index, title] of titles.entries())
-    await world.deliver('pull_request', pullEvent({ number: index + 1, title, updated }, 'opened'));
+  for (const [index, title] of titles.entries()) {
+    const setting = { number: index + 1, title, updated, isOfStranger: index > 0 };
+    await world.deliver('pull_request', pullEvent(setting, 'opened'));
+  }
   await world.deliver('pull_request', { action: 'opened', number: 'none' }, { id: 'broken-one' });
   await world.until(async () => {
     const { changes, deliveries } = await world.partition().status();

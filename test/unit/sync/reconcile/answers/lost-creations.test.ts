@@ -86,6 +86,7 @@ test.each<[what: string, isFound: boolean, reporterUserId?: string]>([
 test.each<[what: string, task: object]>([
   ['source', { ...BY_TITLE, source: 'jira:cloud-1:10002' }],
   ['description', { ...BY_TITLE, description: 'Source: https://acme.example.com/browse/ENG-2' }],
+  ['longer description', { ...BY_TITLE, description: `${LINE}2` }],
 ])(
   'a task with the same title is not the task of a lost creation if its %s names another item',
   async (_what, task) => {

@@ -1,0 +1,104 @@
+// Design: src/decisions/guard.md
+
+import type { ItemKey } from '../../model/item.ts';
+import { isLiveAt, originsOf, type Webhook } from '../../store/inbox.ts';
+import { findItems, type ItemRow, readDeliveries, readFields } from '../../store/items.ts';
+import { passLive, takeRoom, type UndecidedChange, undecidedChanges } from '../../store/undecided-changes.ts';
+import type { Scope } from '../../store/workspace-scope.ts';
+import type { BatchContext, GuardLimits } from './context.ts';
+
+/** New creations of a connection that are sent after all other changes, because it has too many at once. */
+interface Burst {
+  readonly connection: string;
+  readonly changes: number;
+}
+
+/** Why the items and tasks of a batch were evaluated. */
+export interface EvaluationCauses {
+  /** The live webhooks that caused evaluations, by item and by task. */
+  readonly webhooks: ReadonlyMap<ItemKey, Webhook>;
+  readonly webhooksOfTasks: ReadonlyMap<string, Webhook>;
+  /** When the answers were wanted that caused evaluations of tasks, epoch milliseconds. */
+  readonly answeredTasks: ReadonlyMap<string, number>;
+}
+
+/**
+ * Passes the new changes that live webhooks caused, whatever the limits of the guard are. Left to the guard are removals,
+ * creations by authors who are not trusted, and the status changes of a delivery that causes too many.
+ *
+ * Must run before the guard decides. Returns the bursts among the creations.
+ */
+export async function passLiveChanges(
+  query: Scope,
+  causes: EvaluationCauses,
+  { now, guard, rules }: Pick<BatchContext, 'now' | 'rules'> & { readonly guard: GuardLimits },
+): Promise<readonly Burst[]> {
+  if (causes.webhooks.size + causes.answeredTasks.size === 0) return [];
+  const changes = await undecidedChanges(query);
+  if (changes.length === 0) return [];
+  const rows = await findItems(query, [...new Set(changes.flatMap(({ item_key }) => item_key ?? []))]);
+  const items = new Map(rows.map((row) => [row.key, row]));
+  const statuses = await liveStatuses(query, changes, { causes, items, limit: guard.statuses });
+  const bursts: Burst[] = [];
+  const late: UndecidedChange[] = [];
+  const creations = changes.filter(({ effect, item_key }) => {
+    const row = item_key !== null && causes.webhooks.has(item_key) ? items.get(item_key) : undefined;
+    return effect === 'creation' && row && rules.isTrusted(readFields(row).item, row.connection);
+  });
+  const byConnection = Map.groupBy(creations, ({ item_key }) => items.get(item_key as ItemKey)?.connection as string);
+  for (const [connection, own] of byConnection) {
+    const above = own.slice(await takeRoom(query, { connection, wanted: own.length, now }));
+    if (above.length > 0) bursts.push({ connection, changes: above.length });
+    late.push(...above);
+  }
+  await passLive(query, [...creations, ...statuses], late);
+  return bursts;
+}
+
+/** Returns the status changes that live webhooks caused, without those of a delivery that caused more than the limit. */
+async function liveStatuses(
+  query: Scope,
+  changes: readonly UndecidedChange[],
+  {
+    causes,
+    items,
+    limit,
+  }: { readonly causes: EvaluationCauses; readonly items: ReadonlyMap<ItemKey, ItemRow>; readonly limit: number },
+): Promise<readonly UndecidedChange[]> {
+  const { webhooksOfTasks, answeredTasks } = causes;
+  const statuses = changes.filter(({ effect }) => effect === 'status');
+  const wantedAt = new Map<ItemKey, number>();
+  for (const { task_id, item_key } of statuses) {
+    const time = webhooksOfTasks.has(task_id ?? '') ? undefined : answeredTasks.get(task_id ?? '');
+    if (item_key !== null && time !== undefined) wantedAt.set(item_key, Math.min(time, wantedAt.get(item_key) ?? time));
+  }
+  const deciders = [...wantedAt.keys()].flatMap((key) => items.get(key) ?? []);
+  const ofDeciders = await webhooksOfItems(query, deciders, wantedAt);
+  const byDelivery = Map.groupBy(statuses, ({ task_id, item_key }) => {
+    return (webhooksOfTasks.get(task_id ?? '') ?? ofDeciders.get(item_key ?? ''))?.delivery;
+  });
+  byDelivery.delete(undefined);
+  return [...byDelivery.values()].filter(({ length }) => length <= limit).flat();
+}
+
+/**
+ * Returns the webhooks that brought the present content of these items, if they are the reason for an answer.
+ *
+ * @param wantedAt when the answer was wanted, by item, epoch milliseconds. The answer may come much later, because the
+ * workspace was unreachable.
+ */
+export async function webhooksOfItems(
+  query: Scope,
+  rows: readonly ItemRow[],
+  wantedAt: ReadonlyMap<ItemKey, number | undefined>,
+): Promise<ReadonlyMap<ItemKey, Webhook>> {
+  const answered = rows.filter(({ key }) => wantedAt.get(key) !== undefined);
+  const lastDelivery = (row: ItemRow) => readDeliveries(row).at(-1) ?? 0;
+  const origins = await originsOf(query, [...new Set(answered.map(lastDelivery))]);
+  const webhooks = new Map<ItemKey, Webhook>();
+  for (const row of answered) {
+    const webhook = origins.get(lastDelivery(row))?.webhook;
+    if (webhook && isLiveAt(webhook, wantedAt.get(row.key) as number)) webhooks.set(row.key, webhook);
+  }
+  return webhooks;
+}
