@@ -1,6 +1,7 @@
 import closeWithGrace from 'close-with-grace';
 import type { Clock } from '../platform/lib/clock.ts';
 import type { Logger } from '../platform/lib/logger.ts';
+import { outliveReaders, outputWritten } from './ending.ts';
 
 /** Longest orderly end, milliseconds: container engines kill after 10 s. */
 const LONGEST_END = 8_000;
@@ -32,9 +33,11 @@ interface Ending {
 /**
  * SIGTERM, SIGINT and SIGQUIT close in order and end with 0; another of them ends at once. SIGHUP
  * reads the configuration again. SIGUSR2 is logged and ignored. A fault that nobody caught closes in order and ends with 1.
- * An end that fails, takes longer than it may, or meets another fault is logged, and ends with 1.
+ * An end that fails, takes longer than it may, or meets another fault is logged, and ends with 1. The process outlives the readers
+ * of its output.
  */
 export function endOnSignals({ clock, logger, close, onSignal, reload }: Ending): void {
+  outliveReaders();
   let since: number | undefined;
   const ending = Object.keys(ENDING) as (keyof typeof ENDING)[];
   const skip = [...ending, 'SIGHUP' as const, ...IGNORED, ...OTHERS];
@@ -48,6 +51,8 @@ export function endOnSignals({ clock, logger, close, onSignal, reload }: Ending)
     if (err) logger.error({ error: err }, 'the process shuts down because of an error');
     try {
       await close((step) => (closing = step));
+      closing = 'the output';
+      await outputWritten();
     } catch (error) {
       logger.error({ error }, 'some parts could not be closed cleanly');
       throw error;
