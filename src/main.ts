@@ -24,9 +24,10 @@ async function start(): Promise<void> {
   enableCompileCache(`${project}/node_modules/.cache/worksync`);
   const { main } = await import('./cli/program.ts');
   const { newScrubber } = await import('./cli/process-scrubber.ts');
-  const { endProcess, endWithReaders } = await import('./cli/ending.ts');
+  const { endDespiteReads, endProcess, endWithReaders } = await import('./cli/ending.ts');
 
   endWithReaders();
+  endDespiteReads();
   const { version } = JSON.parse(readFileSync(`${project}/package.json`, 'utf8')) as { version: string };
   const exit = await main(process.argv, version, newScrubber());
   if (exit !== undefined) await endProcess(exit);

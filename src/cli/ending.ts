@@ -1,3 +1,6 @@
+import { sleep, systemClock } from '../platform/lib/clock.ts';
+import { fileReads } from '../platform/lib/file-reads.ts';
+
 /** The exit code that a shell reports for a program that SIGPIPE ended. */
 const READER_GONE = 141;
 
@@ -16,6 +19,20 @@ export function endWithReaders(): void {
   }
 }
 
+/**
+ * Ends the process although a read of a file never ends. Node joins its threads before it exits, so only a signal ends it then.
+ * Call it once.
+ */
+export function endDespiteReads(): void {
+  process.on('exit', () => {
+    if (!fileReads.isUnderWay()) return;
+    process.removeAllListeners('SIGTERM');
+    process.kill(process.pid, 'SIGTERM');
+    // The first process of a container is immune to its own signals.
+    process.abort();
+  });
+}
+
 /** For a service: it works on when nobody reads its output any more. */
 export function outliveReaders(): void {
   outlivesReaders = true;
@@ -23,14 +40,18 @@ export function outliveReaders(): void {
 
 /** Ends the process after its output was written. A pipe takes 64 KiB at once, and `process.exit` drops what it has not taken. */
 export async function endProcess(code: number): Promise<never> {
-  await outputWritten();
+  await readyToEnd();
   process.exit(code);
 }
 
+/** Longest wait for a read of a file, milliseconds. */
+const READ_ENDS = 500;
+
 /** Resolves when everything printed so far has left the process, or when nobody reads it. */
-export async function outputWritten(): Promise<void> {
+export async function readyToEnd(): Promise<void> {
   for (const stream of [process.stdout, process.stderr])
     await new Promise<void>((resolve) => {
       stream.write('', () => resolve());
     });
+  await Promise.race([fileReads.ended(), sleep(systemClock(), READ_ENDS)]);
 }
