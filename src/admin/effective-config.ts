@@ -6,7 +6,7 @@ import { createVariables, type Variables } from '../platform/config/interpolate.
 import { configSourceOf } from '../platform/config/load.ts';
 import type { ConnectionConfig, WorkspaceConfig } from '../platform/config/schema.ts';
 import { type ConfigDocument, readDocuments } from '../platform/config/yaml-document.ts';
-import type { Files } from '../platform/lib/files.ts';
+import type { Files } from '../platform/lib/regular-files.ts';
 
 /** One value that is in use. */
 export interface EffectiveValue {

@@ -8,8 +8,8 @@ import { createVariables, type Environment } from '../platform/config/interpolat
 import { ownProxies, type Proxies } from '../platform/config/proxies.ts';
 import type { HttpAnswer } from '../platform/http/http-client.ts';
 import { type Clock, sleep, systemClock } from '../platform/lib/clock.ts';
-import { diskFiles } from '../platform/lib/files.ts';
 import { silentMeter } from '../platform/lib/meter.ts';
+import { diskFiles } from '../platform/lib/regular-files.ts';
 import { noSteps } from '../platform/lib/steps.ts';
 import { withoutEnd } from '../platform/lib/text.ts';
 import { type Failure, REFUSED } from '../web/admin-answers.ts';

@@ -12,7 +12,7 @@ import {
 import { folderOf, stampOf } from '../platform/config/stamp.ts';
 import type { Cancel } from '../platform/lib/clock.ts';
 import { fileReads, type KnownFiles } from '../platform/lib/file-reads.ts';
-import type { Files } from '../platform/lib/files.ts';
+import type { Files } from '../platform/lib/regular-files.ts';
 import { watchFolder } from '../platform/lib/watch-folder.ts';
 import { createConverter } from '../sync/worker/converter.ts';
 
@@ -45,11 +45,11 @@ export function configSource(
     return config;
   }
 
-  /** Folders that exist: to watch one on a file system that does not answer would block. */
+  /** Folders that answer: to watch one that does not would block. */
   const folders = () =>
     fileReads.over((files) => {
       const named = [folderOf(place, files), envFile && dirname(envFile)].filter((each) => each !== undefined);
-      return [...new Set(named)].filter((folder) => files.stat(folder));
+      return [...new Set(named)].filter((folder) => isThere(folder, files));
     });
 
   return {
@@ -60,8 +60,7 @@ export function configSource(
       let isOver = false;
       let ends: readonly Cancel[] = [];
       // A folder that is not watched is still checked once a minute.
-      const found = folders().catch((): string[] => []);
-      void found.then((paths) => {
+      void folders().then((paths) => {
         if (!isOver) ends = paths.map((folder) => watchFolder(folder, onChange));
       });
       return () => {
@@ -70,6 +69,14 @@ export function configSource(
       };
     },
   };
+}
+
+function isThere(folder: string, files: Files): boolean {
+  try {
+    return files.stat(folder) !== undefined;
+  } catch {
+    return false;
+  }
 }
 
 /** The configuration changes seldom: the thread ends with it. */

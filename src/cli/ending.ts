@@ -1,4 +1,3 @@
-import { sleep, systemClock } from '../platform/lib/clock.ts';
 import { fileReads } from '../platform/lib/file-reads.ts';
 
 /** The exit code that a shell reports for a program that SIGPIPE ended. */
@@ -44,14 +43,16 @@ export async function endProcess(code: number): Promise<never> {
   process.exit(code);
 }
 
-/** Longest wait for a read of a file, milliseconds. */
-const READ_ENDS = 500;
-
-/** Resolves when everything printed so far has left the process, or when nobody reads it. */
-export async function readyToEnd(): Promise<void> {
+/**
+ * Resolves when everything printed so far has left the process, or when nobody reads it.
+ *
+ * @returns whether no read of a file is left
+ */
+export async function readyToEnd(): Promise<boolean> {
   for (const stream of [process.stdout, process.stderr])
     await new Promise<void>((resolve) => {
       stream.write('', () => resolve());
     });
-  await Promise.race([fileReads.ended(), sleep(systemClock(), READ_ENDS)]);
+  await fileReads.close();
+  return !fileReads.isUnderWay();
 }

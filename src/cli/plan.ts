@@ -2,7 +2,6 @@ import type { Command } from 'commander';
 import type { LabReport } from '../admin/lab.ts';
 import type { AppliedPlan, ShownPlan } from '../admin/plan.ts';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
-import { readConfigSource } from '../platform/config/load.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { type Asking, askingWorkspace } from './ask-workspace.ts';
 import { describeLab } from './lab-report.ts';
@@ -65,6 +64,7 @@ export function addPlan(program: Command, setting: Setting, exit: Exit): void {
 async function tryFile({ config }: Session, flags: PlanFlags, { ask }: Asking): Promise<LabReport | undefined> {
   if (flags.config === undefined) return undefined;
   const { file, name } = chooseWorkspace(config, flags.workspace);
+  const { readConfigSource } = await import('../platform/config/load.ts');
   return ask('lab', { config: readConfigSource(file), limit: flags.limit }).catch((error: unknown) => {
     if (asSyncError(error).code !== 'not_found') throw error;
     throw new SyncError('not_found', `the daemon has no workspace "${name}", which ${file} configures`, {

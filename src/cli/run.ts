@@ -2,7 +2,6 @@ import type { Command } from 'commander';
 import type { Flags } from '../platform/config/daemon-options.ts';
 import type { Session } from './session.ts';
 import { refusingUnknown, type Setting, sessionOf, withDaemonOptions } from './setting.ts';
-import { endAtOnceOnSignals } from './signals.ts';
 
 /** `worksync run`, and `worksync` alone. */
 export function addRun(program: Command, setting: Setting): void {
@@ -13,6 +12,7 @@ export function addRun(program: Command, setting: Setting): void {
       // The demo is a first look on a terminal: its summary is not to drown in log lines.
       const level = ({ secrets }: Session['config'], demoSecret: string) =>
         secrets.includes(demoSecret) ? 'warn' : 'info';
+      const { endAtOnceOnSignals } = await import('./signals.ts');
       const release = endAtOnceOnSignals();
       const session = await sessionOf(setting, flags, level, true);
       const { run } = await import('./run-daemon.ts');

@@ -61,7 +61,7 @@ export function endOnSignals({ clock, logger, close, onSignal, reload }: Ending)
     try {
       await close((step) => (closing = step));
       closing = 'the output';
-      await readyToEnd();
+      if (!(await readyToEnd())) logger.warn({}, 'a file system does not answer, so a signal ends the process');
     } catch (error) {
       logger.error({ error }, 'some parts could not be closed cleanly');
       throw error;

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { SyncError } from '../model/errors/sync-error.ts';
-import { diskFiles, FileFault } from '../platform/lib/files.ts';
 import { MEBIBYTE } from '../platform/lib/quantities.ts';
+import { diskFiles, FileFault } from '../platform/lib/regular-files.ts';
 
 /** Adds `--<name>` and `--<name>-file`: a text as it is, from a file, or from standard input (`-`). */
 export function withText(command: Command, name: 'content' | 'description'): Command {

@@ -8,8 +8,8 @@ import type { Item } from '../model/item.ts';
 import { schemaOf } from '../platform/config/generated-files.ts';
 import type { JsonSchema } from '../platform/config/json-schema.ts';
 import { JsonError, parseJson } from '../platform/http/parse-json.ts';
-import { diskFiles } from '../platform/lib/files.ts';
 import { MEBIBYTE } from '../platform/lib/quantities.ts';
+import { diskFiles } from '../platform/lib/regular-files.ts';
 import { printable } from './words.ts';
 
 const STANDARD_INPUT = 0;

@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path';
 import { SyncError } from '../model/errors/sync-error.ts';
-import { diskFiles, type Files } from '../platform/lib/files.ts';
+import { diskFiles, type Files } from '../platform/lib/regular-files.ts';
 
 /** The address and the token by which commands reach the daemon of a data folder. */
 export interface DaemonEndpoint {

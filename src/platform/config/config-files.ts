@@ -1,7 +1,7 @@
 import { basename, dirname, join, resolve } from 'node:path';
 import { SyncError } from '../../model/errors/sync-error.ts';
-import { diskFiles, FileFault, type Files } from '../lib/files.ts';
 import { PROGRAM } from '../lib/program-folder.ts';
+import { diskFiles, FileFault, type Files } from '../lib/regular-files.ts';
 import { CONFIG_TEXT } from './daemon-options.ts';
 
 /** The project's `config/`. */
@@ -71,13 +71,16 @@ export function draftFiles({ path, configFolder }: ConfigPlace, files: Files = d
   const standard = configFolder ? [configFolder] : [resolve('config'), CONFIG_FOLDER];
   const folders = path === undefined ? standard : configFolderOf(resolve(path));
   return [...new Set(folders)]
-    .filter((folder) => files.stat(folder))
-    .flatMap((folder) =>
-      yamlFiles(folder, files)
-        .filter((file) => basename(file) !== 'default.yaml')
-        .slice(0, MOST_FILES)
-        .filter((file) => SCHEMA_LINE.test(firstLineOf(file, files))),
-    );
+    .flatMap((folder) => yamlFilesIfReadable(folder, files).slice(0, MOST_FILES))
+    .filter((file) => SCHEMA_LINE.test(firstLineOf(file, files)));
+}
+
+function yamlFilesIfReadable(folder: string, files: Files): readonly string[] {
+  try {
+    return yamlFiles(folder, files).filter((file) => basename(file) !== 'default.yaml');
+  } catch {
+    return [];
+  }
 }
 
 function configFolderOf(path: string): readonly string[] {

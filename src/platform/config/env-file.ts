@@ -1,7 +1,7 @@
 import { basename, dirname, join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { SyncError } from '../../model/errors/sync-error.ts';
-import { diskFiles, type FileContent, FileFault, type FileStats, type Files } from '../lib/files.ts';
+import { diskFiles, type FileContent, FileFault, type FileStats, type Files } from '../lib/regular-files.ts';
 import { configFiles } from './config-files.ts';
 import { CONFIG_TEXT, environment, type Flags } from './daemon-options.ts';
 import type { Environment } from './interpolate.ts';

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { diskFiles, type FileFault, type Files } from '../lib/files.ts';
+import { diskFiles, type FileFault, type Files } from '../lib/regular-files.ts';
 import { SHORTEST_SECRET } from './literal-secrets.ts';
 
 /** Environment variables, as `environment()` gives them. */

@@ -1,5 +1,5 @@
 import { SyncError } from '../../model/errors/sync-error.ts';
-import { diskFiles, type Files } from '../lib/files.ts';
+import { diskFiles, type Files } from '../lib/regular-files.ts';
 import { parseSecretKey } from '../lib/secret-box.ts';
 import { createVariables, type Environment } from './interpolate.ts';
 

@@ -1,5 +1,5 @@
 import { dirname } from 'node:path';
-import { diskFiles, type FileFault, type Files } from '../lib/files.ts';
+import { diskFiles, type FileFault, type Files } from '../lib/regular-files.ts';
 import { configFiles } from './config-files.ts';
 import type { LoadInput } from './load.ts';
 

@@ -1,6 +1,6 @@
 import type { Access, Role } from '../../model/caller.ts';
 import { SyncError } from '../../model/errors/sync-error.ts';
-import { diskFiles, type Files } from '../lib/files.ts';
+import { diskFiles, type Files } from '../lib/regular-files.ts';
 import { createVariables, type Environment } from './interpolate.ts';
 
 /** A token that the environment gives, for pages, metrics and admin actions. */

@@ -1,7 +1,7 @@
 // Design: src/decisions/daemon.md
 
 import { type Clock, systemClock } from './clock.ts';
-import { type AsyncFiles, asyncDiskFiles, FileFault, type Files } from './files.ts';
+import { type AsyncFiles, asyncDiskFiles, FileFault, type Files } from './regular-files.ts';
 
 /**
  * Reads files without blocking the process when a file system does not answer. A read that never ends keeps one of libuv's four threads,
@@ -13,8 +13,11 @@ export interface FileReads {
    * what it asked for was read, until it asks for nothing new.
    */
   over<Result>(work: (files: KnownFiles) => Result): Promise<Result>;
-  /** Resolves when the reads under way have ended; never, if one of them never ends. */
-  ended(): Promise<unknown>;
+  /**
+   * Starts no more reads: what needs one waits for the end of the process. Resolves when each read under way has ended or counts as
+   * stuck.
+   */
+  close(): Promise<unknown>;
   isUnderWay(): boolean;
 }
 
@@ -34,15 +37,16 @@ interface Read {
   isStuck: boolean;
   /** Resolves when the read has ended or is stuck. */
   readonly outcome: Promise<unknown>;
-  readonly end: Promise<unknown>;
 }
 
 /** After this time a read counts as stuck, milliseconds. */
 const LIMIT = 5_000;
 const MOST = 2;
+const NEVER = new Promise<never>(() => undefined);
 
 export function createFileReads(clock: Pick<Clock, 'after'>, disk: AsyncFiles = asyncDiskFiles): FileReads {
   const underWay = new Map<string, Read>();
+  let isClosed = false;
   const areStuck = () => [...underWay.values()].every(({ isStuck }) => isStuck);
 
   function start(question: Question): Promise<unknown> {
@@ -53,7 +57,7 @@ export function createFileReads(clock: Pick<Clock, 'after'>, disk: AsyncFiles = 
       underWay.delete(path);
     });
     const result = Promise.race([work, late.promise]);
-    const started: Read = { isStuck: false, outcome: settled(result), end: settled(work) };
+    const started: Read = { isStuck: false, outcome: settled(result) };
     underWay.set(path, started);
     const cancel = clock.after(LIMIT, () => {
       started.isStuck = true;
@@ -71,7 +75,7 @@ export function createFileReads(clock: Pick<Clock, 'after'>, disk: AsyncFiles = 
         throw notAnswered(`is not read, because ${[...underWay.keys()].join(' and ')} do not answer`);
       await Promise.race([...underWay.values()].filter((each) => !each.isStuck).map(({ outcome }) => outcome));
     }
-    return start(question);
+    return isClosed ? NEVER : start(question);
   }
 
   async function answer(question: Question): Promise<Answer> {
@@ -93,7 +97,10 @@ export function createFileReads(clock: Pick<Clock, 'after'>, disk: AsyncFiles = 
         await Promise.all([...asked].map(async ([key, question]) => known.set(key, await answer(question))));
       }
     },
-    ended: () => Promise.all([...underWay.values()].map(({ end }) => end)),
+    close() {
+      isClosed = true;
+      return Promise.all([...underWay.values()].map(({ outcome }) => outcome));
+    },
     isUnderWay: () => underWay.size > 0,
   };
 }

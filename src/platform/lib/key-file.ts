@@ -1,8 +1,8 @@
 import { closeSync, constants, openSync, renameSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { syncNames } from '../database/sqlite.ts';
-import { diskFiles, type FileFault } from './files.ts';
 import type { Random } from './random.ts';
+import { diskFiles, type FileFault } from './regular-files.ts';
 import { parseSecretKey, SECRET_KEY_BYTES } from './secret-box.ts';
 
 /** A file that holds a key for a secret box, and cannot be used. */

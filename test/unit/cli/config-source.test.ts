@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
@@ -54,4 +55,14 @@ it('reads `.env` anew with each load, and its stamp changes with the file', asyn
   writeFileSync(envFile, 'TOKEN=a-token-of-its-own\n');
   expect(await source.stamp()).not.toBe(before);
   expect((await source.load()).secrets).toEqual(['a-token-of-its-own']);
+});
+
+it('reads no secret from a pipe: the error names the file and the reason', async () => {
+  const pipe = join(folderOfTest('config-source'), 'secret');
+  execFileSync('mkfifo', [pipe]);
+  const input = inputWith(`connections:\n  main: { connector: github, webhookSecrets: "\${TOKEN}" }\n`);
+  await expect(configSource(input, () => ({ TOKEN_FILE: pipe }), { secrets: [] }).load()).rejects.toMatchObject({
+    code: 'config_invalid',
+    message: expect.stringContaining(`TOKEN_FILE: ${pipe} is a named pipe, not a regular file`),
+  });
 });

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -49,6 +49,8 @@ test('a daemon serves and ends whatever is in its configuration folder, also whi
     large: `${config}/large.yaml is larger than 1 MiB`,
   });
 
+  // To watch a folder is the one call that waits for it in the main thread.
+  await expect.poll(() => existsSync(join(folder, 'watched'))).toBe(true);
   writeFileSync(join(folder, 'hung'), '');
   daemon.child.kill('SIGHUP');
   await expect.poll(async () => (await status()).configFault?.message).toContain(`${config} has not answered for 5 s`);

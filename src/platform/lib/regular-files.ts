@@ -15,7 +15,7 @@ export interface Files {
   read(path: string, largest: number): FileContent;
 }
 
-/** The same without waiting in this thread. */
+/** Files that are read without waiting in this thread. */
 export interface AsyncFiles {
   stat(path: string): Promise<FileStats | undefined>;
   list(folder: string): Promise<readonly string[]>;

@@ -4,7 +4,12 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createFileReads } from '../../../../src/platform/lib/file-reads.ts';
-import { type AsyncFiles, asyncDiskFiles, diskFiles, type FileFault } from '../../../../src/platform/lib/files.ts';
+import {
+  type AsyncFiles,
+  asyncDiskFiles,
+  diskFiles,
+  type FileFault,
+} from '../../../../src/platform/lib/regular-files.ts';
 import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
 import { folderOfTest } from '../../../support/harness/folder.ts';
 
@@ -98,11 +103,25 @@ describe('a file system that does not answer', () => {
     await clock.advance(5_000);
     expect([await first, reads.isUnderWay()]).toEqual([['/a has not answered for 5 s'], true]);
     waiting.get('/a')?.();
-    await reads.ended();
+    await clock.advance(0);
+    expect(reads.isUnderWay()).toBe(false);
     const again = read('/a');
     await clock.advance(0);
     waiting.get('/a')?.();
     expect([await again, started, reads.isUnderWay()]).toEqual([['text'], ['/a', '/a'], false]);
+  });
+
+  it('delays the end of the process until the read counts as stuck', async () => {
+    const { read, clock, started, reads } = slowDisk();
+    void read('/a');
+    const closed = reads.close().then(() => started.push('closed'));
+    await clock.advance(4_999);
+    void read('/fast/1');
+    await clock.advance(0);
+    expect(started).toEqual(['/a']);
+    await clock.advance(1);
+    await closed;
+    expect([started, reads.isUnderWay()]).toEqual([['/a', 'closed'], true]);
   });
 
   it('does not start a second read of a path that two callers want at once', async () => {
