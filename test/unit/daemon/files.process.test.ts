@@ -66,7 +66,9 @@ test('check --offline reports files that cannot be read, and a pipe as .env', as
   const folder = await mixedFolder();
   const check = async () => {
     const args = ['src/main.ts', 'check', '--offline', '--config', join(folder, 'config')];
-    const { code, stdout, stderr } = await startNode(args).ended;
+    const process = startNode(args);
+    onTestFinished(() => void process.child.kill('SIGKILL'));
+    const { code, stdout, stderr } = await process.ended;
     return { code, text: stdout + stderr };
   };
   expect(await check()).toEqual({ code: 78, text: expect.stringContaining('pipe.yaml is a named pipe') });
