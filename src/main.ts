@@ -3,30 +3,32 @@ import { readFileSync } from 'node:fs';
 import { CODES } from './model/errors/codes.ts';
 import { isTooOld, OLDEST_NODE } from './platform/lib/oldest-node.ts';
 
-// Everything else is imported below, because an older Node lacks exports that it names, and would end with a SyntaxError.
+const project = `${import.meta.dirname}/..`;
+
+// Everything else is imported by `start`, because an older Node lacks exports that it names, and would end with a SyntaxError.
 if (isTooOld(process.versions.node)) {
   const { exit, hint } = CODES.node_too_old;
   const message = `this is Node ${process.versions.node}, and worksync needs ${OLDEST_NODE} or later`;
   process.stderr.write(`worksync: ${message}\n  remedy: ${hint}\n  code:   node_too_old\n`);
-  process.exit(exit);
+  process.exitCode = exit;
+} else await start();
+
+async function start(): Promise<void> {
+  // Otherwise Node opens its debugger to every user of this machine who can reach its port.
+  process.on('SIGUSR1', () => undefined);
+
+  // What is imported from here on is kept stripped of its types and compiled, beside the packages: nobody else writes
+  // there. Where we cannot either, it is done without. (`npm start` does it by a variable, so that this file is kept too, and
+  // what strips types, 16 MB of memory, is never loaded.)
+  const { enableCompileCache } = await import('node:module');
+  enableCompileCache(`${project}/node_modules/.cache/worksync`);
+  const { main } = await import('./cli/program.ts');
+  const { newScrubber } = await import('./cli/process-scrubber.ts');
+  const { endDespiteReads, endProcess, endWithReaders } = await import('./cli/ending.ts');
+
+  endWithReaders();
+  endDespiteReads();
+  const { version } = JSON.parse(readFileSync(`${project}/package.json`, 'utf8')) as { version: string };
+  const exit = await main(process.argv, version, newScrubber());
+  if (exit !== undefined) await endProcess(exit);
 }
-
-// Otherwise Node opens its debugger to every user of this machine who can reach its port.
-process.on('SIGUSR1', () => undefined);
-
-const project = `${import.meta.dirname}/..`;
-
-// What is imported from here on is kept stripped of its types and compiled, beside the packages: nobody else writes
-// there. Where we cannot either, it is done without. (`npm start` does it by a variable, so that this file is kept too, and
-// what strips types, 16 MB of memory, is never loaded.)
-const { enableCompileCache } = await import('node:module');
-enableCompileCache(`${project}/node_modules/.cache/worksync`);
-const { main } = await import('./cli/program.ts');
-const { newScrubber } = await import('./cli/process-scrubber.ts');
-const { outliveReaders } = await import('./cli/closed-output.ts');
-
-outliveReaders();
-
-const { version } = JSON.parse(readFileSync(`${project}/package.json`, 'utf8')) as { version: string };
-const exit = await main(process.argv, version, newScrubber());
-if (exit !== undefined) process.exit(exit);

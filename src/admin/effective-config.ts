@@ -6,6 +6,7 @@ import { createVariables, type Variables } from '../platform/config/interpolate.
 import { configSourceOf } from '../platform/config/load.ts';
 import type { ConnectionConfig, WorkspaceConfig } from '../platform/config/schema.ts';
 import { type ConfigDocument, readDocuments } from '../platform/config/yaml-document.ts';
+import type { Files } from '../platform/lib/regular-files.ts';
 
 /** One value that is in use. */
 export interface EffectiveValue {
@@ -23,19 +24,28 @@ export interface ConfigInUse {
   readonly workspaces: readonly WorkspaceConfig[];
   readonly flags: Flags;
   readonly env: CommandEnvironment;
+  /** Where the files of the workspaces are read. */
+  readonly files: Files;
   /** Knows every secret, in each form that it may take. */
   readonly scrub: (text: string) => string;
 }
 
 /** The configuration as it is in use, each value with where it comes from. */
 export function effectiveConfig(inUse: ConfigInUse): readonly EffectiveValue[] {
-  const { workspaces, flags, env, scrub } = inUse;
-  const values = [...daemonValues(flags, env), ...workspaces.flatMap((workspace) => workspaceValues(workspace, env))];
+  const { workspaces, flags, env, files, scrub } = inUse;
+  const values = [
+    ...daemonValues(flags, env),
+    ...workspaces.flatMap((workspace) => workspaceValues(workspace, env, files)),
+  ];
   return values.map((each) => ({ ...each, value: masked(each.value, scrub) }));
 }
 
 /** The daemon's options alone. */
-export function daemonConfiguration({ flags, env, scrub }: Omit<ConfigInUse, 'workspaces'>): readonly EffectiveValue[] {
+export function daemonConfiguration({
+  flags,
+  env,
+  scrub,
+}: Omit<ConfigInUse, 'workspaces' | 'files'>): readonly EffectiveValue[] {
   return daemonValues(flags, env).map((each) => ({ ...each, value: masked(each.value, scrub) }));
 }
 
@@ -62,11 +72,11 @@ interface Leaf {
   readonly value: unknown;
 }
 
-function workspaceValues(workspace: WorkspaceConfig, env: CommandEnvironment): EffectiveValue[] {
+function workspaceValues(workspace: WorkspaceConfig, env: CommandEnvironment, files: Files): EffectiveValue[] {
   const { variables: values } = env;
   const { name, file } = workspace;
-  const source = configSourceOf(workspace, values);
-  const documents = readDocuments(file, source, createVariables(values));
+  const source = configSourceOf(workspace, { env: values, files });
+  const documents = readDocuments(file, source, createVariables(values, undefined, files));
   // A file may leave out its name: then it holds nothing else.
   const index = Math.max(
     0,

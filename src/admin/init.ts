@@ -1,10 +1,10 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { CONFIG_FOLDER } from '../platform/config/config-files.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
-import { displayName, type LoadInput, readConfigText } from '../platform/config/load.ts';
+import { displayName, type LoadInput, readConfigSource, readConfigText } from '../platform/config/load.ts';
 import { shellWord } from '../platform/lib/own-command.ts';
 import { deployFile, deployPaths } from './deploy-templates.ts';
 import {
@@ -63,9 +63,7 @@ export function draftText(
   overwrite: boolean,
 ): string {
   const { path } = placesOf(folder, name);
-  return existsSync(path) && !overwrite
-    ? readFileSync(path, 'utf8')
-    : adapted(readExample(from), { from, name, folder });
+  return existsSync(path) && !overwrite ? readConfigSource(path) : adapted(readExample(from), { from, name, folder });
 }
 
 /**
@@ -73,7 +71,7 @@ export function draftText(
  * the folder uses the same ones, because the key of one workspace must not reach the address of another.
  */
 function adapted(example: string, { from, name, folder }: Pick<FirstConfig, 'from' | 'name' | 'folder'>): string {
-  const taken = new Set(otherFiles(folder, name).flatMap((path) => neededVariables(readFileSync(path, 'utf8'))));
+  const taken = new Set(otherFiles(folder, name).flatMap((path) => neededVariables(readConfigSource(path))));
   const suffix = name.toUpperCase().replaceAll('-', '_');
   return example
     .replaceAll('Copy it to config/workspaces/, then set', 'Set')
@@ -102,7 +100,7 @@ function placesOf(folder: string, name: string) {
 /** Variables of a draft that neither the environment nor `.env` sets, apart from those with a default. */
 export function unsetVariables({ path }: Pick<Draft, 'path'>): readonly string[] {
   const { variables } = commandEnvironment({ config: path });
-  return neededVariables(readFileSync(path, 'utf8')).filter((name) => !variables[name] && !variables[`${name}_FILE`]);
+  return neededVariables(readConfigSource(path)).filter((name) => !variables[name] && !variables[`${name}_FILE`]);
 }
 
 /** `NAME` of `${NAME}` and of `${NAME:?message}`. */
@@ -117,7 +115,7 @@ function neededVariables(content: string): readonly string[] {
  * @param bytes of the secret
  */
 export function generatedSecret({ path }: Pick<Draft, 'path'>, variable: string, bytes: Buffer): string | undefined {
-  const lines = readFileSync(path, 'utf8').split('\n');
+  const lines = readConfigSource(path).split('\n');
   const line = lines.find((each) => each.includes(variable) && each.includes('openssl rand'));
   if (line === undefined) return undefined;
   return line.includes('whsec_') ? `whsec_${bytes.toString('base64')}` : bytes.toString('hex');
@@ -126,7 +124,7 @@ export function generatedSecret({ path }: Pick<Draft, 'path'>, variable: string,
 function readExample(name: string): string {
   const unknown = unknownExample(name);
   if (unknown) throw unknown;
-  return readFileSync(join(EXAMPLES, `${name}.yaml`), 'utf8');
+  return readConfigSource(join(EXAMPLES, `${name}.yaml`));
 }
 
 function unknownExample(name: string): SyncError | undefined {
@@ -258,9 +256,9 @@ function isApiAddress(text: string): boolean {
  * @returns whether it added any
  */
 export function addToEnvFile({ envFile, path }: Draft, values: Readonly<Record<string, string>>): boolean {
-  const present = existsSync(envFile) ? readFileSync(envFile, 'utf8') : '';
+  const present = existsSync(envFile) ? readConfigSource(envFile) : '';
   const known = parseEnv(present);
-  const fresh = neededVariables(readFileSync(path, 'utf8')).filter(
+  const fresh = neededVariables(readConfigSource(path)).filter(
     (name) => !(name in known) && !(`${name}_FILE` in known),
   );
   if (fresh.length === 0) return false;
@@ -287,31 +285,31 @@ function quoteFor(value: string): string | undefined {
 
 /** The variable of the workspace key, if it is in `.env`, where it can be replaced. */
 export function replaceableKey({ path }: Pick<Draft, 'path'>): string | undefined {
-  const [, name = ''] = /^ +apiKey: *\$\{(\w{1,100})\}/m.exec(readFileSync(path, 'utf8')) ?? [];
+  const [, name = ''] = /^ +apiKey: *\$\{(\w{1,100})\}/m.exec(readConfigSource(path)) ?? [];
   return commandEnvironment({ config: path }).file?.used.includes(name) ? name : undefined;
 }
 
 /** Replaces a variable that `.env` has. */
 export function replaceInEnvFile({ envFile }: Pick<Draft, 'envFile'>, name: string, value: string): void {
   const line = new RegExp(`^([ \\t]*(?:export[ \\t]+)?${name}[ \\t]*=).*$`, 'gm');
-  const changed = readFileSync(envFile, 'utf8').replaceAll(line, (_, start: string) => `${start}${quoted(value)}`);
+  const changed = readConfigSource(envFile).replaceAll(line, (_, start: string) => `${start}${quoted(value)}`);
   writeFileSync(envFile, changed);
 }
 
 /** Returns the placeholders of the draft and the variables that a person must still fill in. */
 export function missingIn(draft: Draft): readonly string[] {
-  return [...placeholdersIn(readFileSync(draft.path, 'utf8')), ...unsetVariables(draft)];
+  return [...placeholdersIn(readConfigSource(draft.path)), ...unsetVariables(draft)];
 }
 
 /** The placeholder of the host, in a draft that still uses the vendor's. */
 export function openHost(path: string): string | undefined {
-  return hostPlaceholder(readFileSync(path, 'utf8'));
+  return hostPlaceholder(readConfigSource(path));
 }
 
 /** Moves a complete draft to where worksync reads it. */
 export function publishDraft({ path, live }: Draft): void {
   mkdirSync(dirname(live), { recursive: true });
-  writeFileSync(live, withSchema(readFileSync(path, 'utf8'), live));
+  writeFileSync(live, withSchema(readConfigSource(path), live));
   rmSync(path);
 }
 

@@ -1,4 +1,5 @@
 import { environmentOf } from '../platform/config/env-file.ts';
+import { fileReads } from '../platform/lib/file-reads.ts';
 import { type EffectiveValue, effectiveConfig, maskOf } from './effective-config.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
@@ -8,11 +9,13 @@ import type { OpenWorkspace } from './open-workspace.ts';
  * The file may have a secret since a moment ago that nothing in the process has read yet. So what is called like one is
  * masked too, whatever it is.
  */
-export function workspaceConfiguration(
+export async function workspaceConfiguration(
   { config, name }: OpenWorkspace,
   scrub: (text: string) => string,
-): readonly EffectiveValue[] {
-  const values = effectiveConfig({ workspaces: [config], flags: {}, env: environmentOf(config.file), scrub });
+): Promise<readonly EffectiveValue[]> {
+  const values = await fileReads.over((files) =>
+    effectiveConfig({ workspaces: [config], flags: {}, env: environmentOf(config.file, files), files, scrub }),
+  );
   return values
     .filter(({ of }) => of === name)
     .map((each) => (SECRET.test(each.key) ? { ...each, value: hidden(each.value) } : each));

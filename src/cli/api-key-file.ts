@@ -1,16 +1,7 @@
-import {
-  closeSync,
-  existsSync,
-  fchmodSync,
-  fsyncSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, existsSync, fchmodSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
+import { diskFiles, type FileFault } from '../platform/lib/regular-files.ts';
 import { syncFolder } from '../platform/lib/sync-folder.ts';
 import type { CommandClient } from './workspace-client.ts';
 
@@ -67,6 +58,9 @@ export function keyFile(path: string): KeyFile {
   };
 }
 
+/** Bytes. */
+const LARGEST = 65_536;
+
 /** The line's end is written last. */
 function isWhole(secret: string): boolean {
   return secret.endsWith('\n');
@@ -84,9 +78,9 @@ function refuseOther(path: string): void {
 
 function read(path: string): string {
   try {
-    return readFileSync(path, 'utf8');
+    return diskFiles.read(path, LARGEST).bytes.toString('utf8');
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return '';
+    if ((error as FileFault).code === 'ENOENT') return '';
     throw unusable(path, error);
   }
 }

@@ -119,7 +119,7 @@ function checkedOtherFiles({ options }: Session): readonly Finding[] {
 async function describeDrafts({ drafts }: Session): Promise<readonly Finding[]> {
   const { commandFor } = await import('../admin/init.ts');
   const { displayName } = await import('../platform/config/load.ts');
-  return drafts().map((path) => ({
+  return (await drafts()).map((path) => ({
     level: 'warning',
     subject: 'configuration',
     message: `${displayName(path)} is an unfinished draft, which worksync does not read`,

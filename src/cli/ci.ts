@@ -1,4 +1,4 @@
-import { appendFileSync, readFileSync, statSync } from 'node:fs';
+import { appendFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
 import { type JobPullRequest, namedPullRequest, pullRequestOfJob } from '../admin/ci-job.ts';
 import type { PullRequestTasks } from '../admin/pull-request-tasks.ts';
@@ -9,6 +9,7 @@ import { ownProxies, type Proxies } from '../platform/config/proxies.ts';
 import type { HttpAnswer } from '../platform/http/http-client.ts';
 import { type Clock, sleep, systemClock } from '../platform/lib/clock.ts';
 import { silentMeter } from '../platform/lib/meter.ts';
+import { diskFiles } from '../platform/lib/regular-files.ts';
 import { noSteps } from '../platform/lib/steps.ts';
 import { withoutEnd } from '../platform/lib/text.ts';
 import { type Failure, REFUSED } from '../web/admin-answers.ts';
@@ -84,7 +85,7 @@ function askedPullRequest({ pullRequest, provider }: Flags, env: Environment): J
 /** Undefined where it cannot be read: then the variables alone tell. */
 function readJson(path: string): unknown {
   try {
-    return statSync(path).size > LARGEST_EVENT ? undefined : JSON.parse(readFileSync(path, 'utf8'));
+    return JSON.parse(diskFiles.read(path, LARGEST_EVENT).bytes.toString('utf8'));
   } catch {
     return undefined;
   }

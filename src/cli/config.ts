@@ -3,6 +3,7 @@ import type { EffectiveValue } from '../admin/effective-config.ts';
 import { CODES } from '../model/errors/codes.ts';
 import type { Flags } from '../platform/config/daemon-options.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
+import { diskFiles } from '../platform/lib/regular-files.ts';
 import { type Exit, print, type Setting, say, sessionOf, withDaemonOptions } from './setting.ts';
 import { printable, table } from './words.ts';
 import { chooseWorkspace } from './workspace-client.ts';
@@ -26,6 +27,7 @@ export function addConfig(program: Command, setting: Setting, exit: Exit): void 
         workspaces,
         flags,
         env: commandEnvironment(flags),
+        files: diskFiles,
         scrub: scrubber.scrub,
       });
       print(json ? values.map((value) => JSON.stringify(value)).join('\n') : describe(values));

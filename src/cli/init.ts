@@ -224,7 +224,7 @@ async function test(setting: Setting, { path }: Draft, name: string, isOffline: 
   const { checkHere, describeBroken } = await import('./check.ts');
   const flags = { config: path, data: ':memory:init' };
   try {
-    const session = openSession({ ...setting, flags, logLevel: () => 'silent' });
+    const session = await openSession({ ...setting, flags, logLevel: () => 'silent' });
     if (isOffline) return [];
     const { found } = await checkHere({ ...session, options: { ...session.options, store: undefined } });
     // The database of this test is no concern of the daemon.

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { LabReport } from '../admin/lab.ts';
 import type { AppliedPlan, ShownPlan } from '../admin/plan.ts';
@@ -65,7 +64,8 @@ export function addPlan(program: Command, setting: Setting, exit: Exit): void {
 async function tryFile({ config }: Session, flags: PlanFlags, { ask }: Asking): Promise<LabReport | undefined> {
   if (flags.config === undefined) return undefined;
   const { file, name } = chooseWorkspace(config, flags.workspace);
-  return ask('lab', { config: readFileSync(file, 'utf8'), limit: flags.limit }).catch((error: unknown) => {
+  const { readConfigSource } = await import('../platform/config/load.ts');
+  return ask('lab', { config: readConfigSource(file), limit: flags.limit }).catch((error: unknown) => {
     if (asSyncError(error).code !== 'not_found') throw error;
     throw new SyncError('not_found', `the daemon has no workspace "${name}", which ${file} configures`, {
       hint: 'The file is compared with the workspace of the same name: put "name: <workspace>" into it. "worksync status" lists the names.',

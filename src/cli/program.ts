@@ -58,4 +58,5 @@ Exit codes:
   3   done in part: something is left to do
   75  try again later: the data folder is in use, no daemon runs, the disk is full, the quota is used up
   77  a credential was refused
-  78  the configuration is wrong, or the data folder cannot be used`;
+  78  the configuration is wrong, or the data folder cannot be used
+  141 the reader of its output closed the pipe`;

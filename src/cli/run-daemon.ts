@@ -32,7 +32,7 @@ export async function run(session: Session): Promise<void> {
   const daemon = await composition.serve();
   parts.logger.info({ address: daemon.address, version: session.version }, 'the daemon runs');
   print(await greeting(daemon, composition));
-  for (const path of session.drafts())
+  for (const path of await session.drafts())
     print(`\n${displayName(path)} is an unfinished draft: ${commandFor(path)} goes on with it.`);
   print(await howToLogIn(daemon));
   if (!stage) return;

@@ -12,8 +12,11 @@ export function addRun(program: Command, setting: Setting): void {
       // The demo is a first look on a terminal: its summary is not to drown in log lines.
       const level = ({ secrets }: Session['config'], demoSecret: string) =>
         secrets.includes(demoSecret) ? 'warn' : 'info';
+      const { endAtOnceOnSignals } = await import('./signals.ts');
+      const release = endAtOnceOnSignals();
       const session = await sessionOf(setting, flags, level, true);
       const { run } = await import('./run-daemon.ts');
+      release();
       await run(session);
     });
 }

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { connectors } from '../connectors/registry.ts';
 import type { ProcessContext } from '../daemon/daemon-context.ts';
 import { createProcessContext } from '../daemon/daemon-context.ts';
@@ -8,16 +7,19 @@ import {
   configText,
   type DaemonOptions,
   daemonOptions,
+  environment,
   type Flags,
   secretsOfStore,
 } from '../platform/config/daemon-options.ts';
 import { commandEnvironment, type EnvFile } from '../platform/config/env-file.ts';
 import type { Environment } from '../platform/config/interpolate.ts';
-import { type LoadedConfig, loadConfig } from '../platform/config/load.ts';
+import { type LoadedConfig, type LoadInput, loadConfig, readAhead } from '../platform/config/load.ts';
 import { secretKeyOf } from '../platform/config/secret-key.ts';
 import { type ConfiguredToken, configuredTokens } from '../platform/config/tokens.ts';
 import { secretsOfExport, type TraceExport, traceSettings } from '../platform/config/trace-export.ts';
+import { fileReads } from '../platform/lib/file-reads.ts';
 import { systemRandom } from '../platform/lib/random.ts';
+import type { Files } from '../platform/lib/regular-files.ts';
 import { createLogger } from '../platform/observe/pino-logger.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
 import { type DaemonEndpoint, findDaemon } from '../store/daemon-file.ts';
@@ -33,7 +35,7 @@ export interface Session {
   /** Absent where there is no `.env`. */
   readonly envFile?: EnvFile;
   /** Lists the drafts of `worksync init` beside the configuration, which worksync does not read. */
-  readonly drafts: () => readonly string[];
+  readonly drafts: () => Promise<readonly string[]>;
   /** Where the configuration is read again. */
   readonly source: ConfigSource;
   /** For pages, metrics and admin actions, as the environment sets them. */
@@ -59,29 +61,24 @@ export interface SessionInput {
 }
 
 /** Reads options and configuration, and tells the log and every error text which values are secret. */
-export function openSession(input: SessionInput): Session {
-  const flags = input.isDaemon ? input.flags : withDaemonConfig(input.flags);
-  const { settings: env, place, file: envFile } = commandEnvironment(flags);
-  const given = daemonOptions(flags, env);
-  const demoSecret = demoSecretOf(given.data);
-  input.scrubber.add(demoSecret);
+export async function openSession(input: SessionInput): Promise<Session> {
+  const read = await fileReads.over((files) => readSettings(input, files));
+  const { flags, env, place, envFile, given, config, demoSecret, configPlace, secretKey, tokens } = read;
   // Read anew with each load, because the file may have changed.
-  const variables = (): Environment => ({
+  const variables = (files: Files): Environment => ({
     WORKSYNC_DEMO_SECRET: demoSecret,
-    ...commandEnvironment(flags).variables,
+    ...commandEnvironment(flags, environment(), files).variables,
   });
   const named = flags.logLevel ?? env['WORKSYNC_LOG_LEVEL'];
-  const source = place === undefined ? undefined : { path: place, used: envFile?.used ?? [] };
-  const files = { path: given.config, text: configText(flags, env), envFile: source, connectors, apiOverrides };
-  const config = loadConfig({ ...files, env: variables() });
   const options = named ? given : { ...given, logLevel: input.logLevel(config, demoSecret) };
-  for (const secret of [...config.secrets, ...secretsOfStore(given)]) input.scrubber.add(secret);
-  const secretKey = secretKeyOf(env);
-  if (secretKey) input.scrubber.add(secretKey.text);
-  const tokens = configuredTokens(env);
-  for (const { secret } of tokens) input.scrubber.add(secret);
   const { traces, warnings } = traceSettings(options, env);
-  if (traces) for (const secret of secretsOfExport(traces)) input.scrubber.add(secret);
+  for (const secret of [
+    ...[demoSecret, ...config.secrets, ...secretsOfStore(given)],
+    ...(secretKey ? [secretKey.text] : []),
+    ...tokens.map(({ secret }) => secret),
+    ...(traces ? secretsOfExport(traces) : []),
+  ])
+    input.scrubber.add(secret);
   const logger = createLogger({ level: options.logLevel, scrubber: input.scrubber });
   for (const warning of [
     ...config.warnings,
@@ -96,8 +93,9 @@ export function openSession(input: SessionInput): Session {
     flags,
     config,
     ...(envFile && { envFile }),
-    drafts: () => (files.text === undefined ? draftFiles({ path: given.config }) : []),
-    source: configSource(files, variables, { envFile: place, secrets: config.secretSources }),
+    drafts: () =>
+      fileReads.over((files) => (configPlace.text === undefined ? draftFiles({ path: given.config }, files) : [])),
+    source: configSource(configPlace, variables, { envFile: place, secrets: config.secretSources }),
     tokens,
     scrubber: input.scrubber,
     demoSecret,
@@ -107,24 +105,42 @@ export function openSession(input: SessionInput): Session {
   };
 }
 
+/** Reads everything that a session needs of files. It runs again after each read, so it has no effect. */
+function readSettings(input: SessionInput, files: Files) {
+  const flags = input.isDaemon ? input.flags : withDaemonConfig(input.flags, files);
+  const { settings: env, variables, place, file: envFile } = commandEnvironment(flags, environment(), files);
+  const given = daemonOptions(flags, env, files);
+  const demoSecret = demoSecretOf(given.data, files);
+  const source = place === undefined ? undefined : { path: place, used: envFile?.used ?? [] };
+  const configPlace = { path: given.config, text: configText(flags, env), envFile: source, connectors, apiOverrides };
+  const config = readConfig({ ...configPlace, env: { WORKSYNC_DEMO_SECRET: demoSecret, ...variables } }, files);
+  const [secretKey, tokens] = [secretKeyOf(env, files), configuredTokens(env, files)];
+  return { flags, env, place, envFile, given, demoSecret, configPlace, config, secretKey, tokens };
+}
+
+function readConfig(input: LoadInput, files: Files): LoadedConfig {
+  readAhead(input, files);
+  return loadConfig({ ...input, files });
+}
+
 /** Adds the configuration of the daemon that uses the data folder, or that was killed there, unless another one is named. */
-function withDaemonConfig(flags: Flags): Flags {
-  const { settings } = commandEnvironment(flags);
-  const { config, data } = daemonOptions(flags, settings);
+function withDaemonConfig(flags: Flags, files: Files): Flags {
+  const { settings } = commandEnvironment(flags, environment(), files);
+  const { config, data } = daemonOptions(flags, settings, files);
   if (config !== undefined || configText(flags, settings) !== undefined) return flags;
-  const running = endpointOf(data)?.config;
-  return running !== undefined && existsSync(running) ? { ...flags, config: running, data } : flags;
+  const running = endpointOf(data, files)?.config;
+  return running !== undefined && files.stat(running) ? { ...flags, config: running, data } : flags;
 }
 
 /** Returns the secret of the demo that runs on this data folder, if this user may read it; otherwise a new one. */
-function demoSecretOf(dataFolder: string): string {
-  return endpointOf(dataFolder)?.demoSecret ?? systemRandom().bytes(24).toString('base64url');
+function demoSecretOf(dataFolder: string, files: Files): string {
+  return endpointOf(dataFolder, files)?.demoSecret ?? systemRandom().bytes(24).toString('base64url');
 }
 
 /** Returns undefined if no daemon has announced itself, or if its file belongs to another user. */
-function endpointOf(dataFolder: string): DaemonEndpoint | undefined {
+function endpointOf(dataFolder: string, files: Files): DaemonEndpoint | undefined {
   try {
-    return findDaemon(dataFolder);
+    return findDaemon(dataFolder, files);
   } catch {
     return undefined;
   }

@@ -1,6 +1,7 @@
 import closeWithGrace from 'close-with-grace';
-import type { Clock } from '../platform/lib/clock.ts';
+import type { Cancel, Clock } from '../platform/lib/clock.ts';
 import type { Logger } from '../platform/lib/logger.ts';
+import { endProcess, outliveReaders, readyToEnd } from './ending.ts';
 
 /** Longest orderly end, milliseconds: container engines kill after 10 s. */
 const LONGEST_END = 8_000;
@@ -12,6 +13,7 @@ const SAME_SIGNAL = 500;
 
 /** Ends in order; each with the code that the shell knows for a second one, which ends at once. */
 const ENDING = { SIGINT: 130, SIGTERM: 143, SIGQUIT: 131 } as const;
+const SIGNALS = Object.keys(ENDING) as (keyof typeof ENDING)[];
 /** Its default would be to end the process. */
 const IGNORED = ['SIGUSR2'] as const;
 
@@ -29,15 +31,25 @@ interface Ending {
   reload?(): Promise<void>;
 }
 
+/** Ends the process on a signal while there is nothing to close yet. Without it the first process of a container ignores signals. */
+export function endAtOnceOnSignals(): Cancel {
+  const listeners = SIGNALS.map((signal) => [signal, () => void endProcess(ENDING[signal])] as const);
+  for (const [signal, end] of listeners) process.once(signal, end);
+  return () => {
+    for (const [signal, end] of listeners) process.off(signal, end);
+  };
+}
+
 /**
  * SIGTERM, SIGINT and SIGQUIT close in order and end with 0; another of them ends at once. SIGHUP
  * reads the configuration again. SIGUSR2 is logged and ignored. A fault that nobody caught closes in order and ends with 1.
- * An end that fails, takes longer than it may, or meets another fault is logged, and ends with 1.
+ * An end that fails, takes longer than it may, or meets another fault is logged, and ends with 1. The process outlives the readers
+ * of its output.
  */
 export function endOnSignals({ clock, logger, close, onSignal, reload }: Ending): void {
+  outliveReaders();
   let since: number | undefined;
-  const ending = Object.keys(ENDING) as (keyof typeof ENDING)[];
-  const skip = [...ending, 'SIGHUP' as const, ...IGNORED, ...OTHERS];
+  const skip = [...SIGNALS, 'SIGHUP' as const, ...IGNORED, ...OTHERS];
   let closing = 'nothing yet';
   const told = {
     onTimeout: (waited: number) =>
@@ -48,12 +60,14 @@ export function endOnSignals({ clock, logger, close, onSignal, reload }: Ending)
     if (err) logger.error({ error: err }, 'the process shuts down because of an error');
     try {
       await close((step) => (closing = step));
+      closing = 'the output';
+      if (!(await readyToEnd())) logger.warn({}, 'a file system does not answer, so a signal ends the process');
     } catch (error) {
       logger.error({ error }, 'some parts could not be closed cleanly');
       throw error;
     }
   });
-  for (const signal of ending) {
+  for (const signal of SIGNALS) {
     process.on(signal, () => {
       if (since !== undefined && clock.monotonic() - since < SAME_SIGNAL) return;
       if (since !== undefined) process.exit(ENDING[signal]);

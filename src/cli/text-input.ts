@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { SyncError } from '../model/errors/sync-error.ts';
+import { MEBIBYTE } from '../platform/lib/quantities.ts';
+import { diskFiles, FileFault } from '../platform/lib/regular-files.ts';
 
 /** Adds `--<name>` and `--<name>-file`: a text as it is, from a file, or from standard input (`-`). */
 export function withText(command: Command, name: 'content' | 'description'): Command {
@@ -19,6 +21,8 @@ export function textOf(flags: Readonly<Record<string, unknown>>, name: 'content'
 }
 
 const STANDARD_INPUT = 0;
+/** The largest file that a command sends, bytes. */
+const LARGEST = 1_024 * MEBIBYTE;
 
 /** Throws `usage` where it cannot be read or is no text. */
 function readFile(file: string | number, name: string): string {
@@ -28,9 +32,10 @@ function readFile(file: string | number, name: string): string {
 /** Throws `usage` where it cannot be read. */
 export function readBytes(file: string | number, name: string): Buffer {
   try {
-    return readFileSync(file);
+    return typeof file === 'number' ? readFileSync(file) : diskFiles.read(file, LARGEST).bytes;
   } catch (error) {
-    throw new SyncError('usage', `${name} cannot be read: ${(error as Error).message}`, { cause: error });
+    const problem = error instanceof FileFault ? error.about(name) : `cannot read ${name}: ${(error as Error).message}`;
+    throw new SyncError('usage', problem, { cause: error });
   }
 }
 

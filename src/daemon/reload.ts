@@ -12,8 +12,8 @@ import type { ConfigChanges, Workspaces } from './workspaces.ts';
 export interface ConfigSource {
   /** Reads the files, and the files that contain their secrets. Throws if the configuration as a whole is wrong. */
   load(): LoadedConfig | Promise<LoadedConfig>;
-  /** Returns another value after a file was changed, added or removed. */
-  stamp(): string;
+  /** Returns another value after a file was changed, added or removed, or answers again. */
+  stamp(): string | Promise<string>;
   /** Calls back soon after a change; may miss changes. */
   watch(onChange: () => void): Cancel;
 }
@@ -42,6 +42,7 @@ const CHECK_EVERY = 60_000;
 const SPARED = 60_000;
 
 export function createReload({ source, workspaces, clock, logger, scrubber }: ReloadDeps): Reload {
+  /** The stamp of the files that were applied, which is read when the configuration was. */
   let appliedStamp = source.stamp();
   /** The stamp of files that changed; they are applied if it is still the same after the debounce. */
   let changedStamp: string | undefined;
@@ -49,14 +50,20 @@ export function createReload({ source, workspaces, clock, logger, scrubber }: Re
   /** Workspaces whose file is missing, and since when by the monotonic clock. */
   const missing = new Map<string, number>();
   let running: Promise<void> | undefined;
+  let isStopped = false;
+  let applying: Promise<unknown> | undefined;
+  /** Counts the schedules: a check that a later one has overtaken does nothing. */
+  let scheduled = 0;
   let cancel: Cancel = () => undefined;
   let unwatch: Cancel | undefined;
 
-  function check(): void {
-    const stamp = source.stamp();
+  async function check(): Promise<void> {
+    const own = scheduled;
+    const [stamp, applied] = await Promise.all([source.stamp(), appliedStamp]);
+    if (own !== scheduled) return;
     const isOverdue = [...missing.values()].some((since) => clock.monotonic() - since >= SPARED);
     if (stamp === changedStamp || isOverdue) void applyNext(stamp, SPARED).finally(() => schedule(pause()));
-    else if (stamp === appliedStamp) {
+    else if (stamp === applied) {
       changedStamp = undefined;
       schedule(pause());
     } else {
@@ -70,8 +77,9 @@ export function createReload({ source, workspaces, clock, logger, scrubber }: Re
   }
 
   function schedule(milliseconds: number): void {
+    scheduled++;
     cancel();
-    if (unwatch) cancel = clock.after(milliseconds, check);
+    if (unwatch) cancel = clock.after(milliseconds, () => void check());
   }
 
   /** Applies the files after the application that is running. Never rejects, so that the next one still runs. */
@@ -93,10 +101,12 @@ export function createReload({ source, workspaces, clock, logger, scrubber }: Re
       logger.error({ error: fault }, 'the configuration could not be reloaded: the last good one stays in use');
       return;
     }
+    if (isStopped) return;
     fault = undefined;
     for (const secret of config.secrets) scrubber.add(secret);
     for (const warning of config.warnings) logger.warn({ warning }, 'configuration warning');
-    logChanges(await workspaces.apply({ ...config, spared: sparedOf(config, spared) }));
+    applying = workspaces.apply({ ...config, spared: sparedOf(config, spared) }).then(logChanges);
+    await applying;
   }
 
   /** Updates `missing`, and returns the workspaces that stay open although their file is missing. */
@@ -117,17 +127,19 @@ export function createReload({ source, workspaces, clock, logger, scrubber }: Re
   }
 
   return {
-    now: () => applyNext(source.stamp(), 0),
+    now: async () => applyNext(await source.stamp(), 0),
     fault: () => fault,
     start() {
       unwatch = source.watch(() => schedule(DEBOUNCE));
       schedule(CHECK_EVERY);
     },
     async stop() {
+      isStopped = true;
       unwatch?.();
       unwatch = undefined;
-      cancel();
-      await running;
+      schedule(0);
+      // A read that does not answer must not keep the process from its end.
+      await applying?.catch(() => undefined);
     },
   };
 }

@@ -13,13 +13,14 @@ import {
 } from '../admin/whole-status.ts';
 import type { LeaseHolder } from '../cluster/lease-holder.ts';
 import { gatewayRoutes } from '../gateway/gateway.ts';
-import { addressOfPages, type DaemonOptions, type Flags } from '../platform/config/daemon-options.ts';
+import { addressOfPages, type DaemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
 import { createOrigins } from '../platform/http/origin.ts';
 import { createServer, listen, type Server } from '../platform/http/server.ts';
 import type { ServerClocks } from '../platform/http/server-clocks.ts';
 import type { Cancel, Clock } from '../platform/lib/clock.ts';
 import { doAll } from '../platform/lib/failures.ts';
+import { fileReads } from '../platform/lib/file-reads.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
 import type { DataFolder } from '../store/data-folder.ts';
 import { webhookRoutes } from '../sync/intake/webhook-routes.ts';
@@ -238,7 +239,7 @@ function addPublicRoutes(
 function addAdminRoutes(
   admin: Server,
   { version, installation, clock }: DaemonContext,
-  { flags, workspaces, serverClocks, sharing }: ServeInput,
+  { flags = {}, workspaces, serverClocks, sharing }: ServeInput,
   { doorOptions }: ServerAccess,
   { whole, web }: StatusViews,
 ): void {
@@ -251,7 +252,10 @@ function addAdminRoutes(
     clock,
     scrub,
     process: () => readProcessStatus(whole),
-    daemonOptions: () => daemonConfiguration({ flags: flags ?? {}, env: commandEnvironment(flags ?? {}), scrub }),
+    daemonOptions: () =>
+      fileReads.over((files) =>
+        daemonConfiguration({ flags, env: commandEnvironment(flags, environment(), files), scrub }),
+      ),
     list: () => readWorkspaceList(whole),
     ...(sharing && { shared: () => readShared(sharing, clock) }),
   });

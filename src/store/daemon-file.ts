@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { SyncError } from '../model/errors/sync-error.ts';
+import { diskFiles, type Files } from '../platform/lib/regular-files.ts';
 
 /** The address and the token by which commands reach the daemon of a data folder. */
 export interface DaemonEndpoint {
@@ -16,6 +16,9 @@ export interface DaemonEndpoint {
   readonly config?: string;
 }
 
+/** Bytes. */
+const LARGEST = 65_536;
+
 /** Returns the path of the file with the endpoint. It is apart from `data-folder.ts` so that a short command loads no database. */
 export function daemonFile(folder: string): string {
   return join(resolve(folder), 'daemon.json');
@@ -25,10 +28,10 @@ export function daemonFile(folder: string): string {
  * Returns the endpoint of the daemon that uses the folder, or undefined if no daemon has announced itself.
  * Throws `unauthorized` if this user may not read the file.
  */
-export function findDaemon(folder: string): DaemonEndpoint | undefined {
+export function findDaemon(folder: string, files: Files = diskFiles): DaemonEndpoint | undefined {
   const file = daemonFile(folder);
   try {
-    return JSON.parse(readFileSync(file, 'utf8')) as DaemonEndpoint;
+    return JSON.parse(files.read(file, LARGEST).bytes.toString('utf8')) as DaemonEndpoint;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code !== 'EACCES' && code !== 'EPERM') return undefined;

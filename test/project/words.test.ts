@@ -22,7 +22,7 @@ const TEXTS = new Map(FILES.map((path) => [path, read(path)]));
  */
 const OPENERS: Readonly<Record<string, number>> = {
   'src/admin': 111,
-  'src/cli': 35,
+  'src/cli': 34,
   'src/connectors': 78,
   'src/gateway': 12,
   'src/platform/config': 19,

@@ -1,7 +1,7 @@
-import { closeSync, existsSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { PROGRAM } from '../lib/program-folder.ts';
+import { diskFiles, FileFault, type Files } from '../lib/regular-files.ts';
 import { CONFIG_TEXT } from './daemon-options.ts';
 
 /** The project's `config/`. */
@@ -16,33 +16,44 @@ export interface ConfigPlace {
 }
 
 /** The configuration files, sorted by name. Throws `config_unreadable` where the path leads to none. */
-export function configFiles(input: ConfigPlace): readonly string[] {
-  if (input.path !== undefined) return filesAt(input.path);
+export function configFiles(input: ConfigPlace, files: Files = diskFiles): readonly string[] {
+  const place = input.path ?? input.configFolder ?? CONFIG_FOLDER;
+  try {
+    return filesOf(input, files);
+  } catch (error) {
+    if (!(error instanceof FileFault)) throw error;
+    throw new SyncError('config_unreadable', error.about(place), { cause: error });
+  }
+}
+
+function filesOf(input: ConfigPlace, files: Files): readonly string[] {
+  if (input.path !== undefined) return filesAt(input.path, files);
   const folder = input.configFolder ?? CONFIG_FOLDER;
   // The files in the working folder come first, because the folder of an installed package is not edited.
-  const own = (input.configFolder ? [folder] : [resolve('config'), folder]).map(workspacesOf);
-  return own.find((files) => files.length > 0) ?? [join(folder, 'default.yaml')];
+  const own = (input.configFolder ? [folder] : [resolve('config'), folder]).map((each) => workspacesOf(each, files));
+  return own.find((found) => found.length > 0) ?? [join(folder, 'default.yaml')];
 }
 
-function workspacesOf(folder: string): readonly string[] {
+function workspacesOf(folder: string, files: Files): readonly string[] {
   const workspaces = join(folder, 'workspaces');
-  return existsSync(workspaces) ? yamlFiles(workspaces) : [];
+  return files.stat(workspaces) ? yamlFiles(workspaces, files) : [];
 }
 
-function filesAt(path: string): readonly string[] {
-  const stat = statSync(path, { throwIfNoEntry: false });
-  if (!stat) throw new SyncError('config_unreadable', `${path}: there is no such file or folder`);
-  if (!stat.isDirectory()) return [path];
-  const files = yamlFiles(path);
-  if (files.length === 0) {
+function filesAt(path: string, files: Files): readonly string[] {
+  const stats = files.stat(path);
+  if (!stats) throw new SyncError('config_unreadable', `${path}: there is no such file or folder`);
+  if (stats.kind !== 'folder') return [path];
+  const found = yamlFiles(path, files);
+  if (found.length === 0) {
     const hint = `Put a workspace file there, or mount it, or set ${CONFIG_TEXT}: config/examples/ has some to start from.`;
     throw new SyncError('config_unreadable', `${path}: the folder contains no *.yaml file`, { hint });
   }
-  return files;
+  return found;
 }
 
-function yamlFiles(folder: string): readonly string[] {
-  return readdirSync(folder)
+function yamlFiles(folder: string, files: Files): readonly string[] {
+  return files
+    .list(folder)
     .filter((file) => /^[^.].*\.ya?ml$/.test(file))
     .sort()
     .map((file) => join(folder, file));
@@ -52,19 +63,24 @@ function yamlFiles(folder: string): readonly string[] {
 const SCHEMA_LINE = /^# yaml-language-server: \$schema=(?:\S*\/)?schema\.json\r?$/;
 /** The working folder may be that of another project, with other files in its `config/`. */
 const MOST_FILES = 200;
+/** A draft is smaller. */
+const LARGEST_DRAFT = 65_536;
 
 /** Drafts of `worksync init`: files beside the folder `workspaces/`, which worksync does not read. */
-export function draftFiles({ path, configFolder }: ConfigPlace): readonly string[] {
+export function draftFiles({ path, configFolder }: ConfigPlace, files: Files = diskFiles): readonly string[] {
   const standard = configFolder ? [configFolder] : [resolve('config'), CONFIG_FOLDER];
   const folders = path === undefined ? standard : configFolderOf(resolve(path));
   return [...new Set(folders)]
-    .filter((folder) => existsSync(folder))
-    .flatMap((folder) =>
-      yamlFiles(folder)
-        .filter((file) => basename(file) !== 'default.yaml')
-        .slice(0, MOST_FILES)
-        .filter((file) => SCHEMA_LINE.test(firstLineOf(file))),
-    );
+    .flatMap((folder) => yamlFilesIfReadable(folder, files).slice(0, MOST_FILES))
+    .filter((file) => SCHEMA_LINE.test(firstLineOf(file, files)));
+}
+
+function yamlFilesIfReadable(folder: string, files: Files): readonly string[] {
+  try {
+    return yamlFiles(folder, files).filter((file) => basename(file) !== 'default.yaml');
+  } catch {
+    return [];
+  }
 }
 
 function configFolderOf(path: string): readonly string[] {
@@ -73,16 +89,9 @@ function configFolderOf(path: string): readonly string[] {
 }
 
 /** Returns an empty text for what is no file, or cannot be read. */
-function firstLineOf(file: string): string {
-  if (!statSync(file, { throwIfNoEntry: false })?.isFile()) return '';
+function firstLineOf(file: string, files: Files): string {
   try {
-    const handle = openSync(file, 'r');
-    try {
-      const bytes = Buffer.alloc(1_024);
-      return bytes.toString('utf8', 0, readSync(handle, bytes)).split('\n', 1)[0] ?? '';
-    } finally {
-      closeSync(handle);
-    }
+    return files.read(file, LARGEST_DRAFT).bytes.toString('utf8', 0, 1_024).split('\n', 1)[0] ?? '';
   } catch {
     return '';
   }

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { isPostgres, readAddress } from '../database/postgres-address.ts';
 import { memoryFolder } from '../lib/memory-folder.ts';
+import { diskFiles, type Files } from '../lib/regular-files.ts';
 import { withoutEnd } from '../lib/text.ts';
 import { createVariables, type Environment } from './interpolate.ts';
 
@@ -203,14 +204,19 @@ export function configText(flags: Pick<Flags, 'config'>, env: Environment): stri
   return flags.config === undefined ? env[CONFIG_TEXT] || undefined : undefined;
 }
 
+interface Source {
+  readonly env: Environment;
+  readonly files: Files;
+}
+
 type Read = { readonly key: string; readonly value: unknown } | { readonly problem: string; readonly isFlag: boolean };
 
 /**
  * The daemon's options: a flag comes before the environment, the environment before the default.
  * Throws with one line per problem, each naming its flag (`usage`) or variable (`config_invalid`).
  */
-export function daemonOptions(flags: Flags, env: Environment): DaemonOptions {
-  const read = DAEMON_OPTIONS.map((option) => readOption(option, flags, env));
+export function daemonOptions(flags: Flags, env: Environment, files: Files = diskFiles): DaemonOptions {
+  const read = DAEMON_OPTIONS.map((option) => readOption(option, flags, { env, files }));
   const problems = read.filter((result) => 'problem' in result);
   if (problems.length > 0) {
     const code = problems.some(({ isFlag }) => isFlag) ? 'usage' : 'config_invalid';
@@ -221,9 +227,10 @@ export function daemonOptions(flags: Flags, env: Environment): DaemonOptions {
   ) as unknown as DaemonOptions;
 }
 
-function readOption(option: DaemonOption, flags: Flags, env: Environment): Read {
+function readOption(option: DaemonOption, flags: Flags, { env, files }: Source): Read {
   const flag = flags[option.key];
-  const variable = option.type === 'store' ? secretIn(option.env, env) : { value: env[option.env] || undefined };
+  const variable =
+    option.type === 'store' ? secretIn(option.env, { env, files }) : { value: env[option.env] || undefined };
   if ('problem' in variable) return { problem: variable.problem, isFlag: false };
   const text = flag?.toString() ?? variable.value ?? option.default;
   const value = text === undefined ? undefined : PARSERS[option.type](text);
@@ -235,8 +242,8 @@ function readOption(option: DaemonOption, flags: Flags, env: Environment): Read 
 }
 
 /** Of a variable, or of the file that the variable with `_FILE` names. */
-function secretIn(name: string, env: Environment): { readonly value?: string } | { readonly problem: string } {
-  return createVariables(env).get(name) ?? {};
+function secretIn(name: string, { env, files }: Source): { readonly value?: string } | { readonly problem: string } {
+  return createVariables(env, undefined, files).get(name) ?? {};
 }
 
 /** Returns the address of the pages for browsers: the public one, unless the pages have a port of their own. */

@@ -1,7 +1,7 @@
-import { readFileSync, type Stats, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { SyncError } from '../../model/errors/sync-error.ts';
+import { diskFiles, type FileContent, FileFault, type FileStats, type Files } from '../lib/regular-files.ts';
 import { configFiles } from './config-files.ts';
 import { CONFIG_TEXT, environment, type Flags } from './daemon-options.ts';
 import type { Environment } from './interpolate.ts';
@@ -45,21 +45,27 @@ const OF_CONFIG: readonly string[] = ['WORKSYNC_CONFIG', CONFIG_TEXT];
  * The environment of a command that reads the configuration folder. Throws `config_unreadable` and `config_invalid` where there is
  * a `.env` that cannot be used.
  */
-export function commandEnvironment(flags: Pick<Flags, 'config'>, env: Environment = environment()): CommandEnvironment {
-  return withFile(placeOf(flags, env), env);
+export function commandEnvironment(
+  flags: Pick<Flags, 'config'>,
+  env: Environment = environment(),
+  files: Files = diskFiles,
+): CommandEnvironment {
+  const place = reading(flags.config?.toString() ?? '.env', () => placeOf(flags, env, files));
+  return withFile(place, env, files);
 }
 
 /** The environment for one configuration file. A configuration in a variable has the process's environment alone. */
-export function environmentOf(file: string): CommandEnvironment {
-  return withFile(file === CONFIG_TEXT ? undefined : besideConfig(dirname(resolve(file))), environment());
+export function environmentOf(file: string, files: Files): CommandEnvironment {
+  return withFile(file === CONFIG_TEXT ? undefined : besideConfig(dirname(resolve(file))), environment(), files);
 }
 
-function withFile(path: string | undefined, env: Environment): CommandEnvironment {
+function withFile(path: string | undefined, env: Environment, files: Files): CommandEnvironment {
   if (path === undefined) return { settings: env, variables: env };
-  const stat = statSync(path, { throwIfNoEntry: false });
+  const kind = reading(path, () => files.stat(path)?.kind);
   // A folder of this name is a virtual environment of Python.
-  if (!stat?.isFile()) return { settings: env, variables: env, place: path };
-  const values = Object.entries(read(path, stat));
+  if (kind === undefined || kind === 'folder') return { settings: env, variables: env, place: path };
+  const content = reading(path, () => files.read(path, LARGEST));
+  const values = Object.entries(valuesIn(path, content));
   const used = values.filter(([name]) => !isSet(env, name));
   const settings = used.filter(([name]) => name.startsWith('WORKSYNC_'));
   return {
@@ -70,16 +76,16 @@ function withFile(path: string | undefined, env: Environment): CommandEnvironmen
       path,
       used: used.map(([name]) => name),
       overridden: values.map(([name]) => name).filter((name) => isSet(env, name)),
-      warnings: warningsOf(path, stat),
+      warnings: warningsOf(path, content.stats),
     },
   };
 }
 
 /** The path of `.env`; undefined if the configuration is a text in a variable. */
-function placeOf(flags: Pick<Flags, 'config'>, env: Environment): string | undefined {
+function placeOf(flags: Pick<Flags, 'config'>, env: Environment, files: Files): string | undefined {
   if (flags.config === undefined && env[CONFIG_TEXT]) return undefined;
   const given = flags.config?.toString() ?? env['WORKSYNC_CONFIG'];
-  return besideConfig(folderOfFiles(given || undefined));
+  return besideConfig(folderOfFiles(given || undefined, files));
 }
 
 /** The `.env` beside the configuration folder. Workspace files are in that folder or in its `workspaces/`. */
@@ -88,20 +94,19 @@ function besideConfig(files: string): string {
   return join(dirname(config), '.env');
 }
 
-function folderOfFiles(given: string | undefined): string {
-  if (given === undefined) return dirname(resolve(configFiles({})[0] ?? ''));
-  const isFolder = statSync(given, { throwIfNoEntry: false })?.isDirectory() ?? false;
+function folderOfFiles(given: string | undefined, files: Files): string {
+  if (given === undefined) return dirname(resolve(configFiles({}, files)[0] ?? ''));
+  const isFolder = files.stat(given)?.kind === 'folder';
   return resolve(isFolder ? given : dirname(given));
 }
 
-function read(path: string, { size, mode, uid }: Stats): Readonly<Record<string, string>> {
+function valuesIn(path: string, { bytes, stats: { mode, uid } }: FileContent): Readonly<Record<string, string>> {
   const refuse = (problem: string, hint: string) => new SyncError('config_unreadable', `${path}: ${problem}`, { hint });
-  if (size > LARGEST) throw refuse('larger than 64 KiB', 'Keep only the variables in it that worksync needs.');
   if ((mode & 0o002) !== 0) throw refuse(`everybody may write to it (mode ${octal(mode)})`, `Run: chmod 600 ${path}`);
   const me = process.getuid?.() ?? uid;
   if (uid !== me && uid !== 0 && me !== 0)
     throw refuse('it belongs to another user, who may change it', 'Make it a file of the user that runs worksync.');
-  const text = contentOf(path);
+  const text = bytes.toString('utf8').replace(/^\ufeff/, '');
   const values = parseEnv(text) as Readonly<Record<string, string>>;
   const problems = Object.keys(values).flatMap((name) => problemOf(name) ?? []);
   if (problems.length > 0) {
@@ -112,12 +117,13 @@ function read(path: string, { size, mode, uid }: Stats): Readonly<Record<string,
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ''));
 }
 
-function contentOf(path: string): string {
+function reading<Result>(path: string, read: () => Result): Result {
   try {
-    return readFileSync(path, 'utf8').replace(/^\ufeff/, '');
+    return read();
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw new SyncError('config_unreadable', `${path}: cannot be read (${code})`, { cause: error });
+    if (!(error instanceof FileFault)) throw error;
+    const hint = 'Make it a file of at most 64 KiB that the user of worksync may read, or remove it.';
+    throw new SyncError('config_unreadable', error.about(path), { cause: error, hint });
   }
 }
 
@@ -142,7 +148,7 @@ function isSet(env: Environment, name: string): boolean {
   return [plain, `${plain}_FILE`].some((each) => (env[each] ?? '') !== '');
 }
 
-function warningsOf(path: string, { mode }: Stats): readonly string[] {
+function warningsOf(path: string, { mode }: FileStats): readonly string[] {
   return (mode & 0o004) === 0 ? [] : [`everybody may read ${path} (mode ${octal(mode)}); set its mode to 0600`];
 }
 

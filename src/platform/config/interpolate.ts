@@ -1,12 +1,12 @@
 import { isUtf8 } from 'node:buffer';
-import { readFileSync, statSync } from 'node:fs';
+import { diskFiles, type FileFault, type Files } from '../lib/regular-files.ts';
 import { SHORTEST_SECRET } from './literal-secrets.ts';
 
 /** Environment variables, as `environment()` gives them. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A larger file is no secret. */
-const LARGEST_FILE = 65_536;
+/** A larger file is no secret, bytes. */
+export const LARGEST_SECRET = 65_536;
 
 /** Looks variables up, and remembers what the rest of the program must know about them. */
 export interface Variables {
@@ -42,7 +42,7 @@ export function noVariables(): Variables {
 /** A variable that is set: its value, or why it cannot be used. An empty variable counts as not set. */
 type Found = { readonly value: string } | { readonly problem: string };
 
-export function createVariables(env: Environment, envFile?: EnvSource): Variables {
+export function createVariables(env: Environment, envFile?: EnvSource, source: Files = diskFiles): Variables {
   const known = new Map<string, Found | undefined>();
   const secrets = new Set<string>();
   const files = new Set<string>();
@@ -54,7 +54,7 @@ export function createVariables(env: Environment, envFile?: EnvSource): Variable
     if (value !== undefined && path !== undefined) return { problem: `both ${name} and ${name}_FILE are set` };
     if (path !== undefined) {
       files.add(path);
-      return readSecret(name, path, warnings);
+      return readSecret(name, path, { source, warnings });
     }
     if (value === undefined) return undefined;
     if (/[\r\n]/.test(value))
@@ -80,18 +80,24 @@ function ownValue(env: Environment, name: string): string | undefined {
   return Object.hasOwn(env, name) && env[name] !== '' ? env[name] : undefined;
 }
 
-function readSecret(name: string, path: string, warnings: Set<string>): Found {
+function readSecret(
+  name: string,
+  path: string,
+  { source, warnings }: { readonly source: Files; readonly warnings: Set<string> },
+): Found {
   try {
-    const { mode, size } = statSync(path);
-    if (size > LARGEST_FILE) return { problem: `${name}_FILE: ${path} is larger than 64 KiB` };
+    const {
+      bytes,
+      stats: { mode },
+    } = source.read(path, LARGEST_SECRET);
     if ((mode & 0o004) !== 0) {
       const octal = (mode & 0o777).toString(8).padStart(4, '0');
       warnings.add(`${name}_FILE: everybody may read ${path} (mode ${octal}); set its mode to 0600`);
     }
-    const value = secretIn(readFileSync(path));
+    const value = secretIn(bytes);
     return 'problem' in value ? { problem: `${name}_FILE: ${path} ${value.problem}` } : value;
   } catch (error) {
-    return { problem: `${name}_FILE: cannot read ${path} (${(error as NodeJS.ErrnoException).code})` };
+    return { problem: `${name}_FILE: ${(error as FileFault).about(path)}` };
   }
 }
 

@@ -1,13 +1,20 @@
-import { readFileSync, statSync } from 'node:fs';
 import { basename, extname, isAbsolute, relative } from 'node:path';
 import type { ZodType } from 'zod';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { nearest } from '../lib/nearest.ts';
 import { createGlob } from '../lib/pattern.ts';
+import { diskFiles, type FileFault, type Files } from '../lib/regular-files.ts';
 import { type ConfigPlace, configFiles } from './config-files.ts';
 import { connectionConfig } from './connection.ts';
 import { CONFIG_TEXT } from './daemon-options.ts';
-import { createVariables, type Environment, type EnvSource, noVariables, type Variables } from './interpolate.ts';
+import {
+  createVariables,
+  type Environment,
+  type EnvSource,
+  LARGEST_SECRET,
+  noVariables,
+  type Variables,
+} from './interpolate.ts';
 import { literalSecrets } from './literal-secrets.ts';
 import { firstProblems, MOST_PROBLEMS, type Problem, pathText, problemLines } from './problems.ts';
 import { type ConnectorOptions, type WorkspaceConfig, workspaceFile } from './schema.ts';
@@ -24,6 +31,8 @@ export interface LoadInput extends ConfigPlace {
   readonly connectors: readonly ConnectorOptions[];
   /** Schema of `workspace.api`. */
   readonly apiOverrides: ZodType;
+  /** Where files are read; absent: at once. */
+  readonly files?: Files;
 }
 
 export interface LoadedConfig {
@@ -54,12 +63,33 @@ const LARGEST_FILE = 1_048_576;
 export const LARGE_CONFIG = 8_192;
 
 /** Bytes of all files, or of the text; 0 where they cannot be read. */
-export function configSize(input: Pick<LoadInput, 'path' | 'text' | 'configFolder'>): number {
+export function configSize(input: Pick<LoadInput, 'path' | 'text' | 'configFolder'>, files: Files): number {
   if (input.text !== undefined) return Buffer.byteLength(input.text);
+  return attempt(() => configFiles(input, files), [])
+    .map((file) => attempt(() => files.read(file, LARGEST_FILE).bytes.length, 0))
+    .reduce((sum, size) => sum + size, 0);
+}
+
+/** Reads all files that `loadConfig` needs: those of the configuration, and of the secrets that it names. */
+export function readAhead(input: Pick<LoadInput, 'path' | 'text' | 'configFolder' | 'env'>, files: Files): void {
+  const paths = input.text === undefined ? attempt(() => configFiles(input, files), []) : [];
+  const contents = paths.map((file) => attempt(() => files.read(file, LARGEST_FILE).bytes, NOTHING));
+  const texts = input.text === undefined ? contents : [Buffer.from(input.text)];
+  for (const [variable, path] of Object.entries(input.env)) {
+    const name = variable.replace(/_FILE$/, '');
+    if (name !== variable && path && texts.some((text) => text.includes(name)))
+      attempt(() => files.read(path, LARGEST_SECRET), undefined);
+  }
+}
+
+const NOTHING = Buffer.alloc(0);
+
+/** `loadConfig` reports the fault. */
+function attempt<Result>(read: () => Result, otherwise: Result): Result {
   try {
-    return configFiles(input).reduce((sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? 0), 0);
+    return read();
   } catch {
-    return 0;
+    return otherwise;
   }
 }
 
@@ -69,12 +99,13 @@ export function configSize(input: Pick<LoadInput, 'path' | 'text' | 'configFolde
  * read or holds no file.
  */
 export function loadConfig(input: LoadInput): LoadedConfig {
-  const variables = createVariables(input.env, input.envFile);
+  const { files = diskFiles } = input;
+  const variables = createVariables(input.env, input.envFile, files);
   const schema = workspaceFile(input.apiOverrides);
-  const given = { variables, connectors: input.connectors, schema };
+  const given = { variables, connectors: input.connectors, schema, files };
   const read =
     input.text === undefined
-      ? configFiles(input).map((file) => readFile(file, given))
+      ? configFiles(input, files).map((file) => readFile(file, given))
       : readVariable(input.text, given);
   const problems = [
     ...read.flatMap((workspace) => workspace.problems),
@@ -106,15 +137,18 @@ export function readConfigText(
   file: string,
 ): WorkspaceConfig {
   if (text.length > LARGEST_FILE) throw new SyncError('config_invalid', `${file}: larger than 1 MiB`);
-  const given = { variables: noVariables(), connectors, schema: workspaceFile(apiOverrides) };
+  const given = { variables: noVariables(), connectors, schema: workspaceFile(apiOverrides), files: diskFiles };
   const { config, problems } = readWorkspace(readDocument(file, text, given.variables), given);
   if (config === undefined) throw new SyncError('config_invalid', problemLines(problems).join('\n'));
   return config;
 }
 
-/** The text that a workspace was read from, as it is now. */
-export function configSourceOf({ file }: Pick<WorkspaceConfig, 'file'>, env: Environment): string {
-  return file === CONFIG_TEXT ? (env[CONFIG_TEXT] ?? '') : readFileSync(file, 'utf8');
+/** The text that a workspace was read from, as it is now. Throws `config_unreadable`. */
+export function configSourceOf(
+  { file }: Pick<WorkspaceConfig, 'file'>,
+  { env, files }: { readonly env: Environment; readonly files: Files },
+): string {
+  return file === CONFIG_TEXT ? (env[CONFIG_TEXT] ?? '') : readConfigSource(file, files);
 }
 
 /** All that is wrong with several files, as one error. */
@@ -142,12 +176,12 @@ function without({ secrets }: Variables): (line: string) => string {
   return (line) => longestFirst.reduce((shown, secret) => shown.replaceAll(secret, '[secret]'), line);
 }
 
-function readSource(file: string): string | SyncError {
+/** The text of one file. Throws `config_unreadable`. */
+export function readConfigSource(file: string, files: Files = diskFiles): string {
   try {
-    if (statSync(file).size > LARGEST_FILE) throw new Error('larger than 1 MiB');
-    return readFileSync(file, 'utf8');
+    return files.read(file, LARGEST_FILE).bytes.toString('utf8');
   } catch (error) {
-    return new SyncError('config_unreadable', `${file}: ${(error as Error).message}`, { cause: error });
+    throw new SyncError('config_unreadable', (error as FileFault).about(file), { cause: error });
   }
 }
 
@@ -174,12 +208,17 @@ interface Given {
   readonly connectors: LoadInput['connectors'];
   /** Made once for all files. */
   readonly schema: ReturnType<typeof workspaceFile>;
+  readonly files: Files;
 }
 
 function readFile(path: string, given: Given): ReadWorkspace {
   const file = displayName(path);
-  const source = readSource(path);
-  if (source instanceof SyncError) return { file, problems: [], error: source };
+  let source: string;
+  try {
+    source = readConfigSource(path, given.files);
+  } catch (error) {
+    return { file, problems: [], error: error as SyncError };
+  }
   return { file, ...readWorkspace(readDocument(file, source, given.variables), given) };
 }
 

@@ -1,4 +1,5 @@
 import { SyncError } from '../../model/errors/sync-error.ts';
+import { diskFiles, type Files } from '../lib/regular-files.ts';
 import { parseSecretKey } from '../lib/secret-box.ts';
 import { createVariables, type Environment } from './interpolate.ts';
 
@@ -15,8 +16,8 @@ export interface GivenSecretKey {
  * must store encrypted. Undefined where neither is set: the service then keeps a key of its own beside its database.
  * Throws `config_invalid`, never with the value.
  */
-export function secretKeyOf(env: Environment): GivenSecretKey | undefined {
-  const found = createVariables(env).get(VARIABLE);
+export function secretKeyOf(env: Environment, files: Files = diskFiles): GivenSecretKey | undefined {
+  const found = createVariables(env, undefined, files).get(VARIABLE);
   if (found === undefined) return undefined;
   if ('problem' in found) throw new SyncError('config_invalid', found.problem);
   const key = parseSecretKey(found.value);

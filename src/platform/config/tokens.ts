@@ -1,5 +1,6 @@
 import type { Access, Role } from '../../model/caller.ts';
 import { SyncError } from '../../model/errors/sync-error.ts';
+import { diskFiles, type Files } from '../lib/regular-files.ts';
 import { createVariables, type Environment } from './interpolate.ts';
 
 /** A token that the environment gives, for pages, metrics and admin actions. */
@@ -19,8 +20,8 @@ const ROLE = /^(read|admin)(?::([a-z0-9-]+(?:,[a-z0-9-]+)*))?$/;
  * workspaces it is limited to (left out: all), the token. Lines that begin with `#` are passed over.
  * Throws `config_invalid`, never with a value.
  */
-export function configuredTokens(env: Environment): readonly ConfiguredToken[] {
-  const variables = createVariables(env);
+export function configuredTokens(env: Environment, files: Files = diskFiles): readonly ConfiguredToken[] {
+  const variables = createVariables(env, undefined, files);
   const tokens: ConfiguredToken[] = [];
   const problems: string[] = [];
   const take = (place: string, secret: string, access: Access) => {

@@ -1,4 +1,6 @@
 import type { ConnectionConfig } from 'pg';
+import { diskFiles, type FileFault } from '../lib/regular-files.ts';
+import { DatabaseFault } from './database-fault.ts';
 
 /** What an address such as `postgres://worksync:secret@db.example.com/worksync?schema=sync` says. */
 export interface PostgresAddress {
@@ -42,6 +44,24 @@ export function readAddress(text: string): PostgresAddress {
   // `pg` would take what the address says in the place of all that we say, also of the schema.
   for (const own of ['schema', 'connections', 'options']) url.searchParams.delete(own);
   return { place: placeOf(url, schema), connection: { connectionString: url.href }, options, schema, connections };
+}
+
+const LARGEST_CERTIFICATE = 1_048_576;
+const UNREADABLE = 'Name a regular file of at most 1 MiB in the address that the user of worksync may read.';
+
+/** Throws `DatabaseFault` if a file for TLS cannot be read: `pg` reads them for each connection, and would wait for a pipe. */
+export function checkTlsFiles({ place, connection: { connectionString = '' } }: PostgresAddress): void {
+  const { searchParams } = new URL(connectionString);
+  for (const name of ['sslcert', 'sslkey', 'sslrootcert']) {
+    const path = searchParams.get(name);
+    if (!path) continue;
+    try {
+      diskFiles.read(path, LARGEST_CERTIFICATE);
+    } catch (error) {
+      const reason = `${name}: ${(error as FileFault).about(path)}`;
+      throw new DatabaseFault('denied', place, reason, error, { denied: UNREADABLE });
+    }
+  }
 }
 
 /** Whether everything that is sent stays on this machine. */

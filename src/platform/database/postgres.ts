@@ -5,7 +5,7 @@ import { DatabaseFault, watchFaults } from './database-fault.ts';
 import { type Database, MissingDatabaseError, type OpenOptions } from './database-types.ts';
 import { migrate } from './migrate.ts';
 import { ownTables } from './own-tables.ts';
-import { type PostgresAddress, readAddress } from './postgres-address.ts';
+import { checkTlsFiles, type PostgresAddress, readAddress } from './postgres-address.ts';
 import { lockMigrations, StoreAdapter, StoreCompiler } from './postgres-compiler.ts';
 import { type Connections, createConnections } from './postgres-driver.ts';
 import { postgresFaultOf } from './postgres-fault.ts';
@@ -25,6 +25,7 @@ export async function openPostgres<Tables>(
   const { onFault = () => undefined, onStatement = () => undefined, steps = noSteps } = options;
   const { within = ANSWER_WITHIN } = options;
   const address = readAddress(options.file);
+  checkTlsFiles(address);
   const watch = watchFaults((error) => postgresFaultOf(error, address.place), onFault);
   const passed = () => performance.now();
   // The server is to cancel a slow statement first: then a timeout of the client means that the server does not answer.
@@ -98,6 +99,7 @@ export function openApart<Tables>({
   within,
 }: ApartOptions): Pick<Database<Tables>, 'query' | 'commit' | 'close'> {
   const address = readAddress(file);
+  checkTlsFiles(address);
   const watch = watchFaults(
     (error) => postgresFaultOf(error, address.place),
     () => undefined,

@@ -1,7 +1,8 @@
-import { closeSync, constants, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
+import { closeSync, constants, openSync, renameSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { syncNames } from '../database/sqlite.ts';
 import type { Random } from './random.ts';
+import { diskFiles, type FileFault } from './regular-files.ts';
 import { parseSecretKey, SECRET_KEY_BYTES } from './secret-box.ts';
 
 /** A file that holds a key for a secret box, and cannot be used. */
@@ -23,11 +24,14 @@ export function readKeyFile(file: string): Buffer | undefined {
   throw new KeyFileError('malformed', `${file} does not hold a key of 32 bytes in base64`);
 }
 
+/** Bytes. */
+const LARGEST = 65_536;
+
 function readText(file: string): string | undefined {
   try {
-    return readFileSync(file, 'utf8');
+    return diskFiles.read(file, LARGEST).bytes.toString('utf8');
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    if ((error as FileFault).code === 'ENOENT') return undefined;
     throw new KeyFileError('unreadable', `${file} cannot be read`, error);
   }
 }

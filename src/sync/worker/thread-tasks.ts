@@ -13,6 +13,7 @@ import {
 } from '../../platform/config/load.ts';
 import type { WorkspaceConfig } from '../../platform/config/schema.ts';
 import { JsonError, parseJson } from '../../platform/http/parse-json.ts';
+import { type KnownFiles, knownFiles } from '../../platform/lib/file-reads.ts';
 import { keepApart, TooMuch } from '../../platform/lib/json-apart.ts';
 import type { Shape } from '../../platform/lib/shape.ts';
 import { type StoredBody, unpackBody } from '../../store/bodies.ts';
@@ -82,6 +83,8 @@ export interface ConfigTask {
   readonly text?: string | undefined;
   readonly env: Environment;
   readonly envFile?: LoadInput['envFile'];
+  /** The files, which were read before. */
+  readonly known: KnownFiles['known'];
 }
 
 /** The text of one workspace, which is only checked. */
@@ -122,7 +125,7 @@ function resultOf(task: WorkerTask, connectors: readonly Connector<unknown>[]): 
     case 'answer':
       return { content: readLargeAnswer(task.route, task.bytes) };
     case 'config':
-      return transferableConfig(loadConfig({ ...task, connectors, apiOverrides }));
+      return transferableConfig(loadConfig({ ...task, files: knownFiles(task.known), connectors, apiOverrides }));
     case 'configText':
       return readConfigText(task.text, { connectors, apiOverrides }, task.file);
   }

@@ -5,8 +5,9 @@ import { dataTable } from './data-table.ts';
 import type { PageContent, WorkspaceVisit } from './page-content.ts';
 
 /** The values in use, each with its origin: first what somebody has written, then what nobody has. */
-export function configurationPage({ partition, scrub, caller, daemonOptions }: WorkspaceVisit): PageContent {
-  const values = workspaceConfiguration(partition, scrub);
+export async function configurationPage(visit: WorkspaceVisit): Promise<PageContent> {
+  const { partition, scrub, caller, daemonOptions } = visit;
+  const values = await workspaceConfiguration(partition, scrub);
   const isDefault = ({ origin }: EffectiveValue) => origin === 'default';
   return {
     title: 'Configuration',
@@ -21,7 +22,7 @@ export function configurationPage({ partition, scrub, caller, daemonOptions }: W
       { id: 'defaults', body: valueTable('Defaults', values.filter(isDefault)) },
       // Who may see some workspaces only has nothing to do with the machine.
       ...(caller.workspaces === null
-        ? [{ id: 'daemon', body: valueTable('Options of the daemon', daemonOptions()) }]
+        ? [{ id: 'daemon', body: valueTable('Options of the daemon', await daemonOptions()) }]
         : []),
     ],
   };

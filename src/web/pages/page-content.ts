@@ -16,7 +16,7 @@ export interface Visit {
   /** The process that all workspaces share. */
   readonly process: ProcessStatus;
   /** Options of the daemon, each with its origin. */
-  readonly daemonOptions: () => readonly EffectiveValue[];
+  readonly daemonOptions: () => Promise<readonly EffectiveValue[]>;
   /** The same without secrets: every answer of a use case goes through it before it is shown. */
   readonly clean: <Told>(told: Told) => Told;
   /** The same of a text. */

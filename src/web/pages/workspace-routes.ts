@@ -34,7 +34,7 @@ export interface PageDeps {
   /** Without the workspaces. */
   readonly process: () => ProcessStatus;
   /** Each with its origin. */
-  readonly daemonOptions: () => readonly EffectiveValue[];
+  readonly daemonOptions: () => Promise<readonly EffectiveValue[]>;
   /** All workspaces, worst first. */
   readonly list: () => Promise<readonly ListedWorkspace[]>;
   /** Who works on what; absent: this is the only process. */

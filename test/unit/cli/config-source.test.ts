@@ -1,5 +1,7 @@
+import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { parseEnv } from 'node:util';
 import { expect, it } from 'vitest';
 import { configSource } from '../../../src/cli/config-source.ts';
 import { connectors } from '../../../src/connectors/registry.ts';
@@ -41,13 +43,26 @@ it('a malformed configuration of 512 KiB occupies another thread, and fails as i
 it('reads `.env` anew with each load, and its stamp changes with the file', async () => {
   const folder = folderOfTest('config-source');
   const envFile = join(folder, '.env');
-  const { env: _, ...input } = inputWith('connections: {}\n');
-  let loads = 0;
-  const source = configSource(input, () => ({ LOADS: String(++loads) }), { envFile, secrets: [] });
-  const before = source.stamp();
-  writeFileSync(envFile, 'TOKEN=x\n');
-  expect(source.stamp()).not.toBe(before);
-  await Promise.resolve(source.load()).catch(() => undefined);
-  await Promise.resolve(source.load()).catch(() => undefined);
-  expect(loads).toBe(2);
+  const input = inputWith(
+    `connections:\n  main: { connector: github, repositories: [acme/web], webhookSecrets: "\${TOKEN}", poll: off }\n`,
+  );
+  const source = configSource(input, (files) => parseEnv(files.read(envFile, 100).bytes.toString()), {
+    envFile,
+    secrets: [],
+  });
+  const before = await source.stamp();
+  await expect(source.load()).rejects.toMatchObject({ code: 'ENOENT' });
+  writeFileSync(envFile, 'TOKEN=a-token-of-its-own\n');
+  expect(await source.stamp()).not.toBe(before);
+  expect((await source.load()).secrets).toEqual(['a-token-of-its-own']);
+});
+
+it('reads no secret from a pipe: the error names the file and the reason', async () => {
+  const pipe = join(folderOfTest('config-source'), 'secret');
+  execFileSync('mkfifo', [pipe]);
+  const input = inputWith(`connections:\n  main: { connector: github, webhookSecrets: "\${TOKEN}" }\n`);
+  await expect(configSource(input, () => ({ TOKEN_FILE: pipe }), { secrets: [] }).load()).rejects.toMatchObject({
+    code: 'config_invalid',
+    message: expect.stringContaining(`TOKEN_FILE: ${pipe} is a named pipe, not a regular file`),
+  });
 });

@@ -120,7 +120,7 @@ describe('values from files [U4]', () => {
       'a folder',
       (path: string) => ({ S_FILE: join(path, '..') }),
       'x',
-      (path: string) => `S_FILE: cannot read ${join(path, '..')} (EISDIR)`,
+      (path: string) => `S_FILE: ${join(path, '..')} is a folder, not a regular file`,
     ],
     [
       'large',

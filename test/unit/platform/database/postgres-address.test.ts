@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isPostgres, readAddress } from '../../../../src/platform/database/postgres-address.ts';
+import { checkTlsFiles, isPostgres, readAddress } from '../../../../src/platform/database/postgres-address.ts';
 
 it('names a schema and connections, and passes the rest on', () => {
   const address = readAddress(
@@ -16,6 +16,12 @@ it('names a schema and connections, and passes the rest on', () => {
 
 it('has a schema of its own unless told', () => {
   expect(readAddress('postgresql://db/work')).toMatchObject({ schema: 'worksync', connections: 4 });
+});
+
+it('refuses a certificate that is no regular file, before the client waits for it', () => {
+  const check = (path: string) => checkTlsFiles(readAddress(`postgres://db/work?sslrootcert=${path}`));
+  expect(() => check('/dev/zero')).toThrow('sslrootcert: /dev/zero is a device, not a regular file');
+  expect(() => check(import.meta.filename)).not.toThrow();
 });
 
 it.each([

@@ -1,0 +1,78 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import type { Status } from '../../../src/admin/status.ts';
+import { folderOfTest } from '../../support/harness/folder.ts';
+import { startNode, TOP } from '../../support/harness/processes.ts';
+
+/** A configuration folder with one file that can be read, and one of each kind that cannot. */
+async function mixedFolder(): Promise<string> {
+  const folder = folderOfTest('hung');
+  const config = join(folder, 'config');
+  mkdirSync(join(config, 'folder.yaml'), { recursive: true });
+  const file = (name: string) => join(config, `${name}.yaml`);
+  const secrets = 'webhookSecrets: a-secret-of-sixteen-or-more';
+  writeFileSync(
+    file('good'),
+    `connections: { github: { connector: github, repositories: [acme/app], poll: off, ${secrets} } }\n`,
+  );
+  execFileSync('mkfifo', [file('pipe'), join(folder, 'pipe')]);
+  symlinkSync('/dev/zero', file('device'));
+  symlinkSync('/dev/full', file('full'));
+  writeFileSync(file('large'), '');
+  truncateSync(file('large'), 1_073_741_824);
+  const server = createServer();
+  onTestFinished(() => void server.close());
+  await new Promise<void>((resolve) => server.listen(file('socket'), resolve));
+  return folder;
+}
+
+test('a daemon serves and ends whatever is in its configuration folder, also while that does not answer', async () => {
+  const folder = await mixedFolder();
+  const [config, data] = [join(folder, 'config'), join(folder, 'data')];
+  const program = ['--import', join(TOP, 'test/support/faults/hung-folder.ts'), 'src/main.ts'];
+  const env = { HUNG_FOLDER: config, WORKSYNC_ADMIN_TOKEN: 'a-token-of-sixteen-or-more' };
+  const daemon = startNode([...program, 'run', '--config', config, '--data', data, '--port', '0'], { env });
+  onTestFinished(() => void daemon.child.kill('SIGKILL'));
+  const [, address = ''] = /Status page: (\S+)\//.exec(await daemon.says('Status page')) ?? [];
+  const get = (path: string) =>
+    fetch(address + path, { headers: { authorization: `Bearer ${env.WORKSYNC_ADMIN_TOKEN}` } });
+  const status = async () => (await (await get('/status.json')).json()) as Status;
+  expect(Object.fromEntries((await status()).broken.map(({ name, message }) => [name, message]))).toEqual({
+    pipe: `${config}/pipe.yaml is a named pipe, not a regular file`,
+    socket: `${config}/socket.yaml is a socket, not a regular file`,
+    device: `${config}/device.yaml is a device, not a regular file`,
+    full: `${config}/full.yaml is a device, not a regular file`,
+    folder: `${config}/folder.yaml is a folder, not a regular file`,
+    large: `${config}/large.yaml is larger than 1 MiB`,
+  });
+
+  // To watch a folder is the one call that waits for it in the main thread.
+  await expect.poll(() => existsSync(join(folder, 'watched'))).toBe(true);
+  writeFileSync(join(folder, 'hung'), '');
+  daemon.child.kill('SIGHUP');
+  await expect.poll(async () => (await status()).configFault?.message).toContain(`${config} has not answered for 5 s`);
+  expect((await get('/livez')).status).toBe(200);
+  expect((await status()).workspaces.map(({ name }) => name)).toEqual(['good']);
+  const { code, stderr } = await daemon.end('SIGTERM');
+  // Node waits for its threads before it exits, so only a signal ends a process with a read that never ends.
+  expect([code, daemon.child.signalCode]).toEqual([null, 'SIGTERM']);
+  expect(stderr).not.toContain('timed out');
+});
+
+test('check --offline reports files that cannot be read, and a pipe as .env', async () => {
+  const folder = await mixedFolder();
+  const check = async () => {
+    const args = ['src/main.ts', 'check', '--offline', '--config', join(folder, 'config')];
+    const process = startNode(args);
+    onTestFinished(() => void process.child.kill('SIGKILL'));
+    const { code, stdout, stderr } = await process.ended;
+    return { code, text: stdout + stderr };
+  };
+  expect(await check()).toEqual({ code: 78, text: expect.stringContaining('pipe.yaml is a named pipe') });
+  execFileSync('mkfifo', [join(folder, '.env')]);
+  const problem = `${folder}/.env is a named pipe, not a regular file`;
+  expect(await check()).toEqual({ code: 78, text: expect.stringContaining(problem) });
+});
