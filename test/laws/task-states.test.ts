@@ -357,6 +357,66 @@ it(`in any order, repeated, with each delivery lost in turn, and with kills, of 
   }
 });
 
+/** All orders of five numbers. */
+function ordersOf(numbers: readonly number[]): number[][] {
+  if (numbers.length === 0) return [[]];
+  return numbers.flatMap((first) => ordersOf(numbers.filter((each) => each !== first)).map((rest) => [first, ...rest]));
+}
+
+/** Five reports of one pull request, a second apart. The last one is its merge, or asks for changes. */
+function fiveReports(number: number, isMerged: boolean): PullRequest[] {
+  const identifier = `${number}`;
+  const opened = pull({
+    ...{ key: `github:github.com:5001:pull:${number}`, identifier, url: `https://github.com/acme/app/pull/${number}` },
+    ...{ title: `Fixes BUG-${number}`, createdAt: time(1), isPublic: false, author: 'ann', defaultBranch: 'main' },
+    ...{ headBranch: `change-${number}`, updatedAt: Date.parse(time(1)), phaseChangedAt: time(1), reviews: undefined },
+  });
+  const at = (second: number) => ({ updatedAt: Date.parse(time(second)) });
+  const review = (second: number, state: Review['state']) => ({
+    reviews: { [`${second}`]: { reviewer: 'ben', state, at: time(second) } },
+  });
+  const end = isMerged
+    ? { state: 'merged' as const, mergedAt: time(5), closedAt: time(5) }
+    : { ...review(5, 'changes'), labels: ['bug'] };
+  return [
+    opened,
+    { ...opened, ...at(2), labels: ['bug'] },
+    { ...opened, ...at(3), ...review(3, 'changes') },
+    { ...opened, ...at(4), ...review(4, 'approved') },
+    { ...opened, ...at(5), ...end },
+  ];
+}
+
+it.each(WEBHOOKS)(
+  'in each of 240 orders of five reports within seconds, with webhooks of the workspace: %s',
+  async (webhooks) => {
+    const orders = ordersOf([0, 1, 2, 3, 4]);
+    const histories = [false, true].flatMap((isMerged, half) =>
+      orders.map((order, index) => {
+        const reports = fiveReports(1 + half * orders.length + index, isMerged);
+        return { key: `BUG-${reports[0]?.identifier}`, isMerged, reports: order.map((each) => reports[each] as Item) };
+      }),
+    );
+    const keys = histories.map(({ key }) => key);
+    const board = await openBoard({ tasks: Object.fromEntries(keys.map((key) => [key, 'open'])), webhooks });
+    for (let step = 0, now = 6; step < 5; step++, now += 2) {
+      const earlier = [...board.reports];
+      await board.deliver(
+        histories.map(({ reports }) => reports[step] as Item),
+        now,
+      );
+      await board.sendOnly(keys, now + 1);
+      await board.process(earlier, now + 1);
+    }
+    await settleAll(board, [], 20);
+    const wrong = histories.filter(
+      ({ key, isMerged }) => board.status(key) !== (isMerged ? 'completed' : 'in_progress'),
+    );
+    expect(wrong.map(({ key }) => [key, board.status(key)])).toEqual([]);
+    expect(await board.contests()).toBe(0);
+  },
+);
+
 /** A person sets a status after the event of this number. */
 interface Edit {
   readonly after: number;
