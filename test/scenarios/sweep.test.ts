@@ -113,9 +113,10 @@ describe('a sweep', () => {
     expect(forge.asked.filter((each) => each.startsWith('fetch'))).toEqual(['fetch app 2']);
     expect(await gone()).toEqual([]);
 
-    await world.post('forge', forgeWebhook({ ...second, state: 'closed', updatedAt: second.updatedAt + 1 }));
+    await world.post('forge', forgeWebhook({ ...second, title: 'Renamed', updatedAt: second.updatedAt + 1 }));
     await world.settled();
-    expect(await states()).toContain('2 closed');
+    const { pullRequests } = (await world.people.listPullRequests({ query: {} }, {})).body;
+    expect(pullRequests.map(({ title }) => title)).toContain('Renamed');
   });
 
   it('requests no item again that is known as gone', async () => {

@@ -13,8 +13,8 @@ afterEach(() => world.close());
 
 const BODY = { title: 'Door sticks', description: 'Only in winter', labels: ['door'], priority: 'high' } as const;
 
-async function open(api: object, options: Partial<WorldOptions> = {}): Promise<string> {
-  world = await createWorld({ ...options, config: { connections: { github: GITHUB }, workspace: { api } } });
+async function open(api: object, options: Partial<WorldOptions> = {}, rules: object = {}): Promise<string> {
+  world = await createWorld({ ...options, config: { connections: { github: GITHUB }, rules, workspace: { api } } });
   const { body } = await world.people.createBug({ body: { ...BODY, labels: [...BODY.labels] } }, {});
   await world.settled();
   return body.taskId;
@@ -198,8 +198,9 @@ describe('a server with task updates', () => {
     ['task updates', 'none'],
     ['single task route', 'none'],
   ] as const)('by %s: %s keeps its statuses, and the status names the reason', async (dimension, value) => {
-    const taskId = await open({}, { behaviours: { [dimension]: value } });
-    await want(taskId, { status: 'review', from: 'open' });
+    const rules = { workflow: { preset: 'standard' } };
+    const taskId = await open({}, { behaviours: { [dimension]: value } }, rules);
+    await world.deliver('pull_request', pullEvent({ title: 'Fixes BUG-1' }, 'opened'));
     await world.until(async () => {
       const { causes } = await world.partition().status();
       return causes.some(({ code }) => code === 'task_updates_off');

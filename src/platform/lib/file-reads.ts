@@ -1,6 +1,6 @@
 // Design: src/decisions/daemon.md
 
-import { type Clock, systemClock } from './clock.ts';
+import type { Clock } from './clock.ts';
 import { type AsyncFiles, asyncDiskFiles, FileFault, type Files } from './regular-files.ts';
 
 /**
@@ -105,8 +105,13 @@ export function createFileReads(clock: Pick<Clock, 'after'>, disk: AsyncFiles = 
   };
 }
 
-/** The reads of this process. */
-export const fileReads = createFileReads(systemClock());
+/** The reads of this process. Only real time shows whether a file system answers. */
+export const fileReads = createFileReads({
+  after(ms, call) {
+    const timer = setTimeout(call, ms).unref();
+    return () => clearTimeout(timer);
+  },
+});
 
 /** @param onUnknown called before `FileFault` is thrown for something that was not read */
 export function knownFiles(

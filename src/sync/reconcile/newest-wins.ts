@@ -148,8 +148,11 @@ function mergeContent(stored: StoredItem, received: Item, source: DeliveryOrigin
   const contested = fields.filter((field) => compareField(stored, received, field) === 0 && !isSame(field));
   if (order <= 0 && newer.length + contested.length === 0)
     return { outcome: order < 0 ? 'superseded' : 'unchanged', needsFetch: false };
-  const needsFetch = contested.length > 0 && source !== 'fetch';
-  const won = needsFetch ? contested.filter((field) => winsTie(stored, received, field, contested)) : contested;
+  const isFetched = source === 'fetch';
+  const won = isFetched ? contested : contested.filter((field) => winsTie(stored, received, field, contested));
+  // A state that no vendor takes back needs no proof.
+  const isDecided = (field: string) => STATE_FIELDS.has(field) && compareFinality(received, stored.item) !== 0;
+  const needsFetch = !isFetched && !contested.every(isDecided);
   const taken = [...newer, ...won];
   if (order <= 0 && taken.length === 0) return { outcome: 'unchanged', needsFetch };
   return { outcome: 'applied', stored: mergeFields(stored, received, taken), needsFetch };

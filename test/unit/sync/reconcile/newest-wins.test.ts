@@ -116,7 +116,7 @@ const TABLE: readonly Row[] = [
   [
     'merged is later than closed',
     [bare(5, { state: 'closed' }), bare(5, { state: 'merged' })],
-    'needs fetch',
+    'applied',
     { state: 'merged' },
   ],
   [
@@ -143,7 +143,7 @@ const TABLE: readonly Row[] = [
   [
     'a contested state finishes an open pull request',
     [bare(5, { state: 'open' }), bare(5, { state: 'merged' })],
-    'needs fetch',
+    'applied',
     { state: 'merged' },
   ],
   [
@@ -248,19 +248,19 @@ const TABLE: readonly Row[] = [
   [
     'an open state of any time does not replace a merged one, but its other fields do',
     [bare(5, { ...A, state: 'merged', mergedAt: 'x' }), bare(9, { ...B, state: 'open', mergedAt: null })],
-    'needs fetch',
+    'applied',
     { ...B, state: 'merged', mergedAt: 'x', updatedAt: 9 },
   ],
   [
     'a merged state of any time replaces an open one, and no other field',
     [bare(9, { ...A, state: 'open', mergedAt: null }), bare(5, { ...B, state: 'merged', mergedAt: 'x' })],
-    'needs fetch',
+    'applied',
     { ...A, state: 'merged', mergedAt: 'x', updatedAt: 9 },
   ],
   [
     'a declined pull request stays declined',
     [bare(5, { state: 'declined' }), bare(9, { state: 'open' })],
-    'needs fetch',
+    'applied',
     { state: 'declined' },
   ],
   [
