@@ -12,9 +12,7 @@ const LONG = 1_200_000;
 const PURE = ['test/unit/**/*.test.ts', 'test/project/**/*.test.ts'];
 /** They start programs of their own. */
 const PROCESSES = 'test/**/*.process.test.ts';
-const WHOLE = ['contracts', 'fuzz', 'laws', 'model', 'scenarios', 'faults'].map(
-  (folder) => `test/${folder}/**/*.test.ts`,
-);
+const WHOLE = ['contracts', 'fuzz', 'laws', 'model', 'scenarios', 'faults'].map(inFolder);
 /** They need a process of their own. */
 const ALONE = [
   // It puts a module in the place of one of the project's, which no other file of tests may have loaded before.
@@ -63,8 +61,10 @@ const LAWS_OF_STORES = [
   ...['scope-names', 'statements-by-batch', 'task-states', 'triage', 'workspace-sweep'],
 ].map((name) => `test/laws/${name}.test.ts`);
 
-/** A piece of work for each of its statements, which over PostgreSQL takes five times as long: there it is in `npm run test:deep`. */
+/** A piece of work for each of its statements. */
 const EACH_STATEMENT = 'test/unit/**/*.each-statement.test.ts';
+/** Tests that run in `npm run test:deep` only. */
+const ONLY_DEEP = [EACH_STATEMENT, 'test/**/*.deep.test.ts'];
 
 /** Daemons, laws, kills and failing statements over PostgreSQL, and what must not be found in its rows. */
 const WHOLE_ON_POSTGRES = [
@@ -111,6 +111,10 @@ const onDebian = existsSync(DEBIAN)
     ]
   : [];
 
+function inFolder(folder: string): string {
+  return `test/${folder}/**/*.test.ts`;
+}
+
 export default defineConfig({
   test: {
     root: `${import.meta.dirname}/..`,
@@ -126,10 +130,16 @@ export default defineConfig({
     expect: { poll: { timeout: HANGS, interval: 20 } },
     projects: [
       // Without a process for each file: they share no state, and to load the modules takes a third of their time.
-      project('fast', PURE, { exclude: [PROCESSES, ...ALONE], isolate: false }),
-      project('whole', [...WHOLE, PROCESSES], { exclude: [ONE_BY_ONE, ...ALONE], isolate: false }),
+      project('fast', PURE, { exclude: [PROCESSES, ...ALONE, ...ONLY_DEEP], isolate: false }),
+      project('whole', [...WHOLE, PROCESSES], { exclude: [ONE_BY_ONE, ...ALONE, ...ONLY_DEEP], isolate: false }),
       project('alone', ALONE),
-      project('postgres', ON_POSTGRES, { exclude: [...ABOUT_FILES, EACH_STATEMENT], isolate: false, ...OVER_POSTGRES }),
+      // One day; all else over PostgreSQL runs in `npm run test:deep`.
+      project('postgres', ['test/scenarios/day.test.ts'], OVER_POSTGRES),
+      project('postgres-units', ON_POSTGRES, {
+        exclude: [...ABOUT_FILES, ...ONLY_DEEP],
+        isolate: false,
+        ...OVER_POSTGRES,
+      }),
       project('postgres-whole', WHOLE_ON_POSTGRES, {
         exclude: [...ABOUT_FILES, ...WITHOUT_STORE, ...DAYS],
         isolate: false,
@@ -144,7 +154,7 @@ export default defineConfig({
       }),
       // It takes a quarter of an hour; its quickest rows run in `faults/replicas.test.ts` each time.
       project('replicas', ['test/replicas/**/*.test.ts'], { fileParallelism: false, testTimeout: LONG }),
-      project('deep', ['deep', 'laws', 'model', 'power'].map((folder) => `test/${folder}/**/*.test.ts`).concat(DRAWN), {
+      project('deep', ['deep', 'laws', 'model', 'power'].map(inFolder).concat(DRAWN, ONLY_DEEP), {
         env: { TEST_DEPTH: 'deep' },
         testTimeout: LONG,
         hookTimeout: LONG,
