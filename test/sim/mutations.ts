@@ -1,84 +1,55 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { hash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { makeCopy } from './mutants/copy.ts';
-import { draw } from './mutants/draw.ts';
+import { draw, TOP } from './mutants/draw.ts';
 import type { Mutation } from './mutants/operators.ts';
-import { TOP } from './mutants/places.ts';
-import { reachOf } from './mutants/reach.ts';
-import { page, summary } from './mutants/report.ts';
 import { openResults, type Result } from './mutants/results.ts';
-import { tryOut, WAYS, type Way } from './mutants/ways.ts';
+import { createTestsThatLoad } from './mutants/tests-that-load.ts';
+import { tryOut, WAYS } from './mutants/ways.ts';
 
 /**
- * Proves what tests and simulation are worth: `npm run sim:mutations -- --seed S --mutants N --runs R` draws N mistakes in the code
- * that matters most, makes each of them in a copy of the project, and tries there whether R runs of the simulation find it, the
- * unit tests of its room, and where these do not, laws and scenarios about it. `--ways sim` tries only that. `--results FILE`
- * keeps JSON lines, and tries nothing again that stands there; `--from` and `--to` cut the list into parts. `--short`
- * tries nothing more of a mistake that was found, and `--write` writes the page `mutations.md`, with a `--note`.
+ * Measures what the tests find: `npm run sim:mutations -- --seed S --mutants N` draws N mistakes, makes each in a copy of the project,
+ * and reports whether a test fails. `--results FILE` keeps JSON lines, so that an interrupted run goes on. `--from` and `--to` select a
+ * part of the list, `--ways near` tries only the tests that load the file.
  */
 const { values } = parseArgs({
   options: {
     seed: { type: 'string', default: '1' },
-    mutants: { type: 'string', default: '60' },
-    runs: { type: 'string', default: '25' },
-    ways: { type: 'string', default: WAYS.join() },
+    mutants: { type: 'string', default: '120' },
+    ways: { type: 'string', default: 'near,rest' },
     from: { type: 'string', default: '0' },
     to: { type: 'string' },
     results: { type: 'string' },
-    short: { type: 'boolean', default: false },
-    write: { type: 'boolean', default: false },
-    note: { type: 'string', default: '' },
   },
 });
-const seed = Number(values.seed);
-const runs = Number(values.runs);
-const ways = values.ways.split(',') as Way[];
+/** A seed may be the hash of a commit. */
+const seed = Number.parseInt(hash('sha256', values.seed, 'hex').slice(0, 12), 16);
+const ways = WAYS.filter((way) => values.ways.split(',').includes(way));
 const results = openResults(values.results);
 const mutations = draw(seed, Number(values.mutants));
+const testsThatLoad = createTestsThatLoad();
 const copy = makeCopy();
-let isReached: ReturnType<typeof reachOf> | undefined;
 try {
-  for (const [place, mutation] of mutations.entries()) {
-    if (place < Number(values.from) || place >= Number(values.to ?? mutations.length)) continue;
-    await tryAll(place, mutation);
-  }
+  for (const [place, mutation] of mutations.entries())
+    if (place >= Number(values.from) && place < Number(values.to ?? mutations.length)) await tryAll(place, mutation);
 } finally {
   copy.remove();
 }
-const own = results.all.filter((each) => each.seed === seed);
-print(summary(own));
-if (values.write) {
-  const command = `npm run sim:mutations -- --seed ${seed} --mutants ${mutations.length} --runs ${runs} --write`;
-  writeFileSync(join(import.meta.dirname, 'mutations.md'), page(own, command, values.note));
-}
+print(summary(results.all.filter((each) => each.seed === seed)));
 
+/** Tries the ways in their order until one finds the mistake. */
 async function tryAll(place: number, mutation: Mutation): Promise<void> {
   const about = describe(place, mutation);
   for (const way of ways) {
-    const tried = results.all.filter((each) => each.place === place && each.seed === seed && each.from === about.from);
-    // One finder is enough, unless all are asked for; the slow tests are for what the others do not find.
-    if (tried.some((each) => each.way === way || (each.found !== null && (values.short || way === 'whole')))) continue;
-    note({ ...about, way, found: await tryWay(way, mutation) });
+    const known = results.all.filter((each) => each.place === place && each.seed === seed && each.from === about.from);
+    if (known.some((each) => each.way === way || each.found !== null)) continue;
+    const tests = testsThatLoad(mutation.file);
+    const found = (await copy.during(mutation, () => tryOut(way, copy.folder, tests))) ?? null;
+    results.add({ ...about, way, found });
+    print(`${place} ${way} ${about.at} ${about.kind}: ${about.from.slice(0, 60)} → ${found ?? 'nothing'}`);
   }
-}
-
-async function tryWay(way: Way, mutation: Mutation): Promise<string | null> {
-  const { folder } = copy;
-  const { file } = mutation;
-  if (way === 'sim') {
-    isReached ??= reachOf(folder, runs);
-    if (!isReached(mutation)) return null;
-  }
-  return (await copy.during(mutation, () => tryOut(way, { folder, file, runs }))) ?? null;
-}
-
-function note(result: Result): void {
-  if (results.has(result)) return;
-  results.add(result);
-  print(
-    `${result.place} ${result.way} ${result.at} ${result.kind}: ${result.from.slice(0, 60)} → ${result.found ?? 'nothing'}`,
-  );
 }
 
 function describe(place: number, { file, kind, start, end, text }: Mutation): Omit<Result, 'way' | 'found'> {
@@ -86,6 +57,17 @@ function describe(place: number, { file, kind, start, end, text }: Mutation): Om
   const at = `${file}:${source.slice(0, start).split('\n').length}`;
   const plain = (words: string) => words.replaceAll(/\s+/g, ' ');
   return { seed, place, at, kind, from: plain(source.slice(start, end)), to: plain(text) };
+}
+
+/** One line for each mistake that nothing found, and the totals. */
+function summary(all: readonly Result[]): string {
+  const tried = [...Map.groupBy(all, ({ place }) => place).values()];
+  const isFound = (tries: readonly Result[]) => tries.some(({ found }) => found !== null);
+  const survivors = tried.filter((tries) => !isFound(tries)).map(([first]) => first as Result);
+  const part = (some: readonly (readonly Result[])[]) => `${some.filter(isFound).length} of ${some.length}`;
+  const ofSync = tried.filter(([first]) => first?.at.startsWith('src/sync/'));
+  const lines = survivors.map(({ at, kind, from, to }) => `survives: ${at} ${kind}: ${from} → ${to}`);
+  return [...lines, `found ${part(tried)}, in src/sync ${part(ofSync)}`].join('\n');
 }
 
 function print(text: string): void {

@@ -1,8 +1,8 @@
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { TOP } from './draw.ts';
 import type { Mutation } from './operators.ts';
-import { TOP } from './places.ts';
 
 /** A copy of the project in which mistakes are made. */
 export interface Copy {

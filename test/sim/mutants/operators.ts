@@ -32,6 +32,10 @@ export function mutationsOf(file: string, source: string): Mutation[] {
   const visitor = new Visitor({
     IfStatement: ({ test }) => invert(test),
     ConditionalExpression: ({ test }) => invert(test),
+    LogicalExpression(node) {
+      add('an operand is dropped', node, textOf(node.left));
+      add('an operand is dropped', node, textOf(node.right));
+    },
     BinaryExpression(node) {
       const next = BOUNDS[node.operator];
       if (next) add('a bound is moved by one', node, `${textOf(node.left)} ${next} ${textOf(node.right)}`);
@@ -50,6 +54,10 @@ export function mutationsOf(file: string, source: string): Mutation[] {
       const [work] = node.arguments;
       const split = work && splitOf(textOf(callee), textOf(work));
       if (split) add('a transaction is split', node, split);
+      const rows = /^(.*?)\s*\.where$/s.exec(textOf(callee))?.[1];
+      if (rows !== undefined) add('a condition of a filter is dropped', node, rows);
+      if (/\.(?:filter|some|find)$/.test(textOf(callee)) && work)
+        add('a condition of a filter is dropped', work, '() => true');
       const open = withoutFence(textOf(callee), given);
       if (open) add('a fence is forgotten', node, open);
     },

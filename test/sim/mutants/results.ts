@@ -19,7 +19,6 @@ export interface Result {
 /** Results of this run and of those before it, as JSON lines: a run that was interrupted goes on, and may be cut into parts. */
 export interface Results {
   readonly all: readonly Result[];
-  has(result: Pick<Result, 'seed' | 'place' | 'from' | 'way'>): boolean;
   add(result: Result): void;
 }
 
@@ -28,8 +27,6 @@ export function openResults(file: string | undefined): Results {
   const all = lines.map((line) => JSON.parse(line) as Result);
   return {
     all,
-    has: ({ seed, place, from, way }) =>
-      all.some((each) => each.seed === seed && each.place === place && each.from === from && each.way === way),
     add(result) {
       all.push(result);
       if (file !== undefined) appendFileSync(file, `${JSON.stringify(result)}\n`);
