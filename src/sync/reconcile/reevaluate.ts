@@ -13,7 +13,7 @@ import type { Scope } from '../../store/workspace-scope.ts';
 import { applyBatch, type FurtherEvaluations } from './apply-batch.ts';
 import type { BatchContexts, Rules } from './context.ts';
 import { countDecisions, ITEMS_PER_TRANSACTION, isDeliveryFault } from './process.ts';
-import { rulesInForceSince } from './workflow/evaluate-task.ts';
+import { forgetRulesInForce, rulesInForceSince } from './workflow/evaluate-task.ts';
 
 /**
  * Names of stored facts: the rules by which all open items were evaluated, and the progress of the evaluation by new
@@ -62,9 +62,10 @@ export function createReevaluation(options: ReevaluationOptions): Reevaluation {
       await store.commit((transaction) => rulesInForceSince(transaction, rules.workflow, clock.now()));
     }
     while (digest !== undefined && digest !== done && !signal.aborted) {
-      const includesFinished = rules?.workflow.isOn === true && rules.workflow.since !== undefined;
+      const { isOn = false, since } = rules?.workflow ?? {};
+      const includesFinished = isOn && since !== undefined;
       const batch = await store.commit((transaction) =>
-        nextToReevaluate(transaction, { digest, includesFinished, limit: batchSize.size() }),
+        nextToReevaluate(transaction, { digest, isOn, includesFinished, limit: batchSize.size() }),
       );
       if (batch?.phase !== 'changes') areChangesCurrent = true;
       if (batch === undefined) done = digest;
@@ -123,6 +124,8 @@ interface ReevaluationBatch {
 
 interface BatchRequest {
   readonly digest: string;
+  /** There are rules for tasks. */
+  readonly isOn: boolean;
   /** `since` of the rules for tasks reaches back to finished items. */
   readonly includesFinished: boolean;
   readonly limit: number;
@@ -130,10 +133,11 @@ interface BatchRequest {
 
 /** Returns the next changes and items that were not evaluated by these rules, in the order of the phases; undefined when all were. */
 async function nextToReevaluate(query: Scope, request: BatchRequest): Promise<ReevaluationBatch | undefined> {
-  const { digest, includesFinished, limit } = request;
+  const { digest, isOn, includesFinished, limit } = request;
   if ((await rulesEvaluatedBy(query)) === digest) return undefined;
   const [progressOf, position = '', began] = ((await readMeta(query, PROGRESS)) ?? '').split('\n');
   const isBegun = progressOf === digest;
+  if (!isBegun && !isOn) await forgetRulesInForce(query);
   // A previous version wrote no phase for open items.
   const present = isBegun ? PHASES.indexOf((began ?? 'open') as Phase) : 0;
   for (const phase of PHASES.slice(present)) {

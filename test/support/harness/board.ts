@@ -7,6 +7,7 @@ import type { Clock } from '../../../src/platform/lib/clock.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
+import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
 import { type StoredBody, unpackBody } from '../../../src/store/bodies.ts';
 import { tasksByIds } from '../../../src/store/cached-tasks.ts';
 import { type EntityRow, findEntities, findEntity, json, linkedItems } from '../../../src/store/entities.ts';
@@ -21,7 +22,8 @@ import type { OutboxClient, Slot, SlotSource } from '../../../src/sync/outbox/ou
 import { recover } from '../../../src/sync/outbox/recovery.ts';
 import { createSender } from '../../../src/sync/outbox/send.ts';
 import { applyBatch } from '../../../src/sync/reconcile/apply-batch.ts';
-import { createRules, type Rules, type RulesInput } from '../../../src/sync/reconcile/context.ts';
+import { createBatchContexts, createRules, type Rules, type RulesInput } from '../../../src/sync/reconcile/context.ts';
+import { createReevaluation } from '../../../src/sync/reconcile/reevaluate.ts';
 import type { Translated } from '../../../src/sync/reconcile/translate-deliveries.ts';
 import {
   decideTask,
@@ -31,7 +33,7 @@ import {
 } from '../../../src/sync/reconcile/workflow/evaluate-task.ts';
 import { type ExplainedTask, explainTask } from '../../../src/sync/reconcile/workflow/explain-task.ts';
 import type { WorkflowInput } from '../../../src/sync/reconcile/workflow/workflow-rules.ts';
-import { answered, batchContext, START, saidOf } from '../rows/batches.ts';
+import { answered, batchContext, SOURCES, START, saidOf } from '../rows/batches.ts';
 import { pull, workItem } from '../rows/items.ts';
 import { openTestStore } from './intake.ts';
 
@@ -58,6 +60,12 @@ export interface Board {
   deliver(items: readonly Item[], at: number, by?: DeliveryOrigin): Promise<void>;
   /** A person sets the status of a task, and a webhook reports it at once. */
   person(key: string, at: number, status: string): Promise<void>;
+  /** A person sets the labels of a task, and a webhook reports it at once. */
+  label(key: string, at: number, labels: readonly string[]): Promise<void>;
+  /** The rules for task states are other ones from now on; undefined: there are none. */
+  configure(at: number, workflow: Partial<WorkflowInput> | undefined): Promise<void>;
+  /** An older database is restored: no item is confirmed. */
+  restore(at: number): Promise<void>;
   /** Sends the updates and reads that are due, and processes all reports. */
   send(at: number, killOf?: KillOf): Promise<void>;
   /** Sends the updates of these tasks that are due, and the reads. What the workspace reports waits in `reports`. */
@@ -127,12 +135,14 @@ export async function openBoard({
   webhooks = 'none',
 }: BoardOptions = {}): Promise<Board> {
   const store = await openTestStore();
-  const compiled: Rules = createRules({
-    ...{ trailers: ['Task'], links: [], users: {}, grammars: [], documents: false, triage: [] },
-    addresses: ['https://app.example.com/workspace'],
-    workflow: { ...STANDARD, ...workflow },
-    ...rules,
-  });
+  const compile = (own: Partial<WorkflowInput> | undefined, digest: string): Rules =>
+    createRules({
+      ...{ trailers: ['Task'], links: [], users: {}, grammars: [], documents: false, triage: [] },
+      addresses: ['https://app.example.com/workspace'],
+      workflow: own && { ...STANDARD, ...own },
+      ...{ ...rules, digest },
+    });
+  let compiled = compile(workflow ?? {}, 'first');
   const items = new Map<string, Item>();
   const statuses = new Map(Object.entries(tasks));
   const labels = new Map<string, readonly string[]>();
@@ -142,6 +152,7 @@ export async function openBoard({
   /** Ends the requests that the workspace has carried out and must not answer yet, by the keys of their tasks. */
   const waiting = new Map<string, PromiseWithResolvers<void>>();
   let now = 0;
+  const clock: Clock = { now: () => at(now), monotonic: () => at(now), bootId: 'board', after: () => () => {} };
 
   const take = (translated: Parameters<typeof applyBatch>[1]) =>
     store.commit((query) => applyBatch(query, translated, batchContext(at(now), { rules: compiled })));
@@ -154,6 +165,15 @@ export async function openBoard({
     return answered('saw-task', webhooks === 'timeless' ? timeless : { ...timeless, updatedAt }, { seconds: now });
   };
   await take([...statuses.keys()].map((key) => answered('saw-task', taskOf(key))));
+  await reevaluate();
+
+  /** Evaluates all items by the present rules, which are in force from now on. */
+  async function reevaluate(): Promise<void> {
+    const parts = { store, clock, logger: silentLogger, rules: compiled };
+    const contexts = createBatchContexts({ ...parts, sources: SOURCES, usedShare: () => 0 });
+    const reevaluation = createReevaluation({ ...parts, contexts, outbox: createWakeSignal() });
+    await reevaluation.reevaluate(new AbortController().signal);
+  }
 
   /** The workspace changes a task. */
   function change(
@@ -184,7 +204,6 @@ export async function openBoard({
       return { status: 200, headers: {}, body: { tasks: [...statuses.keys()].map(taskOf) } };
     },
   } as unknown as OutboxClient;
-  const clock: Clock = { now: () => at(now), monotonic: () => at(now), bootId: 'board', after: () => () => {} };
   const sendAndSettle = createSender({
     ...{ store, throttle: SLOTS, client, clock, random: systemRandom(), logger: silentLogger, meter: silentMeter },
     taskUpdates: { form, words: {} },
@@ -313,6 +332,22 @@ export async function openBoard({
       await take([event(key)]);
     },
     deliver,
+    async label(key, seconds, some) {
+      now = Math.max(now, seconds);
+      labels.set(key, some);
+      changedAt.set(key, time(now));
+      await take([event(key)]);
+    },
+    async configure(seconds, own) {
+      now = Math.max(now, seconds);
+      compiled = compile(own, `since ${now}`);
+      await reevaluate();
+    },
+    async restore(seconds) {
+      now = Math.max(now, seconds);
+      await store.query.updateTable('items').set({ unverified: 1 }).execute();
+      await store.query.deleteFrom('outbox').execute();
+    },
     async send(seconds, killOf) {
       await sendOnly([...statuses.keys()], seconds, killOf);
       await process([...reports], seconds);

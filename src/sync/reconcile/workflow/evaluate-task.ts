@@ -28,7 +28,7 @@ import {
   saveEntity,
 } from '../../../store/entities.ts';
 import { findItems, readFields } from '../../../store/items.ts';
-import { readMeta, writeMeta } from '../../../store/meta.ts';
+import { forgetMeta, readMeta, writeMeta } from '../../../store/meta.ts';
 import { dropDifference, findChange, type OutboxRow } from '../../../store/outbox-rows.ts';
 import { noteContest } from '../../../store/task-update-facts.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
@@ -354,6 +354,11 @@ export async function rulesInForceSince(query: Scope, { id }: Workflow, now: num
   if (stored === id) return Number(since);
   await writeMeta(query, IN_FORCE, `${id} ${now}`);
   return now;
+}
+
+/** Forgets since when rules are in force, because there are none: rules that are switched on again move nothing old. */
+export async function forgetRulesInForce(query: Scope): Promise<void> {
+  await forgetMeta(query, IN_FORCE);
 }
 
 /** Labels that a rule wants and that worksync has not set yet. A label that a person took away is not set again. */

@@ -1,6 +1,18 @@
 import { expect, it } from 'vitest';
 import type { WorkflowInput } from '../../../../../src/sync/reconcile/workflow/workflow-rules.ts';
-import { type Board, type BoardOptions, openBoard, time } from '../../../../support/harness/board.ts';
+import { type BoardOptions, openBoard, time } from '../../../../support/harness/board.ts';
+import {
+  changed,
+  closed,
+  issue,
+  merged,
+  opened,
+  person,
+  polled,
+  review,
+  type Step,
+  sent,
+} from '../../../../support/harness/board-steps.ts';
 
 // Complaints of users of similar products, and the status that a task gets here. The title of an item names the task.
 
@@ -8,51 +20,6 @@ const ISSUE_RULES: Partial<WorkflowInput> = {
   preset: 'standard',
   rules: [{ when: { workItem: ['completed'] }, set: { status: 'completed' } }],
 };
-
-/** A step: the provider or a person does something, or time passes. */
-type Step = (board: Board) => Promise<void>;
-
-const opened =
-  (number: number, at: number, title: string, fields: Parameters<Board['pull']>[2] = {}): Step =>
-  (board) =>
-    board.pull(number, at, { title, ...fields });
-const merged =
-  (number: number, at: number, fields: Parameters<Board['pull']>[2] = {}): Step =>
-  (board) =>
-    board.pull(number, at, { state: 'merged', ...fields });
-const polled =
-  (number: number, at: number, fields: Parameters<Board['pull']>[2]): Step =>
-  (board) =>
-    board.pull(number, at, fields, 'poll');
-const closed =
-  (number: number, at: number): Step =>
-  (board) =>
-    board.pull(number, at, { state: 'closed' });
-const changed =
-  (number: number, at: number, fields: Parameters<Board['pull']>[2]): Step =>
-  (board) =>
-    board.pull(number, at, fields);
-const person =
-  (at: number, status: string, key = 'BUG-1'): Step =>
-  (board) =>
-    board.person(key, at, status);
-const issue =
-  (at: number, fields: Parameters<Board['issue']>[2]): Step =>
-  (board) =>
-    board.issue(1, at, fields);
-const sent =
-  (at: number): Step =>
-  (board) =>
-    board.send(at);
-
-const review = (
-  id: string,
-  at: number,
-  state: 'approved' | 'changes' | 'commented' | 'dismissed',
-  reviewer = 'ben',
-) => ({
-  [id]: { reviewer, state, at: time(at) },
-});
 
 type Case = [
   complaint: string,
