@@ -30,7 +30,7 @@ const documents = parseAllDocuments(readFileSync(join(TOP, 'config/deploy/kubern
 const manifests = documents.map((document) => document.toJS() as { kind: string; spec?: Loose; data?: Loose });
 const ofKind = (kind: string) => manifests.find((manifest) => manifest.kind === kind);
 
-it('the Kubernetes manifests run the image as it is meant: one replica, its user, no rights [U18] [A16]', () => {
+it('the Kubernetes manifests run the image as it is meant: one replica, its user, no rights [A16]', () => {
   expect(documents.flatMap(({ errors }) => errors)).toEqual([]);
   const { replicas, strategy, template } = ofKind('Deployment')?.spec ?? {};
   expect([replicas, strategy]).toEqual([1, { type: 'Recreate' }]);

@@ -92,7 +92,7 @@ describe('the pages', () => {
     expect(named.filter((name) => !(name in scripts))).toEqual([]);
   });
 
-  it('have a row for each command, and name no other [U6]', async () => {
+  it('have a row for each command, and name no other', async () => {
     const { stdout } = await worksync(['--help']);
     const commands = found(stdout.split('Commands:')[1]?.split('Exit codes')[0] ?? '', /^ {2}([a-z]+) /gm);
     const named = rows(section(OPERATING, '## Commands').split('exit code')[0] ?? '').map(([name = '']) =>
@@ -154,7 +154,7 @@ describe('the pages', () => {
     expect(codes.filter((code) => !(code in CODES))).toEqual([]);
   });
 
-  it('explain every exit code that the registry of errors knows [U8]', () => {
+  it('explain every exit code that the registry of errors knows', () => {
     const exits = rows(section(OPERATING, '## Commands').split('exit code')[1] ?? '').map(([code]) => Number(code));
     const known = Object.values(CODES).flatMap((entry) => ('exit' in entry ? [entry.exit] : []));
     expect([...new Set(known)].filter((exit) => !exits.includes(exit))).toEqual([]);

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { makeCopy } from './mutants/copy.ts';
@@ -6,7 +6,7 @@ import { draw } from './mutants/draw.ts';
 import type { Mutation } from './mutants/operators.ts';
 import { TOP } from './mutants/places.ts';
 import { reachOf } from './mutants/reach.ts';
-import { page, summary } from './mutants/report.ts';
+import { summary } from './mutants/report.ts';
 import { openResults, type Result } from './mutants/results.ts';
 import { tryOut, WAYS, type Way } from './mutants/ways.ts';
 
@@ -15,7 +15,7 @@ import { tryOut, WAYS, type Way } from './mutants/ways.ts';
  * that matters most, makes each of them in a copy of the project, and tries there whether R runs of the simulation find it, the
  * unit tests of its room, and where these do not, laws and scenarios about it. `--ways sim` tries only that. `--results FILE`
  * keeps JSON lines, and tries nothing again that stands there; `--from` and `--to` cut the list into parts. `--short`
- * tries nothing more of a mistake that was found, and `--write` writes the page `mutations.md`, with a `--note`.
+ * tries nothing more of a mistake that was found.
  */
 const { values } = parseArgs({
   options: {
@@ -27,8 +27,6 @@ const { values } = parseArgs({
     to: { type: 'string' },
     results: { type: 'string' },
     short: { type: 'boolean', default: false },
-    write: { type: 'boolean', default: false },
-    note: { type: 'string', default: '' },
   },
 });
 const seed = Number(values.seed);
@@ -48,10 +46,6 @@ try {
 }
 const own = results.all.filter((each) => each.seed === seed);
 print(summary(own));
-if (values.write) {
-  const command = `npm run sim:mutations -- --seed ${seed} --mutants ${mutations.length} --runs ${runs} --write`;
-  writeFileSync(join(import.meta.dirname, 'mutations.md'), page(own, command, values.note));
-}
 
 async function tryAll(place: number, mutation: Mutation): Promise<void> {
   const about = describe(place, mutation);

@@ -1,4 +1,3 @@
-import { LEFT_OUT } from './places.ts';
 import type { Result } from './results.ts';
 
 interface Mistake extends Pick<Result, 'place' | 'at' | 'kind' | 'from' | 'to'> {
@@ -29,49 +28,16 @@ export function summary(results: readonly Result[]): string {
   const lines = mistakes.map(
     (each) => `${verdictOf(each).padEnd(12)} ${each.at} ${each.kind}: ${each.from.slice(0, 70)}`,
   );
-  return [...lines, ...totals(mistakes).map((text) => text.replaceAll('**', ''))].join('\n');
+  return [...lines, totals(mistakes)].join('\n');
 }
 
 /** How a fault is named that is nothing but a difference from what is known. */
 const KNOWN = 'known:';
 
-function totals(mistakes: readonly Mistake[]): string[] {
+function totals(mistakes: readonly Mistake[]): string {
   const part = (test: (each: Mistake) => unknown) => {
     const count = mistakes.filter(test).length;
     return `${count} (${((100 * count) / Math.max(1, mistakes.length)).toFixed(0)} %)`;
   };
-  return [
-    `Of ${mistakes.length} mistakes, tests and simulation find **${part(({ sim, tests }) => sim || tests)}**: the simulation **${part(({ sim }) => sim)}**, of which a known day alone told of ${part(({ sim }) => sim?.startsWith(KNOWN))}; **${part(({ sim, tests }) => tests && !sim)}** are known by tests only.`,
-  ];
-}
-
-const cell = (text: string) => text.replaceAll('|', '\\|').slice(0, 110);
-const code = (text: string) => `\`\` ${cell(text)} \`\``;
-
-/** The page that is kept. */
-export function page(results: readonly Result[], command: string, note: string): string {
-  const mistakes = mistakesOf(results).sort((one, other) => one.place - other.place);
-  const rows = mistakes.map(
-    (each) =>
-      `| ${each.at} | ${each.kind} | ${code(each.from)} | ${verdictOf(each)} | ${cell(each.sim ?? each.tests ?? '')} |`,
-  );
-  return [
-    '# Mistakes that tests and simulation find',
-    '',
-    `Written by \`${command}\`. A seed draws mistakes in the code of \`sync store cluster\`, evenly from six kinds`,
-    'and from all folders; each is made in a copy of the project. A mistake that one of simulation, unit tests of its folder, and laws',
-    'and scenarios about it has found may not have been tried in the others.',
-    '',
-    'Files are left out where',
-    '',
-    ...LEFT_OUT.map(({ why }) => `- ${why}.`),
-    '',
-    ...totals(mistakes),
-    ...(note === '' ? [] : ['', note]),
-    '',
-    '| where | mistake | what stood there | found by | what told of it |',
-    '| ----- | ------- | ---------------- | -------- | --------------- |',
-    ...rows,
-    '',
-  ].join('\n');
+  return `Of ${mistakes.length} mistakes, tests and simulation find ${part(({ sim, tests }) => sim || tests)}: the simulation ${part(({ sim }) => sim)}, of which a known day alone told of ${part(({ sim }) => sim?.startsWith(KNOWN))}; ${part(({ sim, tests }) => tests && !sim)} are known by tests only.`;
 }

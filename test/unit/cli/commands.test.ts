@@ -10,7 +10,7 @@ const WITHOUT_JSON = ['run', 'healthcheck', 'completion'];
 describe.each(LEAVES.map(({ path, command }) => [path.join(' '), { path, command }] as const))('%s', (name, leaf) => {
   const { path, command } = leaf;
 
-  it('explains itself, with an example that begins as it does [U6]', async () => {
+  it('explains itself, with an example that begins as it does', async () => {
     const { code, stdout } = await commandLine(...path, '--help');
     expect(code).toBe(0);
     expect(command.description()).not.toBe('');
@@ -38,7 +38,7 @@ describe.each(LEAVES.map(({ path, command }) => [path.join(' '), { path, command
     expect(stderr).toContain(`unknown option '${misspelt}'\n(Did you mean `);
   });
 
-  it('prints JSON for programs [U6]', () => {
+  it('prints JSON for programs', () => {
     const takesJson = command.options.some(({ long }) => long === '--json');
     expect(takesJson).toBe(!WITHOUT_JSON.includes(name));
   });

@@ -36,7 +36,7 @@ test('the defaults', () => {
 
 describe.each(DAEMON_OPTIONS)('$flag', ({ key, env: variable }) => {
   const [flag, env, flagMeans, envMeans] = VALUES[key] ?? ['', '', 0, 0];
-  test('flag before environment before default; an empty variable is not set [U5]', () => {
+  test('flag before environment before default; an empty variable is not set', () => {
     expect(daemonOptions({ [key]: flag }, { [variable]: env })[key]).toEqual(flagMeans);
     expect(daemonOptions({}, { [variable]: env })[key]).toEqual(envMeans);
     expect(daemonOptions({}, { [variable]: '' })).toEqual(DEFAULTS);

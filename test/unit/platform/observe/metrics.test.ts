@@ -31,7 +31,7 @@ describe('metrics', () => {
       expect(text, `${name} in ${file}`).toContain(`# TYPE worksync_${name} ${kinds[method]}`);
   });
 
-  it('every name has the prefix and a base unit, and every metric a help text [U10]', async () => {
+  it('every name has the prefix and a base unit, and every metric a help text', async () => {
     const text = await createMetrics({ version: '1' }).expose();
     const types = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)];
     expect(types.length).toBeGreaterThan(40);
@@ -93,7 +93,7 @@ describe('metrics', () => {
     expect(reported).toHaveLength(1);
   });
 
-  it('stays under 500 series with one busy workspace [U10]', async () => {
+  it('stays under 500 series with one busy workspace', async () => {
     const metrics = createMetrics({ version: '1' });
     const meter = metrics.forWorkspace('acme');
     const connections = ['github', 'gitlab', 'jira', 'linear', 'bitbucket'];

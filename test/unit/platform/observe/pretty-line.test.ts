@@ -11,7 +11,7 @@ function open(isPretty: boolean) {
   return { lines, logger: createLogger({ level: 'info', scrubber, destination, isPretty }) };
 }
 
-test('a person reads time, level, message, fields, and what to do [U12]', () => {
+test('a person reads time, level, message, fields, and what to do', () => {
   const { lines, logger } = open(true);
   const error = new SyncError('unreachable', 'nobody answers', { hint: 'Look at the network.' });
   logger.child({ workspace: 'demo' }).warn({ unit: 'acme/app', deliveries: [1, 2], error }, 'poll failed');
