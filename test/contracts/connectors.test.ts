@@ -25,7 +25,7 @@ import { openTestStore } from '../support/harness/intake.ts';
 import { answerByNock, nock } from '../support/harness/nock.ts';
 import { TRACKER } from '../support/rows/batches.ts';
 import { modelProviders } from '../support/vendors/model-providers/index.ts';
-import { documentedOnly } from '../support/vendors/vendor-requests/index.ts';
+import { DESCRIPTIONS, documentedOnly } from '../support/vendors/vendor-requests/index.ts';
 import { PROFILES } from './connectors/index.ts';
 import type { Exchange, FixtureCase } from './connectors/profile.ts';
 
@@ -104,11 +104,12 @@ describe('the registry', () => {
     (entry) => entry.isDirectory() && entry.name !== 'kit',
   );
 
-  it('has one line for each folder; a profile and a model of the provider for each line', () => {
+  it('has one line for each folder; a profile, a model and a description of requests for each line', () => {
     const ids = connectors.map(({ id }) => id);
     expect(ids.toSorted()).toEqual(folders.map(({ name }) => name).toSorted());
     expect(PROFILES.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
     expect([...new Set(modelProviders.map(({ id }) => id))].toSorted()).toEqual(ids.toSorted());
+    expect(Object.keys(DESCRIPTIONS).toSorted()).toEqual(ids.filter((id) => id !== 'generic').toSorted());
   });
 });
 
