@@ -4,8 +4,6 @@ import { allCommands, commandLine } from '../../support/harness/command-line.ts'
 /** What all commands have in common, looked at in every one of them. */
 
 const LEAVES = await allCommands();
-/** What they print is no data: a daemon's greeting, nothing at all, or a script. */
-const WITHOUT_JSON = ['run', 'healthcheck', 'completion'];
 
 describe.each(LEAVES.map(({ path, command }) => [path.join(' '), { path, command }] as const))('%s', (name, leaf) => {
   const { path, command } = leaf;
@@ -36,11 +34,6 @@ describe.each(LEAVES.map(({ path, command }) => [path.join(' '), { path, command
     expect(code).toBe(2);
     expect(stdout).toBe('');
     expect(stderr).toContain(`unknown option '${misspelt}'\n(Did you mean `);
-  });
-
-  it('prints JSON for programs', () => {
-    const takesJson = command.options.some(({ long }) => long === '--json');
-    expect(takesJson).toBe(!WITHOUT_JSON.includes(name));
   });
 });
 
