@@ -152,6 +152,13 @@ it('comments name files that exist', () => {
   expect(dead).toEqual([]);
 });
 
+it('README, the design and each decision are short', () => {
+  const limitOf = (path: string) =>
+    ({ 'README.md': 1_200, 'src/README.md': 1_500 })[path] ?? (path.startsWith('src/decisions/') ? 700 : Infinity);
+  const words = (text: string) => text.split(/\s+/).filter(Boolean).length;
+  expect([...DOCUMENTS].filter(([path, text]) => words(text) > limitOf(path)).map(([path]) => path)).toEqual([]);
+});
+
 describe('decisions', () => {
   it.each(globSync('src/decisions/*.md', { cwd: TOP }))(
     '%s is listed in src/README.md, and named by the file that it explains',

@@ -53,13 +53,6 @@ async function namesOf(database: Database<Notes>): Promise<string[]> {
 }
 
 describe('a database as it is opened', () => {
-  it('is durable: every commit is synced, in WAL mode', async () => {
-    const statements: string[] = [];
-    await open({ onStatement: (sql) => statements.push(sql) });
-    expect(statements).toContain('PRAGMA synchronous = FULL');
-    expect(statements).toContain('PRAGMA journal_mode = WAL');
-  });
-
   it('does not wait for the disk in a relaxed commit, and does so again after it, however it ended', async () => {
     const database = await open();
     const level = async (on: Kysely<Notes> | Transaction<Notes>) =>
