@@ -147,29 +147,26 @@ describe.each(Object.keys(SCENES))('a workspace that is %s', (scene) => {
   });
   afterAll(() => world?.close());
 
-  it.each(pagesOf(scene))(
-    '%s has no fault that axe finds, keeps to the window, and asks nobody else [U16]',
-    async (path) => {
-      const { context, page, complaints } = await open(origin, { storageState });
-      const answer = await page.goto(origin + path);
-      const isMissing = (answer?.status() ?? 0) >= 400;
-      for (const [view, { colorScheme, size }] of Object.entries(VIEWS)) {
-        await page.emulateMedia({ colorScheme });
-        await page.setViewportSize(size);
-        const name = `${scene}${path.replace(/[^\w]+/g, '-')}-${view}`;
-        await page.screenshot({ path: join(PICTURES, `${name}.png`), fullPage: true });
-        expect([view, await findingsOf(page)]).toEqual([view, []]);
-        const [content, shown] = await page.evaluate<number[]>('[document.documentElement.scrollWidth, innerWidth]');
-        expect(content).toBeLessThanOrEqual(shown ?? 0);
-      }
-      expect(complaints.filter((each) => !(isMissing && each.includes('404')))).toEqual([]);
-      await context.close();
-    },
-  );
+  it.each(pagesOf(scene))('%s has no fault that axe finds, keeps to the window, and asks nobody else', async (path) => {
+    const { context, page, complaints } = await open(origin, { storageState });
+    const answer = await page.goto(origin + path);
+    const isMissing = (answer?.status() ?? 0) >= 400;
+    for (const [view, { colorScheme, size }] of Object.entries(VIEWS)) {
+      await page.emulateMedia({ colorScheme });
+      await page.setViewportSize(size);
+      const name = `${scene}${path.replace(/[^\w]+/g, '-')}-${view}`;
+      await page.screenshot({ path: join(PICTURES, `${name}.png`), fullPage: true });
+      expect([view, await findingsOf(page)]).toEqual([view, []]);
+      const [content, shown] = await page.evaluate<number[]>('[document.documentElement.scrollWidth, innerWidth]');
+      expect(content).toBeLessThanOrEqual(shown ?? 0);
+    }
+    expect(complaints.filter((each) => !(isMissing && each.includes('404')))).toEqual([]);
+    await context.close();
+  });
 });
 
 describe('by keyboard alone', () => {
-  it('a person finds what needs approval, looks at it, and releases it [U16]', async () => {
+  it('a person finds what needs approval, looks at it, and releases it', async () => {
     const world = await createBusyWorld();
     const origin = world.daemon().adminAddress;
     const { context, page, complaints } = await open(origin, { storageState: await logIn(world) });
@@ -205,7 +202,7 @@ async function tabTo(page: Page, id: string): Promise<void> {
 }
 
 describe('a page that stays open', () => {
-  it('shows what has changed, and keeps the focus [U16]', async () => {
+  it('shows what has changed, and keeps the focus', async () => {
     const world = await createBusyWorld();
     const origin = world.daemon().adminAddress;
     const { context, page, complaints } = await open(origin, { storageState: await logIn(world) });

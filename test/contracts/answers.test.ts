@@ -297,7 +297,7 @@ async function talk({ vendor, options, answers, hold }: Conversation, replaced?:
 }
 
 describe.each(CONVERSATIONS)('$vendor $name', (conversation) => {
-  it('and nothing but a SyncError comes of answers that are not what was promised [F10] [A18]', async () => {
+  it('and nothing but a SyncError comes of answers that are not what was promised [A18]', async () => {
     const requests = await talk(conversation);
     expect(requests).toBeGreaterThan(0);
     const escaped: string[] = [];

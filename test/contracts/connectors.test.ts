@@ -25,7 +25,7 @@ import { openTestStore } from '../support/harness/intake.ts';
 import { answerByNock, nock } from '../support/harness/nock.ts';
 import { TRACKER } from '../support/rows/batches.ts';
 import { modelProviders } from '../support/vendors/model-providers/index.ts';
-import { documentedOnly } from '../support/vendors/vendor-requests/index.ts';
+import { DESCRIPTIONS, documentedOnly } from '../support/vendors/vendor-requests/index.ts';
 import { PROFILES } from './connectors/index.ts';
 import type { Exchange, FixtureCase } from './connectors/profile.ts';
 
@@ -104,11 +104,12 @@ describe('the registry', () => {
     (entry) => entry.isDirectory() && entry.name !== 'kit',
   );
 
-  it('has one line for each folder; a profile and a model of the provider for each line', () => {
+  it('has one line for each folder; a profile, a model and a description of requests for each line', () => {
     const ids = connectors.map(({ id }) => id);
     expect(ids.toSorted()).toEqual(folders.map(({ name }) => name).toSorted());
     expect(PROFILES.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
     expect([...new Set(modelProviders.map(({ id }) => id))].toSorted()).toEqual(ids.toSorted());
+    expect(Object.keys(DESCRIPTIONS).toSorted()).toEqual(ids.filter((id) => id !== 'generic').toSorted());
   });
 });
 
@@ -211,7 +212,7 @@ describe.each(PROFILES)('$id', (profile) => {
       expect(await codeOf(verify(sign(body, retired), body, [present, upcoming]))).toBe('signature_mismatch');
     });
 
-    it('refuses when no secret is configured, or an empty one [F14]', async () => {
+    it('refuses when no secret is configured, or an empty one', async () => {
       for (const secrets of [[], [''], [present, '']])
         expect(await codeOf(verify(sign(body, present), body, secrets))).toBe('signature_missing');
     });
@@ -274,7 +275,7 @@ describe.each(PROFILES)('$id', (profile) => {
         expect(await codeOf(verify({ ...good, [name]: value }))).toBe('delivery_malformed');
     });
 
-    it('accepts nothing that is made up [F14] [A1]', async () => {
+    it('accepts nothing that is made up [A1]', async () => {
       const digest = fc.stringMatching(/^[0-9a-f]{64}$/).map((hex) => `sha256=${hex}`);
       const value = fc.oneof(digest, fc.string(), fc.array(fc.string(), { maxLength: 3 }), fc.constant(undefined));
       const good = sign(body, present);
@@ -417,7 +418,7 @@ describe.each(PROFILES)('$id', (profile) => {
       }
     };
 
-    it.each(followed)('calls broken bodies of $file malformed [F13]', (fixture) => {
+    it.each(followed)('calls broken bodies of $file malformed', (fixture) => {
       const whole = read(fixture);
       const bodies = ['', '{', 'null', '7', '"text"', '{}', '<html></html>', '{"__proto__":{}}', '['.repeat(500)];
       const cut = whole.subarray(0, whole.length >> 1);
@@ -482,7 +483,7 @@ describe.each(PROFILES)('$id', (profile) => {
       }
     });
 
-    it.each(followed)('survives any drift of $file [F20]', (fixture) => {
+    it.each(followed)('survives any drift of $file', (fixture) => {
       const payload = JSON.parse(read(fixture).toString('utf8')) as object;
       fc.assert(
         fc.property(mutationsOf(payload), (mutations) => {
@@ -505,7 +506,7 @@ describe.each(PROFILES)('$id', (profile) => {
 
     it('tell of at least two events', () => expect(events.length).toBeGreaterThan(1));
 
-    it.each(events)('%s is signed as the vendor signs, and in scope [U6]', async (_, sample) => {
+    it.each(events)('%s is signed as the vendor signs, and in scope', async (_, sample) => {
       const body = Buffer.from(JSON.stringify(sample.payload(options, moment)));
       const headers = { ...sample.headers, ...samples!.sign(body, secret, moment) };
       const { event, deliveryId } = await connector.verify({ headers, body }, [secret], moment.at);

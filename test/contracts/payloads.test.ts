@@ -233,7 +233,7 @@ describe.each(Object.keys(TABLE))('%s', (id) => {
     expect(others.length).toBeGreaterThan(0);
   });
 
-  it.each(tellers)('$name tells of one [F20]', (given) => {
+  it.each(tellers)('$name tells of one', (given) => {
     const { payload, row } = given;
     const became = only(translate(connector, given));
     expect(became).toMatchObject({ kind: 'pull_request', key: keyOf(connector, row, payload) });

@@ -221,7 +221,7 @@ describe.each(Object.entries(VENDORS))('%s, at 100 000 deliveries a day', (id, o
     expect(busy.requests.length).toBeLessThanOrEqual(97 * 3 + 25);
   });
 
-  it('asks once for each of those that failed, wherever they stand in the list [F21]', async () => {
+  it('asks once for each of those that failed, wherever they stand in the list', async () => {
     const busy = open();
     await busy.round();
     await busy.clock.advance(14 * MINUTE);
@@ -248,7 +248,7 @@ describe.each(Object.entries(VENDORS))('%s, at 100 000 deliveries a day', (id, o
     expect(cursor).not.toContain('d-');
   });
 
-  it('finds what got no answer at all as long as it goes on [F22]', async () => {
+  it('finds what got no answer at all as long as it goes on', async () => {
     const busy = open();
     await busy.round();
     // One in ten, until the next round.

@@ -98,7 +98,7 @@ describe('worksync backfill', () => {
     expect(stopped.stdout).toBe('no backfill is running\n');
   });
 
-  it('pauses, says so to everybody who follows it, and goes on when it is resumed [U15]', async () => {
+  it('pauses, says so to everybody who follows it, and goes on when it is resumed', async () => {
     // More than a page.
     for (let number = 101; number <= 200; number++) merge(number, DAY / 2);
     daemon = startWorksync(['run', '--port', '0', '--log-level', 'silent', ...flags()]);

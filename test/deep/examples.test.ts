@@ -19,7 +19,7 @@ describe('config/examples', () => {
     GITHUB_INSTALLATION_ID: '2',
   };
 
-  it.each(files)('%s starts as it is, once its variables are set [U1]', async (file) => {
+  it.each(files)('%s starts as it is, once its variables are set', async (file) => {
     const scratch = folderOfTest('docs');
     try {
       const key = join(scratch, 'key.pem');

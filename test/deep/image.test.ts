@@ -219,7 +219,7 @@ describe('the container', () => {
     }
   });
 
-  it('is small above its base [U18]', () => {
+  it('is small above its base', () => {
     expect(sizeOf(app)).toBeLessThan(LARGEST);
   });
 

@@ -75,41 +75,33 @@ const records = () => allRecords(world.people);
 it.each([
   ['refuses', refuses],
   ['never answers', hangs],
-])(
-  'a day in which a provider %s is caught up with in at most 1.2 times what the quota takes [F21]',
-  async (_name, away) => {
-    await open();
-    const before = written().length;
-    absence = away;
-    const chance = createChance(3);
-    const changing = numbers(AFTER - CHANGED + 1, AFTER);
-    // Each of them changes at least once, most of them early or late in the day, and some again and again.
-    const acts = [
-      ...changing,
-      ...Array.from({ length: ACTS - CHANGED }, () => chance.whole(AFTER - CHANGED + 1, AFTER)),
-    ];
-    for (const [index, number] of acts.entries()) {
-      happen(BEFORE + 1 + index, [number]);
-      await travel(DAY / ACTS);
-    }
-    expect(written().length).toBe(before);
-    const { causes } = await world.partition().status();
-    expect(causes.map(({ code }) => code)).toEqual(['connections_failing']);
+])('a day in which a provider %s is caught up with in at most 1.2 times what the quota takes', async (_name, away) => {
+  await open();
+  const before = written().length;
+  absence = away;
+  const chance = createChance(3);
+  const changing = numbers(AFTER - CHANGED + 1, AFTER);
+  // Each of them changes at least once, most of them early or late in the day, and some again and again.
+  const acts = [...changing, ...Array.from({ length: ACTS - CHANGED }, () => chance.whole(AFTER - CHANGED + 1, AFTER))];
+  for (const [index, number] of acts.entries()) {
+    happen(BEFORE + 1 + index, [number]);
+    await travel(DAY / ACTS);
+  }
+  expect(written().length).toBe(before);
+  const { causes } = await world.partition().status();
+  expect(causes.map(({ code }) => code)).toEqual(['connections_failing']);
 
-    absence = undefined;
-    const healed = world.clock.elapsed();
-    await world.until(() => written().length >= before + CHANGED, DAY);
-    const took = written().at(-1)! - healed;
-    await travel(HOUR);
-    await world.settled();
-    // The fewest requests, none refused, in little more than the shortest time that the quota has for so many.
-    expect(written().length - before).toBe(CHANGED);
-    expect((await world.requests()).refused).toBe(0);
-    expect(took / 1_000 / optimum(CHANGED)).toBeLessThanOrEqual(1.2);
-    expect(await records()).toMatchObject(
-      numbers(1, AFTER).map((number) => VENDOR.record(provider.pulls.get(number)!)),
-    );
-    expect(await records()).toHaveLength(AFTER);
-    expect((await world.partition().status()).verdict).toBe('ok');
-  },
-);
+  absence = undefined;
+  const healed = world.clock.elapsed();
+  await world.until(() => written().length >= before + CHANGED, DAY);
+  const took = written().at(-1)! - healed;
+  await travel(HOUR);
+  await world.settled();
+  // The fewest requests, none refused, in little more than the shortest time that the quota has for so many.
+  expect(written().length - before).toBe(CHANGED);
+  expect((await world.requests()).refused).toBe(0);
+  expect(took / 1_000 / optimum(CHANGED)).toBeLessThanOrEqual(1.2);
+  expect(await records()).toMatchObject(numbers(1, AFTER).map((number) => VENDOR.record(provider.pulls.get(number)!)));
+  expect(await records()).toHaveLength(AFTER);
+  expect((await world.partition().status()).verdict).toBe('ok');
+});

@@ -30,7 +30,7 @@ describe('a drain', () => {
     expect(took / (optimum(server.arrivals.length) + 0.15)).toBeLessThan(ratio);
   });
 
-  test('goes on at its rate while the wall clock jumps and requests arrive late [F5]', async () => {
+  test('goes on at its rate while the wall clock jumps and requests arrive late', async () => {
     const { server, took } = await playJumps(1, 240);
     expectWithinWindows(server);
     expect((optimum(240) + 2) / took).toBeGreaterThan(0.98);
@@ -80,7 +80,7 @@ describe('a day', () => {
 });
 
 describe.each(MANNERS)('another user of the quota, %s', (manner) => {
-  test('is detected on the first day; on the second it waits little, and each refusal of ours comes alone [F8] [F25]', async () => {
+  test('is detected on the first day; on the second it waits little, and each refusal of ours comes alone', async () => {
     const [, second] = await playShared(manner, 1, 2, 86_400);
     const { refusedPerHour, mostPerPause, wait, used, available } = second as Shared;
     expect(mostPerPause).toBe(1);
@@ -90,7 +90,7 @@ describe.each(MANNERS)('another user of the quota, %s', (manner) => {
   });
 });
 
-test('a backfill takes what live work leaves, and live work hardly notices [F29]', async () => {
+test('a backfill takes what live work leaves, and live work hardly notices', async () => {
   const { lags, used, left } = await playBackfill(generateDay(1, 0.1).lines, 1_000);
   expect(quantile(lags, 0.95)).toBeLessThanOrEqual(10);
   // The first window of an empty ledger is filled evenly, not at once: a fifth of so few.

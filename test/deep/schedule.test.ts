@@ -85,7 +85,7 @@ test('whatever lives the process has, each interval is kept: never early, and la
   );
 });
 
-test('a clock that is set while nothing runs costs at most one interval more each time, and takes none away for good [F5]', async () => {
+test('a clock that is set while nothing runs costs at most one interval more each time, and takes none away for good', async () => {
   const jumping = fc.record({
     up: fc.constant(10 * MINUTE),
     down: fc.constant(0),

@@ -20,7 +20,7 @@ const PART = 25;
 const PARTS = Array.from({ length: 8 }, (_, part) => 1 + part * PART);
 
 describe('the simulation of daemon, workspace and providers', () => {
-  it('finds no fault again that it found before [F1]', async () => {
+  it('finds no fault again that it found before', async () => {
     const { code, stdout, stderr } = await play('--kept');
     expect({ code, stderr, stdout: code === 0 ? '' : stdout }).toEqual({ code: 0, stderr: '', stdout: '' });
     expect(stdout).toMatch(/^[1-9]\d* runs, 0 failed/m);

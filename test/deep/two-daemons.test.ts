@@ -100,7 +100,7 @@ const issues = upTo(ISSUES);
 const acceptedUntil = (moment: number) => uses.map(({ accepted }) => accepted.filter((at) => at <= moment).length);
 
 describe('two daemons with a database each, on one workspace', () => {
-  it('double nothing, and share the quota by the refusals alone [F25]', async () => {
+  it('double nothing, and share the quota by the refusals alone', async () => {
     await start({ triage: [{ create: 'bug' }] });
     for (let task = 1; task <= TASKS; task++) await first().people.createBug({ body: { title: `Task ${task}` } }, {});
     await start();
@@ -141,7 +141,7 @@ describe('two daemons with a database each, on one workspace', () => {
     }
   });
 
-  it('that both triage may make two tasks of an item, and never a third; the limits say so [F25]', async () => {
+  it('that both triage may make two tasks of an item, and never a third; the limits say so', async () => {
     const rules = { triage: [{ create: 'bug' }] };
     await start(rules);
     await start(rules);

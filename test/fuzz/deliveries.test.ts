@@ -131,7 +131,7 @@ describe.each(VICTIMS)('$id', (victim) => {
   const places = new Map(captured.map((sample) => [sample, readPlaces(victim, sample)] as const));
   const events = [...new Set(victim.samples.map(({ event }) => event))];
 
-  it('takes whatever comes as sound items of what is followed, or into quarantine [F20]', async () => {
+  it('takes whatever comes as sound items of what is followed, or into quarantine', async () => {
     const outcomes = new Set<string>();
     let hardest = 0;
     const given = fc.record({

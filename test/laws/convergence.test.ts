@@ -400,7 +400,7 @@ function failureOf(outcome: Outcome): SyncError {
 }
 
 describe('once all is delivered and sent', () => {
-  it('the workspace holds what it should [F9]', async () => {
+  it('the workspace holds what it should', async () => {
     await fc.assert(
       fc.asyncProperty(fc.boolean(), fc.array(step, { maxLength: 60, size: 'max' }), async (started, steps) => {
         const store = await openStore({ file: ':memory:' });

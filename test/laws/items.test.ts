@@ -91,7 +91,7 @@ describe.each([
   ['times that increase', increasing],
   ['times that are shared, with versions that increase', versioned],
 ] as const)('%s', (_, times) => {
-  it('any order and any repetition end in the newest value of each field [F7]', () => {
+  it('any order and any repetition end in the newest value of each field', () => {
     fc.assert(
       fc.property(courseOf(historyOf(times)), ({ history, course }) => {
         let held: StoredItem | undefined;
@@ -109,7 +109,7 @@ describe.each([
     );
   });
 
-  it('at every moment each field is the newest value delivered so far: nothing moves backwards [F7]', () => {
+  it('at every moment each field is the newest value delivered so far: nothing moves backwards', () => {
     fc.assert(
       fc.property(courseOf(historyOf(times)), ({ course }) => {
         let held: StoredItem | undefined;
@@ -123,7 +123,7 @@ describe.each([
     );
   });
 
-  it('what changes nothing says so, and what says so changes nothing [F15]', () => {
+  it('what changes nothing says so, and what says so changes nothing', () => {
     fc.assert(
       fc.property(courseOf(historyOf(times)), ({ course }) => {
         let held: StoredItem | undefined;

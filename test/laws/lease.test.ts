@@ -138,7 +138,7 @@ function heldTwice({ members }: Cluster): readonly string[] {
 const RUNS = { numRuns: drawn(300) };
 
 describe('whatever happens to processes, timers and clocks', () => {
-  test('no two trust in one workspace, and nobody commits after who came later [F24]', async () => {
+  test('no two trust in one workspace, and nobody commits after who came later', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(event, { minLength: 10, maxLength: 60 }), latencies, async (events, times) => {
         const { cluster } = await play(events, times);

@@ -203,7 +203,7 @@ class World {
 describe.each(modelProviders)('$id', (provider) => {
   const runs = { numRuns: drawn(1_000) };
 
-  it('ends in the state of the provider, in any order, with any repetition, with polls between [F7]', () => {
+  it('ends in the state of the provider, in any order, with any repetition, with polls between', () => {
     fc.assert(
       fc.property(stepsOf(provider), (steps) => {
         const world = new World(provider);
@@ -215,7 +215,7 @@ describe.each(modelProviders)('$id', (provider) => {
     );
   });
 
-  it('ends there too where webhooks are lost and a poll comes last [F21]', () => {
+  it('ends there too where webhooks are lost and a poll comes last', () => {
     fc.assert(
       fc.property(stepsOf(provider), (steps) => {
         const world = new World(provider);

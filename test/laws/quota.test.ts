@@ -265,7 +265,7 @@ const quotas: fc.Arbitrary<QuotaOptions> = fc.record({
 const rates = fc.constantFrom(-450e-6, 0, 450e-6);
 
 describe('whatever is asked, killed, rebooted, delayed or lost, and wherever the wall clock jumps', () => {
-  test('no window at the server holds more than its cap, the background keeps to its share, and everything is sent [F8]', async () => {
+  test('no window at the server holds more than its cap, the background keeps to its share, and everything is sent', async () => {
     // One open database serves all lives and stories: what is committed is what a new process would read.
     const store = await openStore({ file: ':memory:' });
     const law = fc.asyncProperty(

@@ -80,7 +80,7 @@ function medianOf(values: readonly number[]): Readonly<Record<'low' | 'middle' |
  * at their last one, and too short, and all take the same time.
  *
  * Secrets are as long as no secret is, so that a comparison that ends at the first difference would show: the first test says that it
- * does. Of a digest, which is short, only the rule about the sources (`secret-comparisons.test.ts`) would find it.
+ * does. Of a digest, which is short, only `architecture.test.ts` would find it.
  */
 const LENGTH = 1 << 18;
 const SECRET = 'wsk_'.padEnd(LENGTH, 'k3y');

@@ -174,7 +174,7 @@ const ONE_SECOND: [Step[], Step[]] = [
 describe.each(vendors)('the engine $engine, of a vendor that lists $order, conditional $isConditional', (vendor) => {
   const world = fc.array(step, { minLength: 5, maxLength: 60 });
 
-  it('tells in the end of everything that was open at first or changed since, as it is [F22]', async () => {
+  it('tells in the end of everything that was open at first or changed since, as it is', async () => {
     await fc.assert(
       fc.asyncProperty(world, world, async (before, steps) => {
         const given = new World(vendor);

@@ -176,7 +176,7 @@ it.runIf(!recorder)('is left out: these tests need Linux and a C compiler that a
 describe.runIf(recorder)('when the power goes', { timeout: HANGS }, () => {
   let changes = 0;
 
-  it('each disk that may be left has what was acknowledged, and all requests that count [F2]', async () => {
+  it('each disk that may be left has what was acknowledged, and all requests that count', async () => {
     const recording = await recordRun({ checkpoint: 20 });
     changes = recording.changes.length;
     expect(recording.acknowledged).toHaveLength(STORY.flat().length);
@@ -184,14 +184,14 @@ describe.runIf(recorder)('when the power goes', { timeout: HANGS }, () => {
     expect(seedsOf(RUNS).flatMap((seed) => faultsOfDisk(recording, seed))).toEqual([]);
   });
 
-  it('would find what is lost if nothing were synchronised [F2]', async () => {
+  it('would find what is lost if nothing were synchronised', async () => {
     const recording = await recordRun({ checkpoint: 20, isSynchronous: false });
     const faults = seedsOf(RUNS).flatMap((seed) => faultsOfDisk(recording, seed));
     expect(faults.filter((fault) => fault.includes('acknowledged, and lost'))).not.toEqual([]);
     expect(faults.filter((fault) => fault.includes('the ledger knows'))).not.toEqual([]);
   });
 
-  it('the next daemon loses nothing, doubles nothing and keeps both windows [F2]', async () => {
+  it('the next daemon loses nothing, doubles nothing and keeps both windows', async () => {
     expect(changes).toBeGreaterThan(100);
     let cuts = 0;
     await inParallel(seedsOf(WHOLE_RUNS), async (seed) => {

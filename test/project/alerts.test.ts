@@ -51,7 +51,7 @@ function labelsOf(metric: string): readonly string[] {
   return [...(declared?.perWorkspace ? ['workspace'] : []), ...Object.keys(declared?.labels ?? {})];
 }
 
-it('every metric exists, with each label and each value that is named [U11]', async () => {
+it('every metric exists, with each label and each value that is named', async () => {
   const text = await createMetrics({ version: '1' }).expose();
   const all = expressions.flatMap(used);
   expect(all.length).toBeGreaterThan(30);
@@ -85,7 +85,7 @@ it('every label that is shown or grouped by is one of the metrics', () => {
   }
 });
 
-it('each alert says how urgent it is and leads to its own runbook, which names a command [U11]', () => {
+it('each alert says how urgent it is and leads to its own runbook, which names a command', () => {
   expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
   for (const { alert, labels, annotations } of rules) {
     expect(['critical', 'warning']).toContain(labels.severity);

@@ -10,7 +10,7 @@ import { CONFIG_TEXT, DAEMON_OPTIONS, daemonOptions } from '../../src/platform/c
 import { loadConfig } from '../../src/platform/config/load.ts';
 import { isMemoryFolder } from '../../src/platform/lib/memory-folder.ts';
 import { apiOverrides } from '../../src/workspace-api/contract.ts';
-import { worksync } from '../support/harness/processes.ts';
+import { commandLine } from '../support/harness/command-line.ts';
 import { environmentOf, execForm, readDockerfile } from '../support/source/dockerfile.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: manifests have no types here, and a wrong path fails the test.
@@ -30,7 +30,7 @@ const documents = parseAllDocuments(readFileSync(join(TOP, 'config/deploy/kubern
 const manifests = documents.map((document) => document.toJS() as { kind: string; spec?: Loose; data?: Loose });
 const ofKind = (kind: string) => manifests.find((manifest) => manifest.kind === kind);
 
-it('the Kubernetes manifests run the image as it is meant: one replica, its user, no rights [U18] [A16]', () => {
+it('the Kubernetes manifests run the image as it is meant: one replica, its user, no rights [A16]', () => {
   expect(documents.flatMap(({ errors }) => errors)).toEqual([]);
   const { replicas, strategy, template } = ofKind('Deployment')?.spec ?? {};
   expect([replicas, strategy]).toEqual([1, { type: 'Recreate' }]);
@@ -325,7 +325,7 @@ it.each([
   const [program, ...words] = lineOf(documentOf(name)).split(' ');
   expect(program).toBe('worksync');
   // Understood, and stopped for want of an address alone.
-  const { code, stderr } = await worksync([...words, '--pull-request', 'acme/app#7']);
+  const { code, stderr } = await commandLine(...words, '--pull-request', 'acme/app#7');
   expect({ code, stderr }).toEqual({
     code: 2,
     stderr: expect.stringContaining('the address of the daemon is missing'),

@@ -32,7 +32,7 @@ describe('the image', () => {
     expect(new Set(compiled.map(({ text }) => flags(text)?.join()))).toEqual(new Set([flags(entry)?.join()]));
   });
 
-  it('is built on one base that a build pins, and runs as no root [U18] [A16]', () => {
+  it('is built on one base that a build pins, and runs as no root [A16]', () => {
     const bases = instructions.filter(({ keyword }) => keyword === 'FROM').map(({ text }) => text.split(' ')[0]);
     expect(new Set(bases)).toEqual(new Set([`$\{NODE_IMAGE}`, 'app']));
     // As a number: Kubernetes cannot tell whether a name is root.

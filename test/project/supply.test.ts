@@ -19,6 +19,12 @@ function withPackage(path: string, change: Partial<Locked>): Lock {
 const HASH = `sha512-${'a'.repeat(86)}==`;
 const faultsWith = (path: string, change: Partial<Locked>) => faultsOf(manifest, withPackage(path, change)).join('\n');
 
+/** Whether the lock file holds what a package asks for: beside it, or in a folder above it. */
+function isLocked(path: string, name: string): boolean {
+  const above = path.split('/node_modules/').map((_, depth, parts) => parts.slice(0, depth + 1).join('/node_modules/'));
+  return ['', ...above].some((folder) => `${folder}${folder && '/'}node_modules/${name}` in lock.packages);
+}
+
 describe('the packages', () => {
   it('are as they should be [A17]', () => {
     expect(faultsOf(manifest, lock)).toEqual([]);
@@ -48,6 +54,14 @@ describe('the packages', () => {
     ['no script any more', 'node_modules/better-sqlite3', { hasInstallScript: false }, 'has no script'],
   ])('%s', (_, path, change, fault) => {
     expect(faultsWith(path, change)).toContain(fault);
+  });
+
+  /** npm drops an optional package from the lock file where the registry lacks it, for example that of another platform. */
+  it('are in the lock file for every platform', () => {
+    const missing = Object.entries(lock.packages).flatMap(([path, { optionalDependencies = {} }]) =>
+      Object.keys(optionalDependencies).filter((name) => !isLocked(path, name)),
+    );
+    expect(missing).toEqual([]);
   });
 
   it('need a reason, and no reason stays without its package', () => {

@@ -1,30 +1,19 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { lateRequest } from '../support/postgres/replicas/late-request.ts';
+import { figuresOf } from '../support/postgres/replicas/row-figures.ts';
 import { ROWS } from '../support/postgres/replicas/rows.ts';
-import { figuresOf, pageOf, type RowFigures } from '../support/postgres/replicas/table.ts';
 
-/** Three replicas under load, each row with a cluster of its own. With `-u` what was run is written into the table. */
-
-const TABLE = join(import.meta.dirname, '../replica-faults.md');
-
-describe('the matrix of faults', () => {
-  const figures: RowFigures[] = [];
-
-  afterAll(() => {
-    const { snapshotState } = expect.getState() as unknown as { snapshotState?: { _updateSnapshot?: string } };
-    if (snapshotState?._updateSnapshot !== 'all') return;
-    const before = existsSync(TABLE) ? readFileSync(TABLE, 'utf8') : '';
-    const order = ROWS.map(({ what }) => what);
-    writeFileSync(TABLE, pageOf(before, order, figures));
-  });
-
+/** Three replicas under load, each row with a cluster of its own. The report shows how long each took to recover. */
+describe('three replicas lose and double nothing, and keep the quota, when', () => {
   for (const row of ROWS)
-    it(`${row.what}`, async () => {
-      const outcome = await figuresOf(row);
-      figures.push(outcome);
-      expect(outcome).toMatchObject({ lost: 0, doubled: 0, refused: 0, died: [] });
+    it(`${row.what}`, async ({ annotate }) => {
+      const { times, died, ...outcome } = await figuresOf(row);
+      await annotate(
+        Object.entries(times)
+          .map(([what, time]) => `${what} after ${Math.round(time)} ms`)
+          .join(', '),
+      );
+      expect({ ...outcome, died }).toMatchObject({ lost: 0, doubled: 0, refused: 0, died: [] });
       expect(outcome.mostInMinute).toBeLessThanOrEqual(40);
       expect(outcome.mostInWindow).toBeLessThanOrEqual(200);
     });

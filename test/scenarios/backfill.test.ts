@@ -91,7 +91,7 @@ describe('a backfill', () => {
     expect((await world.requests()).received).toBe(received);
   });
 
-  it('goes on after the end of the process at any page, and stores none twice [U15] [F23]', async () => {
+  it('goes on after the end of the process at any page, and stores none twice', async () => {
     const forge = createForge({ app: pulls(10, THEN) });
     await open(forge);
     await ask();
@@ -130,7 +130,7 @@ describe('a backfill', () => {
     expect(await records()).toEqual(numbers(30));
   });
 
-  it('reads no page while somebody has paused it, not even after a restart, and goes on when it is resumed [U15]', async () => {
+  it('reads no page while somebody has paused it, not even after a restart, and goes on when it is resumed', async () => {
     const forge = createForge({ app: pulls(12, THEN) });
     await open(forge);
     const tell = (question: 'backfill-pause' | 'backfill-resume') =>
@@ -190,7 +190,7 @@ describe('beside live work', () => {
     return rows.map(({ entity, lane, guard }) => [entity.split('/').at(-1), lane, guard]);
   };
 
-  it('is sent last, whatever came first; a live event of the same item takes it along; no guard holds it [U15] [F29]', async () => {
+  it('is sent last, whatever came first; a live event of the same item takes it along; no guard holds it', async () => {
     const forge = createForge({ app: pulls(60, THEN) });
     await open(forge, { quota: { requests: 30, burst: 30 }, config: { guard: { creations: 3, removals: 3 } } });
     await ask();

@@ -32,7 +32,7 @@ async function open(guard: object = {}, faults?: Faults, quota: WorldOptions['qu
   await world.settled();
 }
 
-it('lists what waits, with the name of the item, and shows what is to stand there [U6]', async () => {
+it('lists what waits, with the name of the item, and shows what is to stand there', async () => {
   await open();
   await deliver(7, 'Pay by card');
   const [change] = await ask('changes', { states: ['pending'], limit: 10 });

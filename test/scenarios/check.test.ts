@@ -58,7 +58,7 @@ async function check({ daemon }: World, token = ADMIN): Promise<readonly Finding
 const about = (findings: readonly Finding[], subject: string) => findings.filter((each) => each.subject === subject);
 
 describe('a running daemon', () => {
-  it('tells of clock, quota, deliveries, database, disk and version [U7]', async () => {
+  it('tells of clock, quota, deliveries, database, disk and version', async () => {
     const opened = await open(0);
     await opened.deliver('pull_request', pullEvent({ number: 1, updated: '2026-01-01T00:00:00Z' }));
     await opened.settled();
@@ -82,7 +82,7 @@ describe('a running daemon', () => {
     ]);
   });
 
-  it('whose clock is wrong says by how much, with a remedy [U7]', async () => {
+  it('whose clock is wrong says by how much, with a remedy', async () => {
     expect(about(await check(await open(10 * MINUTE)), 'clock')).toMatchObject([
       {
         level: 'error',
@@ -92,7 +92,7 @@ describe('a running daemon', () => {
     ]);
   });
 
-  it('whose database is damaged says so [U7]', async () => {
+  it('whose database is damaged says so', async () => {
     const opened = await open(0);
     opened.installation().condemn('page 3 is damaged');
     expect(about(await check(opened), 'database')).toMatchObject([
@@ -128,7 +128,7 @@ describe('without a daemon that answers', () => {
   it.each([
     ['locked', 75],
     ['unreachable', 1],
-  ])('%s is told beside everything else, and ends with %i [U7]', async (code, exit) => {
+  ])('%s is told beside everything else, and ends with %i', async (code, exit) => {
     const scratch = folderOfTest('check');
     const data = join(scratch, 'data');
     const config = join(scratch, 'own.yaml');

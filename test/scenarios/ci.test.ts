@@ -92,7 +92,7 @@ describe('worksync ci', () => {
     expect(await world.requests()).toEqual(before);
   });
 
-  it('with --require a pull request without a task fails, and says what to write where [U19]', async () => {
+  it('with --require a pull request without a task fails, and says what to write where', async () => {
     const scratch = folderOfTest('ci');
     const summary = join(scratch, 'summary.md');
     writeFileSync(summary, 'before\n');

@@ -39,7 +39,7 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-it('names the origin of each value, and shows no secret [U5]', async () => {
+it('names the origin of each value, and shows no secret', async () => {
   const { code, stdout, stderr, json } = await commandLine('config', 'show', '--config', file, '--json');
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   const told = new Map(json().map(({ of, key, value, origin }) => [`${of} ${key}`, [value, origin]]));

@@ -124,7 +124,7 @@ function arrivals(chance: Chance): number[] {
 
 const records = async () => (await allRecords(world.people)) as unknown as ExpectedRecord[];
 
-it('a day of all three providers, with lost, repeated and late webhooks, ends in their state at the fewest requests [F21]', async () => {
+it('a day of all three providers, with lost, repeated and late webhooks, ends in their state at the fewest requests', async () => {
   const seen: Seen = new Map();
   const told = await openDay(seen);
   const chance = createChance(7);

@@ -29,7 +29,7 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-it.each(EXAMPLES)('%s: the draft is moved to the workspaces once it is complete [U1]', async (from) => {
+it.each(EXAMPLES)('%s: the draft is moved to the workspaces once it is complete', async (from) => {
   const again = ['init', '--name', 'ours', '--folder', folder, '--offline', '--json'];
   const example = readFileSync(join(import.meta.dirname, `../../config/examples/${from}.yaml`), 'utf8');
   const url = example.includes(EXAMPLE_URL) ? ['--url', URL_OF_OURS] : [];
@@ -341,7 +341,7 @@ it('checks and starts name an unfinished draft, and status says why a changed .e
 });
 
 describe('on a terminal', () => {
-  it('asks again after an answer that cannot be used, with the reason [U1]', async () => {
+  it('asks again after an answer that cannot be used, with the reason', async () => {
     const answers = [
       ...['githup', 'github', 'Two Words', 'ours'],
       ...['work.example.com', URL_OF_OURS, 'acme', 'acme/web'],
@@ -384,7 +384,7 @@ describe('on a terminal', () => {
   });
 });
 
-it('asks for what no flag says, and takes the standard answer for none [U1]', async () => {
+it('asks for what no flag says, and takes the standard answer for none', async () => {
   const input = new PassThrough();
   const output = new PassThrough();
   const asked = askQuestions(

@@ -22,7 +22,7 @@ describe('a good delivery', () => {
     ]);
   });
 
-  test('100 times at once is one row, and all are acknowledged [F6]', async () => {
+  test('100 times at once is one row, and all are acknowledged', async () => {
     const store = await openTestStore();
     const endpoint = await openEndpoint(store, [activeWith()]);
     const body = JSON.stringify({ text: 'x'.repeat(21_000) });
@@ -49,7 +49,7 @@ describe('a good delivery', () => {
     expect((await inboxOf(store)).map((row) => row.delivery_key)).toEqual([digest('one'), digest('two')]);
   });
 
-  test('with malformed JSON is stored and acknowledged: reconcile shows it in quarantine [F13]', async () => {
+  test('with malformed JSON is stored and acknowledged: reconcile shows it in quarantine', async () => {
     const store = await openTestStore();
     const endpoint = await openEndpoint(store, [activeWith()]);
     const bodies = [Buffer.from('{"cut of'), Buffer.from([0xff, 0xfe, 0x00]), Buffer.from('['.repeat(200_000))];
@@ -59,7 +59,7 @@ describe('a good delivery', () => {
     expect(pending.map(({ body }) => body)).toEqual(bodies);
   });
 
-  test('replayed months later, when its body was purged, changes nothing [F15] [A3]', async () => {
+  test('replayed months later, when its body was purged, changes nothing [A3]', async () => {
     const store = await openTestStore();
     const endpoint = await openEndpoint(store, [activeWith()]);
     await endpoint.post(PATH, 'x', signed('x'));
@@ -69,7 +69,7 @@ describe('a good delivery', () => {
     expect(await inboxOf(store)).toEqual(before);
   });
 
-  test('is taken with the present secret and with the next one [F17]', async () => {
+  test('is taken with the present secret and with the next one', async () => {
     const store = await openTestStore();
     const endpoint = await openEndpoint(store, [activeWith({ secrets: [SECRET, 'the next one'] })]);
     expect((await endpoint.post(PATH, 'x', signed('x', 'a'))).status).toBe(202);
@@ -106,7 +106,7 @@ describe('what is not signed', () => {
       { 'x-notes-signature': String(signed('{}')['x-notes-signature']).slice(0, -1) },
       'signature_mismatch',
     ],
-  ])('%s: 401, nothing stored, counted, logged without the signature [F14]', async (_name, headers, code) => {
+  ])('%s: 401, nothing stored, counted, logged without the signature', async (_name, headers, code) => {
     const store = await openTestStore();
     const endpoint = await openEndpoint(store, [activeWith()]);
     const answer = await endpoint.post(PATH, '{}', headers);
@@ -116,7 +116,7 @@ describe('what is not signed', () => {
     expect(endpoint.warnings).toEqual([{ connection: 'notes', code, address: '127.0.0.1' }]);
   });
 
-  test('never gets in, whatever bytes and signatures are tried [F14] [A1]', async () => {
+  test('never gets in, whatever bytes and signatures are tried [A1]', async () => {
     const store = await openTestStore();
     const endpoint = await openEndpoint(store, [activeWith()]);
     const token = fc.string({ unit: fc.constantFrom(...'0123456789abcdef=sha,. v1'.split('')), maxLength: 80 });
@@ -197,7 +197,7 @@ describe('the route', () => {
     expect(answer.status).toBe(415);
   });
 
-  test('takes what the vendor sends at most, and refuses more: 25 MiB in, 26 MiB out [F12]', async () => {
+  test('takes what the vendor sends at most, and refuses more: 25 MiB in, 26 MiB out', async () => {
     const store = await openTestStore();
     const endpoint = await openEndpoint(store, [activeWith()]);
     const largest = Buffer.alloc(25 * MEBIBYTE, 'x');

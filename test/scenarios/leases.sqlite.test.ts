@@ -114,7 +114,7 @@ describe('a daemon over a shared database', () => {
     expect((await world.partition().status()).pullRequests.total).toBe(2);
   });
 
-  it('that stood still for too long commits and sends nothing more for what was taken from it [F24]', async () => {
+  it('that stood still for too long commits and sends nothing more for what was taken from it', async () => {
     const first = await openSleepy();
     await world.settled();
     const before = world.partition();

@@ -18,7 +18,7 @@ async function deliver(number: number, secret?: string): Promise<number> {
   return world.deliver('pull_request', pullEvent({ number, title: `Number ${number}`, updated }), { secret });
 }
 
-it('tells what comes from now on, and again when it is judged; own answers only when asked for [U6]', async () => {
+it('tells what comes from now on, and again when it is judged; own answers only when asked for', async () => {
   world = await createWorld();
   await deliver(1);
   await world.settled();

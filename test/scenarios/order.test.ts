@@ -72,7 +72,7 @@ function permutations<Element>(elements: readonly Element[]): Element[][] {
 const records = () => allRecords(world.people);
 
 describe('six events of one pull request', () => {
-  it('in every order, while nothing is sent, end in the provider’s state with one write each [F7] [A13]', async () => {
+  it('in every order, while nothing is sent, end in the provider’s state with one write each [A13]', async () => {
     const { fetched } = await openWorld();
     const orders = sampleOf(permutations(EVENTS), 12);
     expect(orders).toHaveLength(isDeep ? 720 : 60);
@@ -119,7 +119,7 @@ describe('six events of one pull request', () => {
 });
 
 describe('one delivery', () => {
-  it('a hundred times, at once and one after another, before and after a restart, has one effect [F6]', async () => {
+  it('a hundred times, at once and one after another, before and after a restart, has one effect', async () => {
     await openWorld();
     const before = (await world.requests()).received;
     const deliver = () => world.deliver('pull_request', pullEvent(FINAL), { id: 'the-same' });

@@ -54,7 +54,7 @@ function oneOf(spans: readonly CollectedSpan[]): CollectedSpan {
   return spans[0] as CollectedSpan;
 }
 
-it('a webhook, its decision and its requests are one trace [U13]', async () => {
+it('a webhook, its decision and its requests are one trace', async () => {
   await open();
   await newBug();
   await edit({ title: 'A title' }, 'the-delivery');
@@ -121,7 +121,7 @@ it('a webhook, its decision and its requests are one trace [U13]', async () => {
     expect(collector.text()).not.toContain(hidden);
 });
 
-it('the trace goes on in the process that is started after a kill [U13]', async () => {
+it('the trace goes on in the process that is started after a kill', async () => {
   await open();
   await world.settled();
   await edit({ title: 'Door' }, 'the-delivery');
@@ -187,7 +187,7 @@ it('what the sender says of traces is ignored, and the workspace is told of ours
   expect(sent).toHaveLength(sends.length);
 });
 
-it('a collector that is away costs one warning and counted spans, and no delivery [U13]', async () => {
+it('a collector that is away costs one warning and counted spans, and no delivery', async () => {
   const told: LogFields[] = [];
   const recording: Logger = {
     ...silentLogger,
@@ -211,7 +211,7 @@ it('a collector that is away costs one warning and counted spans, and no deliver
   expect((await world.service().statistics()).pullRequests).toBe(1);
 });
 
-it('nothing is exported unless it is asked for [U13]', async () => {
+it('nothing is exported unless it is asked for', async () => {
   await open({ isTraced: false });
   await edit({ title: 'Door' }, 'a');
   await world.settled();

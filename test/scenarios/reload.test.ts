@@ -40,7 +40,7 @@ const postTo = async (workspace: string) =>
   (await fetch(`${world.daemon().address}/webhooks/${workspace}/github`, { method: 'POST', body: '{}' })).status;
 
 describe('SIGHUP', () => {
-  it('changes a connection without a restart: another secret counts from then on [F17]', async () => {
+  it('changes a connection without a restart: another secret counts from then on', async () => {
     world.configure('test', connection('another webhook secret for tests'));
     await world.reload();
     expect(await deliver(1)).toBe(401);
@@ -91,7 +91,7 @@ describe('SIGHUP', () => {
     expect(await tell()).toMatchObject({ verdict: 'ok', broken: [] });
   });
 
-  it('keeps the last good state where a file is wrong, and says so [U14]', async () => {
+  it('keeps the last good state where a file is wrong, and says so', async () => {
     world.configure('test', { ...connection(), conections: {} });
     await world.reload();
     expect(await deliver(1)).toBe(202);
@@ -128,7 +128,7 @@ describe('SIGHUP', () => {
     expect(await deliver(1)).toBe(202);
   });
 
-  it('loses no delivery that comes while a workspace changes [F17]', async () => {
+  it('loses no delivery that comes while a workspace changes', async () => {
     const answers: Promise<number>[] = [];
     for (let round = 0; round < 5; round++) {
       world.configure('test', connection(WEBHOOK_SECRET, ['acme/app', `acme/more-${round}`]));

@@ -48,7 +48,7 @@ function unanswered({ signal }: HttpRequest): Promise<never> {
 
 const told = (line: Line) => [line['msg'], line['outcome'] ?? line['action'], line['status'] ?? null];
 
-it('one delivery, from its receipt to the answers of its requests [U12]', async () => {
+it('one delivery, from its receipt to the answers of its requests', async () => {
   await open('debug');
   await edit({ title: 'Other', number: 2, body: '' }, 'another');
   await edit({ title: 'Door' }, 'the-delivery');

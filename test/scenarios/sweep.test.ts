@@ -63,7 +63,7 @@ async function states(): Promise<string[]> {
 }
 
 describe('a sweep', () => {
-  it('comes though no process lives as long as its interval [F22]', async () => {
+  it('comes though no process lives as long as its interval', async () => {
     const forge = createForge({ app: pulls(3, THEN) });
     await open(forge, '24h');
     for (let day = 0; day < 3; day++) {

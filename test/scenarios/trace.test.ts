@@ -27,7 +27,7 @@ async function open(): Promise<void> {
 const newBug = async () => (await world.people.createBug({ body: { title: 'It breaks' } }, {})).body.taskId;
 const list = (wish: Partial<Asked<'deliveries'>> = {}) => ask('deliveries', { limit: 50, ...wish });
 
-it('tells what a delivery said, what was decided, what was sent for it, and what was answered [U6]', async () => {
+it('tells what a delivery said, what was decided, what was sent for it, and what was answered', async () => {
   await open();
   const taskId = await newBug();
   await edit({ title: 'Door', body: 'It fixes BUG-1.' }, 'the-delivery');

@@ -48,7 +48,7 @@ it('lists samples, shows what one becomes, and sends nothing without --yes', asy
   expect(await records()).toEqual([{ title: 'Number 1', state: 'open' }]);
 });
 
-it('of a git provider becomes a record, which the next sample merges [U6]', async () => {
+it('of a git provider becomes a record, which the next sample merges', async () => {
   world = await beside();
   const opened = await trigger('github', 'opened', '--id', '70100', '--yes');
   expect(complaintsOf(opened)).toBe('');

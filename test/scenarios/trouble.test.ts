@@ -83,7 +83,7 @@ function watch(): () => Arrival[] {
 }
 
 describe('a key that is revoked', () => {
-  it('halts the daemon, which says so, asks once in five minutes, and goes on when the key works again [F16]', async () => {
+  it('halts the daemon, which says so, asks once in five minutes, and goes on when the key works again', async () => {
     weather.turn({ before: () => errorAnswer(401, 'unauthorized') });
     await deliverMany(1, 3);
     await travel(10 * SECOND);
@@ -107,7 +107,7 @@ describe('a key that is revoked', () => {
     expect((await status()).state.kind).toBe('running');
   });
 
-  it('is halted after a restart too, without a new try before its time [F16]', async () => {
+  it('is halted after a restart too, without a new try before its time', async () => {
     weather.turn({ before: () => errorAnswer(401, 'unauthorized') });
     const seen = watch();
     await deliver(1);
@@ -132,7 +132,7 @@ describe('a minute in which most answers are lost', () => {
     ['by a proxy', (index) => (index % 3 < 2 ? { after: { status: 502, body: '<h1>Bad gateway' } } : {})],
     ['by all of these', (index) => [{}, { before: 'cut' as const }, { after: 'cut' as const }][index % 3] ?? {}],
   ];
-  it.each(cases)('%s doubles nothing and loses nothing [F9]', async (_name, faultOf) => {
+  it.each(cases)('%s doubles nothing and loses nothing', async (_name, faultOf) => {
     const task = (await world.people.createBug({ body: { title: 'It breaks' } }, {})).body.taskId;
     let count = 0;
     weather.turn({ before: () => faultOf(++count).before, after: () => faultOf(count).after });
@@ -183,7 +183,7 @@ describe('a workspace that is not there', () => {
 
   const hours = isDeep ? 24 : 2;
 
-  it('for as long as a day is asked at most once in 30 seconds, and everything arrives in the end [F10]', async () => {
+  it('for as long as a day is asked at most once in 30 seconds, and everything arrives in the end', async () => {
     weather.turn({ before: () => ({ status: 503, body: 'down for maintenance' }) });
     await deliverMany(1, 4);
     await travel(MINUTE);
@@ -206,7 +206,7 @@ describe('a workspace that is not there', () => {
     ['refuses connections', refuses],
     ['resets them', resets],
     ['never answers', hangs],
-  ])('since the network is cut and it %s: all arrives within a minute of the end [F18]', async (_name, cut) => {
+  ])('since the network is cut and it %s: all arrives within a minute of the end', async (_name, cut) => {
     absence = cut;
     await deliverMany(1, 6);
     await travel(LONG);
@@ -262,7 +262,7 @@ describe('a workspace that answers reads and fails all writes', () => {
 });
 
 describe('a quota that is used up', () => {
-  it('is waited for as long as the refusal says [F8]', async () => {
+  it('is waited for as long as the refusal says', async () => {
     const message = 'standard rate limit exceeded, retry in 120 seconds';
     weather.turn({ before: () => errorAnswer(429, 'rate_limit_exceeded', message) });
     await deliver(1);
@@ -279,7 +279,7 @@ describe('a quota that is used up', () => {
     expect(await recorded()).toEqual(upTo(5));
   });
 
-  it('without a usable word of how long is asked ever more seldom, one request at a time [F8]', async () => {
+  it('without a usable word of how long is asked ever more seldom, one request at a time', async () => {
     weather.turn({ before: () => errorAnswer(429, 'rate_limit_exceeded', 'retry in some seconds') });
     await deliverMany(1, 5);
     await travel(3 * HOUR);
@@ -311,7 +311,7 @@ describe('one change that always fails', () => {
   /** Of the quota: 200 in a quarter of an hour. */
   const SLOT = (15 * MINUTE) / 200;
 
-  it('is held after five attempts, visibly, and holds up nobody else [F19]', async () => {
+  it('is held after five attempts, visibly, and holds up nobody else', async () => {
     const task = (await world.people.createBug({ body: { title: 'It breaks' } }, {})).body.taskId;
     weather.turn({
       before: ({ url }) => (url.includes(task) ? errorAnswer(500, 'internal_error', 'it broke inside') : undefined),
@@ -334,7 +334,7 @@ describe('one change that always fails', () => {
     ]);
   });
 
-  it('among several that fail lets the others through [F19]', async () => {
+  it('among several that fail lets the others through', async () => {
     const bugs = await Promise.all(upTo(4).map(() => world.people.createBug({ body: { title: 'It breaks' } }, {})));
     const isPoison = ({ url }: Arrival) => bugs.some(({ body }) => url.includes(body.taskId));
     weather.turn({ before: (arrival) => (isPoison(arrival) ? { status: 500, body: 'oops' } : undefined) });
@@ -412,7 +412,7 @@ describe('answers that are not the workspace’s', () => {
     ['an HTML page with status 404', { status: 404, body: '<h1>Not Found</h1>' }],
     ['an HTML page with status 400', { status: 400, body: '<h1>Bad Request</h1>' }],
     ['a redirect', { status: 302, body: '' }],
-  ])('%s: nothing is taken for done or refused, and all arrives when it is over [F10]', async (_name, fault) => {
+  ])('%s: nothing is taken for done or refused, and all arrives when it is over', async (_name, fault) => {
     weather.turn({ before: () => fault });
     await deliverMany(1, 4);
     await travel(MINUTE);
@@ -473,7 +473,7 @@ describe('creating a task, of which the answer is lost', () => {
     return tasks.map(({ source }) => source).toSorted();
   }
 
-  it('although they were made: one list, asked for when it can prove it, settles both [F9]', async () => {
+  it('although they were made: one list, asked for when it can prove it, settles both', async () => {
     const seen = watch();
     weather.turn({ after: (arrival, code) => (isCreate(arrival) && code === 201 ? 'cut' : undefined) });
     await wishTasks();
@@ -494,7 +494,7 @@ describe('creating a task, of which the answer is lost', () => {
     expect(known).toMatchObject([{ known: expect.any(String) }, { known: expect.any(String) }]);
   });
 
-  it('and they were not made: after one list both are sent again [F9]', async () => {
+  it('and they were not made: after one list both are sent again', async () => {
     const seen = watch();
     let lost = 0;
     weather.turn({ before: (arrival) => (isCreate(arrival) && ++lost <= 2 ? 'cut' : undefined) });
@@ -505,7 +505,7 @@ describe('creating a task, of which the answer is lost', () => {
     expect(seen().filter(isList)).toHaveLength(1);
   });
 
-  it('one of them made, one not, and the daemon ended meanwhile: none is doubled [F9]', async () => {
+  it('one of them made, one not, and the daemon ended meanwhile: none is doubled', async () => {
     let lost = 0;
     weather.turn({
       before: (arrival) => (isCreate(arrival) && ++lost === 1 ? 'cut' : undefined),

@@ -19,7 +19,7 @@ afterAll(async () => {
   await daemon.end();
 });
 
-it('waits for a daemon that starts later, until everything is synced, and says for what [U19]', () => {
+it('waits for a daemon that starts later, until everything is synced, and says for what', () => {
   expect(waited.code).toBe(0);
   expect(JSON.parse(waited.stdout)).toEqual({ outcome: 'met', waitsFor: [], needsPerson: [] });
   expect(waited.stderr).toMatch(/^worksync: waiting for the daemon: no daemon answers for the data folder/);
@@ -32,7 +32,7 @@ it('takes several conditions, and suggests a name for what is nearly one', async
   expect(misspelt).toMatchObject({ code: 2, stderr: expect.stringContaining('did you mean "demo"') });
 });
 
-it('ends with 75 where the time is over [U8]', async () => {
+it('ends with 75 where the time is over', async () => {
   const { code, stderr } = await worksync(['wait', '--timeout', '1s', '--data', join(data, 'nobody')]);
   expect(code).toBe(75);
   expect(stderr).toContain('left: the daemon: no daemon answers');

@@ -11,20 +11,17 @@ import { fastClock } from '../support/clocks/crash-clock.ts';
 import { startWorkspaceService } from '../support/fakes/workspace-service.ts';
 import { CONNECTIONS, createDeliveries } from './deliveries.ts';
 import { isBusy, type Observed, observe } from './observe.ts';
-import { soakPage } from './page.ts';
 import { judge, RETENTION } from './verdict.ts';
 
 /**
  * `npm run soak`, with `-- --deliveries 200000` or `-- --minutes 12` for less: a daemon of its own process takes a million
  * deliveries of four vendors over HTTP and writes what they change to a workspace service, while an hour of its time passes in a
- * minute. It is looked at whenever it has taken over what came. Ends with 1 where something grows that should not. `--write` writes
- * `test/soak.md`.
+ * minute. It is looked at whenever it has taken over what came. Ends with 1 where something grows that should not.
  */
 const { values } = parseArgs({
   options: {
     deliveries: { type: 'string', default: '1000000' },
     minutes: { type: 'string', default: 'Infinity' },
-    write: { type: 'boolean', default: false },
   },
 });
 const wanted = Number(values.deliveries);
@@ -51,11 +48,8 @@ try {
   if (readFileSync(join(folder, 'daemon.log'), 'utf8').includes('"fetch failed"'))
     throw new Error('a vendor was asked: there is none');
   const { rows, missed } = judge(course);
-  const sample = [HEAD, ...sampleOf(course).map(rowOf)];
-  print(sample);
+  print([HEAD, ...sampleOf(course).map(rowOf)]);
   print(rows);
-  const command = ['npm run soak --', ...process.argv.slice(2)].join(' ');
-  if (values.write) writeFileSync(join(import.meta.dirname, '../soak.md'), soakPage(command, sample, rows));
   process.exitCode = missed.length === 0 ? 0 : 1;
 } finally {
   await service.close();

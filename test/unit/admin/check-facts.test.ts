@@ -105,7 +105,7 @@ describe('the quota', () => {
     expect(told(judge(3, 41, null))).toMatch(/^warning: .* 0 of 40/);
   });
 
-  it('is paused [U7]', () => {
+  it('is paused', () => {
     const paused = judge(1, 1, { until: NOW + 5 * MINUTE, code: 'unauthorized', reason: 'the key was refused' });
     expect(told(paused)).toMatch(/^warning: .*; nothing is sent for 5 min: the key was refused$/);
     expect(paused.hint).toContain('workspace.apiKey');
@@ -121,7 +121,7 @@ describe('others with the same workspace', () => {
   const refused = (ago: number, others: number | null) =>
     ({ at: NOW - ago, window: 'long', othersLong: others, othersBurst: null }) as const;
 
-  it('show by a refusal of the last hour [U7]', () => {
+  it('show by a refusal of the last hour', () => {
     expect(judgeOthers('a', refused(10 * MINUTE, 25), NOW).map(told)).toEqual([
       'warning: others use this workspace: at least 25 requests were theirs when it refused one of ours 10 min ago',
     ]);

@@ -56,7 +56,7 @@ const delivery = (key: string) => ({
 });
 
 describe('a backup', () => {
-  it('is a sound copy that nobody else may read, made beside a running daemon [F4]', async () => {
+  it('is a sound copy that nobody else may read, made beside a running daemon', async () => {
     const { path, backup, within, fact } = await dataFolder();
     await fact('acme', 'a');
     await within(() => backUp({ data: path }, backup));
@@ -115,7 +115,7 @@ describe('a backup', () => {
     },
   );
 
-  it('brings back one workspace and leaves the others as they are [F26]', async () => {
+  it('brings back one workspace and leaves the others as they are', async () => {
     const { path, backup, within, fact, facts } = await dataFolder();
     const append = (workspace: string, key: string) =>
       within(async (installation) => appendDeliveries((await installation.store(workspace)).query, [delivery(key)], 1));

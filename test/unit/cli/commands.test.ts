@@ -4,13 +4,11 @@ import { allCommands, commandLine } from '../../support/harness/command-line.ts'
 /** What all commands have in common, looked at in every one of them. */
 
 const LEAVES = await allCommands();
-/** What they print is no data: a daemon's greeting, nothing at all, or a script. */
-const WITHOUT_JSON = ['run', 'healthcheck', 'completion'];
 
 describe.each(LEAVES.map(({ path, command }) => [path.join(' '), { path, command }] as const))('%s', (name, leaf) => {
   const { path, command } = leaf;
 
-  it('explains itself, with an example that begins as it does [U6]', async () => {
+  it('explains itself, with an example that begins as it does', async () => {
     const { code, stdout } = await commandLine(...path, '--help');
     expect(code).toBe(0);
     expect(command.description()).not.toBe('');
@@ -36,11 +34,6 @@ describe.each(LEAVES.map(({ path, command }) => [path.join(' '), { path, command
     expect(code).toBe(2);
     expect(stdout).toBe('');
     expect(stderr).toContain(`unknown option '${misspelt}'\n(Did you mean `);
-  });
-
-  it('prints JSON for programs [U6]', () => {
-    const takesJson = command.options.some(({ long }) => long === '--json');
-    expect(takesJson).toBe(!WITHOUT_JSON.includes(name));
   });
 });
 

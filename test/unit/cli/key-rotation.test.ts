@@ -167,7 +167,7 @@ function killedAt(step: number, edge: 'before' | 'after', client: CommandClient,
   return { client: wrap(client), file: wrap(file), reached: () => calls > step };
 }
 
-it('W23 cut off before or after any step, the same call finishes: one new key, in the file, the old one revoked [F17]', async () => {
+it('W23 cut off before or after any step, the same call finishes: one new key, in the file, the old one revoked', async () => {
   for (const edge of ['before', 'after'] as const) {
     for (let step = 0, reached = true; reached; step++) {
       const { client, file, ...killed } = killedAt(step, edge, owner(), keyFile(path));

@@ -11,22 +11,7 @@ import {
 } from '../../../src/model/windows.ts';
 import { drawn } from '../../support/harness/depth.ts';
 
-const NOW = Number.NEGATIVE_INFINITY;
-const AFTER_ANSWER = Number.POSITIVE_INFINITY;
-
 describe('a window', () => {
-  test.each([
-    ['empty', { inFlight: 0, completed: [] }, 2, NOW],
-    ['one slot left', { inFlight: 0, completed: [10] }, 2, NOW],
-    ['full of completed requests: the oldest expires first', { inFlight: 0, completed: [10, 20] }, 2, 110],
-    ['over a smaller limit: the newest but one must expire', { inFlight: 0, completed: [10, 20, 30] }, 1, 130],
-    ['one in flight, one completed', { inFlight: 1, completed: [20] }, 2, 120],
-    ['full of requests in flight', { inFlight: 2, completed: [] }, 2, AFTER_ANSWER],
-    ['in flight over the limit', { inFlight: 3, completed: [5] }, 2, AFTER_ANSWER],
-  ])('%s', (_name, use: WindowUse, limit, expected) => {
-    expect(roomAt(use, limit, 100)).toBe(expected);
-  });
-
   test('counts requests in flight and requests completed less than one hold ago', () => {
     const use: WindowUse = { inFlight: 2, completed: [10, 20, 30] };
     expect([29, 110, 120, 129, 130].map((now) => usedAt(use, 100, now))).toEqual([5, 4, 3, 3, 2]);

@@ -15,7 +15,6 @@ import {
   saveEvaluatedTasks,
   saveItem,
 } from '../../../src/store/items.ts';
-import { planOf } from '../../support/cost/plans.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 import { itemRow } from '../../support/rows/items.ts';
 
@@ -66,21 +65,14 @@ describe('items', () => {
     ['work_item', { containerName: 'acme/api', identifier: '#13' }, 'acme/api#13', 'acme/api!13'],
     ['work_item', { containerName: 'ENG', identifier: 'ENG-14' }, 'ENG-14', 'ENG-14'],
   ] as const)('are found by display name and by address: %s %j', async (kind, names, called, spelt) => {
-    const statements: string[] = [];
-    const store = await openTestStore({ onStatement: (text) => statements.push(text) });
-    const { query } = store;
+    const { query } = await openTestStore();
     const url = 'https://forge.example/a/1';
     const fields = (item: object) => JSON.stringify({ item, older: {} });
     await saveItem(query, { ...row('a'), kind, fields: fields({ ...names, url }) }, 1);
     await saveItem(query, { ...row('b'), kind, fields: fields({ identifier: 'other', url: `${url}2` }) }, 1);
-    statements.length = 0;
     for (const name of [called, spelt]) expect(await itemsByDisplayName(query, name)).toEqual(['a']);
     expect(await itemsAtUrl(query, url)).toEqual(['a']);
     expect(await itemsByDisplayName(query, 'unknown')).toEqual([]);
-    for (const text of [...statements]) {
-      const { indexes } = await planOf(store.database, text);
-      expect(indexes).toEqual([expect.stringMatching(/^items_(url|called)$/)]);
-    }
   });
 
   it('have a name with the sign that their vendor writes before the number', async () => {

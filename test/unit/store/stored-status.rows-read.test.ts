@@ -1,16 +1,23 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { deleteAudit, listAudit } from '../../../src/store/audit-rows.ts';
+import { highestTaskKeys } from '../../../src/store/cached-tasks.ts';
 import { storedItemsAfter } from '../../../src/store/connection-sweeps.ts';
-import { deleteDeliveries, purgeBodies, withOldBodies, withOldDeliveries } from '../../../src/store/deletions.ts';
+import {
+  deleteDeliveries,
+  deleteTombstones,
+  purgeBodies,
+  withOldBodies,
+  withOldDeliveries,
+} from '../../../src/store/deletions.ts';
 import { latestDeliveryIds, searchDeliveries } from '../../../src/store/find-deliveries.ts';
 import { heldChanges } from '../../../src/store/held-changes.ts';
 import { pendingWorkspaces, quarantinedDeliveries } from '../../../src/store/inbox.ts';
-import { itemsByDisplayName } from '../../../src/store/items.ts';
+import { itemsAtUrl, itemsByDisplayName } from '../../../src/store/items.ts';
 import { changesInState } from '../../../src/store/outbox-rows.ts';
 import { deleteQuotaUse, quotaUseByCaller, withOldQuotaUse } from '../../../src/store/quota-use.ts';
 import { listRefused } from '../../../src/store/refused-requests.ts';
-import { deleteRequests, withOldRequests } from '../../../src/store/requests.ts';
+import { deleteRequests, requestsOfItems, withOldRequests } from '../../../src/store/requests.ts';
 import { readHealthSummaries, readStatuses } from '../../../src/store/stored-status.ts';
 import { nextSweepStep, SWEEP_START } from '../../../src/store/sweep-position.ts';
 import { type Scope, type Sql, scopeOf } from '../../../src/store/workspace-scope.ts';
@@ -38,6 +45,8 @@ const before = NOW - 30 * 86_400_000;
 const ONE_LOOKUP_EACH = 8 * WORKSPACES;
 /** A page, a sweep or a deletion of one workspace reads what that workspace has, in a few statements. */
 const OF_ONE = 12 * OWN;
+/** A search by a value that has an index, which finds nothing. */
+const LOOKUP = 10;
 
 const READS: readonly Read[] = [
   // Twenty deliveries and twenty changes of each are shown, and its deliveries of the last day are counted.
@@ -68,7 +77,11 @@ const READS: readonly Read[] = [
   { name: 'page of changes', run: (_, own) => changesInState(own, 'pending', 20), most: OF_ONE },
   { name: 'held changes', run: (_, own) => heldChanges(own, 5), most: OF_ONE },
   { name: 'page of the quota', run: (_, own) => quotaUseByCaller(own, 0), most: OF_ONE },
-  { name: 'search of items', run: (_, own) => itemsByDisplayName(own, 'acme/web#7'), most: OF_ONE },
+  { name: 'deletion of tombstones', run: (_, own) => deleteTombstones(own, NOW, 20), most: LOOKUP },
+  { name: 'requests of an item', run: (_, own) => requestsOfItems(own, ['k7'], 20), most: LOOKUP },
+  { name: 'highest keys of tasks', run: (_, own) => highestTaskKeys(own), most: LOOKUP },
+  { name: 'items at an address', run: (_, own) => itemsAtUrl(own, 'https://forge.example/a/1'), most: LOOKUP },
+  { name: 'search of items', run: (_, own) => itemsByDisplayName(own, 'acme/web#7'), most: LOOKUP },
   {
     name: 'sweep of a connection',
     run: (_, own) => storedItemsAfter(own, { connection: 'gh', seenBefore: NOW }, ''),
@@ -106,11 +119,14 @@ describe(`with ${ROWS} rows of ${WORKSPACES} workspaces`, () => {
         scanned.filter((table) => LARGE.includes(table)),
         `${statement}\n${text}`,
       ).toEqual([]);
+      if (most < OWN) expect(text).not.toMatch(ALL_OF_ONE);
     }
   });
 });
 
-const LARGE = ['inbox', 'items', 'entities', 'outbox', 'requests', 'quota_use', 'audit', 'own', 'last'];
+/** How SQLite says that it reads all rows of a workspace. */
+const ALL_OF_ONE = /USING (?:COVERING )?INDEX \w+ \(workspace=\?\)$/m;
+const LARGE = ['inbox', 'items', 'entities', 'outbox', 'requests', 'quota_use', 'audit', 'tasks', 'own', 'last'];
 
 /** PostgreSQL's own count of what is read from tables and indexes. Changes are taken back. */
 async function rowsRead(database: Sql, run: Read['run']): Promise<number> {

@@ -27,7 +27,7 @@ function linksOf(body: string): string[] {
 }
 
 describe('/help/', () => {
-  it('has a page for each connector, and each document of the configuration [U20]', async () => {
+  it('has a page for each connector, and each document of the configuration', async () => {
     const bodies = await Promise.all(linksOf(await page('/help/')).map(page));
     const titles = bodies.map((body) => /<title>(\S+) – Help/.exec(body)?.[1]);
     const documents = globSync(['config/**/*.md', 'src/connectors/*/README.md'], { cwd: TOP });
@@ -35,7 +35,7 @@ describe('/help/', () => {
     expect(documents.filter((file) => !titles.includes(file))).toEqual([]);
   });
 
-  it('has an anchor for each error code, each problem, and the reasons for which a task is not moved [U20]', async () => {
+  it('has an anchor for each error code, each problem, and the reasons for which a task is not moved', async () => {
     const codes = [...Object.keys(CODES), ...WARNINGS.map(({ code }) => code)];
     const addresses = [...codes.map(helpOf), HELP_OF_REASONS];
     const isThere = async (address: string) => {
@@ -46,7 +46,7 @@ describe('/help/', () => {
     expect(addresses.filter((_address, index) => !found[index])).toEqual([]);
   });
 
-  it('links to pages that it serves, and to anchors that they have, each anchor once [U20]', async () => {
+  it('links to pages that it serves, and to anchors that they have, each anchor once', async () => {
     const addresses = linksOf(await page('/help/'));
     const pages = new Map(await Promise.all(addresses.map(async (url) => [url, await page(url)] as const)));
     const wrong = [...pages].flatMap(([url, body]) => {

@@ -401,7 +401,7 @@ describe('check', () => {
       [['warning', 'the token expires on 2001-01-01', expect.stringContaining('new token') as string]],
     ],
     ['tomorrow', []],
-  ])('says when a token ends where GitHub tells it: %s [U7]', async (told, expected) => {
+  ])('says when a token ends where GitHub tells it: %s', async (told, expected) => {
     const headers = { 'github-authentication-token-expiration': told };
     const { connection } = connectionOf({ token: 'ghp_x' }, [
       ['GET https://api.github.com/user', { body: { login: 'ada' }, headers }],

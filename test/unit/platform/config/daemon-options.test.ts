@@ -4,7 +4,6 @@ import {
   configText,
   DAEMON_OPTIONS,
   daemonOptions,
-  environment,
 } from '../../../../src/platform/config/daemon-options.ts';
 import { refusal } from '../../../support/rows/config-files.ts';
 
@@ -30,13 +29,9 @@ const VALUES: Readonly<Record<string, readonly [flag: string, env: string, flagM
   otlpTraceparent: ['true', 'false', true, false],
 };
 
-test('the defaults', () => {
-  expect(daemonOptions({}, {})).toEqual(DEFAULTS);
-});
-
 describe.each(DAEMON_OPTIONS)('$flag', ({ key, env: variable }) => {
   const [flag, env, flagMeans, envMeans] = VALUES[key] ?? ['', '', 0, 0];
-  test('flag before environment before default; an empty variable is not set [U5]', () => {
+  test('flag before environment before default; an empty variable is not set', () => {
     expect(daemonOptions({ [key]: flag }, { [variable]: env })[key]).toEqual(flagMeans);
     expect(daemonOptions({}, { [variable]: env })[key]).toEqual(envMeans);
     expect(daemonOptions({}, { [variable]: '' })).toEqual(DEFAULTS);
@@ -96,11 +91,4 @@ test('pages have the public address, unless they have a port of their own', () =
   expect(addressOfPages({ publicUrl }, 'http://127.0.0.1:1')).toBe(publicUrl);
   expect(addressOfPages({ publicUrl, adminPort: 1 }, 'http://127.0.0.1:1')).toBe('http://127.0.0.1:1');
   expect(addressOfPages({}, 'http://127.0.0.1:1')).toBe('http://127.0.0.1:1');
-});
-
-test('the environment is a frozen copy', () => {
-  const env = environment();
-  expect(Object.isFrozen(env)).toBe(true);
-  expect(env).not.toBe(process.env);
-  expect(env['TZ']).toBe('UTC');
 });

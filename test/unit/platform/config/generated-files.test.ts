@@ -103,7 +103,7 @@ test('GitHub without a token is polled every five minutes at most', () => {
   );
 });
 
-describe('the JSON Schema [U3]', () => {
+describe('the JSON Schema', () => {
   const validate = validator([tracker, forge], apiOverrides);
   const connection = (keys: object) => ({ connections: { main: keys } });
 

@@ -7,7 +7,7 @@ import { folderOf } from '../../../support/rows/config-files.ts';
 
 const run = (source: string, env: Environment = {}) => interpolate(source, createVariables(env));
 
-describe('what a text becomes [U4]', () => {
+describe('what a text becomes', () => {
   const env = { A: 'alpha', EMPTY: '', PEM: '-----BEGIN-----\\nabc\\n', DOLLAR: `\${A} $$` };
   test.each([
     ['plain', 'plain'],
@@ -67,7 +67,7 @@ describe('what a text becomes [U4]', () => {
   });
 });
 
-describe('values from files [U4]', () => {
+describe('values from files', () => {
   const withFile = (content: string, mode = 0o600) => {
     const path = join(folderOf({ secret: content }), 'secret');
     chmodSync(path, mode);

@@ -135,7 +135,7 @@ connections:
 });
 
 describe('problems', () => {
-  test('all of them at once, over all files, with places and suggestions [U2]', () => {
+  test('all of them at once, over all files, with places and suggestions', () => {
     const lines = problemsOf({
       'a.yaml': `
 nmae: x
@@ -420,14 +420,14 @@ connections:
     ]);
   });
 
-  test('names the variables of a refused value [U4]', () => {
+  test('names the variables of a refused value', () => {
     const text = `connections: { main: { connector: forge, projects: [one], webhookSecrets: ["\${A}\${B}\${A}"] } }\nmirror: "\${C:-never}"`;
     const [own, standard] = problemsOf({ 'work.yaml': text }, { A: 'too', B: 'short' });
     expect(own).toContain('connections.main.webhookSecrets#1: the value of A, B: a webhook secret has at least 16');
     expect(standard).toContain('mirror: expected one of');
   });
 
-  test('a value from a variable is never shown [U4]', () => {
+  test('a value from a variable is never shown', () => {
     const canary = 'canary-value';
     const text = `connections: { main: { connector: "\${X}", poll: "\${X}", webhookSecrets: "\${X}" } }\nmirror: \${X}\nquota: { requests: "\${X}", window: "\${X}" }\nworkspace: { url: "\${X}" }`;
     const lines = problemsOf({ 'work.yaml': text }, { X: canary });
@@ -515,7 +515,7 @@ connections:
     ]);
   });
 
-  test('from files are secrets, and their files are known [U4]', () => {
+  test('from files are secrets, and their files are known', () => {
     const folder = folderOf({ key: '-----BEGIN-----\nabc\n-----END-----\n' });
     const path = join(folder, 'key');
     chmodSync(path, 0o600);

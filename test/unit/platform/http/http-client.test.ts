@@ -25,28 +25,6 @@ describe('the client with nock', () => {
   });
   afterAll(() => client.close());
 
-  it('sends method, path, query, headers and body over TLS, and returns the answer', async () => {
-    nock('https://api.example.com', { reqheaders: { authorization: 'Bearer x' } })
-      .post('/items?a=1', '{"title":"ä"}')
-      .reply(201, { id: 7 }, { ETag: '"e"' });
-    const answer = await client.request({
-      method: 'POST',
-      url: 'https://api.example.com/items?a=1',
-      headers: { authorization: 'Bearer x', 'content-type': 'application/json' },
-      body: '{"title":"ä"}',
-      target: 'workspace',
-    });
-    expect(answer.status).toBe(201);
-    expect(answer.headers['etag']).toBe('"e"');
-    expect(JSON.parse(answer.body.toString())).toEqual({ id: 7 });
-  });
-
-  it.each([304, 401, 404, 429, 500])('returns an answer of status %i like any other', async (status) => {
-    nock('http://api.example.com:8080').get('/x').reply(status, 'text');
-    const answer = await client.request({ method: 'GET', url: 'http://api.example.com:8080/x', target: 'gh' });
-    expect(answer.status).toBe(status);
-  });
-
   it.each([
     [{ authorization: 'Bearer a-token-of-some-kind' }, ['a-token-of-some-kind']],
     [{ Authorization: 'a-key-without-a-scheme' }, ['a-key-without-a-scheme']],
@@ -137,7 +115,10 @@ describe('errorOfStatus', () => {
     ['', undefined],
     ['-5', undefined],
     ['1.5', undefined],
-    ['99999999999999', 3_600_000],
+    ['3600', 3_600_000],
+    ['3601', 3_600_000],
+    ['9'.repeat(400), 3_600_000],
+    ['Fri, 01 Jan 2100 00:00:00 GMT', 3_600_000],
     ['soon', undefined],
   ])('reads Retry-After %j as %s ms', (value, expected) => {
     expect(retryAfter({ 'retry-after': value }, NOW)).toBe(expected);

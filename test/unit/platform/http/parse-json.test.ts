@@ -14,7 +14,7 @@ describe('parseJson', () => {
     ['65 levels behind a string full of quotes', `["\\\\","\\"",${'['.repeat(64)}${']'.repeat(64)}]`],
     ['65 levels with closing brackets in strings between', `${'["]",'.repeat(65)}1${']'.repeat(65)}`],
     ['65 levels that never close', '['.repeat(65)],
-  ])('refuses to nest %s [F12]', (_name, text) => {
+  ])('refuses to nest %s', (_name, text) => {
     expect(() => parseJson(bytes(text))).toThrow('nested deeper than 64 levels');
   });
 

@@ -14,7 +14,7 @@ it.each([
   ['ERR_TLS_CERT_ALTNAME_INVALID', /another host name/],
   ['CERT_REVOKED', /revoked/],
   ['ERR_SSL_WRONG_VERSION_NUMBER', /agree on no TLS/],
-])('%s has a remedy of its own [U7]', (code, hint) => {
+])('%s has a remedy of its own', (code, hint) => {
   expect(unreachableHint(Object.assign(new Error('x'), { code }))).toMatch(hint);
 });
 

@@ -158,7 +158,7 @@ describe('a cron expression', () => {
   test.each([
     ['ahead', 50 * MINUTE, 10],
     ['back', -30 * MINUTE, 90],
-  ])('is kept though the wall clock was set %s [F5]', async (_name, jump, minutes) => {
+  ])('is kept though the wall clock was set %s', async (_name, jump, minutes) => {
     const clock = atTwo();
     const { job, begun } = noted(clock, NIGHTLY);
     const timetable = startJobs([job], clock);

@@ -24,7 +24,7 @@ function open() {
 
 const UNREACHABLE = new SyncError('unreachable', 'nobody answers');
 
-test('a poll that fails each minute for half an hour is four lines, and one when it is over [U12]', async () => {
+test('a poll that fails each minute for half an hour is four lines, and one when it is over', async () => {
   const { clock, lines, logger } = open();
   const own = logger.child({ connection: 'github' });
   for (let minute = 0; minute < 30; minute++) {

@@ -132,7 +132,7 @@ describe('the scrubber', () => {
 });
 
 describe('a log line', () => {
-  it('is one line of JSON with level, time, fields of all parents, and message [U12]', () => {
+  it('is one line of JSON with level, time, fields of all parents, and message', () => {
     const { logger, lines } = recorder([]);
     logger.child({ workspace: 'acme' }).child({ delivery: 'd-1' }).warn({ count: 2 }, 'something\nhappened');
     expect(lines[0]?.endsWith('\n')).toBe(true);

@@ -187,7 +187,7 @@ test('continues after the database failed for a while', async () => {
   await outbox.stop();
 });
 
-test.each([1, 2, 3, 4, 5])('sends each change once if the acknowledgement of commit %s is lost [F24]', async (lost) => {
+test.each([1, 2, 3, 4, 5])('sends each change once if the acknowledgement of commit %s is lost', async (lost) => {
   const sent: string[] = [];
   const { outbox, clock, untilDone, lostAcks, throttle } = await setUp(2, (taskId) => {
     sent.push(taskId);

@@ -266,7 +266,7 @@ it('doubles a jittered pause with each consecutive refusal without a hint', asyn
   expect(pauses).toEqual([500, 1_000, 2_000, 4_000]);
 });
 
-it('keeps the pause and the reduced share across a restart, a reboot and a jump of the wall clock [F8]', async () => {
+it('keeps the pause and the reduced share across a restart, a reboot and a jump of the wall clock', async () => {
   const before = await openQuotaBench({ burst: 0, requests: 100 });
   await before.send('mirror', 1, 429, 300_000);
   before.clock.jumpWall(86_400_000);
@@ -303,7 +303,7 @@ it('stops every lane while the key is rejected, also after a restart, until it i
   expect((await again.restart()).throttle.isHalted()).toBe(false);
 });
 
-it('sends nothing with a rejected key until the pause is over, then one request at a time until one is accepted [F16]', async () => {
+it('sends nothing with a rejected key until the pause is over, then one request at a time until one is accepted', async () => {
   const on = await openQuotaBench();
   const early = await on.acquire('mirror');
   const refused = await on.acquire('mirror');

@@ -71,7 +71,7 @@ describe('limits', () => {
     expect(on.throttle.snapshot().long.used).toBe(1);
   });
 
-  test('spread backfills evenly, reserve slots for live lanes, and stop backfills while live lanes need theirs [F29]', async () => {
+  test('spread backfills evenly, reserve slots for live lanes, and stop backfills while live lanes need theirs', async () => {
     const on = await openQuotaBench({ burst: 0, requests: 100 });
     const backfills = Array.from({ length: 120 }, () => on.send('backfill'));
     await on.clock.advance(8_999);

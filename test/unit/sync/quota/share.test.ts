@@ -96,7 +96,7 @@ describe('the automatic ceiling', () => {
   });
 });
 
-test('an automatic share leaves room at first, rises while no other use is detected, and falls on the first refusal [F25]', async () => {
+test('an automatic share leaves room at first, rises while no other use is detected, and falls on the first refusal', async () => {
   const on = await openQuotaBench({ requests: 200, burst: 0, share: 'auto' });
   const limit = () => on.throttle.snapshot().long.backgroundLimit;
   expect(limit()).toBe(170);

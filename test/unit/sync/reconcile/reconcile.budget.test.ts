@@ -164,7 +164,7 @@ test('after a clean end no delivery is suspected', async () => {
   expect(await states(store)).toEqual([{ key: 'meanwhile', state: 'applied', attempts: 0 }]);
 });
 
-test('a delivery with five crashes is quarantined without another read [F19]', async () => {
+test('a delivery with five crashes is quarantined without another read', async () => {
   const store = await openTestStore();
   await crashAtWork(store);
   await append(store, 'deadly', [1]);

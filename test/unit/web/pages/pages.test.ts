@@ -221,7 +221,7 @@ describe('problems', () => {
 });
 
 describe('what a button asked for', () => {
-  it('can be undone for ten seconds, and is done then [U16]', async () => {
+  it('can be undone for ten seconds, and is done then', async () => {
     const held = async () => (await world.partition().status()).changes.byState.held;
     const before = await held();
     expect((await press('release', { class: 'creations' })).headers.get('location')).toBe('/workspaces/test/problems');
@@ -261,7 +261,7 @@ describe('what a button could not do', () => {
 });
 
 describe('the configuration', () => {
-  it('shows each value with its origin, and no secret [U5]', async () => {
+  it('shows each value with its origin, and no secret', async () => {
     const body = await html('/workspaces/test/configuration');
     expect(readDom(body).text()).toMatch(
       /connections\.github\.webhookSecrets ?"?\*{4}\(\d+, [0-9a-f]{8}\).*test\.yaml:\d+/,
@@ -276,7 +276,7 @@ describe('the configuration', () => {
     expect(readDom(limited).byId('daemon')).toBeUndefined();
   });
 
-  it('says on the overview that the last one is not in use [U14]', async () => {
+  it('says on the overview that the last one is not in use', async () => {
     const before = readFileSync(join(world.configFolder, 'test.yaml'));
     world.configure('test', { connections: { github: { ...GITHUB, unknown: 1 } } });
     await world.reload();
@@ -504,7 +504,7 @@ describe('who is limited to another workspace', () => {
 });
 
 describe('all pages and files together', () => {
-  it('take less than 100 kB of a network [U16]', async () => {
+  it('take less than 100 kB of a network', async () => {
     const files = readDom(await html('/workspaces/test'))
       .all()
       .flatMap(({ attribs }) => [attribs['src'], attribs['href']])

@@ -1,0 +1,380 @@
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import Database from 'better-sqlite3';
+import type { Command } from 'commander';
+import { describe, expect, it } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import { commandsIn } from '../../.ci/readme/page.ts';
+import { LEFT_OUT, STEPS } from '../../.ci/readme.ts';
+import { withInstallLines } from '../../.ci/release.ts';
+import { OLDEST_POSTGRES } from '../../src/admin/check-server.ts';
+import { COMMAND_FILES } from '../../src/cli/commands.ts';
+import { connectors } from '../../src/connectors/registry.ts';
+import { CODES } from '../../src/model/errors/codes.ts';
+import { DAEMON_OPTIONS } from '../../src/platform/config/daemon-options.ts';
+import { OLDEST_NODE } from '../../src/platform/lib/oldest-node.ts';
+import { COMMAND_NAMES, COMMANDS_WITHOUT_PLACE } from '../../src/platform/lib/own-command.ts';
+import { escapePattern } from '../../src/platform/lib/text.ts';
+import { createMetrics } from '../../src/platform/observe/metrics.ts';
+import { allCommands } from '../support/harness/command-line.ts';
+import { TOP } from '../support/harness/processes.ts';
+
+/** Every document, with its path from the top. The changelog is history. */
+const DOCUMENTS = new Map(
+  ['*.md', '.github/*.md', '{config,src,test}/**/*.md']
+    .flatMap((pattern) => globSync(pattern, { cwd: TOP }))
+    .filter((path) => !/CHANGELOG|TEMPLATE/.test(path))
+    .map((path) => [path, read(path)]),
+);
+const CODE = new Map(
+  ['{src,test}/**/*.ts', '.ci/**/*.ts']
+    .flatMap((pattern) => globSync(pattern, { cwd: TOP }))
+    .map((path) => [path, read(path)]),
+);
+const WORDS = new Set([...CODE.values()].flatMap((text) => text.match(/\w+/g) ?? []));
+
+function read(path: string): string {
+  return readFileSync(join(TOP, path), 'utf8');
+}
+
+function found(text: string, pattern: RegExp): string[] {
+  return [...new Set(Array.from(text.matchAll(pattern), ([, name = '']) => name))];
+}
+
+function withoutBlocks(text: string): string {
+  return text.replace(/```[\s\S]*?```/g, '');
+}
+
+/** Links of a document that lead nowhere: to no file, or to no heading of it. */
+function deadLinks(document: string, text: string): string[] {
+  const links = found(withoutBlocks(text), /\]\(([^)\s]+)\)/g).filter((link) => !/^[a-z]+:/.test(link));
+  return links.filter((link) => {
+    const [path = '', anchor] = link.split('#');
+    const target = path === '' ? document : join(dirname(document), path);
+    if (!existsSync(join(TOP, target))) return true;
+    return anchor !== undefined && !anchorsOf(target === document ? text : read(target)).includes(anchor);
+  });
+}
+
+/** Anchors of a page as hosts make them of its headings: lower case, hyphens for spaces, no other signs. */
+function anchorsOf(text: string): string[] {
+  return found(withoutBlocks(text), /^#+ (.*)$/gm).map((heading) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
+/** Files that people and tests write. */
+const UNTRACKED = /^config\/(?:workspaces\/|team\.yaml)|^test\/browser\/pictures/;
+
+/** Files and folders that a document names in code, and that are neither beside it nor at the top nor in `src`. */
+function deadFiles(document: string, text: string): string[] {
+  const named = found(
+    text.replaceAll(/\]\([^)]*\)/g, ''),
+    /(?<!\[)`([\w.<>/-]+\.(?:ts|md)|(?:src|test|config|\.ci|\.github)\/[\w.<>/-]+)`/g,
+  );
+  return named.filter((name) => !UNTRACKED.test(name) && filesOf(document, name).length === 0);
+}
+
+/** Files of a name, where `<id>` stands for any name. One without a folder may also be below the place of the document. */
+function filesOf(document: string, name: string): string[] {
+  const pattern = name.replaceAll(/<\w+>/g, '*').replace(/\/$/, '');
+  const here = dirname(document);
+  const below = pattern.includes('/') ? [] : [join(here, '**', pattern)];
+  const exclude = (path: string) => path.includes('node_modules');
+  return [...[here, '.', 'src'].map((base) => join(base, pattern)), ...below].flatMap((place) =>
+    globSync(place, { cwd: TOP, exclude }),
+  );
+}
+
+/** Files that the comments of a source name, and that do not exist anywhere. */
+function deadFilesInComments(text: string): string[] {
+  const comments = text.split('\n').filter((line) => /^\s*(?:\/\/|\/?\*)/.test(line));
+  const named = found(comments.join('\n'), /`([\w./-]+\.(?:ts|md))`/g);
+  return named.filter((name) => ![...CODE.keys(), ...DOCUMENTS.keys()].some((path) => `/${path}`.endsWith(`/${name}`)));
+}
+
+/** Names of code that no code has: in camel case anywhere, or of a file that does not declare them. */
+function deadSymbols(document: string, text: string): string[] {
+  const names = found(withoutBlocks(text), /`(?:\w+\.)*([A-Za-z]\w*[a-z][A-Z]\w*)(?:\(\))?`/g);
+  const nowhere = names.filter((name) => !WORDS.has(name));
+  const ofFiles = [
+    ...text.matchAll(/((?:`\w+`(?:, | and )?)+) of `([\w./-]+\.ts)`/g),
+    ...Array.from(text.matchAll(/`([\w./-]+\.ts)`: (`\w+`)/g), ([all, file, names]) => [all, names, file] as const),
+  ];
+  const notThere = ofFiles.flatMap(([, symbols = '', file = '']) => {
+    const sources = filesOf(document, file).map((path) => CODE.get(path) ?? '');
+    const symbolsOf = found(symbols, /`(\w+)`/g);
+    return symbolsOf
+      .filter((symbol) => !sources.some((source) => declares(source, symbol)))
+      .map((each) => `${each} of ${file}`);
+  });
+  return [...nowhere, ...notThere];
+}
+
+function declares(source: string, symbol: string): boolean {
+  const name = escapePattern(symbol);
+  return new RegExp(
+    String.raw`\b(?:const|let|function|function\*|class|interface|type) (?:\{[^}]*\b)?${name}\b|^ +(?:readonly |async )?${name}[?:(,]`,
+    'm',
+  ).test(source);
+}
+
+/** Files that one pair of parentheses names twice. */
+function filesNamedTwice(text: string): string[] {
+  const lists = Array.from(text.matchAll(/\(((?:`[\w./-]+\.ts`(?:,\s+)?)+)\)/g), ([, list = '']) => list.split(/,\s+/));
+  return lists.flatMap((list) => list.filter((name, at) => list.indexOf(name) !== at));
+}
+
+describe.each([...DOCUMENTS])('%s', (document, text) => {
+  it('links to files and headings that exist', () => {
+    expect(deadLinks(document, text)).toEqual([]);
+  });
+
+  it('names files and folders that exist, each once in a list', () => {
+    expect([...deadFiles(document, text), ...filesNamedTwice(text)]).toEqual([]);
+  });
+
+  it('names symbols that exist', () => {
+    expect(deadSymbols(document, text)).toEqual([]);
+  });
+
+  it('has blocks of YAML that a parser accepts', () => {
+    const blocks = found(text, /```yaml\n([\s\S]*?)```/g).flatMap((block) => parseAllDocuments(block));
+    expect(blocks.flatMap(({ errors, warnings }) => [...errors, ...warnings])).toEqual([]);
+  });
+});
+
+it('comments name files that exist', () => {
+  const dead = [...CODE].flatMap(([path, text]) => deadFilesInComments(text).map((name) => `${path}: ${name}`));
+  expect(dead).toEqual([]);
+});
+
+it('README, the design and each decision are short', () => {
+  const limitOf = (path: string) =>
+    ({ 'README.md': 1_200, 'src/README.md': 1_500 })[path] ?? (path.startsWith('src/decisions/') ? 700 : Infinity);
+  const words = (text: string) => text.split(/\s+/).filter(Boolean).length;
+  expect([...DOCUMENTS].filter(([path, text]) => words(text) > limitOf(path)).map(([path]) => path)).toEqual([]);
+});
+
+describe('decisions', () => {
+  it.each(globSync('src/decisions/*.md', { cwd: TOP }))(
+    '%s is listed in src/README.md, and named by the file that it explains',
+    (path) => {
+      expect(DOCUMENTS.get('src/README.md')).toContain(`](${path.replace('src/', '')})`);
+      expect([...CODE.values()].some((text) => text.startsWith(`// Design: ${path}\n`))).toBe(true);
+    },
+  );
+});
+
+/** Rules of the contract and facts of vendors by page; each begins a point of a list, such as `- **W38**`. */
+const RULES = new Map(
+  ['src/workspace-api/contract.md', ...globSync('src/connectors/*/README.md', { cwd: TOP })].map((page) => [
+    page,
+    found(DOCUMENTS.get(page) ?? '', /^- \*\*([A-Z]{1,2}\d+)\*\*/gm),
+  ]),
+);
+const CONTRACT = [...RULES.keys()][0]!;
+const RULE = /\b(?:W\d+|[A-Z]{2}\d{1,2})\b/g;
+const NO_RULES = ['LZ4', 'RE2'];
+
+describe('a rule of the contract, or a fact of a vendor', () => {
+  const defined = [...RULES.values()].flat();
+  const citing = ['{src,config,test}/**/*.{ts,md,json,yaml}']
+    .flatMap((pattern) => globSync(pattern, { cwd: TOP, exclude: (path) => path.includes('fixtures') }))
+    .map((path) => [path, read(path)] as const);
+  const citedIn = (text: string) => (text.match(RULE) ?? []).filter((name) => !NO_RULES.includes(name));
+
+  it('has a name of its own', () => {
+    expect(defined.length).toBeGreaterThan(100);
+    expect(defined.filter((name, at) => defined.indexOf(name) !== at)).toEqual([]);
+  });
+
+  it('exists if it is cited; the folder of a vendor cites only its own and the contract', () => {
+    const dead = citing.flatMap(([path, text]) => {
+      const own = [...RULES.keys()].find((page) => page !== CONTRACT && path.startsWith(`${dirname(page)}/`));
+      const known = own === undefined ? defined : [...RULES.get(own)!, ...RULES.get(CONTRACT)!];
+      return citedIn(text)
+        .filter((name) => !known.includes(name))
+        .map((name) => `${path}: ${name}`);
+    });
+    expect(dead).toEqual([]);
+  });
+
+  it('of the contract has a test whose title begins with its name', () => {
+    const titles = [...CODE].flatMap(([path, text]) =>
+      path.startsWith('test/') ? found(text, /(?:^\s*|\()['"`]((?:W\d+,? )+)/gm) : [],
+    );
+    const tested = titles.flatMap(citedIn);
+    expect(RULES.get(CONTRACT)!.filter((name) => !tested.includes(name))).toEqual([]);
+  });
+
+  it('of a vendor is cited by the code that relies on it', () => {
+    const facts = [...RULES].filter(([page]) => page !== CONTRACT);
+    const unused = facts.flatMap(([page, names]) => {
+      const cited = [...CODE].filter(([path]) => path.startsWith(dirname(page))).flatMap(([, text]) => citedIn(text));
+      return names.filter((name) => !cited.includes(name));
+    });
+    expect(unused).toEqual([]);
+  });
+});
+
+const README = DOCUMENTS.get('README.md')!;
+const OPERATING = DOCUMENTS.get('config/operating.md')!;
+/** Pages for people who run or change worksync. */
+const GUIDES = [
+  'README.md',
+  '.github/CONTRIBUTING.md',
+  '.github/SECURITY.md',
+  'config/README.md',
+  'config/operating.md',
+]
+  .map((page) => DOCUMENTS.get(page))
+  .join('\n');
+const NAMES: readonly string[] = COMMAND_FILES.flatMap(({ names }) => names);
+
+/** The text under a heading, up to the next one of its level or above. */
+function section(page: string, heading: string): string {
+  const [, rest] = page.split(`\n${heading}\n`);
+  if (rest === undefined) throw new Error(`no heading ${heading}`);
+  return rest.split(new RegExp(`\n#{1,${heading.indexOf(' ')}} `))[0]!;
+}
+
+/** Cells of the rows of the tables in a text. */
+function rows(text: string): string[][] {
+  return [...text.matchAll(/^\|(?! -)(.*)\|$/gm)]
+    .slice(1)
+    .map(([, cells = '']) => cells.split('|').map((cell) => cell.trim()));
+}
+
+describe('README', () => {
+  it('has exactly the commands that .ci/readme.ts runs or leaves out, also after a release', () => {
+    const isLeftOut = (command: string) => LEFT_OUT.some(([pattern]) => pattern.test(command));
+    const commands = new Set(commandsIn(README));
+    expect([...commands].filter((command) => !isLeftOut(command)).toSorted()).toEqual(Object.keys(STEPS).toSorted());
+    const added = commandsIn(withInstallLines(README, 'acme/worksync')).filter((command) => !commands.has(command));
+    expect(added).toEqual([expect.stringMatching(/^npx /), expect.stringMatching(/^docker run /)]);
+    expect(added.filter((command) => !isLeftOut(command))).toEqual([]);
+  });
+
+  it('links to each page beside it and in config', () => {
+    const pages = [...DOCUMENTS.keys()].filter((page) => /^(?:config|\.github)\/[^/]+$/.test(page));
+    expect(pages.filter((page) => !README.includes(`](${page}`))).toEqual([]);
+  });
+});
+
+describe('the guides', () => {
+  const commands = rows(section(OPERATING, '## Commands').split('exit code')[0]!);
+
+  it('name scripts that package.json has', () => {
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+    const named = found(GUIDES, /npm run (?:-s )?([a-z:]+)/g);
+    expect(named).toContain('check');
+    expect(named.filter((name) => !(name in scripts))).toEqual([]);
+  });
+
+  it('have a row for each command and subcommand, and name no other', async () => {
+    const named = new Set(commands.map(([name = '']) => name.replaceAll('`', '').split(' ')[0]));
+    expect([...named].toSorted()).toEqual(NAMES.toSorted());
+    const elsewhere = found(GUIDES, /(?:src\/main\.ts|worksync --|`worksync) ([a-z]+)/g);
+    expect(elsewhere.filter((name) => !NAMES.includes(name))).toEqual([]);
+    const missing = (await allCommands()).filter(({ path: [group = '', subcommand = ''] }) => {
+      const own = commands.filter(([name = '']) => name.startsWith(`\`${group}`));
+      return !own.flat().join(' ').includes(subcommand);
+    });
+    expect(missing.map(({ path }) => path.join(' '))).toEqual([]);
+  });
+
+  it('name the commands without --json', async () => {
+    const without = (await allCommands()).filter(
+      ({ command }) => !command.options.some(({ long }) => long === '--json'),
+    );
+    const named = found(section(OPERATING, '### JSON').split('take')[0]!, /`(\w+)`/g);
+    expect(named.toSorted()).toEqual(without.map(({ path }) => path.join(' ')).toSorted());
+  });
+
+  it("name each error code of the gateway's own, and no other", () => {
+    const sources = [...CODE].filter(([path]) => path.startsWith('src/gateway/')).map(([, text]) => text);
+    const codes = sources.flatMap((text) => found(text, /(?:refuse\((?:\d+|status), |retrySoon\()'(\w+)'/g));
+    const named = rows(section(OPERATING, '## Gateway')).flatMap(([, code = '']) => found(code, /`(\w+)`/g));
+    expect(new Set(named)).toEqual(new Set(codes));
+  });
+
+  it('list the versions that the program accepts, and each vendor', () => {
+    const supported = Object.fromEntries(
+      rows(section(OPERATING, '### Versions and support')).map(([of = '', ...cells]) => [of, cells.join(' ')]),
+    );
+    expect(supported['Node']).toContain(`Node ${OLDEST_NODE.replace(/\.0$/, '')} and later`);
+    expect(supported['PostgreSQL']).toMatch(new RegExp(`^${OLDEST_POSTGRES} and later`));
+    const database = new Database(':memory:');
+    expect(supported['SQLite']).toContain(String(database.prepare('SELECT sqlite_version()').pluck().get()));
+    database.close();
+    const titles = connectors.map(({ title }) => title).filter((title) => title !== 'Generic');
+    expect(titles.filter((title) => !supported['vendors']?.includes(title))).toEqual([]);
+  });
+
+  it('explain error codes that exist, and every exit code', () => {
+    const codes = rows(section(OPERATING, '### Troubleshooting')).flatMap((cells) => found(cells[1] ?? '', /`(\w+)`/g));
+    expect(codes.length).toBeGreaterThan(10);
+    expect(codes.filter((code) => !(code in CODES))).toEqual([]);
+    const exits = rows(section(OPERATING, '## Commands').split('exit code')[1]!).map(([code]) => Number(code));
+    const known = Object.values(CODES).flatMap((entry) => ('exit' in entry ? [entry.exit] : []));
+    expect(known.filter((exit) => !exits.includes(exit))).toEqual([]);
+  });
+
+  it('list the options of the daemon, and no variable that nothing reads', () => {
+    const table = rows(section(DOCUMENTS.get('config/README.md')!, '## Options of the daemon'));
+    const expected = DAEMON_OPTIONS.map(({ flag, env }) => [`\`${flag.split(' ')[0]}\``, `\`${env}\``]);
+    expect(table.map((cells) => cells.slice(0, 2))).toEqual(expected);
+    const examples = globSync('config/examples/*', { cwd: TOP }).map(read);
+    const readers = [...CODE].filter(([path]) => /^src\/(?:platform\/config|cli)\//.test(path)).map(([, text]) => text);
+    const variables = new Set([
+      ...readers.flatMap((text) => found(text, /'(WORKSYNC_[A-Z_]+)'/g)),
+      ...examples.flatMap((text) => found(text, /\$\{(\w+)\}/g)),
+    ]);
+    const named = found(GUIDES, /\b((?:WORKSYNC|GITHUB)_[A-Z_]+)\b/g).map((name) => name.replace(/_FILE$/, ''));
+    expect(named.filter((name) => !variables.has(name))).toEqual([]);
+  });
+
+  it('name metrics that are exposed', async () => {
+    const exposed = found(await createMetrics({ version: 'test' }).expose(), /^# TYPE (\w+) /gm);
+    const named = found(GUIDES, /`(worksync_[a-z_]+)`/g);
+    expect(named.length).toBeGreaterThan(5);
+    expect(named.filter((name) => !exposed.includes(name))).toEqual([]);
+  });
+});
+
+/**
+ * Texts of the program name our commands as `"worksync check"`, in an example of help, or between backquotes in a description of an
+ * option: `platform/lib/own-command.ts` replaces them by what works where the program runs.
+ */
+describe('texts of the program', () => {
+  /** A verb that is a command too, and a text for programs. */
+  const RIGHT = /What worksync links, and what becomes a task|\bcommand: 'worksync /;
+  const lines = [...CODE]
+    .filter(([path]) => path.startsWith('src/'))
+    .flatMap(([path, text]) => text.split('\n').map((line, index) => ({ place: `${path}:${index + 1}`, line })))
+    .filter(({ line }) => line.includes('worksync ') && !/^\s*(?:\/\*\*|\*|\/\/)/.test(line));
+
+  it('name commands in a form that own-command.ts replaces', () => {
+    const bare = new RegExp(`(?<!["\`]|Example: |^ {9}|source <\\()\\bworksync (?:${NAMES.join('|')})\\b`);
+    expect(lines.filter(({ line }) => bare.test(line) && !RIGHT.test(line))).toEqual([]);
+  });
+
+  it('name commands that exist', () => {
+    expect(COMMAND_NAMES.split(' ').toSorted()).toEqual(NAMES.toSorted());
+    const named = lines.flatMap(({ line }) => found(line, /"worksync ([a-z][a-z-]*)/g));
+    expect(named.length).toBeGreaterThan(40);
+    // Samples are called "worksync trial".
+    expect(named.filter((name) => name !== 'trial' && !NAMES.includes(name))).toEqual([]);
+  });
+
+  it('name data and configuration with each command that takes both', async () => {
+    const takesPlace = ({ options }: Command) =>
+      ['--data', '--config'].every((flag) => options.some(({ long }) => long === flag));
+    const without = (await allCommands()).filter(({ command }) => !takesPlace(command)).map(({ path }) => path[0]);
+    expect([...new Set(without)].toSorted()).toEqual(COMMANDS_WITHOUT_PLACE.split(' ').toSorted());
+  });
+});
