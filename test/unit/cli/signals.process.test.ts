@@ -101,6 +101,12 @@ describe('an end that is not in order says why, and ends with 1:', () => {
   });
 });
 
+test('a second signal ends at once, with the code that shells know, however long the end takes [U14] [F28]', async () => {
+  // What follows the first within a moment is the same wish: npm passes on what reached the daemon itself.
+  const again = "setInterval(() => process.kill(process.pid, 'SIGTERM'), 100);";
+  expect(await endOf({ close: `${again} await new Promise(() => undefined);` })).toMatchObject({ code: 143 });
+});
+
 test('a configuration that cannot be read again on SIGHUP ends nothing', async () => {
   const work = "process.kill(process.pid, 'SIGHUP'); await new Promise((go) => setTimeout(go, 50));";
   const ended = await endOf({ close: 'return', work });
