@@ -19,9 +19,9 @@ export async function run(session: Session): Promise<void> {
   // From the begin: a signal that comes while it starts ends it in order too.
   endOnSignals({
     ...parts,
-    close(tell) {
-      tell('the start');
-      return composing.then((composition) => composition.close(tell));
+    close(report) {
+      report('the start', false);
+      return composing.then((composition) => composition.close(report));
     },
     onSignal: () => process.stdout.isTTY && print('\nShutting down. Press Ctrl-C again to stop at once.'),
     reload: () => composing.then(({ reload }) => reload.now()),

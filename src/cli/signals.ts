@@ -1,5 +1,5 @@
 import closeWithGrace from 'close-with-grace';
-import type { Cancel, Clock } from '../platform/lib/clock.ts';
+import { type Cancel, type Clock, keepAlive } from '../platform/lib/clock.ts';
 import type { Logger } from '../platform/lib/logger.ts';
 import { endProcess, outliveReaders, readyToEnd } from './ending.ts';
 
@@ -20,11 +20,14 @@ const IGNORED = ['SIGUSR2'] as const;
 /** What close-with-grace would take for a wish to end: a crash stays a crash. */
 const OTHERS = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV'] as const;
 
+/** @param isStored whether everything that must outlive the process is stored by now */
+type ReportStep = (step: string, isStored: boolean) => void;
+
 interface Ending {
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Resolves when everything is closed; tells before each step what is closed next. */
-  close(tell: (step: string) => void): Promise<void>;
+  /** Resolves when everything is closed. Reports each step before it begins. */
+  close(report: ReportStep): Promise<void>;
   /** Called when a signal starts the shutdown. */
   readonly onSignal?: () => void;
   /** Reads the configuration again, where that is possible. */
@@ -43,24 +46,33 @@ export function endAtOnceOnSignals(): Cancel {
 /**
  * SIGTERM, SIGINT and SIGQUIT close in order and end with 0; another of them ends at once. SIGHUP
  * reads the configuration again. SIGUSR2 is logged and ignored. A fault that nobody caught closes in order and ends with 1.
- * An end that fails, takes longer than it may, or meets another fault is logged, and ends with 1. The process outlives the readers
- * of its output.
+ * An end that fails or meets another fault is logged, and ends with 1. An end that takes longer than it may is logged too; it
+ * ends with 0 if everything that must outlive the process is stored by then, otherwise with 1. The process outlives the readers of
+ * its output.
  */
 export function endOnSignals({ clock, logger, close, onSignal, reload }: Ending): void {
   outliveReaders();
   let since: number | undefined;
   const skip = [...SIGNALS, 'SIGHUP' as const, ...IGNORED, ...OTHERS];
   let closing = 'nothing yet';
-  const told = {
-    onTimeout: (waited: number) =>
-      logger.error({ closing, waited }, 'the shutdown timed out before everything was closed'),
-    onSecondError: (error: unknown) => logger.error({ closing, error }, 'an error interrupted the shutdown'),
+  let isStored = false;
+  const report: ReportStep = (step, stored) => {
+    closing = step;
+    isStored = stored;
   };
-  const grace = closeWithGrace({ delay: LONGEST_END, logger: false, skip, ...told }, async ({ err }) => {
+  function endLate(hasFailed: boolean): void {
+    const late = { closing, stored: isStored, waited: LONGEST_END };
+    logger[isStored ? 'warn' : 'error'](late, 'the shutdown timed out before everything was closed');
+    process.exit(isStored && !hasFailed ? 0 : 1);
+  }
+  const onSecondError = (error: unknown) => logger.error({ closing, error }, 'an error interrupted the shutdown');
+  const grace = closeWithGrace({ delay: false, logger: false, skip, onSecondError }, async ({ err }) => {
     if (err) logger.error({ error: err }, 'the process shuts down because of an error');
+    keepAlive();
+    clock.after(LONGEST_END, () => endLate(err !== undefined));
     try {
-      await close((step) => (closing = step));
-      closing = 'the output';
+      await close(report);
+      report('the output', true);
       if (!(await readyToEnd())) logger.warn({}, 'a file system does not answer, so a signal ends the process');
     } catch (error) {
       logger.error({ error }, 'some parts could not be closed cleanly');

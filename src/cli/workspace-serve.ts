@@ -61,10 +61,10 @@ export async function serveWorkspace(options: ServeOptions, parts: ProcessContex
   });
   endOnSignals({
     ...parts,
-    async close(tell) {
-      tell('the service');
+    async close(report) {
+      report('the service', false);
       await service.close();
-      tell('the HTTP client');
+      report('the HTTP client', true);
       await parts.http.close();
     },
   });

@@ -51,8 +51,8 @@ export interface Composition {
   serve(): Promise<Daemon>;
   /** Returns the address of the process that owns a workspace; undefined if it has no owner. */
   ownerAddress(workspace: string): Promise<string | undefined>;
-  /** Closes everything in reverse order. Idempotent. @param onStep called before each step with its name */
-  close(onStep?: (step: string) => void): Promise<void>;
+  /** Closes everything in reverse order. Idempotent. */
+  close(onClosing?: OnClosing): Promise<void>;
 }
 
 export interface ComposeInput {
@@ -109,7 +109,7 @@ export async function compose(input: ComposeInput, context: ProcessContext): Pro
       open: workspaceOpener(daemon, { folder: folder.path, secretKey: input.secretKey, isShared: store.isShared }),
       ...(store.isShared && { onConfigured: (configs) => recordTriageStart(configs, daemon) }),
     });
-    closers.add('the workspaces', () => workspaces.stop());
+    closers.add('the workspaces', () => workspaces.stop(), { stores: true });
     store.holder.onChange(() => workspaces.followLeases());
     await workspaces.apply(input.config);
     requireAnyOpen(workspaces);
@@ -144,7 +144,7 @@ export async function compose(input: ComposeInput, context: ProcessContext): Pro
         closers.add('the watch over the database', () => storeHealth.stop());
         closers.add('the upkeep of the database', () => upkeep.stop());
         closers.add('the reload of the configuration', () => reload.stop());
-        closers.add('the servers', () => servers.stop());
+        closers.add('the servers', () => servers.stop(), { stores: true });
         return servers;
       },
       ownerAddress: async (workspace) => (await store.holder.ownerOf(workspace))?.address,
@@ -325,26 +325,43 @@ function unchanging(config: LoadedConfig): ConfigSource {
   return { load: () => config, stamp: () => '', watch: () => () => undefined };
 }
 
+/**
+ * Called before each part is closed.
+ *
+ * @param isStored whether everything that must outlive the process is stored by now
+ */
+type OnClosing = (part: string, isStored: boolean) => void;
+
+/** An open part. */
+interface OpenPart {
+  readonly name: string;
+  readonly close: () => Promise<void> | void;
+  /** Whether it stores something that must outlive the process before it closes. */
+  readonly stores: boolean;
+}
+
 /** The open parts, and how each is closed. */
 interface Closers {
-  add(name: string, close: () => Promise<void> | void): void;
+  add(name: string, close: OpenPart['close'], options?: Pick<OpenPart, 'stores'>): void;
   /** Closes all in reverse order, also after one has failed, so that no lock and no file stays open. Idempotent. */
-  closeAll(onStep?: (name: string) => void): Promise<void>;
+  closeAll(onClosing?: OnClosing): Promise<void>;
 }
 
 function createClosers(): Closers {
-  const opened: { readonly name: string; readonly close: () => Promise<void> | void }[] = [];
+  const opened: OpenPart[] = [];
   return {
-    add: (name, close) => void opened.push({ name, close }),
-    closeAll: (onStep) =>
-      doAll(
-        opened
-          .splice(0)
-          .toReversed()
-          .map(({ name, close }) => () => {
-            onStep?.(name);
-            return close();
-          }),
-      ),
+    add: (name, close, { stores } = { stores: false }) => void opened.push({ name, close, stores }),
+    closeAll(onClosing) {
+      const parts = opened.splice(0).toReversed();
+      // One that fails stays in it.
+      const unstored = new Set(parts.filter(({ stores }) => stores));
+      return doAll(
+        parts.map((part) => async () => {
+          onClosing?.(part.name, unstored.size === 0);
+          await part.close();
+          unstored.delete(part);
+        }),
+      );
+    },
   };
 }

@@ -7,6 +7,7 @@ import { INSTALLATION_FILE } from '../../src/store/installation.ts';
 import { createWeather, type Weather } from '../support/fakes/weather.ts';
 import { loseDatabase } from '../support/faults/lose-database.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
+import { isDeep, sampleOf } from '../support/harness/depth.ts';
 import { githubTracker } from '../support/vendors/provider-servers/github.ts';
 import { openProvider, type Provider } from '../support/vendors/provider-servers/provider.ts';
 
@@ -151,10 +152,11 @@ describe('a workspace that is full', () => {
     await expectLife(21);
   });
 
-  it.each([
-    ['by the command', (data: string, backup: string) => restore({ data }, backup)],
+  const WAYS: readonly [string, (data: string, backup: string) => unknown][] = [
+    ['by the command', (data, backup) => restore({ data }, backup)],
     ['by hand, as a copy of the file', putCopy],
-  ])(
+  ];
+  it.each(sampleOf(WAYS, 2))(
     'beside an older backup, put back %s, is read again: no record and no task is written, and nothing is doubled [F26]',
     async (_name, putBack) => {
       const { backup, before } = await liveOnAfterBackup();
@@ -168,7 +170,7 @@ describe('a workspace that is full', () => {
     },
   );
 
-  it('beside an older copy that nobody said to be one doubles nothing either [F26]', async () => {
+  it.runIf(isDeep)('beside an older copy that nobody said to be one doubles nothing either [F26]', async () => {
     const { backup, before } = await liveOnAfterBackup();
     const seen = writes();
     await restart((data) => {

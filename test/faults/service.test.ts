@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { sampleOf } from '../support/harness/depth.ts';
 import { folderOfTest } from '../support/harness/folder.ts';
 import { type Running, startWorksync } from '../support/harness/processes.ts';
 
@@ -134,11 +135,16 @@ async function whatIsLeft({ url, apiKey }: Address): Promise<number> {
   return accepted;
 }
 
-it.each([
-  [60, 1],
-  [800, 20],
-  [1_600, 40],
-])(
+it.each(
+  sampleOf(
+    [
+      [60, 1],
+      [800, 20],
+      [1_600, 40],
+    ] as const,
+    3,
+  ),
+)(
   '50 clients, kill -9 in the middle of a quota of %d: all acknowledged is there, all sent is counted [F1]',
   async (quota, row) => {
     const first = await serve(quota);

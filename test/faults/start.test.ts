@@ -1,11 +1,11 @@
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, chownSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { memoryFolder } from '../../src/platform/lib/memory-folder.ts';
 import { INSTALLATION_FILE } from '../../src/store/installation.ts';
 import { CAN_MOUNT, mountSmallVolume } from '../support/faults/small-volume.ts';
-import { sampleOf } from '../support/harness/depth.ts';
+import { commandLine } from '../support/harness/command-line.ts';
+import { isDeep, sampleOf } from '../support/harness/depth.ts';
 import { folderOfTest } from '../support/harness/folder.ts';
 import { postPull } from '../support/harness/post-pull.ts';
 import { type Running, startWorksync, worksync } from '../support/harness/processes.ts';
@@ -29,6 +29,7 @@ beforeEach(() => {
 afterEach(async () => {
   await Promise.all(running.splice(0).map((process) => process.end('SIGKILL')));
   for (const step of undo.splice(0).toReversed()) step();
+  vi.unstubAllEnvs();
 });
 
 function workspaces(files: Readonly<Record<string, string>>): string {
@@ -38,6 +39,7 @@ function workspaces(files: Readonly<Record<string, string>>): string {
   return folder;
 }
 
+const SILENT = ['--log-level', 'silent'];
 const flags = (config: string) => ['--config', config, '--data', data, '--port', '0'];
 
 async function startDaemon(config: string): Promise<{ address: string; said: string }> {
@@ -70,12 +72,10 @@ describe('one bad workspace', () => {
     expect(answers).toEqual([202, 503, 503, 503, 404]);
     expect((await fetch(`${address}/readyz`)).status).toBe(200);
 
-    const held = (name: string) => worksync(['held', '--workspace', name, ...flags(config)]);
-    const [status, checked, broken, bad, good] = await Promise.all([
-      worksync(['status', ...flags(config)]),
-      worksync(['check', ...flags(config)]),
-      ...['broken', 'bad', 'good'].map(held),
-    ]);
+    const status = await commandLine('status', ...flags(config));
+    const checked = await commandLine('check', ...flags(config));
+    const held = (name: string) => commandLine('held', '--workspace', name, ...flags(config));
+    const [broken, bad, good] = [await held('broken'), await held('bad'), await held('good')];
     expect(status.code).toBe(0);
     expect(status.stdout).toMatch(/^worksync \S+, BLOCKED, /);
     expect(status.stdout).toContain('workspace good');
@@ -88,14 +88,14 @@ describe('one bad workspace', () => {
       /ERROR {4}bad: config_invalid: \S+bad\.yaml:2:\d+: variable WEBHOOK_SECRET_THAT_NOBODY_SET/,
     );
     expect(checked.stdout).toMatch(/ERROR {4}broken: database_corrupt: /);
-    expect([broken?.code, broken?.stderr]).toEqual([78, expect.stringContaining('database_corrupt')]);
-    expect([bad?.code, bad?.stderr]).toEqual([78, expect.stringContaining('bad.yaml:2:')]);
-    expect(good?.code).toBe(0);
+    expect([broken.code, broken.stderr]).toEqual([78, expect.stringContaining('database_corrupt')]);
+    expect([bad.code, bad.stderr]).toEqual([78, expect.stringContaining('bad.yaml:2:')]);
+    expect(good.code).toBe(0);
   });
 
   it('is the end where there is no other, with every reason', async () => {
     const config = workspaces({ 'a.yaml': `qota: {}\n${GOOD}`, 'b.yaml': 'connections: {}\n' });
-    const { code, stderr } = await worksync(['run', ...flags(config)]);
+    const { code, stderr } = await commandLine('run', ...flags(config));
     expect(code).toBe(78);
     expect(stderr).toContain('a.yaml:1:1: unknown key "qota" (did you mean "quota"?)');
     expect(stderr).toContain('b.yaml:1:1: connections: nothing would ever come in');
@@ -112,11 +112,11 @@ function fullVolume(left: number): string {
 
 describe.runIf(CAN_MOUNT)('a full disk at the start', () => {
   // From not even a place for the lock to one for everything but the last table.
-  it.each(sampleOf([0, 4_096, 16_384, 65_536, 131_072, 262_144], 2))(
+  it.each(sampleOf([0, 4_096, 16_384, 65_536, 131_072, 262_144], 3))(
     'ends with 75, also with %d bytes left [F3]',
     async (left) => {
       data = join(fullVolume(left), 'data');
-      const { code, stderr } = await worksync(['run', ...flags(workspaces({ 'one.yaml': GOOD }))]);
+      const { code, stderr } = await commandLine('run', ...flags(workspaces({ 'one.yaml': GOOD })), ...SILENT);
       expect([code, stderr]).toEqual([75, expect.stringContaining('code:   disk_full')]);
       expect(stderr).not.toMatch(/internal|no transaction is active/);
     },
@@ -125,7 +125,9 @@ describe.runIf(CAN_MOUNT)('a full disk at the start', () => {
   it.each(sampleOf([0, 65_536, 262_144, 524_288], 2))(
     'ends the demo with 75, with %d bytes left for its data',
     async (left) => {
-      const { code, stderr } = await worksync(['demo'], { env: { TMPDIR: fullVolume(left) } });
+      vi.stubEnv('TMPDIR', fullVolume(left));
+      vi.stubEnv('WORKSYNC_LOG_LEVEL', 'silent');
+      const { code, stderr } = await commandLine('demo');
       expect([code, stderr]).toEqual([75, expect.stringContaining('code:   disk_full')]);
       expect(stderr).not.toMatch(/internal|no transaction is active/);
     },
@@ -134,28 +136,39 @@ describe.runIf(CAN_MOUNT)('a full disk at the start', () => {
 
 describe.runIf(process.getuid?.() === 0)('files that the daemon may not write', () => {
   const NOBODY = 65_534;
-  /** The compiled code of all these starts: another user may not read ours. */
-  let cache = '';
-  /** The start of another user, who may read everything here. */
-  const asNobody = (config: string) =>
-    worksync(['run', ...flags(config)], { uid: NOBODY, env: { NODE_COMPILE_CACHE: cache } });
+  /** A start of another user. */
+  const asNobody = async (config: string) => {
+    process.seteuid?.(NOBODY);
+    try {
+      return await commandLine('run', ...flags(config), ...SILENT);
+    } finally {
+      process.seteuid?.(0);
+    }
+  };
 
-  beforeAll(() => {
-    cache = mkdtempSync(join(tmpdir(), 'worksync-compiled-'));
-    chownSync(cache, NOBODY, NOBODY);
-  });
-  afterAll(() => rmSync(cache, { recursive: true }));
   beforeEach(() => chmodSync(scratch, 0o755));
 
-  it.each(['worksync.db', 'worksync.lock', 'one.service.db'])('%s: ends with 78 and names it [F3]', async (name) => {
-    const config = workspaces({ 'one.yaml': GOOD });
+  /** Returns a configuration beside a data folder in which this file is for reading only. */
+  function configurationBeside(name: string): string {
     mkdirSync(data, { mode: 0o755 });
     chownSync(data, NOBODY, NOBODY);
     writeFileSync(join(data, name), '');
     chmodSync(join(data, name), 0o444);
-    const { code, stderr } = await asNobody(config);
+    return workspaces({ 'one.yaml': GOOD });
+  }
+
+  it.each(['worksync.db', 'one.service.db'])('%s: ends with 78 and names it [F3]', async (name) => {
+    const { code, stderr } = await asNobody(configurationBeside(name));
     expect([code, stderr]).toEqual([78, expect.stringContaining('code:   data_folder_unusable')]);
     expect(stderr).toContain(name);
+  });
+
+  // The lock asks for the rights of the user who started the process.
+  it.runIf(isDeep)('worksync.lock: ends with 78 and names it [F3]', async () => {
+    const place = { uid: NOBODY, env: { NODE_DISABLE_COMPILE_CACHE: '1' } };
+    const { code, stderr } = await worksync(['run', ...flags(configurationBeside('worksync.lock'))], place);
+    expect([code, stderr]).toEqual([78, expect.stringContaining('code:   data_folder_unusable')]);
+    expect(stderr).toContain('worksync.lock');
   });
 
   it('the folder itself: ends with 78 and names it', async () => {
@@ -175,15 +188,16 @@ describe('a daemon of variables alone, with its data in memory', () => {
     const address = /Status page: (\S+)\//.exec(await daemon.says('Status page'))?.[1] ?? '';
     expect(existsSync(join(memoryFolder(name) ?? '', INSTALLATION_FILE))).toBe(true);
     expect(await post(address, 'ci')).toBe(202);
-    expect((await worksync(['healthcheck'], { env })).code).toBe(0);
-    expect((await worksync(['wait', '--for', 'workspace=ci'], { env })).code).toBe(0);
+    for (const [variable, value] of Object.entries(env)) vi.stubEnv(variable, value);
+    expect((await commandLine('healthcheck')).code).toBe(0);
+    expect((await commandLine('wait', '--for', 'workspace=ci')).code).toBe(0);
     expect((await daemon.end()).code).toBe(0);
     expect(existsSync(memoryFolder(name) ?? '')).toBe(false);
   });
 
   it('says where the variable is wrong', async () => {
-    const env = { WORKSYNC_CONFIG_YAML: `name: ci\n${GOOD}qouta: {}\n` };
-    const { code, stderr } = await worksync(['run', '--data', data, '--port', '0'], { env });
+    vi.stubEnv('WORKSYNC_CONFIG_YAML', `name: ci\n${GOOD}qouta: {}\n`);
+    const { code, stderr } = await commandLine('run', '--data', data, '--port', '0');
     expect(code).toBe(78);
     expect(stderr).toContain('WORKSYNC_CONFIG_YAML:4:1: unknown key "qouta" (did you mean "quota"?)');
   });

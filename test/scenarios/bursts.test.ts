@@ -5,6 +5,7 @@ import { createTracker, issue, tell } from '../support/fakes/tracker.ts';
 import { createWeather, type Weather } from '../support/fakes/weather.ts';
 import { allRecords } from '../support/harness/all-records.ts';
 import { createWorld, GITHUB, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
+import { drawn, sampleOf } from '../support/harness/depth.ts';
 import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
 
 /** Many webhooks at once are ordinary: a bot opens pull requests, or the workspace was unreachable. Nobody has to approve them. */
@@ -60,11 +61,14 @@ async function lagsOf(prefix: string): Promise<number[]> {
 }
 
 describe('a burst of webhooks', () => {
-  it('of 2 000 new pull requests is sent as a whole, and delays no other connection [A13]', async () => {
+  /** Pull requests in each of twenty steps: 2 000 in a deep run. */
+  const PER_STEP = drawn(100, 3);
+
+  it('of hundreds of new pull requests is sent as a whole, and delays no other connection [A13]', async () => {
     await open();
     const begin = world.clock.now();
     for (let step = 0; step < 20; step++) {
-      await deliverAll(step * 100 + 1, step * 100 + 100);
+      await deliverAll(step * PER_STEP + 1, (step + 1) * PER_STEP);
       await deliver({ number: step + 1, repository: OTHER }, 'other');
       await world.partition().reconcile.drain();
       await world.clock.advance(500);
@@ -73,11 +77,11 @@ describe('a burst of webhooks', () => {
     await world.partition().reconcile.drain();
     expect(await held()).toBe(0);
     expect(describeStatus(await world.daemon().status())).toContain(
-      'burst: 1500 creations sent after all other changes: more than 500 of one connection within a minute',
+      `burst: ${20 * PER_STEP - 500} creations sent after all other changes: more than 500 of one connection within a minute`,
     );
-    await world.until(() => written() === 2_020, 60 * MINUTE);
+    await world.until(() => written() === 20 * PER_STEP + 20, 60 * MINUTE);
     await world.settled();
-    expect(await recorded()).toBe(2_020);
+    expect(await recorded()).toBe(20 * PER_STEP + 20);
     expect(await held()).toBe(0);
     const lags = await lagsOf('pull_request:github/5002/');
     expect(lags).toHaveLength(20);
@@ -91,8 +95,11 @@ describe('an outage of the workspace', () => {
     'cuts all connections': () => true,
     'refuses two of three requests': (count: number) => count % 3 > 0,
   };
-  it.each(Object.keys(OUTAGES) as (keyof typeof OUTAGES)[])(
-    'that %s for 5 minutes, while 300 webhooks come, holds nothing',
+  /** Each brings ten webhooks. */
+  const STEPS = drawn(30);
+
+  it.each(sampleOf(Object.keys(OUTAGES) as (keyof typeof OUTAGES)[], 3))(
+    `that %s for 5 minutes, while ${10 * STEPS} webhooks come, holds nothing`,
     async (name) => {
       await open();
       const { key, taskId } = (await world.people.createBug({ body: { title: 'The door' } }, {})).body;
@@ -101,19 +108,19 @@ describe('an outage of the workspace', () => {
       let requests = 0;
       const refusal = name.startsWith('cuts') ? 'cut' : { status: 503 };
       weather.turn({ before: () => (OUTAGES[name](requests++) ? refusal : undefined) });
-      for (let step = 0; step < 30; step++) {
+      for (let step = 0; step < STEPS; step++) {
         await deliverAll(step * 8 + 1, step * 8 + 8, { title: `${key} part` });
         for (const number of [100 + step, 200 + step]) await deliverIssue(number);
         await world.partition().reconcile.drain();
-        await world.clock.advance(10_000);
+        await world.clock.advance((5 * MINUTE) / STEPS);
       }
       weather.clear();
       await world.settled(60 * MINUTE);
       expect(await held()).toBe(0);
       const records = await allRecords(world.people);
-      expect(records.map(({ taskIds }) => taskIds)).toEqual(Array.from({ length: 240 }, () => [taskId]));
+      expect(records.map(({ taskIds }) => taskIds)).toEqual(Array.from({ length: 8 * STEPS }, () => [taskId]));
       const { tasks } = (await world.people.listTasks({ query: { all: true } }, {})).body;
-      expect(tasks).toHaveLength(62);
+      expect(tasks).toHaveLength(2 * STEPS + 2);
     },
   );
 });

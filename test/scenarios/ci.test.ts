@@ -1,17 +1,18 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { PullRequestTasks } from '../../src/admin/pull-request-tasks.ts';
 import { startConnectProxy } from '../support/fakes/connect-proxy.ts';
+import { type CommandEnded, commandLine } from '../support/harness/command-line.ts';
 import { complaintsOf } from '../support/harness/complaints.ts';
 import { createWorld, GITHUB, type World } from '../support/harness/daemon.ts';
 import { folderOfTest } from '../support/harness/folder.ts';
 import { listenLocally } from '../support/harness/listen.ts';
-import { type Ended, type Running, startWorksync, worksync } from '../support/harness/processes.ts';
+import { startWorksync } from '../support/harness/processes.ts';
 import { pullEvent } from '../support/vendors/github-payloads.ts';
 
-/** Jobs of a CI service as programs of their own, beside a daemon of two workspaces. */
+/** Jobs of a CI service, beside a daemon of two workspaces. */
 
 let world: World;
 let ours = '';
@@ -41,13 +42,23 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-function ci(number: number, args?: readonly string[], env?: Record<string, string>): Promise<Ended> {
-  return start(number, args, env).ended;
+/** The variables of jobs: the tests may run in one themselves. */
+const OF_JOBS = /^(GITHUB|GITLAB|CI|BITBUCKET|WORKSYNC)(_|$)/;
+afterEach(() => vi.unstubAllEnvs());
+
+function environmentOf(number: number): Record<string, string> {
+  return { ...JOB, GITHUB_REF: `refs/pull/${number}/merge`, WORKSYNC_URL: address, WORKSYNC_TOKEN: ours };
 }
 
-function start(number: number, args: readonly string[] = [], env: Record<string, string> = {}): Running {
-  const given = { ...JOB, GITHUB_REF: `refs/pull/${number}/merge`, WORKSYNC_URL: address, WORKSYNC_TOKEN: ours };
-  return startWorksync(['ci', ...args], { env: { ...given, ...env } });
+/** A job for the pull request of this number, or for one that only the arguments name. */
+function ci(number: number, args: readonly string[] = [], env: Record<string, string> = {}): Promise<CommandEnded> {
+  return ciWith({ ...environmentOf(number), ...env }, args);
+}
+
+async function ciWith(env: Record<string, string>, args: readonly string[]): Promise<CommandEnded> {
+  for (const name of Object.keys(process.env)) if (OF_JOBS.test(name)) vi.stubEnv(name, undefined);
+  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
+  return commandLine('ci', ...args);
 }
 
 function ask(query: string, token = ours): Promise<Response> {
@@ -113,7 +124,7 @@ describe('worksync ci', () => {
   it('names the pull request another way', async () => {
     const { GITHUB_ACTIONS: _, ...nowhere } = JOB;
     const env = { ...nowhere, WORKSYNC_URL: address, WORKSYNC_TOKEN: ours };
-    const of = (...args: string[]) => worksync(['ci', ...args, '--json'], { env });
+    const of = (...args: string[]) => ciWith(env, [...args, '--json']);
     for (const name of ['acme/app#1', 'https://github.com/acme/app/pull/1/files']) {
       const { pullRequest } = JSON.parse((await of('--pull-request', name)).stdout) as PullRequestTasks;
       expect(pullRequest?.name).toBe('acme/app#1');
@@ -126,10 +137,10 @@ describe('worksync ci', () => {
     const early = await ci(3);
     expect(early).toMatchObject({ code: 75, stderr: expect.stringContaining('not_received') });
     expect(early.stderr).toContain('worksync does not know acme/app#3 yet; github may bring it');
-    const running = start(3, ['--wait', '60', '--require']);
+    const running = startWorksync(['ci', '--wait', '3600', '--require'], { env: environmentOf(3) });
     let said = '';
     running.child.stderr?.on('data', (text: string) => (said += text));
-    await expect.poll(() => said).toContain('waiting for at most 60 s');
+    await expect.poll(() => said).toContain('waiting for at most');
     await world.deliver('pull_request', pullEvent({ number: 3, title: 'BUG-1 again' }));
     await world.settled();
     expect(await running.ended).toMatchObject({ code: 0, stdout: expect.stringContaining('is linked to 1 task') });

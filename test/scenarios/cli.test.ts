@@ -1,13 +1,15 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DAEMON_OPTIONS } from '../../src/platform/config/daemon-options.ts';
+import { startWorkspaceService, type TestService } from '../support/fakes/workspace-service.ts';
 import { commandLine } from '../support/harness/command-line.ts';
 import { complaintsOf } from '../support/harness/complaints.ts';
+import { createWorld } from '../support/harness/daemon.ts';
 import { type Running, startNode, TOP, worksync } from '../support/harness/processes.ts';
 import { useScratch } from '../support/harness/scratch.ts';
 
-/** The command line as its users meet it: real processes, real files, the wall clock. What ends before it does anything needs no process. */
+/** The command line: in this process, but for one daemon, one service, and the start of the program. */
 
 const scratch = useScratch('cli');
 const { start } = scratch;
@@ -35,28 +37,9 @@ connections:
     poll: off
 `;
 
-interface ServedLine {
-  readonly url: string;
-  readonly workspaceId: string;
-  readonly apiKey: string;
-  readonly oauthToken: string;
-}
-
-async function serve(...more: string[]): Promise<{ served: ServedLine; process: Running }> {
-  const db = join(scratch.folder, 'service.db');
-  const process = start(['workspace', 'serve', '--port', '0', '--db', db, '--json', ...more]);
-  const line = (await process.says('\n')).trim();
-  expect(line.split('\n')).toHaveLength(1);
-  return { served: JSON.parse(line) as ServedLine, process };
-}
-
-function tasks({ url }: ServedLine, credential: string): Promise<Response> {
-  return fetch(`${url}/workspaces/current/tasks`, { headers: { authorization: `Bearer ${credential}` } });
-}
-
 describe('demo', () => {
   it('plays the whole story inside its budget, and ends with one JSON line [U1]', async () => {
-    const { code, stdout } = await worksync(['demo', '--json']);
+    const { code, stdout } = await commandLine('demo', '--json');
     expect(code).toBe(0);
     const result = JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '') as Record<string, number>;
     expect(Object.keys(result)).toEqual([
@@ -82,80 +65,16 @@ describe('demo', () => {
 });
 
 describe('run', () => {
-  it('plays the demo once: a second start on the same data sends nothing', async () => {
-    const flags = ['run', '--data', data, '--port', '0'];
-    const first = start(flags);
-    expect(await first.says('Stop with Ctrl-C')).toMatch(/14 signed GitHub deliveries sent, 14 of them new/);
-    expect(await first.end('SIGINT')).toMatchObject({ code: 0, stderr: '' });
-
-    const second = start(flags);
-    const said = await second.says('Stop with Ctrl-C');
-    expect(said).toMatch(/14 signed GitHub deliveries sent, 0 of them new/);
-    expect(said).toMatch(/4 pull requests and 3 links; this start took 0 requests/);
-    expect((await second.end()).code).toBe(0);
-  });
-
-  it('takes the same by flags and by environment, and serves every workspace file from one database', async () => {
-    const folder = join(scratch.folder, 'workspaces');
-    file('workspaces/alpha.yaml', CONNECTIONS);
-    file('workspaces/beta.yml', CONNECTIONS);
-    const greeting =
-      /^workspace (\w+): the embedded reference service\n {2}hooks \(GitHub\): webhooks at (\S+), no polls/gm;
-    const told = [
-      ['alpha', '/webhooks/alpha/hooks'],
-      ['beta', '/webhooks/beta/hooks'],
-    ];
-    const byFlags = start(['run', '--config', folder, '--data', data, '--port', '0', '--log-level', 'error']);
-    const said = await byFlags.says('/webhooks/beta/hooks');
-    expect([...said.matchAll(greeting)].map(([, ...parts]) => parts)).toEqual(told);
-    const address = /Status page: (\S+)\//.exec(said)?.[1] ?? '';
-    for (const [, path] of told) {
-      // Both are there, and both refuse what is not signed.
-      expect((await fetch(address + path, { method: 'POST', body: '{}' })).status).toBe(401);
-    }
-    expect(await byFlags.end()).toMatchObject({ code: 0, stderr: '' });
-    expect(readdirSync(data).filter((name) => /^\w+\.db$/.test(name))).toEqual(['worksync.db']);
-
-    const byEnvironment = start(['run'], {
-      env: { WORKSYNC_CONFIG: folder, WORKSYNC_DATA: data, WORKSYNC_PORT: '0', WORKSYNC_LOG_LEVEL: 'error' },
-    });
-    const again = await byEnvironment.says('/webhooks/beta/hooks');
-    expect([...again.matchAll(greeting)].map(([, ...parts]) => parts)).toEqual(told);
-    expect(await byEnvironment.end()).toMatchObject({ code: 0, stderr: '' });
-  });
-
-  it('prints commands with its own flags, and check warns of a configuration that the daemon does not have', async () => {
-    const folder = join(scratch.folder, 'workspaces');
-    file('workspaces/alpha.yaml', CONNECTIONS);
-    const other = file('beta.yaml', CONNECTIONS);
-    const daemon = start(['run', '--config', folder, '--data', data, '--port', '0', '--log-level', 'error']);
-    expect(await daemon.says('in, run "')).toContain(`login --config ${folder} --data ${data}"`);
-    const same = await worksync(['check', '--config', folder, '--data', data]);
-    expect(same.stdout).not.toMatch(/does not have|findings below/);
-    const wrong = await worksync(['check', '--config', other, '--data', data]);
-    expect(wrong.stdout).toContain('the running daemon does not have beta; it has alpha\n');
-    const draft = file('alpha.yaml', CONNECTIONS);
-    const tried = await worksync(['check', '--config', draft, '--data', data]);
-    expect(tried.stdout).toContain(`the findings below are about its files, and not about ${draft}\n`);
-    const unknown = await worksync(['plan', '--config', other, '--data', data]);
-    expect(unknown.stderr).toContain(`the daemon has no workspace "beta", which ${other} configures`);
-    // Without --config it uses the configuration of the daemon.
-    const beside = await worksync(['check', '--data', data]);
-    expect(beside.stdout).toMatch(/^ok {7}alpha: .*alpha\.yaml is valid/);
-    expect((await worksync(['deliveries', 'list', '--data', data])).code).toBe(0);
-    expect((await daemon.end()).code).toBe(0);
-  });
-
   it('forgets a workspace only after its configuration was removed', async () => {
     const config = file('workspaces/alpha.yaml', CONNECTIONS);
     const flags = ['--config', join(config, '..'), '--data', data];
-    await worksync(['once', ...flags]);
-    const refused = await worksync(['forget', 'alpha', '--yes', ...flags]);
+    await commandLine('once', ...flags);
+    const refused = await commandLine('forget', 'alpha', '--yes', ...flags);
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('alpha still has a configuration')]);
     rmSync(config);
-    const other = await worksync(['deliveries', 'list', '--config', file('beta.yaml', CONNECTIONS), '--data', data]);
+    const other = await commandLine('deliveries', 'list', '--config', file('beta.yaml', CONNECTIONS), '--data', data);
     expect(other.stderr).toContain('also contains these workspaces, which this configuration does not have: alpha.');
-    const forgotten = await worksync(['forget', 'alpha', '--yes', ...flags]);
+    const forgotten = await commandLine('forget', 'alpha', '--yes', ...flags);
     expect([forgotten.code, forgotten.stdout]).toEqual([0, expect.stringMatching(/^Deleted \d+ rows of alpha/)]);
     expect(forgotten.stderr).toContain(`${join(data, 'alpha.service.db')} and the files`);
   });
@@ -176,34 +95,54 @@ describe('run', () => {
   });
 
   it('is asked by the other commands, which end with 75 without it', async () => {
-    const config = file('one.yaml', CONNECTIONS);
-    const flags = ['--config', config, '--data', data, '--port', '0'];
-    const daemon = start(['run', ...flags]);
-    await daemon.says('Status page');
-    const [status, json, health, once] = await Promise.all([
-      worksync(['status', ...flags]),
-      worksync(['status', '--json', '--data', data]),
-      worksync(['healthcheck'], { env: { WORKSYNC_DATA: data } }),
-      worksync(['once', '--json', ...flags]),
-    ]);
-    expect(status.code).toBe(0);
-    expect(status.stdout).toMatch(/^worksync \d\S*, ok, up for .+\n\nworkspace one {2}http/);
-    expect(JSON.parse(json.stdout)).toMatchObject({ ready: true, workspaces: [{ name: 'one' }] });
-    expect(health).toEqual({ code: 0, stdout: '', stderr: '' });
-    expect(once.code).toBe(0);
-    expect(JSON.parse(once.stdout)).toMatchObject({ workspace: 'one', left: 0, failures: [] });
-    await daemon.end();
-    const [alone, unhealthy] = await Promise.all([
-      worksync(['status', '--data', data]),
-      worksync(['healthcheck', '--data', data]),
-    ]);
-    expect([alone.code, unhealthy.code]).toEqual([75, 75]);
-    expect(alone.stderr).toContain('code:   not_running');
-    expect(alone.stderr).toContain(`"npm start -- --data ${data}"`);
+    const world = await createWorld();
+    const flags = ['--config', world.configFolder, '--data', world.dataFolder];
+    try {
+      await world.settled();
+      const status = await commandLine('status', ...flags);
+      expect(status.code).toBe(0);
+      expect(status.stdout).toMatch(/^worksync \S+, ok, up for .+\n\nworkspace test {2}http/);
+      const [inJson] = (await commandLine('status', '--json', '--data', world.dataFolder)).json();
+      expect(inJson).toMatchObject({ ready: true, workspaces: [{ name: 'test' }] });
+      const health = await commandLine('healthcheck', '--data', world.dataFolder);
+      expect(health).toMatchObject({ code: 0, stdout: '', stderr: '' });
+      const once = await commandLine('once', '--json', ...flags);
+      expect(once.code).toBe(0);
+      expect(once.json()).toMatchObject([{ workspace: 'test', left: 0, failures: [] }]);
+      await world.restart({ meanwhile: expectNotRunning });
+    } finally {
+      await world.close();
+    }
   });
+
+  async function expectNotRunning(folder: string): Promise<void> {
+    const alone = await commandLine('status', '--data', folder);
+    expect([alone.code, (await commandLine('healthcheck', '--data', folder)).code]).toEqual([75, 75]);
+    expect(alone.stderr).toContain('code:   not_running');
+    expect(alone.stderr).toContain(`"npm start -- --data ${folder}"`);
+  }
 });
 
 describe('workspace serve', () => {
+  interface ServedLine {
+    readonly url: string;
+    readonly workspaceId: string;
+    readonly apiKey: string;
+    readonly oauthToken: string;
+  }
+
+  async function serve(...more: string[]): Promise<{ served: ServedLine; process: Running }> {
+    const db = join(scratch.folder, 'service.db');
+    const process = start(['workspace', 'serve', '--port', '0', '--db', db, '--json', ...more]);
+    const line = (await process.says('\n')).trim();
+    expect(line.split('\n')).toHaveLength(1);
+    return { served: JSON.parse(line) as ServedLine, process };
+  }
+
+  function tasks({ url }: ServedLine, credential: string): Promise<Response> {
+    return fetch(`${url}/workspaces/current/tasks`, { headers: { authorization: `Bearer ${credential}` } });
+  }
+
   it('prints what a client needs, once, and its clients go on after a restart', async () => {
     const first = await serve();
     expect(first.served.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/api\/v1$/);
@@ -218,80 +157,49 @@ describe('workspace serve', () => {
     expect(second.served).toMatchObject({ apiKey: null, oauthToken: null });
     for (const credential of [first.served.apiKey, first.served.oauthToken])
       expect((await tasks(second.served, credential)).status).toBe(200);
-    const locked = await worksync(['workspace', 'serve', '--port', '0', '--db', join(scratch.folder, 'service.db')]);
+    const locked = await commandLine('workspace', 'serve', '--port', '0', '--db', join(scratch.folder, 'service.db'));
     expect(locked.code).toBe(75);
-  });
-
-  it('tells people at a later start how to make another key, with commands that work', async () => {
-    await (await serve()).process.end();
-    const again = start(['workspace', 'serve', '--port', '0', '--db', join(scratch.folder, 'service.db')]);
-    const said = await again.says('--description "what for"');
-    expect(said).not.toMatch(/wsk_|wst_/);
-    const url = /listens at (\S+)/.exec(said)?.[1] ?? '';
-    const [, token = ''] = /^ {2}npm run -s worksync -- (workspace token .*)$/m.exec(said) ?? [];
-    const minted = (await worksync(token.split(' '))).stdout.trim();
-    const made = await worksync(['keys', 'create', '--url', url, '--description', 'what for'], {
-      env: { WORKSYNC_OAUTH_TOKEN: minted },
-    });
-    expect(made.code).toBe(0);
-    const served = { url, workspaceId: '', apiKey: '', oauthToken: '' };
-    expect((await tasks(served, made.stdout.trim())).status).toBe(200);
-  });
-
-  it('limits to 40 a minute unless told otherwise, and with 0 not at all', async () => {
-    const limited = await serve();
-    const few = await Promise.all(Array.from({ length: 41 }, () => tasks(limited.served, limited.served.apiKey)));
-    expect(few.filter(({ status }) => status === 429)).toHaveLength(1);
-    await limited.process.end();
-    rmSync(join(scratch.folder, 'service.db'));
-
-    const free = await serve('--quota', '0', '--burst', '0');
-    const many = await Promise.all(Array.from({ length: 210 }, () => tasks(free.served, free.served.apiKey)));
-    expect(many.filter(({ status }) => status !== 200)).toEqual([]);
   });
 });
 
 describe('once and check', () => {
-  function workspaceAt({ url, apiKey }: ServedLine): string {
-    return file('own.yaml', `workspace:\n  url: ${url}\n  apiKey: ${apiKey}\n${CONNECTIONS}`);
-  }
+  let service: TestService;
+  let flags: readonly string[] = [];
+  beforeEach(async () => {
+    service = await startWorkspaceService();
+    const { url, apiKey } = service;
+    const config = file('own.yaml', `workspace:\n  url: ${url}\n  apiKey: ${apiKey}\n${CONNECTIONS}`);
+    flags = ['--config', config, '--data', data, '--log-level', 'silent'];
+  });
+  afterEach(() => service.close());
 
   it('once drains and ends with 0; with 3, and the reason, where nothing gets through [U8]', async () => {
-    const { served, process } = await serve();
-    const config = workspaceAt(served);
-    const flags = ['once', '--json', '--config', config, '--data', data, '--log-level', 'silent'];
-    const good = await worksync(flags);
+    const good = await commandLine('once', '--json', ...flags);
     expect([good.code, complaintsOf(good)]).toEqual([0, '']);
-    expect(JSON.parse(good.stdout)).toEqual({ workspace: 'own', pullRequests: 0, links: 0, left: 0, failures: [] });
-    await process.end();
+    expect(good.json()).toEqual([{ workspace: 'own', pullRequests: 0, links: 0, left: 0, failures: [] }]);
+    await service.close();
     rmSync(data, { recursive: true });
 
-    const bad = await worksync(flags);
+    const bad = await commandLine('once', '--json', ...flags);
     expect([bad.code, complaintsOf(bad)]).toEqual([3, '']);
-    const { left, failures } = JSON.parse(bad.stdout) as { left: number; failures: string[] };
+    const [{ left, failures }] = bad.json();
     expect(left).toBe(2);
     expect(failures).toEqual([expect.stringMatching(/^workspace: unreachable: GET http/)]);
   });
 
   it('check names what is right and what is wrong, with a remedy [U7]', async () => {
-    const { served, process } = await serve();
-    const config = workspaceAt(served);
-    const found = await worksync(['check', '--json', '--config', config, '--data', data]);
-    const findings = found.stdout
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line) as { level: string; subject: string; message: string; hint?: string });
+    const found = await commandLine('check', '--json', ...flags);
+    const findings = found.json();
     expect(findings.slice(0, 3)).toMatchObject([
       { level: 'ok', subject: 'own' },
       { level: 'ok', subject: 'daemon', message: expect.stringMatching(/^none uses the data folder .*data, so/) },
-      { level: 'ok', subject: 'own: workspace', message: `${served.url} answers and accepts the key: 0 tasks` },
+      { level: 'ok', subject: 'own: workspace', message: `${service.url} answers and accepts the key: 0 tasks` },
     ]);
     // What GitHub says depends on the network here; but the exit code must follow it.
     expect(found.code).toBe(findings.some(({ level }) => level === 'error') ? 1 : 0);
 
-    await process.end();
-    await serve();
-    const wrong = await worksync(['check', '--config', config, '--data', data]);
+    await service.close();
+    const wrong = await commandLine('check', ...flags);
     expect(wrong.code).toBe(1);
     expect(wrong.stdout).toMatch(/^ERROR {4}own: workspace: (unauthorized|unreachable): .+\n {9}remedy: .+$/m);
   });

@@ -5,7 +5,6 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { NO_QUOTA, startWorkspaceService, type TestService } from '../support/fakes/workspace-service.ts';
 import { type CommandEnded, commandLine as run } from '../support/harness/command-line.ts';
 import { complaintsOf } from '../support/harness/complaints.ts';
-import { startWorksync, worksync } from '../support/harness/processes.ts';
 
 /** The commands for people and CI jobs, against a real workspace service. */
 
@@ -290,35 +289,5 @@ describe('help', () => {
     expect(stdout).toContain('Exit codes: 0 done');
     expect(stdout).toContain('--workspace <name>');
     expect(stdout).toContain('--json');
-  });
-});
-
-describe('beside a running daemon', () => {
-  it('5 command lines at once never exceed the window at the service', async () => {
-    const quota = { requests: 100, window: 6_000, burst: 3, burstWindow: 1_500 };
-    const small = await startWorkspaceService({ quota });
-    const data = join(scratch, 'beside');
-    const limits = 'quota: { requests: 100, window: 6s, burst: 3, burstWindow: 1500ms, share: 1 }\n';
-    const config = file('small.yaml', configOf(small, limits));
-    const flags = ['--config', config, '--data', data];
-    const daemon = startWorksync(['run', ...flags, '--port', '0', '--log-level', 'silent']);
-    try {
-      await daemon.says('Status page');
-      const ended = await Promise.all(
-        Array.from({ length: 5 }, (_, at) => worksync(['tasks', 'bug', `At once ${at}`, ...flags])),
-      );
-      expect(ended.map(({ code }) => code)).toEqual(Array.from({ length: 5 }, () => 0));
-      // Those that had to wait for the quota said so, and nothing else.
-      for (const { stderr } of ended)
-        expect(stderr).toMatch(/^(worksync: the request quota .* Waiting for at most \d+ s\.\n)?$/);
-      const { tasks, requests } = await small.service.statistics();
-      expect(tasks).toBe(5);
-      const { received, refused } = requests.get(small.apiKeyId)!;
-      expect(received).toBeGreaterThanOrEqual(5);
-      expect(refused).toBe(0);
-    } finally {
-      await daemon.end();
-      await small.close();
-    }
   });
 });

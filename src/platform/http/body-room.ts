@@ -1,5 +1,3 @@
-import type { Clock } from '../lib/clock.ts';
-
 const TOTAL = 64 * 1024 * 1024;
 /** As much of each body needs no promise: most deliveries are smaller. */
 const FIRST_PART = 256 * 1024;
@@ -49,7 +47,8 @@ export interface BodyRoom {
   free(holder: Holder): void;
 }
 
-export function createBodyRoom(clock: Clock, total = TOTAL): BodyRoom {
+/** @param now milliseconds; see `awake-time.ts` */
+export function createBodyRoom(now: () => number, total = TOTAL): BodyRoom {
   const byGroup = new Map<string, number>();
   let held = 0;
   let promised = 0;
@@ -80,7 +79,7 @@ export function createBodyRoom(clock: Clock, total = TOTAL): BodyRoom {
     }
     add(holder, bytes);
     if (holder.held - holder.movedWith < PROGRESS) return;
-    holder.movedAt = clock.monotonic();
+    holder.movedAt = now();
     holder.movedWith = holder.held;
   }
 

@@ -1,4 +1,5 @@
-import type { Cancel, Clock } from '../lib/clock.ts';
+import type { Clock } from '../lib/clock.ts';
+import { createAwakeTime } from './awake-time.ts';
 import { createBodyRoom, type Holder, isFirstPart, PATIENCE, type Waiting } from './body-room.ts';
 
 /**
@@ -43,11 +44,12 @@ interface BodyBudgetOptions {
 
 /** Requests that wait for room, at most: each holds a piece that it has read already. */
 const MOST_WAITING = 256;
+
 export function createMemoryBudget({ clock, isSuspect, total }: BodyBudgetOptions): MemoryBudget {
-  const room = createBodyRoom(clock, total);
   const holders = new Set<Holder>();
   const waiting = new Set<Holder>();
-  let cancelLook: Cancel | undefined;
+  const awake = createAwakeTime(clock, PATIENCE / 2, { isNeeded: () => holders.size > 0, look: settle });
+  const room = createBodyRoom(awake.now, total);
 
   const suspicion = ({ group }: Holder) => (isSuspect(group) ? 1 : 0);
 
@@ -55,18 +57,18 @@ export function createMemoryBudget({ clock, isSuspect, total }: BodyBudgetOption
   const byTurn = (a: Holder, b: Holder) =>
     suspicion(a) - suspicion(b) || room.heldByGroup(a) - room.heldByGroup(b) || a.held - b.held || a.since - b.since;
 
-  const hasStalled = (holder: Holder) => !holder.waiting && clock.monotonic() - holder.movedAt >= PATIENCE;
+  const hasStalled = (holder: Holder) => !holder.waiting && awake.now() - holder.movedAt >= PATIENCE;
 
   /** Which request is ended first: memory times the time that it was in use. */
   const byCost = (a: Holder, b: Holder) => {
-    const cost = ({ held: bytes, since }: Holder) => bytes * (clock.monotonic() - since + 1);
+    const cost = ({ held: bytes, since }: Holder) => bytes * (awake.now() - since + 1);
     return suspicion(b) - suspicion(a) || room.heldByGroup(b) - room.heldByGroup(a) || cost(b) - cost(a);
   };
 
   function victimFor(next: Holder, { bytes, since }: Waiting): Holder | undefined {
     // A large body waits for those that are coming in, but not for others that wait like itself.
     const mayPress = isFirstPart(next, bytes) || !holders.values().some(({ isPromised }) => isPromised);
-    const isImpatient = mayPress && clock.monotonic() - since >= PATIENCE;
+    const isImpatient = mayPress && awake.now() - since >= PATIENCE;
     let victim: Holder | undefined;
     for (const holder of holders) {
       if (holder === next || holder.isComplete || holder.held === 0) continue;
@@ -96,8 +98,6 @@ export function createMemoryBudget({ clock, isSuspect, total }: BodyBudgetOption
       const stuck = inTurn.filter((holder) => !letIn(holder));
       isMoving = stuck.some((holder) => makeRoom(holder));
     }
-    cancelLook?.();
-    cancelLook = waiting.size === 0 ? undefined : clock.after(PATIENCE / 2, settle);
   }
 
   function letIn(holder: Holder): boolean {
@@ -107,7 +107,7 @@ export function createMemoryBudget({ clock, isSuspect, total }: BodyBudgetOption
     waiting.delete(holder);
     holder.waiting = undefined;
     // It could send nothing while it waited.
-    holder.movedAt = clock.monotonic();
+    holder.movedAt = awake.now();
     room.grant(holder, asked.bytes);
     asked.tell();
     return true;
@@ -121,7 +121,7 @@ export function createMemoryBudget({ clock, isSuspect, total }: BodyBudgetOption
 
   function wait(holder: Holder, bytes: number): Promise<void> {
     return new Promise((resolve) => {
-      holder.waiting = { bytes, tell: resolve, since: clock.monotonic() };
+      holder.waiting = { bytes, tell: resolve, since: awake.now() };
       waiting.add(holder);
       if (waiting.size > MOST_WAITING) giveUp(waiting.values().toArray().toSorted(byTurn).at(-1) as Holder);
       settle();
@@ -130,8 +130,9 @@ export function createMemoryBudget({ clock, isSuspect, total }: BodyBudgetOption
 
   return {
     enter(group, announced, giveUpNow) {
-      const holder = newHolder(group, announced, giveUpNow, clock.monotonic());
+      const holder = newHolder(group, announced, giveUpNow, awake.now());
       holders.add(holder);
+      awake.watch();
       return {
         take(bytes) {
           const isNext = waiting.size === 0 || holder.isPromised || isFirstPart(holder, bytes);

@@ -3,7 +3,6 @@ import { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { SyncError } from '../../model/errors/sync-error.ts';
-import { systemClock } from '../lib/clock.ts';
 import { MEBIBYTE } from '../lib/quantities.ts';
 import { groupOfAddress } from './address-group.ts';
 import { type BasePath, basePathOf } from './base-path.ts';
@@ -79,8 +78,7 @@ export function createServer(options: ServerOptions = {}): Server {
     ...(options.failureBody && describeFailures(options.failureBody)),
   });
   server.removeAllContentTypeParsers();
-  // Network time is real time.
-  const traffic = createTraffic(server.server, systemClock(), options.limits);
+  const traffic = createTraffic(server.server, options.limits);
   server.decorate('traffic', traffic);
   server.decorateRequest('heldBody', undefined);
   server.decorateRequest('passage', undefined);

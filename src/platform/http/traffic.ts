@@ -1,5 +1,5 @@
 import type { Server } from 'node:http';
-import type { Clock } from '../lib/clock.ts';
+import { type Clock, systemClock } from '../lib/clock.ts';
 import { groupOfAddress } from './address-group.ts';
 import { createAddressGuard } from './address-guard.ts';
 import { createFairQueue } from './fair-queue.ts';
@@ -29,9 +29,12 @@ export interface TrafficLimits {
   readonly bytes?: number;
   /** Open connections; 2 000 unless told. */
   readonly connections?: number;
+  /** Real time unless told, because network time is real time. */
+  readonly clock?: Clock;
 }
 
-export function createTraffic(server: Server, clock: Clock, limits: TrafficLimits = {}): Traffic {
+export function createTraffic(server: Server, limits: TrafficLimits = {}): Traffic {
+  const { clock = systemClock() } = limits;
   const guard = createAddressGuard(clock, PATIENCE);
   const isSuspect = (group: string) => !guard.admits(group);
   const turns = createFairQueue(isSuspect);

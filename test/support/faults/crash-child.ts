@@ -23,7 +23,7 @@ export type FromChild =
   | { readonly say: 'ready'; readonly address: string }
   | { readonly say: 'settled' }
   | { readonly say: 'reloaded' }
-  | { readonly say: 'ended'; readonly steps: number; readonly commits: number };
+  | { readonly say: 'ended'; readonly steps: readonly string[]; readonly commits: number };
 
 export type ToChild = 'settle' | 'reload' | 'end';
 
@@ -49,7 +49,7 @@ async function reload(): Promise<void> {
 
 async function end(): Promise<void> {
   await daemon.stop();
-  tell({ say: 'ended', steps: steps.count(), commits: commits.count() });
+  tell({ say: 'ended', steps: steps.kinds(), commits: commits.count() });
   process.disconnect?.();
 }
 

@@ -32,7 +32,7 @@ export type Story = readonly (readonly StoryDelivery[])[];
 /** How a daemon in a process of its own came to its end. */
 type ChildEnd =
   | { readonly killed: true }
-  | { readonly killed: false; readonly steps: number; readonly commits: number };
+  | { readonly killed: false; readonly steps: readonly string[]; readonly commits: number };
 
 /** Requests that the service received with the daemon's key. */
 interface Seen {

@@ -3,14 +3,17 @@ import type { Steps } from '../../../src/platform/lib/steps.ts';
 /** Counts the steps of this process, which ends itself at one of them as `kill -9` would; 0: at none. */
 export interface NumberedSteps extends Steps {
   count(): number;
+  /** For each step, what it was, such as `commit before`. */
+  kinds(): readonly string[];
 }
 
 export function numberedSteps(killAt: number): NumberedSteps {
-  let steps = 0;
+  const kinds: string[] = [];
   return {
-    reached() {
-      if (++steps === killAt) process.kill(process.pid, 'SIGKILL');
+    reached(kind, edge) {
+      if (kinds.push(`${kind} ${edge}`) === killAt) process.kill(process.pid, 'SIGKILL');
     },
-    count: () => steps,
+    count: () => kinds.length,
+    kinds: () => kinds,
   };
 }

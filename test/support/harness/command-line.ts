@@ -15,8 +15,12 @@ export interface CommandEnded {
   json(): ReturnType<JSON['parse']>[];
 }
 
-/** One command line in this process; each opens and closes the data folder for itself. One at a time. */
-export async function commandLine(...args: string[]): Promise<CommandEnded> {
+/**
+ * Runs one command line in this process; each opens and closes the data folder for itself. One at a time. `run` only where it cannot
+ * start. Its log does not appear in the result.
+ */
+export async function commandLine(...args: readonly string[]): Promise<CommandEnded> {
+  const removeListeners = watchListeners();
   const said = { stdout: '', stderr: '' };
   const spies = (['stdout', 'stderr'] as const).map((name) =>
     vi.spyOn(process[name], 'write').mockImplementation((text) => {
@@ -33,7 +37,18 @@ export async function commandLine(...args: string[]): Promise<CommandEnded> {
   } finally {
     setPlaceFlags([]);
     for (const spy of spies) spy.mockRestore();
+    removeListeners();
   }
+}
+
+/** Returns a function that removes the listeners that the process got meanwhile: those of `run` wait for signals and faults. */
+function watchListeners(): () => void {
+  const before = new Map(process.eventNames().map((event) => [event, process.rawListeners(event)]));
+  return () => {
+    for (const event of process.eventNames())
+      for (const listener of process.rawListeners(event))
+        if (!before.get(event)?.includes(listener)) process.removeListener(event, listener as () => void);
+  };
 }
 
 /**

@@ -6,6 +6,8 @@ export const TOP = join(import.meta.dirname, '../../..');
 /** For NODE_COMPILE_CACHE, as `npm start` has it: a process that finds its code compiled never loads what strips types. */
 export const COMPILE_CACHE = join(TOP, 'node_modules/.cache/worksync');
 
+const PATIENT_CLOCK = join(import.meta.dirname, '../clocks/patient-clock.ts');
+
 /** Output and exit code of a process. */
 export interface Ended {
   /** Null where a signal ended it. */
@@ -31,6 +33,11 @@ export interface StartOptions {
   readonly gid?: number;
   /** Whether something is to be typed in; otherwise its standard input is empty. */
   readonly isTyped?: boolean;
+}
+
+/** Starts `worksync run` with `clocks/patient-clock.ts`. */
+export function startPatientDaemon(args: readonly string[]): Running {
+  return startNode(['--import', PATIENT_CLOCK, 'src/main.ts', 'run', ...args]);
 }
 
 /** The variables that a process may take from the tests; none that would configure worksync. */

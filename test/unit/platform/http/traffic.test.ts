@@ -32,15 +32,18 @@ describe('the budget of bodies', () => {
   /** A budget of 16 MiB, and who was given up. */
   function open(poisonMessages: readonly string[] = []) {
     const clock = createTravellingClock();
+    let paused = 0;
     const budget = createMemoryBudget({
-      clock,
+      clock: { ...clock, monotonic: () => clock.monotonic() + paused },
       isSuspect: (group) => poisonMessages.includes(group),
       total: 16 * MEBIBYTE,
     });
     const gone: string[] = [];
     const enter = (name: string, announced = 8 * MEBIBYTE, group = name) =>
       budget.enter(group, announced, () => gone.push(name));
-    return { clock, budget, gone, enter };
+    /** Time passes, and the process fires no timer. */
+    const pause = (ms: number) => void (paused += ms);
+    return { clock, pause, budget, gone, enter };
   }
 
   /** Takes in pieces as they come; false where it has to wait. */
@@ -109,6 +112,20 @@ describe('the budget of bodies', () => {
     slow.leave();
     await clock.advance(0);
     expect(isIn).toBe(true);
+  });
+
+  it('waits for a body that stood still only while the process itself did', async () => {
+    const { clock, pause, gone, enter } = open();
+    const slow = enter('slow');
+    expect(takes(slow, MEBIBYTE)).toBe(true);
+    for (const name of ['second', 'third']) {
+      pause(3_000);
+      expect(takes(enter(name), MEBIBYTE)).toBe(false);
+      await clock.advance(300);
+      expect([gone, takes(slow, MEBIBYTE)]).toEqual([[], true]);
+    }
+    await clock.advance(1_000);
+    expect(gone).toContain('slow');
   });
 
   it('first parts of all go before the rest of large ones', () => {
