@@ -13,7 +13,7 @@ export async function workspaceConfiguration(
   { config, name }: OpenWorkspace,
   scrub: (text: string) => string,
 ): Promise<readonly EffectiveValue[]> {
-  const values = await fileReads.over((files) =>
+  const values = await fileReads.run((files) =>
     effectiveConfig({ workspaces: [config], flags: {}, env: environmentOf(config.file, files), files, scrub }),
   );
   return values

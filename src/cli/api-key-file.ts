@@ -58,8 +58,7 @@ export function keyFile(path: string): KeyFile {
   };
 }
 
-/** Bytes. */
-const LARGEST = 65_536;
+const MAX_BYTES = 65_536;
 
 /** The line's end is written last. */
 function isWhole(secret: string): boolean {
@@ -78,7 +77,7 @@ function refuseOther(path: string): void {
 
 function read(path: string): string {
   try {
-    return diskFiles.read(path, LARGEST).bytes.toString('utf8');
+    return diskFiles.read(path, MAX_BYTES).bytes.toString('utf8');
   } catch (error) {
     if ((error as FileFault).code === 'ENOENT') return '';
     throw unusable(path, error);

@@ -32,9 +32,9 @@ export function configSource(
 ): ConfigSource {
   let sources = secrets;
 
-  /** Reads everything off the event loop, then loads it. */
+  /** Reads all files off the event loop, then loads them. */
   async function load(): Promise<LoadedConfig> {
-    const { input, files } = await fileReads.over((each) => {
+    const { input, files } = await fileReads.run((each) => {
       const read = { ...place, env: variables(each) };
       readAhead(read, each);
       return { input: read, files: each };
@@ -45,9 +45,9 @@ export function configSource(
     return config;
   }
 
-  /** Folders that answer: to watch one that does not would block. */
+  /** Returns the folders that answer, because watching another one would block. */
   const folders = () =>
-    fileReads.over((files) => {
+    fileReads.run((files) => {
       const named = [folderOf(place, files), envFile && dirname(envFile)].filter((each) => each !== undefined);
       return [...new Set(named)].filter((folder) => isThere(folder, files));
     });
@@ -55,7 +55,7 @@ export function configSource(
   return {
     load,
     stamp: () =>
-      fileReads.over((files) => stampOf(place, [...sources, ...(envFile === undefined ? [] : [envFile])], files)),
+      fileReads.run((files) => stampOf(place, [...sources, ...(envFile === undefined ? [] : [envFile])], files)),
     watch(onChange) {
       let isOver = false;
       let ends: readonly Cancel[] = [];

@@ -6,8 +6,8 @@ const READER_GONE = 141;
 let outlivesReaders = false;
 
 /**
- * The reader of the output may close it at any time (`worksync prs list | head`). Then a command ends quietly, as SIGPIPE ends other
- * programs. A terminal that is closed sends SIGHUP; a command that ignores it goes on.
+ * Ends a command quietly when the reader of its output closes the pipe (`worksync prs list | head`), as SIGPIPE ends other programs.
+ * A closed terminal sends SIGHUP, and a command that ignores this signal goes on.
  */
 export function endWithReaders(): void {
   for (const stream of [process.stdout, process.stderr]) {
@@ -19,7 +19,7 @@ export function endWithReaders(): void {
 }
 
 /**
- * Ends the process although a read of a file never ends. Node joins its threads before it exits, so only a signal ends it then.
+ * Ends the process even if a read of a file never ends. Node joins its threads before it exits, so only a signal ends it then.
  * Call it once.
  */
 export function endDespiteReads(): void {
@@ -32,21 +32,21 @@ export function endDespiteReads(): void {
   });
 }
 
-/** For a service: it works on when nobody reads its output any more. */
+/** Keeps the process running when the reader of its output is gone, as a service needs it. */
 export function outliveReaders(): void {
   outlivesReaders = true;
 }
 
-/** Ends the process after its output was written. A pipe takes 64 KiB at once, and `process.exit` drops what it has not taken. */
+/** Ends the process after its output was written. A pipe takes 64 KiB at once, and `process.exit` drops the rest. */
 export async function endProcess(code: number): Promise<never> {
   await readyToEnd();
   process.exit(code);
 }
 
 /**
- * Resolves when everything printed so far has left the process, or when nobody reads it.
+ * Resolves when all output has left the process, or its reader is gone.
  *
- * @returns whether no read of a file is left
+ * @returns false if a read of a file never ends
  */
 export async function readyToEnd(): Promise<boolean> {
   for (const stream of [process.stdout, process.stderr])

@@ -106,7 +106,7 @@ export function describeTaskStatus(task: TaskStatus): string[] {
   ].map(printable);
 }
 
-/** Says when the change is sent, or how. */
+/** Describes when the change is sent, or the command that sends it. */
 function nextOf({ taskId, change }: TaskStatus): string {
   if (change?.state !== 'held') return change ? `, to be sent at ${at(change.notBefore)} at the earliest` : '';
   return `; ${asTyped(`"worksync held release ${entity.taskUpdate(taskId)}"`)} sends it`;

@@ -62,7 +62,7 @@ export interface SessionInput {
 
 /** Reads options and configuration, and tells the log and every error text which values are secret. */
 export async function openSession(input: SessionInput): Promise<Session> {
-  const read = await fileReads.over((files) => readSettings(input, files));
+  const read = await fileReads.run((files) => readSettings(input, files));
   const { flags, env, place, envFile, given, config, demoSecret, configPlace, secretKey, tokens } = read;
   // Read anew with each load, because the file may have changed.
   const variables = (files: Files): Environment => ({
@@ -94,7 +94,7 @@ export async function openSession(input: SessionInput): Promise<Session> {
     config,
     ...(envFile && { envFile }),
     drafts: () =>
-      fileReads.over((files) => (configPlace.text === undefined ? draftFiles({ path: given.config }, files) : [])),
+      fileReads.run((files) => (configPlace.text === undefined ? draftFiles({ path: given.config }, files) : [])),
     source: configSource(configPlace, variables, { envFile: place, secrets: config.secretSources }),
     tokens,
     scrubber: input.scrubber,
@@ -105,7 +105,7 @@ export async function openSession(input: SessionInput): Promise<Session> {
   };
 }
 
-/** Reads everything that a session needs of files. It runs again after each read, so it has no effect. */
+/** Reads all files that a session needs. `FileReads` runs it repeatedly, so it has no effects. */
 function readSettings(input: SessionInput, files: Files) {
   const flags = input.isDaemon ? input.flags : withDaemonConfig(input.flags, files);
   const { settings: env, variables, place, file: envFile } = commandEnvironment(flags, environment(), files);

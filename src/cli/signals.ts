@@ -34,7 +34,7 @@ interface Ending {
   reload?(): Promise<void>;
 }
 
-/** Ends the process on a signal while there is nothing to close yet. Without it the first process of a container ignores signals. */
+/** Ends the process on a signal while there is nothing to close. Without a listener the first process of a container ignores signals. */
 export function endAtOnceOnSignals(): Cancel {
   const listeners = SIGNALS.map((signal) => [signal, () => void endProcess(ENDING[signal])] as const);
   for (const [signal, end] of listeners) process.once(signal, end);

@@ -135,7 +135,7 @@ function describeBacklog({ requests, backfill, lastSentAt }: WorkspaceStatus['ba
   return `; ${plural(requests, 'request')} to send${backfill > 0 ? ` (${backfill} for backfills)` : ''}, ${lastSent(lastSentAt, now)}`;
 }
 
-/** Creations that wait longer than others although nothing is wrong. */
+/** Describes the creations that wait longer than others because of a burst. */
 function describeBurst({ waitingBursts }: WorkspaceStatus['changes']): string[] {
   if (waitingBursts === 0) return [];
   const limit = `more than ${BURST.creations} of one connection within a minute`;

@@ -21,8 +21,8 @@ export function textOf(flags: Readonly<Record<string, unknown>>, name: 'content'
 }
 
 const STANDARD_INPUT = 0;
-/** The largest file that a command sends, bytes. */
-const LARGEST = 1_024 * MEBIBYTE;
+/** The largest file that a command sends. */
+const MAX_BYTES = 1_024 * MEBIBYTE;
 
 /** Throws `usage` where it cannot be read or is no text. */
 function readFile(file: string | number, name: string): string {
@@ -32,7 +32,7 @@ function readFile(file: string | number, name: string): string {
 /** Throws `usage` where it cannot be read. */
 export function readBytes(file: string | number, name: string): Buffer {
   try {
-    return typeof file === 'number' ? readFileSync(file) : diskFiles.read(file, LARGEST).bytes;
+    return typeof file === 'number' ? readFileSync(file) : diskFiles.read(file, MAX_BYTES).bytes;
   } catch (error) {
     const problem = error instanceof FileFault ? error.about(name) : `cannot read ${name}: ${(error as Error).message}`;
     throw new SyncError('usage', problem, { cause: error });

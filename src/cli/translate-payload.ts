@@ -13,8 +13,8 @@ import { diskFiles } from '../platform/lib/regular-files.ts';
 import { printable } from './words.ts';
 
 const STANDARD_INPUT = 0;
-/** Vendors send at most 25 MiB, bytes. */
-const LARGEST = 64 * MEBIBYTE;
+/** Vendors send at most 25 MiB. */
+const MAX_BYTES = 64 * MEBIBYTE;
 
 export interface Given {
   readonly event?: string;
@@ -37,7 +37,7 @@ export function viewOf(id: string, { event, source, host, with: on = [] }: Given
   if (source !== 'webhook' && event === undefined) throw new SyncError('usage', `--source ${source} needs --event too`);
   return (file) => {
     try {
-      const body = file === '-' ? readFileSync(STANDARD_INPUT) : diskFiles.read(file, LARGEST).bytes;
+      const body = file === '-' ? readFileSync(STANDARD_INPUT) : diskFiles.read(file, MAX_BYTES).bytes;
       const named = event ?? connector.eventOf!(parseJson(body));
       if (named === undefined) return { translation: { outcome: 'ignored', reason: 'event_not_recognised' } };
       return { translation: connector.translate({ source, event: named, body }, options) };

@@ -200,13 +200,13 @@ async function storeConnectionSettings(
     await setTriagedConnections(transaction, rules.triage.isOn ? names : [], clock.now());
     await forgetOtherRedeliveryCursors(transaction, names);
     await configureRecording(transaction, { recording, others });
-    await correctOwnMoves(transaction, config.workspace.statuses, { now: clock.now(), next: () => random.uuid() });
-    await withdrawNotices(transaction, {
-      comment: writing(config, ({ comment }) => comment),
-      close: writing(config, ({ close }) => close),
-      status: writing(config, ({ status }) => status),
-    });
   });
+  await withdrawNotices(store, {
+    comment: writing(config, ({ comment }) => comment),
+    close: writing(config, ({ close }) => close),
+    status: writing(config, ({ status }) => status),
+  });
+  await correctOwnMoves(store, { words: config.workspace.statuses, now: clock.now(), random });
 }
 
 /** Returns the connections for which this kind of write-back is switched on. */

@@ -42,7 +42,7 @@ const CHECK_EVERY = 60_000;
 const SPARED = 60_000;
 
 export function createReload({ source, workspaces, clock, logger, scrubber }: ReloadDeps): Reload {
-  /** The stamp of the files that were applied, which is read when the configuration was. */
+  /** The stamp of the applied files, a promise until it was read. */
   let appliedStamp = source.stamp();
   /** The stamp of files that changed; they are applied if it is still the same after the debounce. */
   let changedStamp: string | undefined;
@@ -52,7 +52,7 @@ export function createReload({ source, workspaces, clock, logger, scrubber }: Re
   let running: Promise<void> | undefined;
   let isStopped = false;
   let applying: Promise<unknown> | undefined;
-  /** Counts the schedules: a check that a later one has overtaken does nothing. */
+  /** Number of schedules so far: a check does nothing if another one was scheduled meanwhile. */
   let scheduled = 0;
   let cancel: Cancel = () => undefined;
   let unwatch: Cancel | undefined;

@@ -253,7 +253,7 @@ function addAdminRoutes(
     scrub,
     process: () => readProcessStatus(whole),
     daemonOptions: () =>
-      fileReads.over((files) =>
+      fileReads.run((files) =>
         daemonConfiguration({ flags, env: commandEnvironment(flags, environment(), files), scrub }),
       ),
     list: () => readWorkspaceList(whole),

@@ -21,7 +21,7 @@ interface ItemBase {
   readonly updatedAt: number;
   /** The time that the provider reported, if it was too far ahead of our clock, so that `updatedAt` differs. A stored key. */
   readonly toldAt?: number;
-  /** With `toldAt`: the newest time of the provider before it that was plausible. A stored key. */
+  /** The newest plausible time of the provider before `toldAt`. A stored key. */
   readonly provenAt?: number;
   /** Orders states that share a time, where the vendor has such a number. */
   readonly version?: number;

@@ -2,7 +2,7 @@
 export const LANES = ['interactive', 'triage', 'link', 'status', 'mirror', 'read', 'backfill'] as const;
 export type Lane = (typeof LANES)[number];
 
-/** Creations of one connection above this number within these seconds are sent in the lane of backfills. */
+/** The most creations of one connection within these seconds. Further ones are sent in the lane of backfills. */
 export const BURST = { creations: 500, seconds: 60 };
 
 const SECOND = 1_000;

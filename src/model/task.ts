@@ -174,7 +174,7 @@ export function itemLinesIn(text: string): string {
   return lines.join('\n');
 }
 
-/** Whether a text that others may have marked up contains this item line. The line of `ENG-12` does not contain that of `ENG-1`. */
+/** Whether a text, perhaps with markup around the line, contains this item line. The line of `ENG-12` does not contain that of `ENG-1`. */
 export function hasItemLine(text: string | null | undefined, line: string): boolean {
   if (!text || line === '') return false;
   for (let at = text.indexOf(line); at !== -1; at = text.indexOf(line, at + 1))

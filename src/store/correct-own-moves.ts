@@ -1,55 +1,54 @@
+import type { Task } from '../model/task.ts';
 import { ownStatus, type StatusWords } from '../model/task-status.ts';
 import type { WrittenStatus } from '../model/written-status.ts';
 import { piecesOf } from '../platform/lib/pieces.ts';
+import type { Random } from '../platform/lib/random.ts';
+import { yieldForRequests } from '../platform/lib/yield.ts';
 import { type StoredBody, unpackBody } from './bodies.ts';
 import { tasksByIds } from './cached-tasks.ts';
+import type { Store } from './database.ts';
 import { type EntityRow, findEntities, json, saveEntity } from './entities.ts';
-import { CHUNK_SIZE } from './in-chunks.ts';
+import { CHUNK_SIZE, changeKeysInChunks } from './in-chunks.ts';
 import { readMeta, writeMeta } from './meta.ts';
 import { forgetContests } from './task-update-facts.ts';
+import { beginUnitOfWork, flushRows } from './unit-of-work/unit-of-work.ts';
 import { appendAnswer, readAnswer, WORKSPACE } from './workspace-answers.ts';
 import type { Scope } from './workspace-scope.ts';
 
-/** Name of the fact that the stored states are corrected. */
+/** Name of the fact that stores when the states were corrected, epoch milliseconds. */
 const CORRECTED = 'own_moves_corrected';
 
-/** A status of a task that an answer to worksync's own update showed. */
+/** The status of a task in the answer to an update by worksync. */
 interface OwnState {
   readonly status: string;
   readonly updatedAt: string;
 }
 
-/**
- * Corrects, once for each workspace, the states of tasks in which a move of worksync counts as an edit by a person: versions until
- * 86c373fc stored them so if an evaluation came between the answer to an update and its processing. Only what a stored answer
- * proves is corrected. The tasks are evaluated again.
- *
- * @param words the words of the workspace for our statuses
- * @param next draws the id of a delivery
- */
-export async function correctOwnMoves(
-  query: Scope,
-  words: StatusWords,
-  { now, next }: { readonly now: number; readonly next: () => string },
-): Promise<void> {
-  if ((await readMeta(query, CORRECTED)) !== undefined) return;
-  const states = await ownStates(query);
-  for (const names of piecesOf([...states.keys()], CHUNK_SIZE)) {
-    for (const row of await findEntities(query, names)) {
-      const own = states.get(row.entity) ?? [];
-      const { known, contests } = await corrected(query, row, own, words);
-      if (known === row.known) continue;
-      await saveEntity(query, { ...row, known });
-      await forgetContests(query, contests);
-      const evaluation = { action: 'look-again', entity: row.entity, sentAt: now, body: null } as const;
-      await appendAnswer(query, evaluation, next(), now);
-    }
-  }
-  await writeMeta(query, CORRECTED, String(now));
+interface CorrectionContext {
+  /** The words of the workspace for our statuses. */
+  readonly words: StatusWords;
+  /** Epoch milliseconds. */
+  readonly now: number;
+  readonly random: Pick<Random, 'uuid'>;
 }
 
-/** Returns the states that the stored answers to updates showed, by the names of the updates, the oldest first. */
-async function ownStates(query: Scope): Promise<ReadonlyMap<string, readonly OwnState[]>> {
+/**
+ * Corrects, once for each workspace, the states of tasks in which a move by worksync counts as an edit by a person. Earlier versions
+ * stored them so if an evaluation came between the answer to an update and its processing. Corrects only what a stored answer proves,
+ * and has these tasks evaluated again. If the process ends before all are corrected, the next start repeats this without an effect
+ * on corrected tasks.
+ */
+export async function correctOwnMoves(store: Store, context: CorrectionContext): Promise<void> {
+  if ((await readMeta(store.query, CORRECTED)) !== undefined) return;
+  const states = await ownStates(store.query);
+  await changeKeysInChunks(store, [...states.keys()], (query, names) => correctTasks(query, names, states, context));
+  await store.commit((query) => writeMeta(query, CORRECTED, String(context.now)));
+}
+
+type OwnStates = ReadonlyMap<string, readonly OwnState[]>;
+
+/** Returns the states that the stored answers to updates showed, the oldest first, by the names of the updates. */
+async function ownStates(query: Scope): Promise<OwnStates> {
   const requests = await query
     .selectFrom('requests')
     .select(['entity', 'answer'])
@@ -60,15 +59,12 @@ async function ownStates(query: Scope): Promise<ReadonlyMap<string, readonly Own
     .execute();
   const states = new Map<string, OwnState[]>();
   for (const piece of piecesOf(requests, CHUNK_SIZE)) {
+    const keys = piece.map(({ answer }) => `answer:${answer}`);
     const bodies = await query
       .selectFrom('inbox')
       .select(['delivery_key', 'body', 'unpacked_length'])
       .where('connection', '=', WORKSPACE)
-      .where(
-        'delivery_key',
-        'in',
-        piece.map(({ answer }) => `answer:${answer}`),
-      )
+      .where('delivery_key', 'in', keys)
       .where('body', 'is not', null)
       .execute();
     const byKey = new Map(bodies.map((row) => [row.delivery_key, row as StoredBody]));
@@ -76,26 +72,61 @@ async function ownStates(query: Scope): Promise<ReadonlyMap<string, readonly Own
       const stored = byKey.get(`answer:${answer}`);
       const { status, updatedAt } = (stored ? (readAnswer(unpackBody(stored)).body ?? {}) : {}) as Partial<OwnState>;
       if (typeof status !== 'string' || typeof updatedAt !== 'string') continue;
-      states.set(entity, [...(states.get(entity) ?? []), { status, updatedAt }]);
+      const known = states.get(entity) ?? [];
+      known.push({ status, updatedAt });
+      states.set(entity, known);
     }
+    await yieldForRequests();
   }
   return states;
 }
 
-/** Returns the corrected facts about a status, and the contests that did not take place. */
-async function corrected(
+/** Returns how many of these updates of tasks were corrected. */
+async function correctTasks(
   query: Scope,
+  names: readonly string[],
+  states: OwnStates,
+  { words, now, random }: CorrectionContext,
+): Promise<number> {
+  const unit = beginUnitOfWork(query);
+  const rows = await findEntities(unit, names);
+  const tasks = await tasksByIds(
+    unit,
+    rows.map(({ task_id }) => task_id as string),
+  );
+  const cachedTasks = new Map(tasks.map((task) => [task.taskId, task]));
+  const evaluated: string[] = [];
+  for (const row of rows) {
+    const { known, contests } = corrected(
+      row,
+      states.get(row.entity) ?? [],
+      cachedTasks.get(row.task_id as string),
+      words,
+    );
+    if (known === row.known) continue;
+    await saveEntity(unit, { ...row, known });
+    await forgetContests(unit, contests);
+    evaluated.push(row.entity);
+  }
+  await flushRows(unit);
+  for (const entity of evaluated)
+    await appendAnswer(query, { action: 'look-again', entity, sentAt: now, body: null }, random.uuid(), now);
+  return evaluated.length;
+}
+
+/** Returns the corrected facts about a status, and the contests that did not take place. */
+function corrected(
   row: EntityRow,
   own: readonly OwnState[],
+  cached: Task | undefined,
   words: StatusWords,
-): Promise<{ readonly known: string | null; readonly contests: readonly number[] }> {
+): { readonly known: string | null; readonly contests: readonly number[] } {
   const written = json<WrittenStatus>(row.known) ?? {};
   const times = own.map(({ updatedAt }) => Date.parse(updatedAt));
-  // Nobody can take back a status before it is written, or at the very time of it.
+  // A status cannot be reverted before it is written, nor at the very time of the write.
   const contests = (written.contested ?? []).filter((at) => times.includes(at) || at < (times[0] ?? 0));
   const contested = written.contested?.filter((at) => !contests.includes(at));
   const isEpochOurs = written.epoch !== undefined && times.includes(written.epoch);
-  const [cached] = await tasksByIds(query, [row.task_id as string]);
   const last = own.at(-1);
   const isOurs = cached !== undefined && cached.status === last?.status && cached.updatedAt === last.updatedAt;
   const status = isOurs && written.moves !== undefined ? ownStatus(words, last.status) : undefined;

@@ -16,8 +16,7 @@ export interface DaemonEndpoint {
   readonly config?: string;
 }
 
-/** Bytes. */
-const LARGEST = 65_536;
+const MAX_BYTES = 65_536;
 
 /** Returns the path of the file with the endpoint. It is apart from `data-folder.ts` so that a short command loads no database. */
 export function daemonFile(folder: string): string {
@@ -31,7 +30,7 @@ export function daemonFile(folder: string): string {
 export function findDaemon(folder: string, files: Files = diskFiles): DaemonEndpoint | undefined {
   const file = daemonFile(folder);
   try {
-    return JSON.parse(files.read(file, LARGEST).bytes.toString('utf8')) as DaemonEndpoint;
+    return JSON.parse(files.read(file, MAX_BYTES).bytes.toString('utf8')) as DaemonEndpoint;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code !== 'EACCES' && code !== 'EPERM') return undefined;

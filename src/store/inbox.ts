@@ -45,22 +45,22 @@ export interface Webhook {
   readonly receivedAt: number;
 }
 
-/** A webhook that was received longer ago is no live one: it waited for a reason that a person should know. Milliseconds. */
-const LIVE_FOR = 15 * 60_000;
+/** A webhook is live for this time after its receipt. One that waits longer does so for a reason that a person should know. */
+const LIVE_FOR_MS = 15 * 60_000;
 
 /** Whether the webhook was received at most 15 minutes before this time. */
 export function isLiveAt({ receivedAt }: Webhook, time: number): boolean {
-  return time - receivedAt <= LIVE_FOR;
+  return time - receivedAt <= LIVE_FOR_MS;
 }
 
-/** Returns the key of an object that is fetched. It names the live webhook that caused the fetch, because the object counts as it. */
+/** Returns the key of a fetched object. It names the live webhook that caused the fetch, because the object counts as a part of it. */
 export function fetchKey(id: string, webhook: Webhook | undefined): string {
   return webhook === undefined ? `fetch:${id}` : `fetch:${webhook.delivery}@${webhook.receivedAt}:${id}`;
 }
 
 const FETCH_OF_WEBHOOK = /^fetch:(\d+)@(\d+):/;
 
-/** Returns the webhook that a delivery is, or that caused the fetch of the delivery. */
+/** Returns the delivery itself if it is a webhook, or the webhook that caused its fetch. */
 export function webhookOf(
   delivery: Pick<PendingDelivery, 'id' | 'source' | 'key' | 'receivedAt'>,
 ): Webhook | undefined {
@@ -74,11 +74,11 @@ export function webhookOf(
 export interface Origin {
   /** A first import or a backfill brought it. */
   readonly isImport: boolean;
-  /** Absent if it was processed too late for a live webhook, or is none. */
+  /** The live webhook behind it. Absent if there is none, or if it was processed too late. */
   readonly webhook?: Webhook;
 }
 
-/** Returns the origins of those of these deliveries that are still stored. */
+/** Returns the origins of the deliveries that are still stored, by their ids. */
 export async function originsOf(query: Scope, ids: readonly number[]): Promise<ReadonlyMap<number, Origin>> {
   if (ids.length === 0) return new Map();
   const rows = await query

@@ -2,7 +2,9 @@ import { sql } from 'kysely';
 import { entity, MAX_TIME_IN_FLIGHT } from '../model/change.ts';
 import type { ItemKey } from '../model/item.ts';
 import type { PostedComment } from '../model/notice.ts';
+import type { Store } from './database.ts';
 import { json } from './entities.ts';
+import { changeInChunks } from './in-chunks.ts';
 import { areUnderWay } from './outbox-rows.ts';
 import type { CachedRow } from './unit-of-work/cached-tables.ts';
 import { removeRows, rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
@@ -66,30 +68,48 @@ export async function deferNotice(query: Scope, itemKey: ItemKey, kind: NoticeRo
 }
 
 /**
- * Withdraws the waiting notices that the configuration does not want any more. One that is tried when it is wanted again may be
- * written a second time.
+ * Withdraws the unwritten notices that the configuration no longer wants. One whose outcome is unknown may be written a second time
+ * if it is wanted again.
  *
  * @param wanted the connections for which each kind is switched on
  */
 export async function withdrawNotices(
-  query: Scope,
+  store: Pick<Store, 'commit'>,
   wanted: Readonly<Record<NoticeRow['kind'], readonly string[]>>,
 ): Promise<void> {
-  for (const kind of ['comment', 'close', 'status'] as const) {
-    const rows = await query
-      .selectFrom('notices')
-      .selectAll()
-      .where('kind', '=', kind)
-      .where('state', 'in', ['waiting', 'refused'])
-      .where('connection', 'not in', ['', ...wanted[kind]])
-      .execute();
-    for (const row of rows) {
-      const wasWritten = row.done !== null && row.done !== OUTCOME_UNKNOWN;
-      if (wasWritten) await updateNotice(query, row, { wanted: row.done, state: 'done', not_before: 0 });
-      else if (row.done === null) await removeRows(query, 'notices', [row]);
-      else await updateNotice(query, row, { wanted: null, state: 'done' });
-    }
-  }
+  for (const kind of ['comment', 'close', 'status'] as const)
+    await changeInChunks(store, (query, limit) => withdrawSome(query, kind, { others: wanted[kind], limit }));
+}
+
+/** Withdraws notices of one kind, except those of `others`. Returns their number. */
+async function withdrawSome(
+  query: Scope,
+  kind: NoticeRow['kind'],
+  { others, limit }: { readonly others: readonly string[]; readonly limit: number },
+): Promise<number> {
+  const rows = await query
+    .selectFrom('notices')
+    .select('item_key')
+    .where('kind', '=', kind)
+    .where('state', 'in', ['waiting', 'refused'])
+    .where('connection', 'not in', ['', ...others])
+    .limit(limit)
+    .execute();
+  if (rows.length === 0) return 0;
+  const keys = rows.map(({ item_key }) => item_key);
+  await query
+    .deleteFrom('notices')
+    .where('kind', '=', kind)
+    .where('item_key', 'in', keys)
+    .where('done', 'is', null)
+    .execute();
+  const tried = query.updateTable('notices').where('kind', '=', kind).where('item_key', 'in', keys);
+  await tried
+    .set(({ ref }) => ({ wanted: ref('done'), state: 'done', not_before: 0 }))
+    .where('done', '!=', OUTCOME_UNKNOWN)
+    .execute();
+  await tried.set({ wanted: null, state: 'done' }).where('done', '=', OUTCOME_UNKNOWN).execute();
+  return rows.length;
 }
 
 async function findNotice(query: Scope, itemKey: ItemKey, kind: NoticeRow['kind']): Promise<NoticeRow | undefined> {

@@ -65,7 +65,7 @@ export interface ChangeCounts {
   readonly byState: Readonly<Record<ChangeState, number>>;
   /** Pending changes in the lane of backfills. */
   readonly waitingBackfills: number;
-  /** The creations of live webhooks among them: their connection had more than `BURST` allows in the other lanes. */
+  /** The creations among them that live webhooks caused: they exceeded the limit of `BURST`. */
   readonly waitingBursts: number;
 }
 

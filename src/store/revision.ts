@@ -4,8 +4,7 @@ import type { Scope } from './workspace-scope.ts';
 /**
  * Name of the fact that numbers the requests to the workspace. Each sent request gets the next revision, and a link or the
  * update of a task is stored with the revision at which it was written or read. Thus an answer shows whether a state became known
- * after the request was sent. No
- * clock could show that, because clocks are set back and two events may share a millisecond.
+ * after the request was sent. No clock could show that, because clocks are set back and two events may share a millisecond.
  */
 const REVISION = 'revision';
 

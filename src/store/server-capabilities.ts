@@ -12,7 +12,7 @@ import type { Scope } from './workspace-scope.ts';
  *   closed   the workspace has no such route: records stay in this database. Requested again once a day, and at a new base address
  *
  *   unknown, closed → open   a list of records
- *   unknown → closed         a refusal by the workspace that is no conflict, or any two refusals at least ten minutes apart
+ *   unknown → closed         a refusal by the workspace other than a conflict, or any two refusals at least ten minutes apart
  *   open → closed            three records in a row were refused with 404, 405 or 501
  */
 export interface RecordsRoute {
@@ -46,7 +46,7 @@ export const UNKNOWN_ROUTE: RecordsRoute = { state: 'unknown', since: 0 };
 /** Statuses that concern the key or the load, but not the route. */
 const TRANSIENT: ReadonlySet<number> = new Set([401, 408, 425, 429]);
 const NO_ROUTE: ReadonlySet<number> = new Set([404, 405, 501]);
-/** Statuses that may concern a present state only, whoever answers. */
+/** Statuses that may concern only the state of one resource, even in an answer of the workspace itself. */
 const CONFLICTS: ReadonlySet<number> = new Set([409, 412]);
 /** Time between two refusals that close the route, milliseconds. */
 const REPEATED_AFTER = 600_000;

@@ -109,7 +109,7 @@ export async function areMarksKnown(query: Scope): Promise<boolean> {
   return source || description;
 }
 
-/** Whether a list was requested that shows the marks, in this database and for this address. */
+/** Whether the list that shows the marks was requested, once for a database and an address. */
 export async function wereMarksRequested(query: Scope): Promise<boolean> {
   return (await readServerFact(query, 'marks')) !== undefined;
 }
@@ -138,7 +138,7 @@ export async function delayOtherCreations(query: Scope, now: number): Promise<nu
   return until;
 }
 
-/** Ends the delay of the other creations, because the one in flight was answered or its answer is lost. */
+/** Ends the delay of the other creations after the one in flight was answered, or after its answer was lost. */
 export async function resumeAfterCreation(query: Scope, now: number): Promise<void> {
   await unsentCreations(query)
     .set({ not_before: 0 })

@@ -8,21 +8,21 @@ import type { Scope } from './workspace-scope.ts';
 export type UpdateForm = 'whole' | 'fields';
 
 /**
- * A stored value: the server's behaviour when tasks are updated. Earlier versions also stored what one refusal suggested:
- * the value `suspected`, the key `unconditional`, and statuses without a trial. These count for nothing.
+ * A stored value: the server's behaviour when tasks are updated. Earlier versions also stored the conclusions from a single
+ * refusal: the value `suspected`, the key `unconditional`, and statuses without a trial. These are ignored.
  */
 export interface TaskUpdateFacts {
   /** Updates in the form `fields` are refused where the whole task is accepted, or clear other fields. */
   readonly fieldsOff?: 'certain' | 'suspected';
   /** An update with the fields that only the server writes is refused, and the same one without them is accepted. */
   readonly readOnly?: 'certain' | 'suspected';
-  /** Whether updates with `If-Match` are accepted. Refused: with the tag of the read just before. */
+  /** Whether the server accepts updates with `If-Match`. It counts as a refusal if the tag is that of the read just before. */
   readonly ifMatch?: Trial;
   /** Updates in each form clear other fields: none is sent. Code and message. */
   readonly off?: string;
   /** Fields whose update was compared with the task before it, by form: it changed no other field. */
   readonly verified?: Readonly<Partial<Record<UpdateForm, readonly string[]>>>;
-  /** Statuses that the server accepts, or that it refuses or replaces, by its words. */
+  /** Statuses that the server accepted, refused or replaced, by its words. */
   readonly statuses?: Readonly<Record<string, Trial>>;
   /** The times in the last day at which others reverted a status that worksync had just written; epoch milliseconds. */
   readonly contested?: readonly number[];
@@ -45,8 +45,8 @@ export function areStatusesContested({ contested = [] }: TaskUpdateFacts, now: n
 }
 
 /**
- * Returns why this status is not sent to any task, as code and message; undefined if it may be sent. Names no task,
- * because it is stored with changes of other tasks than those that refused the status.
+ * Returns why this status is not sent to any task, as code and message; undefined if it may be sent. The message names no
+ * task, because it is stored with changes of other tasks than those that refused the status.
  */
 export function refusalOfStatus(
   facts: TaskUpdateFacts,
@@ -71,7 +71,7 @@ export async function noteContest(query: Scope, at: number, now: number): Promis
   await changeFacts(query, (facts) => ({ ...facts, contested: contestsInDay([...(facts.contested ?? []), at], now) }));
 }
 
-/** Forgets contests that did not take place. */
+/** Removes contests that were recorded by mistake. */
 export async function forgetContests(query: Scope, times: readonly number[]): Promise<void> {
   await changeFacts(query, (facts) => {
     if (facts.contested === undefined) return facts;
@@ -87,7 +87,7 @@ export async function noteStatusRefused(query: Scope, word: string, taskId: stri
   }));
 }
 
-/** Records that the server refused the tag of the read just before, twice in a row for this task. */
+/** Records that the server refused the tag of the read just before, for a second time in a row for this task. */
 export async function noteIfMatchRefused(query: Scope, taskId: string, now: number): Promise<void> {
   await changeFacts(query, (facts) => ({ ...facts, ifMatch: afterTrialRefused(facts.ifMatch ?? {}, taskId, now) }));
 }
@@ -97,7 +97,7 @@ export async function noteFieldsCleared(query: Scope): Promise<void> {
   await changeFacts(query, (facts) => ({ ...facts, fieldsOff: 'certain' }));
 }
 
-/** An update without the fields that only the server writes is accepted, and the same one with them was refused. */
+/** Records that an update is accepted only without the fields that the server writes. */
 export async function noteReadOnlyRefused(query: Scope): Promise<void> {
   await changeFacts(query, (facts) => ({ ...facts, readOnly: 'certain' }));
 }
@@ -110,7 +110,7 @@ export async function switchUpdatesOff(query: Scope, error: string): Promise<voi
 /** An accepted update, and what it shows. */
 export interface AcceptedUpdate {
   readonly form: UpdateForm;
-  /** The forms that this update was refused in before. */
+  /** The forms in which this update was refused before. */
   readonly refused: Pick<TaskUpdateFacts, 'fieldsOff' | 'readOnly'>;
   /** Names of the changed fields, if the answer was compared with the task before. */
   readonly compared: readonly string[];

@@ -14,7 +14,7 @@ export interface UndecidedChange {
   readonly task_id: string | null;
 }
 
-/** Returns the undecided creations and status changes, due first. Each batch decides on all of its own, so these are few. */
+/** Returns the undecided creations and status changes, due first. They are few, because each batch decides on all of its own. */
 export async function undecidedChanges(query: Scope): Promise<readonly UndecidedChange[]> {
   return query
     .selectJoined(['outbox', 'entity'], ['entities', 'entity'])
@@ -28,7 +28,7 @@ export async function undecidedChanges(query: Scope): Promise<readonly Undecided
     .execute();
 }
 
-/** Passes changes of live webhooks. @param late those of them that are sent after all other changes */
+/** Exempts the changes of live webhooks from the guard. @param late those of them that move to the lane of backfills */
 export async function passLive(
   query: Scope,
   changes: readonly Pick<UndecidedChange, 'entity'>[],
@@ -50,21 +50,21 @@ const CREATIONS = 'creations.live.';
 /** Numbers of creations by the second in which they were added, the oldest first. */
 type CreationTimes = readonly (readonly [second: number, count: number])[];
 
-/** Takes room for creations of a connection in the live lanes. Returns for how many of them there is room. */
-export async function takeRoom(
+/** Counts creations of a connection in the live lanes. Returns how many of them are within the limit of `BURST`. */
+export async function countCreations(
   query: Scope,
   { connection, wanted, now }: { readonly connection: string; readonly wanted: number; readonly now: number },
 ): Promise<number> {
   const second = Math.floor(now / 1_000);
   const stored = JSON.parse((await readMeta(query, CREATIONS + connection)) ?? '[]') as CreationTimes;
-  // Times in the future come from a clock that has since been set back.
+  // Times in the future are from before the clock was set back.
   const recent = stored.filter(([at]) => at > second - BURST.seconds && at <= second);
   const used = recent.reduce((sum, [, count]) => sum + count, 0);
-  const taken = Math.min(wanted, Math.max(0, BURST.creations - used));
-  if (taken === 0) return 0;
+  const counted = Math.min(wanted, Math.max(0, BURST.creations - used));
+  if (counted === 0) return 0;
   const others = recent.filter(([at]) => at !== second);
-  const own = taken + recent.reduce((sum, [at, count]) => (at === second ? sum + count : sum), 0);
+  const own = counted + recent.reduce((sum, [at, count]) => (at === second ? sum + count : sum), 0);
   await writeMeta(query, CREATIONS + connection, JSON.stringify([...others, [second, own]]));
   await flushRows(query);
-  return taken;
+  return counted;
 }

@@ -42,7 +42,7 @@ export const NEVER = 8_640_000_000_000_000;
 
 /**
  * Requests the fetch of an object. A repeated request keeps the earliest time and the backoff; the object is fetched once more.
- * A refused fetch becomes due at once. A live webhook becomes the cause of a fetch that was requested for another reason.
+ * A refused fetch becomes due at once. A live webhook replaces the earlier cause of the fetch.
  */
 export async function requestFetch(query: Scope, request: FetchRequest): Promise<void> {
   const { connection, reference, deliveryId, now, isCovered, isLive } = request;

@@ -38,7 +38,7 @@ export interface Answer {
   readonly action: Action | Observation;
   readonly entity: string;
   readonly sentAt: number;
-  /** When the difference arose because of which worksync sent the request, epoch milliseconds. Absent if it sent none. */
+  /** When the difference arose that the request was sent for, epoch milliseconds. Absent if there was no request. */
   readonly wantedAt?: number;
   /** The answer does not override a state that became known at a later revision; see `revision.ts`. Absent for an event. */
   readonly asOf?: number;
@@ -56,7 +56,7 @@ export interface Answer {
   readonly page?: ListPage;
   /** The id of the workspace, if the answer contained it. */
   readonly workspaceId?: string;
-  /** An API key caused the event. It may be the key of worksync. */
+  /** An API key, perhaps that of worksync, caused the event. */
   readonly isByKey?: boolean;
 }
 

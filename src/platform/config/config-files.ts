@@ -63,8 +63,8 @@ function yamlFiles(folder: string, files: Files): readonly string[] {
 const SCHEMA_LINE = /^# yaml-language-server: \$schema=(?:\S*\/)?schema\.json\r?$/;
 /** The working folder may be that of another project, with other files in its `config/`. */
 const MOST_FILES = 200;
-/** A draft is smaller. */
-const LARGEST_DRAFT = 65_536;
+/** Drafts are smaller. */
+const MAX_DRAFT_BYTES = 65_536;
 
 /** Drafts of `worksync init`: files beside the folder `workspaces/`, which worksync does not read. */
 export function draftFiles({ path, configFolder }: ConfigPlace, files: Files = diskFiles): readonly string[] {
@@ -91,7 +91,7 @@ function configFolderOf(path: string): readonly string[] {
 /** Returns an empty text for what is no file, or cannot be read. */
 function firstLineOf(file: string, files: Files): string {
   try {
-    return files.read(file, LARGEST_DRAFT).bytes.toString('utf8', 0, 1_024).split('\n', 1)[0] ?? '';
+    return files.read(file, MAX_DRAFT_BYTES).bytes.toString('utf8', 0, 1_024).split('\n', 1)[0] ?? '';
   } catch {
     return '';
   }

@@ -5,8 +5,8 @@ import { SHORTEST_SECRET } from './literal-secrets.ts';
 /** Environment variables, as `environment()` gives them. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A larger file is no secret, bytes. */
-export const LARGEST_SECRET = 65_536;
+/** Secrets are smaller. */
+export const MAX_SECRET_BYTES = 65_536;
 
 /** Looks variables up, and remembers what the rest of the program must know about them. */
 export interface Variables {
@@ -89,7 +89,7 @@ function readSecret(
     const {
       bytes,
       stats: { mode },
-    } = source.read(path, LARGEST_SECRET);
+    } = source.read(path, MAX_SECRET_BYTES);
     if ((mode & 0o004) !== 0) {
       const octal = (mode & 0o777).toString(8).padStart(4, '0');
       warnings.add(`${name}_FILE: everybody may read ${path} (mode ${octal}); set its mode to 0600`);

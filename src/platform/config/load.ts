@@ -11,7 +11,7 @@ import {
   createVariables,
   type Environment,
   type EnvSource,
-  LARGEST_SECRET,
+  MAX_SECRET_BYTES,
   noVariables,
   type Variables,
 } from './interpolate.ts';
@@ -31,7 +31,7 @@ export interface LoadInput extends ConfigPlace {
   readonly connectors: readonly ConnectorOptions[];
   /** Schema of `workspace.api`. */
   readonly apiOverrides: ZodType;
-  /** Where files are read; absent: at once. */
+  /** Where files are read. Absent: from the disk. */
   readonly files?: Files;
 }
 
@@ -78,13 +78,13 @@ export function readAhead(input: Pick<LoadInput, 'path' | 'text' | 'configFolder
   for (const [variable, path] of Object.entries(input.env)) {
     const name = variable.replace(/_FILE$/, '');
     if (name !== variable && path && texts.some((text) => text.includes(name)))
-      attempt(() => files.read(path, LARGEST_SECRET), undefined);
+      attempt(() => files.read(path, MAX_SECRET_BYTES), undefined);
   }
 }
 
 const NOTHING = Buffer.alloc(0);
 
-/** `loadConfig` reports the fault. */
+/** Returns `otherwise` if the read fails, because `loadConfig` reports the fault. */
 function attempt<Result>(read: () => Result, otherwise: Result): Result {
   try {
     return read();
@@ -143,7 +143,7 @@ export function readConfigText(
   return config;
 }
 
-/** The text that a workspace was read from, as it is now. Throws `config_unreadable`. */
+/** Returns the present text of the source of a workspace. Throws `config_unreadable`. */
 export function configSourceOf(
   { file }: Pick<WorkspaceConfig, 'file'>,
   { env, files }: { readonly env: Environment; readonly files: Files },
@@ -176,7 +176,7 @@ function without({ secrets }: Variables): (line: string) => string {
   return (line) => longestFirst.reduce((shown, secret) => shown.replaceAll(secret, '[secret]'), line);
 }
 
-/** The text of one file. Throws `config_unreadable`. */
+/** Returns the text of one file. Throws `config_unreadable`. */
 export function readConfigSource(file: string, files: Files = diskFiles): string {
   try {
     return files.read(file, LARGEST_FILE).bytes.toString('utf8');

@@ -144,7 +144,7 @@ const guard = z
     removals: limit(20, 'Most links to be removed and records to be closed that may wait at the same time.'),
     creations: limit(
       200,
-      'Most records, links and tasks to be created that may wait at the same time. Those that live webhooks of trusted authors cause do not count.',
+      'Most records, links and tasks to be created that may wait at the same time. Creations that a webhook of a trusted author causes within 15 minutes do not count.',
     ),
     repairs: limit(
       100,
@@ -152,7 +152,7 @@ const guard = z
     ),
     statuses: limit(
       50,
-      'Most changes of task statuses that may wait at the same time. Those that live webhooks cause count only if one webhook causes more.',
+      'Most changes of task statuses that may wait at the same time. Changes that a webhook causes within 15 minutes count only if it causes more.',
     ),
   })
   .prefault({})

@@ -46,17 +46,17 @@ export function readAddress(text: string): PostgresAddress {
   return { place: placeOf(url, schema), connection: { connectionString: url.href }, options, schema, connections };
 }
 
-const LARGEST_CERTIFICATE = 1_048_576;
-const UNREADABLE = 'Name a regular file of at most 1 MiB in the address that the user of worksync may read.';
+const MAX_CERTIFICATE_BYTES = 1_048_576;
+const UNREADABLE = 'In the address, name a regular file of at most 1 MiB that the user of worksync may read.';
 
-/** Throws `DatabaseFault` if a file for TLS cannot be read: `pg` reads them for each connection, and would wait for a pipe. */
+/** Throws `DatabaseFault` if a file for TLS cannot be read, because `pg` reads these for each connection and would wait for a pipe. */
 export function checkTlsFiles({ place, connection: { connectionString = '' } }: PostgresAddress): void {
   const { searchParams } = new URL(connectionString);
   for (const name of ['sslcert', 'sslkey', 'sslrootcert']) {
     const path = searchParams.get(name);
     if (!path) continue;
     try {
-      diskFiles.read(path, LARGEST_CERTIFICATE);
+      diskFiles.read(path, MAX_CERTIFICATE_BYTES);
     } catch (error) {
       const reason = `${name}: ${(error as FileFault).about(path)}`;
       throw new DatabaseFault('denied', place, reason, error, { denied: UNREADABLE });

@@ -9,13 +9,12 @@ import { type AsyncFiles, asyncDiskFiles, FileFault, type Files } from './regula
  */
 export interface FileReads {
   /**
-   * Returns the result of `work`, or throws its error. `work` reads as if it had all files at once: it runs again after
-   * what it asked for was read, until it asks for nothing new.
+   * Runs synchronous work that reads files, and returns its result or throws its error. The work runs again after the files that it
+   * requested were read, until it requests no other. So it must have no effects.
    */
-  over<Result>(work: (files: KnownFiles) => Result): Promise<Result>;
+  run<Result>(work: (files: KnownFiles) => Result): Promise<Result>;
   /**
-   * Starts no more reads: what needs one waits for the end of the process. Resolves when each read under way has ended or counts as
-   * stuck.
+   * Starts no more reads: work that needs one never resolves. Resolves when each read under way has ended or counts as stuck.
    */
   close(): Promise<unknown>;
   isUnderWay(): boolean;
@@ -23,15 +22,16 @@ export interface FileReads {
 
 /** Files that were read before. */
 export interface KnownFiles extends Files {
-  readonly known: ReadonlyMap<string, Answer>;
+  readonly known: ReadonlyMap<string, FileResult>;
 }
 
-type Question =
-  | { readonly what: 'stat' | 'list'; readonly path: string }
-  | { readonly what: 'read'; readonly path: string; readonly largest: number };
+/** A request for a file. */
+type FileRequest =
+  | { readonly operation: 'stat' | 'list'; readonly path: string }
+  | { readonly operation: 'read'; readonly path: string; readonly largest: number };
 
 /** Can be cloned, so that another thread can use it. */
-export type Answer = { readonly value: unknown } | { readonly fault: Pick<FileFault, 'code' | 'message'> };
+export type FileResult = { readonly value: unknown } | { readonly fault: Pick<FileFault, 'code' | 'message'> };
 
 interface Read {
   isStuck: boolean;
@@ -39,9 +39,9 @@ interface Read {
   readonly outcome: Promise<unknown>;
 }
 
-/** After this time a read counts as stuck, milliseconds. */
-const LIMIT = 5_000;
-const MOST = 2;
+/** After this time a read counts as stuck. */
+const STUCK_AFTER_MS = 5_000;
+const MAX_READS = 2;
 const NEVER = new Promise<never>(() => undefined);
 
 export function createFileReads(clock: Pick<Clock, 'after'>, disk: AsyncFiles = asyncDiskFiles): FileReads {
@@ -49,38 +49,38 @@ export function createFileReads(clock: Pick<Clock, 'after'>, disk: AsyncFiles = 
   let isClosed = false;
   const areStuck = () => [...underWay.values()].every(({ isStuck }) => isStuck);
 
-  function start(question: Question): Promise<unknown> {
-    const { path } = question;
+  function start(request: FileRequest): Promise<unknown> {
+    const { path } = request;
     const late = Promise.withResolvers<never>();
-    const work = readFrom(disk, question).finally(() => {
+    const work = readFrom(disk, request).finally(() => {
       cancel();
       underWay.delete(path);
     });
     const result = Promise.race([work, late.promise]);
     const started: Read = { isStuck: false, outcome: settled(result) };
     underWay.set(path, started);
-    const cancel = clock.after(LIMIT, () => {
+    const cancel = clock.after(STUCK_AFTER_MS, () => {
       started.isStuck = true;
       late.reject(notAnswered('has not answered for 5 s'));
     });
     return result;
   }
 
-  /** Starts when there is a free place. Throws if the path, or as many others as may be read at once, do not answer. */
-  async function read(question: Question): Promise<unknown> {
-    const { path } = question;
-    while (underWay.size >= MOST || underWay.has(path)) {
+  /** Waits until fewer than `MAX_READS` reads are under way. Throws if the path does not answer, or if all these are stuck. */
+  async function read(request: FileRequest): Promise<unknown> {
+    const { path } = request;
+    while (underWay.size >= MAX_READS || underWay.has(path)) {
       if (underWay.get(path)?.isStuck) throw notAnswered('has not answered for 5 s');
-      if (underWay.size >= MOST && areStuck())
+      if (underWay.size >= MAX_READS && areStuck())
         throw notAnswered(`is not read, because ${[...underWay.keys()].join(' and ')} do not answer`);
       await Promise.race([...underWay.values()].filter((each) => !each.isStuck).map(({ outcome }) => outcome));
     }
-    return isClosed ? NEVER : start(question);
+    return isClosed ? NEVER : start(request);
   }
 
-  async function answer(question: Question): Promise<Answer> {
+  async function resultOf(request: FileRequest): Promise<FileResult> {
     try {
-      return { value: await read(question) };
+      return { value: await read(request) };
     } catch (error) {
       const { code, message } = error as FileFault;
       return { fault: { code, message } };
@@ -88,13 +88,13 @@ export function createFileReads(clock: Pick<Clock, 'after'>, disk: AsyncFiles = 
   }
 
   return {
-    async over(work) {
-      const known = new Map<string, Answer>();
+    async run(work) {
+      const known = new Map<string, FileResult>();
       for (;;) {
-        const asked = new Map<string, Question>();
-        const run = attempt(() => work(knownFiles(known, (question) => asked.set(keyOf(question), question))));
-        if (asked.size === 0) return run();
-        await Promise.all([...asked].map(async ([key, question]) => known.set(key, await answer(question))));
+        const requested = new Map<string, FileRequest>();
+        const run = attempt(() => work(knownFiles(known, (request) => requested.set(keyOf(request), request))));
+        if (requested.size === 0) return run();
+        await Promise.all([...requested].map(async ([key, request]) => known.set(key, await resultOf(request))));
       }
     },
     close() {
@@ -113,37 +113,39 @@ export const fileReads = createFileReads({
   },
 });
 
-/** @param onUnknown called before `FileFault` is thrown for something that was not read */
+/** Returns files that were read before. @param onUnknown called before `FileFault` is thrown for a file that was not read */
 export function knownFiles(
-  known: ReadonlyMap<string, Answer>,
-  onUnknown: (question: Question) => void = () => undefined,
+  known: ReadonlyMap<string, FileResult>,
+  onUnknown: (request: FileRequest) => void = () => undefined,
 ): KnownFiles {
-  const answerTo = <Value>(question: Question): Value => {
-    const answer = known.get(keyOf(question));
-    if (answer === undefined) onUnknown(question);
-    if (answer === undefined) throw new FileFault('not_read', 'was not read');
-    if ('fault' in answer) throw new FileFault(answer.fault.code, answer.fault.message);
-    return answer.value as Value;
+  const contentOf = <Value>(request: FileRequest): Value => {
+    const result = known.get(keyOf(request));
+    if (result === undefined) {
+      onUnknown(request);
+      throw new FileFault('not_read', 'was not read');
+    }
+    if ('fault' in result) throw new FileFault(result.fault.code, result.fault.message);
+    return result.value as Value;
   };
   return {
     known,
-    stat: (path) => answerTo({ what: 'stat', path }),
-    list: (path) => answerTo({ what: 'list', path }),
+    stat: (path) => contentOf({ operation: 'stat', path }),
+    list: (path) => contentOf({ operation: 'list', path }),
     read(path, largest) {
-      const { bytes, stats } = answerTo<ReturnType<Files['read']>>({ what: 'read', path, largest });
-      // A buffer that comes from another thread is a plain array.
+      const { bytes, stats } = contentOf<ReturnType<Files['read']>>({ operation: 'read', path, largest });
+      // A buffer from another thread is a plain array.
       return { bytes: Buffer.from(bytes), stats };
     },
   };
 }
 
-function keyOf(question: Question): string {
-  return Object.values(question).join(' ');
+function keyOf(request: FileRequest): string {
+  return Object.values(request).join(' ');
 }
 
-async function readFrom(disk: AsyncFiles, question: Question): Promise<unknown> {
-  const { what, path } = question;
-  return what === 'read' ? disk.read(path, question.largest) : disk[what](path);
+async function readFrom(disk: AsyncFiles, request: FileRequest): Promise<unknown> {
+  const { operation, path } = request;
+  return operation === 'read' ? disk.read(path, request.largest) : disk[operation](path);
 }
 
 /** Runs the work, and returns a function that returns its result or throws its error. */

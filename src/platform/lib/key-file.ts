@@ -24,12 +24,11 @@ export function readKeyFile(file: string): Buffer | undefined {
   throw new KeyFileError('malformed', `${file} does not hold a key of 32 bytes in base64`);
 }
 
-/** Bytes. */
-const LARGEST = 65_536;
+const MAX_BYTES = 65_536;
 
 function readText(file: string): string | undefined {
   try {
-    return diskFiles.read(file, LARGEST).bytes.toString('utf8');
+    return diskFiles.read(file, MAX_BYTES).bytes.toString('utf8');
   } catch (error) {
     if ((error as FileFault).code === 'ENOENT') return undefined;
     throw new KeyFileError('unreadable', `${file} cannot be read`, error);

@@ -3,8 +3,8 @@ import { open, readdir, stat } from 'node:fs/promises';
 import { MEBIBYTE } from './quantities.ts';
 
 /**
- * Files at paths that people choose: configuration, secrets, uploads. Only regular files are read, because a pipe or a device may block
- * or never end. All functions throw `FileFault`.
+ * Reads files at paths that people choose: configuration, secrets, uploads. Reads only regular files, because a pipe or a device may
+ * block or never end. All functions throw `FileFault`.
  */
 export interface Files {
   /** Returns undefined if there is nothing at the path. */
@@ -15,7 +15,7 @@ export interface Files {
   read(path: string, largest: number): FileContent;
 }
 
-/** Files that are read without waiting in this thread. */
+/** Reads files without blocking the thread. */
 export interface AsyncFiles {
   stat(path: string): Promise<FileStats | undefined>;
   list(folder: string): Promise<readonly string[]>;
@@ -27,7 +27,7 @@ export interface FileStats {
   readonly size: number;
   readonly mode: number;
   readonly uid: number;
-  /** Differs after a change. */
+  /** Changes with the file. */
   readonly version: string;
 }
 
@@ -38,7 +38,7 @@ export interface FileContent {
 
 /** A file cannot be read. */
 export class FileFault extends Error {
-  /** That of the system, such as `ENOENT`, or one of `OWN_CODES`, whose message continues the name of the file. */
+  /** A code of the system, such as `ENOENT`, or one of `OWN_CODES`. The message of an own code continues the name of the file. */
   readonly code: string;
 
   constructor(code: string, message: string) {
@@ -46,6 +46,7 @@ export class FileFault extends Error {
     this.code = code;
   }
 
+  /** Returns the message about the file at this path. */
   about(path: string): string {
     return OWN_CODES.has(this.code) ? `${path} ${this.message}` : `cannot read ${path} (${this.code})`;
   }
@@ -53,11 +54,11 @@ export class FileFault extends Error {
 
 const OWN_CODES: ReadonlySet<string> = new Set(['not_regular', 'too_large', 'not_answered', 'not_read']);
 
-/** `O_NONBLOCK`: to open a pipe would wait for its writer. `O_NOCTTY`: a terminal must not become that of the process. */
+/** `O_NONBLOCK`: opening a pipe would wait for its writer. `O_NOCTTY`: a terminal must not become that of the process. */
 const READ_ONLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
-const CHUNK = 65_536;
+const CHUNK_BYTES = 65_536;
 
-/** Reads in this thread: for commands, which have nothing else to do. */
+/** Reads in this thread, for commands, which have no other work meanwhile. */
 export const diskFiles: Files = {
   stat: (path) => attempt(() => statsOf(statSync(path, { throwIfNoEntry: false }))),
   list: (folder) => attempt(() => readdirSync(folder)),
@@ -72,7 +73,7 @@ export const asyncDiskFiles: AsyncFiles = {
 };
 
 function readNow(path: string, largest: number): FileContent {
-  // To open a device may do something to it.
+  // Opening a device may have an effect on it.
   refuseUnreadable(statSync(path), largest);
   const handle = openSync(path, READ_ONLY);
   try {
@@ -96,13 +97,13 @@ async function readAsync(path: string, largest: number): Promise<FileContent> {
   }
 }
 
-/** The bytes read so far. The size of a file is no promise: it may grow, and the kernel's own files have none. */
+/** The bytes read so far. The size of a file cannot be trusted: a file may grow, and those of `/proc` report none. */
 class Content {
   readonly #stats: Stats;
   readonly #largest: number;
   readonly #chunks: Buffer[] = [];
   #length = 0;
-  chunk = Buffer.allocUnsafe(CHUNK);
+  chunk = Buffer.allocUnsafe(CHUNK_BYTES);
 
   constructor(stats: Stats, largest: number) {
     this.#stats = stats;
@@ -115,7 +116,7 @@ class Content {
     this.#length += length;
     if (this.#length > this.#largest) throw tooLarge(this.#largest);
     this.#chunks.push(this.chunk.subarray(0, length));
-    this.chunk = Buffer.allocUnsafe(CHUNK);
+    this.chunk = Buffer.allocUnsafe(CHUNK_BYTES);
     return true;
   }
 

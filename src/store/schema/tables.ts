@@ -212,7 +212,7 @@ export interface Tables {
     effect: Generated<Effect | null>;
     /**
      * `passed`: was within the limits of the guard; `held`: needs approval; `confirmed`: a person approved it; `live`: a live webhook
-     * caused it, so the limits do not concern it.
+     * caused it, so it does not count.
      */
     guard: Generated<'passed' | 'held' | 'confirmed' | 'live' | null>;
     /** The deliveries that wait for this change, for lag and correlation: `[{id, at}]` as JSON. */

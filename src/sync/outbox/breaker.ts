@@ -8,9 +8,9 @@ import type { PreparedRequest } from './request.ts';
  * open    at least the last `THRESHOLD` requests failed to reach the workspace, and they belong to several changes.
  *         One request is sent every `PROBE_EVERY`, until one reaches it. Failures while open count against no change.
  *
- * A change that fails alone delays only itself. It is at fault if, since its previous failure, other writes succeeded and no other
- * change succeeded that had failed too. Otherwise the workspace may be at fault: a server under maintenance may answer reads and
- * refuse all writes, and one that is overloaded refuses now this request and now that one.
+ * A change that fails alone delays only itself. It is at fault if, since its previous failure, other writes succeeded and none of
+ * them had failed before. Otherwise the workspace may be at fault: a server under maintenance may answer reads and refuse all
+ * writes, and an overloaded one may refuse any request.
  */
 export interface Breaker {
   readonly open: boolean;
@@ -32,7 +32,7 @@ export interface Breaker {
   };
 }
 
-/** Numbers of requests so far. */
+/** Requests so far. */
 interface Progress {
   /** Requests that the workspace received. */
   readonly passes: number;
@@ -41,7 +41,7 @@ interface Progress {
   readonly recoveries: number;
 }
 
-/** The progress at the first and at the last failure of a change, and what the last one shows. */
+/** The progress at the first and at the last failure of a change, and whether the last one shows that the change is at fault. */
 interface FailedChange {
   readonly first: Progress;
   readonly last: Progress;

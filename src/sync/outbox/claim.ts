@@ -287,7 +287,7 @@ async function holdIfStatusIsOff(
 
 /**
  * Until a list has shown how worksync recognises its own tasks, at most one creation is in flight, and none is sent
- * beside two with an unknown outcome: on a server that shows no marks a person has to decide on each of them.
+ * while the outcome of two is unknown. On a server that shows no marks a person has to decide on each of them.
  */
 async function creationBlockedUntil(query: Scope, { entity }: OutboxRow, now: number): Promise<number | undefined> {
   if (await areMarksKnown(query)) return undefined;

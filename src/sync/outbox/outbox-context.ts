@@ -21,7 +21,7 @@ export interface OutboxContext extends WorkspaceContext {
   /** Whether the configuration says that links are idempotent by address. */
   readonly linksAreIdempotent: boolean;
   readonly taskUpdates: TaskUpdateSettings;
-  /** Whether the present rules want all changes. Before, nothing is written. Absent: they do. */
+  /** Whether the present rules have evaluated all changes. Until then nothing is written. Absent: they have. */
   readonly areChangesCurrent?: () => boolean;
   /**
    * How long no write about an entity is sent that the previous process was writing when it ended, milliseconds.

@@ -32,7 +32,7 @@ export const MAX_ATTEMPTS = 5;
 export interface FailureContext extends SettleContext {
   /** No request succeeds at present, so no single change is at fault. */
   readonly outage: boolean;
-  /** Other writes succeeded since the previous failure of this one, and none of them had failed too. */
+  /** Other writes succeeded since the previous failure of this one, and none of them had failed before. */
   readonly atFault: boolean;
   /** The workspace answered other requests while this one failed. */
   readonly othersAnswered?: boolean;
@@ -91,7 +91,7 @@ export async function holdUnlessChanged(
   return hasChanged ? 'again' : 'held';
 }
 
-/** Reads the list of tasks, which shows what the refusal means, before a repetition. */
+/** Requests the list of tasks, which shows the meaning of the refusal, and repeats the request afterwards. */
 export async function againAfterTaskList(
   query: Scope,
   prepared: PreparedRequest,
@@ -123,17 +123,17 @@ async function settleAs(
 /** Statuses with which servers refuse a route. */
 const ROUTE_REFUSALS: ReadonlySet<number> = new Set([404, 405, 501]);
 
-/** Whether the present state of a thing forbids a write (409, 412): it is repeated from the present state, not held at once. */
+/** Whether the present state of the target forbids a write (409, 412). Such a write is not held at once, but repeated from that state. */
 export function isConflict({ code }: SyncError): boolean {
   return code === 'conflict';
 }
 
-/** Returns how many attempts failed before this one. For a conflict, only other conflicts just before it count. */
+/** Returns how many attempts failed before this one. For a conflict, only conflicts just before it count. */
 export function failuresBefore({ attempts, isConflicted = false }: PreparedRequest, error: SyncError): number {
   return isConflict(error) && !isConflicted ? 0 : attempts;
 }
 
-/** The server never matches `If-Match` for a task if it answers 412 so often in a row, each time just after a read. */
+/** Number of 412 answers in a row, each just after a read, that show that the server never matches `If-Match` for a task. */
 const UNMATCHED_ATTEMPTS = 2;
 
 /**
@@ -169,7 +169,7 @@ async function settleRefusedUpdate(
   return holdUnlessChanged(query, prepared, errorText(error));
 }
 
-/** 404 may concern this task alone, although it was read: only a second task shows that the route is missing. */
+/** Settles the refusal of the route for updates. A 404 may concern one task, although it was read, so a second task has to confirm it. */
 async function settleRefusedUpdateRoute(
   query: Scope,
   prepared: PreparedRequest,
@@ -421,7 +421,7 @@ async function settleRefusedCreation(
   const { now } = context;
   if (prepared.action !== 'create-task') return undefined;
   await resumeAfterCreation(query, now);
-  // Others may have created the task, and sent with fewer fields it would exist twice.
+  // Others may have created the task, and a repetition with fewer fields would create it twice.
   if (isConflict(error) && !prepared.isChecked) return againAfterTaskList(query, prepared, error, context);
   if (!isContentRefused(error.status)) return undefined;
   const without = await noteCreationRefused(query, prepared.entity, prepared.body, now);

@@ -40,17 +40,17 @@ export interface PreparedRequest {
   readonly attempted?: readonly TaskUpdate[];
   /** The one of them that has arrived, as the read before the update shows. */
   readonly arrived?: TaskUpdate | undefined;
-  /** The last attempt was a conflict. A stored key. */
+  /** The last attempt ended with a conflict. A stored key. */
   readonly isConflicted?: boolean;
   /** For the history of requests. */
   readonly trace: RequestTrace;
 }
 
-/** How an update was sent, for the meaning of its refusal. */
+/** The circumstances of a sent update, which decide what its refusal means. */
 export interface SentUpdate {
   /** The task was read just before. */
   readonly hasRead: boolean;
-  /** With `If-Match`. */
+  /** It was sent with `If-Match`. */
   readonly isConditional: boolean;
   /** The word of the server for the status that is set. */
   readonly word?: string;

@@ -35,7 +35,7 @@ export async function settleFailure(
   const outcome = await settleChange(query, prepared, error, context);
   const { now } = context;
   await addRequest(query, historyRow(prepared, { now, status: error.status, outcome, error: errorText(error) }));
-  // No evaluation of a task has an effect while its update is in flight.
+  // Evaluations of a task have no effect while its update is in flight.
   const isRepeatedUpdate = prepared.kind === 'task_update' && outcome === 'again';
   if (outcome === 'held' || isRepeatedUpdate) await reevaluateItem(query, prepared.entity, context);
   return outcome;

@@ -234,8 +234,8 @@ async function settleWrite(
 }
 
 /**
- * Caches the status of the task in the commit that settles its update, so that no evaluation compares what worksync wrote with
- * an older state. If an event reported another status meanwhile, and no time shows which is newer, the task is read.
+ * Caches the status of the task in the commit that settles its update, so that no evaluation compares the written status with an
+ * older one. If an event reported another status meanwhile, and no time shows which is newer, the task is read.
  */
 async function cacheStatus(
   query: Scope,
@@ -266,8 +266,8 @@ function isReadOfUpdate({ kind, action }: PreparedRequest): boolean {
 
 /**
  * Returns the known state after a success. Documents and records get their time from the answer, so that an event about an
- * older state is recognised. A created task is known as
- * the workspace returned it. Of an updated one, only what worksync wrote is kept.
+ * older state is recognised. A created task is known as the workspace returned it. Of an updated one, only the written part is
+ * stored.
  */
 function knownAfter(row: EntityRow, prepared: PreparedRequest, body: unknown, now: number): string | null {
   const { action, kind, known } = prepared;

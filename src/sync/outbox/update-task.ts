@@ -65,7 +65,7 @@ interface Turn {
   readonly taskId: string;
   readonly facts: TaskUpdateFacts;
   readonly form: BodyForm;
-  /** The forms to try if this one is refused. */
+  /** The forms to try after a refusal. */
   readonly otherForms: readonly BodyForm[];
   readonly traceparent: string | undefined;
 }
@@ -109,7 +109,7 @@ export class TaskUpdater {
     if (await this.#mayOmitRead(turn)) return this.#write(turn, slot, changedFields(update, this.#words));
     const second = await this.#followingSlot(prepared);
     if (second === undefined) return this.#requeue(prepared, slot);
-    await leavingAfter(second, () => this.#readAndWrite(turn, slot, second));
+    await withSlot(second, () => this.#readAndWrite(turn, slot, second));
   }
 
   /** Whether an update of these fields is known to clear no other, and the cached status is recent. */
@@ -210,12 +210,12 @@ export class TaskUpdater {
     const { status = 0 } = error;
     const first = await this.#followingSlot(prepared);
     if (first === undefined) return this.#requeue(prepared, slot, status);
-    await leavingAfter(first, async () => {
+    await withSlot(first, async () => {
       const second = await this.#followingSlot(prepared);
       if (second === undefined) return this.#requeue(prepared, slot, status);
-      const end = { now: this.#context.clock.now(), status, outcome: 'again', error: errorText(error) } as const;
-      const record = (transaction: Scope) => addRequest(transaction, historyRow(prepared, end));
-      await leavingAfter(second, async () => {
+      const failure = { now: this.#context.clock.now(), status, outcome: 'again', error: errorText(error) } as const;
+      const record = (transaction: Scope) => addRequest(transaction, historyRow(prepared, failure));
+      await withSlot(second, async () => {
         if (!(await this.#passOn(slot, first, record, status))) return;
         this.#context.meter.count('workspace_requests_total', { route: prepared.action, status: String(status) });
         await this.#readAndWrite({ ...turn, form, otherForms }, first, second);
@@ -223,7 +223,7 @@ export class TaskUpdater {
     });
   }
 
-  /** The forms that this turn has tried before the present one. */
+  /** Returns the forms that were refused earlier in this turn. */
   #refusedForms({ form, facts }: Turn): AcceptedUpdate['refused'] {
     const isFieldsRefused = form.form === 'whole' && this.#context.taskUpdates.form === 'fields';
     const isWholeRefused = form.isStripped && facts.readOnly !== 'certain';
@@ -294,7 +294,7 @@ export class TaskUpdater {
       const failure = asSyncError(thrown);
       const { status = 0 } = failure;
       const next = !isStripped && isContentRefused(status) ? await this.#followingSlot(prepared) : undefined;
-      // Without `update`: the workspace has accepted the update itself, so this refusal does not concern the status.
+      // The workspace has accepted the update itself, so this refusal does not concern the status.
       if (next === undefined) return this.#context.failed({ ...prepared, update: undefined }, slot, failure);
       if (await this.#passOn(slot, next, async () => {}, status)) await this.#restore(turn, next, lost, true);
     } finally {
@@ -362,7 +362,7 @@ export class TaskUpdater {
     return isCommitted;
   }
 
-  /** Makes the change pending again, because nothing was written. @param status of the answer, if the slot was used */
+  /** Makes the change pending again, because nothing was written. @param status that of the answer, if the slot was used */
   async #requeue(prepared: PreparedRequest, slot: Slot, status?: number): Promise<void> {
     await this.#context.retryUntilCommitted(() =>
       this.#context.store.commit(async (transaction) => {
@@ -373,8 +373,8 @@ export class TaskUpdater {
   }
 }
 
-/** Runs work with a slot, and gives up the slot if the work has not used it. A slot that was used is completed already. */
-async function leavingAfter(slot: Slot, work: () => Promise<void>): Promise<void> {
+/** Runs work with a slot, and releases the slot if the work has not used it. A slot that was used is completed already. */
+async function withSlot(slot: Slot, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } finally {

@@ -71,7 +71,7 @@ export interface Rules {
   readonly triage: Triage;
   /** How the states of items change the states of their tasks. */
   readonly workflow: Workflow;
-  /** Whether the author of an item is trusted, as the rules for task states define it, also if there are none. */
+  /** Whether the author of an item is trusted. Applies the rules for task states, even if none are configured. */
   isTrusted(item: Item, connection: string): boolean;
   /** Returns our status for a word of the workspace. */
   ownStatus(word: string): string;
@@ -129,11 +129,11 @@ export interface EvaluationContext {
 
 /** The conditions that answers of the workspace are applied under. */
 export interface AnswerContext extends Pick<EvaluationContext, 'now' | 'usedShare' | 'visibility'> {
-  /** Orders a reported task among the writes of worksync. Absent: nothing does. */
+  /** Orders a reported task among the writes of worksync. Absent: the order is unknown. */
   readonly order?: ReportOrder;
 }
 
-/** The facts of an answer or an event by which it is ordered. */
+/** The facts that order an answer or an event. */
 export type ReportOrder = Pick<Answer, 'asOf' | 'receivedRevision' | 'sentAt' | 'isByKey'>;
 
 /** The deliveries because of which an item is evaluated, and their times. */

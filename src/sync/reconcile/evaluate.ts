@@ -138,10 +138,10 @@ export class EvaluationQueue implements EvaluationCauses {
   readonly webhooksOfTasks = new Map<string, Webhook>();
   readonly answeredTasks = new Map<string, number>();
   readonly #unknownNames = new Map<ItemKey, UnknownNames>();
-  /** With the time at which the answer was wanted; undefined if no answer caused the evaluation. */
+  /** Items, and when the answer was wanted that caused their evaluation; undefined if no answer did. */
   readonly #ofAnswers = new Map<ItemKey, number | undefined>();
   readonly #ofSweep = new Set<ItemKey>();
-  /** With the webhook that caused the evaluation of the item that they depend on. */
+  /** Dependents, and the webhook that caused the evaluation of the item that they depend on. */
   readonly #dependents = new Map<ItemKey, Webhook | undefined>();
   readonly #tasks = new Set<string>();
 

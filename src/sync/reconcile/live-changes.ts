@@ -3,7 +3,7 @@
 import type { ItemKey } from '../../model/item.ts';
 import { isLiveAt, originsOf, type Webhook } from '../../store/inbox.ts';
 import { findItems, type ItemRow, readDeliveries, readFields } from '../../store/items.ts';
-import { passLive, takeRoom, type UndecidedChange, undecidedChanges } from '../../store/undecided-changes.ts';
+import { countCreations, passLive, type UndecidedChange, undecidedChanges } from '../../store/undecided-changes.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { BatchContext, GuardLimits } from './context.ts';
 
@@ -13,7 +13,7 @@ interface Burst {
   readonly changes: number;
 }
 
-/** Why the items and tasks of a batch were evaluated. */
+/** The reasons for the evaluations of a batch. */
 export interface EvaluationCauses {
   /** The live webhooks that caused evaluations, by item and by task. */
   readonly webhooks: ReadonlyMap<ItemKey, Webhook>;
@@ -23,8 +23,8 @@ export interface EvaluationCauses {
 }
 
 /**
- * Passes the new changes that live webhooks caused, whatever the limits of the guard are. Left to the guard are removals,
- * creations by authors who are not trusted, and the status changes of a delivery that causes too many.
+ * Exempts the new changes that live webhooks caused from the limits of the guard. The guard still decides on removals, on
+ * creations by authors who are not trusted, and on the status changes of a delivery that causes too many.
  *
  * Must run before the guard decides. Returns the bursts among the creations.
  */
@@ -47,7 +47,7 @@ export async function passLiveChanges(
   });
   const byConnection = Map.groupBy(creations, ({ item_key }) => items.get(item_key as ItemKey)?.connection as string);
   for (const [connection, own] of byConnection) {
-    const above = own.slice(await takeRoom(query, { connection, wanted: own.length, now }));
+    const above = own.slice(await countCreations(query, { connection, wanted: own.length, now }));
     if (above.length > 0) bursts.push({ connection, changes: above.length });
     late.push(...above);
   }
@@ -82,10 +82,10 @@ async function liveStatuses(
 }
 
 /**
- * Returns the webhooks that brought the present content of these items, if they are the reason for an answer.
+ * Returns the webhooks that brought the present content of these items, if they were live when an answer was wanted.
  *
- * @param wantedAt when the answer was wanted, by item, epoch milliseconds. The answer may come much later, because the
- * workspace was unreachable.
+ * @param wantedAt when the answer was wanted, by item, epoch milliseconds. The answer may come much later, for example after
+ * an outage of the workspace.
  */
 export async function webhooksOfItems(
   query: Scope,

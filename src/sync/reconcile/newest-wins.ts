@@ -14,8 +14,8 @@ import type { StoredItem } from '../../store/items.ts';
 // later. Merged and declined pull requests never open again, so no time makes an open state replace these.
 //
 // A time in the future never beats a plausible one. A vendor's clock that is ahead dates states by it, so a state that is
-// less than a day ahead counts as of its receipt, and any plausible state after the last plausible one replaces it. No
-// clock is a day wrong: a state that is further ahead loses against all others.
+// less than a day ahead counts as of its receipt, and any plausible state after the last plausible one replaces it. A
+// state that is further ahead loses against all others, because no clock is a day wrong.
 //
 // Existence has no time, because removing and restoring may not change the provider's time: a fetch is the authority.
 // Any other report that an item is gone is a guess, and is ignored if it is older than the stored state. A report that
@@ -42,7 +42,7 @@ export type MergeResult =
 /** How far a provider's clock may be ahead of ours before its times are clamped, milliseconds. */
 const MAX_AHEAD_MS = 5 * 60_000;
 
-/** A time that is further ahead of our clock comes from no clock, milliseconds. */
+/** No clock is further ahead than this. A later time is an error. */
 const MAX_CLOCK_ERROR_MS = 24 * 3_600_000;
 
 /** Fields that name the item, order its states, or have no time. They are not content. */
@@ -59,7 +59,7 @@ const NOT_CONTENT: ReadonlySet<string> = new Set([
   'gone',
 ]);
 
-/** The fields that say whether an item is finished. */
+/** The fields that show whether an item is finished. */
 const STATE_FIELDS: ReadonlySet<string> = new Set(['state', 'rawState', 'closedAt', 'mergedAt', 'isDropped']);
 
 /** The times among the content of an item. */
@@ -92,7 +92,7 @@ export function clampTime<Any extends Item>(item: Any, receivedAt: number, store
   return { ...plausible, updatedAt: Math.max(receivedAt, Math.min(storedAt, toldAt)), toldAt };
 }
 
-/** Replaces the times among the content that come from no clock: by the stored ones, so that a repeat changes nothing. */
+/** Replaces impossible times among the content by the stored ones, so that a repeat changes nothing. */
 function withPlausibleTimes<Any extends Item>(item: Any, receivedAt: number, stored: Item | undefined): Any {
   const latest = receivedAt + MAX_CLOCK_ERROR_MS;
   const receipt = new Date(receivedAt).toISOString();
@@ -150,7 +150,7 @@ function mergeContent(stored: StoredItem, received: Item, source: DeliveryOrigin
     return { outcome: order < 0 ? 'superseded' : 'unchanged', needsFetch: false };
   const isFetched = source === 'fetch';
   const won = isFetched ? contested : contested.filter((field) => winsTie(stored, received, field, contested));
-  // A state that no vendor takes back needs no proof.
+  // A final state needs no fetch, because no vendor reverts it.
   const isDecided = (field: string) => STATE_FIELDS.has(field) && compareFinality(received, stored.item) !== 0;
   const needsFetch = !isFetched && !contested.every(isDecided);
   const taken = [...newer, ...won];
@@ -165,50 +165,50 @@ function winsTie(stored: StoredItem, received: Item, field: string, contested: r
   const doubt = doubtOf(received);
   const storedDoubt = doubtOf(stampOfField(stored, field));
   if (doubt < storedDoubt) return true;
-  if (doubt > storedDoubt && doubt === NO_CLOCK) return false;
+  if (doubt > storedDoubt && doubt === IMPOSSIBLE) return false;
   if (contested.includes('state') && isFinished(received) !== isFinished(stored.item)) return isFinished(received);
   return received.isCreation !== true || stored.item.isCreation === true;
 }
 
-/** Positive if only the received state is one that no vendor takes back, negative if only the stored one is. */
+/** Returns a positive number if only the received state is final, a negative one if only the stored state is. */
 function compareFinality(received: Item, stored: Item): number {
   if (received.state === undefined) return 0;
   return Number(isFinal(received)) - Number(isFinal(stored));
 }
 
-/** Work items, and pull requests that are closed, may be opened again. */
+/** Whether no vendor reverts the state. Work items and closed pull requests may be opened again. */
 function isFinal(item: Item): boolean {
   return item.kind === 'pull_request' && (item.state === 'merged' || item.state === 'declined');
 }
 
-/** How little the time of a state proves: it is plausible, of a clock that is ahead, or of no clock. */
-const [PLAUSIBLE, AHEAD, NO_CLOCK] = [0, 1, 2];
+/** Degrees of doubt about the time of a state: plausible, of a clock that is ahead, or impossible. */
+const [PLAUSIBLE, AHEAD, IMPOSSIBLE] = [0, 1, 2];
 
 function doubtOf(stamp: Stamp): number {
   const ahead = stamp.toldAt === undefined ? 0 : stamp.toldAt - stamp.updatedAt;
   if (ahead <= 0) return PLAUSIBLE;
-  return ahead <= MAX_CLOCK_ERROR_MS ? AHEAD : NO_CLOCK;
+  return ahead <= MAX_CLOCK_ERROR_MS ? AHEAD : IMPOSSIBLE;
 }
 
 /** Returns the provider's own time of a state. */
-function toldTime({ updatedAt, toldAt }: Stamp): number {
+function providerTime({ updatedAt, toldAt }: Stamp): number {
   return toldAt ?? updatedAt;
 }
 
 /** Returns the newest plausible time of a state or of those that it replaced. */
 function provenTime(stamp: Stamp): number | undefined {
-  return doubtOf(stamp) === PLAUSIBLE ? toldTime(stamp) : stamp.provenAt;
+  return doubtOf(stamp) === PLAUSIBLE ? providerTime(stamp) : stamp.provenAt;
 }
 
 /** Orders a received state and a stored one. Returns zero if they cannot be ordered. */
 function compare(received: Stamp, stored: Stamp): number {
-  const order = toldTime(received) - toldTime(stored);
+  const order = providerTime(received) - providerTime(stored);
   const [doubt, storedDoubt] = [doubtOf(received), doubtOf(stored)];
   // The receipt of a state from the future is certainly not older than the stored state.
   if (doubt > storedDoubt) return doubt === AHEAD ? Math.max(0, received.updatedAt - stored.updatedAt) : 0;
   if (doubt < storedDoubt)
-    return toldTime(received) < (stored.provenAt ?? toldTime(received)) ? -1 : Math.max(0, order);
-  if (order !== 0) return doubt === NO_CLOCK ? 0 : order;
+    return providerTime(received) < (stored.provenAt ?? providerTime(received)) ? -1 : Math.max(0, order);
+  if (order !== 0) return doubt === IMPOSSIBLE ? 0 : order;
   if (received.version === undefined || stored.version === undefined) return 0;
   return received.version - stored.version;
 }

@@ -10,15 +10,15 @@ const AT_WORK = 'reconcile.at_work';
 const TRIED_BY = 'reconcile.tried_by';
 
 /**
- * A delivery that is processed alone is quarantined after this many attempts that did not settle it. Most of them ended
- * with a crash. Ordinary failures count too, but fewer of them quarantine a delivery.
+ * A delivery that is processed alone is quarantined after this many attempts that did not settle it. Ordinary failures
+ * count too, but fewer of them quarantine a delivery.
  */
 export const MAX_CRASHES = 5;
 
 /**
- * After an end of the process while it processed a delivery alone, the delivery waits this long for each attempt, and
- * the others go on, milliseconds. A kill leaves no trace, so it counts like a crash. But a kill comes at any time: after
- * such a pause it hardly ever meets the same delivery again. A poison message crashes the process each time.
+ * If the process ended while it processed a delivery alone, the delivery waits this time for each attempt, and the others
+ * are processed meanwhile. A kill cannot be told from a crash, so it counts as one. But kills do not depend on the
+ * delivery, so after the pause the next one is unlikely to hit it again. A poison message crashes the process each time.
  */
 const PAUSE_MS = 10_000;
 
@@ -39,7 +39,7 @@ export interface PoisonMessages {
   /** Records that the process works on the inbox. Must be called before the first delivery of a batch is read. */
   markBusy(): Promise<void>;
   isSuspected(delivery: Pick<PendingDelivery, 'id'>): boolean;
-  /** Returns the milliseconds until each suspected delivery that must wait may be processed, by its id. */
+  /** Returns the milliseconds until each paused delivery may be processed, by its id. */
   paused(): ReadonlyMap<number, number>;
   /** Records a clean end, so that the next start suspects no delivery. */
   markIdle(): Promise<void>;
@@ -48,7 +48,7 @@ export interface PoisonMessages {
 export function createPoisonMessages({ store, clock, version, batch }: PoisonMessagesOptions): PoisonMessages {
   /** Deliveries up to this id are suspected. Undefined: not detected yet. */
   let suspectedUntil: number | undefined;
-  /** When deliveries that were processed alone at an end may be processed again, by their ids; monotonic milliseconds. */
+  /** When deliveries that were being processed alone when the process ended are retried, by id; monotonic milliseconds. */
   const retryAt = new Map<number, number>();
   /** Whether the stored fact `AT_WORK` is `yes`. */
   let isMarkedBusy = false;

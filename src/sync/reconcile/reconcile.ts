@@ -29,7 +29,7 @@ export interface ReconcileOptions extends WorkspaceContext, BatchContextOptions 
 export interface Reconcile extends Stage {
   /** Processes all pending deliveries and resolves when none is left. */
   drain(): Promise<void>;
-  /** Whether the present rules want all changes in the outbox. Before, none may be sent. */
+  /** Whether the present rules have evaluated all changes in the outbox. Until then none may be sent. */
   areChangesCurrent(): boolean;
 }
 

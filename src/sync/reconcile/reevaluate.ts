@@ -22,8 +22,8 @@ import { forgetRulesInForce, rulesInForceSince } from './workflow/evaluate-task.
 const EVALUATED_BY = 'rules.looked_by';
 const PROGRESS = 'rules.looking';
 /**
- * Phases of the evaluation by new rules. The first one evaluates the changes in the outbox, because the new rules may not want
- * them any more. The phase follows the position in the progress.
+ * Phases of the evaluation by new rules. Changes in the outbox come first, because the new rules may no longer want them. The
+ * stored progress names the phase after the position.
  */
 const PHASES = ['changes', 'open', 'finished'] as const;
 type Phase = (typeof PHASES)[number];
@@ -45,7 +45,7 @@ export interface Reevaluation {
    * items follow. Repeated calls with the same rules and prefixes do nothing.
    */
   reevaluate(signal: AbortSignal): Promise<void>;
-  /** Whether the present rules want all changes in the outbox. Before, none may be sent. */
+  /** Whether the present rules have evaluated all changes in the outbox. Until then none may be sent. */
   areChangesCurrent(): boolean;
 }
 
@@ -138,7 +138,7 @@ async function nextToReevaluate(query: Scope, request: BatchRequest): Promise<Re
   const [progressOf, position = '', began] = ((await readMeta(query, PROGRESS)) ?? '').split('\n');
   const isBegun = progressOf === digest;
   if (!isBegun && !isOn) await forgetRulesInForce(query);
-  // A previous version wrote no phase for open items.
+  // Earlier versions stored no phase for open items.
   const present = isBegun ? PHASES.indexOf((began ?? 'open') as Phase) : 0;
   for (const phase of PHASES.slice(present)) {
     const after = isBegun && phase === PHASES[present] ? position : '';
@@ -159,8 +159,8 @@ const NEXT: Readonly<Record<Phase, NextNames>> = {
 };
 
 /**
- * Returns the items and the tasks of changes, and open items themselves. Finished items keep their links until they change, so
- * only their tasks are evaluated.
+ * Returns the items and the tasks of changes, open items themselves, and the tasks of finished items, which keep their links
+ * until they change.
  */
 async function itemsAndTasksOf(query: Scope, { names, phase }: ReevaluationBatch): Promise<FurtherEvaluations> {
   if (phase === 'open') return { items: names, tasks: [] };

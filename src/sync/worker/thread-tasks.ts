@@ -83,7 +83,7 @@ export interface ConfigTask {
   readonly text?: string | undefined;
   readonly env: Environment;
   readonly envFile?: LoadInput['envFile'];
-  /** The files, which were read before. */
+  /** The contents of the files. */
   readonly known: KnownFiles['known'];
 }
 

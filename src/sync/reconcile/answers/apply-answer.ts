@@ -158,8 +158,8 @@ function taskOfUpdate(name: string): string | undefined {
 const UPDATE = entity.taskUpdate('');
 
 /**
- * Caches an updated task, or the task that was read instead of an update, and returns all its items: settle has cached the status
- * already. Without a body the task is gone, or the answer did not contain it: then it is read.
+ * Caches an updated task, or the task that was read instead of an update. Returns all its items, because the status was cached when
+ * the update was settled and no longer differs. Without a body the task is gone, or the answer did not contain it and it is read.
  */
 async function applyUpdatedTask(query: Scope, answer: Answer, context: AnswerContext): Promise<readonly ItemKey[]> {
   const taskId = answer.entity.slice(UPDATE.length);

@@ -194,8 +194,8 @@ export async function adoptCreation(query: Scope, name: string, taskId: string, 
 }
 
 /**
- * Requests one list after the first answered creation, because only a list shows the marks. Without them a creation with
- * a lost answer would delay others.
+ * Requests one list after the first answered creation, because only a list shows the marks. Until they are known, a lost
+ * answer to a creation delays other creations.
  */
 export async function requestMarks(query: Scope, { now }: AnswerContext): Promise<void> {
   if (await wereMarksRequested(query)) return;

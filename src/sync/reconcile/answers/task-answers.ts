@@ -60,26 +60,32 @@ async function saveTasks(query: Scope, tasks: readonly ListedTask[], context: An
   const changed: ListedTask[] = [];
   const uncertain: string[] = [];
   for (const task of tasks) {
-    const { taskId, key, title, status, kind, createdAt } = task;
-    // The line of the description comes first, because servers may drop or change the source.
-    const source = itemLineIn(task.description) || task.source;
+    const { taskId, key } = task;
     const cached = cachedTasks.get(key);
     const previous = cached?.taskId === taskId ? cached : undefined;
     const update = updates.get(taskId);
     const age = previous === undefined ? 'newer' : ageOf(task, previous, update, context.order);
     if (age === 'unknown') uncertain.push(taskId);
-    // An event may lack the time.
-    const updatedAt = task.updatedAt || (previous?.status === status ? previous.updatedAt : '');
-    const history = statusHistory(previous, { status, createdAt, updatedAt }, context.now);
-    const reported = { taskId, key, title, status, source, kind, createdAt, updatedAt, ...history };
-    await saveTask(query, previous !== undefined && age !== 'newer' ? previous : reported, context.now);
-    if (previous !== undefined && (age !== 'newer' || previous.status === status)) continue;
+    const isKept = previous !== undefined && age !== 'newer';
+    await saveTask(query, isKept ? previous : reportedTask(task, previous, context.now), context.now);
+    if (isKept || previous?.status === task.status) continue;
     if (update !== undefined) await saveUpdateRevision(query, update, context);
     changed.push(task);
     if (mayBeCreation(task)) await adoptCreation(query, entity.task(task.source), taskId, context);
   }
   if (uncertain.length > 0) await requestTaskReads(query, uncertain, context);
   return changed;
+}
+
+/** Returns the task to cache. @param previous the cached state, if there is one */
+function reportedTask(task: ListedTask, previous: Task | undefined, now: number): Task {
+  const { taskId, key, title, status, kind, createdAt } = task;
+  // The line of the description comes first, because servers may drop or change the source.
+  const source = itemLineIn(task.description) || task.source;
+  // An event may lack the time.
+  const updatedAt = task.updatedAt || (previous?.status === status ? previous.updatedAt : '');
+  const history = statusHistory(previous, { status, createdAt, updatedAt }, now);
+  return { taskId, key, title, status, source, kind, createdAt, updatedAt, ...history };
 }
 
 /** Returns the updates of those tasks whose reported status differs from the cached one, by their ids. */
@@ -94,19 +100,19 @@ async function updatesOf(
   return new Map(rows.map((row) => [row.task_id as string, row]));
 }
 
-/** Stores as of when another status than the one before is known, so that no older answer takes it back. */
+/** Stores the revision at which a new status became known, so that no older answer reverts it. */
 async function saveUpdateRevision(query: Scope, update: EntityRow, { order, now }: AnswerContext): Promise<void> {
   const received = order?.receivedRevision ?? (await currentRevision(query));
   await saveEntity(query, { ...update, known_at: now, revision: Math.max(update.revision, received) });
 }
 
-/** An event that is received so long after a status became known is newer, milliseconds. The workspace repeats it for some minutes. */
-const MAX_EVENT_DELAY = 900_000;
+/** An event that is received later than this after a status became known is newer: the workspace repeats events for some minutes. */
+const MAX_EVENT_DELAY_MS = 900_000;
 
 /**
- * Compares a reported state with the cached one. Of two times of the workspace the later one is newer. If they do not decide, the
- * revision does: an answer to a request that was sent after the cached status became known is newer. Otherwise, and if another
- * key may have caused the event, a state that differs from the cached one proves nothing.
+ * Compares a reported state with the cached one. Of two times of the workspace the later one is newer. If they are equal or absent,
+ * the revision decides: an answer to a request that was sent after the cached status became known is newer. In all other cases,
+ * and if an API key caused the event, the order is unknown.
  *
  * @param update the last update of the task by worksync; undefined if there is none, or if the status is the cached one
  */
@@ -119,7 +125,7 @@ function ageOf(
   if (isOlder(updatedAt, cached.updatedAt)) return 'older';
   if (update === undefined || update.revision === 0) return 'newer';
   if (asOf !== undefined && mayUpdate(update, asOf)) return 'newer';
-  const isLate = asOf === undefined && sentAt !== undefined && sentAt > (update.known_at ?? 0) + MAX_EVENT_DELAY;
+  const isLate = asOf === undefined && sentAt !== undefined && sentAt > (update.known_at ?? 0) + MAX_EVENT_DELAY_MS;
   return (isLate || isOlder(cached.updatedAt, updatedAt)) && !isByKey ? 'newer' : 'unknown';
 }
 

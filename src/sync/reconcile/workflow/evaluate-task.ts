@@ -322,7 +322,7 @@ function hasUnconfigured(items: readonly JudgedItem[]): boolean {
   return items.some(({ judgement }) => !judgement.counts && judgement.why === 'no-connection');
 }
 
-/** Returns the target of the other items. The status that earlier work led to is not taken back because its connection is gone. */
+/** Returns the target of the other items. The status that earlier work led to stays although its connection is gone. */
 function configuredTarget(wanted: Wanted): Target | undefined {
   return wanted.outcome === 'target' ? { ...wanted.target, mayLeaveEnd: false } : undefined;
 }

@@ -163,7 +163,7 @@ export function createWorkflow(input: WorkflowInput | undefined, connections?: R
   };
 }
 
-/** Returns the function that tells whether the author of an item is trusted, also if no rules for task states are configured. */
+/** Creates the function that decides whether the author of an item is trusted. It needs no rules for task states. */
 export function createIsTrusted(input: Pick<WorkflowInput, 'trust' | 'isUser'>): Workflow['isTrusted'] {
   const people = peopleOf(input);
   return (item, connection) => {

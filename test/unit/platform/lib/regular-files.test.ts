@@ -67,7 +67,7 @@ describe('a file system that does not answer', () => {
     const clock = createTravellingClock();
     const reads = createFileReads(clock, disk);
     const read = (...paths: string[]) =>
-      reads.over((files) =>
+      reads.run((files) =>
         paths.map((path) => {
           try {
             return files.read(path, LARGEST).bytes.toString();
