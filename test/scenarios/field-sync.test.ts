@@ -23,7 +23,11 @@ type Edit = Parameters<World['people']['updateTask']>[0]['body'];
 /** The item as the tracker reported it last. */
 let item: Partial<WorkItem>;
 
-async function open(rule: object = { sync: SYNC_FIELD_NAMES }, rules: object = {}): Promise<void> {
+async function open(
+  rule: object = { sync: SYNC_FIELD_NAMES },
+  rules: object = {},
+  workspace: object = {},
+): Promise<void> {
   item = FIRST;
   const connections = {
     github: GITHUB,
@@ -32,7 +36,7 @@ async function open(rule: object = { sync: SYNC_FIELD_NAMES }, rules: object = {
   world = await createWorld({ connectors: [createTracker().connector], config: { connections } });
   const { userId } = (await world.people.createBug({ body: { title: 'Mine' } }, {})).body;
   const users = { tracker: { ann: userId, zed: 'usr_unknown' } };
-  await world.restart({ config: { rules: { triage: [{ ...RULE, ...rule }], ...rules }, users } });
+  await world.restart({ config: { rules: { triage: [{ ...RULE, ...rule }], ...rules }, users, workspace } });
   await report({});
   expect(await task()).toMatchObject({ title: 'ENG-1: Door sticks', priority: 'urgent', assigneeIds: [userId] });
 }
@@ -179,5 +183,13 @@ describe('the fields of a task that was created for a work item', () => {
     expect(await task()).toMatchObject({ status: 'in_progress', assigneeIds: [expect.any(String)] });
     const held = await world.ask('changes', { states: ['held'], limit: 10 });
     expect(held).toMatchObject([{ error: expect.stringContaining('unknown user') }]);
+  });
+
+  it('wait with a status that the workspace refuses for the task, without further requests', async () => {
+    await open(undefined, MOVE, { statuses: { in_progress: 'no such status' } });
+    await report({});
+    await report({ title: 'Door is stuck', state: 'in_progress' });
+    expect(await world.ask('changes', { states: ['held'], limit: 10 })).toHaveLength(1);
+    expect(await costOf(() => world.clock.advance(3_600_000))).toBe(0);
   });
 });

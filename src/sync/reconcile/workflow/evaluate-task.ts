@@ -133,17 +133,29 @@ async function wantedUpdate(
   const written = workflow.isOn ? writtenStatus(row, task, { change, now }) : stored;
   const evaluation = workflow.isOn ? await decideTask(query, workflow, { task, written, now }) : undefined;
   if (workflow.isOn && evaluation === undefined) return undefined;
-  const wish = triage.syncs ? await wantedFields(query, { triage, sources }, task.taskId, written) : undefined;
+  const before = json<TaskUpdate>(row.desired);
+  const ofRules = evaluation && updateOf(evaluation, now, before);
+  const hasFields = triage.syncs && !areFieldsPostponed(change, before, ofRules);
+  const wish = hasFields ? await wantedFields(query, { triage, sources }, task.taskId, written) : undefined;
   const known = JSON.stringify(evaluation ? rememberedOf(written, evaluation) : written);
-  const update = mergedUpdate(
-    task,
-    written,
-    evaluation && updateOf(evaluation, now, json<TaskUpdate>(row.desired)),
-    wish,
-  );
+  const update = mergedUpdate(task, written, ofRules, wish);
   const lastContest = written.contested?.at(-1);
   const contestedAt = lastContest === stored.contested?.at(-1) ? undefined : lastContest;
   return { known, update, evaluation, contestedAt };
+}
+
+/**
+ * Whether the fields wait because the same status failed without them. With the fields it would be another update, which would be
+ * sent and refused again without end.
+ */
+function areFieldsPostponed(
+  change: OutboxRow | undefined,
+  before: TaskUpdate | undefined,
+  ofRules: TaskUpdate | undefined,
+): boolean {
+  const hasFailed = change !== undefined && change.error !== null && change.guard !== 'held';
+  const isAlone = before?.status !== undefined && before.fields === undefined && before.itemLabels === undefined;
+  return hasFailed && isAlone && before.status === ofRules?.status;
 }
 
 /** Returns the update that a decision leads to; undefined if the task stays as it is. */
