@@ -277,7 +277,7 @@ describe('the guides', () => {
 
   it('have a row for each command and subcommand, and name no other', async () => {
     const named = new Set(commands.map(([name = '']) => name.replaceAll('`', '').split(' ')[0]));
-    expect([...named].toSorted()).toEqual(NAMES.toSorted());
+    expect(named).toEqual(new Set(NAMES));
     const elsewhere = found(GUIDES, /(?:src\/main\.ts|worksync --|`worksync) ([a-z]+)/g);
     expect(elsewhere.filter((name) => !NAMES.includes(name))).toEqual([]);
     const missing = (await allCommands()).filter(({ path: [group = '', subcommand = ''] }) => {
@@ -375,6 +375,6 @@ describe('texts of the program', () => {
     const takesPlace = ({ options }: Command) =>
       ['--data', '--config'].every((flag) => options.some(({ long }) => long === flag));
     const without = (await allCommands()).filter(({ command }) => !takesPlace(command)).map(({ path }) => path[0]);
-    expect([...new Set(without)].toSorted()).toEqual(COMMANDS_WITHOUT_PLACE.split(' ').toSorted());
+    expect(new Set(without)).toEqual(new Set(COMMANDS_WITHOUT_PLACE.split(' ')));
   });
 });

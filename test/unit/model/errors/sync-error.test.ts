@@ -11,11 +11,13 @@ import {
 
 it('each code has a verdict, a remedy in a sentence, and an exit code that means failure', () => {
   for (const [code, { verdict, hint, ...entry }] of Object.entries(CODES)) {
-    expect(code).toMatch(/^[a-z]+(_[a-z]+)*$/);
-    expect(['retry', 'wait-until', 'never']).toContain(verdict);
-    expect(hint, code).toMatch(/^[A-Z].{10,}\.$/);
     const exit = 'exit' in entry ? entry.exit : 1;
-    expect(exit > 0 && exit < 126, code).toBe(true);
+    expect({ code, verdict, hint, isFailure: exit > 0 && exit < 126 }).toEqual({
+      code: expect.stringMatching(/^[a-z]+(_[a-z]+)*$/),
+      verdict: expect.stringMatching(/^(?:retry|wait-until|never)$/),
+      hint: expect.stringMatching(/^[A-Z][^\n]{10,}\.$/),
+      isFailure: true,
+    });
   }
 });
 
