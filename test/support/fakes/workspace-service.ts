@@ -17,6 +17,7 @@ import {
 } from '../../../src/reference-service/service.ts';
 import { type Cancellable, createSend } from '../../../src/workspace-api/transport.ts';
 import { createWorkspaceClient, type WorkspaceClient } from '../../../src/workspace-api/typed-client.ts';
+import { makeServiceTables } from '../harness/templates.ts';
 
 export const SPECIFIED_QUOTA: Quota = { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000 };
 export const NO_QUOTA: Quota = { ...SPECIFIED_QUOTA, requests: 0, burst: 0 };
@@ -49,6 +50,7 @@ export interface TestService extends StartCredentials {
 export async function startWorkspaceService(options: TestServiceOptions = {}): Promise<TestService> {
   const folder = await mkdtemp(join(tmpdir(), 'worksync-service-'));
   const file = options.file ?? join(folder, 'service.db');
+  await makeServiceTables(file);
   const service = await createWorkspaceService({
     file,
     clock: options.clock ?? systemClock(),

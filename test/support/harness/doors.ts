@@ -6,12 +6,13 @@ import { createOrigins, type OriginOptions } from '../../../src/platform/http/or
 import { createServer, type Server } from '../../../src/platform/http/server.ts';
 import { type Logger, silentLogger } from '../../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { openInstallation } from '../../../src/store/installation.ts';
+import { INSTALLATION_FILE } from '../../../src/store/installation.ts';
 import { callerOf, type DoorOptions, guardDoors } from '../../../src/web/access-control.ts';
 import { loginRoutes } from '../../../src/web/login-routes.ts';
 import { createSessions, type Sessions } from '../../../src/web/sessions.ts';
 import { createCallers, type Token } from '../../../src/web/token-callers.ts';
 import { createTravellingClock, type TravellingClock } from '../clocks/travelling-clock.ts';
+import { openTestInstallation } from './store.ts';
 
 export const ADMIN = 'the-token-of-the-admin-nobody-can-guess';
 export const READ = 'the-token-of-a-reader-nobody-can-guess';
@@ -54,7 +55,7 @@ export async function openDoors(options: DoorsOptions = {}): Promise<Doors> {
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'worksync-doors-'));
   const clock = options.clock ?? createTravellingClock();
   const random = systemRandom();
-  const installation = await openInstallation(folder, { random });
+  const installation = await openTestInstallation({ file: join(folder, INSTALLATION_FILE) });
   const callers = createCallers(tokens, clock);
   const sessions = createSessions({ installation, clock, random, callers });
   const addressed = createOrigins(options);

@@ -2,7 +2,6 @@ import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { auditAlone, backUp, forgetAlone, restore, tryRestore } from '../../../src/admin/data.ts';
-import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
 import { acquireDataFolder } from '../../../src/store/data-folder.ts';
 import {
@@ -11,7 +10,7 @@ import {
   liveTokens,
   revokeGatewayToken,
 } from '../../../src/store/gateway-tokens.ts';
-import { type Installation, openInstallation } from '../../../src/store/installation.ts';
+import { INSTALLATION_FILE, type Installation } from '../../../src/store/installation.ts';
 import { localTime, register, takeLeases } from '../../../src/store/leases.ts';
 import { readLedger } from '../../../src/store/ledger.ts';
 import { PULL_REQUESTS_READ, TASKS_READ, writeMeta } from '../../../src/store/meta.ts';
@@ -22,13 +21,14 @@ import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { openWindowLedger } from '../../../src/sync/quota/window-ledger.ts';
 import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
 import { folderOfTest } from '../../support/harness/folder.ts';
+import { openTestInstallation } from '../../support/harness/store.ts';
 
 const WINDOW = { hold: 900_000, window: 900_000, cap: 200 };
 
 async function dataFolder() {
   const path = folderOfTest('upkeep');
   const within = async <Result>(work: (installation: Installation) => Promise<Result>): Promise<Result> => {
-    const installation = await openInstallation(path, { random: systemRandom() });
+    const installation = await openTestInstallation({ file: join(path, INSTALLATION_FILE) });
     try {
       return await work(installation);
     } finally {

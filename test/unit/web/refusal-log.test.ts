@@ -2,19 +2,18 @@ import { expect, onTestFinished, test } from 'vitest';
 import { refusedRequests } from '../../../src/admin/refused.ts';
 import { createServer } from '../../../src/platform/http/server.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
-import { openInstallationFile } from '../../../src/store/installation.ts';
 import { readStatus } from '../../../src/store/stored-status.ts';
 import { createRefusalLog } from '../../../src/web/refusal-log.ts';
 import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { openTestInstallation } from '../../support/harness/store.ts';
 
 const SECRET = 'a-very-secret-value';
 
 async function setUp() {
   const statements: string[] = [];
   const onStatement = (statement: string) => statements.push(statement);
-  const installation = await openInstallationFile({ file: ':memory:', random: systemRandom(), onStatement });
+  const installation = await openTestInstallation({ file: ':memory:', onStatement });
   onTestFinished(() => installation.close());
   const clock = createTravellingClock();
   const known = (workspace: string, connection?: string) => ({
