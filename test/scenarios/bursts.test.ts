@@ -62,7 +62,7 @@ async function lagsOf(prefix: string): Promise<number[]> {
 
 describe('a burst of webhooks', () => {
   /** Pull requests in each of twenty steps: 2 000 in a deep run. */
-  const PER_STEP = drawn(100, 3);
+  const PER_STEP = drawn(100, 3.8);
 
   it('of hundreds of new pull requests is sent as a whole, and delays no other connection [A13]', async () => {
     await open();

@@ -70,7 +70,7 @@ afterEach(async () => {
 });
 
 function make(wanted: Partial<Parameters<typeof makeApp>[0]>, tell: (url: string) => unknown) {
-  const standard = { appName: 'worksync', name: 'team', connection: 'main', folder: scratch, timeout: 60_000 };
+  const standard = { appName: 'worksync', name: 'team', connection: 'main', folder: scratch, timeout: 3_600_000 };
   const site = { origin: github.origin, api: github.origin, http, now: Date.now };
   return makeApp({ ...standard, ...wanted }, site, tell);
 }

@@ -32,8 +32,6 @@ export interface ServerOptions {
   readonly bodyLimit?: number;
   /** A request must have arrived whole within this time, milliseconds. */
   readonly requestTimeout?: number;
-  /** A connection whose sender reads nothing of an answer for so long is closed, milliseconds. */
-  readonly writeTimeout?: number;
   /**
    * Addresses and CIDR ranges of reverse proxies: what comes from one of them is taken to come from where its
    * `X-Forwarded-For` and `X-Forwarded-Proto` say. Absent: those headers are not read.
@@ -94,7 +92,7 @@ export function createServer(options: ServerOptions = {}): Server {
   // A stream has its own pace; what was answered whole stays in memory until it is read.
   server.addHook('onSend', (_request, { raw }, payload, done) => {
     const isWhole = typeof payload === 'string' || Buffer.isBuffer(payload);
-    if (isWhole && raw.socket instanceof Socket) raw.socket.setTimeout(options.writeTimeout ?? WRITE_TIMEOUT);
+    if (isWhole && raw.socket instanceof Socket) raw.socket.setTimeout(WRITE_TIMEOUT);
     done();
   });
   if (base) addBasePath(server, base);
@@ -106,7 +104,10 @@ export function createServer(options: ServerOptions = {}): Server {
   return server;
 }
 
-/** Node restarts it while the sender reads, and sets another one when the answer has left. */
+/**
+ * A connection whose sender reads nothing of an answer for so long is closed, milliseconds. Node restarts the time while the sender
+ * reads, and sets another one when the answer has left.
+ */
 const WRITE_TIMEOUT = 30_000;
 
 function addBasePath(server: Server, base: BasePath): void {

@@ -6,7 +6,8 @@ export const TOP = join(import.meta.dirname, '../../..');
 /** For NODE_COMPILE_CACHE, as `npm start` has it: a process that finds its code compiled never loads what strips types. */
 export const COMPILE_CACHE = join(TOP, 'node_modules/.cache/worksync');
 
-const PATIENT_CLOCK = join(import.meta.dirname, '../clocks/patient-clock.ts');
+/** For Node's `--import`. */
+export const PATIENT_CLOCK = join(import.meta.dirname, '../clocks/patient-clock.ts');
 
 /** Output and exit code of a process. */
 export interface Ended {

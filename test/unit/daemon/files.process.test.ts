@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Status } from '../../../src/admin/status.ts';
 import { folderOfTest } from '../../support/harness/folder.ts';
-import { startNode, TOP } from '../../support/harness/processes.ts';
+import { PATIENT_CLOCK, startNode, TOP } from '../../support/harness/processes.ts';
 
 /** A configuration folder with one file that can be read, and one of each kind that cannot. */
 async function mixedFolder(): Promise<string> {
@@ -32,7 +32,8 @@ async function mixedFolder(): Promise<string> {
 test('a daemon serves and ends whatever is in its configuration folder, also while that does not answer', async () => {
   const folder = await mixedFolder();
   const [config, data] = [join(folder, 'config'), join(folder, 'data')];
-  const program = ['--import', join(TOP, 'test/support/faults/hung-folder.ts'), 'src/main.ts'];
+  const hung = join(TOP, 'test/support/faults/hung-folder.ts');
+  const program = ['--import', PATIENT_CLOCK, '--import', hung, 'src/main.ts'];
   const env = { HUNG_FOLDER: config, WORKSYNC_ADMIN_TOKEN: 'a-token-of-sixteen-or-more' };
   const daemon = startNode([...program, 'run', '--config', config, '--data', data, '--port', '0'], { env });
   onTestFinished(() => void daemon.child.kill('SIGKILL'));
