@@ -284,7 +284,7 @@ describe.each(PROFILES)('$id', (profile) => {
           const code = await codeOf(verify({ ...good, [signatureHeader]: made }));
           expect(code).toMatch(/^signature_(missing|mismatch)$/);
         }),
-        { numRuns: drawn(100_000) },
+        { numRuns: drawn(100_000, 100) },
       );
     });
 
@@ -315,7 +315,7 @@ describe.each(PROFILES)('$id', (profile) => {
           const code = await codeOf(verify({ ...good, ...decided, [signatureHeader]: made }));
           expect(code).toMatch(/^signature_(missing|mismatch)$/);
         }),
-        { numRuns: drawn(100_000) },
+        { numRuns: drawn(100_000, 100) },
       );
     });
 

@@ -15,10 +15,7 @@ const CALM = { titles: 1, kills: 0, events: 0, reads: 0, isPrompt: true };
 /** The searches of each run, and those of a deep one. */
 const BOUNDS: readonly LinkBounds[] = [
   { server: OURS, ...CALM },
-  { server: LITERAL, ...CALM, titles: 2 },
-  { server: LITERAL, ...CALM, kills: 1 },
   { server: LITERAL, ...CALM, events: 1 },
-  { server: LITERAL, ...CALM, reads: 1 },
   { server: REFUSING, ...CALM, titles: 0, kills: 1, isPrompt: false },
 ];
 const DEEP_BOUNDS: readonly LinkBounds[] = [
@@ -27,6 +24,9 @@ const DEEP_BOUNDS: readonly LinkBounds[] = [
   { server: OURS, ...CALM, events: 2 },
   { server: OURS, ...CALM, titles: 2 },
   { server: OURS, ...CALM, isPrompt: false },
+  { server: LITERAL, ...CALM, titles: 2 },
+  { server: LITERAL, ...CALM, kills: 1 },
+  { server: LITERAL, ...CALM, reads: 1 },
   { server: LITERAL, ...CALM, titles: 2, kills: 1 },
   { server: LITERAL, ...CALM, titles: 2, events: 1 },
   { server: LITERAL, ...CALM, isPrompt: false },

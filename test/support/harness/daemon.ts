@@ -2,6 +2,7 @@ import { cpSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } fro
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Webhooks } from '@octokit/webhooks';
+import { sql } from 'kysely';
 import { stringify } from 'yaml';
 import {
   type AdminOperation,
@@ -38,7 +39,8 @@ import {
   type WorkspaceService,
   type WorkspaceServiceOptions,
 } from '../../../src/reference-service/service.ts';
-import type { Installation } from '../../../src/store/installation.ts';
+import { INSTALLATION_FILE, type Installation } from '../../../src/store/installation.ts';
+import { NEVER } from '../../../src/store/wanted-fetches.ts';
 import { type Converter, createInlineConverter } from '../../../src/sync/worker/converter.ts';
 import type { Token } from '../../../src/web/token-callers.ts';
 import { apiOverrides } from '../../../src/workspace-api/contract.ts';
@@ -56,6 +58,7 @@ import { openGate } from '../postgres/server-gate.ts';
 import { ON_POSTGRES, storePlace } from '../postgres/store-place.ts';
 import { documentedOnly } from '../vendors/vendor-requests/index.ts';
 import { nextTurnOfLoop, statementsUnderWay, watchStatements } from './statements.ts';
+import { makeServiceTables, makeTables } from './templates.ts';
 
 /** The webhook secret of every test connection. */
 export const WEBHOOK_SECRET = 'a webhook secret for tests only';
@@ -214,9 +217,11 @@ async function openSite(options: WorldOptions, random: Random): Promise<Site> {
   const server = behaviours && plausibleServer({ clock, behaviours, loses });
   // A server with other limits counts by itself.
   const countsItself = (behaviours?.limits ?? 'sliding') !== 'sliding';
+  const file = join(folder, 'service.db');
+  await makeServiceTables(file);
   const openService = () =>
     createWorkspaceService({
-      file: join(folder, 'service.db'),
+      file,
       clock,
       random,
       logger: silentLogger,
@@ -266,6 +271,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const connectors = [...realConnectors.filter((real) => !given.some(({ id }) => id === real.id)), ...given];
 
   const config = { ...STANDARD, quota: daemonQuota(quota), ...options.config };
+  if (!ON_POSTGRES) await makeTables(join(folder, 'data', INSTALLATION_FILE));
   let running = await start(config);
 
   function load() {
@@ -371,10 +377,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const partition = () => running.composition.workspaces.find('test') as Partition;
 
   async function isSettled(): Promise<boolean> {
-    const { deliveries, changes, connections } = await partition().status();
-    const fetches = connections.reduce((sum, connection) => sum + connection.fetches, 0);
-    const { pending, sending, unknown } = changes.byState;
-    return deliveries.pending + pending + sending + unknown + fetches + partition().outbox.inFlight === 0;
+    return partition().outbox.inFlight === 0 && !(await isAnythingPending(running.composition.installation));
   }
 
   let isBegun = false;
@@ -466,6 +469,16 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   };
   sites.set(world, site);
   return world;
+}
+
+/** Whether a delivery, a change or a fetch of the workspace waits. It reads a row of each, because a world asks after each step. */
+async function isAnythingPending({ query }: Installation): Promise<boolean> {
+  const { rows } = await sql<{ any: number | boolean }>`select
+    exists (select 1 from inbox where workspace = own.id and state = 'pending')
+    or exists (select 1 from outbox where workspace = own.id and state in ('pending', 'sending', 'unknown'))
+    or exists (select 1 from fetches where workspace = own.id and not_before < ${NEVER}) as "any"
+    from workspaces as own where name = 'test'`.execute(query);
+  return Boolean(rows[0]?.any);
 }
 
 function daemonQuota({ requests, window, burst, burstWindow }: Quota) {

@@ -45,6 +45,8 @@ function validator(connectors: readonly ConnectorOptions[], overrides: z.ZodType
 }
 
 describe('the files that teach', () => {
+  const validate = validator(connectors, workspaceOverrides);
+
   test('are the default and three examples at least', () => {
     expect(EXAMPLES).toEqual(
       expect.arrayContaining(
@@ -69,7 +71,6 @@ describe('the files that teach', () => {
 
   test.each(EXAMPLES)('%s fits the schema as it is written, and names it', (file) => {
     const text = readFileSync(join(CONFIG_FOLDER, file), 'utf8');
-    const validate = validator(connectors, workspaceOverrides);
     expect(validate(parse(text)) || validate.errors).toBe(true);
     const named = /^# yaml-language-server: \$schema=(\S+)/.exec(text)?.[1] ?? '';
     expect(join(CONFIG_FOLDER, file, '..', named)).toBe(join(CONFIG_FOLDER, 'schema.json'));
