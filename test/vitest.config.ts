@@ -17,8 +17,6 @@ const WHOLE = ['contracts', 'fuzz', 'laws', 'model', 'scenarios', 'faults'].map(
 const ALONE = [
   // It puts a module in the place of one of the project's, which no other file of tests may have loaded before.
   'test/scenarios/mute-daemon.test.ts',
-  // They count each step of the process: what other files have left there would be counted too.
-  'test/laws/linear-cost.test.ts',
 ];
 /** A process of its own for each step of each piece of work: in `npm run test:deep`. */
 const ONE_BY_ONE = 'test/faults/killed-work.test.ts';
