@@ -153,7 +153,11 @@ export async function openStages(
     recordsPullRequests: recordsPullRequests(config),
     baseUrl: serverAddressOf(partition),
     linksAreIdempotent: api.links === 'idempotent',
-    taskUpdates: { form: updateFormOf(config), words: config.workspace.statuses },
+    taskUpdates: {
+      form: updateFormOf(config),
+      words: config.workspace.statuses,
+      areEditsReported: config.workspace.webhook !== undefined,
+    },
     areChangesCurrent: reconcile.areChangesCurrent,
     untouched: daemon.succession?.untouched,
     onWrite: partition.notifyWrite,

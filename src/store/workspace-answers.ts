@@ -56,8 +56,6 @@ export interface Answer {
   readonly page?: ListPage;
   /** The id of the workspace, if the answer contained it. */
   readonly workspaceId?: string;
-  /** An API key, perhaps that of worksync, caused the event. */
-  readonly isByKey?: boolean;
 }
 
 /** The name of the connection of the workspace's own answers and webhooks in the inbox. */

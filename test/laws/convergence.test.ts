@@ -172,9 +172,11 @@ class World {
     this.made.push(item);
   }
 
-  #edit({ pull, edit, sameTime, whole }: Extract<Step, { do: 'edit' }>): void {
+  #edit({ pull, edit: drawn, sameTime, whole }: Extract<Step, { do: 'edit' }>): void {
     const before = this.provider[pull] as PullRequest;
     const updatedAt = sameTime ? before.updatedAt : before.updatedAt + 1_000;
+    // No provider takes a merge back.
+    const edit = before.state === 'merged' ? { ...drawn, state: before.state } : drawn;
     const after = { ...before, ...edit, updatedAt };
     this.provider[pull] = after;
     for (const task of TASKS) if (names(before, task) && !names(after, task)) this.unnamedOnce.add(`${pull} ${task}`);

@@ -1,11 +1,12 @@
 // Design: src/decisions/task-updates.md
 
+import { entity } from '../../model/change.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import { afterAnswer, observeFields, withoutTheirs } from '../../model/synced-fields.ts';
 import type { TaskUpdate } from '../../model/task.ts';
 import { type StatusWords, serverStatus } from '../../model/task-status.ts';
 import { cachedStatus } from '../../store/cached-tasks.ts';
-import { updateChange } from '../../store/outbox-rows.ts';
+import { findChanges, updateChange } from '../../store/outbox-rows.ts';
 import { addRequest } from '../../store/requests.ts';
 import { noteRouteAnswered } from '../../store/server-capabilities.ts';
 import {
@@ -112,12 +113,19 @@ export class TaskUpdater {
     await withSlot(second, () => this.#readAndWrite(turn, slot, second));
   }
 
-  /** Whether an update of these fields is known to clear no other, and the cached status is recent. */
+  /**
+   * Whether an update of these fields is known to clear no other, and the cached status is recent and certain: webhooks of the
+   * workspace report edits, and no read waits that would show one.
+   */
   async #mayOmitRead({ prepared, update, taskId, facts, form }: Turn): Promise<boolean> {
-    if (form.form !== 'fields' || prepared.open || prepared.attempts > 0 || !needsNoTask(update)) return false;
+    if (form.form !== 'fields' || !this.#context.taskUpdates.areEditsReported) return false;
+    if (prepared.open || prepared.attempts > 0 || !needsNoTask(update)) return false;
     const verified = facts.verified?.fields ?? [];
     if (!Object.keys(changedFields(update, this.#words)).every((name) => verified.includes(name))) return false;
-    const cached = await cachedStatus(this.#context.store.query, taskId);
+    const { query } = this.#context.store;
+    const reads = await findChanges(query, [entity.readTask(taskId), entity.readTasks]);
+    if (reads.length > 0) return false;
+    const cached = await cachedStatus(query, taskId);
     const isRecent = cached !== undefined && cached.seenAt > this.#context.clock.now() - CACHED_FOR;
     return isRecent && cached.status === serverStatus(this.#words, update.from);
   }

@@ -134,7 +134,7 @@ export interface AnswerContext extends Pick<EvaluationContext, 'now' | 'usedShar
 }
 
 /** The facts that order an answer or an event. */
-export type ReportOrder = Pick<Answer, 'asOf' | 'receivedRevision' | 'sentAt' | 'isByKey'>;
+export type ReportOrder = Pick<Answer, 'asOf' | 'receivedRevision' | 'sentAt'>;
 
 /** The deliveries because of which an item is evaluated, and their times. */
 export interface Cause {

@@ -36,11 +36,6 @@ const resourceShape = z
   })
   .catch({ taskIds: [] });
 
-/** Servers may call a key `api_key`, `apiKey` or `key`. */
-const actorShape = z
-  .object({ type: z.string().transform((type) => (nounOf(type).endsWith('key') ? 'key' : 'other')) })
-  .catch({ type: 'other' });
-
 const idsShape = z.object({ taskId: id, workItemId: id, documentId: id }).catch({});
 
 /**
@@ -58,13 +53,11 @@ export function translateEvent({ body, receivedAt }: Pick<Delivery, 'body' | 're
   if (content === undefined) return { ...ignored('unknown event type'), unknownType: type };
   if (typeof content === 'string') return ignored(content);
   const [action, resource] = content;
-  const isByKey = actorShape.parse(data['actor']).type === 'key';
   const answer = {
     action,
     entity: '',
     sentAt: receivedAt,
     body: resource,
-    ...(isByKey && { isByKey }),
     ...(workspaceId && { workspaceId }),
   };
   return { outcome: 'answer', answer };

@@ -111,8 +111,8 @@ const MAX_EVENT_DELAY_MS = 900_000;
 
 /**
  * Compares a reported state with the cached one. Of two times of the workspace the later one is newer. If they are equal or absent,
- * the revision decides: an answer to a request that was sent after the cached status became known is newer. In all other cases,
- * and if an API key caused the event, the order is unknown.
+ * the revision decides: an answer to a request that was sent after the cached status became known is newer. In all other cases
+ * the order is unknown.
  *
  * @param update the last update of the task by worksync; undefined if there is none, or if the status is the cached one
  */
@@ -120,13 +120,13 @@ function ageOf(
   { updatedAt }: ListedTask,
   cached: Task,
   update: EntityRow | undefined,
-  { asOf, sentAt, isByKey = false }: Partial<ReportOrder> = {},
+  { asOf, sentAt }: Partial<ReportOrder> = {},
 ): 'newer' | 'older' | 'unknown' {
   if (isOlder(updatedAt, cached.updatedAt)) return 'older';
   if (update === undefined || update.revision === 0) return 'newer';
   if (asOf !== undefined && mayUpdate(update, asOf)) return 'newer';
   const isLate = asOf === undefined && sentAt !== undefined && sentAt > (update.known_at ?? 0) + MAX_EVENT_DELAY_MS;
-  return (isLate || isOlder(cached.updatedAt, updatedAt)) && !isByKey ? 'newer' : 'unknown';
+  return isLate || isOlder(cached.updatedAt, updatedAt) ? 'newer' : 'unknown';
 }
 
 /** Whether the source of a task may be the key of an item, so that the task was created for it. */

@@ -134,7 +134,6 @@ test.each<[report: string, status: string, isRead: boolean, answer: Partial<Answ
   ['an answer to an earlier request, of an earlier time', 'open', false, { asOf: 6 }, { updatedAt: EARLIER }],
   ['an answer to a later request, of an earlier time', 'open', false, { asOf: 7 }, { updatedAt: EARLIER }],
   ['an event of a later time', 'review', false, {}, { updatedAt: LATER }],
-  ['an event of a later time that a key caused', 'open', true, { isByKey: true }, { updatedAt: LATER }],
   ['an event of the same time', 'open', true, {}, {}],
   ['an event of an earlier time', 'open', false, {}, { updatedAt: EARLIER }],
   ['an event without a time', 'open', true, {}, { updatedAt: undefined }],
