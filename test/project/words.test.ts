@@ -38,7 +38,7 @@ const OPENERS: Readonly<Record<string, number>> = {
   'test/browser': 5,
   'test/contracts': 25,
   'test/deep': 20,
-  'test/faults': 12,
+  'test/faults': 11,
   'test/fuzz': 3,
   'test/laws': 19,
   'test/model': 18,
