@@ -8,12 +8,13 @@ import { useScratch } from '../support/harness/scratch.ts';
 /** Real daemons that end, with the limits of a real shutdown. */
 
 const scratch = useScratch('daemon-ends');
-const again = (flags: readonly string[]) => scratch.start(['run', ...flags, '--port', '0']).says('Status page');
+const startAgain = (flags: readonly string[]) => scratch.start(['run', ...flags, '--port', '0']).says('Status page');
 
 it('SIGTERM while the workspace does not answer ends with 0, and the data is free for the next start [F28]', async () => {
   const silent = createServer();
   onTestFinished(() => {
-    silent.close().closeAllConnections();
+    silent.close();
+    silent.closeAllConnections();
   });
   const address = await listenLocally(silent);
   const reach = async (url: string) => url.replace(new URL(url).origin, address);
@@ -21,12 +22,12 @@ it('SIGTERM while the workspace does not answer ends with 0, and the data is fre
   const { daemon, flags } = await startOwnDaemon(scratch, '', reach);
   await asked;
   expect(await daemon.end('SIGTERM')).toMatchObject({ code: 0 });
-  await again(flags);
+  expect(await startAgain(flags)).toContain('worksync runs.');
 });
 
 it('kill -9 frees the data for the next start [F24]', async () => {
   const { daemon, flags, deliver } = await startOwnDaemon(scratch, '');
   await deliver(1, 2, 3);
   await daemon.end('SIGKILL');
-  expect(await again(flags)).toContain('Status page');
+  expect(await startAgain(flags)).toContain('worksync runs.');
 });

@@ -11,7 +11,7 @@ import { createWorld, type World } from '../support/harness/daemon.ts';
 
 let world: World;
 let flags: readonly string[] = [];
-/** What the daemon logged. */
+/** The log of the daemon. */
 let logged = '';
 
 const WORKSPACE = `
