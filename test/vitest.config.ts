@@ -25,9 +25,8 @@ const KILLS = ['test/faults/crash.test.ts', ONE_BY_ONE];
 /** They draw their cases, as laws do. */
 const DRAWN = [
   ...KILLS,
-  'test/faults/start.test.ts',
-  'test/scenarios/order.test.ts',
-  'test/scenarios/trouble.test.ts',
+  ...['bursts', 'order', 'trouble'].map((name) => `test/scenarios/${name}.test.ts`),
+  ...['lost-database', 'other-programs', 'service', 'start'].map((name) => `test/faults/${name}.test.ts`),
   'test/contracts/**/*.test.ts',
   'test/fuzz/**/*.test.ts',
 ];
@@ -132,7 +131,7 @@ export default defineConfig({
       project('whole', [...WHOLE, PROCESSES], { exclude: [ONE_BY_ONE, ...ALONE, ...ONLY_DEEP], isolate: false }),
       project('alone', ALONE),
       // One day; all else over PostgreSQL runs in `npm run test:deep`.
-      project('postgres', ['test/scenarios/day.test.ts'], OVER_POSTGRES),
+      project('postgres', ['test/scenarios/task-day.test.ts'], OVER_POSTGRES),
       project('postgres-units', ON_POSTGRES, {
         exclude: [...ABOUT_FILES, ...ONLY_DEEP],
         isolate: false,

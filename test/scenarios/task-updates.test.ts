@@ -13,8 +13,10 @@ afterEach(() => world.close());
 
 const BODY = { title: 'Door sticks', description: 'Only in winter', labels: ['door'], priority: 'high' } as const;
 
-async function open(api: object, options: Partial<WorldOptions> = {}, rules: object = {}): Promise<string> {
-  world = await createWorld({ ...options, config: { connections: { github: GITHUB }, rules, workspace: { api } } });
+const WEBHOOK = { key: 'a shared key for tests only', secret: 'a signing secret for tests only' };
+
+async function open(api: object, options: Partial<WorldOptions> = {}, more: object = {}): Promise<string> {
+  world = await createWorld({ ...options, config: { connections: { github: GITHUB }, workspace: { api }, ...more } });
   const { body } = await world.people.createBug({ body: { ...BODY, labels: [...BODY.labels] } }, {});
   await world.settled();
   return body.taskId;
@@ -55,14 +57,23 @@ describe('a status change', () => {
     expect(await taskOf(taskId)).toMatchObject({ ...BODY, status: 'review' });
   });
 
-  it('takes one request in the form `fields` if the task was cached within a minute', async () => {
-    const taskId = await open({ taskUpdate: 'fields' });
+  it('takes one request in the form `fields` if webhooks report edits and the task was cached within a minute', async () => {
+    const workspace = { api: { taskUpdate: 'fields' }, webhook: WEBHOOK };
+    const taskId = await open({}, {}, { workspace });
     // The first update of a field is compared with a read.
     expect(await costOf(() => move(taskId, { status: 'in_progress', from: 'open' }))).toBe(2);
     expect(await costOf(() => move(taskId, { status: 'review', from: 'in_progress' }))).toBe(1);
     await world.clock.advance(60_000);
     expect(await costOf(() => move(taskId, { status: 'completed', from: 'review' }))).toBe(2);
     expect(await taskOf(taskId)).toMatchObject({ ...BODY, status: 'completed', completedAt: expect.any(String) });
+  });
+
+  it.each(['whole', 'fields'])('leaves a status that a person has just set, in the form `%s`', async (taskUpdate) => {
+    const taskId = await open({ taskUpdate });
+    await move(taskId, { status: 'in_progress', from: 'open' });
+    await world.people.updateTask({ taskId, body: { status: 'completed' } }, {});
+    await move(taskId, { status: 'review', from: 'in_progress' });
+    expect(await taskOf(taskId)).toMatchObject({ status: 'completed' });
   });
 
   it('takes a read and writes nothing if a person has changed the status', async () => {
@@ -199,7 +210,7 @@ describe('a server with task updates', () => {
     ['single task route', 'none'],
   ] as const)('by %s: %s keeps its statuses, and the status names the reason', async (dimension, value) => {
     const rules = { workflow: { preset: 'standard' } };
-    const taskId = await open({}, { behaviours: { [dimension]: value } }, rules);
+    const taskId = await open({}, { behaviours: { [dimension]: value } }, { rules });
     await world.deliver('pull_request', pullEvent({ title: 'Fixes BUG-1' }, 'opened'));
     await world.until(async () => {
       const { causes } = await world.partition().status();

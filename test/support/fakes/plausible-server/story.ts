@@ -80,7 +80,7 @@ async function open(behaviours: Behaviours, { isLossy = false, isConfigured = fa
     restart,
     rest: () => world.settled(LONGEST).catch(() => undefined),
     async deliver(setting) {
-      const updated = new Date(Date.UTC(2026, 0, 6, 9, ++minute)).toISOString();
+      const updated = new Date(Date.UTC(2026, 0, 5, 8, ++minute)).toISOString();
       await world.deliver('pull_request', pullEvent({ ...setting, updated }));
     },
     async report(number) {
