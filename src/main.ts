@@ -17,7 +17,7 @@ async function start(): Promise<void> {
   // Otherwise Node opens its debugger to every user of this machine who can reach its port.
   process.on('SIGUSR1', () => undefined);
 
-  // What is imported from here on is kept stripped of its types and compiled, beside the packages: nobody else writes
+  // Caches later imports compiled and without types, beside the packages: nobody else writes
   // there. Where we cannot either, it is done without. (`npm start` does it by a variable, so that this file is kept too, and
   // what strips types, 16 MB of memory, is never loaded.)
   const { enableCompileCache } = await import('node:module');

@@ -353,7 +353,7 @@ function createClosers(): Closers {
     add: (name, close, { stores } = { stores: false }) => void opened.push({ name, close, stores }),
     closeAll(onClosing) {
       const parts = opened.splice(0).toReversed();
-      // One that fails stays in it.
+      // A step that fails stays in the list.
       const unstored = new Set(parts.filter(({ stores }) => stores));
       return doAll(
         parts.map((part) => async () => {

@@ -245,7 +245,7 @@ describe('a start that cannot be', () => {
     } finally {
       await world.close();
     }
-    // What starts the daemon takes 78 for what it is.
+    // Process managers read 78 as a configuration error.
     expect(readFileSync(join(TOP, 'config/deploy/worksync.service'), 'utf8')).toMatch(
       /^RestartPreventExitStatus=.*\b78\b/m,
     );

@@ -20,7 +20,7 @@ import { pull, workItem } from '../support/rows/items.ts';
  * item once more at the end. Where the table keeps the present status, each status is right. So it is where the only report of a
  * closing between two reopenings was lost, because the order then decides which of them is known.
  *
- * What the workspace reports is processed at any later time: answers, its webhooks and its lists, before or after any number of
+ * Reports of the workspace are processed at any later time: answers, its webhooks and its lists, before or after any number of
  * deliveries, also while the next update is in flight. A webhook may be lost or repeated, and lack the time of the task.
  */
 

@@ -25,7 +25,7 @@ it('5 command lines at once beside a daemon never exceed the window at the servi
       Array.from({ length: 5 }, (_, at) => worksync(['tasks', 'bug', `At once ${at}`, ...flags])),
     );
     expect(ended.map(({ code }) => code)).toEqual(Array.from({ length: 5 }, () => 0));
-    // Those that had to wait for the quota said so, and nothing else.
+    // Commands that waited for the quota printed only that.
     for (const { stderr } of ended)
       expect(stderr).toMatch(/^(worksync: the request quota .* Waiting for at most \d+ s\.\n)?$/);
     const { tasks, requests } = await service.service.statistics();

@@ -5,7 +5,7 @@ import type { Site } from './site.ts';
 /** No plan has so large a number. */
 const MASS = [81, 82, 83, 84];
 
-/** Of a mass of new pull requests that a poll brings, the first is sent; the others need the approval of a person, who is told of them. */
+/** A poll brings many new pull requests: the first is sent, the others need the approval of a person, and the status says so. */
 export async function guards(site: Site, { phase, promised, seen, change }: Ways): Promise<void> {
   const heldNow = async () =>
     (await site.partition()?.store.query.selectFrom('outbox').select('entity').where('state', '=', 'held').execute()) ??

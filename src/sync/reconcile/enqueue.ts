@@ -88,7 +88,7 @@ export async function guardChanges(query: Scope, limits: GuardLimits): Promise<E
     if (tallies[effect].fresh === 0) continue;
     const [what, key] = GUARD_TEXTS[effect];
     const surplus = surplusOf(limits[key], tallies[effect]);
-    // The same text for all of them, however many batches they came in: the status shows their number.
+    // All batches use one text, so that the status can count the changes together.
     const reason = `more than ${limits[key]} ${what} wait together (guard.${key})`;
     await applyGuard(query, effect, surplus, `guard_held: ${reason}`);
     if (surplus > 0) exceeded.push({ effect, held: surplus, reason });

@@ -142,7 +142,7 @@ function mergeContent(stored: StoredItem, received: Item, source: DeliveryOrigin
   const order = compare(received, stored.item);
   const fields = contentFields(received);
   const isSame = (field: string) => isSameValue(fieldOf(received, field), fieldOf(stored.item, field));
-  // The same value with a plausible time replaces one with a time in the future.
+  // A plausible time replaces a time in the future, even if the value is the same.
   const isProven = (field: string) => isSame(field) && doubtOf(received) < doubtOf(stampOfField(stored, field));
   const newer = fields.filter((field) => compareField(stored, received, field) > 0 || isProven(field));
   const contested = fields.filter((field) => compareField(stored, received, field) === 0 && !isSame(field));

@@ -15,7 +15,7 @@ const PROJECTS: Readonly<Record<Way, readonly string[]>> = {
 
 /** A process that takes longer hangs, milliseconds. */
 const PATIENCE = 1_200_000;
-/** The same for one test. */
+/** A test that takes longer hangs, milliseconds. */
 const PATIENCE_OF_TEST = 60_000;
 
 /**

@@ -1,6 +1,6 @@
 import { type Board, time } from './board.ts';
 
-// What providers and people do, for tables of tests. Times are seconds after the start of the board.
+// Steps of providers and people, for tables of tests. Times are seconds after the start of the board.
 
 /** The provider or a person does something, or time passes. */
 export type Step = (board: Board) => Promise<void>;
