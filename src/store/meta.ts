@@ -5,6 +5,9 @@ import type { Scope, Sql } from './workspace-scope.ts';
 /** Name of the fact with the id of the workspace, as the workspace reports it for the daemon's API key. */
 export const WORKSPACE_ID = 'workspace_id';
 
+/** Name of the fact with the id of the daemon's API key, which the event of a link that worksync added shows. */
+export const OWN_KEY_ID = 'own_key_id';
+
 /** Names of the facts with the time of the last complete read of a list. */
 export const TASKS_READ = 'tasks_read_at';
 export const PULL_REQUESTS_READ = 'pull_requests_read_at';

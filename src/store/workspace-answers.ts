@@ -56,6 +56,8 @@ export interface Answer {
   readonly page?: ListPage;
   /** The id of the workspace, if the answer contained it. */
   readonly workspaceId?: string;
+  /** The id of the API key that caused an event. Absent if a user did, or if the event does not contain it. */
+  readonly key?: string;
 }
 
 /** The name of the connection of the workspace's own answers and webhooks in the inbox. */

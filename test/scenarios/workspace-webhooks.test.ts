@@ -16,10 +16,13 @@ let weather: Weather;
 answerByNock('127.0.0.1');
 afterEach(() => world.close());
 
-async function open(webhook?: object): Promise<void> {
+async function open(webhook?: object, rules = {}): Promise<void> {
   let clock: World['clock'] | undefined;
   weather = createWeather(() => clock?.elapsed() ?? 0);
-  world = await createWorld({ faults: weather, config: webhook ? { ...CONFIG, workspace: { webhook } } : CONFIG });
+  world = await createWorld({
+    faults: weather,
+    config: { ...CONFIG, rules, ...(webhook && { workspace: { webhook } }) },
+  });
   clock = world.clock;
   await world.until(() => weather.arrivals.length >= 2);
   await world.settled();
@@ -333,6 +336,29 @@ describe('a delivery', () => {
       { state: 'ignored', reason: 'the event is older than 24 hours' },
       { state: 'applied' },
     ]);
+  });
+
+  it.each([
+    ['the daemon’s own key', { type: 'api_key', id: 'key_own' }, ['worksync', 1]],
+    ['another key', { type: 'api_key', id: 'key_other' }, ['person', 0]],
+    ['a user, whose key it may be', { type: 'user', id: 'key_own' }, ['person', 0]],
+  ])('that %s caused is an edit unless the key is ours: then the task is read', async (_name, actor, expected) => {
+    await open({ secret: SECRET }, { workflow: { preset: 'standard' } });
+    const { taskId } = (await world.people.createBug({ body: { title: 'By a person' } }, {})).body;
+    await world.deliver('pull_request', pullEvent({ title: 'BUG-1: fix' }));
+    await world.until(async () => (await world.people.getTask({ taskId }, {})).body.status === 'review');
+    await world.settled();
+    const [workItem] = (await world.people.listWorkItems({ taskId }, {})).body.workItems;
+    await deliver({ type: 'work_item.created', data: { actor: { type: 'api_key', id: 'key_own' }, workItem } });
+    await events(1);
+    const task = (await world.people.getTask({ taskId }, {})).body;
+    asked();
+    const later = { ...task, status: 'blocked', updatedAt: new Date(world.clock.now() + 1_000).toISOString() };
+    await deliver({ type: 'task.updated', data: { actor, task: later } });
+    await events(2);
+    await world.settled();
+    const [explained] = (await world.ask('explain', { target: 'BUG-1' })).statuses;
+    expect([explained?.setBy?.who, asked().length]).toEqual(expected);
   });
 
   it('that comes late changes nothing that is newer', async () => {

@@ -36,6 +36,18 @@ const resourceShape = z
   })
   .catch({ taskIds: [] });
 
+/** A user proves nothing, because the key may be theirs. */
+const actorShape = z
+  .object({
+    type: z
+      .string()
+      .transform(nounOf)
+      .pipe(z.enum(['apikey', 'key'])),
+    id: z.string().regex(ID),
+  })
+  .optional()
+  .catch(undefined);
+
 const idsShape = z.object({ taskId: id, workItemId: id, documentId: id }).catch({});
 
 /**
@@ -53,12 +65,14 @@ export function translateEvent({ body, receivedAt }: Pick<Delivery, 'body' | 're
   if (content === undefined) return { ...ignored('unknown event type'), unknownType: type };
   if (typeof content === 'string') return ignored(content);
   const [action, resource] = content;
+  const key = actorShape.parse(data['actor']);
   const answer = {
     action,
     entity: '',
     sentAt: receivedAt,
     body: resource,
     ...(workspaceId && { workspaceId }),
+    ...(key && { key: key.id }),
   };
   return { outcome: 'answer', answer };
 }

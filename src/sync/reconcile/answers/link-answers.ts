@@ -13,6 +13,7 @@ import {
 } from '../../../store/entities.ts';
 import { itemsNamed } from '../../../store/item-names.ts';
 import { itemsAtUrl } from '../../../store/items.ts';
+import { OWN_KEY_ID, writeMeta } from '../../../store/meta.ts';
 import {
   dropDifference,
   findChange,
@@ -187,6 +188,7 @@ export async function applyReportedLink(
   if (!row) return saveForeignLink(query, link, answer, now);
   if (asOf !== undefined && !mayUpdate(row, asOf)) return [];
   if (byId) {
+    if (answer.key !== undefined && isOwnLink(byId)) await writeMeta(query, OWN_KEY_ID, answer.key);
     const isUnchanged = byId.known === null || comparableUrl(urlOf(byId)) === comparableUrl(link.url);
     return isUnchanged ? [] : requestLinks(query, taskId, now);
   }
@@ -201,6 +203,10 @@ export async function applyReportedLink(
   const known = JSON.stringify({ url: link.url, externalId: link.externalId ?? null } satisfies KnownLink);
   await saveLink(query, { ...row, known, remote_id: link.workItemId, hand: 'manual' }, { receivedRevision, now });
   return row.item_key ? [row.item_key] : [];
+}
+
+function isOwnLink({ known, hand }: EntityRow): boolean {
+  return hand === null && isAutomatic(json<KnownLink>(known)?.externalId);
 }
 
 /** Requests the links of a task. Their answer decides which items are evaluated, so the list is empty. */

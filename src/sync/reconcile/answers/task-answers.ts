@@ -6,7 +6,7 @@ import { countTasks, forgetTasks, saveTask, tasksByKeys, tasksReadBefore } from 
 import { type EntityRow, findEntities, findEntity, linkedItems, saveEntity } from '../../../store/entities.ts';
 import { itemsNamed, itemsNaming } from '../../../store/item-names.ts';
 import { existingItems } from '../../../store/items.ts';
-import { TASKS_READ, WORKSPACE_ID, writeMeta } from '../../../store/meta.ts';
+import { OWN_KEY_ID, readMeta, TASKS_READ, WORKSPACE_ID, writeMeta } from '../../../store/meta.ts';
 import { findChanges } from '../../../store/outbox-rows.ts';
 import { currentRevision, mayUpdate } from '../../../store/revision.ts';
 import { markTasksVerified, resumeCreations } from '../../../store/task-creations.ts';
@@ -57,6 +57,7 @@ async function saveTasks(query: Scope, tasks: readonly ListedTask[], context: An
   const creations = tasks.filter(mayBeCreation).map(({ source }) => entity.task(source));
   const updates = await updatesOf(query, tasks, cachedTasks);
   await Promise.all([findEntities(query, creations), findChanges(query, creations)]);
+  const order = { ...context.order, isOwn: await isOfOwnKey(query, context.order) };
   const changed: ListedTask[] = [];
   const uncertain: string[] = [];
   for (const task of tasks) {
@@ -64,7 +65,7 @@ async function saveTasks(query: Scope, tasks: readonly ListedTask[], context: An
     const cached = cachedTasks.get(key);
     const previous = cached?.taskId === taskId ? cached : undefined;
     const update = updates.get(taskId);
-    const age = previous === undefined ? 'newer' : ageOf(task, previous, update, context.order);
+    const age = previous === undefined ? 'newer' : ageOf(task, previous, update, order);
     if (age === 'unknown') uncertain.push(taskId);
     const isKept = previous !== undefined && age !== 'newer';
     await saveTask(query, isKept ? previous : reportedTask(task, previous, context.now), context.now);
@@ -109,20 +110,26 @@ async function saveUpdateRevision(query: Scope, update: EntityRow, { order, now 
 /** An event that is received later than this after a status became known is newer: the workspace repeats events for some minutes. */
 const MAX_EVENT_DELAY_MS = 900_000;
 
+/** Whether the daemon's own key caused an event. Such an event is an edit by a person only if a read confirms it. */
+async function isOfOwnKey(query: Scope, { key }: Partial<ReportOrder> = {}): Promise<boolean> {
+  return key !== undefined && (await readMeta(query, OWN_KEY_ID)) === key;
+}
+
 /**
  * Compares a reported state with the cached one. Of two times of the workspace the later one is newer. If they are equal or absent,
  * the revision decides: an answer to a request that was sent after the cached status became known is newer. In all other cases
- * the order is unknown.
+ * the order is unknown, and always if our own key changed the status: the answer to its request tells more than the event.
  *
  * @param update the last update of the task by worksync; undefined if there is none, or if the status is the cached one
  */
 function ageOf(
-  { updatedAt }: ListedTask,
+  { updatedAt, status }: ListedTask,
   cached: Task,
   update: EntityRow | undefined,
-  { asOf, sentAt }: Partial<ReportOrder> = {},
+  { asOf, sentAt, isOwn }: Partial<ReportOrder> & { readonly isOwn: boolean },
 ): 'newer' | 'older' | 'unknown' {
   if (isOlder(updatedAt, cached.updatedAt)) return 'older';
+  if (isOwn && status !== cached.status) return 'unknown';
   if (update === undefined || update.revision === 0) return 'newer';
   if (asOf !== undefined && mayUpdate(update, asOf)) return 'newer';
   const isLate = asOf === undefined && sentAt !== undefined && sentAt > (update.known_at ?? 0) + MAX_EVENT_DELAY_MS;
