@@ -38,6 +38,8 @@ export interface Difference {
   readonly confirmed?: boolean;
   /** Empty if no live delivery brought it. */
   readonly waiting: readonly WaitingDelivery[];
+  /** A live webhook caused it. */
+  readonly isLive?: boolean;
 }
 
 /** Waiting deliveries that are stored with one change. */
@@ -153,11 +155,13 @@ function isRenewed(present: OutboxRow, { renewed = false, effect = null }: Diffe
 
 /**
  * Moves a change of a backfill to the lane of a live difference, with its times; a change never moves back. A difference is live
- * if a delivery waits for it, or if it is a read of another lane.
+ * if a delivery waits for it, or if it is a read of another lane. A live change is in the lane of backfills after a burst: only
+ * another live webhook moves it.
  */
-function moveToLiveLane(present: OutboxRow, { kind, lane, waiting, since, due }: Difference) {
+function moveToLiveLane(present: OutboxRow, { kind, lane, waiting, since, due, isLive }: Difference) {
   const isWaitedFor = waiting.length > 0 || (kind === 'read' && lane !== 'backfill');
-  return present.lane === 'backfill' && isWaitedFor ? { lane, since, due } : undefined;
+  const isMoved = present.guard === 'live' ? isLive : isWaitedFor;
+  return present.lane === 'backfill' && isMoved ? { lane, since, due } : undefined;
 }
 
 function freshGuard({ confirmed }: Difference): OutboxRow['guard'] {
@@ -165,9 +169,14 @@ function freshGuard({ confirmed }: Difference): OutboxRow['guard'] {
 }
 
 function changeOf(difference: Difference): OutboxRow {
-  const { notBefore, renewed: _, confirmed: __, maxWait: ___, waiting, effect = null, ...columns } = difference;
+  const { entity, kind, lane, since, due, weight, notBefore, waiting, effect = null } = difference;
   return {
-    ...columns,
+    entity,
+    kind,
+    lane,
+    since,
+    due,
+    weight,
     effect,
     guard: freshGuard(difference),
     not_before: notBefore ?? 0,

@@ -44,6 +44,18 @@ export async function passLive(
   await update(late, { lane: 'backfill' });
 }
 
+/** Has the guard decide on exempt changes that still wait. */
+export async function endExemption(query: Scope, names: readonly string[]): Promise<void> {
+  for (const some of piecesOf(names, CHUNK_SIZE))
+    await query
+      .updateTable('outbox')
+      .set({ guard: null })
+      .where('entity', 'in', some)
+      .where('guard', '=', 'live')
+      .where('state', '=', 'pending')
+      .execute();
+}
+
 /** Prefix of the facts that count the creations of a connection in the live lanes. */
 const CREATIONS = 'creations.live.';
 

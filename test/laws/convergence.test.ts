@@ -205,6 +205,7 @@ class World {
         usedShare: 0,
         sources: SOURCES,
         keyHorizon,
+        liveStatuses: new Map(),
         logger: silentLogger,
         rules: PLAIN_RULES,
       };

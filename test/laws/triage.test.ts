@@ -159,7 +159,15 @@ class World {
       const pending = await pendingDeliveries(this.store.query, 3, 1_000_000);
       if (pending.length === 0) return;
       const keyHorizon = createKeyHorizon(await highestTaskKeys(this.store.query));
-      const context = { now: this.now, usedShare: 0, sources: SOURCES, keyHorizon, logger: silentLogger, rules: RULES };
+      const context = {
+        now: this.now,
+        usedShare: 0,
+        sources: SOURCES,
+        keyHorizon,
+        liveStatuses: new Map(),
+        logger: silentLogger,
+        rules: RULES,
+      };
       const translated = await translateAll(pending, {
         query: this.store.query,
         sources: SOURCES,

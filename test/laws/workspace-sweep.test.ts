@@ -157,7 +157,15 @@ class World {
       if (pending.length === 0) return;
       const keyHorizon = createKeyHorizon(await highestTaskKeys(this.store.query));
       const now = this.clock.now();
-      const context = { now, usedShare: 0, sources: SOURCES, keyHorizon, logger: silentLogger, rules: RULES };
+      const context = {
+        now,
+        usedShare: 0,
+        sources: SOURCES,
+        keyHorizon,
+        liveStatuses: new Map(),
+        logger: silentLogger,
+        rules: RULES,
+      };
       const isSuspected = () => false;
       const translated = await translateAll(pending, { query: this.store.query, sources: SOURCES, isSuspected });
       await this.store.commit((query) => applyBatch(query, translated, context));

@@ -134,7 +134,7 @@ export interface AnswerContext extends Pick<EvaluationContext, 'now' | 'usedShar
 }
 
 /** The facts that order an answer or an event. */
-export type ReportOrder = Pick<Answer, 'asOf' | 'receivedRevision' | 'sentAt'>;
+export type ReportOrder = Pick<Answer, 'asOf' | 'receivedRevision' | 'sentAt' | 'key'>;
 
 /** The deliveries because of which an item is evaluated, and their times. */
 export interface Cause {
@@ -175,12 +175,17 @@ export interface GuardLimits {
   readonly statuses: number;
 }
 
+/** Names of the exempt status changes, by the delivery that caused them. */
+export type LiveStatuses = Map<number, ReadonlySet<string>>;
+
 /** The context of one batch of deliveries. */
 export interface BatchContext extends EvaluationContext {
   readonly keyHorizon: KeyHorizon;
   readonly logger: Logger;
   /** Absent: no change is held. */
   readonly guard?: GuardLimits;
+  /** Shared by all batches. */
+  readonly liveStatuses: LiveStatuses;
 }
 
 export interface BatchContextOptions extends Pick<WorkspaceContext, 'store' | 'clock' | 'logger'> {
@@ -208,6 +213,7 @@ export interface BatchContexts {
 
 export function createBatchContexts(options: BatchContextOptions): BatchContexts {
   const { store, sources, clock, logger, usedShare, visibility, rules = PLAIN_RULES, guard } = options;
+  const liveStatuses: LiveStatuses = new Map();
   let horizon: KeyHorizon | undefined;
   let prefixes: readonly string[] | undefined;
   async function idPrefixes(): Promise<readonly string[]> {
@@ -217,7 +223,16 @@ export function createBatchContexts(options: BatchContextOptions): BatchContexts
   return {
     async load() {
       horizon ??= createKeyHorizon(await highestTaskKeys(store.query));
-      const shared = { keyHorizon: horizon, idPrefixes: await idPrefixes(), sources, rules, logger, guard, visibility };
+      const shared = {
+        keyHorizon: horizon,
+        idPrefixes: await idPrefixes(),
+        sources,
+        rules,
+        logger,
+        guard,
+        visibility,
+        liveStatuses,
+      };
       return () => ({ ...shared, now: clock.now(), usedShare: usedShare() });
     },
     idPrefixes,

@@ -59,6 +59,7 @@ export async function enqueueChange(
     confirmed: cause.isBackfill === true && kind !== 'task',
     ...details,
     waiting: cause.waiting,
+    isLive: cause.webhook !== undefined,
   });
 }
 

@@ -3,9 +3,15 @@
 import type { ItemKey } from '../../model/item.ts';
 import { isLiveAt, originsOf, type Webhook } from '../../store/inbox.ts';
 import { findItems, type ItemRow, readDeliveries, readFields } from '../../store/items.ts';
-import { countCreations, passLive, type UndecidedChange, undecidedChanges } from '../../store/undecided-changes.ts';
+import {
+  countCreations,
+  endExemption,
+  passLive,
+  type UndecidedChange,
+  undecidedChanges,
+} from '../../store/undecided-changes.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import type { BatchContext, GuardLimits } from './context.ts';
+import type { BatchContext, GuardLimits, LiveStatuses } from './context.ts';
 
 /** New creations of a connection that are sent after all other changes, because it has too many at once. */
 interface Burst {
@@ -22,6 +28,8 @@ export interface EvaluationCauses {
   readonly answeredTasks: ReadonlyMap<string, number>;
 }
 
+type LiveContext = Pick<BatchContext, 'now' | 'rules' | 'liveStatuses'> & { readonly guard: GuardLimits };
+
 /**
  * Exempts the new changes that live webhooks caused from the limits of the guard. The guard still decides on removals, on
  * creations by authors who are not trusted, and on the status changes of a delivery that causes too many.
@@ -31,14 +39,15 @@ export interface EvaluationCauses {
 export async function passLiveChanges(
   query: Scope,
   causes: EvaluationCauses,
-  { now, guard, rules }: Pick<BatchContext, 'now' | 'rules'> & { readonly guard: GuardLimits },
+  { now, guard, rules, liveStatuses }: LiveContext,
 ): Promise<readonly Burst[]> {
   if (causes.webhooks.size + causes.answeredTasks.size === 0) return [];
   const changes = await undecidedChanges(query);
   if (changes.length === 0) return [];
   const rows = await findItems(query, [...new Set(changes.flatMap(({ item_key }) => item_key ?? []))]);
   const items = new Map(rows.map((row) => [row.key, row]));
-  const statuses = await liveStatuses(query, changes, { causes, items, limit: guard.statuses });
+  const ofDeliveries = await statusesByDelivery(query, changes, { causes, items });
+  const statuses = await withinLimit(query, ofDeliveries, liveStatuses, guard.statuses);
   const bursts: Burst[] = [];
   const late: UndecidedChange[] = [];
   const creations = changes.filter(({ effect, item_key }) => {
@@ -55,16 +64,39 @@ export async function passLiveChanges(
   return bursts;
 }
 
-/** Returns the status changes that live webhooks caused, without those of a delivery that caused more than the limit. */
-async function liveStatuses(
+/** Deliveries of which the status changes are remembered. */
+const MAX_DELIVERIES = 200;
+
+/**
+ * Returns the status changes of deliveries that caused no more than the limit, in this batch and in earlier ones of this process: the
+ * items of one delivery, its fetches and its answers may come in several batches. Once a delivery exceeds the limit, its earlier
+ * changes that still wait are no longer exempt.
+ */
+async function withinLimit(
+  query: Scope,
+  byDelivery: ReadonlyMap<number, readonly UndecidedChange[]>,
+  liveStatuses: LiveStatuses,
+  limit: number,
+): Promise<readonly UndecidedChange[]> {
+  const exempt: UndecidedChange[] = [];
+  for (const [delivery, changes] of byDelivery) {
+    const earlier = liveStatuses.get(delivery) ?? new Set();
+    const all = new Set([...earlier, ...changes.map(({ entity }) => entity)]);
+    liveStatuses.delete(delivery);
+    liveStatuses.set(delivery, all.size <= limit ? all : new Set([...all].slice(0, limit + 1)));
+    if (all.size <= limit) exempt.push(...changes);
+    else await endExemption(query, [...earlier]);
+    if (liveStatuses.size > MAX_DELIVERIES) liveStatuses.delete([...liveStatuses.keys()][0] as number);
+  }
+  return exempt;
+}
+
+/** Returns the status changes that live webhooks caused, by delivery. */
+async function statusesByDelivery(
   query: Scope,
   changes: readonly UndecidedChange[],
-  {
-    causes,
-    items,
-    limit,
-  }: { readonly causes: EvaluationCauses; readonly items: ReadonlyMap<ItemKey, ItemRow>; readonly limit: number },
-): Promise<readonly UndecidedChange[]> {
+  { causes, items }: { readonly causes: EvaluationCauses; readonly items: ReadonlyMap<ItemKey, ItemRow> },
+): Promise<ReadonlyMap<number, readonly UndecidedChange[]>> {
   const { webhooksOfTasks, answeredTasks } = causes;
   const statuses = changes.filter(({ effect }) => effect === 'status');
   const wantedAt = new Map<ItemKey, number>();
@@ -78,7 +110,7 @@ async function liveStatuses(
     return (webhooksOfTasks.get(task_id ?? '') ?? ofDeciders.get(item_key ?? ''))?.delivery;
   });
   byDelivery.delete(undefined);
-  return [...byDelivery.values()].filter(({ length }) => length <= limit).flat();
+  return byDelivery as ReadonlyMap<number, readonly UndecidedChange[]>;
 }
 
 /**

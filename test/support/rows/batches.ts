@@ -45,7 +45,8 @@ function sourceOf(connection: string, connector: string): ReconcileConnection {
 
 export function batchContext(now: number, own: Partial<BatchContext> = {}): BatchContext {
   const keyHorizon = createKeyHorizon([]);
-  return { now, usedShare: 0, sources: SOURCES, rules: RULES, keyHorizon, logger: silentLogger, ...own };
+  const liveStatuses = new Map();
+  return { now, usedShare: 0, sources: SOURCES, rules: RULES, keyHorizon, liveStatuses, logger: silentLogger, ...own };
 }
 
 /** Takes these over, so many seconds after the start. */

@@ -156,19 +156,26 @@ describe('the guard', () => {
     expect(await changes()).toMatchObject([{ state: 'held' }]);
   });
 
-  it.each([
-    ['one delivery', [[1, 2, 3]], 1],
-    ['several deliveries', [[1], [2], [3]], 0],
-    ['one delivery within the limit', [[1, 2]], 0],
-  ])('counts status changes by %s: %j', async (_what, deliveries, held) => {
-    const { receive, drain, answer, changes } = await open({ ...LIMITS, creations: 9 });
-    await answer({ action: 'saw-tasks', entity: '', body: { tasks: [task(1), task(2), task(3)] } });
+  const UPTO_60 = Array.from({ length: 60 }, (_, index) => [index + 1]);
+  it.each<[what: string, deliveries: readonly (readonly (readonly number[])[])[], held: number]>([
+    ['one delivery', [[[1, 2, 3]]], 1],
+    ['several deliveries', [[[1]], [[2]], [[3]]], 0],
+    ['one delivery within the limit', [[[1, 2]]], 0],
+    ['one delivery of many items, in several batches', [UPTO_60], 58],
+    ['many deliveries of one item each', UPTO_60.map((tasks) => [tasks]), 0],
+  ])('counts status changes by %s', async (_what, deliveries, held) => {
+    const { receive, drain, answer, changes } = await open({ ...LIMITS, creations: 999 });
+    const tasks = deliveries.flat(2).map(task);
+    await answer({ action: 'saw-tasks', entity: '', body: { tasks } });
     await drain();
-    for (const [index, numbers] of deliveries.entries())
-      await receive([request(index + 1, { title: numbers.map((number) => `Fixes BUG-${number}`).join(', ') })]);
+    let number = 0;
+    for (const items of deliveries)
+      await receive(
+        items.map((named) => request(++number, { title: named.map((each) => `Fixes BUG-${each}`).join(', ') })),
+      );
     await drain();
     const updates = (await changes()).filter(({ name }) => name.startsWith('update:'));
-    expect(updates).toHaveLength(deliveries.flat().length);
+    expect(updates).toHaveLength(tasks.length);
     expect(updates.filter(({ state }) => state === 'held')).toHaveLength(held);
   });
 });
@@ -193,10 +200,13 @@ test('more than 500 creations of a connection within a minute go to the lane of 
   await receive([request(503)]);
   await receive([request(501, { title: 'Another', updatedAt: START + 1 })]);
   await drain();
+  await receive([request(502, { title: 'Polled', updatedAt: START + 1 })], { source: 'poll' });
+  await drain();
+  expect((await changes()).filter(({ guard }) => guard !== 'live')).toEqual([]);
   expect([await laneOf(501), await laneOf(503)]).toEqual(['backfill', 'backfill']);
   await clock.advance(2_000);
   await receive([request(504)]);
-  await receive([request(502, { title: 'Another', updatedAt: START + 1 })]);
+  await receive([request(502, { title: 'Another', updatedAt: START + 2 })]);
   await drain();
   expect([await laneOf(501), await laneOf(502), await laneOf(504)]).toEqual(['backfill', 'mirror', 'mirror']);
 });
