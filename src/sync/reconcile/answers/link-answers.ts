@@ -188,7 +188,7 @@ export async function applyReportedLink(
   if (!row) return saveForeignLink(query, link, answer, now);
   if (asOf !== undefined && !mayUpdate(row, asOf)) return [];
   if (byId) {
-    if (answer.key !== undefined && isOwnLink(byId)) await writeMeta(query, OWN_KEY_ID, answer.key);
+    await learnOwnKey(query, byId, answer);
     const isUnchanged = byId.known === null || comparableUrl(urlOf(byId)) === comparableUrl(link.url);
     return isUnchanged ? [] : requestLinks(query, taskId, now);
   }
@@ -205,8 +205,10 @@ export async function applyReportedLink(
   return row.item_key ? [row.item_key] : [];
 }
 
-function isOwnLink({ known, hand }: EntityRow): boolean {
-  return hand === null && isAutomatic(json<KnownLink>(known)?.externalId);
+/** Stores the id of the key that an event reports for a link that worksync added. */
+async function learnOwnKey(query: Scope, { known, hand }: EntityRow, { key }: Answer): Promise<void> {
+  const isOwn = hand === null && isAutomatic(json<KnownLink>(known)?.externalId);
+  if (key !== undefined && isOwn) await writeMeta(query, OWN_KEY_ID, key);
 }
 
 /** Requests the links of a task. Their answer decides which items are evaluated, so the list is empty. */

@@ -157,14 +157,14 @@ describe('the guard', () => {
   });
 
   const UPTO_60 = Array.from({ length: 60 }, (_, index) => [index + 1]);
-  it.each<[what: string, deliveries: readonly (readonly (readonly number[])[])[], held: number]>([
-    ['one delivery', [[[1, 2, 3]]], 1],
-    ['several deliveries', [[[1]], [[2]], [[3]]], 0],
-    ['one delivery within the limit', [[[1, 2]]], 0],
-    ['one delivery of many items, in several batches', [UPTO_60], 58],
-    ['many deliveries of one item each', UPTO_60.map((tasks) => [tasks]), 0],
-  ])('counts status changes by %s', async (_what, deliveries, held) => {
-    const { receive, drain, answer, changes } = await open({ ...LIMITS, creations: 999 });
+  it.each<[what: string, statuses: number, deliveries: readonly (readonly (readonly number[])[])[], held: number]>([
+    ['one delivery', 2, [[[1, 2, 3]]], 1],
+    ['several deliveries', 2, [[[1]], [[2]], [[3]]], 0],
+    ['one delivery within the limit', 2, [[[1, 2]]], 0],
+    ['one delivery of many items, in several batches', 45, [UPTO_60], 15],
+    ['many deliveries of one item each', 45, UPTO_60.map((tasks) => [tasks]), 0],
+  ])('counts status changes by %s', async (_what, statuses, deliveries, held) => {
+    const { receive, drain, answer, changes } = await open({ ...LIMITS, creations: 999, statuses });
     const tasks = deliveries.flat(2).map(task);
     await answer({ action: 'saw-tasks', entity: '', body: { tasks } });
     await drain();
