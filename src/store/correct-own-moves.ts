@@ -57,7 +57,7 @@ async function ownStates(query: Scope): Promise<OwnStates> {
     .where('answer', 'is not', null)
     .orderBy('id')
     .execute();
-  const states = new Map<string, OwnState[]>();
+  const states = new Map<string, readonly OwnState[]>();
   for (const piece of piecesOf(requests, CHUNK_SIZE)) {
     const keys = piece.map(({ answer }) => `answer:${answer}`);
     const bodies = await query
@@ -69,16 +69,23 @@ async function ownStates(query: Scope): Promise<OwnStates> {
       .execute();
     const byKey = new Map(bodies.map((row) => [row.delivery_key, row as StoredBody]));
     for (const { entity, answer } of piece) {
-      const stored = byKey.get(`answer:${answer}`);
-      const { status, updatedAt } = (stored ? (readAnswer(unpackBody(stored)).body ?? {}) : {}) as Partial<OwnState>;
-      if (typeof status !== 'string' || typeof updatedAt !== 'string') continue;
-      const known = states.get(entity) ?? [];
-      known.push({ status, updatedAt });
-      states.set(entity, known);
+      const state = ownStateIn(byKey.get(`answer:${answer}`));
+      if (state !== undefined) states.set(entity, [...(states.get(entity) ?? []), state]);
     }
     await yieldForRequests();
   }
   return states;
+}
+
+/** Returns undefined if the answer lacks the state, or if its stored body is damaged: then it proves nothing. */
+function ownStateIn(stored: StoredBody | undefined): OwnState | undefined {
+  if (stored === undefined) return undefined;
+  try {
+    const { status, updatedAt } = (readAnswer(unpackBody(stored)).body ?? {}) as Partial<OwnState>;
+    return typeof status === 'string' && typeof updatedAt === 'string' ? { status, updatedAt } : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Returns how many of these updates of tasks were corrected. */

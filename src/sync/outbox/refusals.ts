@@ -99,6 +99,15 @@ export async function againAfterTaskList(
   { now, usedShare }: SettleContext,
 ): Promise<FailureOutcome> {
   await enqueueTaskListRead(query, { now, usedShare, lane: 'read', notBefore: 0 });
+  return repeatAfterCheck(query, prepared, error, now);
+}
+
+async function repeatAfterCheck(
+  query: Scope,
+  prepared: PreparedRequest,
+  error: SyncError,
+  now: number,
+): Promise<FailureOutcome> {
   await updateChange(query, prepared.entity, {
     ...pendingAgain(prepared),
     attempts: prepared.attempts + 1,
@@ -318,14 +327,7 @@ async function settleRefusedRead(
   if (!isLastingClientError(error)) return undefined;
   if (prepared.isChecked) return giveUpRead(query, prepared, errorText(error));
   if (isAbsent && taskId !== null) await enqueueTaskListRead(query, { now, usedShare, lane: 'read', notBefore: 0 });
-  await updateChange(query, entity, {
-    ...pendingAgain(prepared),
-    attempts: prepared.attempts + 1,
-    awaits: 'check',
-    not_before: now + PROBE_EVERY,
-    error: errorText(error),
-  });
-  return 'again';
+  return repeatAfterCheck(query, prepared, error, now);
 }
 
 /** Whether the route works, or the task is known to be gone: then "not found" concerns this one thing. */
