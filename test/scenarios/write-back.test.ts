@@ -21,11 +21,14 @@ async function open(
   world = await createWorld({
     connectors: [{ ...tracker.connector, connect }],
     ...options,
-    config: {
-      rules,
-      connections: { tracker: { connector: 'tracker', webhookSecrets: WEBHOOK_SECRET, poll: 'off', writeBack } },
-    },
+    config: { rules, ...connectionsOf(writeBack) },
   });
+}
+
+function connectionsOf(writeBack: object | undefined) {
+  return {
+    connections: { tracker: { connector: 'tracker', webhookSecrets: WEBHOOK_SECRET, poll: 'off', writeBack } },
+  };
 }
 
 async function say(number: number, fields: object = {}): Promise<void> {
@@ -52,6 +55,30 @@ const commentOn = (number: number) => [...(tracker.comments.get(issue(number).ke
 const finish = async (status: 'completed' | 'cancelled' | 'open') => {
   for (const { taskId } of await tasks()) await world.people.updateTask({ taskId, body: { status } }, {});
 };
+
+const ALL = { comment: true, close: true, status: true };
+
+it.each(['comment', 'close', 'status'] as const)(
+  'writes nothing that waits once its setting %s is removed',
+  async (removed) => {
+    await open(ALL);
+    tracker.failures.push(...Array.from({ length: 100 }, () => new SyncError('server_failed', 'down')));
+    await say(1);
+    await tell(world.daemon().address, pullRequest(1, { updatedAt: world.clock.now() }), { secret: WEBHOOK_SECRET });
+    await finish('completed');
+    const kinds = async () => {
+      const notices = world.partition().store.query.selectFrom('notices').select('kind').where('state', '=', 'waiting');
+      return new Set((await notices.execute()).map(({ kind }) => kind));
+    };
+    await world.until(async () => (await kinds()).size === 3);
+    await world.restart({ config: connectionsOf({ ...ALL, [removed]: false }) });
+    tracker.failures.length = 0;
+    await detected();
+    await world.clock.advance(3_600_000);
+    const written = new Set(tracker.writes.map((write) => write.split(' ')[0]));
+    expect(written).toEqual(new Set(Object.keys(ALL).filter((kind) => kind !== removed)));
+  },
+);
 
 describe('a comment', () => {
   it('names the task once the link stands, and is written once, whatever comes after', async () => {

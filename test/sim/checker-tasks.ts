@@ -1,3 +1,4 @@
+import type { Store } from '../../src/store/database.ts';
 import type { Event, Look } from './history.ts';
 import { WORKSPACE } from './hosts.ts';
 
@@ -29,6 +30,27 @@ export function statusDifferences(look: Look, events: readonly Event[]): string[
   });
 }
 
+/** Tasks of which worksync believes that others changed their status back, though nobody did. It is read once all is settled. */
+export async function contestsOfNobody({ query }: Store, events: readonly Event[]): Promise<string[]> {
+  const heard = new Map(events.flatMap((event) => (event.what === 'heard' ? [[event.id, event.status]] : [])));
+  const edited = new Set(
+    events.flatMap((event) => (event.what === 'status-set' || event.what === 'finished' ? [event.task] : [])),
+  );
+  const rows = await query
+    .selectFrom('entities')
+    .select(['task_id', 'known'])
+    .where('kind', '=', 'task_update')
+    .execute();
+  return rows.flatMap(({ task_id, known }) => {
+    const taskId = task_id as string;
+    const { contested = [] } = JSON.parse(known ?? '{}') as { readonly contested?: readonly number[] };
+    // An update whose answer nobody heard may have arrived after a later one.
+    const isUnclear = movesOf({ taskId }, events).some(({ id }) => heard.get(id) !== 200);
+    if (contested.length === 0 || edited.has(taskId) || isUnclear) return [];
+    return [`status of ${taskId}: worksync believes that somebody changed it back, and nobody did`];
+  });
+}
+
 type Edit = Extract<Event, { what: 'status-set' }>;
 
 function isTouch(event: Event): event is Extract<Event, { what: 'linked' | 'unlinked' }> {
@@ -36,7 +58,10 @@ function isTouch(event: Event): event is Extract<Event, { what: 'linked' | 'unli
 }
 
 /** Updates of the task that reached the workspace. */
-function movesOf({ taskId }: Task, events: readonly Event[]): readonly Extract<Event, { what: 'arrived' }>[] {
+function movesOf(
+  { taskId }: Pick<Task, 'taskId'>,
+  events: readonly Event[],
+): readonly Extract<Event, { what: 'arrived' }>[] {
   return events.filter(
     (event): event is Extract<Event, { what: 'arrived' }> =>
       event.what === 'arrived' &&

@@ -23,10 +23,10 @@ const BY_PEOPLE: readonly Happening['do'][] = [
 
 export function knownDays(): Plan[] {
   const still = SEEDS.map((seed): Plan => {
-    const { workflow: _, happenings, ...plan } = drawPlan(seed);
+    const { workflow: _, happenings, ...plan } = drawPlan(seed, false);
     return { ...plan, happenings: happenings.filter((each) => each.do !== 'set-status') };
   });
-  return [...still, drawPlan(MOVING)].map((plan) => {
+  return [...still, drawPlan(MOVING, false)].map((plan) => {
     return { ...plan, happenings: plan.happenings.filter((each) => BY_PEOPLE.includes(each.do)), isKnown: true };
   });
 }

@@ -123,8 +123,8 @@ export interface Plan {
   readonly happenings: readonly Happening[];
 }
 
-/** One seed says all of it. */
-export function drawPlan(seed: number): Plan {
+/** One seed says all of it. @param hasLateAnswers false: nothing happens that `lateAnswers` draws */
+export function drawPlan(seed: number, hasLateAnswers = true): Plan {
   const chance = chanceOf(seed, 'plan');
   const replicas = chance.happens(0.25) ? 3 : 1;
   const forges = some(chance, FORGES, 1);
@@ -150,6 +150,8 @@ export function drawPlan(seed: number): Plan {
   const moving = chanceOf(seed, 'workflow');
   const workflow = moving.happens(0.4) ? oneOf(moving, ['whole', 'fields'] as const) : undefined;
   if (workflow) happenings.push(...statusEdits(moving, length));
+  if (workflow && replicas === 1 && hasLateAnswers)
+    happenings.push(...lateAnswers(chanceOf(seed, 'late-answers'), forges, length));
   const sent = garbled(chanceOf(seed, 'garbled'), byHand(chanceOf(seed, 'by-hand'), happenings));
   const paging = chanceOf(seed, 'pages');
   const pages = paging.happens(0.4) ? paging.whole(2, 12) : undefined;
@@ -260,6 +262,37 @@ function statusEdits(chance: Chance, length: number): Happening[] {
     return { at: chance.whole(1, length), do: 'set-status', pick: chance.whole(0, 99), status };
   });
 }
+
+/**
+ * Some tasks get a pull request that soon becomes a draft, and whose labels change every second or two. Meanwhile some answers of
+ * the workspace come late, and so begin the commits of reconcile: it applies answers after other deliveries of the same task.
+ */
+function lateAnswers(chance: Chance, forges: readonly Forge[], length: number): Happening[] {
+  const start = chance.whole(Math.floor(0.3 * length), Math.floor(0.8 * length));
+  const duration = chance.whole(3, 10) * MINUTE;
+  const tasks = Array.from({ length: 6 }, (): Happening => ({ at: chance.whole(1, start), do: 'task' }));
+  const changes = [1, 2, 3, 4, 5, 6].flatMap((names) => {
+    const forge = oneOf(chance, forges);
+    const becomesDraft = chance.whole(2, 6);
+    let at = start + chance.whole(0, duration - 30 * SECOND);
+    return Array.from({ length: 12 }, (_, index): Happening => {
+      const change = index === 0 ? { names } : index === becomesDraft ? { draft: true } : { labels: [`late-${index}`] };
+      at += chance.whole(200, 2_500);
+      const hooks = { delays: [chance.whole(50, 1_000)], again: true };
+      return { at, do: 'pull', forge, number: FIRST_LATE + names, change, hooks };
+    });
+  });
+  const slow = { server: 'workspace.test', trouble: 'slow', share: chance.between(0, 0.2) } as const;
+  return [
+    ...tasks,
+    ...changes,
+    { at: start, do: 'store-slow', by: chance.whole(1, 6) * SECOND, for: duration },
+    { at: start, do: 'weather', ...slow, for: duration },
+  ];
+}
+
+/** No other pull requests have numbers from here on. */
+const FIRST_LATE = 20;
 
 function looks(chance: Chance, length: number): Happening[] {
   return times(chance, 3, (): Happening => ({ at: chance.whole(1, length), do: 'look' }));

@@ -5,6 +5,7 @@ import { chanceOf } from './chances.ts';
 import { differences } from './checker-convergence.ts';
 import { statusWrong } from './checker-status.ts';
 import { complaintsAbout } from './checker-store.ts';
+import { contestsOfNobody } from './checker-tasks.ts';
 import type { History } from './history.ts';
 import { WORKSPACE } from './hosts.ts';
 import { ProcessEnded } from './life.ts';
@@ -319,15 +320,12 @@ function createStage(site: Site): Stage {
         });
         return;
       }
-      case 'store-slow': {
-        const { databaseServer } = site;
-        if (!databaseServer) return;
-        databaseServer.slowness = happening.by;
+      case 'store-slow':
+        site.slowness.by = happening.by;
         clock.after(happening.for, () => {
-          databaseServer.slowness = 0;
+          site.slowness.by = 0;
         });
         return;
-      }
       case 'sleep-owner': {
         const replica = free(await site.ownerOf());
         const life = replica?.running?.life;
@@ -393,7 +391,8 @@ function createStage(site: Site): Stage {
 
 async function heal(site: Site, stage: Stage): Promise<void> {
   site.weather.clear();
-  if (site.databaseServer) Object.assign(site.databaseServer, { failing: 0, slowness: 0 });
+  site.slowness.by = 0;
+  if (site.databaseServer) site.databaseServer.failing = 0;
   await stage.comeBack();
   // Who is being ended at this moment comes back as well.
   for (let round = 0; round < 3; round++) {
@@ -429,6 +428,7 @@ async function tellEnd(site: Site, isCalm: boolean): Promise<void> {
   if (!store) return;
   const lost = lostByRestore(site.recorder.events);
   for (const text of await complaintsAbout(store, await lookAtAll(site), site.timeOf(0), lost)) tell(text);
+  for (const text of await contestsOfNobody(store, site.recorder.events)) tell(text);
 }
 
 async function tellStatus(site: Site): Promise<void> {

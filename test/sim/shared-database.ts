@@ -9,6 +9,7 @@ import type { Chance } from '../bench/quota/references/chance.ts';
 import type { TravellingClock } from '../support/clocks/travelling-clock.ts';
 import { kyselyOver } from '../support/harness/kysely-over.ts';
 import type { Life } from './life.ts';
+import type { Slowness } from './slowness.ts';
 import { type StatementWatch, watchedDatabase } from './statements.ts';
 
 /** A database in memory that several processes work on as on a server: one connection, statements in the order they come. */
@@ -18,8 +19,6 @@ export interface DatabaseServer {
   ahead: number;
   /** Of so many of one statements and commits nobody gets an answer: of none, of some, or of all. */
   failing: number;
-  /** Lone statements and relaxed commits begin late, and answers to statements come late: by so many milliseconds at most. */
-  slowness: number;
   /** It takes nothing and refuses nothing: whoever asks waits until that is over. */
   hang(isHanging: boolean): void;
   viewOf(life: Life): SharedDatabase;
@@ -35,6 +34,8 @@ interface Surroundings {
   /** Called within each transaction that a process began as the owner of a workspace, before its end. */
   readonly onOwn: (life: Life, workspace: string, transaction: Sql, text?: string) => Promise<void>;
   readonly watchOf: (life: Life) => StatementWatch;
+  /** Lone statements and relaxed commits begin late, and answers to statements come late. */
+  readonly slowness: Slowness;
 }
 
 /** One signal of so many is lost. */
@@ -42,7 +43,7 @@ const LOST_SIGNALS = 0.1;
 
 export function createDatabaseServer(
   installation: Installation,
-  { clock, chance, failures, onTaken, onOwn, watchOf }: Surroundings,
+  { clock, chance, failures, onTaken, onOwn, watchOf, slowness }: Surroundings,
 ): DatabaseServer {
   const listeners = new Map<Life, { channel: string; hear: (payload: string) => void }>();
   let isHanging = false;
@@ -52,7 +53,7 @@ export function createDatabaseServer(
     for (const go of waiting) go();
     waiting = [];
   };
-  const server: DatabaseServer = { installation, ahead: 0, failing: 0, slowness: 0, hang, viewOf };
+  const server: DatabaseServer = { installation, ahead: 0, failing: 0, hang, viewOf };
   const now = () => clock.now() + server.ahead;
 
   function notify(channel: string, payload: string): void {
@@ -73,20 +74,16 @@ export function createDatabaseServer(
         throw new DatabaseFault('away', 'the server', 'it does not answer');
     };
     const executor = installation.query.getExecutor();
-    const onItsWay = async () => {
-      if (server.slowness === 0) return;
-      await new Promise<void>((resolve) => clock.after(failures.whole(0, server.slowness), resolve));
-    };
     const connectionOf = (onWritten: (text: string) => Promise<void>): DatabaseConnection => ({
       async executeQuery<Row>(statement: CompiledQuery) {
-        await onItsWay();
+        await slowness.pass();
         await awake();
         const writes = !/^\s*(?:select|with)/i.test(statement.sql);
         if (writes) life.steps.reached('commit', 'before');
         const result = (await executor.executeQuery(statement)) as QueryResult<Row>;
         if (writes) await onWritten(statement.sql);
         if (writes) life.steps.reached('commit', 'after');
-        await onItsWay();
+        await slowness.pass();
         await awake();
         return result;
       },
@@ -100,7 +97,7 @@ export function createDatabaseServer(
       (commit: Installation['commit'], isRelaxed = false): Installation['commit'] =>
       async (work) => {
         // Other stages commit between the reading of a batch by reconcile and its commit.
-        if (isRelaxed) await onItsWay();
+        if (isRelaxed) await slowness.pass();
         await awake();
         const result = await commit(async (transaction) => {
           life.check();

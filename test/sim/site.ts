@@ -45,6 +45,7 @@ import { STORIES } from './prose.ts';
 import { openProviders, type Providers } from './providers.ts';
 import { rest } from './rest.ts';
 import { createDatabaseServer, type DatabaseServer } from './shared-database.ts';
+import { createSlowness, type Slowness } from './slowness.ts';
 import { createStatementTroubles, type StatementTroubles } from './statement-troubles.ts';
 import { watchedDatabase } from './statements.ts';
 import { countRows } from './table-counts.ts';
@@ -127,6 +128,7 @@ export interface Site {
   readonly people: WorkspaceClient<object>;
   readonly replicas: readonly Replica[];
   readonly databaseServer: DatabaseServer | undefined;
+  readonly slowness: Slowness;
   readonly statements: StatementTroubles;
   readonly counts: Counts;
   /** Another user of the workspace. */
@@ -229,6 +231,8 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
     },
     isAtWork: (life) => replicas.some(({ running, isBusy }) => running?.life === life && !isBusy),
   });
+  const failures = chance('store-away');
+  const slowness = createSlowness(clock, failures);
   const databaseServer = plan.replicas === 1 ? undefined : await openDatabaseServer();
   const configPath = join(folder, 'config');
   mkdirSync(configPath);
@@ -251,7 +255,8 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
     return createDatabaseServer(installation, {
       clock,
       chance: chance('signals'),
-      failures: chance('store-away'),
+      failures,
+      slowness,
       onTaken: tellOwner,
       onOwn: checkOwner,
       watchOf: statements.watchOf,
@@ -368,10 +373,18 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
   /** Called with the database before anybody has asked it anything of a workspace. */
   function watched(life: Life) {
     return (installation: Installation) => {
-      Object.assign(
-        installation,
-        installationOver(watchedDatabase(installation, statements.watchOf(life)), installation.id),
-      );
+      const { commitRelaxed } = installation;
+      const late: Installation = {
+        ...installation,
+        async commitRelaxed(work) {
+          if (slowness.by > 0) {
+            await slowness.pass();
+            await new Promise<void>((resolve) => life.whenAwake(resolve));
+          }
+          return commitRelaxed(work);
+        },
+      };
+      Object.assign(installation, installationOver(watchedDatabase(late, statements.watchOf(life)), installation.id));
       return soleHolder;
     };
   }
@@ -418,6 +431,7 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
       people,
       replicas,
       databaseServer,
+      slowness,
       statements,
       counts,
       othersKey,
