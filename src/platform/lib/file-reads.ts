@@ -18,6 +18,8 @@ export interface FileReads {
    */
   close(): Promise<unknown>;
   isUnderWay(): boolean;
+  /** Returns how many reads have ended although they had counted as stuck. */
+  answeredLate(): number;
 }
 
 /** Files that were read before. */
@@ -47,6 +49,7 @@ const NEVER = new Promise<never>(() => undefined);
 export function createFileReads(clock: Pick<Clock, 'after'>, disk: AsyncFiles = asyncDiskFiles): FileReads {
   const underWay = new Map<string, Read>();
   let isClosed = false;
+  let answeredLate = 0;
   const areStuck = () => [...underWay.values()].every(({ isStuck }) => isStuck);
 
   function start(request: FileRequest): Promise<unknown> {
@@ -55,6 +58,7 @@ export function createFileReads(clock: Pick<Clock, 'after'>, disk: AsyncFiles = 
     const work = readFrom(disk, request).finally(() => {
       cancel();
       underWay.delete(path);
+      if (started.isStuck) answeredLate++;
     });
     const result = Promise.race([work, late.promise]);
     const started: Read = { isStuck: false, outcome: settled(result) };
@@ -94,7 +98,11 @@ export function createFileReads(clock: Pick<Clock, 'after'>, disk: AsyncFiles = 
         const requested = new Map<string, FileRequest>();
         const run = attempt(() => work(knownFiles(known, (request) => requested.set(keyOf(request), request))));
         if (requested.size === 0) return run();
-        await Promise.all([...requested].map(async ([key, request]) => known.set(key, await resultOf(request))));
+        const next = requested.entries();
+        const readAll = async () => {
+          for (const [key, request] of next) known.set(key, await resultOf(request));
+        };
+        await Promise.all(Array.from({ length: MAX_READS }, readAll));
       }
     },
     close() {
@@ -102,6 +110,7 @@ export function createFileReads(clock: Pick<Clock, 'after'>, disk: AsyncFiles = 
       return Promise.all([...underWay.values()].map(({ outcome }) => outcome));
     },
     isUnderWay: () => underWay.size > 0,
+    answeredLate: () => answeredLate,
   };
 }
 
