@@ -118,7 +118,7 @@ async function withStore<Result>(place: Place, work: (database: Database<Schema>
   } catch (error) {
     throw asSyncError(error);
   } finally {
-    owned?.release();
+    await owned?.release();
   }
 }
 

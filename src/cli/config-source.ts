@@ -1,4 +1,3 @@
-import { dirname } from 'node:path';
 import type { ConfigSource } from '../daemon/reload.ts';
 import type { Environment } from '../platform/config/interpolate.ts';
 import {
@@ -9,11 +8,9 @@ import {
   loadConfig,
   readAhead,
 } from '../platform/config/load.ts';
-import { folderOf, stampOf } from '../platform/config/stamp.ts';
-import type { Cancel } from '../platform/lib/clock.ts';
+import { stampOf } from '../platform/config/stamp.ts';
 import { fileReads, type KnownFiles } from '../platform/lib/file-reads.ts';
 import type { Files } from '../platform/lib/regular-files.ts';
-import { watchFolder } from '../platform/lib/watch-folder.ts';
 import { createConverter } from '../sync/worker/converter.ts';
 
 /** Files beside the configuration whose changes count too. */
@@ -23,6 +20,9 @@ interface OtherSources {
   /** Files that secrets were read from at the start. */
   readonly secrets: readonly string[];
 }
+
+/** Files are checked and not watched, because watching one blocks the process while its file system does not answer. */
+const CHECK_EVERY_MS = 2_000;
 
 /** @param variables reads the variables for `${NAME}` anew; throws where `.env` cannot be used */
 export function configSource(
@@ -45,38 +45,14 @@ export function configSource(
     return config;
   }
 
-  /** Returns the folders that answer, because watching another one would block. */
-  const folders = () =>
-    fileReads.run((files) => {
-      const named = [folderOf(place, files), envFile && dirname(envFile)].filter((each) => each !== undefined);
-      return [...new Set(named)].filter((folder) => isThere(folder, files));
-    });
-
   return {
     load,
-    stamp: () =>
-      fileReads.run((files) => stampOf(place, [...sources, ...(envFile === undefined ? [] : [envFile])], files)),
-    watch(onChange) {
-      let isOver = false;
-      let ends: readonly Cancel[] = [];
-      // A folder that is not watched is still checked once a minute.
-      void folders().then((paths) => {
-        if (!isOver) ends = paths.map((folder) => watchFolder(folder, onChange));
-      });
-      return () => {
-        isOver = true;
-        for (const end of ends) end();
-      };
+    checkEvery: CHECK_EVERY_MS,
+    async stamp() {
+      const files = [...sources, ...(envFile === undefined ? [] : [envFile])];
+      return `${await fileReads.run((each) => stampOf(place, files, each))}\n${fileReads.answeredLate()}`;
     },
   };
-}
-
-function isThere(folder: string, files: Files): boolean {
-  try {
-    return files.stat(folder) !== undefined;
-  } catch {
-    return false;
-  }
 }
 
 /** The configuration changes seldom: the thread ends with it. */

@@ -322,7 +322,7 @@ function noneOpen(broken: ReadonlyMap<string, SyncError>): SyncError {
 
 /** A source for commands, which end before the configuration could change. */
 function unchanging(config: LoadedConfig): ConfigSource {
-  return { load: () => config, stamp: () => '', watch: () => () => undefined };
+  return { load: () => config, stamp: () => '', checkEvery: 60_000 };
 }
 
 /**

@@ -14,8 +14,8 @@ export interface ConfigSource {
   load(): LoadedConfig | Promise<LoadedConfig>;
   /** Returns another value after a file was changed, added or removed, or answers again. */
   stamp(): string | Promise<string>;
-  /** Calls back soon after a change; may miss changes. */
-  watch(onChange: () => void): Cancel;
+  /** Time between two checks for changes, milliseconds. */
+  readonly checkEvery: number;
 }
 
 /** Applies changes of the configuration without a restart. */
@@ -36,8 +36,6 @@ interface ReloadDeps {
 
 /** Time without another change before the files are read, milliseconds, because a file may be half written. */
 const DEBOUNCE = 2_000;
-/** Time between two checks if no event reports a change, milliseconds. */
-const CHECK_EVERY = 60_000;
 /** Time before a workspace without a file closes, milliseconds, because the file may come back when a volume is remounted. */
 const SPARED = 60_000;
 
@@ -55,7 +53,7 @@ export function createReload({ source, workspaces, clock, logger, scrubber }: Re
   /** Number of schedules so far: a check does nothing if another one was scheduled meanwhile. */
   let scheduled = 0;
   let cancel: Cancel = () => undefined;
-  let unwatch: Cancel | undefined;
+  let isStarted = false;
 
   async function check(): Promise<void> {
     const own = scheduled;
@@ -73,13 +71,13 @@ export function createReload({ source, workspaces, clock, logger, scrubber }: Re
   }
 
   function pause(): number {
-    return missing.size > 0 ? DEBOUNCE : CHECK_EVERY;
+    return missing.size > 0 ? DEBOUNCE : source.checkEvery;
   }
 
   function schedule(milliseconds: number): void {
     scheduled++;
     cancel();
-    if (unwatch) cancel = clock.after(milliseconds, () => void check());
+    if (isStarted) cancel = clock.after(milliseconds, () => void check());
   }
 
   /** Applies the files after the application that is running. Never rejects, so that the next one still runs. */
@@ -130,13 +128,12 @@ export function createReload({ source, workspaces, clock, logger, scrubber }: Re
     now: async () => applyNext(await source.stamp(), 0),
     fault: () => fault,
     start() {
-      unwatch = source.watch(() => schedule(DEBOUNCE));
-      schedule(CHECK_EVERY);
+      isStarted = true;
+      schedule(source.checkEvery);
     },
     async stop() {
       isStopped = true;
-      unwatch?.();
-      unwatch = undefined;
+      isStarted = false;
       schedule(0);
       // A read that does not answer must not keep the process from its end.
       await applying?.catch(() => undefined);

@@ -330,7 +330,7 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
     const composition = await compose(
       {
         config: load(),
-        source: { load, stamp: () => stampOf({ path: configPath }, []), watch: () => () => undefined },
+        source: { load, stamp: () => stampOf({ path: configPath }, []), checkEvery: 60_000 },
         options: { data: dataOf(number), host: '127.0.0.1', port: PORT, logLevel: 'silent', replicaAddress: origin },
         secretKey: Buffer.alloc(32, 7),
         scrubber: createScrubber(),

@@ -1,4 +1,3 @@
-import { dirname } from 'node:path';
 import { diskFiles, type FileFault, type Files } from '../lib/regular-files.ts';
 import { configFiles } from './config-files.ts';
 import type { LoadInput } from './load.ts';
@@ -8,12 +7,6 @@ type ConfigPlace = Pick<LoadInput, 'path' | 'text' | 'configFolder'>;
 /** The files of a configuration as they look from outside: differs when one of them was changed, added or taken away. */
 export function stampOf(input: ConfigPlace, secretSources: readonly string[], files: Files = diskFiles): string {
   return [...filesOf(input, files), ...secretSources].map((file) => lookOf(file, files)).join('\n');
-}
-
-/** Where changes show: the folder of the files; undefined where the configuration is no file. */
-export function folderOf(input: ConfigPlace, files: Files = diskFiles): string | undefined {
-  const [first] = filesOf(input, files);
-  return first === undefined ? undefined : dirname(first);
 }
 
 /** What cannot be read now is a change like others: the load after it says what is wrong. */

@@ -13,11 +13,15 @@ export interface FileReads {
    * requested were read, until it requests no other. So it must have no effects.
    */
   run<Result>(work: (files: KnownFiles) => Result): Promise<Result>;
+  /** Runs other work on a path, also while reads are stuck. Throws `FileFault` while the path does not answer. */
+  runOn<Result>(path: string, work: () => Promise<Result>): Promise<Result>;
   /**
    * Starts no more reads: work that needs one never resolves. Resolves when each read under way has ended or counts as stuck.
    */
   close(): Promise<unknown>;
   isUnderWay(): boolean;
+  /** Returns how many reads have ended although they had counted as stuck. */
+  answeredLate(): number;
 }
 
 /** Files that were read before. */
@@ -47,21 +51,22 @@ const NEVER = new Promise<never>(() => undefined);
 export function createFileReads(clock: Pick<Clock, 'after'>, disk: AsyncFiles = asyncDiskFiles): FileReads {
   const underWay = new Map<string, Read>();
   let isClosed = false;
+  let answeredLate = 0;
   const areStuck = () => [...underWay.values()].every(({ isStuck }) => isStuck);
 
-  function start(request: FileRequest): Promise<unknown> {
-    const { path } = request;
+  function start<Result>(path: string, work: () => Promise<Result>): Promise<Result> {
     const late = Promise.withResolvers<never>();
-    const work = readFrom(disk, request).finally(() => {
+    const working = work().finally(() => {
       cancel();
       underWay.delete(path);
+      if (started.isStuck) answeredLate++;
     });
-    const result = Promise.race([work, late.promise]);
+    const result = Promise.race([working, late.promise]);
     const started: Read = { isStuck: false, outcome: settled(result) };
     underWay.set(path, started);
     const cancel = clock.after(STUCK_AFTER_MS, () => {
       started.isStuck = true;
-      late.reject(notAnswered('has not answered for 5 s'));
+      late.reject(silent());
     });
     return result;
   }
@@ -70,12 +75,12 @@ export function createFileReads(clock: Pick<Clock, 'after'>, disk: AsyncFiles = 
   async function read(request: FileRequest): Promise<unknown> {
     const { path } = request;
     while (underWay.size >= MAX_READS || underWay.has(path)) {
-      if (underWay.get(path)?.isStuck) throw notAnswered('has not answered for 5 s');
+      if (underWay.get(path)?.isStuck) throw silent();
       if (underWay.size >= MAX_READS && areStuck())
         throw notAnswered(`is not read, because ${[...underWay.keys()].join(' and ')} do not answer`);
       await Promise.race([...underWay.values()].filter((each) => !each.isStuck).map(({ outcome }) => outcome));
     }
-    return isClosed ? NEVER : start(request);
+    return isClosed ? NEVER : start(path, () => readFrom(disk, request));
   }
 
   async function resultOf(request: FileRequest): Promise<FileResult> {
@@ -94,14 +99,23 @@ export function createFileReads(clock: Pick<Clock, 'after'>, disk: AsyncFiles = 
         const requested = new Map<string, FileRequest>();
         const run = attempt(() => work(knownFiles(known, (request) => requested.set(keyOf(request), request))));
         if (requested.size === 0) return run();
-        await Promise.all([...requested].map(async ([key, request]) => known.set(key, await resultOf(request))));
+        const next = requested.entries();
+        const readAll = async () => {
+          for (const [key, request] of next) known.set(key, await resultOf(request));
+        };
+        await Promise.all(Array.from({ length: MAX_READS }, readAll));
       }
+    },
+    async runOn(path, work) {
+      if (underWay.has(path)) throw silent();
+      return start(path, work);
     },
     close() {
       isClosed = true;
       return Promise.all([...underWay.values()].map(({ outcome }) => outcome));
     },
     isUnderWay: () => underWay.size > 0,
+    answeredLate: () => answeredLate,
   };
 }
 
@@ -162,6 +176,10 @@ function attempt<Result>(work: () => Result): () => Result {
 
 function settled(work: Promise<unknown>): Promise<unknown> {
   return work.catch(() => undefined);
+}
+
+function silent(): FileFault {
+  return notAnswered('has not answered for 5 s');
 }
 
 function notAnswered(message: string): FileFault {

@@ -50,7 +50,7 @@ export async function startFastDaemon(options: FastDaemonOptions): Promise<FastD
   const composition = await compose(
     {
       config: load(),
-      source: { load, stamp: () => stampOf({ path: options.config }, []), watch: () => () => undefined },
+      source: { load, stamp: () => stampOf({ path: options.config }, []), checkEvery: 60_000 },
       options: {
         ...{ data: options.data, host: '127.0.0.1', port: 0, logLevel: 'silent' },
         ...(store !== undefined && { store }),

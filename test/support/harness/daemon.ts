@@ -313,7 +313,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     const composition = await compose(
       {
         config: readConfig(wanted),
-        source: { load, stamp: () => stampOf({ path: configPath }, []), watch: () => () => undefined },
+        source: { load, stamp: () => stampOf({ path: configPath }, []), checkEvery: 60_000 },
         options: {
           data: join(folder, 'data'),
           host: '127.0.0.1',

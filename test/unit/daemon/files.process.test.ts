@@ -1,11 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Status } from '../../../src/admin/status.ts';
 import { folderOfTest } from '../../support/harness/folder.ts';
-import { PATIENT_CLOCK, startNode, TOP } from '../../support/harness/processes.ts';
+import { PATIENT_CLOCK, type Running, startNode, TOP } from '../../support/harness/processes.ts';
 
 /** A configuration folder with one file that can be read, and one of each kind that cannot. */
 async function mixedFolder(): Promise<string> {
@@ -29,18 +30,39 @@ async function mixedFolder(): Promise<string> {
   return folder;
 }
 
-test('a daemon serves and ends whatever is in its configuration folder, also while that does not answer', async () => {
-  const folder = await mixedFolder();
+/** Starts a daemon over the configuration of a mixed folder. */
+async function startDaemon(folder: string, hungFolder: string) {
   const [config, data] = [join(folder, 'config'), join(folder, 'data')];
   const hung = join(TOP, 'test/support/faults/hung-folder.ts');
   const program = ['--import', PATIENT_CLOCK, '--import', hung, 'src/main.ts'];
-  const env = { HUNG_FOLDER: config, WORKSYNC_ADMIN_TOKEN: 'a-token-of-sixteen-or-more' };
+  const env = { HUNG_FOLDER: join(folder, hungFolder), WORKSYNC_ADMIN_TOKEN: 'a-token-of-sixteen-or-more' };
   const daemon = startNode([...program, 'run', '--config', config, '--data', data, '--port', '0'], { env });
   onTestFinished(() => void daemon.child.kill('SIGKILL'));
   const [, address = ''] = /Status page: (\S+)\//.exec(await daemon.says('Status page')) ?? [];
   const get = (path: string) =>
     fetch(address + path, { headers: { authorization: `Bearer ${env.WORKSYNC_ADMIN_TOKEN}` } });
-  const status = async () => (await (await get('/status.json')).json()) as Status;
+  return {
+    daemon,
+    config,
+    get,
+    status: async () => (await (await get('/status.json')).json()) as Status,
+    hang: () => writeFileSync(join(folder, 'hung'), ''),
+    async answer() {
+      rmSync(join(folder, 'hung'));
+      await (await open(join(folder, 'pipe'), 'w')).close();
+    },
+  };
+}
+
+/** Node waits for its threads before it exits, so only a signal ends a process with a call that never ends. */
+async function expectEndBySignal(daemon: Running): Promise<void> {
+  const { code, stderr } = await daemon.end('SIGTERM');
+  expect([code, daemon.child.signalCode]).toEqual([null, 'SIGTERM']);
+  expect(stderr).not.toContain('timed out');
+}
+
+test('a daemon serves and ends whatever is in its configuration folder, also while that does not answer', async () => {
+  const { daemon, config, get, status, hang, answer } = await startDaemon(await mixedFolder(), 'config');
   expect(Object.fromEntries((await status()).broken.map(({ name, message }) => [name, message]))).toEqual({
     pipe: `${config}/pipe.yaml is a named pipe, not a regular file`,
     socket: `${config}/socket.yaml is a socket, not a regular file`,
@@ -50,19 +72,26 @@ test('a daemon serves and ends whatever is in its configuration folder, also whi
     large: `${config}/large.yaml is larger than 1 MiB`,
   });
 
-  // To watch a folder is the one call that waits for it in the main thread.
-  await expect.poll(() => existsSync(join(folder, 'watched'))).toBe(true);
-  writeFileSync(join(folder, 'hung'), '');
-  daemon.child.kill('SIGHUP');
   // Where a check of the files is under way already, two of them are what does not answer.
   const unanswered = /config (has not answered for 5 s|is not read, because )/;
+  hang();
   await expect.poll(async () => (await status()).configFault?.message).toMatch(unanswered);
   expect((await get('/livez')).status).toBe(200);
   expect((await status()).workspaces.map(({ name }) => name)).toEqual(['good']);
-  const { code, stderr } = await daemon.end('SIGTERM');
-  // Node waits for its threads before it exits, so only a signal ends a process with a read that never ends.
-  expect([code, daemon.child.signalCode]).toEqual([null, 'SIGTERM']);
-  expect(stderr).not.toContain('timed out');
+  writeFileSync(join(config, 'late.yaml'), 'none: of these keys');
+  await answer();
+  await expect.poll(async () => (await status()).broken.map(({ name }) => name)).toContain('late');
+  expect((await status()).configFault).toBeNull();
+  hang();
+  await expect.poll(async () => (await status()).configFault?.message).toMatch(unanswered);
+  await expectEndBySignal(daemon);
+});
+
+test('a daemon ends although its data folder does not answer', async () => {
+  const { daemon, get, hang } = await startDaemon(await mixedFolder(), 'data');
+  hang();
+  expect((await get('/livez')).status).toBe(200);
+  await expectEndBySignal(daemon);
 });
 
 test('check --offline reports files that cannot be read, and a pipe as .env', async () => {

@@ -102,9 +102,10 @@ describe('a file system that does not answer', () => {
     const first = read('/a');
     await clock.advance(5_000);
     expect([await first, reads.isUnderWay()]).toEqual([['/a has not answered for 5 s'], true]);
+    expect(reads.answeredLate()).toBe(0);
     waiting.get('/a')?.();
     await clock.advance(0);
-    expect(reads.isUnderWay()).toBe(false);
+    expect([reads.isUnderWay(), reads.answeredLate()]).toEqual([false, 1]);
     const again = read('/a');
     await clock.advance(0);
     waiting.get('/a')?.();
