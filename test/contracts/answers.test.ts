@@ -122,10 +122,7 @@ const jira: Answers = (method, path) => {
 
 const linear: Answers = (_method, _path, body) => {
   const pageInfo = { hasNextPage: false };
-  const issue = {
-    state: { type: 'started' },
-    team: { states: { nodes: [{ id: UUID, name: 'Done', position: 1 }] } },
-  };
+  const issue = { state: { type: 'started' }, team: { states: { nodes: [{ id: UUID, name: 'Done', position: 1 }] } } };
   if (/mutation/.test(body)) return { data: { changed: { success: true } } };
   if (/query Webhooks/.test(body)) return { data: { webhooks: { nodes: [], pageInfo } } };
   if (/query Teams/.test(body)) return { data: { teams: { nodes: [{ id: UUID, key: 'ENG', name: 'E' }], pageInfo } } };

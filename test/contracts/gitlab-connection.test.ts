@@ -272,11 +272,7 @@ describe('sweep', () => {
   });
 });
 
-const OF_MERGE_REQUEST: ItemReference = {
-  kind: 'pull_request',
-  key: 'k',
-  locator: { projectId: '80200', iid: '12' },
-};
+const OF_MERGE_REQUEST: ItemReference = { kind: 'pull_request', key: 'k', locator: { projectId: '80200', iid: '12' } };
 
 describe('an issue', () => {
   const key = 'gitlab:gitlab.com:issue:4400';

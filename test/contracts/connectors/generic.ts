@@ -68,10 +68,7 @@ export const profile: ConnectorProfile = {
         'a signature for another time': { ...good, 'webhook-timestamp': String(SENT_AT + 1) },
         'a signature that is six minutes old': sign(body, secret, 'msg_1', SENT_AT - 360),
         'a signature of six minutes from now': sign(body, secret, 'msg_1', SENT_AT + 360),
-        'a version that is not known': {
-          ...good,
-          'webhook-signature': good['webhook-signature'].replace('v1', 'v2'),
-        },
+        'a version that is not known': { ...good, 'webhook-signature': good['webhook-signature'].replace('v1', 'v2') },
         'the secret itself': { ...good, 'webhook-signature': secret },
       };
     },

@@ -108,10 +108,7 @@ export const profile: ConnectorProfile = {
       const text = createHmac('sha256', secret).update(`${good['webhook-id']}.${SENT_AT}.`).update(body);
       return {
         'the signing token as the secret token': { ...unsigned, 'x-gitlab-token': secret },
-        'a wrong signature beside the signing token': {
-          ...sign(body, asSecret('retired')),
-          'x-gitlab-token': secret,
-        },
+        'a wrong signature beside the signing token': { ...sign(body, asSecret('retired')), 'x-gitlab-token': secret },
         'a signature over the body alone': { ...good, 'webhook-signature': `v1,${bodyOnly}` },
         'a key that is the text of the token': { ...good, 'webhook-signature': `v1,${text.digest('base64')}` },
         'another id than was signed': { ...good, 'webhook-id': 'another' },
@@ -153,12 +150,7 @@ export const profile: ConnectorProfile = {
     ignored('note.on-commit', 'Note Hook', 'not_followed_there'),
     { file: 'issue.open', source: 'webhook', event: 'Issue Hook', outcome: 'items' },
     { file: 'issue.image', source: 'webhook', event: 'Issue Hook', outcome: 'references' },
-    {
-      file: 'issue.confidential',
-      source: 'webhook',
-      event: 'Confidential Issue Hook',
-      outcome: 'items',
-    },
+    { file: 'issue.confidential', source: 'webhook', event: 'Confidential Issue Hook', outcome: 'items' },
     ignored('issue.other-project', 'Issue Hook', 'project_not_in_scope'),
     { file: 'work_item.task', source: 'webhook', event: 'Work Item Hook', outcome: 'items' },
     ignored('work_item.epic', 'Issue Hook', 'not_in_a_project'),

@@ -158,11 +158,7 @@ export const profile: ConnectorProfile = {
     'too many at one time': {
       answer: {
         status: 429,
-        headers: {
-          ...headers,
-          'x-sentry-rate-limit-remaining': '12',
-          'x-sentry-rate-limit-concurrentremaining': '0',
-        },
+        headers: { ...headers, 'x-sentry-rate-limit-remaining': '12', 'x-sentry-rate-limit-concurrentremaining': '0' },
         body: said('You are attempting to go over the allowed concurrency limit.'),
       },
       atLeast: 5_000,

@@ -46,10 +46,7 @@ export const jira: ModelProvider = {
   final: [],
   webhook: (state, at) => ({
     event: 'webhook',
-    payload: altered(UPDATED, {
-      ...fieldsOf('issue.', state, at),
-      'issue.fields.description': state['description'],
-    }),
+    payload: altered(UPDATED, { ...fieldsOf('issue.', state, at), 'issue.fields.description': state['description'] }),
   }),
   others: [() => ({ event: 'webhook', payload: COMMENT })],
   page: (state, at) => ({ event: 'issues.list', payload: [restOf(state, at)] }),

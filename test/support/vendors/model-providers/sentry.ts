@@ -22,12 +22,7 @@ function fieldsOf(above: string, state: State, at: number) {
 export const sentry: ModelProvider = {
   id: 'sentry',
   options: { organization: 'acme', token: 'sntrys_model', projects: ['front-end'] },
-  values: {
-    title: ['A bug', 'Another'],
-    state: ['open', 'done'],
-    priority: ['high', 'low'],
-    assignees: [[], ['7']],
-  },
+  values: { title: ['A bug', 'Another'], state: ['open', 'done'], priority: ['high', 'low'], assignees: [[], ['7']] },
   final: [],
   webhook: (state, at) => ({ event: 'issue', payload: altered(HOOK, fieldsOf('data.issue.', state, at)) }),
   others: [],

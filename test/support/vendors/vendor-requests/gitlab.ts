@@ -81,10 +81,7 @@ const hooksOf = (owner: string): readonly Operation[] => [
   {
     method: 'GET',
     path: `${owner}/hooks/{hook_id}/events`,
-    query: query({
-      ...paged,
-      status: z.string().regex(/^(?:successful|client_failure|server_failure|[1-5]\d\d)$/),
-    }),
+    query: query({ ...paged, status: z.string().regex(/^(?:successful|client_failure|server_failure|[1-5]\d\d)$/) }),
   },
   { method: 'POST', path: `${owner}/hooks/{hook_id}/events/{hook_log_id}/resend`, body: EMPTY },
   { method: 'POST', path: `${owner}/hooks/{hook_id}/test/{trigger}`, body: EMPTY },

@@ -20,10 +20,7 @@ const ORDERS = [
 ];
 const text = z.looseObject({ type: z.literal('doc'), version: z.literal(1), content: z.array(z.unknown()) });
 
-const comment = fields({
-  body: text,
-  properties: z.array(fields({ key: z.string(), value: z.unknown() })).optional(),
-});
+const comment = fields({ body: text, properties: z.array(fields({ key: z.string(), value: z.unknown() })).optional() });
 
 const webhook = fields({
   name: z.string(),
@@ -120,10 +117,7 @@ const operations: readonly Operation[] = [
   {
     method: 'POST',
     path: `${ISSUE}/transitions`,
-    body: fields({
-      transition: fields({ id: z.string() }),
-      fields: z.record(z.string(), z.unknown()).optional(),
-    }),
+    body: fields({ transition: fields({ id: z.string() }), fields: z.record(z.string(), z.unknown()).optional() }),
   },
 ];
 

@@ -207,11 +207,7 @@ describe('state', () => {
         { ...rest, iid: 13 },
         { ...rest, state },
       ]),
-    ).toMatchObject({
-      outcome: 'items',
-      items: [{ identifier: '13' }],
-      references: [reference],
-    });
+    ).toMatchObject({ outcome: 'items', items: [{ identifier: '13' }], references: [reference] });
     const body = Buffer.from(JSON.stringify({ ...rest, state }));
     const item = onlyItem(gitlab.translate({ source: 'fetch', event: 'merge_requests.get', body }, options));
     expect(item).not.toHaveProperty('state');

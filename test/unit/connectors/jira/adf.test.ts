@@ -238,10 +238,7 @@ describe('a document of text', () => {
           text('Tracked as BUG-12,'),
           { type: 'hardBreak' },
           text('see '),
-          text('https://work.example.com/t/12', {
-            type: 'link',
-            attrs: { href: 'https://work.example.com/t/12' },
-          }),
+          text('https://work.example.com/t/12', { type: 'link', attrs: { href: 'https://work.example.com/t/12' } }),
           text('.'),
         ),
         paragraph(text('marker')),

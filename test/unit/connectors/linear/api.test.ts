@@ -90,16 +90,12 @@ describe('units', () => {
         turn(
           queries.TEAMS,
           {},
-          {
-            teams: { nodes: [team(TEAM, 'ENG')], pageInfo: { hasNextPage: true, endCursor: 'a' } },
-          },
+          { teams: { nodes: [team(TEAM, 'ENG')], pageInfo: { hasNextPage: true, endCursor: 'a' } } },
         ),
         turn(
           queries.TEAMS,
           { after: 'a' },
-          {
-            teams: { nodes: [team(OTHER_TEAM, 'OPS'), team(ISSUE, 'SEC')], pageInfo: last },
-          },
+          { teams: { nodes: [team(OTHER_TEAM, 'OPS'), team(ISSUE, 'SEC')], pageInfo: last } },
         ),
       ],
       { teams: ['ENG', '*'], exclude: ['SEC'] },
