@@ -1,8 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { bitbucket } from '../../src/connectors/bitbucket/index.ts';
 import type { Connection } from '../../src/connectors/connector.ts';
-import { conversations, exactly, failing } from '../support/vendors/conversation.ts';
-import { courseOf, failure, type Reply, type Turn } from '../support/vendors/course.ts';
+import {
+  conversations,
+  courseOf,
+  exactly,
+  failing,
+  failure,
+  type Reply,
+  type Turn,
+} from '../support/vendors/course.ts';
 
 /** What a connection of Bitbucket does beside the polls and fetches of the contract suite. */
 

@@ -6,8 +6,17 @@ import { github } from '../../src/connectors/github/index.ts';
 import type { Item, ItemReference } from '../../src/model/item.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { createInlineConverter, parseInWorker } from '../../src/sync/worker/converter.ts';
-import { conversations, exactly, failing, itemsIn } from '../support/vendors/conversation.ts';
-import { courseOf, failure, playing, type Reply, type Turn } from '../support/vendors/course.ts';
+import {
+  conversations,
+  courseOf,
+  exactly,
+  failing,
+  failure,
+  itemsIn,
+  playing,
+  type Reply,
+  type Turn,
+} from '../support/vendors/course.ts';
 
 /** What a connection of GitHub does beside the polls and fetches of the contract suite. */
 

@@ -3,8 +3,16 @@ import { describe, expect, it } from 'vitest';
 import type { Connection } from '../../src/connectors/connector.ts';
 import { gitlab } from '../../src/connectors/gitlab/index.ts';
 import type { ItemReference, PullRequest } from '../../src/model/item.ts';
-import { conversations, exactly, failing, itemsIn } from '../support/vendors/conversation.ts';
-import { courseOf, failure, type Reply, type Turn } from '../support/vendors/course.ts';
+import {
+  conversations,
+  courseOf,
+  exactly,
+  failing,
+  failure,
+  itemsIn,
+  type Reply,
+  type Turn,
+} from '../support/vendors/course.ts';
 
 /** What a connection of GitLab does beside the polls and fetches of the contract suite. */
 
