@@ -127,25 +127,6 @@ describe('the scope', () => {
     rest.push(listing(pages([...ALL, repository(HOOK, 'acme/new')])));
     expect(await connection.units(signal)).toHaveLength(3);
   });
-
-  it.each([
-    [{ workspaces: ['Acme'] }, {}, 'items'],
-    [{ repositories: ['acme/*'] }, {}, 'items'],
-    [{ repositories: ['acme/*'], exclude: ['acme/api'] }, {}, 'ignored'],
-    [{ workspaces: ['acme'] }, { parent: { uuid: WEB } }, 'ignored'],
-    [{ workspaces: ['acme'], forks: true }, { parent: { uuid: WEB } }, 'items'],
-    [{ workspaces: ['acme'] }, { parent: null }, 'items'],
-    [{ workspaces: ['other'] }, {}, 'ignored'],
-  ])('%j judges a webhook by what it carries, %j: %s', (given, more, outcome) => {
-    const pullrequest = {
-      ...{ id: 1, updated_on: '2026-01-05T09:00:00+00:00', state: 'OPEN', title: 'A change' },
-      source: { branch: { name: 'feature' } },
-      destination: { branch: { name: 'main' }, repository: repository(API, 'acme/api') },
-    };
-    const body = Buffer.from(JSON.stringify({ pullrequest, repository: repository(API, 'acme/api', more) }));
-    const delivery = { source: 'webhook', event: 'pullrequest:created', body } as const;
-    expect(bitbucket.translate(delivery, bitbucket.options.parse({ token: 'x', ...given })).outcome).toBe(outcome);
-  });
 });
 
 describe('history and sweep', () => {

@@ -197,26 +197,6 @@ describe('the scope', () => {
     const position = { unit: '70100', watermark: '2026-01-01T00:00:00Z', startedAt: '2026-01-05T09:00:00Z' };
     expect(itemsIn(PARTY, await connection.poll(position, signal))).toMatchObject([{ repoId: '70100' }]);
   });
-
-  it.each([
-    [{ repositories: ['acme/*'] }, {}, 'items'],
-    [{ organizations: ['acme'] }, {}, 'items'],
-    [{ organizations: ['acme'], exclude: ['acme/api'] }, {}, 'ignored'],
-    [{ organizations: ['acme'] }, { archived: true }, 'ignored'],
-    [{ organizations: ['acme'], archived: true }, { archived: true }, 'items'],
-    [{ organizations: ['acme'] }, { fork: true }, 'ignored'],
-    [{ repositories: ['acme/api'] }, { fork: true, archived: true }, 'items'],
-    // Renamed and transferred: the id is still the same.
-    [{ repositories: ['acme/api'] }, { full_name: 'other/gateway' }, 'ignored'],
-    [{ repositories: [70100] }, { full_name: 'other/gateway' }, 'items'],
-  ])('%j judges a webhook by what it carries, %j: %s', (given, change, outcome) => {
-    const event = fixture('pull_request.opened') as { repository: object; pull_request: { base: { repo: object } } };
-    const base = { ...event.pull_request.base, repo: { ...event.pull_request.base.repo, ...change } };
-    const repository = { ...event.repository, ...change };
-    const body = Buffer.from(JSON.stringify({ ...event, repository, pull_request: { ...event.pull_request, base } }));
-    const options = github.options.parse({ token: 'x', ...given });
-    expect(github.translate({ source: 'webhook', event: 'pull_request', body }, options).outcome).toBe(outcome);
-  });
 });
 
 it('the limit of the REST API leaves half to background work, a tenth to polls, and all to fetches', async () => {

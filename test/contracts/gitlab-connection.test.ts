@@ -155,18 +155,6 @@ describe('a group', () => {
     rest.push([changed(), { body: found, headers }]);
     expect(await connection.poll(start, signal)).toMatchObject({ etag: 'W/"one"' });
   });
-
-  it.each([
-    ['Acme/Platform/sub/x', 'items'],
-    ['acme/platform-two/x', 'ignored'],
-    ['acme/x', 'ignored'],
-    ['acme/platform/deep/x', 'ignored'],
-  ])('takes in webhooks of its projects and subgroups by their paths: %s is %s', (path_with_namespace, outcome) => {
-    const body = JSON.stringify({ ...fixture('merge_request.open'), project: { id: 5, path_with_namespace } });
-    const options = gitlab.options.parse({ groups: ['acme/platform'], exclude: ['acme/platform/deep/**'] });
-    const delivery = { source: 'webhook', event: 'Merge Request Hook', body: Buffer.from(body) } as const;
-    expect(gitlab.translate(delivery, options).outcome).toBe(outcome);
-  });
 });
 
 it('of the limit a backfill leaves half, a poll a tenth, a fetch nothing; then it goes on', async () => {

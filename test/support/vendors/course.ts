@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { inspect, isDeepStrictEqual } from 'node:util';
 import { expect, it, onTestFinished } from 'vitest';
 import type {
@@ -7,9 +8,10 @@ import type {
   GitProvider,
   MemberAccess,
   PollPage,
+  Translation,
 } from '../../../src/connectors/connector.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
-import type { Item } from '../../../src/model/item.ts';
+import type { Item, WorkItem } from '../../../src/model/item.ts';
 import type { HttpAnswer, HttpClient, HttpRequest } from '../../../src/platform/http/http-client.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { createTravellingClock, type TravellingClock } from '../clocks/travelling-clock.ts';
@@ -289,3 +291,28 @@ export function writings({ connector, origin, access, authorization, cases }: Wr
       await expectOnlyCodes(origin, course, async (deps) => act(connector.git!(depsOf(deps)), access));
   });
 }
+
+/** The content of a fixture of a connector, anew each time. */
+export function fixture<Content = Record<string, unknown>>(connector: string, name: string): Content {
+  const file = new URL(`../../../src/connectors/${connector}/fixtures/${name}.json`, import.meta.url);
+  return JSON.parse(readFileSync(file, 'utf8')) as Content;
+}
+
+/** Translates payloads as deliveries of a connection. */
+export function translationsOf<Options>({ connector, given }: Pick<Party<Options>, 'connector' | 'given'>) {
+  const from =
+    (source: 'webhook' | 'poll' | 'fetch') =>
+    (event: string, payload: unknown, more: object = {}): Translation => {
+      const body = Buffer.from(JSON.stringify(payload));
+      return connector.translate({ source, event, body }, connector.options.parse({ ...given, ...more }));
+    };
+  return { hook: from('webhook'), page: from('poll'), fetched: from('fetch') };
+}
+
+/** The first item of a translation. Throws if it has none. */
+export function itemOf<Kind extends Item = WorkItem>(translation: Translation): Kind {
+  if (translation.outcome !== 'items') throw new Error(JSON.stringify(translation));
+  return translation.items[0] as Kind;
+}
+
+export const MALFORMED = expect.objectContaining({ code: 'delivery_malformed' }) as Error;

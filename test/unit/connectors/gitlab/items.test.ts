@@ -259,20 +259,6 @@ describe('a payload that has drifted', () => {
 });
 
 describe('scope', () => {
-  it.each([['acme/platform/api'], ['ACME/platform/Api'], ['80200'], [80200]])('%j is this project', (project) => {
-    const given = gitlab.options.parse({ projects: [project] });
-    expect(ofHook(hook, 'Merge Request Hook', given).outcome).toBe('items');
-  });
-
-  it('leaves other projects out, comments too', () => {
-    const outside = { outcome: 'ignored', reason: 'project_not_in_scope' };
-    for (const project of ['acme/api', 'platform/api', 'acme/platform/api2', '8020', '802000']) {
-      const given = gitlab.options.parse({ projects: [project] });
-      expect(ofHook(hook, 'Merge Request Hook', given)).toEqual(outside);
-      expect(ofHook(fixture('note.on-merge-request'), 'Note Hook', given)).toEqual(outside);
-    }
-  });
-
   it('takes pages and fetched objects, also under a new path', () => {
     const moved = { ...rest, references: { full: 'acme/gateway!12' } };
     expect(onlyItem(ofList([moved])).repoName).toBe('acme/gateway');

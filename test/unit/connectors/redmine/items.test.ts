@@ -126,15 +126,6 @@ describe('a webhook', () => {
   it.each(['issue.created', 'issue.updated', 'issue.deleted'])('%s says which issue to read', (name) => {
     expect(ofHook(fixture(name))).toEqual({ outcome: 'references', references: [wanted] });
   });
-
-  it('is judged by the project that was read with the issue', () => {
-    const body = fixture('issues.hook');
-    expect(ofRead('issues.get', body).outcome).toBe('items');
-    expect(ofRead('issues.get', body, { projects: [12] }).outcome).toBe('items');
-    const ignored = { outcome: 'ignored', reason: 'project_not_in_scope' };
-    expect(ofRead('issues.get', body, { projects: ['website-two'] })).toEqual(ignored);
-    expect(ofRead('issues.get', body, { exclude: ['website'] })).toEqual(ignored);
-  });
 });
 
 it('a reference to an item asks no more whether its project is followed', () => {

@@ -78,12 +78,6 @@ it('an address is taken without what the API adds to it', () => {
   expect(itemWith({ permalink: 'javascript:alert(1)' })).not.toHaveProperty('url');
 });
 
-it('is in scope by slug or by number', () => {
-  const outcome = (projects: unknown[]) =>
-    of('webhook', 'issue', fixture('issue.created'), sentry.options.parse({ ...given, projects })).outcome;
-  expect([['front-end'], [41], ['front'], [42]].map(outcome)).toEqual(['items', 'items', 'ignored', 'ignored']);
-});
-
 it('two contents of one last event are doubtful, and what is fetched counts', () => {
   const open = mergeNewest(undefined, itemWith({}), 'poll');
   if (open.outcome !== 'applied') throw new Error(open.outcome);
