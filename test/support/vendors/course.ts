@@ -293,7 +293,7 @@ export function writings({ connector, origin, access, authorization, cases }: Wr
 }
 
 /** The content of a fixture of a connector, anew each time. */
-export function fixture<Content = Record<string, unknown>>(connector: string, name: string): Content {
+export function fixture<Content extends object = Record<string, unknown>>(connector: string, name: string): Content {
   const file = new URL(`../../../src/connectors/${connector}/fixtures/${name}.json`, import.meta.url);
   return JSON.parse(readFileSync(file, 'utf8')) as Content;
 }

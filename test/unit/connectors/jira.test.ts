@@ -528,10 +528,12 @@ describe('a webhook', () => {
 
   it.each(['comment_created', 'comment_updated', 'comment_deleted'])('%s has the issue fetched', (webhookEvent) => {
     const author = '557058:f58131cb-b67d-43c7-b30d-6b58d40bd077';
-    const comment = webhookEvent !== 'comment_deleted' && {
-      comment: { id: '10501', author, text: 'Same here with 2.5 GB.' },
+    const comment = { comment: { id: '10501', author, text: 'Same here with 2.5 GB.' } };
+    const expected = {
+      outcome: 'references',
+      references: [reference],
+      ...(webhookEvent !== 'comment_deleted' && comment),
     };
-    const expected = { outcome: 'references', references: [reference], ...comment };
     expect(ofHook({ ...fixture('jira', 'comment_created'), webhookEvent })).toEqual(expected);
   });
 

@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { shortcut } from '../../../../src/connectors/shortcut/index.ts';
-import type { ItemReference } from '../../../../src/model/item.ts';
-import type { HttpClient } from '../../../../src/platform/http/http-client.ts';
-import { silentLogger } from '../../../../src/platform/lib/logger.ts';
-import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
-import { documentedOnly } from '../../../support/vendors/vendor-requests/index.ts';
+import { shortcut } from '../../../src/connectors/shortcut/index.ts';
+import type { ItemReference } from '../../../src/model/item.ts';
+import type { HttpClient } from '../../../src/platform/http/http-client.ts';
+import { silentLogger } from '../../../src/platform/lib/logger.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { documentedOnly } from '../../support/vendors/vendor-requests/index.ts';
 
 /** What is asked of Shortcut beyond what every connector is asked: by an invented workspace with one team and one story. */
 
