@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { linearSchema } from '../linear-schema.ts';
 import { graphqlBody } from './graphql.ts';
-import { type Description, fields, type Operation } from './operation.ts';
+import type { Description, Operation } from './operation.ts';
+import { refresh } from './trackers.ts';
 
 let operation: Operation | undefined;
 
@@ -17,15 +18,8 @@ export const linear: Description = {
 
 /** linear.app/developers/oauth-2-0-authentication, "Refresh an access token" */
 const TOKEN: Operation = {
-  method: 'POST',
-  path: '/oauth/token',
+  ...{ method: 'POST', path: '/oauth/token', body: refresh },
   headers: z.looseObject({ 'content-type': z.literal('application/x-www-form-urlencoded') }),
-  body: fields({
-    grant_type: z.literal('refresh_token'),
-    client_id: z.string(),
-    client_secret: z.string(),
-    refresh_token: z.string(),
-  }),
 };
 
 /** The schema is written down once, when it is first needed. */
