@@ -1,13 +1,12 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { azureBoards } from '../../../../src/connectors/azure-boards/index.ts';
-import type { Connector } from '../../../../src/connectors/connector.ts';
-import { jira } from '../../../../src/connectors/jira/index.ts';
-import { linear } from '../../../../src/connectors/linear/index.ts';
-import { redmine } from '../../../../src/connectors/redmine/index.ts';
-import type { ItemReference } from '../../../../src/model/item.ts';
-import { isEcho, type PostedComment } from '../../../../src/model/notice.ts';
-import { courseOf, type Turn } from '../../../support/vendors/course.ts';
+import { azureBoards } from '../../../src/connectors/azure-boards/index.ts';
+import type { Connector } from '../../../src/connectors/connector.ts';
+import { jira } from '../../../src/connectors/jira/index.ts';
+import { linear } from '../../../src/connectors/linear/index.ts';
+import { redmine } from '../../../src/connectors/redmine/index.ts';
+import type { ItemReference } from '../../../src/model/item.ts';
+import { isEcho, type PostedComment } from '../../../src/model/notice.ts';
+import { fixture as contentOf, courseOf, type Turn } from '../../support/vendors/course.ts';
 
 const { signal } = new AbortController();
 const UUID = '9f2c1a7b-04d5-4c6f-8a90-b1e2d3c4f5a6';
@@ -45,11 +44,8 @@ interface Vendor {
   readonly others: Readonly<Record<string, (edit: Edit) => object>>;
 }
 
-function fixture(vendor: string, name: string) {
-  return JSON.parse(
-    readFileSync(new URL(`../../../../src/connectors/${vendor}/fixtures/${name}.json`, import.meta.url), 'utf8'),
-  );
-}
+/** A fixture whose parts a test changes. */
+const fixture = contentOf<ReturnType<JSON['parse']>>;
 
 const shown = `${DESIRED.text}\n\nworksync:ws_1:tasks`;
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { createRedelivery, type DeliveryList, type FailedAttempt } from '../../../../src/connectors/kit/redelivery.ts';
-import { SyncError } from '../../../../src/model/errors/sync-error.ts';
-import type { Clock } from '../../../../src/platform/lib/clock.ts';
+import { createRedelivery, type DeliveryList, type FailedAttempt } from '../../../src/connectors/kit/redelivery.ts';
+import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import type { Clock } from '../../../src/platform/lib/clock.ts';
 
 const { signal } = new AbortController();
 const DAY = 86_400_000;

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import type { PollPage, PollPosition } from '../../../../src/connectors/connector.ts';
+import type { PollPage, PollPosition } from '../../../src/connectors/connector.ts';
 import {
   historyPage,
   type ListedPage,
   type ListRequest,
   type Order,
   pollPage,
-} from '../../../../src/connectors/kit/walk.ts';
+} from '../../../src/connectors/kit/walk.ts';
 
 /** Watermarks and validators of walks over one page, for any vendor. The laws of the engines show that no change is lost. */
 

@@ -1,12 +1,12 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { bitbucket } from '../../../../src/connectors/bitbucket/index.ts';
-import type { Connector } from '../../../../src/connectors/connector.ts';
-import { github } from '../../../../src/connectors/github/index.ts';
-import { gitlab } from '../../../../src/connectors/gitlab/index.ts';
-import { messageText, withCommits } from '../../../../src/connectors/kit/commits.ts';
-import type { PullRequest } from '../../../../src/model/item.ts';
-import { keepApart } from '../../../../src/platform/lib/json-apart.ts';
+import { bitbucket } from '../../../src/connectors/bitbucket/index.ts';
+import type { Connector } from '../../../src/connectors/connector.ts';
+import { github } from '../../../src/connectors/github/index.ts';
+import { gitlab } from '../../../src/connectors/gitlab/index.ts';
+import { messageText, withCommits } from '../../../src/connectors/kit/commits.ts';
+import type { PullRequest } from '../../../src/model/item.ts';
+import { keepApart } from '../../../src/platform/lib/json-apart.ts';
+import { fixture } from '../../support/vendors/course.ts';
 
 async function fetchedMessages(texts: readonly unknown[]): Promise<unknown> {
   const list = {
@@ -41,11 +41,7 @@ describe.each([
   ['gitlab', gitlab as Any, 'merge_requests.get', 'merge_requests.list'],
   ['bitbucket', bitbucket as Any, 'pullrequests.get', 'pullrequests.list'],
 ])('a fetched pull request of %s', (folder, connector, one, list) => {
-  const fixture = readFileSync(
-    new URL(`../../../../src/connectors/${folder}/fixtures/${one}.json`, import.meta.url),
-    'utf8',
-  );
-  const whole = JSON.parse(fixture) as object;
+  const whole = fixture(folder, one);
   const translated = (source: 'fetch' | 'poll', event: string, content: unknown) =>
     connector.translate({ source, event, body: Buffer.from(JSON.stringify(content)) }, connector.unrestricted!());
   const item = (translation: ReturnType<typeof translated>) =>

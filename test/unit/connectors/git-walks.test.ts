@@ -1,16 +1,16 @@
 import { hash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { bitbucket } from '../../../../src/connectors/bitbucket/index.ts';
-import type { Connector } from '../../../../src/connectors/connector.ts';
-import { github } from '../../../../src/connectors/github/index.ts';
-import { gitlab } from '../../../../src/connectors/gitlab/index.ts';
-import type { Item } from '../../../../src/model/item.ts';
-import type { HttpAnswer, HttpRequest } from '../../../../src/platform/http/http-client.ts';
-import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
-import { drawn } from '../../../support/harness/depth.ts';
-import { PollMirror } from '../../../support/harness/poll-mirror.ts';
-import { courseOf, type Reply } from '../../../support/vendors/course.ts';
+import { bitbucket } from '../../../src/connectors/bitbucket/index.ts';
+import type { Connector } from '../../../src/connectors/connector.ts';
+import { github } from '../../../src/connectors/github/index.ts';
+import { gitlab } from '../../../src/connectors/gitlab/index.ts';
+import type { Item } from '../../../src/model/item.ts';
+import type { HttpAnswer, HttpRequest } from '../../../src/platform/http/http-client.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { drawn } from '../../support/harness/depth.ts';
+import { PollMirror } from '../../support/harness/poll-mirror.ts';
+import { courseOf, type Reply } from '../../support/vendors/course.ts';
 
 /**
  * Walks over lists that behave as those of the git providers: filtered, sorted, cut into pages by offset, and linked in the
