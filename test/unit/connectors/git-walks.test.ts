@@ -1,121 +1,32 @@
-import { hash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { bitbucket } from '../../../src/connectors/bitbucket/index.ts';
 import type { Connector } from '../../../src/connectors/connector.ts';
 import { github } from '../../../src/connectors/github/index.ts';
 import { gitlab } from '../../../src/connectors/gitlab/index.ts';
-import type { Item } from '../../../src/model/item.ts';
 import type { HttpAnswer, HttpRequest } from '../../../src/platform/http/http-client.ts';
 import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
 import { drawn } from '../../support/harness/depth.ts';
 import { PollMirror } from '../../support/harness/poll-mirror.ts';
 import { courseOf, type Reply } from '../../support/vendors/course.ts';
+import { bitbucketVendor } from '../../support/vendors/provider-servers/bitbucket.ts';
+import { githubTracker } from '../../support/vendors/provider-servers/github.ts';
+import { gitlabVendor } from '../../support/vendors/provider-servers/gitlab.ts';
+import { createProvider, type Vendor } from '../../support/vendors/provider-servers/provider.ts';
 
-/**
- * Walks over lists that behave as those of the git providers: filtered, sorted, cut into pages by offset, and linked in the
- * vendor's way. Items may change between two requests.
- */
+/** Walks over the lists of model vendors. Items may change between two requests. */
 
 const MINUTE = 60_000;
-const SECOND = 1_000_000;
-
-interface Element {
-  readonly number: number;
-  /** Microseconds since 1970, as all times here. */
-  readonly created: number;
-  isOpen: boolean;
-  updated: number;
-}
+const API = 'https://api.example.com';
 
 interface ListModel {
   readonly name: string;
   readonly connector: Connector<unknown>;
-  readonly options: object;
+  readonly vendor: () => Vendor;
   readonly unit: string;
   readonly size: number;
-  /** The resolution of the vendor's times, microseconds. */
-  readonly unitOfTime: number;
   readonly closed: string;
   identifier(number: number): string;
-  list(
-    query: URLSearchParams,
-    world: World,
-  ): { elements: Element[]; page: number; of: (elements: Element[]) => unknown };
-  /** Headers, or parts of the body, that lead to other pages. */
-  links(
-    query: URLSearchParams,
-    page: number,
-    last: number,
-    world: World,
-  ): { headers?: Record<string, string>; body?: object };
-}
-
-class World {
-  readonly elements: Element[] = [];
-  readonly requests: URLSearchParams[] = [];
-  /** Called after each answer. */
-  meanwhile: () => void = () => {};
-  /** GitLab reports no number of pages for lists with more elements. */
-  counted = 10_000;
-  readonly clock = createTravellingClock();
-  readonly model: ListModel;
-  #last = 0;
-
-  constructor(model: ListModel) {
-    this.model = model;
-  }
-
-  /** Returns a time of its own for each change, rounded to the resolution of the vendor's times. */
-  #stamp(): number {
-    this.#last = Math.max(this.clock.now() * 1_000, this.#last + 1);
-    return Math.floor(this.#last / this.model.unitOfTime) * this.model.unitOfTime;
-  }
-
-  open(updated = this.#stamp()): void {
-    this.elements.push({ number: this.elements.length + 1, created: updated, isOpen: true, updated });
-  }
-
-  set(number: number, isOpen: boolean): void {
-    const element = this.elements[number - 1] as Element;
-    Object.assign(element, { isOpen, updated: this.#stamp() });
-  }
-
-  /** Opens a new element, or closes or reopens an existing one. */
-  act({ which, isOpen }: Action): void {
-    if (isOpen === undefined) this.open();
-    else this.set((which % this.elements.length) + 1, isOpen);
-  }
-
-  get states(): Record<string, string> {
-    const { identifier, closed } = this.model;
-    return Object.fromEntries(
-      this.elements
-        .filter(isListed(this.model))
-        .map(({ number, isOpen }) => [identifier(number), isOpen ? 'open' : closed]),
-    );
-  }
-
-  async request({ url, headers }: HttpRequest): Promise<HttpAnswer> {
-    const { pathname, searchParams: query } = new URL(url);
-    if (pathname === '/repos/acme/api') return answered({ id: 70100, full_name: 'acme/api', has_issues: true }, {});
-    if (pathname === '/api/v4/projects/acme%2Fapi')
-      return answered(
-        { id: 80200, path_with_namespace: 'acme/api', default_branch: 'main', visibility: 'private' },
-        {},
-      );
-    this.requests.push(query);
-    const { model } = this;
-    const { elements, page, of } = model.list(query, this);
-    const last = Math.max(1, Math.ceil(elements.length / model.size));
-    const linked = model.links(query, page, last, this);
-    const content = of(elements.slice((page - 1) * model.size, page * model.size));
-    const etag = `W/"${hash('sha256', JSON.stringify(content))}"`;
-    const all = { etag, date: new Date(this.clock.now()).toUTCString(), ...linked.headers };
-    this.meanwhile();
-    if (headers?.['if-none-match'] === etag) return { status: 304, headers: all, body: Buffer.alloc(0) };
-    return answered(linked.body ? { ...(content as object), ...linked.body } : content, all);
-  }
 }
 
 interface Action {
@@ -123,224 +34,119 @@ interface Action {
   readonly isOpen?: boolean | undefined;
 }
 
-/** Every fifth element of the list of issues is a pull request. */
-const isListed =
-  ({ unit }: ListModel) =>
-  ({ number }: Element) =>
-    !unit.startsWith('issues:') || number % 5 !== 0;
+const FIELDS = {
+  title: 'A change',
+  description: '',
+  draft: false,
+  reviewers: [],
+  labels: [],
+  assignees: [],
+  head: 'a',
+};
 
-function answered(content: unknown, headers: Record<string, string>): HttpAnswer {
-  return { status: 200, headers, body: Buffer.from(JSON.stringify(content)) };
-}
+class World {
+  readonly requests: URLSearchParams[] = [];
+  /** Called after each answer. */
+  meanwhile: () => void = () => {};
+  /** Whether GitLab reports the number of pages. */
+  isCounted = true;
+  readonly clock = createTravellingClock();
+  readonly model: ListModel;
+  readonly #provider;
+  readonly #open: boolean[] = [];
 
-const at = (micros: number) => new Date(micros / 1_000).toISOString();
-const micros = (time: string | null) => Date.parse(time ?? '1970-01-01T00:00:00Z') * 1_000;
+  constructor(model: ListModel) {
+    this.model = model;
+    this.#provider = createProvider(model.vendor(), { clock: this.clock });
+  }
 
-function sorted(elements: Element[], by: 'created' | 'updated', sign: number): Element[] {
-  return elements.toSorted((a, b) => sign * (a[by] - b[by] || a.number - b.number));
-}
+  get count(): number {
+    return this.#open.length;
+  }
 
-function pageIn(query: URLSearchParams, more: Record<string, string>): URLSearchParams {
-  const linked = new URLSearchParams(query);
-  for (const [name, value] of Object.entries(more)) linked.set(name, value);
-  return linked;
+  open(): void {
+    this.#open.push(true);
+    this.set(this.count, true);
+  }
+
+  /** Sets the state of an item. Every fifth element of the list of issues is a pull request. */
+  set(number: number, isOpen: boolean): void {
+    this.#open[number - 1] = isOpen;
+    if (this.#isIssue(number)) this.#provider.change(number, { state: isOpen ? 'open' : 'done' });
+    const state = isOpen ? ('open' as const) : ('closed' as const);
+    const line = { at: 0, updated: 0, connection: 'main', event: 'edited', item: `app/${number}` };
+    if (!this.#isIssue(number)) this.#provider.happen({ ...line, fields: { ...FIELDS, state } }, this.clock.now());
+  }
+
+  #isIssue(number: number): boolean {
+    return this.model.unit.startsWith('issues:') && number % 5 !== 0;
+  }
+
+  /** Whether the list contains the item. */
+  contains(number: number): boolean {
+    return this.#isIssue(number) || !this.model.unit.startsWith('issues:');
+  }
+
+  isOpen(number: number): boolean {
+    return this.#open[number - 1] === true;
+  }
+
+  /** Opens a new item, or closes or reopens an existing one. */
+  act({ which, isOpen }: Action): void {
+    if (isOpen === undefined) this.open();
+    else this.set((which % this.count) + 1, isOpen);
+  }
+
+  get states(): Record<string, string> {
+    const { identifier, closed } = this.model;
+    const numbers = this.#open.map((_, index) => index + 1).filter((number) => this.contains(number));
+    return Object.fromEntries(numbers.map((each) => [identifier(each), this.isOpen(each) ? 'open' : closed]));
+  }
+
+  async request({ method, url, headers }: HttpRequest): Promise<HttpAnswer> {
+    const asked = { method, url: new URL(url), body: '' };
+    if (/(pulls|issues|merge_requests|pullrequests)$/.test(asked.url.pathname))
+      this.requests.push(asked.url.searchParams);
+    const answer = this.#provider.answer(asked, headers ?? {});
+    const { link = '', 'x-total-pages': _, ...uncounted } = answer.headers;
+    this.meanwhile();
+    const counted = this.isCounted ? answer.headers : { ...uncounted, link: link.replace(/, [^,]*rel="last"/, '') };
+    return { status: answer.status, headers: counted, body: Buffer.from(answer.body) };
+  }
 }
 
 const GITHUB: ListModel = {
-  name: 'github',
-  connector: github as Connector<unknown>,
-  options: { token: 'ghp_poll', repositories: ['acme/api'] },
-  unit: 'acme/api',
-  size: 100,
-  unitOfTime: 1_000,
-  closed: 'closed',
-  identifier: String,
-  list(query, { elements }) {
-    const selected = elements.filter(({ isOpen }) => query.get('state') === 'all' || isOpen);
-    const by = query.get('sort') === 'created' ? 'created' : 'updated';
-    return {
-      elements: sorted(selected, by, query.get('direction') === 'asc' ? 1 : -1),
-      page: Number(query.get('page') ?? 1),
-      of: (found) =>
-        found.map(({ number, created, isOpen, updated }) => ({
-          number,
-          state: isOpen ? 'open' : 'closed',
-          title: `Change ${number}`,
-          merged_at: null,
-          created_at: at(created),
-          updated_at: at(updated),
-          head: { ref: `change-${number}`, sha: 'a' },
-          base: { ref: 'main', repo: { id: 70100, full_name: 'acme/api' } },
-        })),
-    };
-  },
-  links(query, page, last) {
-    const to = (rel: string, target: number) =>
-      `<https://api.github.com/repositories/70100/pulls?${pageIn(query, { page: String(target) }).toString()}>; rel="${rel}"`;
-    if (last === 1) return {};
-    const before = page > 1 ? [to('prev', page - 1), to('first', 1)] : [];
-    const after = page < last ? [to('next', page + 1), to('last', last)] : [];
-    return { headers: { link: [...before, ...after].join(', ') } };
-  },
+  ...{ name: 'github', connector: github as Connector<unknown>, vendor: () => githubTracker('s'), unit: 'acme/app' },
+  ...{ size: 100, closed: 'closed', identifier: String },
 };
-
-/** Pages by offset, which is the less safe of GitHub's two ways. */
 const ISSUES: ListModel = {
-  ...GITHUB,
-  name: 'github, issues',
-  options: { token: 'ghp_poll', repositories: ['acme/api'], issues: true },
-  unit: 'issues:acme/api',
-  unitOfTime: SECOND,
-  closed: 'done',
-  identifier: (number: number) => `#${number}`,
-  list(query, world) {
-    const elements = world.elements.filter(({ updated }) => updated >= micros(query.get('since')));
-    return {
-      ...GITHUB.list(query, { elements } as World),
-      of: (found) =>
-        found.map(({ number, isOpen, updated }) => ({
-          id: 9_000 + number,
-          number,
-          state: isOpen ? 'open' : 'closed',
-          title: `Issue ${number}`,
-          updated_at: at(updated),
-          ...(number % 5 === 0 && { pull_request: { url: 'x' } }),
-        })),
-    };
-  },
-  links(query, page, last) {
-    const more = pageIn(query, { page: String(page + 1), after: `cursor${page}` }).toString();
-    const link = `<https://api.github.com/repositories/70100/issues?${more}>; rel="next"`;
-    return page < last ? { headers: { link } } : {};
-  },
+  ...{ ...GITHUB, name: 'github, issues', unit: 'issues:acme/app', closed: 'done' },
+  identifier: (number) => `#${number}`,
 };
-
 const GITLAB: ListModel = {
-  name: 'gitlab',
-  connector: gitlab as Connector<unknown>,
-  options: { token: 'glpat-poll', projects: ['acme/api'] },
-  unit: 'acme/api',
-  size: 100,
-  unitOfTime: 1_000,
-  closed: 'closed',
-  identifier: String,
-  list(query, { elements }) {
-    const selected = elements.filter(
-      ({ isOpen, updated }) =>
-        updated >= micros(query.get('updated_after')) &&
-        ['all', isOpen ? 'opened' : 'closed'].includes(query.get('state') ?? 'all'),
-    );
-    const by = query.get('order_by') === 'created_at' ? 'created' : 'updated';
-    return {
-      elements: sorted(selected, by, query.get('sort') === 'asc' ? 1 : -1),
-      page: Number(query.get('page') ?? 1),
-      of: (found) =>
-        found.map(({ number, created, isOpen, updated }) => ({
-          iid: number,
-          project_id: 80200,
-          state: isOpen ? 'opened' : 'closed',
-          title: `Change ${number}`,
-          description: null,
-          source_branch: `change-${number}`,
-          target_branch: 'main',
-          created_at: at(created),
-          updated_at: at(updated),
-        })),
-    };
-  },
-  links(_query, page, last, { counted, model }) {
-    const plain = {
-      'x-next-page': page < last ? String(page + 1) : '',
-      'x-prev-page': page > 1 ? String(page - 1) : '',
-    };
-    return { headers: last * model.size <= counted ? { ...plain, 'x-total-pages': String(last) } : plain };
-  },
+  ...{ ...GITHUB, name: 'gitlab', connector: gitlab as Connector<unknown>, vendor: () => gitlabVendor('s') },
 };
-
 const BITBUCKET: ListModel = {
-  name: 'bitbucket',
-  connector: bitbucket as Connector<unknown>,
-  options: { token: 'ATCTT3poll', repositories: ['acme/api'] },
-  unit: 'acme/api',
-  size: 50,
-  unitOfTime: 1,
-  closed: 'declined',
-  identifier: String,
-  list(query, { elements }) {
-    if (Number(query.get('pagelen')) !== 50) throw new Error('Invalid pagelen');
-    const { states, since } = conditionOf(query);
-    const selected = elements.filter(
-      ({ isOpen, updated }) => states.includes(isOpen ? 'OPEN' : 'DECLINED') && updated >= since,
-    );
-    return {
-      elements: sorted(selected, 'updated', query.get('sort')?.startsWith('-') ? -1 : 1),
-      page: Number(query.get('page') ?? query.get('ctx')?.slice(1) ?? 1),
-      of: (found) => ({
-        values: found.map(({ number, isOpen, updated }) => ({
-          id: number,
-          state: isOpen ? 'OPEN' : 'DECLINED',
-          title: `Change ${number}`,
-          reviewers: [],
-          updated_on: bitbucketTime(updated),
-          source: { branch: { name: `change-${number}` } },
-          destination: {
-            branch: { name: 'main' },
-            repository: { uuid: '{7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10}', full_name: 'acme/api' },
-          },
-        })),
-      }),
-    };
-  },
-  links(query, page, last) {
-    const next = pageIn(query, { page: String(page + 1) }).toString();
-    const link = `https://api.bitbucket.org/2.0/repositories/acme/api/pullrequests?${next}`;
-    return { body: page < last ? { next: link } : {} };
-  },
+  ...{ ...GITHUB, name: 'bitbucket', connector: bitbucket as Connector<unknown>, vendor: () => bitbucketVendor('s') },
+  ...{ size: 50, closed: 'declined' },
 };
 
-/** Links with an opaque cursor. */
-const CURSORS: ListModel = {
-  ...BITBUCKET,
-  name: 'bitbucket, by cursor',
-  links(query, page, last) {
-    const next = pageIn(query, { ctx: `c${page + 1}` }).toString();
-    const link = `https://api.bitbucket.org/2.0/repositories/acme/api/pullrequests?${next}`;
-    return { body: page < last ? { next: link } : {} };
-  },
-};
-
-/** Parses the conditions that worksync sends: times without quotes and without `Z`, which Bitbucket refuses. With `q`, `state` has no effect. */
-function conditionOf(query: URLSearchParams): { states: readonly string[]; since: number } {
-  const q = query.get('q');
-  if (q === null) return { states: query.getAll('state'), since: 0 };
-  const form = /^(?:state = "([A-Z]+)" AND )?updated_on >= (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?\+00:00$/;
-  const [, state, second, fraction = ''] = form.exec(q) ?? [];
-  if (second === undefined) throw new Error(`Bitbucket does not understand ${q}`);
-  return {
-    states: state === undefined ? ['OPEN', 'DECLINED'] : [state],
-    since: micros(`${second}Z`) + Number(fraction.padEnd(6, '0')),
-  };
-}
-
-function bitbucketTime(micros: number): string {
-  return `${at(micros).slice(0, 19)}.${String(micros % SECOND).padStart(6, '0')}+00:00`;
-}
-
+/** A world with so many items, one a minute. */
 async function worldOf(model: ListModel, count: number): Promise<World> {
   const world = new World(model);
-  const start = world.clock.now() * 1_000;
-  for (let made = 0; made < count; made += 1) world.open(start + made * MINUTE * 1_000);
-  await world.clock.advance(count * MINUTE);
+  for (let made = 0; made < count; made += 1) {
+    world.open();
+    await world.clock.advance(MINUTE);
+  }
   return world;
 }
 
 function mirrorOf(world: World) {
-  const { connector, options, unit } = world.model;
-  const order = ({ updatedAt, version = 0 }: Item & { version?: number }) => updatedAt * 1_000 + version;
-  return new PollMirror({ connector, options: connector.options.parse(options), unit, provider: world, order });
+  const { connector, vendor, unit } = world.model;
+  return new PollMirror({ connector, options: connector.options.parse(vendor().options(API)), unit, provider: world });
 }
 
-const LIST_MODELS = [GITHUB, ISSUES, GITLAB, BITBUCKET, CURSORS];
+const LIST_MODELS = [GITHUB, ISSUES, GITLAB, BITBUCKET];
 const anAction = fc.record({ which: fc.nat(10_000), isOpen: fc.constantFrom(undefined, false, true) });
 const actions = (maxLength: number) => fc.array(anAction, { maxLength });
 
@@ -362,19 +168,15 @@ describe.each(LIST_MODELS)('walks over the list of $name', (model) => {
         const mirror = mirrorOf(world);
         await mirror.walk();
         world.meanwhile = () => {};
-        const missed = world.elements.filter(
-          (element) =>
-            isListed(model)(element) &&
-            element.number <= count &&
-            element.isOpen &&
-            !(model.identifier(element.number) in mirror.states),
+        const missed = Array.from({ length: count }, (_, at) => at + 1).filter(
+          (each) => world.contains(each) && world.isOpen(each) && !(model.identifier(each) in mirror.states),
         );
         expect(missed).toEqual([]);
         // The next walk reads what changed meanwhile.
         await mirror.walk();
         expect(world.states).toMatchObject(mirror.states);
-        for (const element of world.elements.slice(count).filter(isListed(model)))
-          expect(mirror.states).toHaveProperty(model.identifier(element.number));
+        for (let each = count + 1; each <= world.count; each++)
+          if (world.contains(each)) expect(mirror.states).toHaveProperty(model.identifier(each));
       }),
       { numRuns: drawn(20) },
     );
@@ -414,8 +216,7 @@ describe.each(LIST_MODELS)('walks over the list of $name', (model) => {
 
   it('continue if more elements than a page contains share one time', async () => {
     const world = await worldOf(model, 30);
-    const imported = world.clock.now() * 1_000;
-    for (let made = 0; made < 3 * model.size + 20; made += 1) world.open(imported);
+    for (let made = 0; made < 3 * model.size + 20; made += 1) world.open();
     await world.clock.advance(MINUTE);
     for (let made = 0; made < 40; made += 1) world.open();
     const mirror = mirrorOf(world);
@@ -457,7 +258,7 @@ describe('the first walk', () => {
 
   it('reads forward if GitLab does not report the number of pages', async () => {
     const world = await worldOf(GITLAB, 250);
-    world.counted = 200;
+    world.isCounted = false;
     const mirror = mirrorOf(world);
     await mirror.walk();
     expect(world.requests.map((query) => query.get('page'))).toEqual([null, '2', '3']);
@@ -492,7 +293,7 @@ const numbered = (url: string) => [`${url}?page=0`, `${url}?page=x`];
 
 describe.each([
   {
-    ...GITHUB,
+    ...{ ...GITHUB, unit: 'acme/api', options: { repositories: ['acme/api'] } },
     page: 'next:2',
     taken: [`${PULLS}?page=3`, 'https://api.github.com/repositories/70100/pulls?page=3'].map((url) => [
       link(url),
@@ -506,7 +307,7 @@ describe.each([
     stored: ['2', 'next:', 'next:2&state=open', 'https://evil.example'],
   },
   {
-    ...GITLAB,
+    ...{ ...GITLAB, unit: 'acme/api', options: { projects: ['acme/api'] } },
     page: 'next:2',
     taken: [
       [link(`${MERGES}?page=3`), 'next:3'],
@@ -526,7 +327,7 @@ describe.each([
     stored: ['2', 'next:', 'next:2&state=opened', 'https://evil.example'],
   },
   {
-    ...BITBUCKET,
+    ...{ ...BITBUCKET, unit: 'acme/api', options: { repositories: ['acme/api'] } },
     page: 'link:page=2',
     taken: ['page=3', 'q=a%20%3E%20b&page=3', 'ctx=abc%2B'].map((query) => [
       next(`${REQUESTS}?${query}`),
