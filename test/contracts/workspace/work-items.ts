@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { failure } from './general.ts';
+import { refused } from './general.ts';
 import { ask, type Target, unique } from './target.ts';
 
 export function describeWorkItems(held: { readonly it: Target }): void {
@@ -29,7 +29,7 @@ export function describeWorkItems(held: { readonly it: Target }): void {
       const removed = await call('DELETE', taskId, `/${added.body.workItemId}`);
       expect([removed.status, removed.text]).toEqual([204, '']);
       expect((await call('GET', taskId)).body).toEqual({ workItems: [] });
-      expect(await call('DELETE', taskId, `/${added.body.workItemId}`)).toMatchObject(failure(404, 'not_found'));
+      await refused(call('DELETE', taskId, `/${added.body.workItemId}`), 404);
     });
 
     it('W39, W74 the same address again: 200 with the existing link, unchanged', async () => {
@@ -58,19 +58,19 @@ export function describeWorkItems(held: { readonly it: Target }): void {
       ['javascript:', { url: 'javascript:alert(1)' }],
       ['ftp:', { url: 'ftp://example.com/x' }],
     ])('W39 400 for %s as address', async (_what, body) => {
-      expect(await call('POST', await newTask(), '', body)).toMatchObject(failure(400, 'validation_failed'));
+      await refused(call('POST', await newTask(), '', body), 400);
     });
 
     it('404 for an unknown task or link', async () => {
-      expect(await call('GET', 'tsk_unknown')).toMatchObject(failure(404, 'not_found'));
-      expect(await call('POST', 'tsk_unknown', '', { url: newUrl() })).toMatchObject(failure(404, 'not_found'));
-      expect(await call('DELETE', await newTask(), '/wi_unknown')).toMatchObject(failure(404, 'not_found'));
+      await refused(call('GET', 'tsk_unknown'), 404);
+      await refused(call('POST', 'tsk_unknown', '', { url: newUrl() }), 404);
+      await refused(call('DELETE', await newTask(), '/wi_unknown'), 404);
     });
 
     it("a link is not reached through another task's address", async () => {
       const [one, other] = [await newTask(), await newTask()];
       const added = await call('POST', one, '', { url: newUrl() });
-      expect(await call('DELETE', other, `/${added.body.workItemId}`)).toMatchObject(failure(404, 'not_found'));
+      await refused(call('DELETE', other, `/${added.body.workItemId}`), 404);
     });
   });
 
