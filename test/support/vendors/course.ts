@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { inspect, isDeepStrictEqual } from 'node:util';
 import { expect, it, onTestFinished } from 'vitest';
 import type {
@@ -290,12 +289,6 @@ export function writings({ connector, origin, access, authorization, cases }: Wr
     for (const [, act, course] of cases)
       await expectOnlyCodes(origin, course, async (deps) => act(connector.git!(depsOf(deps)), access));
   });
-}
-
-/** The content of a fixture of a connector, anew each time. */
-export function fixture<Content extends object = Record<string, unknown>>(connector: string, name: string): Content {
-  const file = new URL(`../../../src/connectors/${connector}/fixtures/${name}.json`, import.meta.url);
-  return JSON.parse(readFileSync(file, 'utf8')) as Content;
 }
 
 /** Translates payloads as deliveries of a connection. */

@@ -6,7 +6,8 @@ import { linear } from '../../../src/connectors/linear/index.ts';
 import { redmine } from '../../../src/connectors/redmine/index.ts';
 import type { ItemReference } from '../../../src/model/item.ts';
 import { isEcho, type PostedComment } from '../../../src/model/notice.ts';
-import { fixture as contentOf, courseOf, type Turn } from '../../support/vendors/course.ts';
+import { courseOf, type Turn } from '../../support/vendors/course.ts';
+import { fixture as contentOf } from '../../support/vendors/model-providers/provider.ts';
 
 const { signal } = new AbortController();
 const UUID = '9f2c1a7b-04d5-4c6f-8a90-b1e2d3c4f5a6';

@@ -11,10 +11,10 @@ import {
   exactly,
   failing,
   failure,
-  fixture,
   type Reply,
   type Turn,
 } from '../../support/vendors/course.ts';
+import { fixture } from '../../support/vendors/model-providers/provider.ts';
 
 /** How the three git providers are asked, and what their refusals, redirects and checks mean. */
 

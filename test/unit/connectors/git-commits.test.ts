@@ -6,7 +6,7 @@ import { gitlab } from '../../../src/connectors/gitlab/index.ts';
 import { messageText, withCommits } from '../../../src/connectors/kit/commits.ts';
 import type { PullRequest } from '../../../src/model/item.ts';
 import { keepApart } from '../../../src/platform/lib/json-apart.ts';
-import { fixture } from '../../support/vendors/course.ts';
+import { fixture } from '../../support/vendors/model-providers/provider.ts';
 
 async function fetchedMessages(texts: readonly unknown[]): Promise<unknown> {
   const list = {

@@ -4,7 +4,8 @@ import type { Connector } from '../../../src/connectors/connector.ts';
 import { github } from '../../../src/connectors/github/index.ts';
 import { gitlab } from '../../../src/connectors/gitlab/index.ts';
 import type { PullRequest, WorkItem } from '../../../src/model/item.ts';
-import { fixture, itemOf, MALFORMED, translationsOf } from '../../support/vendors/course.ts';
+import { itemOf, MALFORMED, translationsOf } from '../../support/vendors/course.ts';
+import { fixture } from '../../support/vendors/model-providers/provider.ts';
 
 /** What pull requests and issues of the three git providers become, beyond the captured payloads of the contract. */
 

@@ -4,7 +4,8 @@ import type { Translation } from '../../../src/connectors/connector.ts';
 import { gitlab } from '../../../src/connectors/gitlab/index.ts';
 import type { PullRequest, WorkItem } from '../../../src/model/item.ts';
 import { activeWith, inboxOf, openEndpoint, openTestStore } from '../../support/harness/intake.ts';
-import { failure, fixture, itemOf, MALFORMED, translationsOf } from '../../support/vendors/course.ts';
+import { failure, itemOf, MALFORMED, translationsOf } from '../../support/vendors/course.ts';
+import { fixture } from '../../support/vendors/model-providers/provider.ts';
 
 type Json = Record<string, unknown>;
 

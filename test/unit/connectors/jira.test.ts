@@ -8,13 +8,13 @@ import {
   courseOf,
   exactly,
   failing,
-  fixture,
   itemOf,
   MALFORMED,
   type Reply,
   type Turn,
   translationsOf,
 } from '../../support/vendors/course.ts';
+import { fixture } from '../../support/vendors/model-providers/provider.ts';
 
 type Json = Record<string, unknown>;
 type Connected = Required<Connection>;

@@ -15,7 +15,8 @@ import type { HttpRequest } from '../../../src/platform/http/http-client.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
 import { drawn } from '../../support/harness/depth.ts';
-import { fixture, translationsOf } from '../../support/vendors/course.ts';
+import { translationsOf } from '../../support/vendors/course.ts';
+import { fixture } from '../../support/vendors/model-providers/provider.ts';
 
 describe('matches', () => {
   it.each([

@@ -7,13 +7,13 @@ import {
   conversations,
   exactly,
   failing,
-  fixture,
   itemOf,
   itemsIn,
   type Reply,
   type Turn,
   translationsOf,
 } from '../../support/vendors/course.ts';
+import { fixture } from '../../support/vendors/model-providers/provider.ts';
 
 type Connected = Required<Connection>;
 
