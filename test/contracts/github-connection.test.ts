@@ -738,7 +738,6 @@ describe('redelivery', () => {
   const lost = attempt('lost', 'timed out', 5);
   const early = attempt('early', 'timed out', 70);
   const twice = [attempt('twice', 'Invalid HTTP Response: 503', 1), attempt('twice', 'timed out', 6)] as const;
-  const [now, before] = [1, 2].map((hour) => attempt(`lost ${hour}`, 'timed out', hour, { status_code: 0 }));
   const again = (id: unknown, reply: Reply | number = 202): Turn => [`POST ${AT}/${String(id)}/attempts`, reply];
   const round = (connection: Required<Connection>) => connection.redeliver(URL_OF_HOOK, undefined, signal);
   const redeliver = async (connection: Required<Connection>) => {
@@ -784,18 +783,6 @@ describe('redelivery', () => {
         [`${FAILED}&cursor=v1_2`, { body: [early, attempt('too old', 'timed out', 80)], headers: cursorTo(FAILED) }],
         again(early.id),
         again(lost.id),
-      ],
-      2,
-    ],
-    'reads the whole list where a failure has no code, which the filter goes by': [
-      redeliver,
-      [
-        HOOKS,
-        [LIST, { body: [now], headers: cursorTo(LIST) }],
-        [FAILED, { body: [] }],
-        [`${LIST}&cursor=v1_2`, { body: [attempt('fine', 'OK', 1), before] }],
-        again(before?.id),
-        again(now?.id),
       ],
       2,
     ],

@@ -267,6 +267,15 @@ describe('a comment', () => {
       ],
       undefined,
     ],
+    'is posted beside one without an author if our own account is unknown': [
+      write,
+      [
+        page([{ id: 9, text: 'she quotes worksync:acme' }]),
+        [me[0], { body: {} }],
+        [`POST ${path}?${P}`, { body: { id: 2 } }, { text }],
+      ],
+      undefined,
+    ],
     'is left alone if it has the same text, in the spelling of Azure': [
       write,
       [page([by('me', 4, '<div>Tracked as BUG-12<br>\n<br>\nworksync:acme</div>')]), me],

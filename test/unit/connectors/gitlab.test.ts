@@ -209,6 +209,10 @@ describe('an issue', () => {
     ...{ createdAt: '2026-03-01T08:00:00.000Z', isDropped: false },
   };
   const updatedAt = Date.parse('2026-03-02T08:55:00Z');
+  const onIssue = fixture<{ object_attributes: object }>('gitlab', 'note.on-issue');
+  const commented = (noteable_type: string) => {
+    return { ...onIssue, object_attributes: { ...onIssue.object_attributes, noteable_type } };
+  };
 
   it('has its author from the API alone, and its people from all but a comment', () => {
     const ofHook = { ...ISSUE, isPublic: false, isCreation: true, updatedAt: Date.parse('2026-03-01T08:00:00Z') };
@@ -219,6 +223,9 @@ describe('an issue', () => {
       isPublic: false,
       updatedAt,
     });
+    for (const noteable_type of ['Issue', 'WorkItem'])
+      expect(itemOf(hook('Note Hook', commented(noteable_type)))).toMatchObject({ key: ISSUE.key, title: ISSUE.title });
+    expect(hook('Note Hook', commented('Commit'))).toMatchObject({ outcome: 'ignored' });
     expect(list([fixture('gitlab', 'issues.get')])).toEqual([{ ...ISSUE, author: 'ada', closedAt: null, updatedAt }]);
   });
 

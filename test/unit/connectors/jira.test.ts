@@ -43,6 +43,7 @@ it.each([
   ['an API token to the site', {}, ORIGIN, BASIC],
   ['an OAuth token through the gateway', { email: undefined }, GATEWAY, 'Bearer T'],
   ['an API token with scopes through the gateway, if configured', { apiUrl: `${GATEWAY}/` }, GATEWAY, BASIC],
+  ['no token beside an e-mail address', { token: undefined }, ORIGIN, undefined],
   ['no token if none is configured', { email: undefined, token: undefined }, ORIGIN, undefined],
 ])('sends %s', async (_, more, base, authorization) => {
   const turn: Turn = [search(NOT_DONE, FIELDS, 100), LAST, undefined, { authorization }];

@@ -124,6 +124,12 @@ describe('lists', () => {
       exactly(['website', '201', 'web-two']),
       { projects: ['website', 'web-*', 201], exclude: ['web-secret'] },
     ],
+    'of projects end at an empty page': [
+      (connection) => connection.units(signal),
+      [projects(0, many), projects(100, [])],
+      exactly(['website']),
+      { projects: ['website', 'web-*'] },
+    ],
     'of a backfill go from the newest number down, and count once': [
       async (connection) => [
         await connection.history({ unit: 'website', since }, signal),
