@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { failure, refused } from './general.ts';
+import { expectRefused, failure } from './general.ts';
 import { ask, isEmbedded, type Reply, type Target, unique } from './target.ts';
 
 const PATH = '/workspaces/current/documents';
@@ -79,7 +79,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
 
     it('W11 413 for a body over 1 MiB', async () => {
       const body = { title: 'x', content: 'y'.repeat(1_048_576) };
-      await refused(call('POST', '', { body }), 413);
+      await expectRefused(call('POST', '', { body }), 413);
     });
   });
 
@@ -101,7 +101,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
         PUT: { title: 'x', content: 'y' },
         PATCH: { ops: [{ kind: 'delete_text', target: 'x' }] },
       };
-      await refused(call(method, '/doc_unknown', { body: bodies[method] }), 404);
+      await expectRefused(call(method, '/doc_unknown', { body: bodies[method] }), 404);
     });
   });
 
@@ -194,7 +194,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
     it.each(['limit=0', 'limit=101', 'limit=x', 'cursor=nonsense', 'type=memo', 'status=', 'includeContent=perhaps'])(
       'W10 400 for %s',
       async (query) => {
-        await refused(call('GET', `?${query}`), 400);
+        await expectRefused(call('GET', `?${query}`), 400);
       },
     );
   });
@@ -229,7 +229,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
       ['unknown status', { title: 'x', content: 'x', status: 'final' }],
     ])('W48 400 with %s, and nothing changes', async (_what, body) => {
       const made = await create({ content: 'kept' });
-      await refused(call('PUT', `/${made.documentId}`, { body }), 400);
+      await expectRefused(call('PUT', `/${made.documentId}`, { body }), 400);
       expect((await call('GET', `/${made.documentId}`)).body).toEqual(made);
     });
   });
@@ -263,7 +263,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
         { kind: 'insert_before', anchor: target, text: 'y' },
         { kind: 'insert_after', anchor: target, text: 'y' },
       ])
-        await refused(patch(made.documentId, operation), 409, errorCode);
+        await expectRefused(patch(made.documentId, operation), 409, errorCode);
       expect(await contentOf(made.documentId)).toBe(content);
     });
 
@@ -288,7 +288,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
       ['half a surrogate pair as target', { ops: [{ kind: 'delete_text', target: '\ud83e' }] }],
     ])('W49 400 for %s', async (_what, body) => {
       const made = await create({ content: 'x 🦊' });
-      await refused(call('PATCH', `/${made.documentId}`, { body }), 400);
+      await expectRefused(call('PATCH', `/${made.documentId}`, { body }), 400);
       expect(await contentOf(made.documentId)).toBe('x 🦊');
     });
 
@@ -331,8 +331,8 @@ export function describeDocuments(held: { readonly it: Target }): void {
     const made = await create();
     const removed = await call('DELETE', `/${made.documentId}`);
     expect([removed.status, removed.text]).toEqual([204, '']);
-    await refused(call('GET', `/${made.documentId}`), 404);
-    await refused(call('DELETE', `/${made.documentId}`), 404);
+    await expectRefused(call('GET', `/${made.documentId}`), 404);
+    await expectRefused(call('DELETE', `/${made.documentId}`), 404);
   });
 
   it('W15 an API key reads and writes documents', async () => {
@@ -368,7 +368,7 @@ export function describeTaskDocuments(held: { readonly it: Target }): void {
       expect([detached.status, detached.text]).toEqual([204, '']);
       expect(await listed(taskId)).toEqual([]);
       expect(await read(made.documentId)).toMatchObject({ taskId: null, content: 'text' });
-      await refused(call('DELETE', taskId, `/${made.documentId}`), 404);
+      await expectRefused(call('DELETE', taskId, `/${made.documentId}`), 404);
     });
 
     it('W44 POST title, content and type creates and attaches, 201 with taskId', async () => {
@@ -395,7 +395,7 @@ export function describeTaskDocuments(held: { readonly it: Target }): void {
       const moved = await call('POST', other, '', { documentId: made.documentId });
       expect([moved.status, moved.body.taskId]).toEqual([201, other]);
       expect([await listed(one), await listed(other)]).toEqual([[], [made.documentId]]);
-      await refused(call('DELETE', one, `/${made.documentId}`), 404);
+      await expectRefused(call('DELETE', one, `/${made.documentId}`), 404);
     });
 
     it('newest first; ETag and 304', async () => {
@@ -409,17 +409,17 @@ export function describeTaskDocuments(held: { readonly it: Target }): void {
 
     it('404 for an unknown task or document', async () => {
       const made = await newDocument();
-      await refused(call('GET', 'tsk_unknown'), 404);
-      await refused(call('POST', 'tsk_unknown', '', { title: 'x' }), 404);
-      await refused(call('POST', 'tsk_unknown', '', { documentId: made.documentId }), 404);
-      await refused(call('POST', await newTask(), '', { documentId: 'doc_unknown' }), 404);
-      await refused(call('DELETE', await newTask(), `/${made.documentId}`), 404);
+      await expectRefused(call('GET', 'tsk_unknown'), 404);
+      await expectRefused(call('POST', 'tsk_unknown', '', { title: 'x' }), 404);
+      await expectRefused(call('POST', 'tsk_unknown', '', { documentId: made.documentId }), 404);
+      await expectRefused(call('POST', await newTask(), '', { documentId: 'doc_unknown' }), 404);
+      await expectRefused(call('DELETE', await newTask(), `/${made.documentId}`), 404);
     });
 
     it.each([[{}], [{ documentId: 7 }], [{ documentId: '../x' }], [{ content: 'x' }], [{ title: 'x', type: 'memo' }]])(
       '400 for %j',
       async (body) => {
-        await refused(call('POST', await newTask(), '', body), 400);
+        await expectRefused(call('POST', await newTask(), '', body), 400);
       },
     );
   });

@@ -14,7 +14,11 @@ const USUAL: Readonly<Record<number, string>> = {
 };
 
 /** Expects that a request is refused so. */
-export async function refused(reply: Promise<object>, status: number, errorCode = USUAL[status] ?? ''): Promise<void> {
+export async function expectRefused(
+  reply: Promise<object>,
+  status: number,
+  errorCode = USUAL[status] ?? '',
+): Promise<void> {
   expect(await reply).toMatchObject(failure(status, errorCode));
 }
 
@@ -39,12 +43,12 @@ export function describeGeneral(held: { readonly it: Target }): void {
       ['an unknown key', 'wsk_unknown'],
       ['an empty bearer', ''],
     ])('W13, W14 401 for %s', async (_what, as) => {
-      await refused(call('GET', TASKS, { as }), 401);
+      await expectRefused(call('GET', TASKS, { as }), 401);
     });
 
     it('W13 401 for another scheme than Bearer', async () => {
       const headers = { authorization: `Basic ${btoa(`user:${held.it.key}`)}` };
-      await refused(call('GET', TASKS, { as: null, headers }), 401);
+      await expectRefused(call('GET', TASKS, { as: null, headers }), 401);
     });
 
     it('W13 the word Bearer is read in any case', async () => {
@@ -54,11 +58,11 @@ export function describeGeneral(held: { readonly it: Target }): void {
 
     it('W14, W26 403 for an unknown or foreign workspace, with key and token', async () => {
       for (const as of [held.it.key, held.it.token])
-        await refused(call('GET', '/workspaces/ws_of_others/tasks', { as }), 403, 'workspace_forbidden');
+        await expectRefused(call('GET', '/workspaces/ws_of_others/tasks', { as }), 403, 'workspace_forbidden');
     });
 
     it('W14 an unknown address needs credentials too', async () => {
-      await refused(call('GET', '/nothing/here', { as: null }), 401);
+      await expectRefused(call('GET', '/nothing/here', { as: null }), 401);
     });
   });
 
@@ -94,7 +98,7 @@ export function describeGeneral(held: { readonly it: Target }): void {
 
   describe('errors', () => {
     it('W66, W71 404 for an unknown address', async () => {
-      await refused(call('GET', '/nothing/here'), 404);
+      await expectRefused(call('GET', '/nothing/here'), 404);
     });
 
     it('W71 405 for another method, with Allow', async () => {
@@ -122,16 +126,16 @@ export function describeGeneral(held: { readonly it: Target }): void {
 
     it('W7 400 for a body of another type than JSON', async () => {
       const asked = { body: '{"title":"x"}', headers: { 'content-type': 'text/plain' } };
-      await refused(call('POST', '/workspaces/current/bugs', asked), 400, 'bad_request');
+      await expectRefused(call('POST', '/workspaces/current/bugs', asked), 400, 'bad_request');
     });
 
     it('W11 413 for a body over 1 MiB', async () => {
       const body = { title: 'x', description: 'y'.repeat(1_048_576) };
-      await refused(call('POST', '/workspaces/current/bugs', { body }), 413);
+      await expectRefused(call('POST', '/workspaces/current/bugs', { body }), 413);
     });
 
     it('W67 400 with the error object for an address that cannot be decoded', async () => {
-      await refused(call('GET', '/workspaces/%zz/tasks'), 400, 'bad_request');
+      await expectRefused(call('GET', '/workspaces/%zz/tasks'), 400, 'bad_request');
     });
 
     it('W1, W2 an id with other characters, or too long, names nothing', async () => {
@@ -156,12 +160,12 @@ export function describeGeneral(held: { readonly it: Target }): void {
 
     it.each(['0', '101', '-1', '1.5', 'many', ''])('W10 400 for limit=%s', async (limit) => {
       for (const path of [TASKS, '/workspaces/current/pull-requests'])
-        await refused(call('GET', `${path}?limit=${limit}`), 400);
+        await expectRefused(call('GET', `${path}?limit=${limit}`), 400);
     });
 
     it.each(['nonsense', 'MTIz', '%F0%9F%98%80'])('W10 400 for the cursor %s', async (cursor) => {
       for (const path of [TASKS, '/workspaces/current/pull-requests'])
-        await refused(call('GET', `${path}?cursor=${cursor}`), 400);
+        await expectRefused(call('GET', `${path}?cursor=${cursor}`), 400);
     });
   });
 }

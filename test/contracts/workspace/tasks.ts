@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { failure, refused } from './general.ts';
+import { expectRefused, failure } from './general.ts';
 import { ask, isEmbedded, type Target, unique } from './target.ts';
 
 const ROOT = '/workspaces/current';
@@ -145,7 +145,7 @@ export function describeTasks(held: { readonly it: Target }): void {
     it.each(['status=unheard', 'kind=unheard', 'all=perhaps'])(
       'W28, W32, W33, W34, W35, W67 400 for %s',
       async (query) => {
-        await refused(call('GET', `/tasks?${query}`), 400);
+        await expectRefused(call('GET', `/tasks?${query}`), 400);
       },
     );
 
@@ -176,8 +176,8 @@ export function describeTasks(held: { readonly it: Target }): void {
     });
 
     it('404 for an unknown task', async () => {
-      await refused(call('GET', '/tasks/tsk_unknown'), 404);
-      await refused(call('PUT', '/tasks/tsk_unknown', { body: { title: 'x' } }), 404);
+      await expectRefused(call('GET', '/tasks/tsk_unknown'), 404);
+      await expectRefused(call('PUT', '/tasks/tsk_unknown', { body: { title: 'x' } }), 404);
     });
 
     it.each(['completed', 'cancelled', 'merged'])(
@@ -204,13 +204,13 @@ export function describeTasks(held: { readonly it: Target }): void {
       const condition = { 'if-match': headers.get('etag') ?? '' };
       const write = (title: string) => call('PUT', `/tasks/${taskId}`, { body: { title }, headers: condition });
       expect(await write('first')).toMatchObject({ status: 200, body: { title: 'first' } });
-      await refused(write('second'), 412, 'precondition_failed');
+      await expectRefused(write('second'), 412, 'precondition_failed');
       expect((await call('GET', `/tasks/${taskId}`)).body.title).toBe('first');
     });
 
     it('400 for an unknown status', async () => {
       const task = await create('bugs');
-      await refused(call('PUT', `/tasks/${task.taskId}`, { body: { status: 'odd' } }), 400);
+      await expectRefused(call('PUT', `/tasks/${task.taskId}`, { body: { status: 'odd' } }), 400);
     });
   });
 }
@@ -242,7 +242,7 @@ export function describeWorkItems(held: { readonly it: Target }): void {
       const removed = await call('DELETE', taskId, `/${added.body.workItemId}`);
       expect([removed.status, removed.text]).toEqual([204, '']);
       expect((await call('GET', taskId)).body).toEqual({ workItems: [] });
-      await refused(call('DELETE', taskId, `/${added.body.workItemId}`), 404);
+      await expectRefused(call('DELETE', taskId, `/${added.body.workItemId}`), 404);
     });
 
     it('W39, W74 the same address again: 200 with the existing link, unchanged', async () => {
@@ -271,19 +271,19 @@ export function describeWorkItems(held: { readonly it: Target }): void {
       ['javascript:', { url: 'javascript:alert(1)' }],
       ['ftp:', { url: 'ftp://example.com/x' }],
     ])('W39 400 for %s as address', async (_what, body) => {
-      await refused(call('POST', await newTask(), '', body), 400);
+      await expectRefused(call('POST', await newTask(), '', body), 400);
     });
 
     it('404 for an unknown task or link', async () => {
-      await refused(call('GET', 'tsk_unknown'), 404);
-      await refused(call('POST', 'tsk_unknown', '', { url: newUrl() }), 404);
-      await refused(call('DELETE', await newTask(), '/wi_unknown'), 404);
+      await expectRefused(call('GET', 'tsk_unknown'), 404);
+      await expectRefused(call('POST', 'tsk_unknown', '', { url: newUrl() }), 404);
+      await expectRefused(call('DELETE', await newTask(), '/wi_unknown'), 404);
     });
 
     it("a link is not reached through another task's address", async () => {
       const [one, other] = [await newTask(), await newTask()];
       const added = await call('POST', one, '', { url: newUrl() });
-      await refused(call('DELETE', other, `/${added.body.workItemId}`), 404);
+      await expectRefused(call('DELETE', other, `/${added.body.workItemId}`), 404);
     });
   });
 

@@ -46,8 +46,10 @@ it.each([
   ['no token beside an e-mail address', { token: undefined }, ORIGIN, undefined],
   ['no token if none is configured', { email: undefined, token: undefined }, ORIGIN, undefined],
 ])('sends %s', async (_, more, base, authorization) => {
-  const turn: Turn = [search(NOT_DONE, FIELDS, 100), LAST, undefined, { authorization }];
-  await courseOf(jira, { ...given, ...more }, base, [turn]).connection.poll(started, signal);
+  const course: Turn[] = [[search(NOT_DONE, FIELDS, 100), LAST]];
+  const { connection, requests } = courseOf(jira, { ...given, ...more }, base, course);
+  await connection.poll(started, signal);
+  expect(requests[0]?.headers?.['authorization']).toBe(authorization);
 });
 
 describe('lists', () => {
