@@ -1,8 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { bitbucket } from '../../src/connectors/bitbucket/index.ts';
 import type { Connection } from '../../src/connectors/connector.ts';
-import { conversations, exactly, failing } from '../support/vendors/conversation.ts';
-import { courseOf, failure, type Reply, type Turn } from '../support/vendors/course.ts';
+import {
+  conversations,
+  courseOf,
+  exactly,
+  failing,
+  failure,
+  type Reply,
+  type Turn,
+} from '../support/vendors/course.ts';
 
 /** What a connection of Bitbucket does beside the polls and fetches of the contract suite. */
 
@@ -119,25 +126,6 @@ describe('the scope', () => {
     await clock.advance(15 * 60_000);
     rest.push(listing(pages([...ALL, repository(HOOK, 'acme/new')])));
     expect(await connection.units(signal)).toHaveLength(3);
-  });
-
-  it.each([
-    [{ workspaces: ['Acme'] }, {}, 'items'],
-    [{ repositories: ['acme/*'] }, {}, 'items'],
-    [{ repositories: ['acme/*'], exclude: ['acme/api'] }, {}, 'ignored'],
-    [{ workspaces: ['acme'] }, { parent: { uuid: WEB } }, 'ignored'],
-    [{ workspaces: ['acme'], forks: true }, { parent: { uuid: WEB } }, 'items'],
-    [{ workspaces: ['acme'] }, { parent: null }, 'items'],
-    [{ workspaces: ['other'] }, {}, 'ignored'],
-  ])('%j judges a webhook by what it carries, %j: %s', (given, more, outcome) => {
-    const pullrequest = {
-      ...{ id: 1, updated_on: '2026-01-05T09:00:00+00:00', state: 'OPEN', title: 'A change' },
-      source: { branch: { name: 'feature' } },
-      destination: { branch: { name: 'main' }, repository: repository(API, 'acme/api') },
-    };
-    const body = Buffer.from(JSON.stringify({ pullrequest, repository: repository(API, 'acme/api', more) }));
-    const delivery = { source: 'webhook', event: 'pullrequest:created', body } as const;
-    expect(bitbucket.translate(delivery, bitbucket.options.parse({ token: 'x', ...given })).outcome).toBe(outcome);
   });
 });
 

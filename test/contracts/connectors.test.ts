@@ -27,7 +27,7 @@ import { TRACKER } from '../support/rows/batches.ts';
 import { modelProviders } from '../support/vendors/model-providers/index.ts';
 import { DESCRIPTIONS, documentedOnly } from '../support/vendors/vendor-requests/index.ts';
 import { PROFILES } from './connectors/index.ts';
-import type { Exchange, FixtureCase } from './connectors/profile.ts';
+import type { ConnectorProfile, Exchange, FixtureCase } from './connectors/profile.ts';
 
 const FOLDERS = new URL('../../src/connectors/', import.meta.url);
 const { signal } = new AbortController();
@@ -46,6 +46,12 @@ const STATUSES = {
   502: 'server_failed',
   503: 'server_failed',
   504: 'server_failed',
+};
+
+/** How every vendor may say that a limit is reached. */
+const LIMITS: ConnectorProfile['limits'] = {
+  '429 with retry-after': { answer: { status: 429, headers: { 'retry-after': '90' }, body: '' }, atLeast: 90_000 },
+  '429 with nothing said': { answer: { status: 429, body: '' }, atLeast: 60_000 },
 };
 
 /** A header that dictates a wait, with one of decades, in the form that the vendor gives it. */
@@ -156,6 +162,8 @@ describe.each(PROFILES)('$id', (profile) => {
     );
     return thrown instanceof SyncError ? thrown.code : `not a SyncError: ${String(thrown)}`;
   };
+
+  const limits = Object.entries({ ...LIMITS, ...profile.limits });
 
   describe('its folder', () => {
     it('uses every fixture', () => {
@@ -615,7 +623,7 @@ describe.each(PROFILES)('$id', (profile) => {
       },
     );
 
-    it.each(Object.entries(profile.limits))('%s is waited out', async (_, { answer, atLeast }) => {
+    it.each(limits)('%s is waited out', async (_, { answer, atLeast }) => {
       script([{ ...first, ...answer }]);
       const thrown = (await connect()
         .poll(start, signal)
@@ -625,20 +633,17 @@ describe.each(PROFILES)('$id', (profile) => {
       expect(thrown.retryAfter).toBeLessThanOrEqual(LONGEST_DICTATED_WAIT);
     });
 
-    it.each(Object.entries(profile.limits))(
-      '%s is waited out for an hour at most, whatever it asks',
-      async (_, told) => {
-        const headers = Object.fromEntries(
-          Object.entries(told.answer.headers ?? {}).map(([name, value]) => [name, inYears(name, value)]),
-        );
-        script([{ ...first, ...told.answer, headers }]);
-        const thrown = (await connect()
-          .poll(start, signal)
-          .catch((error: unknown) => error)) as SyncError;
-        expect(thrown.code).toBe('rate_limited');
-        expect(thrown.retryAfter).toBeLessThanOrEqual(LONGEST_DICTATED_WAIT);
-      },
-    );
+    it.each(limits)('%s is waited out for an hour at most, whatever it asks', async (_, told) => {
+      const headers = Object.fromEntries(
+        Object.entries(told.answer.headers ?? {}).map(([name, value]) => [name, inYears(name, value)]),
+      );
+      script([{ ...first, ...told.answer, headers }]);
+      const thrown = (await connect()
+        .poll(start, signal)
+        .catch((error: unknown) => error)) as SyncError;
+      expect(thrown.code).toBe('rate_limited');
+      expect(thrown.retryAfter).toBeLessThanOrEqual(LONGEST_DICTATED_WAIT);
+    });
 
     it.each(['', '<html>log in</html>', '[{"number":1', 'null', '{"message":"no list"}', '['.repeat(500)])(
       'calls a page that reads %j malformed',

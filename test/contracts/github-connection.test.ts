@@ -6,8 +6,17 @@ import { github } from '../../src/connectors/github/index.ts';
 import type { Item, ItemReference } from '../../src/model/item.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { createInlineConverter, parseInWorker } from '../../src/sync/worker/converter.ts';
-import { conversations, exactly, failing, itemsIn } from '../support/vendors/conversation.ts';
-import { courseOf, failure, playing, type Reply, type Turn } from '../support/vendors/course.ts';
+import {
+  conversations,
+  courseOf,
+  exactly,
+  failing,
+  failure,
+  itemsIn,
+  playing,
+  type Reply,
+  type Turn,
+} from '../support/vendors/course.ts';
 
 /** What a connection of GitHub does beside the polls and fetches of the contract suite. */
 
@@ -187,26 +196,6 @@ describe('the scope', () => {
     const { connection } = connect([[list, { body: [pull] }]], given);
     const position = { unit: '70100', watermark: '2026-01-01T00:00:00Z', startedAt: '2026-01-05T09:00:00Z' };
     expect(itemsIn(PARTY, await connection.poll(position, signal))).toMatchObject([{ repoId: '70100' }]);
-  });
-
-  it.each([
-    [{ repositories: ['acme/*'] }, {}, 'items'],
-    [{ organizations: ['acme'] }, {}, 'items'],
-    [{ organizations: ['acme'], exclude: ['acme/api'] }, {}, 'ignored'],
-    [{ organizations: ['acme'] }, { archived: true }, 'ignored'],
-    [{ organizations: ['acme'], archived: true }, { archived: true }, 'items'],
-    [{ organizations: ['acme'] }, { fork: true }, 'ignored'],
-    [{ repositories: ['acme/api'] }, { fork: true, archived: true }, 'items'],
-    // Renamed and transferred: the id is still the same.
-    [{ repositories: ['acme/api'] }, { full_name: 'other/gateway' }, 'ignored'],
-    [{ repositories: [70100] }, { full_name: 'other/gateway' }, 'items'],
-  ])('%j judges a webhook by what it carries, %j: %s', (given, change, outcome) => {
-    const event = fixture('pull_request.opened') as { repository: object; pull_request: { base: { repo: object } } };
-    const base = { ...event.pull_request.base, repo: { ...event.pull_request.base.repo, ...change } };
-    const repository = { ...event.repository, ...change };
-    const body = Buffer.from(JSON.stringify({ ...event, repository, pull_request: { ...event.pull_request, base } }));
-    const options = github.options.parse({ token: 'x', ...given });
-    expect(github.translate({ source: 'webhook', event: 'pull_request', body }, options).outcome).toBe(outcome);
   });
 });
 
@@ -749,7 +738,6 @@ describe('redelivery', () => {
   const lost = attempt('lost', 'timed out', 5);
   const early = attempt('early', 'timed out', 70);
   const twice = [attempt('twice', 'Invalid HTTP Response: 503', 1), attempt('twice', 'timed out', 6)] as const;
-  const [now, before] = [1, 2].map((hour) => attempt(`lost ${hour}`, 'timed out', hour, { status_code: 0 }));
   const again = (id: unknown, reply: Reply | number = 202): Turn => [`POST ${AT}/${String(id)}/attempts`, reply];
   const round = (connection: Required<Connection>) => connection.redeliver(URL_OF_HOOK, undefined, signal);
   const redeliver = async (connection: Required<Connection>) => {
@@ -795,18 +783,6 @@ describe('redelivery', () => {
         [`${FAILED}&cursor=v1_2`, { body: [early, attempt('too old', 'timed out', 80)], headers: cursorTo(FAILED) }],
         again(early.id),
         again(lost.id),
-      ],
-      2,
-    ],
-    'reads the whole list where a failure has no code, which the filter goes by': [
-      redeliver,
-      [
-        HOOKS,
-        [LIST, { body: [now], headers: cursorTo(LIST) }],
-        [FAILED, { body: [] }],
-        [`${LIST}&cursor=v1_2`, { body: [attempt('fine', 'OK', 1), before] }],
-        again(before?.id),
-        again(now?.id),
       ],
       2,
     ],

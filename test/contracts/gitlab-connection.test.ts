@@ -3,8 +3,16 @@ import { describe, expect, it } from 'vitest';
 import type { Connection } from '../../src/connectors/connector.ts';
 import { gitlab } from '../../src/connectors/gitlab/index.ts';
 import type { ItemReference, PullRequest } from '../../src/model/item.ts';
-import { conversations, exactly, failing, itemsIn } from '../support/vendors/conversation.ts';
-import { courseOf, failure, type Reply, type Turn } from '../support/vendors/course.ts';
+import {
+  conversations,
+  courseOf,
+  exactly,
+  failing,
+  failure,
+  itemsIn,
+  type Reply,
+  type Turn,
+} from '../support/vendors/course.ts';
 
 /** What a connection of GitLab does beside the polls and fetches of the contract suite. */
 
@@ -147,18 +155,6 @@ describe('a group', () => {
     rest.push([changed(), { body: found, headers }]);
     expect(await connection.poll(start, signal)).toMatchObject({ etag: 'W/"one"' });
   });
-
-  it.each([
-    ['Acme/Platform/sub/x', 'items'],
-    ['acme/platform-two/x', 'ignored'],
-    ['acme/x', 'ignored'],
-    ['acme/platform/deep/x', 'ignored'],
-  ])('takes in webhooks of its projects and subgroups by their paths: %s is %s', (path_with_namespace, outcome) => {
-    const body = JSON.stringify({ ...fixture('merge_request.open'), project: { id: 5, path_with_namespace } });
-    const options = gitlab.options.parse({ groups: ['acme/platform'], exclude: ['acme/platform/deep/**'] });
-    const delivery = { source: 'webhook', event: 'Merge Request Hook', body: Buffer.from(body) } as const;
-    expect(gitlab.translate(delivery, options).outcome).toBe(outcome);
-  });
 });
 
 it('of the limit a backfill leaves half, a poll a tenth, a fetch nothing; then it goes on', async () => {
@@ -272,11 +268,7 @@ describe('sweep', () => {
   });
 });
 
-const OF_MERGE_REQUEST: ItemReference = {
-  kind: 'pull_request',
-  key: 'k',
-  locator: { projectId: '80200', iid: '12' },
-};
+const OF_MERGE_REQUEST: ItemReference = { kind: 'pull_request', key: 'k', locator: { projectId: '80200', iid: '12' } };
 
 describe('an issue', () => {
   const key = 'gitlab:gitlab.com:issue:4400';
@@ -495,6 +487,11 @@ describe('hooks', () => {
       [standing(HOOK), put()],
       [{ outcome: 'unchanged', state: 'active' }],
     ],
+    'that lack the secret are repaired': [
+      install(),
+      [standing({ ...HOOK, token_present: false }), put()],
+      [{ outcome: 'updated', ...ON }],
+    ],
     'that lack events are repaired': [
       install(),
       [standing({ ...HOOK, note_events: false }), put()],
@@ -560,12 +557,6 @@ describe('redelivery', () => {
       return requested;
     };
   const BEFORE = standing(HOOK);
-  const many = (statusOf: (at: number) => string) =>
-    page(
-      Array.from({ length: 20 }, (_, at) => event(90 - at, statusOf(at), `${at}`)),
-      '2',
-    );
-  const late = many((at) => (at === 3 ? 'internal error' : '200'));
   const failed = page([9, 8, 7, 6, 5, 4, 3].map((id) => event(id, '503', `k${id}`)));
 
   conversations(IN_WEB, {
@@ -585,36 +576,6 @@ describe('redelivery', () => {
         ),
         resend(7),
         resend(9),
-      ],
-      2,
-    ],
-    'gives up what was requested often enough': [
-      redeliver(),
-      [BEFORE, list(page([4, 3, 2, 1].map((id) => event(id, '500', 'a'))))],
-      0,
-    ],
-    "finds what failed by GitLab's own filters where one page does not reach back far enough": [
-      redeliver(JSON.stringify([{ name: AT, upTo: '3', open: [] }])),
-      [
-        BEFORE,
-        list(many(() => '200')),
-        list(page([event(60, '404', 'a')]), 1, 'client_failure'),
-        list(page([event(50, '503', 'b'), event(3, '503', 'seen before')], '2'), 1, 'server_failure'),
-        resend(50),
-        resend(60),
-      ],
-      2,
-    ],
-    'reads the whole list where a delivery got no status, which no filter knows': [
-      redeliver(),
-      [
-        BEFORE,
-        list(late),
-        list(page([]), 1, 'client_failure'),
-        list(page([]), 1, 'server_failure'),
-        list(page([event(70, 'internal error', 'early')]), 2),
-        resend(70),
-        resend(87),
       ],
       2,
     ],

@@ -3,8 +3,10 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Connector, Translation } from '../../src/connectors/connector.ts';
+import { github } from '../../src/connectors/github/index.ts';
+import { slim, slimIssue } from '../../src/connectors/github/schema.ts';
 import { connectors } from '../../src/connectors/registry.ts';
-import type { ItemReference, PullRequest, ReviewState } from '../../src/model/item.ts';
+import type { ItemReference, PullRequest, ReviewState, WorkItem } from '../../src/model/item.ts';
 
 /**
  * Every payload that tells of one pull request becomes exactly that, or a reference to it; every other is ignored, with a
@@ -51,7 +53,13 @@ function githubFacts(payload: Json): Partial<PullRequest> {
     at: String(at(payload, 'review.submitted_at')),
     ...(member && { isMember: member }),
   };
+  const plain = {
+    ...{ description: of('body'), url: of('html_url'), author: of('user') === null ? null : of('user.login') },
+    ...{ createdAt: of('created_at'), headSha: of('head.sha'), mergedAt: of('merged_at'), draft: of('draft') },
+  };
   return {
+    ...(plain as Partial<PullRequest>),
+    updatedAt: Date.parse(String(of('updated_at'))),
     closedAt: of('closed_at') as string | null,
     isPublic: of('base.repo.private') === false,
     isBot: of('user.type') === undefined ? undefined : of('user.type') === 'Bot',
@@ -181,6 +189,7 @@ function octokitExamples(): readonly Payload[] {
   });
 }
 
+const OCTOKIT = octokitExamples();
 const FOLDERS = new URL('../../src/connectors/', import.meta.url).pathname;
 const more = process.env['WORKSYNC_PAYLOADS'];
 
@@ -189,7 +198,7 @@ if (more !== undefined && !Object.keys(TABLE).some((id) => filesIn(join(more, id
 
 function payloadsOf(id: string): readonly Payload[] {
   return [
-    ...(id === 'github' ? octokitExamples() : []),
+    ...(id === 'github' ? OCTOKIT : []),
     ...filesIn(join(FOLDERS, id, 'fixtures')),
     ...(more === undefined ? [] : filesIn(join(more, id))),
   ];
@@ -257,5 +266,52 @@ describe.each(Object.keys(TABLE))('%s', (id) => {
 
   it.each(others)('$name is ignored', (given) => {
     expect(translate(connector, given)).toEqual({ outcome: 'ignored', reason: expect.stringMatching(/^[a-z_]+$/) });
+  });
+});
+
+describe('GitHub', () => {
+  const options = github.options.parse({ token: 'x', repositories: ['*/*'], issues: true });
+  const examples = OCTOKIT.map(({ name, bytes }) => {
+    const payload = JSON.parse(bytes.toString()) as Json;
+    return { name, bytes, event: name.split(' ')[1] as string, payload };
+  });
+  const issues = examples.filter(({ event }) => event === 'issues' || event === 'issue_comment');
+
+  it.each(issues)('$name becomes exactly its issue, where issues are followed', ({ event, bytes, payload }) => {
+    const of = (path: string) => at(payload, `issue.${path}`);
+    const [id, number, repoId] = [of('id'), of('number'), at(payload, 'repository.id')].map(String);
+    const key = `github:github.com:issue:${id}`;
+    const containerName = at(payload, 'repository.full_name');
+    const translation = github.translate({ source: 'webhook', event, body: bytes }, options);
+    const isLeft = event === 'issues' && /^(deleted|transferred)$/.test(String(payload['action']));
+    // One of the examples says nothing of the state: the API is asked.
+    if (isLeft || of('state') === undefined) {
+      const references = 'references' in translation ? translation.references : [];
+      expect(references?.[0]).toEqual({
+        ...{ kind: 'work_item', key },
+        locator: { repoId, id, number, repository: containerName },
+      });
+      return;
+    }
+    const item = only(translation) as unknown as WorkItem;
+    expect(item).toMatchObject({
+      ...{ kind: 'work_item', key, identifier: `#${number}`, containerId: repoId, containerName },
+      ...{ title: of('title'), description: of('body'), url: of('html_url'), author: of('user.login') },
+      ...{ createdAt: of('created_at'), updatedAt: Date.parse(String(of('updated_at'))) },
+      state: of('state') === 'closed' ? 'done' : 'open',
+    });
+    expect(github.reference(item)).toMatchObject({ key, locator: { repoId, id, number } });
+  });
+
+  it('reads the same from a pull request or an issue that was slimmed', () => {
+    const fetched = (event: string, content: unknown) =>
+      github.translate({ source: 'fetch', event, body: Buffer.from(JSON.stringify(content)) }, options);
+    for (const { payload } of examples.filter(({ event }) => event.startsWith('pull_request'))) {
+      const pull = payload['pull_request'];
+      expect(fetched('pulls.get', slim(pull))).toEqual(fetched('pulls.get', pull));
+      expect(JSON.stringify(slim(pull)).length).toBeLessThan(JSON.stringify(pull).length / 10);
+    }
+    const ofIssue = (issue: unknown) => fetched('issues.get', { repository: { id: 1, full_name: 'acme/api' }, issue });
+    for (const { payload } of issues) expect(ofIssue(slimIssue(payload['issue']))).toEqual(ofIssue(payload['issue']));
   });
 });

@@ -1,7 +1,7 @@
 import { describe } from 'vitest';
 import { describeAgents, describeLeases } from './workspace/agents.ts';
 import { describeApiKeys } from './workspace/api-keys.ts';
-import { describeDocuments } from './workspace/documents.ts';
+import { describeDocuments, describeTaskDocuments } from './workspace/documents.ts';
 import { describeFiles } from './workspace/files.ts';
 import { describeGeneral } from './workspace/general.ts';
 import { describeIsolation } from './workspace/isolation.ts';
@@ -9,10 +9,8 @@ import { describeProvider } from './workspace/provider.ts';
 import { describePullRequests } from './workspace/pull-requests.ts';
 import { describeQuota } from './workspace/quota.ts';
 import { isEmbedded, useTarget } from './workspace/target.ts';
-import { describeTaskDocuments } from './workspace/task-documents.ts';
-import { describeTasks } from './workspace/tasks.ts';
+import { describeTasks, describeWorkItems } from './workspace/tasks.ts';
 import { describeDeliveries, describeWebhooks } from './workspace/webhooks.ts';
-import { describeWorkItems } from './workspace/work-items.ts';
 
 /**
  * The workspace API, rule by rule, over HTTP. Each test names the rule of

@@ -1,8 +1,9 @@
+import { z } from 'zod';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps, MemberAccess } from '../connector.ts';
 import type { Method } from '../kit/git-api.ts';
-import { readAnswer } from '../kit/payload.ts';
+import { absent, parseAnswer, readAnswer } from '../kit/payload.ts';
 import { onOneLine } from '../kit/refusal.ts';
 import { bearer } from '../kit/rest.ts';
 import { refusal } from './answers.ts';
@@ -36,25 +37,22 @@ export function createMemberApi(access: MemberAccess, deps: ConnectionDeps, sign
       const body = JSON.stringify({ query, variables });
       const answer = await http.request({ method: 'POST', url, headers, body, signal, target: 'github' });
       if (answer.status !== 200) throw refusal(answer, 'POST /graphql', clock.now());
-      const told = readAnswer(answer, 'POST /graphql') as { data?: unknown; errors?: readonly GraphqlError[] };
-      const failure = told.errors?.[0];
-      if (failure !== undefined) throw graphqlFailure(failure);
-      return told.data;
+      const { data, errors } = parseAnswer(graphqlAnswer, readAnswer(answer, 'POST /graphql'), 'POST /graphql');
+      if (errors?.[0]) throw graphqlFailure(errors[0]);
+      return data;
     },
   };
 }
 
-interface GraphqlError {
-  readonly type?: unknown;
-  readonly message?: unknown;
-}
+const graphqlError = z.object({ type: z.unknown(), message: z.unknown() });
+const graphqlAnswer = z.object({ data: z.unknown(), errors: absent(z.array(graphqlError)) });
 
 /** A self-hosted server has REST at `/api/v3` and GraphQL at `/api/graphql` (GH7). */
 function graphqlUrl(base: string): string {
   return base.endsWith('/api/v3') ? base.replace(/\/v3$/, '/graphql') : `${base}/graphql`;
 }
 
-function graphqlFailure({ type, message }: GraphqlError): SyncError {
+function graphqlFailure({ type, message }: z.infer<typeof graphqlError>): SyncError {
   const said = `GraphQL: ${onOneLine(String(message))}`;
   if (type === 'FORBIDDEN' || type === 'INSUFFICIENT_SCOPES') return new SyncError('forbidden', said);
   if (type === 'NOT_FOUND') return new SyncError('not_found', said);

@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { samples } from '../../../src/connectors/azure-boards/sample.ts';
-import { type ConnectorProfile, type Exchange, ignored } from './profile.ts';
+import { fixture } from '../../support/vendors/model-providers/provider.ts';
+import { type ConnectorProfile, type Exchange, from, ignored } from './profile.ts';
 
 const ORIGIN = 'https://dev.azure.com';
 const ORGANIZATION = '9f2c1a7b-04d5-4c6f-8a90-b1e2d3c4f5a6';
@@ -21,9 +21,8 @@ const FIELDS =
   'System.ChangedDate,System.Title,System.Description,Microsoft.VSTS.TCM.ReproSteps,Microsoft.VSTS.Common.AcceptanceCriteria,System.State,System.WorkItemType,System.AssignedTo,System.CreatedBy,System.CreatedDate,System.Tags,System.TeamProject,Microsoft.VSTS.Common.Priority,Microsoft.VSTS.Common.ClosedDate,Microsoft.VSTS.Common.StateChangeDate';
 const PAGES = 5;
 
-const fixture = (name: string) =>
-  readFileSync(new URL(`../../../src/connectors/azure-boards/fixtures/${name}.json`, import.meta.url), 'utf8');
-const { id, rev, fields } = JSON.parse(fixture('workitems.get')) as { id: number; rev: number; fields: object };
+type Revision = { readonly id: number; readonly rev: number; readonly fields: object };
+const { id, rev, fields } = fixture<Revision>('azure-boards', 'workitems.get');
 
 /** As the button "Test" of a subscription sends it: the sample of Microsoft's reference. */
 const sample = (eventType: string) => ({
@@ -118,10 +117,7 @@ export const profile: ConnectorProfile = {
     { file: 'workitems.list', source: 'poll', event: 'workitems.list', outcome: 'items' },
     { file: 'workitems.get', source: 'fetch', event: 'workitems.get', outcome: 'items' },
     {
-      file: 'workitems.closed',
-      source: 'poll',
-      event: 'workitems.list',
-      outcome: 'items',
+      ...from('workitems.closed', 'poll', 'workitems.list'),
       document: 'https://learn.microsoft.com/azure/devops/boards/queries/query-by-workflow-changes',
       endings: [
         { state: 'done', isDropped: false, closedAt: '2026-03-03T09:00:00.25Z' },
@@ -213,7 +209,6 @@ export const profile: ConnectorProfile = {
       },
       atLeast: 240_000,
     },
-    '429 with nothing said': { answer: { status: 429, body: '' }, atLeast: 60_000 },
   },
   statuses: { 203: 'unauthorized', 412: 'conflict' },
   check: {

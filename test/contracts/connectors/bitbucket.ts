@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { samples } from '../../../src/connectors/bitbucket/sample.ts';
-import { type ConnectorProfile, type Exchange, ignored } from './profile.ts';
+import { fixture } from '../../support/vendors/model-providers/provider.ts';
+import { type ConnectorProfile, type Exchange, from, ignored } from './profile.ts';
 
 const ORIGIN = 'https://api.bitbucket.org';
 const REPOSITORY = '/2.0/repositories/acme/api';
@@ -22,9 +22,7 @@ const QUERY = {
 };
 const PAGES = 5;
 
-const fixture = (name: string) =>
-  readFileSync(new URL(`../../../src/connectors/bitbucket/fixtures/${name}.json`, import.meta.url), 'utf8');
-const pull = JSON.parse(fixture('pullrequests.get')) as Record<string, unknown>;
+const pull = fixture('bitbucket', 'pullrequests.get');
 
 function sign(body: Buffer, secret: string) {
   return { ...samples.sign(body, secret), 'x-event-key': 'pullrequest:created' };
@@ -115,27 +113,18 @@ export const profile: ConnectorProfile = {
     { file: 'pullrequest.draft', source: 'webhook', event: 'pullrequest:created', outcome: 'items' },
     { file: 'pullrequest.updated', source: 'webhook', event: 'pullrequest:updated', outcome: 'items' },
     {
-      file: 'pullrequest.approved',
-      source: 'webhook',
-      event: 'pullrequest:approved',
-      outcome: 'items',
+      ...from('pullrequest.approved', 'webhook', 'pullrequest:approved'),
       facts: { ...FACTS, reviewDecision: { state: 'approved', at: '2026-03-03T07:00:00.000Z' } },
     },
     {
-      file: 'pullrequest.changes_request_created',
-      source: 'webhook',
-      event: 'pullrequest:changes_request_created',
-      outcome: 'items',
+      ...from('pullrequest.changes_request_created', 'webhook', 'pullrequest:changes_request_created'),
       facts: { ...FACTS, reviewDecision: { state: 'changes', at: '2026-03-03T07:30:00.250Z' } },
     },
     { file: 'pullrequest.comment_created', source: 'webhook', event: 'pullrequest:comment_created', outcome: 'items' },
     { file: 'pullrequest.fulfilled', source: 'webhook', event: 'pullrequest:fulfilled', outcome: 'items' },
     { file: 'pullrequest.rejected', source: 'webhook', event: 'pullrequest:rejected', outcome: 'items' },
     {
-      file: 'pullrequest.superseded-fork-deleted',
-      source: 'webhook',
-      event: 'pullrequest:updated',
-      outcome: 'items',
+      ...from('pullrequest.superseded-fork-deleted', 'webhook', 'pullrequest:updated'),
       facts: { isFork: true },
     },
     { file: 'pullrequest.unknown-key', source: 'webhook', event: 'pullrequest:of_tomorrow', outcome: 'items' },
@@ -144,10 +133,7 @@ export const profile: ConnectorProfile = {
     ignored('repo.push', 'repo:push', 'event_not_followed'),
     { file: 'pullrequests.list', source: 'poll', event: 'pullrequests.list', outcome: 'items' },
     {
-      file: 'pullrequests.get',
-      source: 'fetch',
-      event: 'pullrequests.get',
-      outcome: 'items',
+      ...from('pullrequests.get', 'fetch', 'pullrequests.get'),
       facts: {
         isPublic: false,
         isFork: false,
@@ -203,7 +189,6 @@ export const profile: ConnectorProfile = {
       answer: { status: 429, body: said('Rate limit for this resource has been exceeded') },
       atLeast: 300_000,
     },
-    'retry-after in seconds': { answer: { status: 429, headers: { 'retry-after': '90' } }, atLeast: 90_000 },
     'a short retry-after': { answer: { status: 429, headers: { 'retry-after': '1' } }, atLeast: 60_000 },
     'retry-after as a date': {
       answer: { status: 429, headers: { 'retry-after': 'Mon, 05 Jan 2026 09:20:00 GMT' } },

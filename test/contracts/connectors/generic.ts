@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { samples } from '../../../src/connectors/generic/sample.ts';
-import { type ConnectorProfile, type Exchange, ignored } from './profile.ts';
+import { fixture } from '../../support/vendors/model-providers/provider.ts';
+import { type ConnectorProfile, type Exchange, from, ignored } from './profile.ts';
 
 const ORIGIN = 'https://desk.example.com';
 const ITEMS = '/feed/items';
@@ -10,9 +10,7 @@ const PAGES = 4;
 const SINCE = { updatedSince: '2026-02-28T23:50:00.000Z' };
 const SENT_AT = 1_750_000_000;
 
-const fixture = (name: string) =>
-  readFileSync(new URL(`../../../src/connectors/generic/fixtures/${name}.json`, import.meta.url), 'utf8');
-const item = JSON.parse(fixture('items.get')) as object;
+const item = fixture('generic', 'items.get');
 
 const key = (fill: number) => `whsec_${Buffer.alloc(32, fill).toString('base64')}`;
 
@@ -68,10 +66,7 @@ export const profile: ConnectorProfile = {
         'a signature for another time': { ...good, 'webhook-timestamp': String(SENT_AT + 1) },
         'a signature that is six minutes old': sign(body, secret, 'msg_1', SENT_AT - 360),
         'a signature of six minutes from now': sign(body, secret, 'msg_1', SENT_AT + 360),
-        'a version that is not known': {
-          ...good,
-          'webhook-signature': good['webhook-signature'].replace('v1', 'v2'),
-        },
+        'a version that is not known': { ...good, 'webhook-signature': good['webhook-signature'].replace('v1', 'v2') },
         'the secret itself': { ...good, 'webhook-signature': secret },
       };
     },
@@ -85,10 +80,7 @@ export const profile: ConnectorProfile = {
     { file: 'items.list', source: 'poll', event: 'items.list', outcome: 'items' },
     { file: 'items.get', source: 'fetch', event: 'items.get', outcome: 'items' },
     {
-      file: 'items.closed',
-      source: 'poll',
-      event: 'items.list',
-      outcome: 'items',
+      ...from('items.closed', 'poll', 'items.list'),
       endings: [
         { state: 'done', isDropped: false, closedAt: '2026-03-05T08:00:00.000Z' },
         { state: 'done', isDropped: true, closedAt: '2026-03-05T09:10:00.5Z' },
@@ -135,10 +127,7 @@ export const profile: ConnectorProfile = {
     gone: [{ path: ITEM, status: 410, body: said('deleted') }],
     hidden: [{ path: ITEM, status: 404, body: said('no such item, or not for you') }],
   },
-  limits: {
-    '429 with retry-after': { answer: { status: 429, headers: { 'retry-after': '90' }, body: '' }, atLeast: 90_000 },
-    '429 with nothing said': { answer: { status: 429, body: '' }, atLeast: 60_000 },
-  },
+  limits: {},
   check: {
     good: [
       { path: ITEMS, query: { done: 'false' }, body: JSON.stringify({ items: [] }) },

@@ -1,16 +1,14 @@
 import { createHmac } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { samples } from '../../../src/connectors/github/sample.ts';
-import { type ConnectorProfile, type Exchange, ignored } from './profile.ts';
+import { fixture } from '../../support/vendors/model-providers/provider.ts';
+import { type ConnectorProfile, type Exchange, from, ignored } from './profile.ts';
 
 const ORIGIN = 'https://api.github.com';
 const LIST = '/repos/acme/api/pulls';
 const QUERY = { state: 'all', sort: 'updated', direction: 'desc', per_page: '100' };
 const PAGES = 5;
 
-const fixture = (name: string) =>
-  readFileSync(new URL(`../../../src/connectors/github/fixtures/${name}.json`, import.meta.url), 'utf8');
-const pull = JSON.parse(fixture('pulls.get')) as Record<string, unknown>;
+const pull = fixture('github', 'pulls.get');
 
 function sign(body: Buffer, secret: string) {
   return { ...samples.sign(body, secret, { id: 'a-1' }), 'x-github-event': 'pull_request' };
@@ -112,34 +110,22 @@ export const profile: ConnectorProfile = {
   fixtures: [
     { file: 'pull_request.opened', source: 'webhook', event: 'pull_request', outcome: 'items', facts: FACTS },
     {
-      file: 'pull_request.draft',
-      source: 'webhook',
-      event: 'pull_request',
-      outcome: 'items',
+      ...from('pull_request.draft', 'webhook', 'pull_request'),
       facts: { ...FACTS, isFork: true },
     },
     {
-      file: 'pull_request.merged',
-      source: 'webhook',
-      event: 'pull_request',
-      outcome: 'items',
+      ...from('pull_request.merged', 'webhook', 'pull_request'),
       facts: { ...FACTS, closedAt: '2026-03-03T10:00:00Z' },
     },
     {
-      file: 'pull_request.enqueued',
-      source: 'webhook',
-      event: 'pull_request',
-      outcome: 'items',
+      ...from('pull_request.enqueued', 'webhook', 'pull_request'),
       document: 'https://docs.github.com/en/webhooks/webhook-events-and-payloads?actionType=enqueued#pull_request',
       facts: { ...FACTS, isQueued: true },
     },
     { file: 'pull_request.unknown-action', source: 'webhook', event: 'pull_request', outcome: 'items' },
     ignored('pull_request.other-repository', 'pull_request', 'repository_not_in_scope'),
     {
-      file: 'pull_request_review.submitted',
-      source: 'webhook',
-      event: 'pull_request_review',
-      outcome: 'items',
+      ...from('pull_request_review.submitted', 'webhook', 'pull_request_review'),
       facts: {
         ...FACTS,
         reviews: { 77: { reviewer: 'cho', state: 'approved', at: '2026-03-02T09:00:00Z', isMember: true } },
@@ -148,10 +134,7 @@ export const profile: ConnectorProfile = {
     { file: 'issue_comment.on-pull-request', source: 'webhook', event: 'issue_comment', outcome: 'references' },
     { file: 'issue_comment.on-issue', source: 'webhook', event: 'issue_comment', outcome: 'items' },
     {
-      file: 'issues.closed',
-      source: 'webhook',
-      event: 'issues',
-      outcome: 'items',
+      ...from('issues.closed', 'webhook', 'issues'),
       facts: {
         closedAt: '2026-03-02T10:00:00Z',
         isPublic: false,
@@ -162,17 +145,11 @@ export const profile: ConnectorProfile = {
     },
     { file: 'issues.transferred', source: 'webhook', event: 'issues', outcome: 'references' },
     {
-      file: 'issues.list',
-      source: 'poll',
-      event: 'issues.list',
-      outcome: 'items',
+      ...from('issues.list', 'poll', 'issues.list'),
       facts: { closedAt: null, isPublic: false, isAuthorMember: true, isDropped: false },
     },
     {
-      file: 'issues.get',
-      source: 'fetch',
-      event: 'issues.get',
-      outcome: 'items',
+      ...from('issues.get', 'fetch', 'issues.get'),
       facts: {
         closedAt: '2026-03-02T10:00:00Z',
         isPublic: undefined,
@@ -278,7 +255,6 @@ export const profile: ConnectorProfile = {
       answer: { status: 429, headers: { 'retry-after': 'Mon, 05 Jan 2026 09:05:00 GMT' } },
       atLeast: 300_000,
     },
-    '429 with nothing said': { answer: { status: 429, body: '' }, atLeast: 60_000 },
   },
   check: {
     good: [

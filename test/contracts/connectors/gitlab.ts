@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { standardSignature } from '../../../src/connectors/kit/sample.ts';
-import { type ConnectorProfile, type Exchange, ignored } from './profile.ts';
+import { fixture } from '../../support/vendors/model-providers/provider.ts';
+import { type ConnectorProfile, type Exchange, from, ignored } from './profile.ts';
 
 const ORIGIN = 'https://gitlab.com';
 const PROJECT = '/api/v4/projects/acme%2Fplatform%2Fapi';
@@ -19,9 +19,7 @@ const QUERY = {
 const PAGES = 5;
 const SENT_AT = 1_750_000_000;
 
-const fixture = (name: string) =>
-  readFileSync(new URL(`../../../src/connectors/gitlab/fixtures/${name}.json`, import.meta.url), 'utf8');
-const mergeRequest = JSON.parse(fixture('merge_requests.get')) as Record<string, unknown>;
+const mergeRequest = fixture('gitlab', 'merge_requests.get');
 
 const keyOf = (secret: string) => Buffer.from(secret.replace('whsec_', ''), 'base64');
 const asSecret = (word: string) => `whsec_${Buffer.from(word.padEnd(32, '.')).toString('base64')}`;
@@ -108,10 +106,7 @@ export const profile: ConnectorProfile = {
       const text = createHmac('sha256', secret).update(`${good['webhook-id']}.${SENT_AT}.`).update(body);
       return {
         'the signing token as the secret token': { ...unsigned, 'x-gitlab-token': secret },
-        'a wrong signature beside the signing token': {
-          ...sign(body, asSecret('retired')),
-          'x-gitlab-token': secret,
-        },
+        'a wrong signature beside the signing token': { ...sign(body, asSecret('retired')), 'x-gitlab-token': secret },
         'a signature over the body alone': { ...good, 'webhook-signature': `v1,${bodyOnly}` },
         'a key that is the text of the token': { ...good, 'webhook-signature': `v1,${text.digest('base64')}` },
         'another id than was signed': { ...good, 'webhook-id': 'another' },
@@ -141,10 +136,7 @@ export const profile: ConnectorProfile = {
     })),
     ignored('merge_request.other-project', 'Merge Request Hook', 'project_not_in_scope'),
     {
-      file: 'merge_request.approved',
-      source: 'webhook',
-      event: 'Merge Request Hook',
-      outcome: 'items',
+      ...from('merge_request.approved', 'webhook', 'Merge Request Hook'),
       document: 'https://docs.gitlab.com/user/project/integrations/webhook_events/#merge-request-events',
       facts: { ...FACTS, isBot: undefined, reviewDecision: { state: 'approved' } },
     },
@@ -153,48 +145,31 @@ export const profile: ConnectorProfile = {
     ignored('note.on-commit', 'Note Hook', 'not_followed_there'),
     { file: 'issue.open', source: 'webhook', event: 'Issue Hook', outcome: 'items' },
     { file: 'issue.image', source: 'webhook', event: 'Issue Hook', outcome: 'references' },
-    {
-      file: 'issue.confidential',
-      source: 'webhook',
-      event: 'Confidential Issue Hook',
-      outcome: 'items',
-    },
+    { file: 'issue.confidential', source: 'webhook', event: 'Confidential Issue Hook', outcome: 'items' },
     ignored('issue.other-project', 'Issue Hook', 'project_not_in_scope'),
     { file: 'work_item.task', source: 'webhook', event: 'Work Item Hook', outcome: 'items' },
     ignored('work_item.epic', 'Issue Hook', 'not_in_a_project'),
     {
-      file: 'merge_requests.list',
-      source: 'poll',
-      event: 'merge_requests.list',
-      outcome: 'items',
+      ...from('merge_requests.list', 'poll', 'merge_requests.list'),
       facts: { isFork: false, closedAt: '2026-03-03T10:00:00.000Z', isPublic: undefined, defaultBranch: undefined },
     },
     {
-      file: 'merge_requests.get',
-      source: 'fetch',
-      event: 'merge_requests.get',
-      outcome: 'items',
+      ...from('merge_requests.get', 'fetch', 'merge_requests.get'),
       facts: { isFork: false, closedAt: null, reviewDecision: { state: 'none' } },
     },
     {
-      file: 'issues.list',
-      source: 'poll',
-      event: 'issues.list',
-      outcome: 'items',
+      ...from('issues.list', 'poll', 'issues.list'),
       facts: { isDropped: true, closedAt: '2026-03-04T12:00:00.000Z' },
     },
     {
-      file: 'issues.get',
-      source: 'fetch',
-      event: 'issues.get',
-      outcome: 'items',
+      ...from('issues.get', 'fetch', 'issues.get'),
       facts: { isDropped: false, closedAt: null },
     },
     { file: 'issues.gone', source: 'fetch', event: 'issues.gone', outcome: 'items' },
   ],
   restricted: {
     event: 'Confidential Issue Hook',
-    payload: JSON.parse(fixture('issue.confidential')) as object,
+    payload: fixture('gitlab', 'issue.confidential'),
     options: { issues: true, confidential: true },
   },
   about: [
@@ -218,7 +193,7 @@ export const profile: ConnectorProfile = {
     {
       name: 'the button for merge requests, with the first one of the project as it is',
       event: 'Merge Request Hook',
-      payload: JSON.parse(fixture('merge_request.open')) as object,
+      payload: fixture('gitlab', 'merge_request.open'),
     },
     {
       name: "the button of a server's own hook",
@@ -307,7 +282,6 @@ export const profile: ConnectorProfile = {
       },
       atLeast: 240_000,
     },
-    '429 with nothing said': { answer: { status: 429, body: '' }, atLeast: 60_000 },
   },
   check: {
     good: [

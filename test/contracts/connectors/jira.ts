@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { samples } from '../../../src/connectors/jira/sample.ts';
-import { type ConnectorProfile, type Exchange, ignored } from './profile.ts';
+import { fixture } from '../../support/vendors/model-providers/provider.ts';
+import { type ConnectorProfile, type Exchange, from, ignored } from './profile.ts';
 
 const ORIGIN = 'https://acme.atlassian.net';
 const SEARCH = '/rest/api/3/search/jql';
@@ -18,10 +18,8 @@ const QUERY = {
 const PAGES = 5;
 const CLOUD_ID = '11223344-a1b2-4b33-8444-def123456789';
 
-const fixture = (name: string) =>
-  readFileSync(new URL(`../../../src/connectors/jira/fixtures/${name}.json`, import.meta.url), 'utf8');
-const issue = JSON.parse(fixture('issues.get')) as { fields: object };
-const created = JSON.parse(fixture('issue_created')) as { issue: { fields: object } };
+const issue = fixture<{ fields: object }>('jira', 'issues.get');
+const created = fixture<{ issue: { fields: object } }>('jira', 'issue_created');
 
 function sign(body: Buffer, secret: string) {
   return samples.sign(body, secret, { id: '6f1c9a04-58bd-4b5c-8a1a-1b7e32a0c0de' });
@@ -96,10 +94,7 @@ export const profile: ConnectorProfile = {
     { file: 'issues.list', source: 'poll', event: 'issues.list', outcome: 'items' },
     { file: 'issues.get', source: 'fetch', event: 'issues.get', outcome: 'items' },
     {
-      file: 'issues.closed',
-      source: 'poll',
-      event: 'issues.list',
-      outcome: 'items',
+      ...from('issues.closed', 'poll', 'issues.list'),
       document: 'https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issues/',
       endings: [
         { state: 'done', isDropped: false, closedAt: '2026-03-03T09:00:00.250Z' },
@@ -161,7 +156,6 @@ export const profile: ConnectorProfile = {
       },
       atLeast: 240_000,
     },
-    '429 with nothing said': { answer: { status: 429, body: '' }, atLeast: 60_000 },
   },
   check: {
     good: [

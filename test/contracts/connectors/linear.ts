@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { samples } from '../../../src/connectors/linear/sample.ts';
-import { type ConnectorProfile, type Exchange, ignored } from './profile.ts';
+import { fixture } from '../../support/vendors/model-providers/provider.ts';
+import { type ConnectorProfile, type Exchange, from, ignored } from './profile.ts';
 
 const ORGANIZATION = '9f2c1a7b-04d5-4c6f-8a90-b1e2d3c4f5a6';
 const TEAM = '72b2a2dc-6f4f-4423-9d34-24b5bd10634a';
@@ -14,9 +14,7 @@ const VARIABLES = {
   first: 50,
 };
 
-const fixture = (name: string) =>
-  readFileSync(new URL(`../../../src/connectors/linear/fixtures/${name}.json`, import.meta.url), 'utf8');
-const issue = JSON.parse(fixture('issues.get')) as object;
+const issue = fixture('linear', 'issues.get');
 
 const asked = (variables: object, reply: Omit<Exchange, 'path' | 'method' | 'sent'> = {}): Exchange => ({
   method: 'POST',
@@ -94,10 +92,7 @@ export const profile: ConnectorProfile = {
     { file: 'issues.list', source: 'poll', event: 'issues.list', outcome: 'items' },
     { file: 'issues.get', source: 'fetch', event: 'issues.get', outcome: 'items' },
     {
-      file: 'issues.closed',
-      source: 'poll',
-      event: 'issues.list',
-      outcome: 'items',
+      ...from('issues.closed', 'poll', 'issues.list'),
       document: 'https://www.npmjs.com/package/@linear/sdk',
       endings: [
         { state: 'done', isDropped: false, closedAt: '2026-03-03T09:00:00.250Z' },
@@ -107,10 +102,7 @@ export const profile: ConnectorProfile = {
       ],
     },
     {
-      file: 'issue.completed',
-      source: 'webhook',
-      event: 'Issue',
-      outcome: 'items',
+      ...from('issue.completed', 'webhook', 'Issue'),
       document: 'https://www.npmjs.com/package/@linear/sdk',
       endings: [{ state: 'done', isDropped: false, closedAt: '2026-03-02T09:30:00.480Z' }],
     },

@@ -31,6 +31,11 @@ export interface FixtureCase {
   readonly facts?: Partial<PullRequest> | Partial<WorkItem>;
 }
 
+/** A fixture that becomes items. */
+export function from(file: string, source: DeliveryOrigin, event: string): FixtureCase {
+  return { file, source, event, outcome: 'items' };
+}
+
 /** A webhook that is not about what is followed. */
 export function ignored(file: string, event: string, reason: string): FixtureCase {
   return { file, source: 'webhook', event, outcome: 'ignored', reason };

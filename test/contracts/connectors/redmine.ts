@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { samples } from '../../../src/connectors/redmine/sample.ts';
-import { type ConnectorProfile, type Exchange, ignored } from './profile.ts';
+import { fixture } from '../../support/vendors/model-providers/provider.ts';
+import { type ConnectorProfile, type Exchange, from, ignored } from './profile.ts';
 
 const ORIGIN = 'https://redmine.example.com';
 const LIST = '/issues.json';
@@ -19,9 +19,7 @@ const PAGES = 5;
 /** By whose clock the walk begins. */
 const headers = { date: 'Thu, 01 Jan 2026 00:00:00 GMT' };
 
-const fixture = (name: string) =>
-  readFileSync(new URL(`../../../src/connectors/redmine/fixtures/${name}.json`, import.meta.url), 'utf8');
-const { issue } = JSON.parse(fixture('issues.get')) as { issue: object };
+const { issue } = fixture<{ issue: object }>('redmine', 'issues.get');
 
 const { sign } = samples;
 
@@ -82,10 +80,7 @@ export const profile: ConnectorProfile = {
     { file: 'issues.old-version', source: 'poll', event: 'issues.list', outcome: 'items' },
     { file: 'issues.get', source: 'fetch', event: 'issues.get', outcome: 'items' },
     {
-      file: 'issues.closed',
-      source: 'poll',
-      event: 'issues.list',
-      outcome: 'items',
+      ...from('issues.closed', 'poll', 'issues.list'),
       document: 'https://www.redmine.org/projects/redmine/wiki/Rest_Issues',
       endings: [
         { state: 'done', isDropped: false, closedAt: '2026-03-03T09:00:00Z' },
@@ -95,18 +90,14 @@ export const profile: ConnectorProfile = {
     },
     { file: 'issues.hook', source: 'fetch', event: 'issues.get', outcome: 'items' },
     {
-      file: 'issues.hook.other-project',
-      source: 'fetch',
-      event: 'issues.get',
+      ...from('issues.hook.other-project', 'fetch', 'issues.get'),
       outcome: 'ignored',
       reason: 'project_not_in_scope',
     },
     { file: 'issues.private', source: 'fetch', event: 'issues.get', outcome: 'items' },
     { file: 'issues.gone', source: 'fetch', event: 'issues.gone', outcome: 'items' },
     {
-      file: 'issues.gone.other-project',
-      source: 'fetch',
-      event: 'issues.gone',
+      ...from('issues.gone.other-project', 'fetch', 'issues.gone'),
       outcome: 'ignored',
       reason: 'project_not_in_scope',
     },
@@ -152,10 +143,7 @@ export const profile: ConnectorProfile = {
       missing: [{ path: ISSUE, status: 404 }],
     },
   },
-  limits: {
-    '429 with retry-after': { answer: { status: 429, headers: { 'retry-after': '90' }, body: '' }, atLeast: 90_000 },
-    '429 with nothing said': { answer: { status: 429, body: '' }, atLeast: 60_000 },
-  },
+  limits: {},
   check: {
     good: [
       user,

@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { samples } from '../../../src/connectors/sentry/sample.ts';
-import { type ConnectorProfile, type Exchange, ignored } from './profile.ts';
+import { fixture } from '../../support/vendors/model-providers/provider.ts';
+import { type ConnectorProfile, type Exchange, from, ignored } from './profile.ts';
 
 const ORIGIN = 'https://sentry.example.com';
 const API = '/api/0';
@@ -9,9 +9,7 @@ const ISSUE = `${LIST}1170820242/`;
 const QUERY = { project: '41', query: '', sort: 'date', limit: '100', collapse: 'stats' };
 const PAGES = 5;
 
-const fixture = (name: string) =>
-  readFileSync(new URL(`../../../src/connectors/sentry/fixtures/${name}.json`, import.meta.url), 'utf8');
-const issue = JSON.parse(fixture('issues.get')) as object;
+const issue = fixture('sentry', 'issues.get');
 
 function sign(body: Buffer, secret: string) {
   const signed = samples.sign(body, secret, { id: '6f1c9a0458bd4b5c8a1a1b7e32a0c0de' });
@@ -79,24 +77,15 @@ export const profile: ConnectorProfile = {
   },
   fixtures: [
     {
-      file: 'issue.created',
-      source: 'webhook',
-      event: 'issue',
-      outcome: 'items',
+      ...from('issue.created', 'webhook', 'issue'),
       endings: [{ state: 'open', isDropped: false }],
     },
     {
-      file: 'issue.resolved',
-      source: 'webhook',
-      event: 'issue',
-      outcome: 'items',
+      ...from('issue.resolved', 'webhook', 'issue'),
       endings: [{ state: 'done', isDropped: false }],
     },
     {
-      file: 'issue.archived',
-      source: 'webhook',
-      event: 'issue',
-      outcome: 'items',
+      ...from('issue.archived', 'webhook', 'issue'),
       endings: [{ state: 'done', isDropped: true }],
     },
     { file: 'issue.assigned.team', source: 'webhook', event: 'issue', outcome: 'items' },
@@ -150,7 +139,6 @@ export const profile: ConnectorProfile = {
     },
   },
   limits: {
-    '429 with retry-after': { answer: { status: 429, headers: { 'retry-after': '90' }, body: '' }, atLeast: 90_000 },
     'only a reset': {
       answer: { status: 429, headers: { ...headers, 'x-sentry-rate-limit-remaining': '0' }, body: '' },
       atLeast: 20_000,
@@ -158,16 +146,11 @@ export const profile: ConnectorProfile = {
     'too many at one time': {
       answer: {
         status: 429,
-        headers: {
-          ...headers,
-          'x-sentry-rate-limit-remaining': '12',
-          'x-sentry-rate-limit-concurrentremaining': '0',
-        },
+        headers: { ...headers, 'x-sentry-rate-limit-remaining': '12', 'x-sentry-rate-limit-concurrentremaining': '0' },
         body: said('You are attempting to go over the allowed concurrency limit.'),
       },
       atLeast: 5_000,
     },
-    '429 with nothing said': { answer: { status: 429, body: '' }, atLeast: 60_000 },
   },
   check: {
     good: [

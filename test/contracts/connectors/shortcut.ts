@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { samples } from '../../../src/connectors/shortcut/sample.ts';
-import { type ConnectorProfile, type Exchange, ignored } from './profile.ts';
+import { fixture } from '../../support/vendors/model-providers/provider.ts';
+import { type ConnectorProfile, type Exchange, from, ignored } from './profile.ts';
 
 const API = '/api/v3';
 const SEARCH = `${API}/stories/search`;
@@ -13,9 +13,7 @@ const DAY = 24 * 60 * 60_000;
 const SINCE = Date.UTC(2026, 0, 1, 11, 50);
 const PAGES = 4;
 
-const fixture = (name: string) =>
-  readFileSync(new URL(`../../../src/connectors/shortcut/fixtures/${name}.json`, import.meta.url), 'utf8');
-const { story } = JSON.parse(fixture('stories.get')) as { story: object };
+const { story } = fixture<{ story: object }>('shortcut', 'stories.get');
 const team = { id: TEAM_ID, mention_name: 'web', archived: false };
 
 const { sign } = samples;
@@ -73,10 +71,7 @@ export const profile: ConnectorProfile = {
     { file: 'stories.list', source: 'poll', event: 'stories.list', outcome: 'items' },
     { file: 'stories.get', source: 'fetch', event: 'stories.get', outcome: 'items' },
     {
-      file: 'stories.closed',
-      source: 'poll',
-      event: 'stories.list',
-      outcome: 'items',
+      ...from('stories.closed', 'poll', 'stories.list'),
       document: 'https://developer.shortcut.com/api/rest/v3',
       endings: [
         { state: 'done', isDropped: false, closedAt: '2026-01-06T09:00:00Z' },
@@ -87,9 +82,7 @@ export const profile: ConnectorProfile = {
     },
     { file: 'stories.hook', source: 'fetch', event: 'stories.judged', outcome: 'items' },
     {
-      file: 'stories.hook.other-team',
-      source: 'fetch',
-      event: 'stories.judged',
+      ...from('stories.hook.other-team', 'fetch', 'stories.judged'),
       outcome: 'ignored',
       reason: 'team_not_in_scope',
     },
@@ -131,10 +124,7 @@ export const profile: ConnectorProfile = {
       missing: [{ path: STORY, status: 404 }],
     },
   },
-  limits: {
-    '429 with retry-after': { answer: { status: 429, headers: { 'retry-after': '90' }, body: '' }, atLeast: 90_000 },
-    '429 with nothing said': { answer: { status: 429, body: '' }, atLeast: 60_000 },
-  },
+  limits: {},
   check: {
     good: [member, { path: TEAM, body: JSON.stringify(team) }],
     refused: [{ ...member, status: 401, body: '' }],

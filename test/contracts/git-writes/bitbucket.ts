@@ -1,7 +1,6 @@
 import { bitbucket } from '../../../src/connectors/bitbucket/index.ts';
 import type { Connector } from '../../../src/connectors/connector.ts';
-import type { Reply, Turn } from '../../support/vendors/course.ts';
-import { actsIn, failing, type WritesProfile, written } from './writing.ts';
+import { actsIn, failing, type Reply, type Turn, type WritesProfile, written } from '../../support/vendors/course.ts';
 
 const REPO = '{7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10}';
 const PLAIN = REPO.slice(1, -1).toUpperCase();

@@ -1,8 +1,7 @@
 import type { Connector } from '../../../src/connectors/connector.ts';
 import { github } from '../../../src/connectors/github/index.ts';
-import type { Reply, Turn } from '../../support/vendors/course.ts';
+import { actsIn, failing, type Reply, type Turn, type WritesProfile, written } from '../../support/vendors/course.ts';
 import { OPENED_PULL as PULL } from '../../support/vendors/github-payloads.ts';
-import { actsIn, failing, type WritesProfile, written } from './writing.ts';
 
 const REPOSITORY = PULL.base.repo;
 const { has, open, edit } = actsIn('70100');

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { Connector } from '../../../src/connectors/connector.ts';
 import { gitlab } from '../../../src/connectors/gitlab/index.ts';
-import type { Reply, Turn } from '../../support/vendors/course.ts';
-import { actsIn, failing, type WritesProfile, written } from './writing.ts';
+import { actsIn, failing, type Reply, type Turn, type WritesProfile, written } from '../../support/vendors/course.ts';
 
 const fixture = new URL('../../../src/connectors/gitlab/fixtures/merge_requests.get.json', import.meta.url);
 /** As GitLab shows one alone; nobody is named on it. */

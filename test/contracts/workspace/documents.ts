@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { failure } from './general.ts';
+import { expectRefused, failure } from './general.ts';
 import { ask, isEmbedded, type Reply, type Target, unique } from './target.ts';
 
 const PATH = '/workspaces/current/documents';
@@ -79,7 +79,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
 
     it('W11 413 for a body over 1 MiB', async () => {
       const body = { title: 'x', content: 'y'.repeat(1_048_576) };
-      expect(await call('POST', '', { body })).toMatchObject(failure(413, 'payload_too_large'));
+      await expectRefused(call('POST', '', { body }), 413);
     });
   });
 
@@ -101,7 +101,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
         PUT: { title: 'x', content: 'y' },
         PATCH: { ops: [{ kind: 'delete_text', target: 'x' }] },
       };
-      expect(await call(method, '/doc_unknown', { body: bodies[method] })).toMatchObject(failure(404, 'not_found'));
+      await expectRefused(call(method, '/doc_unknown', { body: bodies[method] }), 404);
     });
   });
 
@@ -194,7 +194,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
     it.each(['limit=0', 'limit=101', 'limit=x', 'cursor=nonsense', 'type=memo', 'status=', 'includeContent=perhaps'])(
       'W10 400 for %s',
       async (query) => {
-        expect(await call('GET', `?${query}`)).toMatchObject(failure(400, 'validation_failed'));
+        await expectRefused(call('GET', `?${query}`), 400);
       },
     );
   });
@@ -229,7 +229,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
       ['unknown status', { title: 'x', content: 'x', status: 'final' }],
     ])('W48 400 with %s, and nothing changes', async (_what, body) => {
       const made = await create({ content: 'kept' });
-      expect(await call('PUT', `/${made.documentId}`, { body })).toMatchObject(failure(400, 'validation_failed'));
+      await expectRefused(call('PUT', `/${made.documentId}`, { body }), 400);
       expect((await call('GET', `/${made.documentId}`)).body).toEqual(made);
     });
   });
@@ -263,7 +263,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
         { kind: 'insert_before', anchor: target, text: 'y' },
         { kind: 'insert_after', anchor: target, text: 'y' },
       ])
-        expect(await patch(made.documentId, operation)).toMatchObject(failure(409, errorCode));
+        await expectRefused(patch(made.documentId, operation), 409, errorCode);
       expect(await contentOf(made.documentId)).toBe(content);
     });
 
@@ -288,7 +288,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
       ['half a surrogate pair as target', { ops: [{ kind: 'delete_text', target: '\ud83e' }] }],
     ])('W49 400 for %s', async (_what, body) => {
       const made = await create({ content: 'x 🦊' });
-      expect(await call('PATCH', `/${made.documentId}`, { body })).toMatchObject(failure(400, 'validation_failed'));
+      await expectRefused(call('PATCH', `/${made.documentId}`, { body }), 400);
       expect(await contentOf(made.documentId)).toBe('x 🦊');
     });
 
@@ -331,8 +331,8 @@ export function describeDocuments(held: { readonly it: Target }): void {
     const made = await create();
     const removed = await call('DELETE', `/${made.documentId}`);
     expect([removed.status, removed.text]).toEqual([204, '']);
-    expect(await call('GET', `/${made.documentId}`)).toMatchObject(failure(404, 'not_found'));
-    expect(await call('DELETE', `/${made.documentId}`)).toMatchObject(failure(404, 'not_found'));
+    await expectRefused(call('GET', `/${made.documentId}`), 404);
+    await expectRefused(call('DELETE', `/${made.documentId}`), 404);
   });
 
   it('W15 an API key reads and writes documents', async () => {
@@ -341,5 +341,86 @@ export function describeDocuments(held: { readonly it: Target }): void {
     const read = await call('GET', `/${made.body.documentId}`, { as });
     expect([made.status, read.status, read.body]).toEqual([201, 200, made.body]);
     expect(made.body.createdByUserId).toMatch(/./);
+  });
+}
+
+export function describeTaskDocuments(held: { readonly it: Target }): void {
+  const newTask = async (): Promise<string> =>
+    (await ask(held.it, 'POST', '/workspaces/current/bugs', { body: { title: unique('task') } })).body.taskId;
+  const newDocument = async () =>
+    (await ask(held.it, 'POST', PATH, { body: { title: unique('document'), content: 'text' } })).body;
+  const read = async (documentId: string) => (await ask(held.it, 'GET', `${PATH}/${documentId}`)).body;
+
+  describe.each(['', '/workspaces/current'])('W12, W40, W44 documents at %s/tasks/{taskId}/documents', (prefix) => {
+    const call = (method: string, taskId: string, rest = '', body?: unknown) =>
+      ask(held.it, method, `${prefix}/tasks/${taskId}/documents${rest}`, { body });
+    const listed = async (taskId: string): Promise<string[]> =>
+      (await call('GET', taskId)).body.documents.map((one: { documentId: string }) => one.documentId);
+
+    it('W40, W44 POST documentId attaches, 201 with taskId; GET lists it; DELETE 204 detaches it', async () => {
+      const [taskId, made] = [await newTask(), await newDocument()];
+      const attached = await call('POST', taskId, '', { documentId: made.documentId });
+      expect(attached.status).toBe(201);
+      expect(attached.body).toEqual({ ...made, taskId, updatedAt: attached.body.updatedAt });
+      const { content: _left, ...shown } = attached.body;
+      expect((await call('GET', taskId)).body).toEqual({ documents: [shown] });
+      const detached = await call('DELETE', taskId, `/${made.documentId}`);
+      expect([detached.status, detached.text]).toEqual([204, '']);
+      expect(await listed(taskId)).toEqual([]);
+      expect(await read(made.documentId)).toMatchObject({ taskId: null, content: 'text' });
+      await expectRefused(call('DELETE', taskId, `/${made.documentId}`), 404);
+    });
+
+    it('W44 POST title, content and type creates and attaches, 201 with taskId', async () => {
+      const taskId = await newTask();
+      const given = { title: unique('made there'), content: 'x', type: 'task' };
+      const reply = await call('POST', taskId, '', given);
+      expect(reply.status).toBe(201);
+      expect(reply.body).toMatchObject({ ...given, taskId });
+      expect(await read(reply.body.documentId)).toEqual(reply.body);
+      expect(await listed(taskId)).toEqual([reply.body.documentId]);
+    });
+
+    it('W44 attaching again: 200 with the same document, unchanged', async () => {
+      const [taskId, made] = [await newTask(), await newDocument()];
+      const first = await call('POST', taskId, '', { documentId: made.documentId });
+      const second = await call('POST', taskId, '', { documentId: made.documentId });
+      expect([second.status, second.body]).toEqual([200, first.body]);
+      expect(await listed(taskId)).toEqual([made.documentId]);
+    });
+
+    it('W44 a document has one task: attaching it to another moves it', async () => {
+      const [one, other, made] = [await newTask(), await newTask(), await newDocument()];
+      await call('POST', one, '', { documentId: made.documentId });
+      const moved = await call('POST', other, '', { documentId: made.documentId });
+      expect([moved.status, moved.body.taskId]).toEqual([201, other]);
+      expect([await listed(one), await listed(other)]).toEqual([[], [made.documentId]]);
+      await expectRefused(call('DELETE', one, `/${made.documentId}`), 404);
+    });
+
+    it('newest first; ETag and 304', async () => {
+      const taskId = await newTask();
+      const made = [await call('POST', taskId, '', { title: 'a' }), await call('POST', taskId, '', { title: 'b' })];
+      expect(await listed(taskId)).toEqual([made[1]!.body.documentId, made[0]!.body.documentId]);
+      const etag = (await call('GET', taskId)).headers.get('etag')!;
+      const path = `${prefix}/tasks/${taskId}/documents`;
+      expect((await ask(held.it, 'GET', path, { headers: { 'if-none-match': etag } })).status).toBe(304);
+    });
+
+    it('404 for an unknown task or document', async () => {
+      const made = await newDocument();
+      await expectRefused(call('GET', 'tsk_unknown'), 404);
+      await expectRefused(call('POST', 'tsk_unknown', '', { title: 'x' }), 404);
+      await expectRefused(call('POST', 'tsk_unknown', '', { documentId: made.documentId }), 404);
+      await expectRefused(call('POST', await newTask(), '', { documentId: 'doc_unknown' }), 404);
+      await expectRefused(call('DELETE', await newTask(), `/${made.documentId}`), 404);
+    });
+
+    it.each([[{}], [{ documentId: 7 }], [{ documentId: '../x' }], [{ content: 'x' }], [{ title: 'x', type: 'memo' }]])(
+      '400 for %j',
+      async (body) => {
+        await expectRefused(call('POST', await newTask(), '', body), 400);
+      },
+    );
   });
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { failure } from './general.ts';
+import { expectRefused, failure } from './general.ts';
 import { ask, isEmbedded, type Reply, type Target, unique } from './target.ts';
 
 const MB = 1_000_000;
@@ -59,7 +59,7 @@ export function describeFiles(held: { readonly it: Target }): void {
     ['size as text', { size: '5' }],
     ['no size', { size: undefined }],
   ])('W51 400 for %s', async (_what, fields) => {
-    expect(await request(fields)).toMatchObject(failure(400, 'validation_failed'));
+    await expectRefused(request(fields), 400);
   });
 
   it.each([
@@ -67,7 +67,7 @@ export function describeFiles(held: { readonly it: Target }): void {
     ['video/mp4', 100 * MB],
   ])('W51 the limit for %s is %i bytes; 413 over it', async (contentType, limit) => {
     expect((await request({ contentType, size: limit })).status).toBe(201);
-    expect(await request({ contentType, size: limit + 1 })).toMatchObject(failure(413, 'payload_too_large'));
+    await expectRefused(request({ contentType, size: limit + 1 }), 413);
   });
 
   it('W50, W51 the flow: request, upload without a bearer, read with the bearer', async () => {
@@ -109,7 +109,7 @@ export function describeFiles(held: { readonly it: Target }): void {
 
   it('W51 used once: 403 the second time, and the first bytes stay', async () => {
     const given = await uploaded();
-    expect(await put(given, new Uint8Array(BYTES.length))).toMatchObject(failure(403, 'forbidden'));
+    await expectRefused(put(given, new Uint8Array(BYTES.length)), 403);
     expect(new Uint8Array(await (await download(given.assetUrl)).arrayBuffer())).toEqual(BYTES);
   });
 
@@ -141,8 +141,7 @@ export function describeFiles(held: { readonly it: Target }): void {
       twice.searchParams.append(name, value);
       changes.push(twice);
     }
-    for (const { href } of changes)
-      expect(await put({ ...given, uploadUrl: href })).toMatchObject(failure(403, 'forbidden'));
+    for (const { href } of changes) await expectRefused(put({ ...given, uploadUrl: href }), 403);
     expect((await put(given)).status).toBe(204);
   });
 

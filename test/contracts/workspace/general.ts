@@ -8,6 +8,20 @@ export function failure(status: number, errorCode: string) {
   return { status, body: { code: status, message: expect.stringMatching(/./), errorCode } };
 }
 
+/** The error code that each status has unless the contract names another. */
+const USUAL: Readonly<Record<number, string>> = {
+  ...{ 400: 'validation_failed', 401: 'unauthorized', 403: 'forbidden', 404: 'not_found', 413: 'payload_too_large' },
+};
+
+/** Expects that a request is refused so. */
+export async function expectRefused(
+  reply: Promise<object>,
+  status: number,
+  errorCode = USUAL[status] ?? '',
+): Promise<void> {
+  expect(await reply).toMatchObject(failure(status, errorCode));
+}
+
 export function describeGeneral(held: { readonly it: Target }): void {
   const call = (method: string, path: string, asked?: Parameters<typeof ask>[3]) => ask(held.it, method, path, asked);
 
@@ -29,12 +43,12 @@ export function describeGeneral(held: { readonly it: Target }): void {
       ['an unknown key', 'wsk_unknown'],
       ['an empty bearer', ''],
     ])('W13, W14 401 for %s', async (_what, as) => {
-      expect(await call('GET', TASKS, { as })).toMatchObject(failure(401, 'unauthorized'));
+      await expectRefused(call('GET', TASKS, { as }), 401);
     });
 
     it('W13 401 for another scheme than Bearer', async () => {
       const headers = { authorization: `Basic ${btoa(`user:${held.it.key}`)}` };
-      expect(await call('GET', TASKS, { as: null, headers })).toMatchObject(failure(401, 'unauthorized'));
+      await expectRefused(call('GET', TASKS, { as: null, headers }), 401);
     });
 
     it('W13 the word Bearer is read in any case', async () => {
@@ -44,13 +58,11 @@ export function describeGeneral(held: { readonly it: Target }): void {
 
     it('W14, W26 403 for an unknown or foreign workspace, with key and token', async () => {
       for (const as of [held.it.key, held.it.token])
-        expect(await call('GET', '/workspaces/ws_of_others/tasks', { as })).toMatchObject(
-          failure(403, 'workspace_forbidden'),
-        );
+        await expectRefused(call('GET', '/workspaces/ws_of_others/tasks', { as }), 403, 'workspace_forbidden');
     });
 
     it('W14 an unknown address needs credentials too', async () => {
-      expect(await call('GET', '/nothing/here', { as: null })).toMatchObject(failure(401, 'unauthorized'));
+      await expectRefused(call('GET', '/nothing/here', { as: null }), 401);
     });
   });
 
@@ -86,7 +98,7 @@ export function describeGeneral(held: { readonly it: Target }): void {
 
   describe('errors', () => {
     it('W66, W71 404 for an unknown address', async () => {
-      expect(await call('GET', '/nothing/here')).toMatchObject(failure(404, 'not_found'));
+      await expectRefused(call('GET', '/nothing/here'), 404);
     });
 
     it('W71 405 for another method, with Allow', async () => {
@@ -114,16 +126,16 @@ export function describeGeneral(held: { readonly it: Target }): void {
 
     it('W7 400 for a body of another type than JSON', async () => {
       const asked = { body: '{"title":"x"}', headers: { 'content-type': 'text/plain' } };
-      expect(await call('POST', '/workspaces/current/bugs', asked)).toMatchObject(failure(400, 'bad_request'));
+      await expectRefused(call('POST', '/workspaces/current/bugs', asked), 400, 'bad_request');
     });
 
     it('W11 413 for a body over 1 MiB', async () => {
       const body = { title: 'x', description: 'y'.repeat(1_048_576) };
-      expect(await call('POST', '/workspaces/current/bugs', { body })).toMatchObject(failure(413, 'payload_too_large'));
+      await expectRefused(call('POST', '/workspaces/current/bugs', { body }), 413);
     });
 
     it('W67 400 with the error object for an address that cannot be decoded', async () => {
-      expect(await call('GET', '/workspaces/%zz/tasks')).toMatchObject(failure(400, 'bad_request'));
+      await expectRefused(call('GET', '/workspaces/%zz/tasks'), 400, 'bad_request');
     });
 
     it('W1, W2 an id with other characters, or too long, names nothing', async () => {
@@ -148,12 +160,12 @@ export function describeGeneral(held: { readonly it: Target }): void {
 
     it.each(['0', '101', '-1', '1.5', 'many', ''])('W10 400 for limit=%s', async (limit) => {
       for (const path of [TASKS, '/workspaces/current/pull-requests'])
-        expect(await call('GET', `${path}?limit=${limit}`)).toMatchObject(failure(400, 'validation_failed'));
+        await expectRefused(call('GET', `${path}?limit=${limit}`), 400);
     });
 
     it.each(['nonsense', 'MTIz', '%F0%9F%98%80'])('W10 400 for the cursor %s', async (cursor) => {
       for (const path of [TASKS, '/workspaces/current/pull-requests'])
-        expect(await call('GET', `${path}?cursor=${cursor}`)).toMatchObject(failure(400, 'validation_failed'));
+        await expectRefused(call('GET', `${path}?cursor=${cursor}`), 400);
     });
   });
 }

@@ -10,7 +10,7 @@ import {
   type TestServiceOptions,
 } from '../../support/fakes/workspace-service.ts';
 import { drawn } from '../../support/harness/depth.ts';
-import { failure } from './general.ts';
+import { expectRefused } from './general.ts';
 import { ask } from './target.ts';
 
 const TASKS = '/workspaces/current/tasks?limit=1';
@@ -64,7 +64,7 @@ export function describeQuota(): void {
     await get();
     await ask(target, 'GET', TASKS, { as: second });
     await get();
-    expect(await ask(target, 'GET', TASKS, { as: second })).toMatchObject(failure(429, 'rate_limit_exceeded'));
+    await expectRefused(ask(target, 'GET', TASKS, { as: second }), 429, 'rate_limit_exceeded');
     const other = await service.addWorkspace();
     const otherUser = await service.addUser({ workspaceId: other, name: 'O', role: 'owner' });
     const otherKey = await service.mintKey({ workspaceId: other, userId: otherUser, description: 'o' });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { failure } from './general.ts';
+import { expectRefused, failure } from './general.ts';
 import { ask, isEmbedded, type Target, unique } from './target.ts';
 
 const ROOT = '/workspaces/current';
@@ -145,7 +145,7 @@ export function describeTasks(held: { readonly it: Target }): void {
     it.each(['status=unheard', 'kind=unheard', 'all=perhaps'])(
       'W28, W32, W33, W34, W35, W67 400 for %s',
       async (query) => {
-        expect(await call('GET', `/tasks?${query}`)).toMatchObject(failure(400, 'validation_failed'));
+        await expectRefused(call('GET', `/tasks?${query}`), 400);
       },
     );
 
@@ -176,10 +176,8 @@ export function describeTasks(held: { readonly it: Target }): void {
     });
 
     it('404 for an unknown task', async () => {
-      expect(await call('GET', '/tasks/tsk_unknown')).toMatchObject(failure(404, 'not_found'));
-      expect(await call('PUT', '/tasks/tsk_unknown', { body: { title: 'x' } })).toMatchObject(
-        failure(404, 'not_found'),
-      );
+      await expectRefused(call('GET', '/tasks/tsk_unknown'), 404);
+      await expectRefused(call('PUT', '/tasks/tsk_unknown', { body: { title: 'x' } }), 404);
     });
 
     it.each(['completed', 'cancelled', 'merged'])(
@@ -206,15 +204,95 @@ export function describeTasks(held: { readonly it: Target }): void {
       const condition = { 'if-match': headers.get('etag') ?? '' };
       const write = (title: string) => call('PUT', `/tasks/${taskId}`, { body: { title }, headers: condition });
       expect(await write('first')).toMatchObject({ status: 200, body: { title: 'first' } });
-      expect(await write('second')).toMatchObject(failure(412, 'precondition_failed'));
+      await expectRefused(write('second'), 412, 'precondition_failed');
       expect((await call('GET', `/tasks/${taskId}`)).body.title).toBe('first');
     });
 
     it('400 for an unknown status', async () => {
       const task = await create('bugs');
-      expect(await call('PUT', `/tasks/${task.taskId}`, { body: { status: 'odd' } })).toMatchObject(
-        failure(400, 'validation_failed'),
-      );
+      await expectRefused(call('PUT', `/tasks/${task.taskId}`, { body: { status: 'odd' } }), 400);
     });
+  });
+}
+
+export function describeWorkItems(held: { readonly it: Target }): void {
+  const newTask = async (): Promise<string> => {
+    const reply = await ask(held.it, 'POST', '/workspaces/current/bugs', { body: { title: unique('task') } });
+    return reply.body.taskId;
+  };
+  const newUrl = () => `https://example.com/${unique('item')}`;
+
+  describe.each(['', '/workspaces/current'])('W12, W38, W39 work items at %s/tasks/{taskId}/work-items', (prefix) => {
+    const call = (method: string, taskId: string, rest = '', body?: unknown) =>
+      ask(held.it, method, `${prefix}/tasks/${taskId}/work-items${rest}`, { body });
+
+    it('W8, W38 POST 201 with the link; GET lists it; DELETE 204 removes it', async () => {
+      const taskId = await newTask();
+      const given = { url: newUrl(), title: 'T', externalId: 'worksync:x', provider: 'github' };
+      const added = await call('POST', taskId, '', given);
+      expect(added.status).toBe(201);
+      expect(added.body).toEqual({
+        ...given,
+        workItemId: expect.stringMatching(/^[A-Za-z0-9_-]{1,64}$/),
+        taskId,
+        workspaceId: held.it.workspaceId,
+        createdAt: expect.stringMatching(/Z$/),
+      });
+      expect((await call('GET', taskId)).body).toEqual({ workItems: [added.body] });
+      const removed = await call('DELETE', taskId, `/${added.body.workItemId}`);
+      expect([removed.status, removed.text]).toEqual([204, '']);
+      expect((await call('GET', taskId)).body).toEqual({ workItems: [] });
+      await expectRefused(call('DELETE', taskId, `/${added.body.workItemId}`), 404);
+    });
+
+    it('W39, W74 the same address again: 200 with the existing link, unchanged', async () => {
+      const [taskId, url] = [await newTask(), newUrl()];
+      const first = await call('POST', taskId, '', { url, title: 'first' });
+      const second = await call('POST', taskId, '', { url, title: 'second', externalId: 'other' });
+      expect([second.status, second.body]).toEqual([200, first.body]);
+      expect((await call('GET', taskId)).body.workItems).toHaveLength(1);
+    });
+
+    it('W39 the same address on another task is another link', async () => {
+      const url = newUrl();
+      const [one, other] = [await newTask(), await newTask()];
+      expect((await call('POST', one, '', { url })).status).toBe(201);
+      expect((await call('POST', other, '', { url })).status).toBe(201);
+    });
+
+    it('optional fields read as null', async () => {
+      const reply = await call('POST', await newTask(), '', { url: newUrl() });
+      expect(reply.body).toMatchObject({ title: null, externalId: null, provider: null });
+    });
+
+    it.each([
+      ['none', {}],
+      ['a relative one', { url: '/pull/1' }],
+      ['javascript:', { url: 'javascript:alert(1)' }],
+      ['ftp:', { url: 'ftp://example.com/x' }],
+    ])('W39 400 for %s as address', async (_what, body) => {
+      await expectRefused(call('POST', await newTask(), '', body), 400);
+    });
+
+    it('404 for an unknown task or link', async () => {
+      await expectRefused(call('GET', 'tsk_unknown'), 404);
+      await expectRefused(call('POST', 'tsk_unknown', '', { url: newUrl() }), 404);
+      await expectRefused(call('DELETE', await newTask(), '/wi_unknown'), 404);
+    });
+
+    it("a link is not reached through another task's address", async () => {
+      const [one, other] = [await newTask(), await newTask()];
+      const added = await call('POST', one, '', { url: newUrl() });
+      await expectRefused(call('DELETE', other, `/${added.body.workItemId}`), 404);
+    });
+  });
+
+  it('W39 twenty concurrent adds of one address make one link', async () => {
+    const [taskId, url] = [await newTask(), newUrl()];
+    const replies = await Promise.all(
+      Array.from({ length: 20 }, () => ask(held.it, 'POST', `/tasks/${taskId}/work-items`, { body: { url } })),
+    );
+    expect(replies.filter(({ status }) => status === 201)).toHaveLength(1);
+    expect(new Set(replies.map(({ body }) => body.workItemId)).size).toBe(1);
   });
 }

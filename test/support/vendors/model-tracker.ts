@@ -83,13 +83,7 @@ export class ModelTracker {
 
 type Found = z.infer<typeof found>;
 const text = z.string().regex(/^\d+$/);
-const found = z.object({
-  id: z.int(),
-  project: z.int(),
-  updated: z.number(),
-  done: z.boolean(),
-  title: z.string(),
-});
+const found = z.object({ id: z.int(), project: z.int(), updated: z.number(), done: z.boolean(), title: z.string() });
 
 const PAGE = 2;
 

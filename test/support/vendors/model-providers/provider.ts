@@ -37,10 +37,10 @@ export interface ModelProvider {
   readonly removed?: (at: number) => Rendered;
 }
 
-/** The content of a fixture, anew each time. */
-export function fixture(connector: string, name: string): unknown {
+/** The content of a fixture of a connector, anew each time. */
+export function fixture<Content extends object = Record<string, unknown>>(connector: string, name: string): Content {
   const file = new URL(`../../../../src/connectors/${connector}/fixtures/${name}.json`, import.meta.url);
-  return JSON.parse(readFileSync(file, 'utf8'));
+  return JSON.parse(readFileSync(file, 'utf8')) as Content;
 }
 
 /** A copy with other values at these paths; `undefined` takes the field away. */

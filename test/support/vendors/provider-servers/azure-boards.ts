@@ -1,6 +1,6 @@
 import { workItemKey } from '../../../../src/model/item.ts';
-import { azureBoards } from '../model-providers/azure-boards.ts';
 import { altered } from '../model-providers/provider.ts';
+import { azureBoards } from '../model-providers/trackers.ts';
 import {
   type Asked,
   type Happening,

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { workItemKey } from '../../../../src/model/item.ts';
-import { generic } from '../model-providers/generic.ts';
 import { altered } from '../model-providers/provider.ts';
+import { generic } from '../model-providers/trackers.ts';
 import { type Asked, type Held, type HeldIssue, listed, present, type Tracker, type VendorAnswer } from './provider.ts';
 
 const PROJECT = { id: 'web', name: 'Website' };

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { workItemKey } from '../../../../src/model/item.ts';
-import { githubIssues } from '../model-providers/github-issues.ts';
+import { githubIssues } from '../model-providers/git.ts';
 import { altered } from '../model-providers/provider.ts';
 import {
   type Asked,

@@ -1,5 +1,5 @@
 import { workItemKey } from '../../../../src/model/item.ts';
-import { gitlabIssues } from '../model-providers/gitlab-issues.ts';
+import { gitlabIssues } from '../model-providers/git.ts';
 import { altered } from '../model-providers/provider.ts';
 import {
   type Asked,

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { workItemKey } from '../../../../src/model/item.ts';
-import { jira } from '../model-providers/jira.ts';
 import { altered } from '../model-providers/provider.ts';
+import { jira } from '../model-providers/trackers.ts';
 import {
   type Asked,
   type Held,

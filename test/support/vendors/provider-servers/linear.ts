@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { workItemKey } from '../../../../src/model/item.ts';
-import { linear } from '../model-providers/linear.ts';
 import { altered } from '../model-providers/provider.ts';
+import { linear } from '../model-providers/trackers.ts';
 import { type Asked, type Held, type HeldIssue, listed, type Tracker, type VendorAnswer } from './provider.ts';
 
 const TEAM = { id: '72b2a2dc-6f4f-4423-9d34-24b5bd10634a', key: 'DES', name: 'Design' };

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { workItemKey } from '../../../../src/model/item.ts';
 import { altered, seconds } from '../model-providers/provider.ts';
-import { redmine } from '../model-providers/redmine.ts';
+import { redmine } from '../model-providers/trackers.ts';
 import {
   type Asked,
   type Held,

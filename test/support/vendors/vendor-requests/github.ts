@@ -219,9 +219,4 @@ const schema = buildSchema(`
   }
 `);
 
-const GRAPHQL: Operation = {
-  method: 'POST',
-  path: '/graphql',
-  headers: HEADERS,
-  body: graphqlBody(schema),
-};
+const GRAPHQL: Operation = { method: 'POST', path: '/graphql', headers: HEADERS, body: graphqlBody(schema) };

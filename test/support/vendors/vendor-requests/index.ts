@@ -1,15 +1,10 @@
 import type { HttpClient, HttpRequest } from '../../../../src/platform/http/http-client.ts';
-import { azureBoards } from './azure-boards.ts';
-import { bitbucket } from './bitbucket.ts';
+import { bitbucket, gitlab } from './git.ts';
 import { github } from './github.ts';
-import { gitlab } from './gitlab.ts';
-import { jira } from './jira.ts';
 import { linear } from './linear.ts';
 import { type Description, problemOf } from './operation.ts';
-import { redmine } from './redmine.ts';
-import { sentry } from './sentry.ts';
-import { shortcut } from './shortcut.ts';
 import { surprises } from './surprises.ts';
+import { azureBoards, jira, redmine, sentry, shortcut } from './trackers.ts';
 
 /** By the id of the connector, which is what requests name as their target. The feed of `generic` is nobody's but ours. */
 export const DESCRIPTIONS: Readonly<Record<string, Description>> = {

@@ -22,13 +22,35 @@ export interface Description {
   find(method: string, path: string): Operation | undefined;
 }
 
-export function described(base: string, operations: readonly Operation[]): Description {
-  const known = operations.map((operation) => ({ operation, pattern: patternOf(operation.path) }));
+/**
+ * Describes an API by its routes. A key is a method, a path and the parameters of the query: `name` takes any text,
+ * `name=one|other` one of these, and `name<=100` a number up to that. The value is the rest of the operation.
+ */
+export function described(
+  base: string,
+  routes: Readonly<Record<string, Pick<Operation, 'body' | 'headers'>>>,
+): Description {
+  const known = Object.entries(routes).map(([key, rest]) => {
+    const [method, path, ...parameters] = key.split(/\s+/) as [Operation['method'], string, ...string[]];
+    const operation: Operation = { method, path, ...rest, ...(parameters.length > 0 && { query: query(parameters) }) };
+    return { operation, pattern: patternOf(path) };
+  });
   return {
     base,
     find: (method, path) =>
       known.find(({ operation, pattern }) => operation.method === method && pattern.test(path))?.operation,
   };
+}
+
+/** Parameters of a query, each of which may be left out, or stand several times. */
+function query(parameters: readonly string[]): z.ZodType {
+  const schemas = parameters.map((parameter) => {
+    const [name, rule, values = ''] = parameter.split(/(<?=)(.*)/s) as [string, string?, string?];
+    const most = z.coerce.number<string>().int().min(0).max(Number(values));
+    const one = rule === '<=' ? most : rule === '=' ? z.enum(values.split('|')) : z.string();
+    return [name, z.union([one, z.array(one)])];
+  });
+  return z.strictObject(Object.fromEntries(schemas) as Record<string, z.ZodType>).partial();
 }
 
 /** The spelled-out path wins over the one with a part in braces where both fit: the order of the list decides. */
@@ -85,28 +107,6 @@ function bodyOf({ body, headers }: HttpRequest): unknown {
   if (body === undefined) return undefined;
   const isForm = headers?.['content-type'] === 'application/x-www-form-urlencoded';
   return isForm ? Object.fromEntries(new URLSearchParams(body.toString())) : (JSON.parse(body.toString()) as unknown);
-}
-
-/** Parameters of a query, each of which may be left out. */
-export function query(parameters: Readonly<Record<string, z.ZodType>>): z.ZodType {
-  return z.strictObject(parameters).partial();
-}
-
-/** Parameters that take any text. */
-export function texts(...names: readonly string[]): Record<string, z.ZodType> {
-  return Object.fromEntries(names.map((name) => [name, z.string()]));
-}
-
-/** A whole number as it stands in a query. */
-export function number(least: number, most = Number.MAX_SAFE_INTEGER): z.ZodType {
-  return z.coerce.number<string>().int().min(least).max(most);
-}
-
-export const truth = z.enum(['true', 'false']);
-
-/** Values with commas between them. */
-export function commas(values: readonly string[]): z.ZodType {
-  return z.string().refine((text) => text.split(',').every((each) => values.includes(each)), 'not one of the values');
 }
 
 /** An object of JSON: what is named, and nothing else. */

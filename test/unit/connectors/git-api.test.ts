@@ -1,0 +1,744 @@
+import { createPublicKey, generateKeyPairSync, verify } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { bitbucket } from '../../../src/connectors/bitbucket/index.ts';
+import type { Connection, Connector, PollPosition } from '../../../src/connectors/connector.ts';
+import { github } from '../../../src/connectors/github/index.ts';
+import { gitlab } from '../../../src/connectors/gitlab/index.ts';
+import type { HttpRequest } from '../../../src/platform/http/http-client.ts';
+import {
+  conversations,
+  courseOf,
+  exactly,
+  failing,
+  failure,
+  type Reply,
+  type Turn,
+} from '../../support/vendors/course.ts';
+import { fixture } from '../../support/vendors/model-providers/provider.ts';
+
+/** How the three git providers are asked, and what their refusals, redirects and checks mean. */
+
+const { signal } = new AbortController();
+const position: PollPosition = {
+  unit: 'acme/api',
+  startedAt: '2026-01-05T09:00:00Z',
+  watermark: '2026-01-05T08:00:00Z',
+};
+const poll = (connection: Connection) => connection.poll(position, signal);
+const HUB = 'https://api.github.com';
+const PULLS = '/repos/acme/api/pulls?state=all&sort=updated&direction=desc&per_page=100';
+const LAB = 'https://gitlab.com/api/v4';
+const CHANGED =
+  '?state=all&scope=all&order_by=updated_at&sort=desc&per_page=100&updated_after=2026-01-05T07:50:00.000Z';
+const MERGES = `/projects/acme%2Fapi/merge_requests${CHANGED}`;
+const BUCKET = 'https://api.bitbucket.org/2.0';
+const REQUESTS = '/repositories/acme/api/pullrequests';
+const EMPTY: Reply = { body: [] };
+const NO_VALUES: Reply = { body: { values: [] } };
+const party = (connector: unknown, given: object, origin = '') => ({
+  connector: connector as Connector<unknown>,
+  ...{ given, origin },
+});
+const GITHUB = party(github, { repositories: ['acme/api'] }, HUB);
+const GITLAB = party(gitlab, { projects: ['acme/api'] }, LAB);
+const BITBUCKET = party(bitbucket, { repositories: ['acme/api'] }, BUCKET);
+const said = (status: number, message: unknown): Reply => ({ status, body: { message } });
+const subjects = async (connection: Connection) =>
+  (await connection.check(signal)).map(({ level, subject }) => `${level} ${subject}`);
+const check = (connection: Connection) => connection.check(signal);
+
+describe('requests', () => {
+  const person = { email: 'ada@example.com', apiToken: 'ATATT3x' };
+  const accept = { accept: 'application/json', 'user-agent': 'worksync' };
+  const ofGithub = { ...accept, accept: 'application/vnd.github+json', 'x-github-api-version': '2022-11-28' };
+
+  it.each<[typeof GITHUB, object, string, Reply, object, string?]>([
+    [GITHUB, {}, `${HUB}${PULLS}`, EMPTY, ofGithub],
+    [GITHUB, { token: 'ghp_x' }, `${HUB}${PULLS}`, EMPTY, ofGithub, 'Bearer ghp_x'],
+    [GITHUB, { host: 'acme.ghe.com' }, `https://api.acme.ghe.com${PULLS}`, EMPTY, ofGithub],
+    [GITHUB, { host: 'GHE.example.com' }, `https://ghe.example.com/api/v3${PULLS}`, EMPTY, ofGithub],
+    [GITHUB, { apiUrl: 'http://127.0.0.1:8080/github/' }, `http://127.0.0.1:8080/github${PULLS}`, EMPTY, ofGithub],
+    [
+      ...([GITHUB, { host: 'ghe.example.com', apiUrl: 'https://proxy.example.com' }] as const),
+      ...([`https://proxy.example.com${PULLS}`, EMPTY, ofGithub] as const),
+    ],
+    [GITLAB, {}, `${LAB}${MERGES}`, EMPTY, accept],
+    [GITLAB, { token: 'glpat-x' }, `${LAB}${MERGES}`, EMPTY, accept, 'Bearer glpat-x'],
+    [GITLAB, { host: 'GitLab.example.com' }, `https://gitlab.example.com/api/v4${MERGES}`, EMPTY, accept],
+    [
+      ...([GITLAB, { host: 'example.com', apiUrl: 'https://example.com/gitlab/api/v4/' }] as const),
+      ...([`https://example.com/gitlab/api/v4${MERGES}`, EMPTY, accept] as const),
+    ],
+    [BITBUCKET, {}, `${BUCKET}${REQUESTS}?*`, NO_VALUES, accept],
+    [BITBUCKET, { token: 'ATCTT3x' }, `${BUCKET}${REQUESTS}?*`, NO_VALUES, accept, 'Bearer ATCTT3x'],
+    // printf 'ada@example.com:ATATT3x' | base64
+    [
+      ...([BITBUCKET, person, `${BUCKET}${REQUESTS}?*`, NO_VALUES, accept] as const),
+      'Basic YWRhQGV4YW1wbGUuY29tOkFUQVRUM3g=',
+    ],
+  ])('of $connector.id with %j go to %s', async ({ connector, given }, more, url, reply, headers, authorization) => {
+    const { connection, requests } = courseOf(connector, { ...given, ...more }, '', [[`GET ${url}`, reply]]);
+    await poll(connection);
+    expect(requests[0]?.headers).toEqual({ ...headers, ...(authorization && { authorization }) });
+  });
+
+  const link = '<https://ghe.example.com/api/v3/repositories/7/pulls?page=2&per_page=1>; rel="next"';
+  const behind = 'https://proxy.example.com/bb/repositories/acme/api/pullrequests';
+  const two = async (connection: Connection) => {
+    const { next } = (await poll(connection)) as { next: string };
+    return [next, (await connection.poll({ ...position, page: next }, signal)).outcome];
+  };
+
+  conversations(party(github, { ...GITHUB.given, host: 'ghe.example.com', apiUrl: 'https://proxy.example.com' }), {
+    'of a server behind a proxy use only the numbers of its own links': [
+      two,
+      [
+        [`GET https://proxy.example.com${PULLS}`, { ...EMPTY, headers: { link } }],
+        [`GET https://proxy.example.com${PULLS}&page=2`, EMPTY],
+      ],
+      exactly(['next:2', 'page']),
+    ],
+  });
+
+  conversations(party(bitbucket, { ...BITBUCKET.given, apiUrl: 'https://proxy.example.com/bb/' }), {
+    'of Bitbucket behind a proxy use only the query of its own links': [
+      two,
+      [
+        [`GET ${behind}?*`, { body: { values: [], next: `${BUCKET}${REQUESTS}?state=OPEN&page=2` } }],
+        [`GET ${behind}?state=OPEN&page=2`, NO_VALUES],
+      ],
+      exactly(['link:state=OPEN&page=2', 'page']),
+    ],
+  });
+
+  it('of Bitbucket never carry a validator', async () => {
+    const course: Turn[] = [[`GET ${BUCKET}${REQUESTS}?*`, { ...NO_VALUES, headers: { etag: '"e"' } }]];
+    const { connection, requests } = courseOf(bitbucket, BITBUCKET.given, '', course);
+    expect(await connection.poll({ ...position, etag: '"old"' }, signal)).not.toHaveProperty('etag');
+    expect(requests[0]?.headers).not.toHaveProperty('if-none-match');
+  });
+});
+
+describe.each([
+  {
+    ...{ ...GITHUB, list: PULLS, byId: PULLS.replace('/repos/acme/api', '/repositories/70100') },
+    target: `${HUB}/repositories/70100/pulls`,
+    elsewhere: [`${HUB}/user`, `${HUB}/repositories/70100/keys`, `${HUB}/repos/acme/other/pulls`],
+  },
+  {
+    ...{ ...GITLAB, list: MERGES, byId: MERGES.replace('acme%2Fapi', '80200') },
+    target: `${LAB}/projects/80200/merge_requests`,
+    elsewhere: [
+      ...[`${LAB}/user`, `${LAB}/projects/80200/variables`, `${LAB}/projects/acme%2Fother/merge_requests`],
+      'https://gitlab.com/users/sign_in',
+    ],
+  },
+])('a container that moved at $connector.id', ({ connector, given, origin, list, byId, target, elsewhere }) => {
+  const moved = (location: string, status = 301): Reply => ({ status, headers: { location }, body: {} });
+  const token = { authorization: 'Bearer a-token' };
+
+  it.each([301, 302, 307, 308])('is followed once by its id, status %i', async (status) => {
+    const { connection } = courseOf(connector, { ...given, token: 'a-token' }, origin, [
+      [`GET ${list}`, moved(`${target}?state=open`, status)],
+      [`GET ${byId}`, EMPTY, undefined, token],
+    ]);
+    expect(await poll(connection)).toMatchObject({ outcome: 'page' });
+  });
+
+  it('is not followed twice', async () => {
+    const course: Turn[] = [list, byId].map((path) => [`GET ${path}`, moved(target)]);
+    const { connection } = courseOf(connector, given, origin, course);
+    expect((await failure(poll(connection)))?.code).toBe('refused');
+  });
+
+  it.each([
+    target.replace(/\/\/[^/]+/, '//evil.example'),
+    target.replace(/\/\/[^/]+/, '$&.evil.example'),
+    target.replace('https:', 'http:'),
+    target.replace(/https:\/\/[^/]+/, '//evil.example'),
+    `${target}/../../../../../user`,
+    ...elsewhere,
+    '',
+  ])('is not followed to %j', async (location) => {
+    const { connection } = courseOf(connector, { ...given, token: 'a-token' }, origin, [
+      [`GET ${list}`, moved(location)],
+    ]);
+    expect(await failure(poll(connection))).toMatchObject({
+      code: 'refused',
+      hint: expect.stringContaining('configuration'),
+    });
+  });
+});
+
+describe('a refusal', () => {
+  const date = 'Mon, 05 Jan 2026 12:00:00 GMT';
+  const reset = (seconds: number) => String(Date.parse(date) / 1_000 + seconds);
+  const limit = (more: object) => ({ 'x-ratelimit-remaining': '0', ...more }) as Record<string, string>;
+
+  it.each<[string, Record<string, string>, number]>([
+    ['a retry-after before a reset', { date, 'retry-after': '17', 'ratelimit-reset': reset(240) }, 17_000],
+    ['a reset long ago', { date, 'ratelimit-reset': '1' }, 60_000],
+    ['a reset that is no number', { 'ratelimit-reset': 'soon' }, 60_000],
+    ['a retry-after of nothing', { 'retry-after': '0' }, 60_000],
+  ])('of GitLab with 429 and %s says how long to wait', async (_, headers, retryAfter) => {
+    const { connection } = courseOf(gitlab, GITLAB.given, LAB, [[`GET ${MERGES}`, { status: 429, headers }]]);
+    expect(await failure(poll(connection))).toMatchObject({ code: 'rate_limited', retryAfter });
+  });
+
+  it.each<[string, Record<string, string>, number]>([
+    ["a reset by the provider's clock", limit({ date, 'x-ratelimit-reset': reset(120) }), 121_000],
+    ['a reset that is no number', limit({ 'x-ratelimit-reset': 'soon' }), 60_000],
+    ['a retry-after that cannot be read', { 'retry-after': '-5' }, 60_000],
+  ])('of GitHub with 429 and %s says how long to wait', async (_, headers, retryAfter) => {
+    const { connection } = courseOf(github, GITHUB.given, HUB, [[`GET ${PULLS}`, { status: 429, headers }]]);
+    expect(await failure(poll(connection))).toMatchObject({ code: 'rate_limited', retryAfter });
+  });
+
+  const refused = (body: unknown, headers: Record<string, string> = {}, after: Reply = { status: 403 }): Turn[] => [
+    [`GET ${PULLS}`, { status: 403, headers, body }],
+    ['GET /repos/acme/api', after],
+  ];
+  const forbidden = (hint: RegExp) => expect.objectContaining({ code: 'forbidden', hint: expect.stringMatching(hint) });
+  const sso = { 'x-github-sso': 'required; url=https://github.com/orgs/acme/sso?authorization_request=A' };
+
+  conversations(GITHUB, {
+    'of GitHub for a lacking right is no limit': [
+      poll,
+      refused(
+        { message: 'Resource not accessible by\u001b[31m personal access token' },
+        { 'x-ratelimit-remaining': '4999', 'x-ratelimit-reset': '1' },
+        { body: { id: 7, full_name: 'acme/api' } },
+      ),
+      expect.objectContaining({
+        ...{ code: 'forbidden', retryAfter: undefined },
+        message: expect.stringContaining('Resource not accessible by [31m personal access token'),
+      }),
+    ],
+    'of GitHub by single sign-on names the remedy': [
+      poll,
+      refused({ message: 'Resource protected by organization SAML enforcement.' }, sso),
+      forbidden(/authorise the token/),
+    ],
+    'of GitHub by a list of addresses names the remedy': [
+      poll,
+      refused({
+        message: 'the `acme` organization has an IP allow list enabled, and your IP address is not permitted',
+      }),
+      forbidden(/IP allow list/),
+    ],
+    'of GitHub by a block names the remedy': [
+      poll,
+      refused({ message: 'Repository access blocked' }),
+      forbidden(/blocked this repository/),
+    ],
+  });
+
+  const atGitlab = (body: unknown, headers?: Record<string, string>): Turn[] => [
+    [`GET ${MERGES}`, { status: 403, body, ...(headers && { headers }) }],
+    ['GET /projects/acme%2Fapi', 403],
+  ];
+  const words = (end: string) => expect.objectContaining({ code: 'forbidden', message: expect.stringContaining(end) });
+
+  conversations(GITLAB, {
+    'of GitLab for a lacking right is no limit': [
+      poll,
+      atGitlab({ error: 'insufficient_scope', scope: 'api' }, { 'ratelimit-remaining': '0' }),
+      words('(insufficient_scope)'),
+    ],
+    'of GitLab contains its words by field': [
+      poll,
+      atGitlab({ message: { base: ['is taken', 'is\nlong'] } }),
+      words('status 403 (base is taken; base is long)'),
+    ],
+    'of GitLab may contain no words': [poll, atGitlab({ message: { base: [{}] } }), words('status 403')],
+  });
+
+  const atBitbucket = (status: number, message: unknown): Turn[] => [
+    [`GET ${REQUESTS}?*`, { status, body: { error: { message } } }],
+  ];
+
+  conversations(BITBUCKET, {
+    'of Bitbucket contains its words on one short line': [
+      async (connection) => {
+        const error = await failure(poll(connection));
+        return { code: error?.code, isShort: (error?.message.length ?? 0) < 300, message: error?.message };
+      },
+      atBitbucket(400, `Invalid\npagelen ${'x'.repeat(500)}`),
+      { code: 'refused', isShort: true, message: expect.stringMatching(/status 400 \(Invalid pagelen x+\)$/) },
+    ],
+    'of Bitbucket for the credential names the kinds': [
+      poll,
+      atBitbucket(401, 'Token is invalid'),
+      expect.objectContaining({ hint: expect.stringMatching(/App passwords/) }),
+    ],
+    'of Bitbucket for a lacking right names the scopes': [poll, atBitbucket(403, 'no scope'), forbidden(/scopes/)],
+    'of Bitbucket may contain no words': [poll, atBitbucket(403, 7), words('status 403')],
+  });
+});
+
+describe('a GitHub App', () => {
+  const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  const privateKeyPem = privateKey.export({ type: 'pkcs1', format: 'pem' }) as string;
+  const app = { id: 4711, privateKey: privateKeyPem, installationId: '66' };
+  const MINT = 'POST /app/installations/66/access_tokens';
+  const LIST: Turn = [`GET ${PULLS}`, EMPTY];
+  const NOW = 'Mon, 05 Jan 2026 09:00:00 GMT';
+  const mint = (token: string, date = NOW): Turn => {
+    const expires_at = new Date(Date.parse(date) + 60 * 60_000).toISOString();
+    return [MINT, { status: 201, headers: { date }, body: { token, expires_at } }];
+  };
+  const connect = (course: readonly Turn[], more: object = {}) =>
+    courseOf(github, { ...GITHUB.given, app: { ...app, ...more } }, HUB, course);
+  const authorizationOf = ({ headers }: HttpRequest) => headers?.['authorization'] ?? '';
+  const issuedAt = (request: HttpRequest | undefined) => {
+    const [, claims = ''] = authorizationOf(request as HttpRequest).split('.');
+    return (JSON.parse(Buffer.from(claims, 'base64url').toString()) as { iat: number }).iat;
+  };
+
+  it('signs for itself, and uses the installation token until shortly before its end', async () => {
+    const { connection, requests, clock } = connect([mint('one'), LIST, LIST, mint('two'), LIST]);
+    await poll(connection);
+    for (const minutes of [54, 2]) {
+      await clock.advance(minutes * 60_000);
+      await poll(connection);
+    }
+    const used = requests.map(authorizationOf);
+    expect([used[1], used[2], used[4]]).toEqual(['Bearer one', 'Bearer one', 'Bearer two']);
+    const [head, claims, signature] = (used[0] as string).replace('Bearer ', '').split('.') as [string, string, string];
+    const key = createPublicKey(publicKey.export({ type: 'spki', format: 'pem' }));
+    expect(verify('sha256', Buffer.from(`${head}.${claims}`), key, Buffer.from(signature, 'base64url'))).toBe(true);
+    const { iss, iat, exp } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as Record<string, number>;
+    expect([String(iss), iat]).toEqual(['4711', Date.UTC(2026, 0, 5, 9) / 1_000 - 60]);
+    expect((exp as number) - (iat as number)).toBeLessThanOrEqual(600);
+  });
+
+  it.each([
+    ['ahead', 'Mon, 05 Jan 2026 08:52:00 GMT'],
+    ['behind', 'Mon, 05 Jan 2026 09:14:00 GMT'],
+  ])("signs by GitHub's clock where ours is minutes %s", async (_, date) => {
+    const { connection, requests } = connect([
+      [MINT, { status: 401, headers: { date }, body: { message: "'Issued at' claim ('iat') is off" } }],
+      mint('one', date),
+      ['GET /installation/repositories?per_page=1', { body: { total_count: 1 } }],
+      ['GET /app', { headers: { date }, body: { id: 4711, installations_count: 1 } }],
+      ['GET /repos/acme/api', { body: { full_name: 'acme/api' } }],
+      ['GET /repos/acme/api/pulls?state=all&per_page=1', EMPTY],
+    ]);
+    expect((await connection.check(signal)).map(({ level }) => level)).toEqual(['ok', 'ok', 'ok']);
+    const right = Date.parse(date) / 1_000 - 60;
+    expect([issuedAt(requests[1]), issuedAt(requests[3])]).toEqual([right, right]);
+  });
+
+  it('corrects its clock where it sends a request as the App first', async () => {
+    const date = 'Mon, 05 Jan 2026 08:52:00 GMT';
+    const { connection, requests } = connect([
+      ['GET /app/hook/config', { status: 401, headers: { date } }],
+      ['GET /app/hook/config', { headers: { date }, body: { url: 'https://sync.example.com/elsewhere' } }],
+      ['GET /app', { headers: { date }, body: { id: 4711, events: [] } }],
+    ]);
+    expect(await connection.hooks.states('https://sync.example.com/here', signal)).toMatchObject([{ state: 'absent' }]);
+    expect(issuedAt(requests[1])).toBe(Date.parse(date) / 1_000 - 60);
+  });
+
+  conversations(party(github, { ...GITHUB.given, app }, HUB), {
+    "repeats no request where GitHub's clock agrees with ours": [
+      poll,
+      [[MINT, { status: 401, headers: { date: 'Mon, 05 Jan 2026 09:00:20 GMT' } }]],
+      failing('unauthorized'),
+    ],
+    "counts the life of a token by GitHub's clock": [
+      async (connection) => [await poll(connection), await poll(connection)],
+      [mint('one', 'Mon, 05 Jan 2026 06:00:00 GMT'), LIST, LIST],
+      [{ outcome: 'page' }, { outcome: 'page' }],
+    ],
+    'requests a new token after one was refused': [
+      async (connection) => [(await failure(poll(connection)))?.code, (await poll(connection)).outcome],
+      [mint('revoked'), [`GET ${PULLS}`, said(401, 'Bad credentials')], mint('new'), LIST],
+      exactly(['unauthorized', 'page']),
+    ],
+    ...Object.fromEntries(
+      [401, 404].map((status) => [
+        `that GitHub does not know (${status}) names what to check`,
+        [
+          poll,
+          [[MINT, said(status, 'Integration not found')] as Turn],
+          expect.objectContaining({
+            code: 'unauthorized',
+            hint: expect.stringMatching(/installationId.*clock/),
+          }) as unknown,
+        ] as const,
+      ]),
+    ),
+  });
+
+  it('whose key is damaged says so without quoting it', async () => {
+    const broken = '-----BEGIN RSA PRIVATE KEY-----\nc2VjcmV0c2VjcmV0\n-----END RSA PRIVATE KEY-----\n';
+    const error = await failure(poll(connect([], { privateKey: broken }).connection));
+    expect(error?.code).toBe('unauthorized');
+    expect(JSON.stringify([error?.message, error?.hint, String(error?.cause), error?.stack])).not.toContain('c2VjcmV0');
+  });
+});
+
+describe('a fetch', () => {
+  const UUID = '{7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10}';
+  const fetched = (locator: Readonly<Record<string, string>>) => async (connection: Connection) => {
+    const { event, body } = await connection.fetch({ kind: 'pull_request', key: 'k', locator }, signal);
+    return [event, JSON.parse(body.toString()) as unknown];
+  };
+  const atGithub = fetched({ repoId: '70100', repository: 'acme/api', number: '12' });
+  const NAMED = 'GET /repos/acme/api/pulls/12';
+  const BY_ID = 'GET /repositories/70100/pulls/12';
+  const pull = (id: number) => {
+    const repo = { id, full_name: id === 70100 ? 'acme/gateway' : 'acme/api' };
+    return { number: 12, updated_at: '2026-01-05T08:00:00Z', base: { ref: 'main', repo } };
+  };
+  const WITH_COMMITS = { commits: true };
+  const messages = (...texts: string[]) => texts.map((message) => ({ sha: 'a', commit: { message } }));
+
+  conversations(GITHUB, {
+    'at GitHub goes by the id where another repository has the name': [
+      atGithub,
+      [
+        [NAMED, { body: pull(99) }],
+        [BY_ID, { body: pull(70100) }],
+        [`${BY_ID}/commits?per_page=100`, { body: messages('Step 1') }],
+      ],
+      exactly(['pulls.get', { ...pull(70100), commit_messages: ['Step 1'] }]),
+      WITH_COMMITS,
+    ],
+    'at GitHub takes 410 as gone': [
+      async (connection) => (await atGithub(connection))[0],
+      [[NAMED, 410]],
+      'pulls.gone',
+    ],
+    'at GitHub calls nothing gone that another repository of that name lacks': [
+      atGithub,
+      [
+        [NAMED, 404],
+        ['GET /repos/acme/api', { body: { id: 99 } }],
+      ],
+      failing('not_found'),
+    ],
+    'at GitHub says nothing of commits that are not found': [
+      atGithub,
+      [
+        [NAMED, { body: pull(70100) }],
+        [`${NAMED}/commits?per_page=100`, 404],
+      ],
+      exactly(['pulls.get', pull(70100)]),
+      WITH_COMMITS,
+    ],
+    'at GitHub says nothing of commits that cannot be read': [
+      atGithub,
+      [
+        [NAMED, { body: pull(70100) }],
+        [`${NAMED}/commits?per_page=100`, { body: [...messages('Fix'), { sha: 'b' }] }],
+      ],
+      exactly(['pulls.get', pull(70100)]),
+      WITH_COMMITS,
+    ],
+    'at GitHub fails where the commits may come later': [
+      atGithub,
+      [
+        [NAMED, { body: pull(70100) }],
+        [`${NAMED}/commits?per_page=100`, 502],
+      ],
+      failing('server_failed'),
+      WITH_COMMITS,
+    ],
+  });
+
+  const atGitlab = fetched({ projectId: '80200', iid: '12' });
+  const ONE = 'GET /projects/80200/merge_requests/12';
+  const LISTED = 'GET /projects/80200/merge_requests?state=all&scope=all&iids[]=12';
+  const found = { iid: 12, project_id: 80200, updated_at: '2026-01-05T08:00:00.000Z' };
+  const steps = (newest: number) =>
+    Array.from({ length: 100 }, (_, at) => ({ id: 'a', message: `Step ${newest - at}` }));
+  const commits = (page: number): Turn => [
+    `${ONE}/commits?per_page=100&page=${page}`,
+    { body: steps(500 - 100 * page), headers: { 'x-next-page': String(page + 1) } },
+  ];
+
+  conversations(GITLAB, {
+    'at GitLab calls nothing gone that the list has': [
+      atGitlab,
+      [
+        [ONE, 404],
+        [LISTED, { body: [{ iid: 12 }] }],
+      ],
+      failing('not_found'),
+    ],
+    'at GitLab calls nothing gone where the list may not be read': [
+      atGitlab,
+      [
+        [ONE, 404],
+        [LISTED, 403],
+      ],
+      failing('forbidden'),
+    ],
+    'at GitLab says when a merge request was seen to be gone': [
+      atGitlab,
+      [
+        [ONE, 404],
+        [LISTED, EMPTY],
+      ],
+      exactly(['merge_requests.gone', { project_id: 80200, iid: 12, seen_at: '2026-01-05T09:00:00.000Z' }]),
+    ],
+    'at GitLab brings the newest 250 messages, and requests no further page': [
+      async (connection) => ((await atGitlab(connection))[1] as { commit_messages?: string[] }).commit_messages?.length,
+      [[ONE, { body: found }], commits(1), commits(2), commits(3)],
+      250,
+      WITH_COMMITS,
+    ],
+  });
+
+  const atBitbucket = fetched({ repoId: UUID, repository: 'acme/api', number: '12' });
+  const request = fixture('bitbucket', 'pullrequests.get');
+  const path = (workspace: string) => `/repositories/${workspace}/${encodeURIComponent(UUID)}`;
+  const of = (reply: Reply | number, workspace = 'acme'): Turn => [`GET ${path(workspace)}/pullrequests/12?*`, reply];
+  const anywhere = (uuid: string, full_name: string): Turn => [
+    `GET ${path('%7B%7D')}?*`,
+    { body: { uuid, full_name } },
+  ];
+  const FOREIGN = { destination: { repository: { uuid: UUID.replace('7', '8'), full_name: 'acme/api' } } };
+
+  conversations(BITBUCKET, {
+    'at Bitbucket goes by the id of the repository': [atBitbucket, [of({ body: request })], ['pullrequests.get', {}]],
+    'at Bitbucket rejects a pull request of another repository': [
+      atBitbucket,
+      [of({ body: { ...request, ...FOREIGN } })],
+      failing('answer_malformed'),
+    ],
+    'at Bitbucket rejects a pull request of no repository': [
+      atBitbucket,
+      [of({ body: { ...request, destination: null } })],
+      failing('answer_malformed'),
+    ],
+    'at Bitbucket calls nothing gone while another repository answers under the name': [
+      atBitbucket,
+      [of(404), anywhere('{00000000-0000-0000-0000-000000000000}', 'acme/api')],
+      failing('not_found'),
+    ],
+    'at Bitbucket follows a repository to another workspace': [
+      atBitbucket,
+      [of(404), anywhere(UUID, 'other/api'), of({ body: request }, 'other')],
+      ['pullrequests.get', {}],
+    ],
+  });
+});
+
+describe('a check', () => {
+  const USER = 'GET /user';
+  const REPO = 'GET /repos/acme/api';
+  const repo = (more: object = {}): Turn => [REPO, { body: { full_name: 'acme/api', ...more } }];
+  const pulls = (remaining: string, limit = '60'): Turn => [
+    'GET /repos/acme/api/pulls?state=all&per_page=1',
+    { ...EMPTY, headers: { 'x-ratelimit-remaining': remaining, 'x-ratelimit-limit': limit } },
+  ];
+  const user = (headers: Record<string, string> = {}): Turn => [USER, { body: { login: 'ada' }, headers }];
+  const ends = (time: string) => ({ 'github-authentication-token-expiration': time });
+  const credential = async (connection: Connection) =>
+    (await check(connection)).filter(({ subject }) => subject === 'credential');
+  const TOKEN = { token: 'ghp_x' };
+  const supported = { level: 'warning', hint: expect.stringContaining('One GitHub App') };
+
+  conversations(GITHUB, {
+    'at GitHub says what going without a credential costs': [
+      check,
+      [repo({ full_name: 'Acme/API' }), pulls('3')],
+      [
+        { level: 'warning', subject: 'credential', message: expect.stringContaining('60 requests an hour') },
+        { level: 'ok', subject: 'acme/api' },
+        { level: 'warning', subject: 'rate limit', message: '3 of 60 requests left in this hour' },
+      ],
+    ],
+    'at GitHub recommends an App instead of a token': [
+      check,
+      [user(), repo(), pulls('0', '0')],
+      [supported, {}, { level: 'ok', message: 'none reported' }],
+      TOKEN,
+    ],
+    'at GitHub accepts a token without a user': [
+      credential,
+      [[USER, said(403, 'Resource not accessible')], repo(), pulls('50')],
+      [supported],
+      TOKEN,
+    ],
+    'at GitHub says when a token ends': [
+      credential,
+      [user(ends('2031-01-01 10:00:00 UTC')), repo(), pulls('50')],
+      [{}, { level: 'ok', message: 'the token is valid until 2031-01-01' }],
+      TOKEN,
+    ],
+    'at GitHub warns of a token that ended': [
+      credential,
+      [user(ends('2001-01-01 10:00:00 +0100')), repo(), pulls('50')],
+      [
+        {},
+        { level: 'warning', message: 'the token expires on 2001-01-01', hint: expect.stringContaining('new token') },
+      ],
+      TOKEN,
+    ],
+    'at GitHub ignores an end that is no time': [
+      credential,
+      [user(ends('tomorrow')), repo(), pulls('50')],
+      [{}],
+      TOKEN,
+    ],
+    'at GitHub warns of a new name': [
+      check,
+      [repo({ full_name: 'acme/gateway' }), pulls('50')],
+      [{}, { level: 'warning', message: expect.stringContaining('is called acme/gateway now') }, {}],
+    ],
+    'at GitHub warns of an archive': [
+      check,
+      [repo({ archived: true }), pulls('50')],
+      [{}, { level: 'warning', message: expect.stringContaining('is archived') }, {}],
+    ],
+    'at GitHub goes on after a repository that cannot be read': [
+      subjects,
+      [['GET /repos/acme/secret', 404], repo(), [pulls('0')[0], said(403, 'Resource not accessible')]],
+      exactly(['warning credential', 'error acme/secret', 'ok acme/api', 'error acme/api', 'ok rate limit']),
+      { repositories: ['acme/secret', 'acme/api'] },
+    ],
+  });
+
+  const SELF = 'GET /personal_access_tokens/self';
+  const project = (more: object = {}): Turn => [
+    'GET /projects/acme%2Fapi',
+    { body: { path_with_namespace: 'acme/api', ...more } },
+  ];
+  const merges = (reply: Reply | number = EMPTY, of = 'projects/acme%2Fapi'): Turn => [
+    `GET /${of}/merge_requests?state=all&scope=all&per_page=1`,
+    reply,
+  ];
+  const judged = (expires_at: string | null, ...scopes: string[]): readonly Turn[] => [
+    [SELF, { body: { name: 'sync', scopes, expires_at } }],
+    ...[project(), merges()],
+  ];
+  const ofToken = (level: string, message: string) => [{ level, message: expect.stringContaining(message) }];
+  const GIVEN = { token: 'glpat-x' };
+
+  conversations(GITLAB, {
+    'at GitLab says what going without a token costs': [
+      check,
+      [project({ path_with_namespace: 'Acme/API' }), merges()],
+      [
+        { level: 'warning', subject: 'credential', hint: expect.stringContaining('read_api') },
+        { level: 'ok', subject: 'acme/api', message: 'can be read' },
+        { level: 'ok', subject: 'rate limit', message: 'none reported' },
+      ],
+    ],
+    'at GitLab says when a token ends': [
+      credential,
+      judged('2026-12-01', 'read_api'),
+      ofToken('ok', 'until 2026-12-01'),
+      GIVEN,
+    ],
+    'at GitLab accepts a token that never ends': [
+      credential,
+      judged(null, 'api'),
+      ofToken('ok', 'token "sync"'),
+      GIVEN,
+    ],
+    'at GitLab warns of a token that ends soon': [
+      credential,
+      judged('2026-01-15', 'read_api'),
+      ofToken('warning', 'expires on 2026-01-15'),
+      GIVEN,
+    ],
+    'at GitLab reports a token of another scope': [
+      credential,
+      judged(null, 'read_repository'),
+      ofToken('error', 'read_repository'),
+      GIVEN,
+    ],
+    'at GitLab reports a token without a scope': [credential, judged(null), ofToken('error', 'none'), GIVEN],
+    'at GitLab leaves the proof of an unknown token to the projects': [
+      credential,
+      [[SELF, { status: 404, body: 'Not Found' }], project(), merges()],
+      ofToken('ok', 'token'),
+      GIVEN,
+    ],
+    'at GitLab warns of a new path': [
+      check,
+      [project({ path_with_namespace: 'acme/gateway' }), merges()],
+      [{}, { level: 'warning', hint: expect.stringContaining('acme/gateway') }, {}],
+    ],
+    'at GitLab warns of an archive': [
+      check,
+      [project({ archived: true }), merges()],
+      [{}, { level: 'warning', message: expect.stringContaining('archived') }, {}],
+    ],
+    'at GitLab reports merge requests that may not be read': [
+      subjects,
+      [project(), merges(403)],
+      exactly(['warning credential', 'ok acme/api', 'error acme/api', 'ok rate limit']),
+    ],
+    'at GitLab says of a group with a new path that nothing of it is followed': [
+      check,
+      [['GET /groups/acme?with_projects=false', { body: { full_path: 'acme-corp' } }], merges(EMPTY, 'groups/acme')],
+      [
+        {},
+        {
+          ...{ level: 'warning', subject: 'acme', hint: 'Write acme-corp in the configuration.' },
+          message: expect.stringContaining('follows nothing of this group'),
+        },
+        {},
+      ],
+      { projects: [], groups: ['acme'] },
+    ],
+    'at GitLab names the path of a project that is configured by number': [
+      check,
+      [['GET /projects/80200', project()[1] as Reply], merges(EMPTY, 'projects/80200')],
+      [{}, { level: 'ok', subject: '80200', message: 'acme/api can be read' }, {}],
+      { projects: [80200] },
+    ],
+    'at GitLab warns when little of the limit is left': [
+      async (connection) => (await check(connection)).at(-1),
+      [project(), merges({ ...EMPTY, headers: { 'ratelimit-limit': '2000', 'ratelimit-remaining': '3' } })],
+      { level: 'warning', message: '3 of 2000 requests left' },
+    ],
+  });
+
+  const REPOSITORY = (name: string, reply: Reply | number): Turn => [`GET /repositories/acme/${name}?*`, reply];
+  const named = (full_name: string): Reply => ({ body: { uuid: '{7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10}', full_name } });
+  const requests = (name = 'api', reply: Reply | number = NO_VALUES): Turn => [
+    `GET /repositories/acme/${name}/pullrequests?*`,
+    reply,
+  ];
+  const kind = (level: string, message: RegExp) => [
+    { level, subject: 'credential', message: expect.stringMatching(message) },
+    { subject: 'acme/api' },
+    { subject: 'rate limit' },
+  ];
+  const one = [REPOSITORY('api', named('acme/api')), requests()];
+
+  conversations(BITBUCKET, {
+    'at Bitbucket says what going without a credential costs': [
+      check,
+      one,
+      kind('warning', /60 requests .* 5 minutes/),
+    ],
+    'at Bitbucket accepts an access token': [check, one, kind('ok', /access token/), { token: 'x' }],
+    'at Bitbucket warns of the token of a person': [
+      check,
+      one,
+      kind('warning', /person/),
+      { email: 'ada@example.com', apiToken: 'x' },
+    ],
+    'at Bitbucket goes on after a repository that cannot be read': [
+      subjects,
+      [
+        ...[REPOSITORY('secret', 404), REPOSITORY('api', named('Acme/API')), requests('api', 403)],
+        REPOSITORY('old', named('acme/new')),
+        requests('old', { ...NO_VALUES, headers: { 'x-ratelimit-nearlimit': 'true' } }),
+      ],
+      exactly([
+        ...['ok credential', 'error acme/secret', 'ok acme/api', 'error acme/api', 'warning acme/old'],
+        'warning rate limit',
+      ]),
+      { token: 'x', repositories: ['acme/secret', 'acme/api', 'acme/old'] },
+    ],
+  });
+});

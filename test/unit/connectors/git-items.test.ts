@@ -1,0 +1,503 @@
+import { describe, expect, it } from 'vitest';
+import { bitbucket } from '../../../src/connectors/bitbucket/index.ts';
+import type { Connector } from '../../../src/connectors/connector.ts';
+import { github } from '../../../src/connectors/github/index.ts';
+import { gitlab } from '../../../src/connectors/gitlab/index.ts';
+import type { PullRequest, WorkItem } from '../../../src/model/item.ts';
+import { itemOf, MALFORMED, translationsOf } from '../../support/vendors/course.ts';
+import { fixture } from '../../support/vendors/model-providers/provider.ts';
+
+/** What pull requests and issues of the three git providers become, beyond the captured payloads of the contract. */
+
+type Json = Record<string, unknown>;
+type Fact = readonly [of: string, fields: Json, expected: Partial<PullRequest>];
+
+/** One vendor, and its pull request as the API shows it. */
+interface Vendor {
+  readonly connector: Connector<never>;
+  readonly given: object;
+  readonly events: readonly [list: string, one: string];
+  readonly page: (pulls: readonly unknown[]) => unknown;
+  readonly whole: Json;
+  /** The name of the number. */
+  readonly number: string;
+  readonly locator: object;
+  readonly key: string;
+  readonly url: (address: string) => Json;
+  readonly facts: readonly Fact[];
+  /** Fields that another pull request of the page has lost, so that it is fetched. */
+  readonly drifted: readonly Json[];
+  /** Fields without which a fact is absent, neither empty nor cleared. */
+  readonly absent: readonly (readonly [field: string, fact: keyof PullRequest])[];
+  readonly required: readonly string[];
+  /** The repository under a new name. */
+  readonly renamed: Json;
+}
+
+const hub = fixture('github', 'pulls.get');
+const base = hub['base'] as { readonly repo: object };
+const head = hub['head'] as object;
+const lab = fixture('gitlab', 'merge_requests.get');
+const created = fixture<{ pullrequest: Json; repository: object }>('bitbucket', 'pullrequest.created');
+const bucket = created.pullrequest;
+const source = bucket['source'] as object;
+const UUID = '{7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10}';
+const OTHER = '{a1c0ffee-0001-4a5b-8c9d-000000000009}';
+const MERGED = '2026-03-03T10:00:00Z';
+
+const reverts = (rows: Readonly<Record<string, readonly [Json, string | null | undefined]>>): readonly Fact[] =>
+  Object.entries(rows).map(([of, [fields, expected]]) => [of, fields, { reverts: expected }]);
+
+const took = (state: string | null | undefined, participated_on: string | null, approved = state === 'approved') => ({
+  ...{ state, approved, participated_on },
+});
+const [EARLY, LATE] = ['2026-03-02T09:00:00.500000+00:00', '2026-03-02T10:00:00.000000+00:00'];
+const decided = (participants: readonly object[] | undefined, reviewDecision: PullRequest['reviewDecision']): Fact => [
+  `participants ${JSON.stringify(participants)}`,
+  { participants },
+  { reviewDecision },
+];
+
+const VENDORS: readonly Vendor[] = (
+  [
+    {
+      ...{ connector: github, given: { repositories: ['Acme/API'] }, events: ['pulls.list', 'pulls.get'] },
+      ...{ page: (pulls: unknown) => pulls, whole: hub, number: 'number', key: 'github:github.com:70100:pull' },
+      ...{ locator: { number: '13' }, url: (html_url: string) => ({ html_url }) },
+      facts: [
+        ['an open one', { state: 'open', merged_at: null, merged: null }, { state: 'open' }],
+        ['a closed one', { state: 'closed', merged_at: null, merged: false }, { state: 'closed' }],
+        ['a merged one by its time', { state: 'closed', merged_at: MERGED, merged: undefined }, { state: 'merged' }],
+        ['a merged one by its flag', { state: 'closed', merged_at: undefined, merged: true }, { state: 'merged' }],
+        [
+          'one that is not merged by its flag',
+          { state: 'closed', merged_at: undefined, merged: false },
+          { state: 'closed' },
+        ],
+        ['an App', { user: { login: 'renovate[bot]' } }, { isBot: true }],
+        ['an author of an unknown type', { user: { login: 'ada' } }, { isBot: undefined }],
+        ['a deleted account', { user: null }, { isBot: undefined, author: null }],
+        ['a contributor', { author_association: 'CONTRIBUTOR' }, { isAuthorMember: undefined }],
+        ['a public repository', { base: { ...base, repo: { ...base.repo, private: false } } }, { isPublic: true }],
+        [
+          'a repository that says nothing',
+          { base: { ref: 'main', repo: { id: 70100, full_name: 'acme/api' } } },
+          { isPublic: undefined, defaultBranch: undefined },
+        ],
+        ['a head in a deleted fork', { head: { ...head, repo: null } }, { isFork: true }],
+        ['a head without a repository', { head: { ...head, repo: undefined } }, { isFork: undefined }],
+        ['an empty description', { body: null }, { description: null }],
+        ['another offset', { created_at: '2026-03-02T10:00:00+02:00' }, { createdAt: '2026-03-02T08:00:00.000Z' }],
+        ...reverts({
+          'the line of the button': [{ body: 'Reverts acme/api#7\r\n\r\nIt broke the build.' }, '7'],
+          'the line under an old spelling': [{ body: 'Reverts Acme/API#7' }, '7'],
+          'a line about another repository': [{ body: 'Reverts acme/web#7' }, null],
+          'a line in prose': [{ body: 'Nobody Reverts acme/api#7' }, null],
+          'the branch of the button': [{ head: { ...head, ref: 'revert-7-fix-login' } }, '7'],
+          'a trailer': [{ body: 'Back to the old form.\n\nReverts: #7' }, '7'],
+          'no description': [{ body: undefined }, undefined],
+        }),
+      ],
+      drifted: [
+        ...[{ state: 'parked' }, { state: 'closed', merged: undefined, merged_at: undefined }, { title: undefined }],
+        ...[{ head: 'main' }, { base: { repo: { id: 70100, full_name: 'acme/api' } } }],
+      ],
+      absent: [
+        ...[['requested_reviewers', 'reviewers'] as const, ['requested_teams', 'reviewers'] as const],
+        ...[['labels', 'labels'] as const, ['assignees', 'assignees'] as const, ['draft', 'draft'] as const],
+        ['body', 'description'],
+      ],
+      required: ['number', 'updated_at'],
+      renamed: { base: { ref: 'main', repo: { id: 70100, full_name: 'acme/gateway' } } },
+    },
+    {
+      ...{ connector: gitlab, given: { projects: ['Acme/Platform/API'] } },
+      ...{ events: ['merge_requests.list', 'merge_requests.get'], page: (pulls: unknown) => pulls, whole: lab },
+      ...{ number: 'iid', key: 'gitlab:gitlab.com:80200:pull', locator: { projectId: '80200', iid: '13' } },
+      url: (web_url: string) => ({ web_url }),
+      facts: [
+        ['a fork', { source_project_id: 80300 }, { isFork: true }],
+        ['a deleted fork', { source_project_id: null }, { isFork: true }],
+        ['no fork', { source_project_id: 80200 }, { isFork: false }],
+        ['an unknown source', { source_project_id: undefined }, { isFork: undefined }],
+        ...[
+          'project_80200_bot_0a1b2c3d',
+          'group_345_bot1',
+          'service_account_group_345_6018816a18e515214e0c34c2b33523fc',
+        ].map((username): Fact => [username, { author: { username } }, { isBot: true }]),
+        ...['project_manager', 'ada'].map(
+          (username): Fact => [username, { author: { username } }, { isBot: undefined, author: username }],
+        ),
+        ['an open one', { state: 'opened', closed_at: '2026-03-03T09:00:00.100Z' }, { state: 'open', closedAt: null }],
+        [
+          'a closed one',
+          { state: 'closed', closed_at: '2026-03-03T09:00:00.100Z' },
+          { closedAt: '2026-03-03T09:00:00.000Z' },
+        ],
+        [
+          'a merged one',
+          { state: 'merged', closed_at: null, merged_at: '2026-03-03T10:00:00.120+02:00' },
+          { state: 'merged', mergedAt: '2026-03-03T08:00:00.120Z', closedAt: '2026-03-03T08:00:00.000Z' },
+        ],
+        [
+          'a merged one without a time',
+          { state: 'merged', closed_at: null, merged_at: undefined },
+          { closedAt: undefined },
+        ],
+        ...reverts({
+          'the line of the button': [{ description: 'Revert "Fix"\n\nThis reverts merge request !7' }, '7'],
+          'a trailer': [{ description: 'Back to the old form.\n\nReverts: !7' }, '7'],
+          'a reverted commit': [{ description: 'This reverts commit 4f1d2c3b5a69' }, null],
+          'a line in prose': [{ description: 'The earlier This reverts merge request !7 was wrong.' }, null],
+          'an empty description': [{ description: null }, null],
+        }),
+      ],
+      drifted: [{ state: 'locked' }, { state: 7 }, { title: 7 }, { source_branch: 7 }, { target_branch: 7 }],
+      absent: [
+        ...[['labels', 'labels'] as const, ['assignees', 'assignees'] as const, ['reviewers', 'reviewers'] as const],
+        ['sha', 'headSha'],
+      ],
+      required: ['iid', 'updated_at'],
+      renamed: { references: { full: 'acme/gateway!12' } },
+    },
+    {
+      ...{ connector: bitbucket, given: { repositories: ['Acme/API'] } },
+      ...{ events: ['pullrequests.list', 'pullrequests.get'], page: (values: unknown) => ({ values }), whole: bucket },
+      ...{ number: 'id', key: `bitbucket:bitbucket.org:${UUID}:pull`, locator: { repoId: UUID, number: '13' } },
+      url: (href: string) => ({ links: { html: { href } } }),
+      facts: [
+        ...['OPEN', 'MERGED', 'DECLINED'].map(
+          (state): Fact => [
+            state,
+            { state, labels: ['x'], assignees: [] },
+            { labels: undefined, assignees: undefined, mergedAt: undefined, closedAt: undefined },
+          ],
+        ),
+        ['an App', { author: { uuid: UUID, type: 'app_user' } }, { isBot: true }],
+        ['an account', { author: { uuid: UUID, type: 'user' } }, { isBot: undefined }],
+        ['a deleted account', { description: '', author: null }, { description: '', author: null }],
+        ['the queue', { queued: true }, { isQueued: true }],
+        ['a fork', { source: { ...source, repository: { uuid: OTHER } } }, { isFork: true }],
+        ['a source without a repository', { source: { ...source, repository: undefined } }, { isFork: undefined }],
+        [
+          'a deleted fork',
+          { source: { branch: { name: 'patch-1' }, commit: null, repository: null } },
+          { isFork: true, headBranch: 'patch-1', headSha: undefined },
+        ],
+        ['an unreadable reviewer', { reviewers: [{ uuid: UUID }, { nickname: 'ada' }] }, { reviewers: undefined }],
+        ['no reviewers', { reviewers: [] }, { reviewers: [] }],
+        decided([], { state: 'none' }),
+        decided([took(null, LATE)], { state: 'none' }),
+        decided([took('approved', EARLY), took('approved', LATE), took(null, '2026-03-02T11:00:00+00:00')], {
+          ...{ state: 'approved', at: '2026-03-02T10:00:00.000Z' },
+        }),
+        decided([took('changes_requested', EARLY), took('approved', LATE)], {
+          ...{ state: 'changes', at: '2026-03-02T09:00:00.500Z' },
+        }),
+        decided([took(undefined, null, true)], { state: 'approved' }),
+        decided(undefined, undefined),
+        ...reverts({
+          'the title of the button': [{ title: 'Revert "Merged in fix-login (pull request #7)"' }, '7'],
+          'the revert of a revert': [{ title: 'Revert "Revert "Fix" (pull request #7)" (pull request #8)' }, '8'],
+          'a title in prose': [{ title: 'Like "Fix login" (pull request #7)' }, null],
+          'the branch of the button': [{ source: { branch: { name: 'revert-pr-7' } } }, '7'],
+          'a trailer': [{ description: 'Back to the old form.\n\nReverts: #7' }, '7'],
+          'no description': [{ description: undefined }, undefined],
+        }),
+        ...(
+          [
+            ['08:00:00.301250+00:00', 301, 250],
+            ['08:00:00.000001+00:00', 0, 1],
+            ['08:00:00.3+00:00', 300, 0],
+            ['08:00:00Z', 0, 0],
+            ['10:00:00.301999+02:00', 301, 999],
+          ] as const
+        ).map(
+          ([time, milliseconds, version]): Fact => [
+            time,
+            { updated_on: `2026-03-02T${time}` },
+            { updatedAt: Date.UTC(2026, 2, 2, 8, 0, 0, milliseconds), version } as Partial<PullRequest>,
+          ],
+        ),
+      ],
+      drifted: [
+        ...[{ state: 'PARKED' }, { title: undefined }, { source: 'main' }, { source: null }],
+        { destination: { repository: { uuid: UUID, full_name: 'acme/api' } } },
+      ],
+      absent: [
+        ...[['reviewers', 'reviewers'] as const, ['draft', 'draft'] as const, ['description', 'description'] as const],
+        ...[['author', 'author'] as const, ['created_on', 'createdAt'] as const],
+      ],
+      required: ['id', 'updated_on'],
+      renamed: { destination: { branch: { name: 'main' }, repository: { uuid: UUID, full_name: 'acme/gateway' } } },
+    },
+  ] as const
+).map((vendor) => vendor as unknown as Vendor);
+
+describe.each(VENDORS)('a pull request of $connector.id', (vendor) => {
+  const { connector, given, page, whole, key, number } = vendor;
+  const translations = translationsOf({ connector, given });
+  const listed = (...pulls: unknown[]) => translations.page(vendor.events[0], page(pulls));
+  const fetched = (fields: Json) =>
+    itemOf<PullRequest>(translations.fetched(vendor.events[1], { ...whole, ...fields }));
+  const withFields = (fields: Json) => itemOf<PullRequest>(listed({ ...whole, ...fields }));
+
+  it.each(vendor.facts)('of %s has these facts', (_, fields, expected) => {
+    const item = withFields(fields);
+    expect(Object.fromEntries(Object.keys(expected).map((name) => [name, item[name as keyof PullRequest]]))).toEqual(
+      expected,
+    );
+  });
+
+  it('has no address that is not one of the web', () => {
+    expect(withFields(vendor.url('javascript:alert(1)'))).not.toHaveProperty('url');
+  });
+
+  it('is the same whatever the order of its lists', () => {
+    const lists = Object.entries(whole).filter(([, value]) => Array.isArray(value)) as [string, unknown[]][];
+    const reversed = Object.fromEntries(lists.map(([name, list]) => [name, list.toReversed()]));
+    expect(withFields(reversed)).toEqual(withFields({}));
+  });
+
+  it('is followed under a new name of its repository', () => {
+    expect(withFields(vendor.renamed).repoName).toBe('acme/gateway');
+  });
+
+  it.each(vendor.drifted)('with %j is fetched, and its neighbours are taken', (fields) => {
+    const drifted = { ...whole, [number]: 13, ...fields };
+    const references = [{ kind: 'pull_request', key: `${key}:13`, locator: vendor.locator }];
+    expect(listed(drifted)).toMatchObject({ outcome: 'references', references });
+    expect(listed(whole, drifted)).toMatchObject({ outcome: 'items', items: [{ identifier: '12' }], references });
+  });
+
+  it('in an unknown state is taken after a fetch without one', () => {
+    expect(fetched({ state: 'PARKED' })).not.toHaveProperty('state');
+  });
+
+  it.each(vendor.absent)('without a readable %s has no %s', (field, fact) => {
+    const { [field]: _, ...rest } = whole;
+    expect(itemOf(listed(rest))).not.toHaveProperty(fact);
+    expect(withFields({ [field]: 7 })).not.toHaveProperty(fact);
+  });
+
+  it.each(vendor.required)('without %s is malformed', (field) => {
+    const { [field]: _, ...rest } = whole;
+    expect(() => listed(rest)).toThrow(MALFORMED);
+  });
+});
+
+describe('GitHub', () => {
+  const { hook, page } = translationsOf({ connector: github, given: { repositories: ['acme/api'] } });
+  const outside = { outcome: 'ignored', reason: 'repository_not_in_scope' };
+  const opened = fixture('github', 'pull_request.opened');
+
+  it('shows every field that is mirrored', () => {
+    expect(itemOf(hook('pull_request', opened))).toEqual({
+      ...{ kind: 'pull_request', isCreation: true, key: 'github:github.com:70100:pull:12', connector: 'github' },
+      ...{ host: 'github.com', repoId: '70100', repoName: 'acme/api', identifier: '12' },
+      ...{ updatedAt: Date.UTC(2026, 2, 2, 8), url: 'https://github.com/acme/api/pull/12' },
+      title: 'Answer with problem details (BUG-12)',
+      description: 'Errors get a type and a title.\n\nSee BUG-12.',
+      ...{ author: 'ada', labels: ['api', 'errors'], assignees: ['ben'] },
+      ...{ reviewers: ['acme/platform', 'ben', 'cho'], createdAt: '2026-03-02T08:00:00Z' },
+      ...{ state: 'open', rawState: 'open', draft: false, headBranch: 'bug-12-problem-details' },
+      headSha: expect.stringMatching(/^[0-9a-f]{40}$/),
+      ...{ baseBranch: 'main', defaultBranch: 'main', isFork: false, isPublic: false, isBot: false },
+      ...{ isAuthorMember: true, reverts: null, closedAt: null, mergedAt: null },
+    });
+  });
+
+  it.each([
+    ['enqueued', true],
+    ['dequeued', false],
+    ['synchronize', undefined],
+  ])('says by the action %s whether a pull request is queued: %s', (action, isQueued) => {
+    expect(itemOf<PullRequest>(hook('pull_request', { action, pull_request: hub })).isQueued).toBe(isQueued);
+  });
+
+  const reviewed = fixture<{ review: object }>('github', 'pull_request_review.submitted');
+  const ofReview = (review: object | null) =>
+    itemOf(hook('pull_request_review', { ...reviewed, review: review && { ...reviewed.review, ...review } }));
+
+  it.each([
+    [
+      { state: 'changes_requested', author_association: 'NONE' },
+      { reviewer: 'cho', state: 'changes' },
+    ],
+    [
+      { state: 'commented', user: null, author_association: 'NONE' },
+      { reviewer: 'ghost', state: 'commented' },
+    ],
+    [{ state: 'dismissed' }, { reviewer: 'cho', state: 'dismissed', isMember: true }],
+  ])('reports the review %j', (review, expected) => {
+    expect(ofReview(review)).toMatchObject({ reviews: { 77: { at: '2026-03-02T09:00:00Z', ...expected } } });
+  });
+
+  it.each([[{ state: 'pending' }], [{ submitted_at: null }], [{ id: undefined }], [null]])(
+    'reports no review that cannot be read: %j',
+    (review) => expect(ofReview(review)).not.toHaveProperty('reviews'),
+  );
+
+  it('writes lists in every documented form: null, null elements, teams among the reviewers', () => {
+    const requested_reviewers = [null, { login: 'ben' }, { slug: 'platform' }];
+    const lists = { labels: [null, { name: 'api' }], assignees: null, requested_reviewers, requested_teams: [] };
+    const item = itemOf(hook('pull_request', { action: 'edited', pull_request: { ...hub, ...lists } }));
+    expect(item).toMatchObject({ labels: ['api'], reviewers: ['acme/platform', 'ben'] });
+    expect(item).not.toHaveProperty('assignees');
+    expect(itemOf(page('pulls.list', [{ ...hub, requested_teams: [{ name: 'Platform' }] }]))).not.toHaveProperty(
+      'reviewers',
+    );
+  });
+
+  it('names the repository in the event if the pull request does not', () => {
+    const event = { action: 'opened', pull_request: { ...hub, base: { ref: 'main' } } };
+    expect(() => hook('pull_request', event)).toThrow(MALFORMED);
+    const repository = { id: 70100, full_name: 'acme/api' };
+    expect(itemOf<PullRequest>(hook('pull_request', { ...event, repository })).repoId).toBe('70100');
+  });
+
+  it('counts the repository of the pull request before the one of the event', () => {
+    const repository = { id: 70100, full_name: 'acme/api' };
+    const other = { ref: 'main', repo: { id: 70999, full_name: 'acme/secrets' } };
+    expect(hook('pull_request', { repository, pull_request: { ...hub, base: other } })).toEqual(outside);
+    expect(hook('pull_request', { repository: other.repo, pull_request: hub }).outcome).toBe('items');
+    const commented = { issue: { number: 4, pull_request: {} }, repository: { id: 70200, full_name: 'acme/web' } };
+    expect(hook('issue_comment', commented)).toEqual(outside);
+  });
+
+  const body = (text: string) =>
+    github.translate(
+      { source: 'webhook', event: 'pull_request', body: Buffer.from(text) },
+      github.options.parse({ repositories: ['acme/api'] }),
+    );
+  const json = JSON.stringify(opened);
+
+  it('sends the same delivery as a form with the JSON in its one field', () => {
+    expect(body(new URLSearchParams({ payload: json }).toString())).toEqual(body(json));
+    expect(body(`payload=${encodeURIComponent(json)}`)).toEqual(body(json));
+  });
+
+  it.each(['payload=', 'payload=%7B', 'payload=null&payload=7', `other=${encodeURIComponent(json)}`, 'payload=%ff%fe'])(
+    'sends no malformed form: %s',
+    (text) => expect(() => body(text)).toThrow(MALFORMED),
+  );
+
+  const comment = fixture<{ issue: Json }>('github', 'issue_comment.on-pull-request');
+  const commented = (fields: Json = {}) =>
+    hook('issue_comment', { ...comment, issue: { ...comment.issue, ...fields } });
+
+  it('reports with a comment what a comment may change', () => {
+    const key = 'github:github.com:70100:pull:12';
+    const told = { key, state: 'open', mergedAt: null, labels: [], author: 'ada' };
+    expect(commented()).toMatchObject({ outcome: 'references', references: [{ key }], told: [told] });
+    for (const field of ['headBranch', 'headSha', 'baseBranch', 'reviewers'])
+      expect(commented()).not.toHaveProperty(['told', '0', field]);
+    expect(commented({ state: 'closed' })).toMatchObject({ told: [{ state: 'closed' }] });
+    const merged = { state: 'closed', pull_request: { merged_at: '2026-03-02T09:00:00Z' } };
+    expect(commented(merged)).toMatchObject({ told: [{ state: 'merged' }] });
+    expect(commented({ state: 'closed', pull_request: {} })).not.toHaveProperty('told');
+  });
+});
+
+describe('an issue of GitHub', () => {
+  const given = { repositories: ['acme/api'] };
+  const { hook } = translationsOf({ connector: github, given: { ...given, issues: true } });
+  const closed = fixture<{ issue: object }>('github', 'issues.closed');
+  const ofIssue = (changes: object = {}, action = 'edited', more: object = {}) =>
+    hook('issues', { ...closed, action, issue: { ...closed.issue, ...changes } }, more);
+  const key = 'github:github.com:issue:880013';
+
+  it.each<[object, Partial<WorkItem>]>([
+    [
+      { state: 'open', state_reason: null },
+      { state: 'open', rawState: 'open', isDropped: false },
+    ],
+    [
+      { state: 'open', state_reason: 'reopened' },
+      { state: 'open', rawState: 'open (reopened)', isDropped: false },
+    ],
+    [
+      { state: 'closed', state_reason: 'not_planned' },
+      { state: 'done', rawState: 'closed (not_planned)', isDropped: true },
+    ],
+    [{ state: 'closed', state_reason: 'duplicate' }, { isDropped: true }],
+    [{ state: 'closed', state_reason: 'completed' }, { isDropped: false }],
+    [{ state: 'closed', state_reason: null }, { isDropped: false }],
+    [
+      { state: 'closed', state_reason: undefined },
+      { state: 'done', rawState: 'closed', isDropped: undefined },
+    ],
+    [{ state: 'closed', state_reason: 'of_tomorrow' }, { isDropped: undefined }],
+    [{ type: null }, { type: null }],
+    [{ type: undefined }, { type: undefined }],
+  ])('with %j is %j', (changes, expected) => {
+    const item = itemOf(ofIssue(changes));
+    expect(Object.fromEntries(Object.keys(expected).map((name) => [name, item[name as keyof WorkItem]]))).toEqual(
+      expected,
+    );
+  });
+
+  it('is fetched in an unknown state, or if it was deleted', () => {
+    const locator = { repoId: '70100', repository: 'acme/api', number: '13', id: '880013' };
+    const references = [{ kind: 'work_item', key, locator }];
+    expect(ofIssue({ state: 'snoozed' })).toMatchObject({ outcome: 'references', references });
+    expect(ofIssue({}, 'deleted')).toEqual({ outcome: 'references', references });
+    expect(hook('issue_comment', { ...closed, action: 'deleted', comment: { id: 1 } })).toMatchObject({
+      outcome: 'items',
+    });
+  });
+
+  it('is fetched at both places after a transfer, as far as they are followed, and the old one names the new', () => {
+    const transferred = (...repositories: string[]) =>
+      hook('issues', fixture('github', 'issues.transferred'), { repositories });
+    const moved = { key: 'github:github.com:issue:990002' };
+    expect(transferred('acme/api')).toMatchObject({ references: [{ key }] });
+    expect(transferred('acme/web')).toMatchObject({ references: [moved] });
+    expect(transferred('acme/api', 'acme/web')).toMatchObject({
+      ...{ references: [{ key }, moved], items: [{ key, movedTo: moved.key }] },
+    });
+    expect(transferred('acme/other')).toEqual({ outcome: 'ignored', reason: 'repository_not_in_scope' });
+  });
+
+  it('is ignored unless issues are followed', () => {
+    expect(ofIssue({}, 'opened', { issues: false })).toEqual({ outcome: 'ignored', reason: 'event_not_followed' });
+    const comment = fixture('github', 'issue_comment.on-issue');
+    expect(hook('issue_comment', comment, { issues: false })).toEqual({
+      outcome: 'ignored',
+      reason: 'not_a_pull_request',
+    });
+  });
+});
+
+describe('Bitbucket', () => {
+  const { hook } = translationsOf({ connector: bitbucket, given: { repositories: ['acme/api'] } });
+  const ofHook = (payload: unknown) => itemOf<PullRequest>(hook('pullrequest:updated', payload));
+
+  it('shows every field that is mirrored', () => {
+    expect(ofHook(created)).toEqual({
+      ...{ kind: 'pull_request', key: `bitbucket:bitbucket.org:${UUID}:pull:12`, connector: 'bitbucket' },
+      ...{ host: 'bitbucket.org', repoId: UUID, repoName: 'acme/api', identifier: '12' },
+      ...{ updatedAt: Date.UTC(2026, 2, 2, 8, 0, 0, 301), version: 250 },
+      url: 'https://bitbucket.org/acme/api/pull-requests/12',
+      title: 'Answer with problem details (BUG-12)',
+      description: 'Errors get a type and a title.\n\nSee BUG-12.',
+      author: '{a1c0ffee-0001-4a5b-8c9d-000000000001}',
+      reviewers: ['{b2c0ffee-0002-4a5b-8c9d-000000000002}', '{c3c0ffee-0003-4a5b-8c9d-000000000003}'],
+      ...{ createdAt: '2026-03-02T08:00:00.125Z', state: 'open', rawState: 'OPEN', draft: false },
+      ...{ headBranch: 'bug-12-problem-details', headSha: '4f1d2c3b5a69', baseBranch: 'main' },
+      ...{ reviewDecision: { state: 'none' }, isPublic: false, isFork: false, isQueued: false, reverts: null },
+    });
+  });
+
+  it('says whether a repository is public only of the repository of the pull request', () => {
+    const repository = { ...created.repository, is_private: false };
+    expect(ofHook({ ...created, repository }).isPublic).toBe(true);
+    expect(ofHook({ ...created, repository: { ...repository, uuid: OTHER } }).isPublic).toBeUndefined();
+  });
+
+  it('names the repository in the event if the pull request does not', () => {
+    const pullrequest = { ...bucket, destination: { branch: { name: 'main' } } };
+    expect(ofHook({ ...created, pullrequest }).repoId).toBe(UUID);
+    expect(() => ofHook({ pullrequest })).toThrow(MALFORMED);
+  });
+});

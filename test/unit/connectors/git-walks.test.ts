@@ -1,0 +1,361 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { bitbucket } from '../../../src/connectors/bitbucket/index.ts';
+import type { Connector } from '../../../src/connectors/connector.ts';
+import { github } from '../../../src/connectors/github/index.ts';
+import { gitlab } from '../../../src/connectors/gitlab/index.ts';
+import type { HttpAnswer, HttpRequest } from '../../../src/platform/http/http-client.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { drawn } from '../../support/harness/depth.ts';
+import { PollMirror } from '../../support/harness/poll-mirror.ts';
+import { courseOf, type Reply } from '../../support/vendors/course.ts';
+import { bitbucketVendor } from '../../support/vendors/provider-servers/bitbucket.ts';
+import { githubTracker } from '../../support/vendors/provider-servers/github.ts';
+import { gitlabVendor } from '../../support/vendors/provider-servers/gitlab.ts';
+import { createProvider, type Vendor } from '../../support/vendors/provider-servers/provider.ts';
+
+/** Walks over the lists of model vendors. Items may change between two requests. */
+
+const MINUTE = 60_000;
+const API = 'https://api.example.com';
+
+interface ListModel {
+  readonly name: string;
+  readonly connector: Connector<unknown>;
+  readonly vendor: () => Vendor;
+  readonly unit: string;
+  readonly size: number;
+  readonly closed: string;
+  identifier(number: number): string;
+}
+
+interface Action {
+  readonly which: number;
+  readonly isOpen?: boolean | undefined;
+}
+
+const FIELDS = {
+  title: 'A change',
+  description: '',
+  draft: false,
+  reviewers: [],
+  labels: [],
+  assignees: [],
+  head: 'a',
+};
+
+class World {
+  readonly requests: URLSearchParams[] = [];
+  /** Called after each answer. */
+  meanwhile: () => void = () => {};
+  /** Whether GitLab reports the number of pages. */
+  isCounted = true;
+  readonly clock = createTravellingClock();
+  readonly model: ListModel;
+  readonly #provider;
+  readonly #open: boolean[] = [];
+
+  constructor(model: ListModel) {
+    this.model = model;
+    this.#provider = createProvider(model.vendor(), { clock: this.clock });
+  }
+
+  get count(): number {
+    return this.#open.length;
+  }
+
+  open(): void {
+    this.#open.push(true);
+    this.set(this.count, true);
+  }
+
+  /** Sets the state of an item. Every fifth element of the list of issues is a pull request. */
+  set(number: number, isOpen: boolean): void {
+    this.#open[number - 1] = isOpen;
+    if (this.#isIssue(number)) this.#provider.change(number, { state: isOpen ? 'open' : 'done' });
+    const state = isOpen ? ('open' as const) : ('closed' as const);
+    const line = { at: 0, updated: 0, connection: 'main', event: 'edited', item: `app/${number}` };
+    if (!this.#isIssue(number)) this.#provider.happen({ ...line, fields: { ...FIELDS, state } }, this.clock.now());
+  }
+
+  #isIssue(number: number): boolean {
+    return this.model.unit.startsWith('issues:') && number % 5 !== 0;
+  }
+
+  /** Whether the list contains the item. */
+  contains(number: number): boolean {
+    return this.#isIssue(number) || !this.model.unit.startsWith('issues:');
+  }
+
+  isOpen(number: number): boolean {
+    return this.#open[number - 1] === true;
+  }
+
+  /** Opens a new item, or closes or reopens an existing one. */
+  act({ which, isOpen }: Action): void {
+    if (isOpen === undefined) this.open();
+    else this.set((which % this.count) + 1, isOpen);
+  }
+
+  get states(): Record<string, string> {
+    const { identifier, closed } = this.model;
+    const numbers = this.#open.map((_, index) => index + 1).filter((number) => this.contains(number));
+    return Object.fromEntries(numbers.map((each) => [identifier(each), this.isOpen(each) ? 'open' : closed]));
+  }
+
+  async request({ method, url, headers }: HttpRequest): Promise<HttpAnswer> {
+    const asked = { method, url: new URL(url), body: '' };
+    if (/(pulls|issues|merge_requests|pullrequests)$/.test(asked.url.pathname))
+      this.requests.push(asked.url.searchParams);
+    const answer = this.#provider.answer(asked, headers ?? {});
+    const { link = '', 'x-total-pages': _, ...uncounted } = answer.headers;
+    this.meanwhile();
+    const counted = this.isCounted ? answer.headers : { ...uncounted, link: link.replace(/, [^,]*rel="last"/, '') };
+    return { status: answer.status, headers: counted, body: Buffer.from(answer.body) };
+  }
+}
+
+const GITHUB: ListModel = {
+  ...{ name: 'github', connector: github as Connector<unknown>, vendor: () => githubTracker('s'), unit: 'acme/app' },
+  ...{ size: 100, closed: 'closed', identifier: String },
+};
+const ISSUES: ListModel = {
+  ...{ ...GITHUB, name: 'github, issues', unit: 'issues:acme/app', closed: 'done' },
+  identifier: (number) => `#${number}`,
+};
+const GITLAB: ListModel = {
+  ...{ ...GITHUB, name: 'gitlab', connector: gitlab as Connector<unknown>, vendor: () => gitlabVendor('s') },
+};
+const BITBUCKET: ListModel = {
+  ...{ ...GITHUB, name: 'bitbucket', connector: bitbucket as Connector<unknown>, vendor: () => bitbucketVendor('s') },
+  ...{ size: 50, closed: 'declined' },
+};
+
+/** A world with so many items, one a minute. */
+async function worldOf(model: ListModel, count: number): Promise<World> {
+  const world = new World(model);
+  for (let made = 0; made < count; made += 1) {
+    world.open();
+    await world.clock.advance(MINUTE);
+  }
+  return world;
+}
+
+function mirrorOf(world: World) {
+  const { connector, vendor, unit } = world.model;
+  return new PollMirror({ connector, options: connector.options.parse(vendor().options(API)), unit, provider: world });
+}
+
+const LIST_MODELS = [GITHUB, ISSUES, GITLAB, BITBUCKET];
+const anAction = fc.record({ which: fc.nat(10_000), isOpen: fc.constantFrom(undefined, false, true) });
+const actions = (maxLength: number) => fc.array(anAction, { maxLength });
+
+describe.each(LIST_MODELS)('walks over the list of $name', (model) => {
+  it('miss no open item when others are closed between the pages of the first walk', async () => {
+    const count = model.size * 4 + 20;
+    const closings = fc.array(fc.array(fc.integer({ min: 1, max: count }), { maxLength: 30 }), {
+      minLength: 6,
+      maxLength: 6,
+    });
+    await fc.assert(
+      fc.asyncProperty(closings, fc.boolean(), async (rounds, opens) => {
+        const world = await worldOf(model, count);
+        let round = 0;
+        world.meanwhile = () => {
+          for (const number of rounds[round++] ?? []) world.set(number, false);
+          if (opens) world.open();
+        };
+        const mirror = mirrorOf(world);
+        await mirror.walk();
+        world.meanwhile = () => {};
+        const missed = Array.from({ length: count }, (_, at) => at + 1).filter(
+          (each) => world.contains(each) && world.isOpen(each) && !(model.identifier(each) in mirror.states),
+        );
+        expect(missed).toEqual([]);
+        // The next walk reads what changed meanwhile.
+        await mirror.walk();
+        expect(world.states).toMatchObject(mirror.states);
+        for (let each = count + 1; each <= world.count; each++)
+          if (world.contains(each)) expect(mirror.states).toHaveProperty(model.identifier(each));
+      }),
+      { numRuns: drawn(20) },
+    );
+  });
+
+  it('end in the state of the provider, whatever changes between and during them', async () => {
+    const aRound = fc.record({
+      before: actions(150),
+      during: fc.array(actions(20), { maxLength: 4 }),
+      minutes: fc.nat(600),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(aRound, { minLength: 1, maxLength: 4 }), async (rounds) => {
+        const world = await worldOf(model, 120);
+        const mirror = mirrorOf(world);
+        await mirror.walk();
+        for (const { before, during, minutes } of rounds) {
+          await world.clock.advance(minutes * MINUTE);
+          for (const action of before) {
+            world.act(action);
+            await world.clock.advance(1_000);
+          }
+          const left = [...during];
+          world.meanwhile = () => {
+            for (const action of left.shift() ?? []) world.act(action);
+          };
+          await mirror.walk();
+          world.meanwhile = () => {};
+          await world.clock.advance(1_000);
+        }
+        await mirror.walk();
+        expect(mirror.states).toEqual(world.states);
+      }),
+      { numRuns: drawn(20) },
+    );
+  });
+
+  it('continue if more elements than a page contains share one time', async () => {
+    const world = await worldOf(model, 30);
+    for (let made = 0; made < 3 * model.size + 20; made += 1) world.open();
+    await world.clock.advance(MINUTE);
+    for (let made = 0; made < 40; made += 1) world.open();
+    const mirror = mirrorOf(world);
+    await mirror.walk();
+    expect(mirror.states).toEqual(world.states);
+  });
+});
+
+describe('the first walk', () => {
+  it.each([
+    ['github from the last page to the first', GITHUB, 'page', [null, '4', '3', '2', '1']],
+    ['gitlab from the last page to the first', GITLAB, 'page', [null, '4', '3', '2', '1']],
+    [
+      'github issues from the end of the last page',
+      ISSUES,
+      'since',
+      [null, '2026-01-05T10:39:59Z', '2026-01-05T12:18:59Z', '2026-01-05T13:57:59Z'],
+    ],
+    [
+      'bitbucket from the end of the last page',
+      BITBUCKET,
+      'q',
+      [
+        null,
+        ...['09:50', '10:39', '11:28', '12:17', '13:06', '13:55', '14:44'].map(
+          (time) => `state = "OPEN" AND updated_on >= 2026-01-05T${time}:00.000000+00:00`,
+        ),
+      ],
+    ],
+  ] as const)('reads %s', async (_, model, parameter, expected) => {
+    const world = await worldOf(model, 350);
+    world.set(7, false);
+    const mirror = mirrorOf(world);
+    await mirror.walk();
+    expect(world.requests.map((query) => query.get(parameter))).toEqual(expected);
+    const { [model.identifier(7)]: _none, ...open } = world.states;
+    expect(mirror.states).toEqual(open);
+  });
+
+  it('reads forward if GitLab does not report the number of pages', async () => {
+    const world = await worldOf(GITLAB, 250);
+    world.isCounted = false;
+    const mirror = mirrorOf(world);
+    await mirror.walk();
+    expect(world.requests.map((query) => query.get('page'))).toEqual([null, '2', '3']);
+    expect(Object.keys(mirror.states)).toHaveLength(250);
+  });
+});
+
+const PULLS = 'https://api.github.com/repos/acme/api/pulls';
+const MERGES = 'https://gitlab.com/api/v4/projects/acme%2Fapi/merge_requests';
+const BY_NUMBER = 'https://gitlab.com/api/v4/projects/80200/merge_requests';
+const REQUESTS = 'https://api.bitbucket.org/2.0/repositories/acme/api/pullrequests';
+const link = (url: unknown): Reply => ({ headers: { link: `<${String(url)}>; rel="next"` }, body: [] });
+const plain = (page: string): Reply => ({ headers: { 'x-next-page': page }, body: [] });
+const next = (url: unknown): Reply => ({ body: { values: [], next: url } });
+
+/** Links to other hosts and other paths, and links back. */
+const wrongLinks = (url: string, other: string) => [
+  `${url.replace(/\/\/[^/]+/, '//evil.example')}?page=3`,
+  `${url.replace(/\/\/[^/]+/, '$&@evil.example')}?page=3`,
+  `${url.replace(/\/\/[^/]+/, '$&.evil.example')}?page=3`,
+  `${url.replace('https:', 'http:')}?page=3`,
+  `${other}?page=3`,
+  `${url}/../../../../../../user?page=3`,
+  `${url}/%2e%2e/keys?page=3`,
+  `${url}?page=2`,
+  `${url}?page=1`,
+  url,
+  `${new URL(url).pathname}?page=3`,
+  '',
+];
+const numbered = (url: string) => [`${url}?page=0`, `${url}?page=x`];
+
+describe.each([
+  {
+    ...{ ...GITHUB, unit: 'acme/api', options: { repositories: ['acme/api'] } },
+    page: 'next:2',
+    taken: [`${PULLS}?page=3`, 'https://api.github.com/repositories/70100/pulls?page=3'].map((url) => [
+      link(url),
+      'next:3',
+    ]),
+    refused: [
+      ...wrongLinks(PULLS, 'https://api.github.com/repos/acme/other/pulls'),
+      ...numbered(PULLS),
+      'https://api.github.com/repos/acme/api/issues?page=3',
+    ].map(link),
+    stored: ['2', 'next:', 'next:2&state=open', 'https://evil.example'],
+  },
+  {
+    ...{ ...GITLAB, unit: 'acme/api', options: { projects: ['acme/api'] } },
+    page: 'next:2',
+    taken: [
+      [link(`${MERGES}?page=3`), 'next:3'],
+      [link(`${BY_NUMBER}?page=3&per_page=100`), 'next:3'],
+      [{ ...plain('3'), headers: { ...link('https://evil.example/?page=9').headers, 'x-next-page': '3' } }, 'next:3'],
+      [{ body: [] }, undefined],
+      [plain(''), undefined],
+    ],
+    refused: [
+      ...['2', '1', '3&state=opened'].map(plain),
+      ...[
+        ...wrongLinks(MERGES, 'https://gitlab.com/api/v4/projects/acme%2Fother/merge_requests'),
+        ...numbered(MERGES),
+        'https://gitlab.com/api/v4/projects/80200/issues?page=3',
+      ].map(link),
+    ],
+    stored: ['2', 'next:', 'next:2&state=opened', 'https://evil.example'],
+  },
+  {
+    ...{ ...BITBUCKET, unit: 'acme/api', options: { repositories: ['acme/api'] } },
+    page: 'link:page=2',
+    taken: ['page=3', 'q=a%20%3E%20b&page=3', 'ctx=abc%2B'].map((query) => [
+      next(`${REQUESTS}?${query}`),
+      `link:${query}`,
+    ]),
+    refused: [
+      ...wrongLinks(REQUESTS, 'https://api.bitbucket.org/2.0/repositories/acme/other/pullrequests'),
+      ...['https://api.bitbucket.org/2.0/repositories/acme/api/commits?page=3', `${REQUESTS}/?page=3`],
+      ...[7, null, { href: `${REQUESTS}?page=3` }],
+    ].map(next),
+    stored: ['2', 'link:', 'since:now', 'since:2026-03-01T00:00:00Z OR id > 0', 'since:', 'https://evil.example'],
+  },
+])('the next page of $name', ({ connector, options, unit, page, taken, refused, stored }) => {
+  const position = { unit, watermark: '2026-01-01T00:00:00Z', startedAt: '2026-01-02T00:00:00Z' };
+  const pollWith = (at: string, reply?: Reply) => {
+    const { connection } = courseOf(connector, options, 'https://', reply ? [['*', reply]] : []);
+    return connection.poll({ ...position, page: at }, new AbortController().signal);
+  };
+
+  it.each(taken as [Reply, string | undefined][])('is read from %j', async (reply, expected) => {
+    expect(await pollWith(page, reply)).toMatchObject({ outcome: 'page', next: expected });
+  });
+
+  it.each(refused)('is rejected from %j', async (reply) => {
+    await expect(pollWith(page, reply)).rejects.toMatchObject({ code: 'answer_malformed' });
+  });
+
+  it.each(stored)('is rejected if it is stored as %j', async (at) => {
+    await expect(pollWith(at)).rejects.toMatchObject({ code: 'internal' });
+  });
+});

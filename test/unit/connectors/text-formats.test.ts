@@ -1,0 +1,452 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { htmlOfText, textOfHtml } from '../../../src/connectors/azure-boards/html.ts';
+import { adfOfText, textOfAdf } from '../../../src/connectors/jira/adf.ts';
+import { textOfTextile } from '../../../src/connectors/redmine/textile.ts';
+import { drawn } from '../../support/harness/depth.ts';
+
+describe('html', () => {
+  describe('text of HTML', () => {
+    it.each<[string, string, string]>([
+      ['lines of an editor', '<div>One.</div><div>Two.</div>', 'One.\nTwo.'],
+      ['paragraphs', '<p>One.</p><p>Two.</p>', 'One.\n\nTwo.'],
+      ['line breaks', 'One<br>Two<br/>Three', 'One\nTwo\nThree'],
+      ['an empty line', '<div>One</div><div><br></div><div>Two</div>', 'One\n\nTwo'],
+      ['spaces', '<div>  One&nbsp;  \n two </div>', 'One two'],
+      ['entities', '<div>a &lt;b&gt; &amp; &quot;c&quot; &#8364;</div>', 'a <b> & "c" €'],
+      ['entities that hide a tag', '<div>&lt;script&gt;alert(1)&lt;/script&gt;</div>', '<script>alert(1)</script>'],
+      ['marks', '<div><b>a</b> <i>b</i> <s>c</s> <code>d</code></div>', '**a** _b_ ~~c~~ `d`'],
+      ['headings', '<h1>Steps</h1><div>Go</div><h3>Then</h3>', '# Steps\n\nGo\n\n### Then'],
+      ['a list', '<ul><li>a</li><li>b</li></ul>', '- a\n- b'],
+      ['numbers', '<ol><li>a</li><li>b</li></ol>', '1. a\n2. b'],
+      ['lists in lists', '<ul><li>a<ol><li>x</li></ol></li><li>b</li></ul>', '- a\n  1. x\n- b'],
+      ['a list between paragraphs', '<p>a</p><ul><li>b</li></ul><p>c</p>', 'a\n\n- b\n\nc'],
+      ['a quote', '<blockquote><div>a</div><div>b</div></blockquote><div>c</div>', '> a\n> b\n\nc'],
+      ['code', '<pre><code>if (a &lt; b)\n  go();</code></pre>', '```\nif (a < b)\n  go();\n```'],
+      ['a link', '<a href="https://work.example.com/t/1">the task</a>', '[the task](https://work.example.com/t/1)'],
+      ['a link that is its own text', '<a href="https://a.example/1">https://a.example/1</a>', 'https://a.example/1'],
+      ['a link without words', '<a href="https://a.example/1"><img></a>', 'https://a.example/1'],
+      ['a link that does something', '<a href="javascript:alert(1)">click</a>', 'click'],
+      ['a picture', '<div>see <img src="x" alt="the log"></div>', 'see the log'],
+      ['a table', '<table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table>', '| a | b |\n| 1 | 2 |'],
+      ['a rule', '<div>a</div><hr><div>b</div>', 'a\n\n---\n\nb'],
+      ['what is no text', '<style>p{}</style><script>alert(1)</script><!-- BUG-1 --><div>a</div>', 'a'],
+      ['a tag that is never closed', '<div><b>a<div>b', '**a\nb\n**'],
+      ['tags that cross', '<div><b>a</div></b>b', '**a**\nb'],
+      ['a tag that is never finished', '<div>a<div', 'a'],
+      ['upper case', '<DIV>One</DIV><BR><DIV>Two</DIV>', 'One\n\nTwo'],
+      ['nothing', '<div><br></div>', ''],
+      ['text without markup', 'One\n\n- two &amp; three\n', 'One\n\n- two & three'],
+      ['text with a comparison', 'a < b and c > d', 'a < b and c > d'],
+    ])('%s', (_, html, expected) => {
+      expect(textOfHtml(html)).toBe(expected);
+    });
+
+    it('stays in bounds with whatever is nested', () => {
+      const many = 20_000;
+      for (const tag of ['div', 'blockquote', 'ul><li', 'a href="https://a.example"', 'b', 'pre', 'script']) {
+        const text = textOfHtml(`${`<${tag}>`.repeat(many)}x`);
+        expect(text.length).toBeLessThan(many * 40);
+      }
+    });
+
+    it('survives whatever comes', () => {
+      const piece = fc.constantFrom(
+        ...[
+          '<p>',
+          '</p>',
+          '<ul>',
+          '<li>',
+          '</ul>',
+          '<pre>',
+          '</pre>',
+          '<a href=x>',
+          '</a>',
+          '<blockquote>',
+          '</blockquote>',
+        ],
+        ...[
+          '<td>',
+          '</tr>',
+          '<script>',
+          '</script>',
+          '<!--',
+          '-->',
+          '<![CDATA[',
+          '&#x0;',
+          '&',
+          '<',
+          '>',
+          '\n',
+          'BUG-1 ',
+          '\u0000',
+        ],
+      );
+      fc.assert(
+        fc.property(fc.array(piece, { maxLength: 40 }), (pieces) => {
+          expect(textOfHtml(pieces.join(''))).toBeTypeOf('string');
+        }),
+      );
+    });
+  });
+
+  describe('HTML of text', () => {
+    it('has breaks and links, and no markup of the text', () => {
+      expect(htmlOfText('Tracked as <b>BUG-12</b>,\nsee https://work.example.com/t/12?a=1&b=2.')).toBe(
+        'Tracked as &lt;b&gt;BUG-12&lt;/b&gt;,<br>see <a href="https://work.example.com/t/12?a=1&amp;b=2">https://work.example.com/t/12?a=1&amp;b=2</a>.',
+      );
+    });
+
+    it('reads as the text it was made of', () => {
+      for (const given of ['one', 'one\ntwo', 'one\n\ntwo', 'a < b & "c"', 'see https://a.example/x?y=1#z now'])
+        expect(textOfHtml(htmlOfText(given))).toBe(given);
+    });
+  });
+
+  describe('the caps of a document', () => {
+    it('length: what is beyond is left out', () => {
+      expect(textOfHtml(`<p>${'a'.repeat(300_000)}</p>`)).toBe(`${'a'.repeat(262_140)}…`);
+    });
+
+    it('nesting: the document ends where it goes deeper', () => {
+      const deep = (depth: number) => textOfHtml(`begin ${'<b>'.repeat(depth)}inside${'</b>'.repeat(depth)} end`);
+      expect(deep(200)).toMatch(/^begin \*+inside\*+ end$/);
+      expect(deep(300)).toMatch(/^begin \*+$/);
+    });
+
+    it('elements: marks that are never closed are not opened again without end [A8]', () => {
+      const marks = Array.from({ length: 200 }, (_, at) => `<b class="${at}">`).join('');
+      expect(textOfHtml(`<p>${marks}${'<p>x'.repeat(20_000)}`).length).toBeLessThan(4 * 65_536);
+    });
+
+    it('links do not nest', () => {
+      expect(textOfHtml('<a href="https://a.example">one <a href="https://b.example">two</a> three</a>')).toBe(
+        '[one](https://a.example)[two](https://b.example) three',
+      );
+    });
+  });
+});
+
+describe('adf', () => {
+  type Json = Record<string, unknown>;
+
+  /** A text alone stands for its node. */
+  const nodes = (content: readonly unknown[]) => content.map((each) => (typeof each === 'string' ? text(each) : each));
+  const doc = (...content: unknown[]): Json => ({ type: 'doc', version: 1, content: nodes(content) });
+  const text = (words: string, ...marks: Json[]): Json => ({
+    type: 'text',
+    text: words,
+    ...(marks.length && { marks }),
+  });
+  const paragraph = (...content: unknown[]): Json => ({ type: 'paragraph', content: nodes(content) });
+  const node = (type: string, attrs: Json, ...content: unknown[]): Json => ({ type, attrs, content: nodes(content) });
+  const mark = (type: string, attrs?: Json): Json => ({ type, ...(attrs && { attrs }) });
+  const link = (words: string, href: string) => text(words, mark('link', { href }));
+  const item = (...content: unknown[]): Json => ({ type: 'listItem', content });
+
+  describe('text of a document', () => {
+    it.each<[string, Json, string]>([
+      ['paragraphs', doc(paragraph('One.'), paragraph('Two.')), 'One.\n\nTwo.'],
+      ['a line break', doc(paragraph('One', { type: 'hardBreak' }, 'Two')), 'One\nTwo'],
+      ['a heading', doc(node('heading', { level: 3 }, 'Steps')), '### Steps'],
+      ['a heading of no level', doc(node('heading', { level: 99 }, 'Steps')), '# Steps'],
+      ['strong', doc(paragraph(text('a', mark('strong')))), '**a**'],
+      ['emphasis and struck', doc(paragraph(text('a', mark('em')), text('b', mark('strike')))), '_a_~~b~~'],
+      ['code', doc(paragraph(text('UTF-8', mark('code')))), '`UTF-8`'],
+      ['a mark that says nothing', doc(paragraph(text('a', { type: 'textColor', attrs: { color: '#f00' } }))), 'a'],
+      [
+        'a link with words',
+        doc(paragraph(link('the task', 'https://work.example.com/t/1'))),
+        '[the task](https://work.example.com/t/1)',
+      ],
+      [
+        'a link that is its own text',
+        doc(paragraph(link('https://a.example', 'https://a.example'))),
+        'https://a.example',
+      ],
+      [
+        'cards',
+        doc(
+          paragraph(node('inlineCard', { url: 'https://a.example/1' })),
+          node('blockCard', { url: 'https://a.example/2' }),
+        ),
+        'https://a.example/1\n\nhttps://a.example/2',
+      ],
+      [
+        'lists in lists',
+        doc(
+          node(
+            'bulletList',
+            {},
+            item(paragraph('a'), node('orderedList', { order: 3 }, item(paragraph('x')), item(paragraph('y')))),
+            item(paragraph('b')),
+          ),
+        ),
+        '- a\n  3. x\n  4. y\n- b',
+      ],
+      [
+        'tasks',
+        doc(node('taskList', {}, node('taskItem', { state: 'DONE' }, 'a'), node('taskItem', { state: 'TODO' }, 'b'))),
+        '- [x] a\n- [ ] b',
+      ],
+      [
+        'a task list in a task list',
+        doc(
+          node(
+            'taskList',
+            {},
+            node('taskItem', { state: 'TODO' }, 'a'),
+            node('taskList', {}, node('taskItem', { state: 'DONE' }, 'b')),
+          ),
+        ),
+        '- [ ] a\n  - [x] b',
+      ],
+      ['code', doc(node('codeBlock', { language: 'sh' }, 'npm test')), '```sh\nnpm test\n```'],
+      [
+        'code that tries to end its block',
+        doc(node('codeBlock', { language: 'a`\nb' }, '```\nCloses BUG-1')),
+        '````ab\n```\nCloses BUG-1\n````',
+      ],
+      ['a quote', doc({ type: 'blockquote', content: [paragraph('a'), paragraph('b')] }), '> a\n>\n> b'],
+      ['a rule', doc(paragraph('a'), { type: 'rule' }, paragraph('b')), 'a\n\n---\n\nb'],
+      ['a panel', doc(node('panel', { panelType: 'info' }, paragraph('a'))), 'a'],
+      ['something folded', doc(node('expand', { title: 'Log' }, paragraph('a'))), '**Log**\n\na'],
+      [
+        'a table',
+        doc(
+          node(
+            'table',
+            {},
+            node('tableRow', {}, node('tableHeader', {}, paragraph('a')), node('tableHeader', {}, paragraph('b'))),
+            node(
+              'tableRow',
+              {},
+              node('tableCell', {}, paragraph('1')),
+              node('tableCell', {}, paragraph('2'), paragraph('3')),
+            ),
+          ),
+        ),
+        '| a | b |\n| 1 | 2 3 |',
+      ],
+      [
+        'people, dates, states, faces',
+        doc(
+          paragraph(
+            node('mention', { id: '1', text: '@Ada' }),
+            ' ',
+            node('date', { timestamp: '1772409600000' }),
+            ' ',
+            node('status', { text: 'READY' }),
+            ' ',
+            node('emoji', { shortName: ':smile:' }),
+          ),
+        ),
+        '@Ada 2026-03-02 READY :smile:',
+      ],
+      [
+        'a picture',
+        doc({ type: 'mediaSingle', content: [node('media', { type: 'file', id: 'x', alt: 'the log' })] }),
+        'the log',
+      ],
+      [
+        'a picture without alternative text',
+        doc({
+          type: 'mediaSingle',
+          content: [
+            {
+              ...node('media', { type: 'external', url: 'https://a.example/shot.png' }),
+              marks: [{ type: 'link', attrs: { href: 'https://work.example.com/tasks/BUG-12' } }],
+            },
+          ],
+        }),
+        '[https://a.example/shot.png](https://work.example.com/tasks/BUG-12)',
+      ],
+      [
+        'a file without alternative text',
+        doc(paragraph(node('mediaInline', { id: 'x', __fileName: 'trace.log' }))),
+        'trace.log',
+      ],
+      ['a mention without text', doc(paragraph(node('mention', { id: '5b10a2844c20' }))), '@5b10a2844c20'],
+      [
+        'smart links with linked data',
+        doc(
+          paragraph(node('inlineCard', { data: { url: 'https://a.example/1' } })),
+          node('blockCard', { data: { name: 'BUG-12' } }),
+        ),
+        'https://a.example/1\n\nBUG-12',
+      ],
+      [
+        'a key within which a mark begins',
+        doc(paragraph('See ', text('BUG', mark('strong')), '-12', ', ', text('OPS-', mark('em')), '3.')),
+        'See BUG-12, OPS-3.',
+      ],
+      [
+        'a key within which a link ends',
+        doc(paragraph(link('BUG', 'https://a.example'), '-12')),
+        'BUG-12 (https://a.example)',
+      ],
+      ['code beside a word', doc(paragraph(text('BUG', mark('code')), '-12')), '`BUG`-12'],
+      ['a node of tomorrow', doc({ type: 'hologram', content: [paragraph('a')] }), 'a'],
+      ['words outside of a paragraph', doc('a', 'b', paragraph('c')), 'ab\n\nc'],
+      ['nothing', doc(), ''],
+      ['empty paragraphs', doc(paragraph(), paragraph('a'), paragraph()), 'a'],
+    ])('%s', (_, document, expected) => {
+      expect(textOfAdf(document)).toBe(expected);
+    });
+
+    it.each<[unknown]>([[undefined], [null], ['text'], [7], [[]], [{}], [{ type: 7 }], [{ type: 'doc', content: {} }]])(
+      'is empty for %j',
+      (given) => {
+        expect(textOfAdf(given)).toBe('');
+      },
+    );
+
+    it('ends at some depth', () => {
+      let deep: Json = paragraph('deep');
+      for (let at = 0; at < 20_000; at++) deep = { type: 'panel', content: [deep] };
+      expect(textOfAdf(doc(paragraph('above'), deep))).toBe('above');
+    });
+
+    it('takes names of every object for nothing', () => {
+      for (const type of ['constructor', '__proto__', 'toString', 'hasOwnProperty'])
+        expect(textOfAdf(doc({ type, content: [paragraph(text('a', { type }))] }))).toBe('a');
+    });
+
+    it('survives whatever comes', () => {
+      const part = fc.letrec((tie) => ({
+        node: fc.record(
+          {
+            type: fc.constantFrom('paragraph', 'text', 'bulletList', 'listItem', 'table', 'codeBlock', 'heading', 'x'),
+            text: fc.oneof(fc.string(), fc.constant(7)),
+            attrs: fc.oneof(
+              fc.constant(null),
+              fc.dictionary(fc.constantFrom('level', 'url', 'order', 'state'), fc.jsonValue()),
+            ),
+            marks: fc.oneof(fc.jsonValue(), fc.array(tie('node'), { maxLength: 2 })),
+            content: fc.oneof({ depthSize: 'small' }, fc.jsonValue(), fc.array(tie('node'), { maxLength: 3 })),
+          },
+          { requiredKeys: [] },
+        ),
+      }));
+      fc.assert(
+        fc.property(part.node, (given) => {
+          expect(textOfAdf({ type: 'doc', content: [given] })).toBeTypeOf('string');
+        }),
+      );
+    });
+  });
+
+  describe('a document of text', () => {
+    it('has paragraphs, breaks and links', () => {
+      expect(adfOfText('Tracked as BUG-12,\nsee https://work.example.com/t/12.\n\n\nmarker')).toEqual(
+        doc(
+          paragraph(
+            'Tracked as BUG-12,',
+            { type: 'hardBreak' },
+            'see ',
+            link('https://work.example.com/t/12', 'https://work.example.com/t/12'),
+            '.',
+          ),
+          paragraph('marker'),
+        ),
+      );
+    });
+
+    it('reads as the text it was made of', () => {
+      for (const given of ['one', 'one\ntwo\n\nthree', 'see https://a.example/x?y=1#z now'])
+        expect(textOfAdf(adfOfText(given))).toBe(given);
+    });
+
+    it('holds no empty text, which Jira refuses', () => {
+      fc.assert(
+        fc.property(fc.string({ unit: fc.constantFrom('a', '\n', ' ', 'https://a.b') }), (given) => {
+          expect(JSON.stringify(adfOfText(given))).not.toContain('"text":""');
+        }),
+      );
+    });
+  });
+
+  describe('the caps of a document', () => {
+    const inside = (content: object[]) => textOfAdf({ type: 'doc', version: 1, content });
+    const text = (value: string) => ({ type: 'paragraph', content: [{ type: 'text', text: value }] });
+
+    it('length: what is beyond is left out', () => {
+      expect(inside([text('a'.repeat(300_000)), text('b')])).toBe('a'.repeat(262_144));
+    });
+
+    it('nodes', () => {
+      const nodes = Array.from({ length: 60_000 }, () => ({ type: 'text', text: 'a' }));
+      expect(inside([{ type: 'paragraph', content: nodes }])).toBe('a'.repeat(49_998));
+    });
+
+    it('runs of backticks in code, however many', () => {
+      const code = '` '.repeat(131_000);
+      expect(inside([{ type: 'codeBlock', content: [{ type: 'text', text: `${code}\`\`\`\`` }] }])).toMatch(/^`{5}\n/);
+    });
+
+    it('indentation: deeper quotes stand at the same depth', () => {
+      const quoted = Array.from({ length: 20 }).reduce<object>(
+        (within) => ({ type: 'blockquote', content: [within] }),
+        text('a\nb'),
+      );
+      expect(inside([quoted])).toBe(['a', 'b'].map((line) => '> '.repeat(8) + line).join('\n'));
+    });
+  });
+});
+
+describe('textile', () => {
+  describe('Textile becomes Markdown-like text', () => {
+    it.each([
+      ['h2. Steps', '## Steps'],
+      ['h3(class#id). Steps', '### Steps'],
+      ['p>. To the right', 'To the right'],
+      ['bq. She said *no*', '> She said **no**'],
+      ['* one\r\n** two\r\n*** three', '- one\n  - two\n    - three'],
+      ['# one\n## two\n#* three', '1. one\n  1. two\n  - three'],
+      ['|_. Name |\\2. Size |\n| a.bin | 3 |', '| Name | Size |\n| a.bin | 3 |'],
+      ['*bold* _em_ -gone- +new+ @co*d*e@', '**bold** _em_ ~~gone~~ new `co*d*e`'],
+      ['%{color:red}red% and 50% and 60%', 'red and 50% and 60%'],
+      ['!picture.png!', '![](picture.png)'],
+      ['"the task":https://work.example.com/t/BUG-12.', '[the task](https://work.example.com/t/BUG-12).'],
+      ['https://x.example/a_b-c*d*e', 'https://x.example/a_b-c*d*e'],
+      ['2 * 3 * 4, a-b-c, x - y - z, 1 + 2 + 3, Really! No! a@b.example', undefined],
+      ['BUG-12 and BUG-13', undefined],
+      ['before <pre>one</pre> after', 'before\n```\none\n```\n after'],
+      ['<pre>\n* x\n*bold*\n</pre>\n*bold*', '```\n* x\n*bold*\n```\n**bold**'],
+      ['<pre><code class="ruby">\nputs "*x*"\n</code></pre>', '```ruby\nputs "*x*"\n```'],
+      ['<pre>\nnever ends', '```\nnever ends\n```'],
+      ['<pre>\n```\n</pre>\nh1. out', '```\n` ` `\n```\n# out'],
+      ['', ''],
+    ])('%j', (textile, text) => {
+      expect(textOfTextile(textile)).toBe(text ?? textile);
+    });
+  });
+
+  describe('whatever is typed', () => {
+    const signs = fc.constantFrom(
+      ...['*', '**', '_', '-', '+', '@', '!', '%{', '}', '"', '":http://', '|', '<pre>', '</pre>', '<code class="'],
+      ...['#', 'h1. ', 'bq. ', '\n', ' ', 'a', 'BUG-12', '```', '.', '\r'],
+    );
+
+    it('becomes a text', () => {
+      fc.assert(
+        fc.property(fc.array(signs, { maxLength: 60 }), (parts) => {
+          expect(typeof textOfTextile(parts.join(''))).toBe('string');
+        }),
+        { numRuns: drawn(5_000) },
+      );
+    });
+
+    it('keeps the keys that are in it', () => {
+      fc.assert(
+        fc.property(fc.array(signs, { maxLength: 20 }), fc.array(signs, { maxLength: 20 }), (before, after) => {
+          const text = textOfTextile(`${before.join('')} BUG-77 ${after.join('')}`);
+          // A style between percent signs and braces is no text.
+          fc.pre(!before.includes('%{') && !before.includes('<code class="'));
+          expect(text).toContain('BUG-77');
+        }),
+        { numRuns: drawn(5_000) },
+      );
+    });
+  });
+});
