@@ -1,22 +1,15 @@
-import { join } from 'node:path';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';
-import { openDatabase } from '../../../src/platform/database/open.ts';
-import { highestTaskKeys } from '../../../src/store/cached-tasks.ts';
 import { countsOf, readCounts } from '../../../src/store/counts.ts';
 import { forgetWorkspace } from '../../../src/store/deletions.ts';
 import { addDifference } from '../../../src/store/outbox-rows.ts';
-import { INSTALLATION_MIGRATIONS } from '../../../src/store/schema/installation-migrations.ts';
-import type { Schema } from '../../../src/store/schema/tables.ts';
 import { beginUnitOfWork } from '../../../src/store/unit-of-work/unit-of-work.ts';
 import type { Scope, Sql } from '../../../src/store/workspace-scope.ts';
 import { scopeOf } from '../../../src/store/workspace-scope.ts';
 import { drawn } from '../../support/harness/depth.ts';
-import { folderOfTest } from '../../support/harness/folder.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 import { openStore, openTestInstallation } from '../../support/harness/store.ts';
-import { newPlace } from '../../support/postgres/store-place.ts';
 
 /** Counts by reading every row. */
 async function countRows(query: Sql, workspace: number) {
@@ -141,35 +134,6 @@ test('counts equal the numbers of rows after any writes', async () => {
   );
 });
 
-test('a rolled-back transaction changes no counts', async () => {
-  const store = await openTestStore();
-  const failed = store.commit(async (transaction) => {
-    await perform(transaction, { table: 'items', does: 'put', name: 'a' });
-    throw new Error('no');
-  });
-  await expect(failed).rejects.toThrow('no');
-  const counts = await countsOf(store.database, [store.query.workspace]);
-  expect(counts(store.query.workspace).items).toBe(0);
-});
-
-test('opening a database again does not count its rows again', async () => {
-  const folder = folderOfTest('counts');
-  const file = newPlace(join(folder, 'test.db'));
-  const before = await openDatabase<Schema>({ file, migrations: INSTALLATION_MIGRATIONS });
-  for (const which of ['a', 'b', 'c'] as const) {
-    const guard = which === 'a' ? ('passed' as const) : null;
-    const rest = { kind: 'link', state: 'held', lane: 'link', effect: null, guard } as const;
-    await perform(scopeOf(before.query, 3), { table: 'outbox', does: 'put', name: which, ...rest });
-    await perform(scopeOf(before.query, 4), { table: 'items', does: 'put', name: which });
-    await perform(scopeOf(before.query, 3), { table: 'tasks', does: 'put', name: which });
-  }
-  await before.close();
-  const { query, close } = await openDatabase<Schema>({ file, migrations: INSTALLATION_MIGRATIONS });
-  onTestFinished(close);
-  await expectCounted(query, 3, 4);
-  expect((await countsOf(query, [4]))(4).items).toBe(3);
-});
-
 test('a deleted workspace leaves no counts', async () => {
   const installation = await openTestInstallation({ file: ':memory:' });
   onTestFinished(() => installation.close());
@@ -177,21 +141,6 @@ test('a deleted workspace leaves no counts', async () => {
   await perform(query, { table: 'items', does: 'put', name: 'a' });
   expect(await forgetWorkspace(installation, query.workspace)).toBe(1);
   expect(await installation.query.selectFrom('counts').selectAll().execute()).toEqual([]);
-});
-
-test('finds the highest task key of each prefix', async () => {
-  const store = await openTestStore();
-  const put = (workspace: number, key: string) =>
-    scopeOf(store.database, workspace)
-      .insertInto('tasks')
-      .values({ ...REST.tasks, task_id: key, key })
-      .execute();
-  expect(await highestTaskKeys(store.query)).toEqual([]);
-  const own = store.query.workspace;
-  for (const key of ['BUG-9', 'BUG-10', 'IDEA-2', 'A-1-3', 'bare', 'A-1-20', 'X9-7', 'tsk_9', 'tsk_a'])
-    await put(own, key);
-  await put(own + 1, 'BUG-99');
-  expect((await highestTaskKeys(store.query)).sort()).toEqual(['A-1-20', 'BUG-10', 'IDEA-2', 'X9-7']);
 });
 
 test('counts what a unit of work has not written yet', async () => {

@@ -1,7 +1,12 @@
 import { describe, expect, it, test } from 'vitest';
+import { entity } from '../../../src/model/change.ts';
+import type { WrittenStatus } from '../../../src/model/written-status.ts';
+import { saveTask } from '../../../src/store/cached-tasks.ts';
+import { correctOwnMoves } from '../../../src/store/correct-own-moves.ts';
 import type { Store } from '../../../src/store/database.ts';
-import { writeMeta } from '../../../src/store/meta.ts';
+import { blankEntity, findEntity, saveEntity } from '../../../src/store/entities.ts';
 import { addDifference, removeChange, updateChange } from '../../../src/store/outbox-rows.ts';
+import { addRequest } from '../../../src/store/requests.ts';
 import {
   afterCreationRefused,
   areTasksUnverified,
@@ -18,8 +23,9 @@ import {
   resumeCreations,
   unknownCreations,
 } from '../../../src/store/task-creations.ts';
+import { noteContest, readTaskUpdateFacts } from '../../../src/store/task-update-facts.ts';
+import { appendAnswer } from '../../../src/store/workspace-answers.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
-import { wrongWhereStatementsFail } from '../../support/faults/each-statement-fails.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 
 const NOW = 1_000_000_000;
@@ -100,28 +106,6 @@ test('returns only creations with unknown outcome', async () => {
   expect(await unknownCreations(store.query)).toEqual([]);
   for (const name of ['task:open', 'link:b']) await updateChange(store.query, name, { state: 'unknown' });
   expect((await unknownCreations(store.query)).map(({ entity }) => entity)).toEqual(['task:open']);
-});
-
-test('leaves nothing half done if any statement fails', async () => {
-  const works: readonly ((query: Scope) => Promise<unknown>)[] = [
-    (query: Scope) => delayCreations(query, ['a'], NOW),
-    (query: Scope) => markTasksUnverified(query, NOW),
-    (query: Scope) => markTasksVerified(query, NOW),
-    (query: Scope) => resumeCreations(query, NOW, NOW),
-  ];
-  for (const work of works) {
-    const wrong = await wrongWhereStatementsFail(async (store) => {
-      await addDifference(store.query, {
-        ...CREATION,
-        entity: 'task:a',
-        kind: 'task',
-        notBefore: 1,
-      });
-      await writeMeta(store.query, 'tasks_unsure_since', '1');
-      return () => store.commit(work);
-    });
-    expect(wrong).toEqual([]);
-  }
 });
 
 test('a list ends the delay of creations that waited before its request, and no other pause', async () => {
@@ -247,8 +231,66 @@ test('tries fields one at a time after a refusal, until each is accepted or swit
   expect(disabledFields(await creationTrials(query), NOW + DAY)).toEqual([]);
 });
 
-test('stores nothing about a server that accepts everything', async () => {
-  const { query } = await openTestStore();
-  await create(query, ['a', 'b'], []);
-  expect(await creationTrials(query)).toEqual(NONE);
+describe('moves of tasks by worksync', () => {
+  const NAME = entity.taskUpdate('t1');
+  const NOW = Date.parse('2026-11-02T10:00:00Z');
+  const timeOf = (minute: number) => new Date(NOW + minute * 60_000).toISOString();
+  const at = (minute: number) => NOW + minute * 60_000;
+
+  /** Stores the answer to an update of a task by worksync. */
+  async function answer(
+    query: Scope,
+    taskId: string,
+    { id, minute, status }: { readonly id: string; readonly minute: number; readonly status: string },
+  ) {
+    const name = entity.taskUpdate(taskId);
+    const times = { since: 0, due: 0, asked_at: 0, slot_at: 0, sent_at: 0, completed_at: at(minute) };
+    await addRequest(query, {
+      ...{ entity: name, kind: 'task_update', item_key: null, task_id: taskId, action: 'update-task', lane: 'status' },
+      ...{ ...times, status: 200, error: null, outcome: 'answered', attempt: 1, deliveries: '[]', answer: id },
+    });
+    const body = { taskId, status, updatedAt: timeOf(minute) };
+    await appendAnswer(query, { action: 'update-task', entity: name, sentAt: 0, body }, id, at(minute));
+  }
+
+  /** worksync moved the task to `review` in minute 1 and to `completed` in minute 2. */
+  async function correct(stored: WrittenStatus, cached: { status: string; updatedAt: string }) {
+    const store = await openTestStore();
+    const { query } = store;
+    await saveTask(query, { taskId: 't1', key: 'BUG-1', title: '', source: 'api', ...cached }, NOW);
+    await saveEntity(query, {
+      ...blankEntity(NAME, 'task_update', { task_id: 't1' }),
+      known: JSON.stringify(stored),
+      revision: 2,
+    });
+    await answer(query, 't1', { id: 'a1', minute: 1, status: 'review' });
+    await answer(query, 't1', { id: 'a2', minute: 2, status: 'Done' });
+    for (const time of stored.contested ?? []) await noteContest(query, time, at(3));
+    let drawn = 0;
+    const random = { uuid: () => `drawn-${++drawn}` };
+    const correctOnce = () => correctOwnMoves(store, { words: { completed: 'Done' }, now: at(4), random });
+    await correctOnce();
+    await correctOnce();
+    return {
+      known: JSON.parse((await findEntity(query, NAME))?.known ?? '') as WrittenStatus,
+      contests: (await readTaskUpdateFacts(query)).contested ?? [],
+      evaluations: drawn,
+    };
+  }
+
+  const MOVES = { previous: 'open', moves: [at(1), at(2)] };
+
+  test('a move that was stored as an edit by a person is one of worksync again', async () => {
+    const stored = { ...MOVES, contested: [at(-5), at(1)], epoch: at(1) };
+    const { known, contests, evaluations } = await correct(stored, { status: 'Done', updatedAt: timeOf(2) });
+    expect(known).toEqual({ ...MOVES, status: 'completed' });
+    expect([contests, evaluations]).toEqual([[], 1]);
+  });
+
+  test('an edit by a person stays one', async () => {
+    const stored = { ...MOVES, contested: [at(3)], epoch: at(3) };
+    const { known, contests, evaluations } = await correct(stored, { status: 'planned', updatedAt: timeOf(3) });
+    expect(known).toEqual(stored);
+    expect([contests, evaluations]).toEqual([[at(3)], 0]);
+  });
 });

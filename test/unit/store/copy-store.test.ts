@@ -2,16 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { sql } from 'kysely';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { systemRandom } from '../../../../src/platform/lib/random.ts';
-import type { Steps } from '../../../../src/platform/lib/steps.ts';
-import { addAudit } from '../../../../src/store/audit-rows.ts';
-import { COPIED_TABLES } from '../../../../src/store/copy/copied-tables.ts';
-import { copyStore, giveUpCopy, type StoreCopy } from '../../../../src/store/copy/copy-store.ts';
-import { countsOf } from '../../../../src/store/counts.ts';
-import { openInstallationFile, openTables } from '../../../../src/store/installation.ts';
-import { folderOfTest } from '../../../support/harness/folder.ts';
-import { ON_POSTGRES, storePlace } from '../../../support/postgres/store-place.ts';
-import { dumpStore, fillStore } from '../../../support/rows/filled-store.ts';
+import { systemRandom } from '../../../src/platform/lib/random.ts';
+import type { Steps } from '../../../src/platform/lib/steps.ts';
+import { addAudit } from '../../../src/store/audit-rows.ts';
+import { COPIED_TABLES } from '../../../src/store/copy/copied-tables.ts';
+import { copyStore, giveUpCopy, type StoreCopy } from '../../../src/store/copy/copy-store.ts';
+import { countsOf } from '../../../src/store/counts.ts';
+import { openInstallationFile, openTables } from '../../../src/store/installation.ts';
+import { folderOfTest } from '../../support/harness/folder.ts';
+import { storePlace } from '../../support/postgres/store-place.ts';
+import { dumpStore, fillStore } from '../../support/rows/filled-store.ts';
 
 type Opened = Awaited<ReturnType<typeof openTables>>;
 
@@ -75,19 +75,6 @@ describe('a copy', () => {
     for (const workspace of [1, 2, 3]) expect(present!(workspace)).toEqual(wanted!(workspace));
     expect(wanted!(1).items).toBeGreaterThan(0);
   });
-
-  it.runIf(ON_POSTGRES)(
-    'is counted, so that PostgreSQL plans by what is there from the first statement on',
-    async () => {
-      const target = await opened(await emptyPlace());
-      await copying(await filled(3), target);
-      const { rows } = await sql<{ name: string; rows: number }>`select relname as name, reltuples as rows from pg_class
-      where relnamespace = current_schema()::regnamespace and relkind = 'r'`.execute(target.query);
-      const counted = new Map(rows.map((each) => [each.name, each.rows]));
-      for (const { name } of COPIED_TABLES) expect([name, counted.get(name)]).toEqual([name, expect.closeTo(3)]);
-      expect(counted.get('counts')).toBeGreaterThan(0);
-    },
-  );
 
   it('numbers the next rows after the last ones, also where those are gone', async () => {
     const source = await filled(5);
@@ -179,15 +166,5 @@ describe('a copy', () => {
     await source.query.updateTable('items').set({ seen_at: 5 }).where('key', 'is not', null).execute();
     await expect(copying(source, target)).rejects.toMatchObject({ code: 'conflict', message: /differ in items$/ });
     await expect(openInstallationFile({ file: target.file, random: systemRandom() })).rejects.toBeDefined();
-  });
-
-  it('carries large bodies one by one', async () => {
-    const source = await filled(2);
-    const body = Buffer.alloc(9 * 1024 * 1024, 7);
-    await source.query.updateTable('inbox').set({ body }).where('id', '>', 0).execute();
-    const target = await opened(await emptyPlace());
-    await copying(source, target);
-    const { rows } = await sql<{ bytes: number }>`select length(body) as bytes from inbox`.execute(target.query);
-    expect(rows).toEqual([{ bytes: body.length }, { bytes: body.length }]);
   });
 });
