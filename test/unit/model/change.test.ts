@@ -1,7 +1,18 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { entity, settlement } from '../../../src/model/change.ts';
+import { mayBeCut } from '../../../src/model/delivery.ts';
 import { debounceOf, dueAfter, LANES } from '../../../src/model/lane.ts';
+import {
+  addCompletion,
+  forgetBefore,
+  leavesRoom,
+  roomAt,
+  usedAt,
+  type WindowUse,
+  windowOf,
+} from '../../../src/model/windows.ts';
+import { drawn } from '../../support/harness/depth.ts';
 
 describe('the debounce of a change', () => {
   it('is 0 in the interactive lane, and one minute for reads', () => {
@@ -55,4 +66,128 @@ it('settles only creations of tasks by a list', () => {
     'list',
     'repeat',
   ]);
+});
+
+describe('a window', () => {
+  test('counts requests in flight and requests completed less than one hold ago', () => {
+    const use: WindowUse = { inFlight: 2, completed: [10, 20, 30] };
+    expect([29, 110, 120, 129, 130].map((now) => usedAt(use, 100, now))).toEqual([5, 4, 3, 3, 2]);
+  });
+
+  test('has room exactly if fewer requests than the limit count', () => {
+    const times = fc.array(fc.integer({ min: 0, max: 300 }), { maxLength: 20 });
+    const law = fc.property(
+      times,
+      fc.nat(5),
+      fc.integer({ min: 1, max: 8 }),
+      fc.nat(500),
+      (at, inFlight, limit, now) => {
+        const use: WindowUse = { inFlight, completed: at.toSorted((a, b) => a - b) };
+        expect(roomAt(use, limit, 100) <= now).toBe(usedAt(use, 100, now) < limit);
+      },
+    );
+    fc.assert(law);
+  });
+
+  test('is a little longer than at the server, because clocks differ and servers round', () => {
+    expect(windowOf(200, 900_000)).toEqual({ cap: 200, hold: 900_451 });
+    expect(windowOf(40, 60_000).hold).toBeCloseTo(60_031, 6);
+  });
+
+  test('completions stay sorted, in whatever order they are added', () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(50)), fc.nat(50), (times, before) => {
+        const completed: number[] = [];
+        for (const at of times) addCompletion(completed, at);
+        expect(completed).toEqual(times.toSorted((a, b) => a - b));
+        forgetBefore(completed, before);
+        expect(completed).toEqual(times.filter((at) => at >= before).toSorted((a, b) => a - b));
+      }),
+    );
+  });
+});
+
+const HOLD = 900;
+const useOf = (completed: number[], inFlight = 0): WindowUse => ({ completed, inFlight });
+const filled = (completed: number[], slots = 10, inFlight = 0) => ({
+  use: useOf(completed, inFlight),
+  slots,
+  hold: HOLD,
+  now: 1_000,
+});
+
+describe('leavesRoom', () => {
+  test.each([
+    ['true if no request is expected', filled([]), { rate: 0, spare: 0 }, true],
+    [
+      'false if only the spare slot is free',
+      filled([900, 900, 900, 900, 900, 900, 900, 900, 900]),
+      { rate: 0, spare: 1 },
+      false,
+    ],
+    [
+      'false if nearly all slots are expected to be used while one is taken',
+      filled([950]),
+      { rate: 10 / HOLD, spare: 0 },
+      false,
+    ],
+    ['true in an empty window, however many requests are expected', filled([]), { rate: 50 / HOLD, spare: 3 }, true],
+    ['true in an empty window of one slot', filled([], 1), { rate: 3 / HOLD, spare: 0 }, true],
+    ['true if one slot is left', filled([]), { rate: 9 / HOLD, spare: 0 }, true],
+    [
+      'true if slots become free before they are needed',
+      filled([110, 200, 300, 400], 10, 4),
+      { rate: 4 / HOLD, spare: 0 },
+      true,
+    ],
+    ['false if slots become free too late', filled([950, 960, 970, 980], 10, 4), { rate: 4 / HOLD, spare: 0 }, false],
+    [
+      'false if requests in flight take their slots for a whole window',
+      filled([], 5, 4),
+      { rate: 1 / HOLD, spare: 0 },
+      false,
+    ],
+    [
+      'true if expired requests take no slots',
+      filled([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]),
+      { rate: 9 / HOLD, spare: 0 },
+      true,
+    ],
+  ])('is %s', (_what, state, need, leaves) => {
+    expect(leavesRoom(state, need)).toBe(leaves);
+  });
+
+  test('guarantees a slot for each request at the expected rate', () => {
+    const law = fc.property(
+      fc.array(fc.integer({ min: 1, max: 1_000 }), { maxLength: 20 }),
+      fc.integer({ min: 2, max: 25 }),
+      fc.integer({ min: 1, max: 20 }),
+      (completed, slots, count) => {
+        const state = filled(
+          completed.toSorted((a, b) => a - b),
+          slots,
+        );
+        fc.pre(count < slots && leavesRoom(state, { rate: count / HOLD, spare: 0 }));
+        const ends = [...completed.map((at) => at + HOLD - state.now), HOLD];
+        for (let sent = 1; sent <= count; sent += 1) {
+          const at = (sent * HOLD) / count;
+          const taken = ends.filter((end) => end > at - HOLD / count).length;
+          // Earlier requests of this rate take their slots for the whole window.
+          expect(taken + sent - 1).toBeLessThan(slots);
+        }
+      },
+    );
+    fc.assert(law, { numRuns: drawn(300) });
+  });
+});
+
+it.each([
+  [50, null, true],
+  [1_000, null, true],
+  [0, null, false],
+  [49, null, false],
+  [50, true, false],
+  [50, false, false],
+])('a list of %i with isLast %s may be cut: %s', (length, isLast, expected) => {
+  expect(mayBeCut(length, isLast)).toBe(expected);
 });

@@ -2,15 +2,16 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import BetterSqlite from 'better-sqlite3';
+import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../../src/platform/database/open.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import type { Faults } from '../../../src/reference-service/http/faults.ts';
+import { createWindows } from '../../../src/reference-service/http/quota-windows.ts';
 import { createWorkspaceService } from '../../../src/reference-service/service.ts';
 import { MIGRATIONS } from '../../../src/reference-service/storage/migrations.ts';
 import type { ServiceTables } from '../../../src/reference-service/storage/service-tables.ts';
-import { createCommits } from '../../../src/reference-service/storage/transactions.ts';
 import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
 import {
   NO_QUOTA,
@@ -228,34 +229,6 @@ it('W71 answers 500 without insides when the database fails, and tells the log',
   expect((await post()).status).toBe(201);
 });
 
-it('group commit: one that throws is refused alone, the others of its group are kept in order', async () => {
-  const statements: string[] = [];
-  const database = await openDatabase<ServiceTables>({
-    file: await temporaryFile(),
-    migrations: MIGRATIONS,
-    onStatement: (sql) => statements.push(sql),
-  });
-  onTestFinished(() => database.close());
-  const commits = createCommits(database);
-  const add = (name: string, fails = false) =>
-    commits.run(async (write) => {
-      await write.insertInto('facts').values({ name, value: '' }).execute();
-      if (fails) throw new Error(`refused ${name}`);
-      return name;
-    });
-  statements.length = 0;
-  expect(await Promise.all(['a', 'b', 'c'].map((name) => add(name)))).toEqual(['a', 'b', 'c']);
-  expect(statements.filter((sql) => sql === 'commit')).toHaveLength(1);
-  const settled = await Promise.allSettled([add('d'), add('e', true), add('f')]);
-  expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
-  const rows = await database.query
-    .selectFrom('facts')
-    .select('name')
-    .orderBy('rowid' as never)
-    .execute();
-  expect(rows.map(({ name }) => name)).toEqual(['a', 'b', 'c', 'd', 'f']);
-});
-
 it('keeps the links of a database from before it knew copies', async () => {
   const file = await temporaryFile();
   const { '006_copies_of_links': _later, ...earlier } = MIGRATIONS;
@@ -271,4 +244,87 @@ it('keeps the links of a database from before it knew copies', async () => {
   onTestFinished(() => migrated.close());
   const rows = await migrated.query.selectFrom('work_items').selectAll().execute();
   expect(rows).toEqual([{ ...ids, seq: 1, url, copy: 0, title: 'T', external_id: null, provider: null, created_at }]);
+});
+
+it('no read shows less than what was acknowledged before it, whoever else reads and writes', async () => {
+  const running = await startWorkspaceService({ quota: NO_QUOTA });
+  onTestFinished(() => running.close());
+  const client = running.client();
+  const task = async (taskId: string) => (await client.getTask({ taskId }, {})).body.title;
+  await Promise.all(
+    Array.from({ length: 20 }, async (_, at) => {
+      const { taskId } = (await client.createBug({ body: { title: `${at}` } }, {})).body;
+      for (let n = 0; n < 15; n++) {
+        const title = `${at}.${n}`;
+        await client.updateTask({ taskId, body: { title } }, {});
+        expect(await Promise.all([task(taskId), task(taskId)])).toEqual([title, title]);
+      }
+    }),
+  );
+});
+
+it('an answer that is kept has passed the checks of every request', async () => {
+  const running = await startWorkspaceService({ quota: NO_QUOTA });
+  onTestFinished(() => running.close());
+  const { taskId } = (await running.client().createBug({ body: { title: 'x' } }, {})).body;
+  const path = `${running.url}/workspaces/current/tasks/${taskId}`;
+  const get = async (credential: string, headers: object = {}) =>
+    (await fetch(path, { headers: { authorization: `Bearer ${credential}`, ...headers } })).status;
+  expect([await get(running.apiKey), await get(running.apiKey), await get(running.oauthToken)]).toEqual([
+    200, 200, 200,
+  ]);
+  const other = await running.service.addWorkspace();
+  const userId = await running.service.addUser({ workspaceId: other, name: 'Eve', role: 'owner' });
+  const foreign = await running.service.mintToken({ workspaceId: other, userId, role: 'owner', ttl: null });
+  expect(await get(running.apiKey)).toBe(200);
+  expect([await get('wsk_unknown'), await get(foreign.secret)]).toEqual([401, 404]);
+  expect(await get(running.apiKey, { 'x-service-api-version': '3' })).toBe(400);
+});
+
+const quota = fc.record({
+  requests: fc.integer({ min: 0, max: 12 }),
+  window: fc.integer({ min: 1, max: 900 }),
+  burst: fc.integer({ min: 0, max: 6 }),
+  burstWindow: fc.integer({ min: 1, max: 90 }),
+});
+
+describe('both windows', () => {
+  it('answer as a plain count over all accepted times does', () => {
+    fc.assert(
+      fc.property(quota, fc.array(fc.integer({ min: 0, max: 120 }), { maxLength: 120 }), (caps, pauses) => {
+        const windows = createWindows(caps);
+        const accepted: number[] = [];
+        let now = 0;
+        for (const pause of pauses) {
+          now += pause;
+          const full = (cap: number, length: number) =>
+            cap > 0 && accepted.filter((time) => time > now - length).length >= cap;
+          const expected = full(caps.requests, caps.window) || full(caps.burst, caps.burstWindow);
+          const wait = windows.wait(now);
+          expect(wait > 0).toBe(expected);
+          if (expected) continue;
+          windows.add(now);
+          accepted.push(now);
+        }
+      }),
+    );
+  });
+
+  it('name the shortest sufficient wait', () => {
+    fc.assert(
+      fc.property(quota, fc.array(fc.integer({ min: 0, max: 60 }), { maxLength: 60 }), (caps, pauses) => {
+        const windows = createWindows(caps);
+        const told: boolean[] = [];
+        let now = 0;
+        for (const pause of pauses) {
+          now += pause;
+          const wait = windows.wait(now);
+          told.push(wait === 0 || windows.wait(now + wait - 0.5) > 0, windows.wait(now + wait) === 0);
+          now += wait;
+          windows.add(now);
+        }
+        expect(told).not.toContain(false);
+      }),
+    );
+  });
 });

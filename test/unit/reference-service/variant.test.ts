@@ -1,15 +1,15 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { github as connector } from '../../../../src/connectors/github/index.ts';
-import { createHttpClient } from '../../../../src/platform/http/http-client.ts';
-import { silentLogger } from '../../../../src/platform/lib/logger.ts';
-import { silentMeter } from '../../../../src/platform/lib/meter.ts';
-import { noSteps } from '../../../../src/platform/lib/steps.ts';
-import { OWN_VARIANT, type Variant } from '../../../../src/reference-service/http/variant.ts';
-import { ask } from '../../../contracts/workspace/target.ts';
-import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
-import { startWebhookReceiver } from '../../../support/fakes/webhook-receiver.ts';
-import { NO_QUOTA, startWorkspaceService } from '../../../support/fakes/workspace-service.ts';
-import { startGithub } from '../../../support/vendors/github-stand-in.ts';
+import { github as connector } from '../../../src/connectors/github/index.ts';
+import { createHttpClient } from '../../../src/platform/http/http-client.ts';
+import { silentLogger } from '../../../src/platform/lib/logger.ts';
+import { silentMeter } from '../../../src/platform/lib/meter.ts';
+import { noSteps } from '../../../src/platform/lib/steps.ts';
+import { OWN_VARIANT, type Variant } from '../../../src/reference-service/http/variant.ts';
+import { ask } from '../../contracts/workspace/target.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { startWebhookReceiver } from '../../support/fakes/webhook-receiver.ts';
+import { NO_QUOTA, startWorkspaceService } from '../../support/fakes/workspace-service.ts';
+import { startGithub } from '../../support/vendors/github-stand-in.ts';
 
 const LITERAL: Variant = { isLiteral: true, headerPrefix: 'X-One-' };
 const PULL = { provider: 'github', repoId: '70100', title: 'A', headBranch: 'feature', baseBranch: 'main' };

@@ -1,13 +1,13 @@
 import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CODES } from '../../../../src/model/errors/codes.ts';
+import { CODES } from '../../../src/model/errors/codes.ts';
 import {
   asSyncError,
   cleanErrorsWith,
   formatFailure,
   parseFailure,
   SyncError,
-} from '../../../../src/model/errors/sync-error.ts';
+} from '../../../src/model/errors/sync-error.ts';
 
 it('each code has a verdict, a remedy in a sentence, and an exit code that means failure', () => {
   for (const [code, { verdict, hint, ...entry }] of Object.entries(CODES)) {

@@ -1,10 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { asSyncError, type SyncError } from '../../../src/model/errors/sync-error.ts';
-import { type ApiOverrides, apiOverrides } from '../../../src/workspace-api/contract.ts';
+import { asSyncError, SyncError } from '../../../src/model/errors/sync-error.ts';
+import { UNKNOWN_GRACE, windowOf } from '../../../src/model/windows.ts';
+import { createPacing } from '../../../src/workspace-api/client/pacing.ts';
+import { type ApiOverrides, apiOverrides, ROUTES } from '../../../src/workspace-api/contract.ts';
+import { unwrap } from '../../../src/workspace-api/envelope.ts';
 import type { ApiRequest, ApiResponse } from '../../../src/workspace-api/exchange.ts';
 import { type ReadLarge, readLargeAnswer } from '../../../src/workspace-api/large-answers.ts';
 import { createWorkspaceClient } from '../../../src/workspace-api/typed-client.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
 
 const TASK = { taskId: 'tsk_1', key: 'BUG-1', title: 'T', status: 'open' };
 
@@ -317,5 +321,142 @@ describe('overrides', () => {
     [{ other: 1 }],
   ])('%j is refused', (api) => {
     expect(apiOverrides.safeParse(api).success).toBe(false);
+  });
+});
+
+describe('the envelope of an answer', () => {
+  const TASKS = [{ taskId: 't1' }];
+
+  describe('a list', () => {
+    it.each<[what: string, content: unknown]>([
+      ['as a bare array', TASKS],
+      ['under its name', { tasks: TASKS }],
+      ['under items', { items: TASKS }],
+      ['under data', { data: TASKS }],
+      ['under results', { results: TASKS, total: 1 }],
+    ])('%s is read, and does not say whether it is the last page', (_what, content) => {
+      expect(unwrap(ROUTES.listTasks, content)).toMatchObject({ tasks: TASKS, isLast: null });
+    });
+
+    it.each<[content: object, page: object]>([
+      [{ nextCursor: null }, { nextCursor: null, isLast: true }],
+      [{ next: '' }, { nextCursor: null, isLast: true }],
+      [{ hasMore: false }, { nextCursor: null, isLast: true }],
+      [{ has_more: true }, { isLast: false }],
+      [{ nextCursor: 'abc' }, { nextCursor: 'abc', isLast: false }],
+      [{ next_cursor: 7 }, { nextCursor: '7', isLast: false }],
+      [
+        { nextCursor: null, next: 'https://api.example/tasks?cursor=a%20b' },
+        { nextCursor: 'a b', isLast: false },
+      ],
+      [{ next: '/tasks?limit=5&cursor=c' }, { nextCursor: 'c', isLast: false }],
+      [{ next: 'https://api.example/tasks?page=2' }, { isLast: false }],
+      [{ next: { page: 2 } }, { isLast: false }],
+    ])('with %j goes on as %j', (content, page) => {
+      const { tasks, nextCursor, isLast } = unwrap(ROUTES.listTasks, { tasks: TASKS, ...content }) as typeof page & {
+        tasks: unknown;
+        nextCursor?: unknown;
+        isLast?: unknown;
+      };
+      expect({ tasks, nextCursor, isLast }).toEqual({ tasks: TASKS, nextCursor: undefined, ...page });
+    });
+
+    it('that is none is returned as it is', () => {
+      for (const content of [null, 'text', 5, { tasks: 'none' }, {}])
+        expect(unwrap(ROUTES.listTasks, content)).toBe(content);
+    });
+  });
+
+  describe('a single resource', () => {
+    it.each<[what: string, content: unknown, expected: unknown]>([
+      ['bare', { taskId: 't1' }, { taskId: 't1' }],
+      ['under its name', { task: { taskId: 't1' } }, { taskId: 't1' }],
+      ['bare, with a field of that name', { taskId: 't1', task: { a: 1 } }, { taskId: 't1', task: { a: 1 } }],
+      ['that is none', [1], [1]],
+    ])('%s', (_what, content, expected) => {
+      expect(unwrap(ROUTES.getTask, content)).toEqual(expected);
+    });
+
+    it('under its name is read for each route that returns one', () => {
+      expect(unwrap(ROUTES.addWorkItem, { workItem: { workItemId: 'w1' } })).toEqual({ workItemId: 'w1' });
+      expect(unwrap(ROUTES.recordPullRequest, { pullRequest: { identifier: '7' } })).toEqual({ identifier: '7' });
+    });
+  });
+});
+
+const LONG = 900_000;
+const BURST = 60_000;
+
+function start() {
+  const clock = createTravellingClock();
+  const pacing = createPacing(clock, [windowOf(5, LONG), windowOf(2, BURST)]);
+  const begun: { readonly name: number; readonly at: number }[] = [];
+  /** @param takes milliseconds until the answer */
+  const send = (name: number, takes = 0, signal?: AbortSignal) =>
+    pacing.through(async () => {
+      begun.push({ name, at: clock.monotonic() });
+      if (takes > 0) await new Promise<void>((resolve) => void clock.after(takes, resolve));
+      return name;
+    }, signal);
+  return { clock, pacing, begun, send, names: () => begun.map(({ name }) => name) };
+}
+
+describe('the pace of a client', () => {
+  it('keeps within both windows, in the order of the calls', async () => {
+    const { clock, begun, send } = start();
+    const all = Promise.all(Array.from({ length: 11 }, (_, name) => send(name)));
+    await clock.until(() => begun.length === 11);
+    expect(await all).toEqual(begun.map(({ name }) => name));
+    const most = (window: number) =>
+      Math.max(...begun.map(({ at: from }) => begun.filter(({ at }) => at >= from && at < from + window).length));
+    expect([most(LONG), most(BURST)]).toEqual([5, 2]);
+    // Two windows of five and one request: the long window passed twice, and a little guard.
+    expect(begun.at(-1)?.at).toBeLessThan(2 * LONG * 1.001);
+  });
+
+  it('counts a slot from the end of a request, and while its answer is awaited', async () => {
+    const { clock, begun, send } = start();
+    const first = [send(1, 100_000), send(2, 100_000), send(3)];
+    await clock.advance(99_999);
+    expect(begun.length).toBe(2);
+    await clock.until(() => begun.length === 3);
+    expect(begun[2]?.at).toBeGreaterThanOrEqual(100_000 + BURST);
+    await Promise.all(first);
+  });
+
+  it('gives the slot back where nothing was sent, and counts a lost answer longer', async () => {
+    const { clock, pacing, begun, send } = start();
+    const failing = (code: 'unreachable' | 'outcome_unknown') =>
+      pacing.through(() => Promise.reject(new SyncError(code, 'no answer'))).catch((error: SyncError) => error.code);
+    for (let n = 0; n < 10; n++) expect(await failing('unreachable')).toBe('unreachable');
+    expect([await failing('outcome_unknown'), await failing('outcome_unknown')]).toHaveLength(2);
+    void send(1);
+    await clock.until(() => begun.length === 1);
+    expect(begun[0]?.at).toBeGreaterThan(BURST + UNKNOWN_GRACE);
+  });
+
+  it('lets a call that gave up go at once, and those behind it take its place', async () => {
+    const { clock, send, names } = start();
+    await Promise.all([send(1), send(2)]);
+    const [head, middle] = [new AbortController(), new AbortController()];
+    const waiting = [send(3, 0, head.signal), send(4, 0, middle.signal), send(5)];
+    middle.abort();
+    await expect(waiting[1]).rejects.toMatchObject({ code: 'aborted' });
+    head.abort();
+    await expect(waiting[0]).rejects.toMatchObject({ code: 'aborted' });
+    await expect(send(6, 0, head.signal)).rejects.toMatchObject({ code: 'aborted' });
+    await clock.until(() => names().length === 3);
+    expect(names()).toEqual([1, 2, 5]);
+  });
+
+  it('begins nothing during a pause', async () => {
+    const { clock, pacing, begun, send } = start();
+    pacing.pause(20_000);
+    pacing.pause(10_000);
+    const sent = send(1);
+    await clock.advance(19_999);
+    expect(begun).toEqual([]);
+    await clock.advance(1);
+    expect(await sent).toBe(1);
   });
 });

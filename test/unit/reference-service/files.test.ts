@@ -4,11 +4,11 @@ import { request as httpRequest } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { silentLogger } from '../../../../src/platform/lib/logger.ts';
-import { systemRandom } from '../../../../src/platform/lib/random.ts';
-import { createWorkspaceService, type Reached } from '../../../../src/reference-service/service.ts';
-import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
-import { NO_QUOTA, startWorkspaceService } from '../../../support/fakes/workspace-service.ts';
+import { silentLogger } from '../../../src/platform/lib/logger.ts';
+import { systemRandom } from '../../../src/platform/lib/random.ts';
+import { createWorkspaceService, type Reached } from '../../../src/reference-service/service.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { NO_QUOTA, startWorkspaceService } from '../../support/fakes/workspace-service.ts';
 
 const BYTES = Buffer.from('the bytes of a picture');
 const DIGEST = hash('sha256', BYTES, 'hex');
@@ -84,12 +84,6 @@ it('an upload address outlives a restart, and what was uploaded is there after i
   const { pathname, search } = new URL(waiting.uploadUrl);
   expect((await put(new URL(pathname + search, second.url).href)).status).toBe(204);
   for (const url of [uploaded, waiting.assetUrl]) expect((await download(second, url)).status).toBe(200);
-});
-
-it('another database signs with another key', async () => {
-  const [one, other] = [await start(), await start()];
-  const { pathname, search } = new URL((await ticketOf(one)).uploadUrl);
-  expect((await put(new URL(pathname + search, other.url).href)).status).toBe(403);
 });
 
 it('a start removes what a crash left: parts, and files that no row names; nothing else', async () => {
