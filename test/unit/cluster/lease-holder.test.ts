@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { soleHolder } from '../../../src/cluster/lease-holder.ts';
-import { removeExpired, replicasOf } from '../../../src/store/leases.ts';
+import { replicasOf } from '../../../src/store/leases.ts';
 import { type Cluster, commitUnder, leaseRow, openCluster } from '../../support/postgres/holders.ts';
 import { ON_POSTGRES } from '../../support/postgres/store-place.ts';
 
@@ -160,6 +160,27 @@ describe('several lease holders over one store', () => {
     expect(after.incarnation).not.toBe(before.incarnation);
   });
 
+  test('a process whose row was removed trusts no lease of its old incarnation', async () => {
+    const cluster = await openCluster(['one']);
+    const { holder } = await cluster.join('a');
+    const [lease, before] = [holder.leaseOf('one'), await leaseRow(cluster.installation, 'one')];
+    await cluster.installation.query.deleteFrom('replicas').execute();
+    await cluster.clock.advance(2 * RENEWAL);
+    expect([lease?.isTrusted(), holder.leaseOf('one')?.isTrusted()]).toEqual([false, true]);
+    expect((await leaseRow(cluster.installation, 'one')).epoch).toBe(before.epoch + 1);
+  });
+
+  test('reports for how long it owns workspaces, and how long ago it renewed', async () => {
+    const { join, clock } = await openCluster(['one', 'two']);
+    const { holder } = await join('a');
+    expect(holder.owned().map(({ workspace }) => workspace)).toEqual(['one', 'two']);
+    const [before] = holder.owned();
+    await clock.advance(10 * RENEWAL + 100);
+    expect(holder.owned()[0]?.since).toBe((before?.since ?? 0) + 10 * RENEWAL + 100);
+    expect([holder.renewedAgo(), holder.unowned()]).toEqual([100, []]);
+    expect((await holder.owners()).get('two')).toMatchObject({ id: 'a' });
+  });
+
   test('trust counts from the start of a renewal, however late its answer is', async () => {
     let slow = 0;
     const cluster = await openCluster(['one'], (name, way) => (name === 'a' && way === 'back' ? slow : 0));
@@ -175,15 +196,6 @@ describe('several lease holders over one store', () => {
       await cluster.clock.advance(10);
     }
     expect(shares(cluster)).toEqual({ a: 0, b: 1 });
-  });
-
-  test('a process that renewed after it was read is not removed', async () => {
-    const { installation, join, clock } = await openCluster(SIX);
-    await join('a');
-    const before = await replicasOf(installation.query);
-    await clock.advance(RENEWAL);
-    await removeExpired(installation.query, before);
-    expect(await replicasOf(installation.query)).toHaveLength(1);
   });
 
   test('a process that expired during a renewal acquires nothing', async () => {
@@ -362,18 +374,6 @@ describe('several lease holders over one store', () => {
     await stopped;
     expect(await replicasOf(cluster.installation.query)).toEqual([]);
     expect((await leaseRow(cluster.installation, 'one')).incarnation).toBeNull();
-  });
-
-  test('workspaces are acquired in the transaction that renews, under the lock of leases', async () => {
-    const { statements, join } = await openCluster(SIX);
-    await join('a');
-    const acquisition = statements.findIndex((statement) => statement.startsWith('insert into "leases"'));
-    const before = statements.slice(0, acquisition);
-    const within = before.slice(before.findLastIndex((statement) => /^(?:begin|commit)/.test(statement)));
-    expect(within[0]).toMatch(/^begin/);
-    expect(within[1]).toMatch(/^update "replicas"/);
-    // SQLite needs no lock, because a file has one writer.
-    expect(within.some((statement) => statement.includes('pg_advisory_xact_lock'))).toBe(ON_POSTGRES);
   });
 
   test('at rest a renewal is one statement, and a check for unowned workspaces one in 10 s, for any number of workspaces', async () => {

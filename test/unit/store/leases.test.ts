@@ -7,14 +7,12 @@ import {
   ownerOf,
   ownersOf,
   register,
-  releaseLeases,
   removeExpired,
   renew,
   replicasOf,
   takeLeases,
   unownedOf,
   unregister,
-  updateReplica,
 } from '../../../src/store/leases.ts';
 import { numbersOf } from '../../../src/store/workspace-numbers.ts';
 import { openTestInstallation } from '../../support/harness/store.ts';
@@ -58,12 +56,6 @@ test('a process takes only workspaces without an owner', async () => {
   expect(await unownedOf(query, workspaces)).toEqual([]);
 });
 
-test('a process releases only workspaces that it still owns', async () => {
-  const { installation, query, workspaces, a } = await twoProcesses();
-  await releaseLeases(query, a, [workspaces[1] as number, workspaces[2] as number]);
-  expect(await owners(installation)).toEqual({ one: 'a', three: 'b' });
-});
-
 test('a process that ends releases its own workspaces only', async () => {
   const { installation, query, a, workspaces } = await twoProcesses();
   await unregister(query, a);
@@ -105,15 +97,6 @@ test('a renewal changes the expiry of one process, even if the clock stands stil
   const { query, a } = await twoProcesses();
   expect(await renew(query, a, time, TTL)).toBe(NOW);
   expect((await replicasOf(query)).map(({ expires_at }) => expires_at)).toEqual([NOW + TTL + 1, NOW + TTL]);
-});
-
-test('an update of one process leaves the others unchanged', async () => {
-  const { query, a } = await twoProcesses();
-  await updateReplica(query, { incarnation: a, address: 'http://elsewhere', about: '{"version":"2"}' });
-  expect((await replicasOf(query)).map(({ address, about }) => [address, about])).toEqual([
-    ['http://elsewhere', '{"version":"2"}'],
-    ['http://b', '{}'],
-  ]);
 });
 
 test('an expired owner is returned only if no time is given', async () => {

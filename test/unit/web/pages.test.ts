@@ -2,11 +2,11 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { runAdminOperation } from '../../../../src/admin/admin-operations.ts';
-import { type BrowserSession, logIn } from '../../../support/harness/browser-session.ts';
-import { createWorld, WEBHOOK_SECRET, type World } from '../../../support/harness/daemon.ts';
-import { type Dom, readDom } from '../../../support/harness/dom.ts';
-import { pullEvent } from '../../../support/vendors/github-payloads.ts';
+import { runAdminOperation } from '../../../src/admin/admin-operations.ts';
+import { type BrowserSession, logIn } from '../../support/harness/browser-session.ts';
+import { createWorld, WEBHOOK_SECRET, type World } from '../../support/harness/daemon.ts';
+import { type Dom, readDom } from '../../support/harness/dom.ts';
+import { pullEvent } from '../../support/vendors/github-payloads.ts';
 
 const ADMIN = 'the-token-of-the-admin-nobody-can-guess';
 const OTHER = 'the-token-of-another-workspace-nobody-can-guess';
