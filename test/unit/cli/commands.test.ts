@@ -29,11 +29,6 @@ describe.each(LEAVES.map(({ path, command }) => [path.join(' '), { path, command
     expect(examples.filter((example) => example.startsWith(begins))).not.toEqual([]);
   });
 
-  it('shows each default once, and as people write it', async () => {
-    const { stdout } = await commandLine(...path, '--help');
-    expect(stdout.replaceAll(/\n {3,}/g, ' ')).not.toMatch(/default: [0-9]{5,}\b|\(default: [^)]*\) \(default: /);
-  });
-
   it('suggests an option for what is nearly one', async () => {
     const [option] = command.createHelp().visibleOptions(command);
     const misspelt = `${option?.long?.slice(0, -1)}q`;
@@ -58,17 +53,6 @@ it.each(GROUPS)('"%s" suggests a command for what is nearly one', async (group) 
   const { code, stderr } = await commandLine(...path, `${known}x`);
   expect(code).toBe(2);
   expect(stderr).toMatch(new RegExp(`did you mean "?${known}`, 'i'));
-});
-
-it.each(GROUPS)('the help of "%s" shows the options of the command that may be left out', async (group) => {
-  const path = group === '' ? [] : group.split(' ');
-  const { stdout } = await commandLine(...path, '--help');
-  const standard = /^ {2}(\S+) .*(?:\n {3,}.*)*\(the\s+default\)/m.exec(stdout)?.[1];
-  if (standard === undefined) return expect(stdout).not.toContain('which may be left out');
-  const leaf = LEAVES.find((each) => each.path.join(' ') === `${group} ${standard}`);
-  const [, shown = ''] = stdout.split(`Options of ${standard}, which may be left out:\n`);
-  const options = leaf!.command.createHelp().visibleOptions(leaf!.command);
-  expect(options.filter(({ flags }) => !shown.includes(`  ${flags} `))).toEqual([]);
 });
 
 /** The data folder of a daemon that answers everything with this status. */

@@ -24,7 +24,6 @@ import {
   readSweeps,
   recordsSwept,
   type Sweep,
-  sweepsOf,
   tasksSwept,
 } from '../../../src/store/workspace-sweeps.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
@@ -176,25 +175,6 @@ describe('rounds of the workspace sweep', () => {
     expect(running?.latest[0]).toEqual({ what: 'record-missing', entity: 'missing', at: 130 });
     expect(running?.latest.slice(1).every(({ what }) => what === 'link-added')).toBe(true);
   });
-
-  test('a round without findings and a workspace without rounds have empty reports', async () => {
-    const { query } = await openTestStore();
-    expect(await readSweeps(query)).toEqual({ running: null, last: null });
-    await beginSweep(query, 100);
-    await finish(query, 110);
-    const { running, last } = await readSweeps(query);
-    expect(running).toBeNull();
-    expect(last).toMatchObject({ finishedAt: 110, repairs: { done: 0, waiting: 0, held: 0 }, latest: [] });
-  });
-
-  test('each workspace has its own rounds', async () => {
-    const { query } = await openTestStore();
-    await beginSweep(query, 100);
-    const other = query.workspace + 1;
-    const reports = await sweepsOf(query.whole, [query.workspace, other]);
-    expect(reports(query.workspace).running?.startedAt).toBe(100);
-    expect(reports(other)).toEqual({ running: null, last: null });
-  });
 });
 
 describe('steps of the workspace sweep', () => {
@@ -310,13 +290,6 @@ describe('steps of the workspace sweep', () => {
     expect(await nextSweepStep(query, task(''))).toEqual({ found: task('t2') });
     expect(await nextSweepStep(query, task('t2'))).toEqual({ found: task('t3') });
     expect(await nextSweepStep(query, task('t3'))).toEqual({});
-  });
-
-  it('examines one page of links in one step', async () => {
-    const rows = Array.from({ length: 500 }, (_, at) => [`t${1_000 + at}`, 'pull'] as const);
-    const query = await withLinks([...rows, ['t2000', 'item']]);
-    expect(await nextSweepStep(query, SWEEP_START)).toEqual({ after: link('t1499') });
-    expect(await nextSweepStep(query, link('t1000'))).toEqual({ found: link('t2000') });
   });
 
   it.each<[what: string, step: SweepStep, known: object | null, task: string | null, after?: string]>([

@@ -56,13 +56,6 @@ it('says of a cause only what belongs to it, and of the connection everything', 
   expect(all).toContain('acme/old is now called acme/new');
 });
 
-it('names the first of many, and how many more there are', () => {
-  const many = { ...CONNECTION, missingUnits: Array.from({ length: 1_500 }, (_, at) => `acme/repository-${at}`) };
-  const words = wordsOf(many, 'units_missing');
-  expect(words).toContain('acme/repository-19; and 1,480 more');
-  expect(words).not.toContain('repository-20');
-});
-
 const HERE: ReplicaStatus = {
   ...{ id: 'a', address: 'http://a:8080', host: 'a', version: '1.0.0', startedAt: 0, isOwn: true, sameConfig: true },
   holds: [{ workspace: 'acme', since: 60_000 }],
@@ -82,13 +75,6 @@ it('says who works on what since when, who is silent, and who has another config
   expect(replicas.match(/silent|other configuration/g)).toEqual(['silent', 'other configuration']);
   expect(leases).toContain('href="/workspaces/acme"');
   expect(leases).toContain('1 min ago');
-});
-
-it('tells replicas of one host apart by their addresses', () => {
-  const second = { ...HERE, id: 'b', address: 'http://a:8081', isOwn: false, holds: [{ workspace: 'beta', since: 1 }] };
-  const { leases = '' } = shown({ replicas: [HERE, second], causes: [] });
-  expect(leases).toContain('a, http://a:8080');
-  expect(leases).toContain('a, http://a:8081');
 });
 
 it('escapes whatever other replicas say of themselves', () => {

@@ -1,6 +1,5 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runAdminOperation } from '../../../src/admin/admin-operations.ts';
 import { type BrowserSession, logIn } from '../../support/harness/browser-session.ts';
@@ -160,12 +159,6 @@ describe('each page', () => {
       expect([path, page.all('form').filter(({ attribs }) => attribs['method'] === 'post')]).toEqual([path, []]);
     }
   });
-
-  it('tells each time from now, with the moment itself beside it', async () => {
-    const times = (await open('')).all('time');
-    expect(times.length).toBeGreaterThan(5);
-    for (const { attribs } of times) expect(attribs['title']).toBe(attribs['datetime']);
-  });
 });
 
 describe('the overview', () => {
@@ -179,25 +172,6 @@ describe('the overview', () => {
         (code) => `/workspaces/test/problems#${code}`,
       ),
     );
-  });
-
-  it('draws both windows and the last day, and tells the lag', async () => {
-    const labels = (await open('')).all('svg').flatMap(({ attribs }) => attribs['aria-label'] ?? []);
-    expect(labels).toEqual([
-      expect.stringMatching(/^\d+ of 200 requests in 15 min$/),
-      expect.stringMatching(/^\d+ of 40 requests in 1 min$/),
-      expect.stringMatching(/^Requests of the last 24 hours by quarters of an hour: \d+ in all/),
-    ]);
-    expect((await open('')).text()).toMatch(/From event to workspace\d/);
-  });
-
-  it('has a card for each connection: whether it works, and what failed', async () => {
-    const page = await open('');
-    const [github, tickets] = page.all('article');
-    expect([github && page.text(github), tickets && page.text(tickets)]).toEqual([
-      expect.stringMatching(/github ?●works.*last webhook/),
-      expect.stringMatching(/tickets ?■failing.*unreachable/),
-    ]);
   });
 });
 
@@ -242,15 +216,6 @@ describe('what a button asked for', () => {
 });
 
 describe('what a button could not do', () => {
-  it('is said: nothing ran that could be paused, resumed or ended', async () => {
-    for (const action of ['backfill-pause', 'backfill-resume', 'backfill-stop'])
-      expect([action, (await press(action, { connection: 'github' })).headers.get('location')]).toEqual([
-        action,
-        '/workspaces/test/backfills?done=idle',
-      ]);
-    expect((await open('/backfills?done=idle')).text()).toContain('Nothing was changed');
-  });
-
   it.each([
     ['backfill-start', { connection: 'github', since: 'yesterday' }, 'is no time'],
     ['replay', { id: 'all' }, 'names no delivery'],
@@ -261,31 +226,11 @@ describe('what a button could not do', () => {
 });
 
 describe('the configuration', () => {
-  it('shows each value with its origin, and no secret', async () => {
-    const body = await html('/workspaces/test/configuration');
-    expect(readDom(body).text()).toMatch(
-      /connections\.github\.webhookSecrets ?"?\*{4}\(\d+, [0-9a-f]{8}\).*test\.yaml:\d+/,
-    );
-    expect(body).not.toContain(WEBHOOK_SECRET);
-  });
-
   it('shows the options of the daemon to who may see every workspace', async () => {
     expect(readDom(await html('/workspaces/test/configuration')).byId('daemon')).toBeDefined();
     const limited = await html('/workspaces/test/configuration', { authorization: `Bearer ${LIMITED}` });
     expect(limited).toContain('guard.creations');
     expect(readDom(limited).byId('daemon')).toBeUndefined();
-  });
-
-  it('says on the overview that the last one is not in use', async () => {
-    const before = readFileSync(join(world.configFolder, 'test.yaml'));
-    world.configure('test', { connections: { github: { ...GITHUB, unknown: 1 } } });
-    await world.reload();
-    const body = await html('/workspaces/test');
-    expect(body).toContain('The configuration could not be reloaded');
-    expect(body).toContain('unknown key &quot;unknown&quot;');
-    writeFileSync(join(world.configFolder, 'test.yaml'), before);
-    await world.reload();
-    expect(await html('/workspaces/test')).not.toContain('could not be reloaded');
   });
 });
 
@@ -314,13 +259,6 @@ describe('the rule lab', () => {
       422,
       expect.stringContaining('This did not work'),
     ]);
-  });
-});
-
-describe('changes', () => {
-  it('are listed by state and by lane', async () => {
-    expect((await open('/changes?state=sending')).text()).toContain('Nothing waits');
-    expect((await open('/changes?state=nonsense&lane=nonsense')).all('h1').length).toBe(1);
   });
 });
 
@@ -363,16 +301,6 @@ describe('deliveries', () => {
     const audit = await open('/audit');
     expect(audit.text(audit.byId('audit'))).toContain('replay github, superseded');
     expect((await open('/deliveries?done=<b>&count=1')).text()).not.toContain('<b>');
-  });
-});
-
-describe('an item', () => {
-  it('has its links with reasons, and what it names and is not linked to', async () => {
-    const linked = await open('/item?name=acme/app%231');
-    expect(linked.text(linked.byId('links-0'))).toMatch(/BUG-1 ?the title says BUG-1/);
-    expect(linked.text()).toMatch(/Status of BUG-1.*Set by ?the creator of the task.*no rule fits/s);
-    const unlinked = await open('/item?name=acme/app%232');
-    expect(unlinked.text(unlinked.byId('others-0'))).toMatch(/BUG-77.*there is no task and no item of that name/);
   });
 });
 
@@ -500,18 +428,5 @@ describe('who is limited to another workspace', () => {
     const { status } = await fetch(`${origin}/workspaces/test`, { headers: { cookie: other.cookie } });
     expect(status).toBe(403);
     expect(await html('/', { cookie: other.cookie })).not.toContain('/workspaces/test');
-  });
-});
-
-describe('all pages and files together', () => {
-  it('take less than 100 kB of a network', async () => {
-    const files = readDom(await html('/workspaces/test'))
-      .all()
-      .flatMap(({ attribs }) => [attribs['src'], attribs['href']])
-      .filter((each) => each?.startsWith('/assets/')) as string[];
-    expect(files.length).toBe(3);
-    const pages = (await paths()).map((path) => `/workspaces/test${path}`);
-    const sizes = await Promise.all([...files, ...pages].map(async (path) => gzipSync(await html(path)).length));
-    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(100_000);
   });
 });
