@@ -103,14 +103,6 @@ describe('the verdict', () => {
     expect(dated({ halt, now: NOW + 3_000 })).toEqual([['database_corrupt', NOW + 3_000, NOW + 3_000]]);
   });
 
-  it('says that a cause began no later than it was last seen', () => {
-    const times = createCauseTimes();
-    const failure = { ...unreachable, at: NOW - 6_000 };
-    const stored = { ...EMPTY, connections: [{ ...ACTIVITY, connection: 'jira', failure }] };
-    const [workspace] = statusWith({ connections: DEAD.connections!, stored, times }).workspaces;
-    expect(workspace?.causes).toMatchObject([{ since: NOW - 6_000, seenAt: NOW - 6_000 }]);
-  });
-
   it('is blocked by whatever keeps everything from being sent or stored, and that comes first', () => {
     const halt = new SyncError('database_corrupt', 'page 7 is damaged');
     const { verdict, workspaces } = statusWith({ ...DEAD, halt });
@@ -139,36 +131,6 @@ describe('the verdict', () => {
 });
 
 describe('worksync status', () => {
-  it('says in one line why many changes are held, and what still is to be sent', () => {
-    const failure = { code: 'guard_held', message: 'too many creations', hint: 'release' };
-    const stuck = Array.from({ length: 20 }, (_, index) => ({
-      ...{
-        entity: `pull_request:github/1/${index}`,
-        label: `record of acme/web#${index}`,
-        kind: 'pull_request',
-        lane: 'mirror',
-        state: 'held',
-      },
-      ...{ since: NOW, notBefore: 0, attempts: 0, failure },
-    })) as (typeof EMPTY)['changes']['stuck'];
-    const backlog = { requests: 95, backfill: 5, doneAt: NOW + 180_000, lastSentAt: NOW + 180_000, held: 20 };
-    const text = describeStatus(statusWith({ backlog, stored: { ...EMPTY, changes: { ...EMPTY.changes, stuck } } }));
-    expect(text.match(/too many creations/g)).toHaveLength(1);
-    expect(text).toContain('held: too many creations: record of acme/web#0, record of acme/web#1,');
-    expect(text).toContain('; 95 requests to send (5 for backfills), the last in 3 min\n');
-  });
-
-  it('never says "running" alone where something is wrong', () => {
-    const text = describeStatus(statusWith(DEAD));
-    expect(text).toMatch(/^worksync 0\.1\.0, DEGRADED, up for /);
-    expect(text).toContain(
-      '  state       DEGRADED, running\n    connections_failing: 2 connections failing (github: unreachable, jira: unreachable). ',
-    );
-    expect(text).toContain('    changes_held: 94 changes need approval. List them with "worksync held"');
-    expect(text).toContain('  synced      24 of 260 pull requests, 6 of 64 links\n');
-    expect(describeStatus(statusWith())).toContain('  state       ok, running\n');
-  });
-
   it('is never NOT READY without a reason', () => {
     const full = statusWith({}, { ready: false, components: { server: 'ok', disk: 'disk_full' } });
     expect(describeStatus(full)).toMatch(/^worksync 0\.1\.0, NOT READY \(disk: disk_full\), up for/);

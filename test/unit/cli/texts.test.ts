@@ -29,20 +29,6 @@ const answer: PullRequestTasks = {
   example: 'BUG-12',
 };
 
-it('is read by people', () => {
-  const plain = { ...answer, pullRequest: { ...answer.pullRequest!, title: 'Pay by card' } };
-  expect(describeTasks({ ...plain, notLinked: [{ text: 'BUG-99', place: 'title', why: 'there is no task' }] })).toBe(
-    [
-      'acme/app#7 "Pay by card" is linked to 2 tasks',
-      '  BUG-12  in_progress  Login <b>fails</b> | [now](x)',
-      '  BUG-13                                              (the link waits to be sent)',
-      'named, but not linked:',
-      '  "BUG-99" (title): there is no task',
-    ].join('\n'),
-  );
-  expect(describeTasks({ ...plain, tasks: [], notLinked: [] })).toBe('acme/app#7 "Pay by card" is linked to no task');
-});
-
 it('commands no CI service, whoever wrote the texts', () => {
   for (const text of [describeTasks(answer), summaryOf(answer), summaryOf({ ...answer, tasks: [] }), ciText(HOSTILE)]) {
     expect(text).not.toMatch(/::|##/);
@@ -108,11 +94,6 @@ describe('the output of commands', () => {
     const line = safeOutput(JSON.stringify(value));
     expect(JSON.parse(line)).toEqual(value);
     expect(line).not.toMatch(/::|##/);
-  });
-
-  it('leaves texts of ours as they are', () => {
-    const text = 'BUG-1\topen  12:30:00\n  # Title\n  https://example.com/#a::b';
-    expect(safeOutput(text)).toBe(text);
   });
 
   it('all commands print through it', () => {

@@ -162,17 +162,4 @@ describe('the list of workspaces', () => {
     answer(2);
     expect(await late).toBe('list-2');
   });
-
-  it('that cannot be made leaves the old one, and is tried again', async () => {
-    const { lists, answer, pass, shown } = setUp();
-    const first = shown();
-    answer(0);
-    await first;
-    pass(5_000);
-    expect(await shown()).toBe('list-0');
-    lists[1]?.reject(new Error('the database is busy'));
-    await expect(lists[1]?.promise).rejects.toThrow('busy');
-    expect(await shown()).toBe('list-0');
-    expect(lists).toHaveLength(3);
-  });
 });

@@ -231,6 +231,7 @@ describe('the configuration', () => {
     const limited = await html('/workspaces/test/configuration', { authorization: `Bearer ${LIMITED}` });
     expect(limited).toContain('guard.creations');
     expect(readDom(limited).byId('daemon')).toBeUndefined();
+    expect(limited).not.toContain(WEBHOOK_SECRET);
   });
 });
 
