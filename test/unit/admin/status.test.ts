@@ -4,7 +4,6 @@ import type { Status, WorkspaceStatus } from '../../../src/admin/status.ts';
 import { WARNINGS } from '../../../src/admin/verdict.ts';
 import { readWholeStatus, readWorkspaceList } from '../../../src/admin/whole-status.ts';
 import { type ListedWorkspace, listBroken, worstFirst } from '../../../src/admin/workspace-list.ts';
-import { describeStatus } from '../../../src/cli/status.ts';
 import { soleHolder } from '../../../src/cluster/lease-holder.ts';
 import { CODES } from '../../../src/model/errors/codes.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
@@ -127,23 +126,6 @@ describe('the verdict', () => {
       expect(hint).toMatch(/^[A-Z].*\.$/);
       expect(stops).toMatch(/^\w.*\.$/);
     }
-  });
-});
-
-describe('worksync status', () => {
-  it('is never NOT READY without a reason', () => {
-    const full = statusWith({}, { ready: false, components: { server: 'ok', disk: 'disk_full' } });
-    expect(describeStatus(full)).toMatch(/^worksync 0\.1\.0, NOT READY \(disk: disk_full\), up for/);
-    expect(describeStatus(statusWith({}, { ready: false, components: {} }))).toContain('NOT READY (starting)');
-  });
-
-  it('shows a workspace that did not start, each place on a line of its own', () => {
-    const broken = [
-      { name: 'other', code: 'config_invalid', message: 'a.yaml:1:1: x\na.yaml:2:1: y', hint: 'Correct it.' },
-    ];
-    expect(describeStatus(statusWith({}, { broken }))).toContain(
-      'workspace other\n  state       BLOCKED config_invalid: Correct it.\n    a.yaml:1:1: x\n    a.yaml:2:1: y',
-    );
   });
 });
 

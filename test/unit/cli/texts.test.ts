@@ -1,10 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
-import type { ShownPlan } from '../../../src/admin/plan.ts';
 import type { PullRequestTasks } from '../../../src/admin/pull-request-tasks.ts';
 import { annotation, ciText, describeTasks, summaryOf } from '../../../src/cli/ci-log.ts';
-import { describePlan } from '../../../src/cli/plan.ts';
 import { main } from '../../../src/cli/program.ts';
 import { reportError } from '../../../src/cli/report-error.ts';
 import { print, say } from '../../../src/cli/setting.ts';
@@ -106,25 +104,6 @@ describe('the output of commands', () => {
     // `printAsIs`, whose callers say why.
     expect(writers).toEqual(['setting.ts']);
   });
-});
-
-const EMPTY: ShownPlan = {
-  id: 'abc',
-  writes: [],
-  requests: 0,
-  drainedAt: 0,
-  entities: [],
-  mirror: { state: 'here', message: 'here only' } as unknown as ShownPlan['mirror'],
-  unread: [],
-};
-
-it('does not promise that nothing is written before everything was read', () => {
-  expect(describePlan(EMPTY, 0)).toBe('plan abc: nothing would be written\n  pull requests: here only');
-  expect(describePlan({ ...EMPTY, unread: ['the workspace', 'main'] }, 0).split('\n')).toEqual([
-    'plan abc: nothing is known to be written yet',
-    '  pull requests: here only',
-    '  not read yet: the workspace, main; more writes may follow',
-  ]);
 });
 
 it('names commands as they are typed here in texts of worksync, and leaves texts of other people as they are', () => {

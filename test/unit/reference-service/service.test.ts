@@ -107,23 +107,6 @@ it('W19 stores no secret in clear', async () => {
   for (const clear of [secret, running.apiKey, running.oauthToken]) expect(bytes).not.toContain(clear.slice(10));
 });
 
-it('writes lastUsedAt of a key at most once a minute', async () => {
-  const clock = createTravellingClock();
-  const running = await start({ clock, quota: NO_QUOTA });
-  const lastUsed = async () => {
-    const { body } = await running.client(running.oauthToken).listApiKeys({}, {});
-    return Date.parse(body.apiKeys[0]?.lastUsedAt ?? '');
-  };
-  const begin = clock.now();
-  for (let second = 0; second < 120; second += 20) {
-    await running.client().listTasks({}, {});
-    // A write that joins the queue after the note proves that the note is committed.
-    await running.service.addTeam({ workspaceId: running.workspaceId, teamId: 'team_x', name: 'X' });
-    expect(await lastUsed()).toBe(begin + (second < 60 ? 0 : 60_000));
-    await clock.advance(20_000);
-  }
-});
-
 it('W71 answers 500 without insides when the database fails, and tells the log', async () => {
   const file = await temporaryFile();
   const logged: unknown[] = [];

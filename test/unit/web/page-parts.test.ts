@@ -91,17 +91,6 @@ it('escapes whatever other replicas say of themselves', () => {
   expect(Object.values(parts).join('')).not.toMatch(/<script/);
 });
 
-it('shows a hundred workspaces at a time', () => {
-  const holds = Array.from({ length: 250 }, (_, index) => ({
-    workspace: `w-${String(index).padStart(3, '0')}`,
-    since: 1,
-  }));
-  const told = { replicas: [{ ...HERE, holds }], causes: [] };
-  expect(shown(told)['leases']?.match(/href="\/workspaces/g)).toHaveLength(100);
-  expect(shown(told, 2)['leases']).toContain('201–250 of 250');
-  expect(shown(told, 9)['leases']).toContain('201–250 of 250');
-});
-
 describe('the list of workspaces', () => {
   const NONE = { waiting: 0, held: 0, quota: null };
 

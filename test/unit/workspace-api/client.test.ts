@@ -367,29 +367,4 @@ describe('the pace of a client', () => {
     await clock.until(() => begun.length === 1);
     expect(begun[0]?.at).toBeGreaterThan(BURST + UNKNOWN_GRACE);
   });
-
-  it('lets a call that gave up go at once, and those behind it take its place', async () => {
-    const { clock, send, names } = start();
-    await Promise.all([send(1), send(2)]);
-    const [head, middle] = [new AbortController(), new AbortController()];
-    const waiting = [send(3, 0, head.signal), send(4, 0, middle.signal), send(5)];
-    middle.abort();
-    await expect(waiting[1]).rejects.toMatchObject({ code: 'aborted' });
-    head.abort();
-    await expect(waiting[0]).rejects.toMatchObject({ code: 'aborted' });
-    await expect(send(6, 0, head.signal)).rejects.toMatchObject({ code: 'aborted' });
-    await clock.until(() => names().length === 3);
-    expect(names()).toEqual([1, 2, 5]);
-  });
-
-  it('begins nothing during a pause', async () => {
-    const { clock, pacing, begun, send } = start();
-    pacing.pause(20_000);
-    pacing.pause(10_000);
-    const sent = send(1);
-    await clock.advance(19_999);
-    expect(begun).toEqual([]);
-    await clock.advance(1);
-    expect(await sent).toBe(1);
-  });
 });

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import { loadConfig, RESERVED_NAME } from '../../../../src/platform/config/load.ts';
-import { folderOf as folderOfFiles, stampOf } from '../../../../src/platform/config/stamp.ts';
 import { INSTALLATION_FILE } from '../../../../src/store/installation.ts';
 import { cpuTimeOf } from '../../../support/cost/cpu-time.ts';
 import {
@@ -434,11 +433,6 @@ describe('a text in place of files', () => {
     const error = refusal(() => read(text));
     expect(error.code).toBe('config_invalid');
     expect(error.message.split('\n')).toEqual(problems.map((problem) => `WORKSYNC_CONFIG_YAML:${problem}`));
-  });
-
-  test('has no files that could change', () => {
-    const place = { text: workspace('one'), path: '/absent' };
-    expect([stampOf(place, []), folderOfFiles(place)]).toEqual(['', undefined]);
   });
 });
 

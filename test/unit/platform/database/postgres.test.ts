@@ -199,22 +199,6 @@ describe('the driver of PostgreSQL', () => {
     expect(await failure).toBe('refused: begin');
   });
 
-  test('nothing is written after a read whose transaction never began', async () => {
-    const { database, next } = openSlow();
-    const done = database.transaction().execute(async (transaction) => {
-      await sql`select 1`.execute(transaction);
-      await sql`update thing set a = 1`.execute(transaction);
-    });
-    const failure = failureOf(done);
-    const [begin, read] = await next();
-    begin?.refuse();
-    read?.answer();
-    const [rollback, ...more] = await next();
-    expect([rollback?.text, ...more]).toEqual(['rollback']);
-    rollback?.answer();
-    expect(await failure).toBe('refused: begin');
-  });
-
   test('what changes rows and reads others in one statement waits for its turn, as all that writes', async () => {
     const { database, next } = openSlow();
     const tables = database.withTables<{ replicas: { id: string } }>();

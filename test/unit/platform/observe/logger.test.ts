@@ -266,16 +266,6 @@ describe('repeated lines', () => {
     expect(lines).toHaveLength(7);
   });
 
-  test('a flood of refusals from any number of addresses is a line, and then a count', async () => {
-    const { clock, lines, logger } = open();
-    for (let each = 0; each < 500; each++)
-      logger.warn({ connection: 'notes', code: 'signature_missing', address: `192.0.2.${each}` }, 'delivery refused');
-    expect(lines).toHaveLength(1);
-    await clock.advance(MINUTE);
-    expect(lines).toHaveLength(2);
-    expect(lines[1]).toContain('"repeats":499');
-  });
-
   test('a flood of subjects is logged, and no more than a bounded number of them is remembered', async () => {
     const { clock, lines, logger } = open();
     for (let each = 0; each < 1_500; each++) logger.warn({ item: `i${each}` }, 'failed');
