@@ -110,19 +110,13 @@ function declares(source: string, symbol: string): boolean {
   ).test(source);
 }
 
-/** Files that one pair of parentheses names twice. */
-function filesNamedTwice(text: string): string[] {
-  const lists = Array.from(text.matchAll(/\(((?:`[\w./-]+\.ts`(?:,\s+)?)+)\)/g), ([, list = '']) => list.split(/,\s+/));
-  return lists.flatMap((list) => list.filter((name, at) => list.indexOf(name) !== at));
-}
-
 describe.each([...DOCUMENTS])('%s', (document, text) => {
   it('links to files and headings that exist', () => {
     expect(deadLinks(document, text)).toEqual([]);
   });
 
-  it('names files and folders that exist, each once in a list', () => {
-    expect([...deadFiles(document, text), ...filesNamedTwice(text)]).toEqual([]);
+  it('names files and folders that exist', () => {
+    expect(deadFiles(document, text)).toEqual([]);
   });
 
   it('names symbols that exist', () => {

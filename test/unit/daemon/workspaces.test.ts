@@ -20,25 +20,14 @@ import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 import type { Installation } from '../../../src/store/installation.ts';
 import { markRunning, wasUncleanShutdown } from '../../../src/sync/quota/slot.ts';
-import { createTravellingClock, type TravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 import { openTestInstallation } from '../../support/harness/store.ts';
 
 const MINUTE = 60_000;
 
-interface World {
-  readonly workspaces: Workspaces;
-  readonly clock: TravellingClock;
-  /** Sets the failure of every later attempt to open. */
-  fails(code: ErrorCode | undefined): void;
-  /** The names of workspaces, once for each attempt to open. */
-  readonly attempts: string[];
-  readonly logged: string[];
-  /** Sets the owned workspaces, and reports the change. */
-  owns(names: readonly string[]): Promise<void>;
-}
-
-function openWorld(): World {
+/** `attempts` has the name of a workspace for each attempt to open it, which fails as `fails` says. */
+function openWorld() {
   const clock = createTravellingClock();
   const [attempts, logged]: [string[], string[]] = [[], []];
   let fault: ErrorCode | undefined;
@@ -67,10 +56,10 @@ function openWorld(): World {
     clock,
     attempts,
     logged,
-    fails(code) {
+    fails(code: ErrorCode | undefined) {
       fault = code;
     },
-    owns(names) {
+    owns(names: readonly string[]) {
       leases = new Map(names.map((name) => [name, { isTrusted: () => true }]));
       return workspaces.followLeases();
     },
