@@ -94,51 +94,24 @@ describe('a window', () => {
 const HOLD = 900;
 const useOf = (completed: number[], inFlight = 0): WindowUse => ({ completed, inFlight });
 const filled = (completed: number[], slots = 10, inFlight = 0) => ({
-  use: useOf(completed, inFlight),
-  slots,
-  hold: HOLD,
-  now: 1_000,
+  ...{ use: useOf(completed, inFlight), slots, hold: HOLD, now: 1_000 },
 });
+const upTo = (count: number) => Array.from({ length: count }, (_, at) => at + 1);
 
 describe('leavesRoom', () => {
-  test.each([
-    ['true if no request is expected', filled([]), { rate: 0, spare: 0 }, true],
-    [
-      'false if only the spare slot is free',
-      filled([900, 900, 900, 900, 900, 900, 900, 900, 900]),
-      { rate: 0, spare: 1 },
-      false,
-    ],
-    [
-      'false if nearly all slots are expected to be used while one is taken',
-      filled([950]),
-      { rate: 10 / HOLD, spare: 0 },
-      false,
-    ],
-    ['true in an empty window, however many requests are expected', filled([]), { rate: 50 / HOLD, spare: 3 }, true],
-    ['true in an empty window of one slot', filled([], 1), { rate: 3 / HOLD, spare: 0 }, true],
-    ['true if one slot is left', filled([]), { rate: 9 / HOLD, spare: 0 }, true],
-    [
-      'true if slots become free before they are needed',
-      filled([110, 200, 300, 400], 10, 4),
-      { rate: 4 / HOLD, spare: 0 },
-      true,
-    ],
-    ['false if slots become free too late', filled([950, 960, 970, 980], 10, 4), { rate: 4 / HOLD, spare: 0 }, false],
-    [
-      'false if requests in flight take their slots for a whole window',
-      filled([], 5, 4),
-      { rate: 1 / HOLD, spare: 0 },
-      false,
-    ],
-    [
-      'true if expired requests take no slots',
-      filled([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]),
-      { rate: 9 / HOLD, spare: 0 },
-      true,
-    ],
-  ])('is %s', (_what, state, need, leaves) => {
-    expect(leavesRoom(state, need)).toBe(leaves);
+  test.each<[what: string, leaves: boolean, state: ReturnType<typeof filled>, expected: number, spare: number]>([
+    ['no request is expected', true, filled([]), 0, 0],
+    ['only the spare slot is free', false, filled(upTo(9).map(() => 900)), 0, 1],
+    ['nearly all slots are expected to be used while one is taken', false, filled([950]), 10, 0],
+    ['many requests are expected in an empty window', true, filled([]), 50, 3],
+    ['the window is empty and has one slot', true, filled([], 1), 3, 0],
+    ['one slot is left', true, filled([]), 9, 0],
+    ['slots become free before they are needed', true, filled([110, 200, 300, 400], 10, 4), 4, 0],
+    ['slots become free too late', false, filled([950, 960, 970, 980], 10, 4), 4, 0],
+    ['requests in flight take their slots for a whole window', false, filled([], 5, 4), 1, 0],
+    ['expired requests take no slots', true, filled(upTo(10)), 9, 0],
+  ])('if %s: %s', (_what, leaves, state, expected, spare) => {
+    expect(leavesRoom(state, { rate: expected / HOLD, spare })).toBe(leaves);
   });
 
   test('guarantees a slot for each request at the expected rate', () => {

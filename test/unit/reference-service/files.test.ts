@@ -101,19 +101,12 @@ it('an upload whose commit fails is not acknowledged, leaves the address usable,
   const file = await temporaryFile();
   const clock = createTravellingClock();
   let failing = false;
+  const reached = (_kind: unknown, edge: string) => {
+    if (failing && edge === 'before') throw new Error('disk on fire');
+  };
   const open = async () => {
-    const service = await createWorkspaceService({
-      file,
-      clock,
-      random: systemRandom(),
-      logger: silentLogger,
-      quota: NO_QUOTA,
-      steps: {
-        reached(_kind, edge) {
-          if (failing && edge === 'before') throw new Error('disk on fire');
-        },
-      },
-    });
+    const deps = { file, clock, random: systemRandom(), logger: silentLogger, quota: NO_QUOTA, steps: { reached } };
+    const service = await createWorkspaceService(deps);
     onTestFinished(() => service.close());
     return { service, url: await service.listen({ host: '127.0.0.1', port: 0 }) };
   };
@@ -162,6 +155,7 @@ it('a video of 100 MB goes to disk while it comes, and is given as it was', asyn
 });
 
 describe('addresses of files', () => {
+  const TLS = { 'x-forwarded-proto': 'https' };
   /** What they begin with, for a client that sends these headers. */
   async function originFor(reached: Reached | undefined, headers: Record<string, string>) {
     const service = await createWorkspaceService({
@@ -184,44 +178,27 @@ describe('addresses of files', () => {
     return origins[0];
   }
 
-  it.each<[string, Reached | undefined, Record<string, string>, string]>([
+  const NAME = 'files.example.com';
+  const named = { allowedHosts: [NAME] };
+  const HERE = 'http://127.0.0.1:PORT';
+  it.each<[where: string, reached: Reached | undefined, headers: Record<string, string>, origin: string]>([
     ['as the client addressed us', undefined, { host: 'localhost:4711' }, 'http://localhost:4711'],
+    ['where we listen, for a name that is none of ours', undefined, { host: 'evil.example.org' }, HERE],
+    ['where we listen, for no name at all', undefined, { host: 'a b@c' }, HERE],
+    ['under a name that is allowed', named, { host: NAME }, `http://${NAME}`],
+    ['without TLS, whatever a stranger says', undefined, { host: 'localhost', ...TLS }, 'http://localhost'],
+    ['without a name that a stranger says', named, { host: 'localhost', 'x-forwarded-host': NAME }, 'http://localhost'],
     [
-      'where we listen, for a name that is none of ours',
-      undefined,
+      'with TLS as a trusted proxy says',
+      { ...named, trustedProxies: ['127.0.0.1'] },
+      { host: NAME, ...TLS },
+      `https://${NAME}`,
+    ],
+    [
+      'with the public address',
+      { publicUrl: `https://${NAME}/ws` },
       { host: 'evil.example.org' },
-      'http://127.0.0.1:PORT',
-    ],
-    ['where we listen, for no name at all', undefined, { host: 'a b@c' }, 'http://127.0.0.1:PORT'],
-    [
-      'under a name that is allowed',
-      { allowedHosts: ['files.example.com'] },
-      { host: 'files.example.com' },
-      'http://files.example.com',
-    ],
-    [
-      'no TLS because a stranger says so',
-      undefined,
-      { host: 'localhost', 'x-forwarded-proto': 'https' },
-      'http://localhost',
-    ],
-    [
-      'no name because a stranger says so',
-      { allowedHosts: ['files.example.com'] },
-      { host: 'localhost', 'x-forwarded-host': 'files.example.com' },
-      'http://localhost',
-    ],
-    [
-      'TLS where a trusted proxy says so',
-      { allowedHosts: ['files.example.com'], trustedProxies: ['127.0.0.1'] },
-      { host: 'files.example.com', 'x-forwarded-proto': 'https' },
-      'https://files.example.com',
-    ],
-    [
-      'the public address, whatever a client says',
-      { publicUrl: 'https://files.example.com/ws' },
-      { host: 'evil.example.org' },
-      'https://files.example.com/ws',
+      `https://${NAME}/ws`,
     ],
   ])('begin %s', async (_name, reached, headers, origin) => {
     expect(await originFor(reached, headers)).toBe(origin);
