@@ -271,6 +271,23 @@ test.each(['quarantined', 'applied'] as const)('searches %s deliveries in steps 
   expect(await step(second.next)).toEqual({ ids: [1], next: undefined });
 });
 
+test.each<[states: readonly ('applied' | 'quarantined')[] | undefined, ids: readonly number[]]>([
+  [undefined, [4, 3, 2, 1]],
+  [['applied'], [1]],
+  [
+    ['applied', 'quarantined'],
+    [4, 3, 2, 1],
+  ],
+])('searches deliveries in the states %j', async (states, ids) => {
+  const { store } = await withQuarantine();
+  const { found } = await searchDeliveries(
+    store.query,
+    { ...(states && { states }) },
+    { before: undefined, most: 9, wanted: 9 },
+  );
+  expect(found.map(({ id }) => id)).toEqual(ids);
+});
+
 describe('answers of the workspace', () => {
   it('pass through the inbox unchanged', async () => {
     const { query } = await openTestStore();

@@ -99,6 +99,7 @@ describe('an item', () => {
     expect(await itemLabels(query, ['a'])).toMatchObject([{ name: 'acme/api!12' }]);
     for (const prefix of ['acme/', 'acme/api!1', 'acme/api#'])
       expect(await namesWithPrefix(query, prefix, 9)).toEqual(['acme/api!12']);
+    for (const other of ['acme/b', 'a/']) expect(await namesWithPrefix(query, other, 9)).toEqual([]);
   });
 
   it('has a version, which is read for any number of keys', async () => {
@@ -184,6 +185,8 @@ describe('the name of an item', () => {
     await save(query, 'renamed', placed('web#1', OLD));
     await save(query, 'unseen', placed('web#2', OLD));
     await save(query, 'renamed', placed('site#1', NEW), 2);
+    await saveItem(query, item('new'), 1);
+    await save(query, 'new', [{ name: 'web#3', place: OLD, container: '2' }]);
     const named = async () => (await itemsNamed(query, ['web#1', 'web#2', 'site#1'])).map(({ name }) => name);
     expect(await named()).toEqual(['web#1', 'site#1', 'web#2']);
     // A state from before does not take the name back.

@@ -133,7 +133,10 @@ describe('the configuration of recording', () => {
       await saveItem(query, itemRow(`${connection}:1`, { connection }), 1);
       await differs(query, { ...record(id), item_key: `${connection}:1` });
     }
+    const link = blankEntity('link:other:1>t1', 'link', { desired: '{}', item_key: 'other:1' });
+    await differs(query, link);
     await configureRecording(query, { recording: ['gh'], others: ['other'] });
+    expect(await findChange(query, link.entity)).toBeDefined();
     expect(await findChange(query, record(0).entity)).toBeDefined();
     expect(await findChange(query, record(1).entity)).toBeUndefined();
   });
