@@ -109,7 +109,7 @@ describe('an end that is not in order says why, and ends with 1:', () => {
   });
 });
 
-test('a second signal ends at once, with the code that shells know, however long the end takes [U14] [F28]', async () => {
+test('a second signal ends at once, with the code that shells know, however long the end takes', async () => {
   // A second signal within a moment is a copy of the first: npm passes on a signal that reached the daemon too.
   const again = "setInterval(() => process.kill(process.pid, 'SIGTERM'), 100);";
   expect(await endOf({ close: `${again} await new Promise(() => undefined);` })).toMatchObject({ code: 143 });

@@ -101,7 +101,7 @@ describe('a repeat of a delivery in quarantine', () => {
   it.each([
     ['another key', delivery('b')],
     ['the same key of another connection', delivery('a', 'body', 'gitlab')],
-  ])('does not revive a delivery with %s', async (_name, other) => {
+  ])('does not revive a delivery with %s [A3]', async (_name, other) => {
     const store = await openTestStore();
     expect(await outcomesOf(store.query, [delivery('a'), other], 1)).toEqual(['new', 'new']);
     await quarantine(store.query, 'internal: no');

@@ -515,7 +515,7 @@ users: { main: { ann: u1 }, forge: { bo: u2 }, email: { c@x.example: u3 } }
     expect(problemsOf({ 'work.yaml': `${FORGE}\n${text}` }).join('\n')).toContain(message);
   });
 
-  test('writing back is off unless it is switched on, one by one', () => {
+  test('writing back is off unless it is switched on, one by one [A14]', () => {
     const of = (text: string) =>
       loadText(`connections: { main: { connector: forge, projects: [one]${text} } }`).workspaces[0]?.connections[0]
         ?.writeBack;
