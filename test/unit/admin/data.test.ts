@@ -12,18 +12,14 @@ import {
 } from '../../../src/store/gateway-tokens.ts';
 import { INSTALLATION_FILE, type Installation } from '../../../src/store/installation.ts';
 import { localTime, register, takeLeases } from '../../../src/store/leases.ts';
-import { readLedger } from '../../../src/store/ledger.ts';
 import { PULL_REQUESTS_READ, TASKS_READ, writeMeta } from '../../../src/store/meta.ts';
 import { addSession } from '../../../src/store/session-rows.ts';
 import { numbersOf } from '../../../src/store/workspace-numbers.ts';
 import { tasksWereRead } from '../../../src/store/workspace-reads.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
-import { openWindowLedger } from '../../../src/sync/quota/window-ledger.ts';
 import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
 import { folderOfTest } from '../../support/harness/folder.ts';
 import { openTestInstallation } from '../../support/harness/store.ts';
-
-const WINDOW = { hold: 900_000, window: 900_000, cap: 200 };
 
 async function dataFolder() {
   const path = folderOfTest('upkeep');
@@ -81,21 +77,6 @@ describe('a backup', () => {
     expect(existsSync(kept as string)).toBe(true);
     expect(await facts()).toEqual({ acme: 'before' });
     expect(await within(({ query }) => query.selectFrom('sessions').selectAll().execute())).toEqual([]);
-  });
-
-  it('counts a full window as used from the moment at which the daemon starts', async () => {
-    const { path, backup, within, fact } = await dataFolder();
-    await fact('acme', 'a');
-    await backUp({ data: path }, backup);
-    await restore({ data: path }, backup);
-    await within(async (installation) => {
-      const { query } = await installation.store('acme');
-      const clock = createTravellingClock();
-      const book = await openWindowLedger(query, clock, [WINDOW as never]);
-      expect(book.all.completed).toHaveLength(200);
-      expect(Math.min(...book.all.completed)).toBeGreaterThanOrEqual(clock.monotonic());
-      expect(await readLedger(query)).toHaveLength(200);
-    });
   });
 
   it.each([undefined, 'acme'])(

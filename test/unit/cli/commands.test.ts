@@ -1,5 +1,16 @@
-import { describe, expect, it } from 'vitest';
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { parseEnv } from 'node:util';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { configSource } from '../../../src/cli/config-source.ts';
+import { askOwner } from '../../../src/cli/owner.ts';
+import { connectors } from '../../../src/connectors/registry.ts';
+import { daemonFile } from '../../../src/store/daemon-file.ts';
+import { apiOverrides } from '../../../src/workspace-api/contract.ts';
 import { allCommands, commandLine } from '../../support/harness/command-line.ts';
+import { folderOfTest } from '../../support/harness/folder.ts';
+import { listenLocally } from '../../support/harness/listen.ts';
 
 /** What all commands have in common, looked at in every one of them. */
 
@@ -15,11 +26,6 @@ describe.each(LEAVES.map(({ path, command }) => [path.join(' '), { path, command
     const examples = [...stdout.matchAll(/worksync(?: --)? ([a-z][^\n]*)/g)].map((match) => match[1] as string);
     const begins = path.at(-1) === 'list' ? path.slice(0, -1).join(' ') : name;
     expect(examples.filter((example) => example.startsWith(begins))).not.toEqual([]);
-  });
-
-  it('shows each default once, and as people write it', async () => {
-    const { stdout } = await commandLine(...path, '--help');
-    expect(stdout.replaceAll(/\n {3,}/g, ' ')).not.toMatch(/default: [0-9]{5,}\b|\(default: [^)]*\) \(default: /);
   });
 
   it('suggests an option for what is nearly one', async () => {
@@ -48,13 +54,66 @@ it.each(GROUPS)('"%s" suggests a command for what is nearly one', async (group) 
   expect(stderr).toMatch(new RegExp(`did you mean "?${known}`, 'i'));
 });
 
-it.each(GROUPS)('the help of "%s" shows the options of the command that may be left out', async (group) => {
-  const path = group === '' ? [] : group.split(' ');
-  const { stdout } = await commandLine(...path, '--help');
-  const standard = /^ {2}(\S+) .*(?:\n {3,}.*)*\(the\s+default\)/m.exec(stdout)?.[1];
-  if (standard === undefined) return expect(stdout).not.toContain('which may be left out');
-  const leaf = LEAVES.find((each) => each.path.join(' ') === `${group} ${standard}`);
-  const [, shown = ''] = stdout.split(`Options of ${standard}, which may be left out:\n`);
-  const options = leaf!.command.createHelp().visibleOptions(leaf!.command);
-  expect(options.filter(({ flags }) => !shown.includes(`  ${flags} `))).toEqual([]);
+/** The data folder of a daemon that answers everything with this status. */
+async function daemonAnswering(status: number): Promise<string> {
+  const server = createServer((_, response) => response.writeHead(status).end('<html>a proxy</html>'));
+  const address = await listenLocally(server);
+  onTestFinished(() => void server.close());
+  const data = folderOfTest('owner');
+  writeFileSync(daemonFile(data), JSON.stringify({ address, token: 'token' }));
+  return data;
+}
+
+it.each([200, 400, 422])(
+  'reports an answer of the daemon with status %d that is not JSON as malformed',
+  async (status) => {
+    const asked = askOwner(await daemonAnswering(status), 'GET', '/status.json');
+    await expect(asked).rejects.toMatchObject({ code: 'answer_malformed' });
+  },
+);
+
+it('reports a workspace that the daemon does not have', async () => {
+  const asked = askOwner(await daemonAnswering(404), 'POST', '/admin/workspaces/demo/questions/quota');
+  await expect(asked).rejects.toMatchObject({ code: 'not_found', hint: expect.stringContaining('--config') });
+});
+
+const KIBIBYTE = 1_024;
+/** Microseconds of this thread; to start the other one takes most of it. */
+const LITTLE = 500_000;
+
+function inputWith(text: string) {
+  const path = join(folderOfTest('config-source'), 'own.yaml');
+  writeFileSync(path, text);
+  return { path, env: {}, connectors, apiOverrides };
+}
+
+it('a malformed configuration of 512 KiB occupies another thread, and fails as it would at once', async () => {
+  let keys = '';
+  for (let index = 0; keys.length < 512 * KIBIBYTE; index++) keys += `key${index}: 1\n`;
+  const input = inputWith(keys);
+  const before = process.threadCpuUsage();
+  const failure = await Promise.resolve(configSource(input, () => ({}), { secrets: [] }).load()).catch(
+    (error: unknown) => error,
+  );
+  const { user, system } = process.threadCpuUsage(before);
+  expect(failure).toMatchObject({ code: 'config_invalid', message: expect.stringContaining('unknown key "key0"') });
+  expect((failure as Error).message.split('\n')).toHaveLength(100);
+  expect(user + system).toBeLessThan(LITTLE);
+});
+
+it('reads `.env` anew with each load, and its stamp changes with the file', async () => {
+  const folder = folderOfTest('config-source');
+  const envFile = join(folder, '.env');
+  const input = inputWith(
+    `connections:\n  main: { connector: github, repositories: [acme/web], webhookSecrets: "\${TOKEN}", poll: off }\n`,
+  );
+  const source = configSource(input, (files) => parseEnv(files.read(envFile, 100).bytes.toString()), {
+    envFile,
+    secrets: [],
+  });
+  const before = await source.stamp();
+  await expect(source.load()).rejects.toMatchObject({ code: 'ENOENT' });
+  writeFileSync(envFile, 'TOKEN=a-token-of-its-own\n');
+  expect(await source.stamp()).not.toBe(before);
+  expect((await source.load()).secrets).toEqual(['a-token-of-its-own']);
 });

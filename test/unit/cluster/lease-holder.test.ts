@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { soleHolder } from '../../../src/cluster/lease-holder.ts';
-import { removeExpired, replicasOf } from '../../../src/store/leases.ts';
+import { replicasOf } from '../../../src/store/leases.ts';
 import { type Cluster, commitUnder, leaseRow, openCluster } from '../../support/postgres/holders.ts';
-import { ON_POSTGRES } from '../../support/postgres/store-place.ts';
 
 const SIX = ['one', 'two', 'three', 'four', 'five', 'six'];
 const TTL = 3_000;
@@ -81,21 +80,6 @@ describe('several lease holders over one store', () => {
     await commitUnder(cluster.installation, holder.leaseOf(own as string)?.fence, async () => undefined);
   });
 
-  test('a database that refuses statements gets no more of them than at rest', async () => {
-    const cluster = await openCluster(['one']);
-    await cluster.join('a');
-    const dead = await cluster.join('b');
-    await cluster.clock.advance(2 * RENEWAL);
-    dead.kill();
-    // Includes the removal of expired processes.
-    cluster.refuse('a', (statement) => statement.startsWith('delete'));
-    const statements: string[] = [];
-    cluster.onStatement((statement) => void statements.push(statement));
-    await cluster.clock.advance(10 * TTL);
-    expect(cluster.errors).toEqual(['leases could not be renewed']);
-    expect(statements.length).toBeLessThanOrEqual((2 * 10 * TTL) / RENEWAL);
-  });
-
   test('counts workspaces that were not given back as takeovers, and no workspaces that moved', async () => {
     const cluster = await openCluster(SIX);
     const takeovers = () => cluster.members().map(({ takeovers: count }) => count());
@@ -160,6 +144,27 @@ describe('several lease holders over one store', () => {
     expect(after.incarnation).not.toBe(before.incarnation);
   });
 
+  test('a process whose row was removed trusts no lease of its old incarnation', async () => {
+    const cluster = await openCluster(['one']);
+    const { holder } = await cluster.join('a');
+    const [lease, before] = [holder.leaseOf('one'), await leaseRow(cluster.installation, 'one')];
+    await cluster.installation.query.deleteFrom('replicas').execute();
+    await cluster.clock.advance(2 * RENEWAL);
+    expect([lease?.isTrusted(), holder.leaseOf('one')?.isTrusted()]).toEqual([false, true]);
+    expect((await leaseRow(cluster.installation, 'one')).epoch).toBe(before.epoch + 1);
+  });
+
+  test('reports for how long it owns workspaces, and how long ago it renewed', async () => {
+    const { join, clock } = await openCluster(['one', 'two']);
+    const { holder } = await join('a');
+    expect(holder.owned().map(({ workspace }) => workspace)).toEqual(['one', 'two']);
+    const [before] = holder.owned();
+    await clock.advance(10 * RENEWAL + 100);
+    expect(holder.owned()[0]?.since).toBe((before?.since ?? 0) + 10 * RENEWAL + 100);
+    expect([holder.renewedAgo(), holder.unowned()]).toEqual([100, []]);
+    expect((await holder.owners()).get('two')).toMatchObject({ id: 'a' });
+  });
+
   test('trust counts from the start of a renewal, however late its answer is', async () => {
     let slow = 0;
     const cluster = await openCluster(['one'], (name, way) => (name === 'a' && way === 'back' ? slow : 0));
@@ -175,15 +180,6 @@ describe('several lease holders over one store', () => {
       await cluster.clock.advance(10);
     }
     expect(shares(cluster)).toEqual({ a: 0, b: 1 });
-  });
-
-  test('a process that renewed after it was read is not removed', async () => {
-    const { installation, join, clock } = await openCluster(SIX);
-    await join('a');
-    const before = await replicasOf(installation.query);
-    await clock.advance(RENEWAL);
-    await removeExpired(installation.query, before);
-    expect(await replicasOf(installation.query)).toHaveLength(1);
   });
 
   test('a process that expired during a renewal acquires nothing', async () => {
@@ -362,30 +358,5 @@ describe('several lease holders over one store', () => {
     await stopped;
     expect(await replicasOf(cluster.installation.query)).toEqual([]);
     expect((await leaseRow(cluster.installation, 'one')).incarnation).toBeNull();
-  });
-
-  test('workspaces are acquired in the transaction that renews, under the lock of leases', async () => {
-    const { statements, join } = await openCluster(SIX);
-    await join('a');
-    const acquisition = statements.findIndex((statement) => statement.startsWith('insert into "leases"'));
-    const before = statements.slice(0, acquisition);
-    const within = before.slice(before.findLastIndex((statement) => /^(?:begin|commit)/.test(statement)));
-    expect(within[0]).toMatch(/^begin/);
-    expect(within[1]).toMatch(/^update "replicas"/);
-    // SQLite needs no lock, because a file has one writer.
-    expect(within.some((statement) => statement.includes('pg_advisory_xact_lock'))).toBe(ON_POSTGRES);
-  });
-
-  test('at rest a renewal is one statement, and a check for unowned workspaces one in 10 s, for any number of workspaces', async () => {
-    const many = Array.from({ length: 500 }, (_, index) => `workspace-${index}`);
-    const cluster = await openCluster(many);
-    for (const name of ['a', 'b']) await cluster.join(name);
-    await cluster.clock.advance(5 * RENEWAL);
-    expect(shares(cluster)).toEqual({ a: 250, b: 250 });
-    cluster.statements.length = 0;
-    await cluster.clock.advance(20 * RENEWAL);
-    // SQLite cannot update and list in one statement.
-    const ofRenewal = ON_POSTGRES ? 1 : 2;
-    expect(cluster.statements).toHaveLength(2 * (ofRenewal * 20 + 1));
   });
 });

@@ -1,29 +1,33 @@
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, test } from 'vitest';
 import { type Lease, type LeaseHolder, soleHolder } from '../../../src/cluster/lease-holder.ts';
-import type { Partition } from '../../../src/daemon/partition.ts';
+import type { DaemonContext } from '../../../src/daemon/daemon-context.ts';
+import { createNotifications } from '../../../src/daemon/notifications.ts';
+import {
+  openPartition,
+  type Partition,
+  type PartitionInput,
+  resumeAfterKeyChange,
+} from '../../../src/daemon/partition.ts';
+import { createReload } from '../../../src/daemon/reload.ts';
 import { createWorkspaces, type Workspaces } from '../../../src/daemon/workspaces.ts';
 import type { ErrorCode } from '../../../src/model/errors/codes.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import type { LoadedConfig } from '../../../src/platform/config/load.ts';
 import type { WorkspaceConfig } from '../../../src/platform/config/schema.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
+import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { createTravellingClock, type TravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
+import type { Installation } from '../../../src/store/installation.ts';
+import { markRunning, wasUncleanShutdown } from '../../../src/sync/quota/slot.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
+import { openTestInstallation } from '../../support/harness/store.ts';
 
 const MINUTE = 60_000;
 
-interface World {
-  readonly workspaces: Workspaces;
-  readonly clock: TravellingClock;
-  /** Sets the failure of every later attempt to open. */
-  fails(code: ErrorCode | undefined): void;
-  /** The names of workspaces, once for each attempt to open. */
-  readonly attempts: string[];
-  readonly logged: string[];
-  /** Sets the owned workspaces, and reports the change. */
-  owns(names: readonly string[]): Promise<void>;
-}
-
-function openWorld(): World {
+/** `attempts` has the name of a workspace for each attempt to open it, which fails as `fails` says. */
+function openWorld() {
   const clock = createTravellingClock();
   const [attempts, logged]: [string[], string[]] = [[], []];
   let fault: ErrorCode | undefined;
@@ -52,10 +56,10 @@ function openWorld(): World {
     clock,
     attempts,
     logged,
-    fails(code) {
+    fails(code: ErrorCode | undefined) {
       fault = code;
     },
-    owns(names) {
+    owns(names: readonly string[]) {
       leases = new Map(names.map((name) => [name, { isTrusted: () => true }]));
       return workspaces.followLeases();
     },
@@ -119,5 +123,157 @@ describe('an owned workspace that could not be opened', () => {
     fails(undefined);
     await owns(['web', 'shop']);
     expect(workspaces.partitions().map(({ name }) => name)).toEqual(['web', 'shop']);
+  });
+});
+
+describe('a partition', () => {
+  const MINUTE = 60_000;
+  const QUOTA = { requests: 10, window: 15 * MINUTE, burst: 4, burstWindow: MINUTE, share: 1, concurrency: 4 };
+
+  test('a workspace that cannot be opened leaves no timer, and the mark of an unclean shutdown stays', async () => {
+    const installation = await openTestInstallation({ file: ':memory:' });
+    onTestFinished(() => installation.close());
+    const store = await installation.store('shop');
+    await store.commit((query) => markRunning(query));
+    const clock = createTravellingClock();
+    const input: Partial<PartitionInput> = {
+      config: { name: 'shop', quota: QUOTA, workspace: { id: 'current' } } as PartitionInput['config'],
+      address: {
+        baseUrl: 'https://workspace.example',
+        apiKey: () => {
+          throw new Error('the file of the key cannot be read');
+        },
+      },
+      lease: soleHolder.leaseOf('shop') as PartitionInput['lease'],
+    };
+    const daemon: Partial<DaemonContext> = {
+      clock,
+      random: systemRandom(),
+      logger: silentLogger,
+      metrics: { forWorkspace: () => silentMeter } as unknown as DaemonContext['metrics'],
+      installation,
+      ledgerClock: async () => clock,
+    };
+    const opened = openPartition(daemon as DaemonContext, input as PartitionInput);
+    await expect(opened).rejects.toThrow('the file of the key');
+    expect(clock.pending).toBe(0);
+    expect(await wasUncleanShutdown(store.query)).toBe(true);
+  });
+
+  const KEY = 'wsk_of_a_test';
+  const WORKSPACE = { url: 'https://workspace.example/api/v1', id: 'current' };
+
+  test('the throttle resumes after a change of the key, the address or the workspace, and the key is not stored', async () => {
+    const store = await openTestStore();
+    let resumed = 0;
+    const throttle = {
+      async resume() {
+        resumed++;
+      },
+    };
+    const resumes = async (key: string, workspace: { readonly url: string; readonly id: string }) => {
+      const before = resumed;
+      await resumeAfterKeyChange(store, throttle, key, workspace);
+      return resumed > before;
+    };
+    expect(await resumes(KEY, WORKSPACE)).toBe(true);
+    expect(await resumes(KEY, WORKSPACE)).toBe(false);
+    expect(await resumes('wsk_another', WORKSPACE)).toBe(true);
+    expect(await resumes(KEY, WORKSPACE)).toBe(true);
+    expect(await resumes(KEY, { ...WORKSPACE, url: 'https://workspace.example/v1' })).toBe(true);
+    expect(await resumes(KEY, { ...WORKSPACE, id: 'ws_2' })).toBe(true);
+    expect(JSON.stringify(await store.query.selectFrom('meta').selectAll().execute())).not.toContain(KEY);
+  });
+});
+
+test('logs a configuration that could not be applied, and applies the next one', async () => {
+  const errors: unknown[] = [];
+  const logger = { ...silentLogger, error: (fields: unknown) => void errors.push(fields) };
+  const config: LoadedConfig = { workspaces: [], broken: [], secrets: [], warnings: [], secretSources: [] };
+  let applied = 0;
+  const workspaces: Pick<Workspaces, 'apply' | 'partitions'> = {
+    partitions: () => [],
+    async apply() {
+      if (++applied === 1) throw new Error('a fault of ours');
+      return { opened: [], changed: [], closed: [] };
+    },
+  };
+  const source = { load: () => config, stamp: () => '', watch: () => () => undefined };
+  const clock = createTravellingClock();
+  const reload = createReload({ source, workspaces, clock, logger, scrubber: createScrubber() });
+  await reload.now();
+  expect(errors).toMatchObject([{ error: { message: 'a fault of ours' } }]);
+  await reload.now();
+  expect(applied).toBe(2);
+  await reload.stop();
+});
+
+describe('notifications', () => {
+  const SECOND = 1_000;
+
+  /** A process that receives notifications, and whose reads of tokens may fail. */
+  async function openReceiver() {
+    const clock = createTravellingClock();
+    const file = await openTestInstallation({ file: ':memory:' });
+    let receive: (payload: string) => void = () => undefined;
+    const sent: string[] = [];
+    const asServer: Partial<NonNullable<Installation['asServer']>> = {
+      notify: async (_channel, payload) => void sent.push(payload),
+      async listen(_channel, call, missed) {
+        receive = call;
+        missed();
+        return async () => undefined;
+      },
+    };
+    const installation = { ...file, asServer: asServer as NonNullable<Installation['asServer']> };
+    const tokens = { reads: 0, fails: false };
+    const notifications = createNotifications({
+      installation,
+      clock,
+      logger: silentLogger,
+      wake: () => undefined,
+      async rereadTokens() {
+        tokens.reads++;
+        if (tokens.fails) throw new Error('the database is away');
+      },
+    });
+    onTestFinished(async () => {
+      await notifications.stop();
+      await file.close();
+    });
+    notifications.start();
+    await clock.advance(0);
+    return { clock, tokens, notifications, sent, receive: (payload: string) => receive(payload) };
+  }
+
+  it('reads tokens again each second after a failed read, because one may be revoked', async () => {
+    const { clock, tokens, receive } = await openReceiver();
+    tokens.fails = true;
+    receive('tokens');
+    await clock.advance(5 * SECOND);
+    tokens.fails = false;
+    const before = tokens.reads;
+    expect(before).toBeGreaterThanOrEqual(5);
+    await clock.advance(10 * SECOND);
+    expect(tokens.reads - before).toBe(1);
+  });
+
+  it('reads tokens once a minute without a notification, because its sender may have ended', async () => {
+    const { clock, tokens } = await openReceiver();
+    const before = tokens.reads;
+    await clock.advance(600 * SECOND);
+    expect(tokens.reads - before).toBeGreaterThanOrEqual(9);
+    expect(tokens.reads - before).toBeLessThanOrEqual(10);
+  });
+
+  it('sends pending notifications at a stop, and none later', async () => {
+    const { notifications, clock, sent } = await openReceiver();
+    notifications.notifyOwner('acme');
+    notifications.notifyOwner('other');
+    expect(sent).toEqual([]);
+    await notifications.stop();
+    expect(sent).toEqual(['["acme","other"]']);
+    await clock.advance(SECOND);
+    expect(sent).toHaveLength(1);
   });
 });

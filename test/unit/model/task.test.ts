@@ -1,5 +1,9 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
+import { isFinished, pullRequestKey, workItemKey } from '../../../src/model/item.ts';
+import { externalIdOf, isAutomatic } from '../../../src/model/link.ts';
+import { afterLookup, afterReport, type Binding, type NamedUnit } from '../../../src/model/names.ts';
+import { formatStatus, parseStatus, statusOf } from '../../../src/model/notice.ts';
 import {
   hasItemLine,
   itemLine,
@@ -9,7 +13,9 @@ import {
   withItemLine,
   withKey,
 } from '../../../src/model/task.ts';
+import { OWN_STATUSES, ownStatus, serverStatus } from '../../../src/model/task-status.ts';
 import { cut } from '../../../src/model/text-limits.ts';
+import { bare, workItem } from '../../support/rows/items.ts';
 
 it.each([
   [{ taskId: 'tsk_1', key: 'BUG-1', title: 'Door' }, 'BUG-1'],
@@ -69,18 +75,6 @@ it('finds only a few short lines in a hostile text', () => {
 });
 
 describe('cut', () => {
-  it.each([
-    ['abc', 3, 'abc'],
-    ['abcd', 3, 'ab…'],
-    ['abcd', 1, '…'],
-    ['', 1, ''],
-    ['🐛🐛', 3, '🐛…'],
-    ['a🐛🐛', 3, 'a…'],
-    ['🐛🐛', 2, '…'],
-  ])('cuts %j to %i', (text, longest, expected) => {
-    expect(cut(text, longest)).toBe(expected);
-  });
-
   it('keeps the length, splits no surrogate pair, and leaves short texts unchanged', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 60 }), fc.integer({ min: 1, max: 40 }), (text, longest) => {
@@ -92,5 +86,125 @@ describe('cut', () => {
         expect(Math.min(text.length, longest) - short.length).toBeLessThanOrEqual(1);
       }),
     );
+  });
+});
+
+describe('the status of a task', () => {
+  const WORDS = { in_progress: 'InProgress', completed: 'Done', merged: 'Done' };
+
+  test('translates each status to the word of the server and back', () => {
+    expect(OWN_STATUSES.map((status) => serverStatus(WORDS, status))).toEqual([
+      ...['open', 'planned', 'InProgress', 'review', 'blocked', 'Done', 'cancelled', 'Done', 'idea'],
+    ]);
+    expect(['InProgress', 'Done', 'open'].map((word) => ownStatus(WORDS, word))).toEqual([
+      ...['in_progress', 'completed', 'open'],
+    ]);
+  });
+
+  test('keeps words that stand for none of our statuses', () => {
+    expect([ownStatus(WORDS, 'Waiting'), serverStatus(WORDS, 'Waiting')]).toEqual(['Waiting', 'Waiting']);
+  });
+});
+
+describe('items and links', () => {
+  it('keys of items are natural keys', () => {
+    expect(pullRequestKey('github', 'github.com', '1296269', '1347')).toBe('github:github.com:1296269:pull:1347');
+    expect(workItemKey('jira', 'a1b2', '10023')).toBe('jira:a1b2:issue:10023');
+  });
+
+  it.each([
+    [undefined, false],
+    ['open', false],
+    ['closed', true],
+    ['merged', true],
+    ['declined', true],
+  ] as const)('a pull request that is %s is finished: %s', (state, expected) => {
+    expect(isFinished(bare(1, { state }))).toBe(expected);
+  });
+
+  it.each([
+    [undefined, false],
+    ['open', false],
+    ['in_progress', false],
+    ['done', true],
+  ] as const)('a work item that is %s is finished: %s', (state, expected) => {
+    expect(isFinished(workItem({ state }))).toBe(expected);
+  });
+
+  it('distinguishes links that worksync created from links of people', () => {
+    expect(isAutomatic(externalIdOf('github:github.com:1:pull:2'))).toBe(true);
+    for (const other of [null, undefined, '', 'jira:1', 'Worksync:1', ' worksync:1']) {
+      expect(isAutomatic(other)).toBe(false);
+    }
+  });
+});
+
+describe('a commit status', () => {
+  const SHA = 'a1b2c3d4'.repeat(5);
+
+  it.each([
+    [['BUG-12'], false, 'success', 'linked to BUG-12'],
+    [['BUG-12', 'IDEA-3'], true, 'success', 'linked to BUG-12, IDEA-3'],
+    [[], false, 'success', 'linked to no task'],
+    [[], true, 'failure', 'linked to no task: put the key of one into title, description or branch'],
+  ] as const)('is stored and restored for %j, required: %s', (tasks, isRequired, state, text) => {
+    const status = statusOf(SHA, tasks, isRequired);
+    expect(status).toEqual({ sha: SHA, state, text });
+    expect(parseStatus(formatStatus(status!))).toEqual(status);
+  });
+
+  it('has at most 140 characters, however many tasks there are', () => {
+    const tasks = Array.from({ length: 50 }, (_, number) => `BUG-${number}`);
+    expect(statusOf(SHA, tasks, true)?.text).toBe('linked to 50 tasks, BUG-0 among them');
+  });
+
+  it.each([undefined, '', 'main', '../../x', `${SHA}\n`, 'abc'])('there is no status for the head %j', (head) => {
+    expect(statusOf(head, ['BUG-12'], true)).toBeUndefined();
+  });
+
+  it.each([null, '', 'closed', 'Linked to BUG-1.'])('%j is not a stored status', (line) => {
+    expect(parseStatus(line)).toBeUndefined();
+  });
+});
+
+describe('the binding of a name', () => {
+  const API: Binding = { entry: 'acme/api', id: '1', called: 'acme/api' };
+  const RENAMED: Binding = { ...API, called: 'acme/core' };
+  const REBOUND: Binding = { ...API, elsewhere: '2' };
+  const unit = (id: string, name: string): NamedUnit => ({ id, name });
+
+  describe('a delivery', () => {
+    it.each<[string, Binding | undefined, NamedUnit, Binding | undefined]>([
+      ['binds a name', undefined, unit('1', 'Acme/API'), { ...API, called: 'Acme/API' }],
+      ['with another name binds nothing', undefined, unit('1', 'acme/web'), undefined],
+      ['shows a rename', API, unit('1', 'acme/core'), RENAMED],
+      ['shows the rename back', RENAMED, unit('1', 'acme/api'), API],
+      ['shows that another thing has the name', API, unit('2', 'acme/api'), REBOUND],
+      ['shows that a third thing has the name', REBOUND, unit('3', 'acme/api'), { ...API, elsewhere: '3' }],
+      // The delivery may be late: only the vendor's answer ends this.
+      ['does not end a rebound name', REBOUND, unit('1', 'acme/api'), REBOUND],
+      ['about another thing changes nothing', API, unit('2', 'acme/core'), API],
+    ])('%s', (_, binding, reported, after) => {
+      expect(afterReport('acme/api', binding, reported)).toEqual(after);
+    });
+
+    it('returns the same object if nothing is new', () => {
+      expect(afterReport('acme/api', REBOUND, unit('2', 'acme/api'))).toBe(REBOUND);
+      expect(afterReport('acme/api', API, unit('1', 'acme/api'))).toBe(API);
+    });
+  });
+
+  describe('an answer to a lookup', () => {
+    it.each<[string, Binding | undefined, NamedUnit | undefined, Binding | undefined]>([
+      ['binds a name', undefined, unit('1', 'acme/api'), API],
+      ['binds a thing that is found by an older name', undefined, unit('1', 'acme/core'), RENAMED],
+      ['without a thing binds nothing', undefined, undefined, undefined],
+      ['shows a rename', API, unit('1', 'acme/core'), RENAMED],
+      ['shows that another thing has the name', API, unit('2', 'acme/api'), REBOUND],
+      ['ends a rebound name when the bound thing has it again', REBOUND, unit('1', 'acme/api'), API],
+      ['ends a rebound name when no thing has it', REBOUND, undefined, API],
+    ])('%s', (_, binding, found, after) => {
+      expect(afterLookup('acme/api', binding, found)).toEqual(after);
+    });
   });
 });

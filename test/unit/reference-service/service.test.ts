@@ -2,15 +2,12 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import BetterSqlite from 'better-sqlite3';
+import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { openDatabase } from '../../../src/platform/database/open.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
-import type { Faults } from '../../../src/reference-service/http/faults.ts';
+import { createWindows } from '../../../src/reference-service/http/quota-windows.ts';
 import { createWorkspaceService } from '../../../src/reference-service/service.ts';
-import { MIGRATIONS } from '../../../src/reference-service/storage/migrations.ts';
-import type { ServiceTables } from '../../../src/reference-service/storage/service-tables.ts';
-import { createCommits } from '../../../src/reference-service/storage/transactions.ts';
 import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
 import {
   NO_QUOTA,
@@ -88,42 +85,6 @@ describe('a credential of the first start that somebody revoked', () => {
     expect((await second.client(second.oauthToken).listTasks({}, {})).status).toBe(200);
     await expect(second.client(first.oauthToken).listTasks({}, {})).rejects.toMatchObject({ code: 'unauthorized' });
   });
-
-  it('keeps no service from starting where the workspace has as many keys as it may', async () => {
-    const file = await temporaryFile();
-    const first = await startWorkspaceService({ file });
-    const owner = first.client(first.oauthToken);
-    await owner.revokeApiKey({ apiKeyId: first.apiKeyId }, {});
-    for (let key = 0; key < 20; key++) await owner.createApiKey({ body: { description: `${key}` } }, {});
-    await first.close();
-    const second = await start({ file });
-    expect(second.isKeyNew).toBe(false);
-    await expect(second.client().listTasks({}, {})).rejects.toMatchObject({ code: 'unauthorized' });
-  });
-});
-
-it('of a file from before they were kept, makes others beside those that clients have', async () => {
-  const file = await temporaryFile();
-  const first = await startWorkspaceService({ file });
-  await first.close();
-  const raw = new BetterSqlite(file);
-  raw.exec(
-    `update facts set value = json_remove(value, '$.sealedKey', '$.sealedToken') where name = 'start_credentials'`,
-  );
-  raw.close();
-  const second = await start({ file });
-  expect([second.isKeyNew, second.isTokenNew]).toEqual([true, true]);
-  for (const secret of [first.apiKey, second.apiKey])
-    expect((await second.client(secret).listTasks({}, {})).status).toBe(200);
-});
-
-it('a second service on the same file is refused as locked, and may start after the first has closed', async () => {
-  const file = await temporaryFile();
-  const first = await startWorkspaceService({ file });
-  await expect(startWorkspaceService({ file })).rejects.toMatchObject({ code: 'locked' });
-  await first.close();
-  const second = await startWorkspaceService({ file });
-  await second.close();
 });
 
 it('keeps what it acknowledged over a restart', async () => {
@@ -144,53 +105,6 @@ it('W19 stores no secret in clear', async () => {
   await running.close();
   const bytes = await readFile(file, 'latin1');
   for (const clear of [secret, running.apiKey, running.oauthToken]) expect(bytes).not.toContain(clear.slice(10));
-});
-
-it('writes lastUsedAt of a key at most once a minute', async () => {
-  const clock = createTravellingClock();
-  const running = await start({ clock, quota: NO_QUOTA });
-  const lastUsed = async () => {
-    const { body } = await running.client(running.oauthToken).listApiKeys({}, {});
-    return Date.parse(body.apiKeys[0]?.lastUsedAt ?? '');
-  };
-  const begin = clock.now();
-  for (let second = 0; second < 120; second += 20) {
-    await running.client().listTasks({}, {});
-    // A write that joins the queue after the note proves that the note is committed.
-    await running.service.addTeam({ workspaceId: running.workspaceId, teamId: 'team_x', name: 'X' });
-    expect(await lastUsed()).toBe(begin + (second < 60 ? 0 : 60_000));
-    await clock.advance(20_000);
-  }
-});
-
-it('faults: an answer that is cut after the request was applied is outcome_unknown, and the write is there', async () => {
-  const faults: Faults = { after: async ({ method }) => (method === 'POST' ? 'cut' : undefined) };
-  const running = await start({ faults });
-  const lost = running.client().createBug({ body: { title: 'x' } }, {});
-  await expect(lost).rejects.toMatchObject({ code: 'outcome_unknown' });
-  expect((await running.client().listTasks({}, {})).body.tasks).toHaveLength(1);
-});
-
-it('faults: a request that is cut before it was looked at leaves nothing', async () => {
-  const faults: Faults = { before: async ({ method }) => (method === 'POST' ? 'cut' : undefined) };
-  const running = await start({ faults });
-  await expect(running.client().createBug({ body: { title: 'x' } }, {})).rejects.toMatchObject({
-    code: 'outcome_unknown',
-  });
-  expect((await running.client().listTasks({}, {})).body.tasks).toEqual([]);
-  expect((await running.service.statistics()).requests.get(running.apiKeyId)).toEqual({ received: 1, refused: 0 });
-});
-
-it('faults: other answers, on the way in and after the request was applied', async () => {
-  const faults: Faults = {
-    before: async ({ url }) => (url.endsWith('/ideas') ? { status: 503 } : undefined),
-    after: async ({ url }, answer) => (url.endsWith('/bugs') && answer.status === 201 ? { status: 500 } : undefined),
-  };
-  const running = await start({ faults });
-  const body = { title: 'x' };
-  await expect(running.client().createIdea({ body }, {})).rejects.toMatchObject({ code: 'server_failed', status: 503 });
-  await expect(running.client().createBug({ body }, {})).rejects.toMatchObject({ code: 'server_failed', status: 500 });
-  expect((await running.client().listTasks({}, {})).body.tasks.map(({ kind }) => kind)).toEqual(['bug']);
 });
 
 it('W71 answers 500 without insides when the database fails, and tells the log', async () => {
@@ -228,47 +142,85 @@ it('W71 answers 500 without insides when the database fails, and tells the log',
   expect((await post()).status).toBe(201);
 });
 
-it('group commit: one that throws is refused alone, the others of its group are kept in order', async () => {
-  const statements: string[] = [];
-  const database = await openDatabase<ServiceTables>({
-    file: await temporaryFile(),
-    migrations: MIGRATIONS,
-    onStatement: (sql) => statements.push(sql),
-  });
-  onTestFinished(() => database.close());
-  const commits = createCommits(database);
-  const add = (name: string, fails = false) =>
-    commits.run(async (write) => {
-      await write.insertInto('facts').values({ name, value: '' }).execute();
-      if (fails) throw new Error(`refused ${name}`);
-      return name;
-    });
-  statements.length = 0;
-  expect(await Promise.all(['a', 'b', 'c'].map((name) => add(name)))).toEqual(['a', 'b', 'c']);
-  expect(statements.filter((sql) => sql === 'commit')).toHaveLength(1);
-  const settled = await Promise.allSettled([add('d'), add('e', true), add('f')]);
-  expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
-  const rows = await database.query
-    .selectFrom('facts')
-    .select('name')
-    .orderBy('rowid' as never)
-    .execute();
-  expect(rows.map(({ name }) => name)).toEqual(['a', 'b', 'c', 'd', 'f']);
+it('no read shows less than what was acknowledged before it, whoever else reads and writes', async () => {
+  const running = await startWorkspaceService({ quota: NO_QUOTA });
+  onTestFinished(() => running.close());
+  const client = running.client();
+  const task = async (taskId: string) => (await client.getTask({ taskId }, {})).body.title;
+  await Promise.all(
+    Array.from({ length: 20 }, async (_, at) => {
+      const { taskId } = (await client.createBug({ body: { title: `${at}` } }, {})).body;
+      for (let n = 0; n < 15; n++) {
+        const title = `${at}.${n}`;
+        await client.updateTask({ taskId, body: { title } }, {});
+        expect(await Promise.all([task(taskId), task(taskId)])).toEqual([title, title]);
+      }
+    }),
+  );
 });
 
-it('keeps the links of a database from before it knew copies', async () => {
-  const file = await temporaryFile();
-  const { '006_copies_of_links': _later, ...earlier } = MIGRATIONS;
-  const old = await openDatabase<ServiceTables>({ file, migrations: earlier });
-  const [created_at, url] = ['2026-01-01T00:00:00.000Z', 'https://example.com/1'];
-  const ids = { work_item_id: 'wi_1', workspace_id: 'ws_1', task_id: 'tsk_1' };
-  await old.query
-    .insertInto('work_items')
-    .values({ ...ids, url, created_at, title: 'T' })
-    .execute();
-  await old.close();
-  const migrated = await openDatabase<ServiceTables>({ file, migrations: MIGRATIONS });
-  onTestFinished(() => migrated.close());
-  const rows = await migrated.query.selectFrom('work_items').selectAll().execute();
-  expect(rows).toEqual([{ ...ids, seq: 1, url, copy: 0, title: 'T', external_id: null, provider: null, created_at }]);
+it('an answer that is kept has passed the checks of every request', async () => {
+  const running = await startWorkspaceService({ quota: NO_QUOTA });
+  onTestFinished(() => running.close());
+  const { taskId } = (await running.client().createBug({ body: { title: 'x' } }, {})).body;
+  const path = `${running.url}/workspaces/current/tasks/${taskId}`;
+  const get = async (credential: string, headers: object = {}) =>
+    (await fetch(path, { headers: { authorization: `Bearer ${credential}`, ...headers } })).status;
+  expect([await get(running.apiKey), await get(running.apiKey), await get(running.oauthToken)]).toEqual([
+    200, 200, 200,
+  ]);
+  const other = await running.service.addWorkspace();
+  const userId = await running.service.addUser({ workspaceId: other, name: 'Eve', role: 'owner' });
+  const foreign = await running.service.mintToken({ workspaceId: other, userId, role: 'owner', ttl: null });
+  expect(await get(running.apiKey)).toBe(200);
+  expect([await get('wsk_unknown'), await get(foreign.secret)]).toEqual([401, 404]);
+  expect(await get(running.apiKey, { 'x-service-api-version': '3' })).toBe(400);
+});
+
+const quota = fc.record({
+  requests: fc.integer({ min: 0, max: 12 }),
+  window: fc.integer({ min: 1, max: 900 }),
+  burst: fc.integer({ min: 0, max: 6 }),
+  burstWindow: fc.integer({ min: 1, max: 90 }),
+});
+
+describe('both windows', () => {
+  it('answer as a plain count over all accepted times does', () => {
+    fc.assert(
+      fc.property(quota, fc.array(fc.integer({ min: 0, max: 120 }), { maxLength: 120 }), (caps, pauses) => {
+        const windows = createWindows(caps);
+        const accepted: number[] = [];
+        let now = 0;
+        for (const pause of pauses) {
+          now += pause;
+          const full = (cap: number, length: number) =>
+            cap > 0 && accepted.filter((time) => time > now - length).length >= cap;
+          const expected = full(caps.requests, caps.window) || full(caps.burst, caps.burstWindow);
+          const wait = windows.wait(now);
+          expect(wait > 0).toBe(expected);
+          if (expected) continue;
+          windows.add(now);
+          accepted.push(now);
+        }
+      }),
+    );
+  });
+
+  it('name the shortest sufficient wait', () => {
+    fc.assert(
+      fc.property(quota, fc.array(fc.integer({ min: 0, max: 60 }), { maxLength: 60 }), (caps, pauses) => {
+        const windows = createWindows(caps);
+        const told: boolean[] = [];
+        let now = 0;
+        for (const pause of pauses) {
+          now += pause;
+          const wait = windows.wait(now);
+          told.push(wait === 0 || windows.wait(now + wait - 0.5) > 0, windows.wait(now + wait) === 0);
+          now += wait;
+          windows.add(now);
+        }
+        expect(told).not.toContain(false);
+      }),
+    );
+  });
 });

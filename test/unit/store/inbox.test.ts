@@ -1,6 +1,10 @@
-import { describe, expect, it } from 'vitest';
-import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
+import { compressSync } from 'lz4-napi';
+import { describe, expect, it, test } from 'vitest';
+import { LARGE } from '../../../src/platform/lib/large.ts';
+import { appendDeliveries, type NewDelivery } from '../../../src/store/append-deliveries.ts';
+import { packBody, packBodyAsync, unpackBody } from '../../../src/store/bodies.ts';
 import type { Store } from '../../../src/store/database.ts';
+import { type DeliveryPosition, deliveriesByIds, searchDeliveries } from '../../../src/store/find-deliveries.ts';
 import {
   COSTLY,
   costlyParts,
@@ -12,223 +16,298 @@ import {
   retryQuarantined,
   settleDeliveries,
 } from '../../../src/store/inbox.ts';
+import { nextRevision } from '../../../src/store/revision.ts';
+import { appendAnswer, readAnswer, WORKSPACE } from '../../../src/store/workspace-answers.ts';
+import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { inboxOf, openTestStore } from '../../support/harness/intake.ts';
 
-describe('the inbox', () => {
-  const append = (store: Awaited<ReturnType<typeof openTestStore>>, bodies: readonly string[]) =>
-    appendDeliveries(
-      store.query,
-      bodies.map((body, index) => ({
-        connection: 'c',
-        key: `k${index}`,
-        source: 'webhook',
-        event: 'e',
-        body: Buffer.from(body),
-      })),
-      7,
-    );
+const delivery = (key: string, text = 'body', connection = 'notes'): NewDelivery => ({
+  ...{ connection, key, source: 'webhook', event: 'note', body: Buffer.from(text) },
+});
 
-  it('returns pending deliveries, the oldest first, within count and size, and at least one', async () => {
+/** Appends deliveries with these bodies; their keys are `k0`, `k1`, and so on. */
+async function withBodies(...bodies: readonly string[]): Promise<Store> {
+  const store = await openTestStore();
+  await appendDeliveries(
+    store.query,
+    bodies.map((body, index) => delivery(`k${index}`, body)),
+    7,
+  );
+  return store;
+}
+
+async function outcomesOf(query: Scope, deliveries: readonly NewDelivery[], now: number): Promise<string[]> {
+  return (await appendDeliveries(query, deliveries, now)).map(({ appended }) => appended);
+}
+
+const pendingKeys = async (store: Store) =>
+  (await inboxOf(store)).filter(({ state }) => state === 'pending').map((row) => row.delivery_key);
+
+describe('appended deliveries', () => {
+  it('keep their order, and repeats are recognised within one call and later', async () => {
     const store = await openTestStore();
-    await append(store, ['a'.repeat(100), 'b'.repeat(10), 'c'.repeat(10), 'd']);
-    const idsOf = async (most: number, bytes: number) =>
-      (await pendingDeliveries(store.query, most, bytes)).map(({ id }) => id);
-    expect(await idsOf(10, 1_000)).toEqual([1, 2, 3, 4]);
-    expect(await idsOf(2, 1_000)).toEqual([1, 2]);
-    expect(await idsOf(10, 120)).toEqual([1, 2, 3]);
-    expect(await idsOf(10, 50)).toEqual([1]);
-    expect(await idsOf(10, 0)).toEqual([1]);
+    const first = [delivery('a'), delivery('b'), delivery('a')];
+    expect(await outcomesOf(store.query, first, 1)).toEqual(['new', 'new', 'repeated']);
+    expect(await outcomesOf(store.query, [delivery('b'), delivery('c')], 2)).toEqual(['repeated', 'new']);
+    expect(await outcomesOf(store.query, [], 3)).toEqual([]);
+    const rows = (await inboxOf(store)).map((row) => `${row.delivery_key} ${row.received_at} ${row.state}`);
+    expect(rows).toEqual(['a 1 pending', 'b 1 pending', 'c 2 pending']);
   });
 
-  it('does not return a small delivery before a large older one', async () => {
+  it.each(['applied', 'superseded', 'ignored'] as const)('are not changed by a repeat when %s', async (state) => {
     const store = await openTestStore();
-    await append(store, ['a', 'b'.repeat(100), 'c']);
-    expect((await pendingDeliveries(store.query, 10, 50)).map(({ id }) => id)).toEqual([1]);
+    await appendDeliveries(store.query, [delivery('a')], 1);
+    await store.query.updateTable('inbox').set({ state, settled_at: 2, body: null }).execute();
+    const before = await inboxOf(store);
+    expect(await outcomesOf(store.query, [delivery('a', 'again')], 3)).toEqual(['repeated']);
+    expect(await inboxOf(store)).toEqual(before);
   });
 
-  it('returns a delivery as it was received, and a purged body as empty', async () => {
-    const store = await openTestStore();
-    await append(store, ['a']);
-    const [delivery] = await pendingDeliveries(store.query, 1, 1);
-    expect(delivery).toEqual({
-      id: 1,
-      isReplayed: false,
-      isImport: false,
-      key: 'k0',
-      connection: 'c',
-      source: 'webhook',
-      event: 'e',
-      body: Buffer.from('a'),
-      stored: { body: Buffer.from('a'), unpacked_length: null },
-      bytes: 1,
-      receivedAt: 7,
-      attempts: 0,
-    });
-    await store.query.updateTable('inbox').set({ body: null }).execute();
-    expect((await pendingDeliveries(store.query, 1, 1))[0]?.body.byteLength).toBe(0);
-  });
-
-  it('compresses large bodies, returns them unchanged, and counts their unpacked size', async () => {
-    const store = await openTestStore();
+  it('are stored compressed when large, and read back unchanged, with their unpacked size', async () => {
     const large = JSON.stringify({ text: 'much the same '.repeat(1_000) });
-    await append(store, [large, large, 'small']);
-    const stored = await store.query.selectFrom('inbox').select(['body', 'unpacked_length']).orderBy('id').execute();
-    expect(stored.map(({ unpacked_length }) => unpacked_length)).toEqual([large.length, large.length, null]);
-    expect(stored[0]?.body?.length).toBeLessThan(large.length / 10);
-    const [first, second] = await pendingDeliveries(store.query, 10, 2 * large.length);
-    expect([first, second].map((delivery) => delivery?.body.toString())).toEqual([large, large]);
-    expect(await pendingDeliveries(store.query, 10, 2 * large.length)).toHaveLength(2);
-    expect(await pendingDeliveries(store.query, 10, 2 * large.length - 1)).toHaveLength(1);
+    const { query } = await withBodies(large, large, 'small');
+    const rows = await query.selectFrom('inbox').select(['body', 'unpacked_length']).orderBy('id').execute();
+    expect(rows.map(({ unpacked_length }) => unpacked_length)).toEqual([large.length, large.length, null]);
+    const read = async (bytes: number) => (await pendingDeliveries(query, 10, bytes)).map(({ body }) => `${body}`);
+    expect(await read(2 * large.length)).toEqual([large, large]);
+    expect(await read(2 * large.length - 1)).toEqual([large]);
+  });
+});
+
+describe('a repeat of a delivery in quarantine', () => {
+  const quarantine = (query: Scope, reason: string) =>
+    query.updateTable('inbox').set({ state: 'quarantined', reason, attempts: 5, settled_at: 7 }).execute();
+
+  it('makes the delivery pending, with the bytes of the repeat', async () => {
+    const store = await openTestStore();
+    await appendDeliveries(store.query, [delivery('a', 'cut of')], 1);
+    await quarantine(store.query, 'unreadable');
+    const repeats = [delivery('a', 'whole'), delivery('a', 'third')];
+    expect(await outcomesOf(store.query, repeats, 9)).toEqual(['revived', 'repeated']);
+    const revived = { id: 1, state: 'pending', body: 'whole', attempts: 0, reason: null, settled_at: null };
+    expect(await inboxOf(store)).toMatchObject([{ ...revived, received_at: 9 }]);
   });
 
-  it('fails only the delivery whose body is damaged', async () => {
+  it.each([
+    ['stays there if it cost too much and has the same bytes', 'as it was', 'repeated'],
+    ['is pending again if it cost too much and has other bytes', 'shorter', 'revived'],
+  ])('%s', async (_name, text, expected) => {
+    const { query } = await openTestStore();
+    await appendDeliveries(query, [delivery('a', 'as it was')], 1);
+    await quarantine(query, `${COSTLY}too long`);
+    expect(await outcomesOf(query, [delivery('a', text)], 9)).toEqual([expected]);
+  });
+
+  it.each([
+    ['another key', delivery('b')],
+    ['the same key of another connection', delivery('a', 'body', 'gitlab')],
+  ])('does not revive a delivery with %s [A3]', async (_name, other) => {
     const store = await openTestStore();
-    await append(store, ['x'.repeat(10_000), 'sound']);
-    await store.query
-      .updateTable('inbox')
-      .set({ body: Buffer.from('no frame') })
-      .where('id', '=', 1)
-      .execute();
-    const [damaged, sound] = await pendingDeliveries(store.query, 10, 100_000);
+    expect(await outcomesOf(store.query, [delivery('a'), other], 1)).toEqual(['new', 'new']);
+    await quarantine(store.query, 'internal: no');
+    expect(await outcomesOf(store.query, [delivery('a')], 9)).toEqual(['revived']);
+    expect((await inboxOf(store)).map(({ state }) => state)).toEqual(['pending', 'quarantined']);
+  });
+});
+
+describe('pending deliveries', () => {
+  it.each<[most: number, bytes: number, ids: readonly number[]]>([
+    [10, 1_000, [1, 2, 3, 4]],
+    [2, 1_000, [1, 2]],
+    [10, 120, [1, 2, 3]],
+    [10, 109, [1]],
+    [10, 0, [1]],
+  ])('are the oldest, at most %j of %j bytes, and at least one: %j', async (most, bytes, ids) => {
+    const { query } = await withBodies('a'.repeat(100), 'b'.repeat(10), 'c'.repeat(10), 'd');
+    expect((await pendingDeliveries(query, most, bytes)).map(({ id }) => id)).toEqual(ids);
+  });
+
+  it('do not skip a large delivery for a small later one', async () => {
+    const { query } = await withBodies('a', 'b'.repeat(100), 'c');
+    expect((await pendingDeliveries(query, 10, 50)).map(({ id }) => id)).toEqual([1]);
+  });
+
+  it('are as they were received, and a purged body is empty', async () => {
+    const { query } = await withBodies('a');
+    const body = Buffer.from('a');
+    expect(await pendingDeliveries(query, 1, 1)).toEqual([
+      {
+        ...{ id: 1, isReplayed: false, isImport: false, key: 'k0', connection: 'notes', source: 'webhook' },
+        ...{ event: 'note', body, stored: { body, unpacked_length: null }, bytes: 1, receivedAt: 7, attempts: 0 },
+      },
+    ]);
+    await query.updateTable('inbox').set({ body: null }).execute();
+    expect((await pendingDeliveries(query, 1, 1))[0]?.body.byteLength).toBe(0);
+  });
+
+  it('fail one by one: a damaged body does not affect the others', async () => {
+    const { query } = await withBodies('x'.repeat(10_000), 'sound');
+    const body = Buffer.from('no frame');
+    await query.updateTable('inbox').set({ body }).where('id', '=', 1).execute();
+    const [damaged, sound] = await pendingDeliveries(query, 10, 100_000);
     expect(() => damaged?.body).toThrow();
     expect(sound?.body.toString()).toBe('sound');
   });
 
-  it('returns large bodies that were stored uncompressed', async () => {
-    const store = await openTestStore();
-    const body = Buffer.from('as it came '.repeat(1_000));
-    await append(store, ['']);
-    await store.query.updateTable('inbox').set({ body }).execute();
-    expect((await pendingDeliveries(store.query, 1, 1))[0]?.body).toEqual(body);
-  });
-
-  it('stores the outcome of each delivery', async () => {
-    const store = await openTestStore();
-    await append(store, ['a', 'b', 'c', 'd', 'e']);
-    await settleDeliveries(
-      store.query,
-      [
-        { id: 1, state: 'applied' },
-        { id: 2, state: 'ignored', reason: 'x' },
-        { id: 3, state: 'ignored', reason: 'y' },
-        { id: 4, state: 'applied' },
-      ],
-      9,
-    );
-    expect((await inboxOf(store)).map(({ state, reason, settled_at }) => [state, reason, settled_at])).toEqual([
-      ['applied', null, 9],
-      ['ignored', 'x', 9],
-      ['ignored', 'y', 9],
-      ['applied', null, 9],
-      ['pending', null, null],
-    ]);
-    await settleDeliveries(store.query, [], 10);
-  });
-
-  it('counts attempts', async () => {
-    const store = await openTestStore();
-    await append(store, ['a', 'b']);
+  it('count their attempts, and store their outcomes', async () => {
+    const store = await withBodies('a', 'b', 'c', 'd');
     await countAttempt(store.query, [1]);
     await countAttempt(store.query, [1, 2]);
-    expect((await pendingDeliveries(store.query, 9, 9)).map(({ attempts }) => attempts)).toEqual([2, 1]);
+    expect((await pendingDeliveries(store.query, 9, 9)).map(({ attempts }) => attempts)).toEqual([2, 1, 0, 0]);
+    const outcomes = [
+      { id: 1, state: 'applied' },
+      { id: 2, state: 'ignored', reason: 'x' },
+      { id: 3, state: 'ignored', reason: 'y' },
+    ] as const;
+    await settleDeliveries(store.query, outcomes, 9);
+    await settleDeliveries(store.query, [], 10);
+    const rows = (await inboxOf(store)).map((row) => `${row.state} ${row.reason} ${row.settled_at}`);
+    expect(rows).toEqual(['applied null 9', 'ignored x 9', 'ignored y 9', 'pending null null']);
   });
+});
+
+test.each<[bytes: number, isCompressed: boolean]>([
+  [0, false],
+  [4_095, false],
+  [4_096, true],
+  [LARGE + 1, true],
+])('compresses a body of %j bytes: %j, and restores it', async (bytes, isCompressed) => {
+  const body = Buffer.from('much the same '.repeat(bytes / 14 + 1).slice(0, bytes));
+  for (const stored of [packBody(body), await packBodyAsync(body)]) {
+    expect(stored.unpacked_length).toBe(isCompressed ? bytes : null);
+    expect(stored.body.length < bytes / 2).toBe(isCompressed);
+    expect(unpackBody(stored).equals(body)).toBe(true);
+  }
+});
+
+test.each<[what: string, body: Buffer, length: number]>([
+  ['is shorter than its length', Buffer.from([1, 2, 3]), 4],
+  ['is empty', Buffer.alloc(0), 0],
+  ['claims another length', compressSync(Buffer.from('abc')), 4],
+])('rejects a compressed body that %s', (_what, body, unpacked_length) => {
+  expect(() => unpackBody({ body, unpacked_length })).toThrow('the stored body is damaged');
 });
 
 /** An applied delivery, two quarantined ones, and one quarantined for its cost. */
-async function fill({ query }: Store): Promise<readonly number[]> {
-  const body = Buffer.from('{}');
-  const deliveries = ['applied', 'broken', 'costly', 'other'].map(
-    (key) => ({ connection: 'github', key, source: 'webhook', event: 'push', body }) as const,
-  );
-  const ids = (await appendDeliveries(query, deliveries, 1)).map(({ id }) => id as number);
-  const settle = (id: number | undefined, state: 'applied' | 'quarantined', reason: string | null) =>
-    query
-      .updateTable('inbox')
-      .set({ state, reason, settled_at: 2 })
-      .where('id', '=', id as number)
-      .execute();
-  await settle(ids[0], 'applied', null);
-  await settle(ids[1], 'quarantined', 'internal: no');
-  await settle(ids[2], 'quarantined', `${COSTLY}too long`);
-  await settle(ids[3], 'quarantined', 'internal: no');
-  return ids;
+async function withQuarantine() {
+  const store = await openTestStore();
+  const deliveries = ['applied', 'broken', 'costly', 'other'].map((key) => delivery(key));
+  const ids = (await appendDeliveries(store.query, deliveries, 1)).map(({ id }) => id as number);
+  const reasons = [undefined, 'internal: no', `${COSTLY}too long`, 'internal: no'];
+  const outcomes = ids.map((id, index) => {
+    const reason = reasons[index];
+    return reason ? ({ id, state: 'quarantined', reason } as const) : ({ id, state: 'applied' } as const);
+  });
+  await settleDeliveries(store.query, outcomes, 2);
+  return { store, ids };
 }
 
-const pending = async ({ query }: Store) =>
-  (await query.selectFrom('inbox').select('delivery_key').where('state', '=', 'pending').orderBy('id').execute()).map(
-    (row) => row.delivery_key,
-  );
-
-describe('a retry of quarantined deliveries', () => {
-  it('makes the given ids pending, except applied deliveries', async () => {
-    const store = await openTestStore();
-    const ids = await fill(store);
-    expect(await retryQuarantined(store, ids.slice(0, 2))).toBe(1);
-    expect(await pending(store)).toEqual(['broken']);
-  });
-
-  it.each([
+describe('quarantined deliveries', () => {
+  it.each<[which: 'costly' | 'all' | readonly number[], expected: readonly string[]]>([
     ['costly', ['costly']],
     ['all', ['broken', 'costly', 'other']],
-  ] as const)('makes %s of them pending', async (which, expected) => {
-    const store = await openTestStore();
-    await fill(store);
+    [[1, 2], ['broken']],
+  ])('become pending by a retry of %j: %j', async (which, expected) => {
+    const { store } = await withQuarantine();
     expect(await retryQuarantined(store, which)).toBe(expected.length);
-    expect(await pending(store)).toEqual(expected);
+    expect(await pendingKeys(store)).toEqual(expected);
+  });
+
+  it('are dismissed by id, or all, and counted', async () => {
+    const { store, ids } = await withQuarantine();
+    const far = Array.from({ length: 1_000 }, (_, at) => 100 + at);
+    expect(await countQuarantined(store.query)).toBe(3);
+    expect(await countQuarantined(store.query, [...ids.slice(0, 2), ...far, ...ids.slice(2)])).toBe(3);
+    expect(await countQuarantined(store.query, [])).toBe(0);
+    expect(await dismissQuarantined(store, ids.slice(0, 2), 5_000)).toBe(1);
+    const dismissed = (await inboxOf(store)).filter(({ state }) => state === 'ignored');
+    expect(dismissed).toMatchObject([{ delivery_key: 'broken', reason: 'dismissed', settled_at: 5_000 }]);
+    expect(await dismissQuarantined(store, 'all', 6_000)).toBe(2);
+    expect([await countQuarantined(store.query), await pendingKeys(store)]).toEqual([0, []]);
+  });
+
+  it('may be elements of a page, each once, with the last reason', async () => {
+    const store = await openTestStore();
+    const { query } = store;
+    const page = { connection: 'github', source: 'poll', event: 'list', receivedAt: 1 } as const;
+    const part = (content: string, reason: string) => ({ content, body: Buffer.from('[1]'), reason: COSTLY + reason });
+    await quarantineParts(query, [], 2);
+    await quarantineParts(query, [{ page, parts: [part('abc', 'much')] }], 2);
+    await quarantineParts(query, [{ page, parts: [part('abc', 'more'), part('d', 'much')] }], 3);
+    const rows = (await inboxOf(store)).map(
+      (row) => `${row.delivery_key} ${row.state} ${row.reason} ${row.settled_at}`,
+    );
+    expect(rows).toEqual([`part:abc quarantined ${COSTLY}more 3`, `part:d quarantined ${COSTLY}much 3`]);
+    expect(await costlyParts(query, 'github', ['abc', 'x'])).toEqual(new Set(['abc']));
+    expect(await costlyParts(query, 'gitlab', ['abc'])).toEqual(new Set());
+    await query.updateTable('inbox').set({ state: 'pending' }).where('delivery_key', '=', 'part:abc').execute();
+    expect(await costlyParts(query, 'github', ['abc', 'd'])).toEqual(new Set(['d']));
   });
 });
 
-it('dismisses the given quarantined deliveries, or all', async () => {
-  const store = await openTestStore();
-  const ids = await fill(store);
-  expect(await dismissQuarantined(store, ids.slice(0, 2), 5_000)).toBe(1);
-  const dismissed = await store.query.selectFrom('inbox').selectAll().where('state', '=', 'ignored').execute();
-  expect(dismissed).toMatchObject([{ delivery_key: 'broken', reason: 'dismissed', settled_at: 5_000 }]);
-  expect(await dismissQuarantined(store, 'all', 6_000)).toBe(2);
-  expect(await countQuarantined(store.query)).toBe(0);
-  expect(await pending(store)).toEqual([]);
+test('finds deliveries by any number of ids, the newest first and each once', async () => {
+  const { query } = await withBodies('a', 'b', 'c');
+  const many = Array.from({ length: 40_000 }, (_, index) => index);
+  expect((await deliveriesByIds(query, [...many, 2])).map(({ id }) => id)).toEqual([3, 2, 1]);
+  expect(await deliveriesByIds(query, [])).toEqual([]);
 });
 
-it('counts all quarantined deliveries, or those among any number of ids', async () => {
-  const store = await openTestStore();
-  const ids = await fill(store);
-  expect(await countQuarantined(store.query)).toBe(3);
-  const far = Array.from({ length: 1_000 }, (_, at) => 100 + at);
-  expect(await countQuarantined(store.query, [...ids.slice(0, 2), ...far, ...ids.slice(2)])).toBe(3);
-  expect(await countQuarantined(store.query, [])).toBe(0);
-});
-
-const PART = { content: 'abc', body: Buffer.from('[1]'), reason: `${COSTLY}much` };
-
-it('quarantines an element of a page once, with the last reason', async () => {
+test.each(['quarantined', 'applied'] as const)('searches %s deliveries in steps of a given number', async (state) => {
   const { query } = await openTestStore();
-  const page = { connection: 'github', source: 'poll', event: 'list', receivedAt: 1 } as const;
-  await quarantineParts(query, [], 2);
-  await quarantineParts(query, [{ page, parts: [PART] }], 2);
-  await quarantineParts(
-    query,
-    [
-      {
-        page,
-        parts: [
-          { ...PART, reason: `${COSTLY}more` },
-          { ...PART, content: 'd' },
-        ],
-      },
-    ],
-    3,
-  );
-  const rows = await query
-    .selectFrom('inbox')
-    .select(['delivery_key', 'state', 'reason', 'settled_at'])
-    .orderBy('id')
-    .execute();
-  expect(rows).toEqual([
-    { delivery_key: 'part:abc', state: 'quarantined', reason: `${COSTLY}more`, settled_at: 3 },
-    { delivery_key: 'part:d', state: 'quarantined', reason: `${COSTLY}much`, settled_at: 3 },
+  const deliveries = Array.from({ length: 9 }, (_, index) => delivery(`k${index}`, '', index === 0 ? 'rare' : 'notes'));
+  await appendDeliveries(query, deliveries, 5);
+  await query.updateTable('inbox').set({ state, settled_at: 6 }).execute();
+  const step = async (before: DeliveryPosition | undefined) => {
+    const filter = { states: [state], connection: 'rare' };
+    const { found, next } = await searchDeliveries(query, filter, { before, most: 4, wanted: 2 });
+    return { ids: found.map(({ id }) => id), next };
+  };
+  const first = await step(undefined);
+  const second = await step(first.next);
+  expect([first, second]).toEqual([
+    { ids: [], next: { id: 6, at: 5 } },
+    { ids: [], next: { id: 2, at: 5 } },
   ]);
-  expect(await costlyParts(query, 'github', ['abc', 'x'])).toEqual(new Set(['abc']));
-  expect(await costlyParts(query, 'gitlab', ['abc'])).toEqual(new Set());
-  await query.updateTable('inbox').set({ state: 'pending' }).where('delivery_key', '=', 'part:abc').execute();
-  expect(await costlyParts(query, 'github', ['abc', 'd'])).toEqual(new Set(['d']));
+  expect(await step(second.next)).toEqual({ ids: [1], next: undefined });
+});
+
+test.each<[states: readonly ('applied' | 'quarantined')[] | undefined, ids: readonly number[]]>([
+  [undefined, [4, 3, 2, 1]],
+  [['applied'], [1]],
+  [
+    ['applied', 'quarantined'],
+    [4, 3, 2, 1],
+  ],
+])('searches deliveries in the states %j', async (states, ids) => {
+  const { store } = await withQuarantine();
+  const { found } = await searchDeliveries(
+    store.query,
+    { ...(states && { states }) },
+    { before: undefined, most: 9, wanted: 9 },
+  );
+  expect(found.map(({ id }) => id)).toEqual(ids);
+});
+
+describe('answers of the workspace', () => {
+  it('pass through the inbox unchanged', async () => {
+    const { query } = await openTestStore();
+    const body = { tasks: [{ title: 'ä🐛' }] };
+    const answer = { action: 'read-tasks', entity: 'read:tasks', sentAt: 5, body } as const;
+    await appendAnswer(query, answer, 'id-1', 8);
+    await appendAnswer(query, answer, 'id-2', 9);
+    const rows = await pendingDeliveries(query, 9, 9_999);
+    const facts = rows.map(({ connection, source, event, receivedAt }) => [connection, source, event, receivedAt]);
+    expect(facts).toEqual([8, 9].map((at) => [WORKSPACE, 'answer', 'read-tasks', at]));
+    expect(rows.map((row) => readAnswer(row.body))).toEqual([answer, answer]);
+  });
+
+  it('carry the revision at their receipt, even if they are processed later', async () => {
+    const { query } = await openTestStore();
+    await nextRevision(query);
+    const answer = { action: 'read-links', entity: 'read:links:t1', sentAt: 5, asOf: 0, body: null } as const;
+    await appendAnswer(query, answer, 'id-1', 8);
+    await nextRevision(query);
+    const [row] = await pendingDeliveries(query, 9, 9_999);
+    expect(readAnswer(row!.body)).toMatchObject({ asOf: 0, receivedRevision: 1 });
+  });
 });

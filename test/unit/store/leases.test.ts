@@ -6,22 +6,15 @@ import {
   localTime,
   ownerOf,
   ownersOf,
-  type Replica,
   register,
-  releaseLeases,
   removeExpired,
   renew,
-  renewAndList,
   replicasOf,
   takeLeases,
   unownedOf,
   unregister,
-  updateReplica,
 } from '../../../src/store/leases.ts';
 import { numbersOf } from '../../../src/store/workspace-numbers.ts';
-import type { Sql } from '../../../src/store/workspace-scope.ts';
-import { wrongWhereStatementsFail } from '../../support/faults/each-statement-fails.ts';
-import { withoutTable } from '../../support/faults/without-table.ts';
 import { openTestInstallation } from '../../support/harness/store.ts';
 
 const NAMES = ['one', 'two', 'three', 'four'];
@@ -61,12 +54,6 @@ test('a process takes only workspaces without an owner', async () => {
   expect([...taken]).toEqual([[workspaces[3], { epoch: 1, isTakeover: false }]]);
   expect(await owners(installation)).toEqual({ ...OWNERS, four: 'b' });
   expect(await unownedOf(query, workspaces)).toEqual([]);
-});
-
-test('a process releases only workspaces that it still owns', async () => {
-  const { installation, query, workspaces, a } = await twoProcesses();
-  await releaseLeases(query, a, [workspaces[1] as number, workspaces[2] as number]);
-  expect(await owners(installation)).toEqual({ one: 'a', three: 'b' });
 });
 
 test('a process that ends releases its own workspaces only', async () => {
@@ -112,15 +99,6 @@ test('a renewal changes the expiry of one process, even if the clock stands stil
   expect((await replicasOf(query)).map(({ expires_at }) => expires_at)).toEqual([NOW + TTL + 1, NOW + TTL]);
 });
 
-test('an update of one process leaves the others unchanged', async () => {
-  const { query, a } = await twoProcesses();
-  await updateReplica(query, { incarnation: a, address: 'http://elsewhere', about: '{"version":"2"}' });
-  expect((await replicasOf(query)).map(({ address, about }) => [address, about])).toEqual([
-    ['http://elsewhere', '{"version":"2"}'],
-    ['http://b', '{}'],
-  ]);
-});
-
 test('an expired owner is returned only if no time is given', async () => {
   const { query } = await twoProcesses();
   const ids = await Promise.all(
@@ -141,40 +119,4 @@ test('the fence accepts only this workspace, incarnation and epoch', async () =>
     { workspace: one, incarnation: a, epoch: 2 },
   ])
     await expect(enter(other)).rejects.toMatchObject({ code: 'lease_lost' });
-});
-
-test('an operation fails if its table cannot be written', async () => {
-  const { query, a } = await twoProcesses();
-  const [own] = await replicasOf(query);
-  if (!own) throw new Error('no process is registered');
-  await withoutTable(query, 'replicas', async () => {
-    const works = [
-      () => removeExpired(query, [own]),
-      () => updateReplica(query, own),
-      () => unregister(query, a),
-      () => register(query, own, time, TTL),
-    ];
-    for (const work of works) await expect(work()).rejects.toThrow();
-  });
-  await withoutTable(query, 'leases', () => expect(releaseLeases(query, a, [1])).rejects.toThrow());
-});
-
-test.each<[what: string, work: (query: Sql, own: Replica, workspaces: readonly number[]) => Promise<unknown>]>([
-  ['a registration', (query, own) => register(query, { ...own, incarnation: random.uuid() }, time, TTL)],
-  ['a renewal', (query, own) => renewAndList(query, own.incarnation, time, TTL)],
-  ['an update', (query, own) => updateReplica(query, { ...own, about: '{"new":1}' })],
-  ['the removal of an expired process', (query, own) => removeExpired(query, [{ ...own, expires_at: NOW + TTL }])],
-  ['taking leases', (query, own, workspaces) => takeLeases(query, own.incarnation, workspaces)],
-  ['releasing leases', (query, own, workspaces) => releaseLeases(query, own.incarnation, workspaces)],
-  ['the end of a process', (query, own) => unregister(query, own.incarnation)],
-])('if any statement of %s fails, the operation fails and changes nothing', async (_what, work) => {
-  const wrong = await wrongWhereStatementsFail(async (store) => {
-    const { whole, workspace } = store.query;
-    const own = { id: 'a', incarnation: random.uuid(), address: 'http://a', about: '{}' };
-    await register(whole, own, time, TTL);
-    const [other] = await numbersOf(whole, ['other']);
-    await store.commit((query) => takeLeases(query.whole, own.incarnation, [workspace]));
-    return () => store.commit((query) => work(query.whole, own, [workspace, other as number]));
-  });
-  expect(wrong).toEqual([]);
 });

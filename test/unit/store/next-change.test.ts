@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { CHANGE_STATES } from '../../../src/model/change.ts';
 import {
   clampChangeTimes,
@@ -21,256 +21,133 @@ import { drawn } from '../../support/harness/depth.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 
 const NOW = 10_000_000;
+const LATER = NOW + 86_400_000;
 const EVERY: Eligibility = { now: NOW, onlyReads: false };
 
 const difference = (fields: Partial<Difference> = {}): Difference => ({
-  entity: 'pull_request:a',
-  kind: 'pull_request',
-  lane: 'mirror',
-  since: NOW - 5_000,
-  due: NOW - 3_000,
-  weight: 1,
-  waiting: [],
+  ...{
+    entity: 'a',
+    kind: 'pull_request',
+    lane: 'mirror',
+    since: NOW - 5_000,
+    due: NOW - 3_000,
+    weight: 1,
+    waiting: [],
+  },
   ...fields,
 });
 
-describe('the next change to send', () => {
-  const S = 1_000;
-  const at = (since: number, due: number, weight = 1) => ({ since: NOW - since * S, due: NOW - due * S, weight });
-  it.each<[rule: string, rows: readonly Partial<Difference>[], next: string | undefined]>([
-    ['nothing', [], undefined],
-    ['nothing is due', [{ entity: 'a', ...at(1, -1) }], undefined],
-    ['due now', [{ entity: 'a', ...at(2, 0) }], 'a'],
-    [
-      'overdue the longest',
-      [
-        { entity: 'a', ...at(5, 3) },
-        { entity: 'b', ...at(9, 7) },
-        { entity: 'c', ...at(6, 4) },
-      ],
-      'b',
-    ],
-    [
-      'due first, though another differs for longer',
-      [
-        { entity: 'a', ...at(20, 5) },
-        { entity: 'b', ...at(9, 7) },
-      ],
-      'b',
-    ],
-    [
-      'the age of a finished item counts a tenth more',
-      [
-        { entity: 'a', ...at(110, 105) },
-        { entity: 'b', ...at(102, 100, 2) },
-      ],
-      'b',
-    ],
-    [
-      'but no more than a tenth',
-      [
-        { entity: 'a', ...at(130, 120) },
-        { entity: 'b', ...at(102, 100, 2) },
-      ],
-      'a',
-    ],
-    [
-      'a link, though a mirror waits longer, while a status change is due',
-      [
-        { entity: 'a', ...at(900, 800) },
-        { entity: 'b', ...at(9, 7), lane: 'link' },
-        { entity: 'c', ...at(700, 600), lane: 'status', kind: 'task_update' },
-      ],
-      'b',
-    ],
-    [
-      'a status change that is due before mirrors, of finished items too',
-      [
-        { entity: 'a', ...at(900, 800) },
-        { entity: 'b', ...at(900, 800, 2) },
-        { entity: 'c', ...at(3, 0, 2), lane: 'status', kind: 'task_update' },
-      ],
-      'c',
-    ],
-    [
-      'the change that waits longest while no status change is due',
-      [
-        { entity: 'a', ...at(9, 7), lane: 'link' },
-        { entity: 'b', ...at(900, 800) },
-        { entity: 'c', ...at(3, -1), lane: 'status', kind: 'task_update' },
-      ],
-      'b',
-    ],
-    [
-      'a backfill only if nothing else is due',
-      [
-        { entity: 'a', ...at(900, 800), lane: 'backfill' },
-        { entity: 'b', ...at(3, 1) },
-      ],
-      'b',
-    ],
-    [
-      'a backfill before a change that is not due yet',
-      [
-        { entity: 'a', ...at(900, 800), lane: 'backfill' },
-        { entity: 'b', ...at(3, -1) },
-      ],
-      'a',
-    ],
-    [
-      'a read of a backfill only if nothing else is due',
-      [
-        { entity: 'read:tasks', kind: 'read', ...at(900, 800), lane: 'backfill' },
-        { entity: 'b', ...at(3, 1) },
-      ],
-      'b',
-    ],
-    [
-      'by name if all else is equal',
-      [
-        { entity: 'b', ...at(5, 3) },
-        { entity: 'a', ...at(5, 3) },
-      ],
-      'a',
-    ],
-    ['not before its time', [{ entity: 'a', ...at(5, 3), notBefore: NOW + 1 }], undefined],
-    ['from its time on', [{ entity: 'a', ...at(5, 3), notBefore: NOW }], 'a'],
-  ])('%s', async (_rule, rows, next) => {
-    const { query } = await openTestStore();
-    for (const row of rows) await addDifference(query, difference(row));
-    expect((await nextChange(query, EVERY))?.entity).toBe(next);
-  });
+/** Seconds since the change differs, and since it is due. */
+type Age = readonly [since: number, due: number, more?: Partial<Difference>];
+const LINK = { lane: 'link' } as const;
+const STATUS = { lane: 'status', kind: 'task_update' } as const;
+const BACKFILL = { lane: 'backfill' } as const;
+const FINISHED = { weight: 2 };
 
-  it.each(['sending', 'unknown', 'held'] as const)('is not in the state %s', async (state) => {
-    const { query } = await openTestStore();
-    await addDifference(query, difference());
-    await updateChange(query, 'pull_request:a', { state });
-    expect(await nextChange(query, EVERY)).toBeUndefined();
-    expect(await nextDue(query, EVERY)).toBeUndefined();
-  });
-
-  it('is a read while the content of the workspace is not known', async () => {
-    const { query } = await openTestStore();
-    await addDifference(query, difference({ ...at(99, 97) }));
-    await addDifference(query, difference({ entity: 'read:tasks', kind: 'read', lane: 'read' }));
-    expect((await nextChange(query, { now: NOW, onlyReads: true }))?.entity).toBe('read:tasks');
-    expect((await nextChange(query, EVERY))?.entity).toBe('pull_request:a');
-  });
+test.each<[rule: string, rows: Readonly<Record<string, Age>>, next: string | undefined]>([
+  ['nothing', {}, undefined],
+  ['nothing before it is due', { a: [1, -1] }, undefined],
+  ['one that is due now', { a: [2, 0] }, 'a'],
+  ['the one overdue the longest', { a: [5, 3], b: [9, 7], c: [6, 4] }, 'b'],
+  ['the first one due, though another differs for longer', { a: [20, 5], b: [9, 7] }, 'b'],
+  ['a finished item, whose age counts a tenth more', { a: [110, 105], b: [102, 100, FINISHED] }, 'b'],
+  ['an older one, because the age counts only a tenth more', { a: [130, 120], b: [102, 100, FINISHED] }, 'a'],
+  [
+    'a link before mirrors while a status change is due',
+    { a: [900, 800], b: [9, 7, LINK], c: [700, 600, STATUS] },
+    'b',
+  ],
+  ['a due status change before mirrors', { a: [900, 800], c: [3, 0, { ...STATUS, ...FINISHED }] }, 'c'],
+  ['the oldest while no status change is due', { a: [9, 7, LINK], b: [900, 800], c: [3, -1, STATUS] }, 'b'],
+  ['a backfill only if nothing else is due', { a: [900, 800, BACKFILL], b: [3, 1] }, 'b'],
+  ['a backfill before a change that is not due yet', { a: [900, 800, BACKFILL], b: [3, -1] }, 'a'],
+  [
+    'a read of a backfill only if nothing else is due',
+    { a: [900, 800, { ...BACKFILL, kind: 'read' }], b: [3, 1] },
+    'b',
+  ],
+  ['the first by name if all else is equal', { b: [5, 3], a: [5, 3] }, 'a'],
+  ['nothing during a pause', { a: [5, 3, { notBefore: NOW + 1 }] }, undefined],
+  ['one whose pause ends now', { a: [5, 3, { notBefore: NOW }] }, 'a'],
+])('sends %s', async (_rule, rows, next) => {
+  const { query } = await openTestStore();
+  for (const [entity, [since, due, more]] of Object.entries(rows))
+    await addDifference(query, difference({ entity, since: NOW - since * 1_000, due: NOW - due * 1_000, ...more }));
+  expect((await nextChange(query, EVERY))?.entity).toBe(next);
 });
 
-describe('the time of the next change', () => {
-  it('is undefined if none is pending', async () => {
-    const { query } = await openTestStore();
-    expect(await nextDue(query, EVERY)).toBeUndefined();
-  });
-
-  it('is now, with the lane of the change that is ready', async () => {
-    const { query } = await openTestStore();
-    await addDifference(query, difference());
-    expect(await nextDue(query, EVERY)).toEqual({
-      entity: 'pull_request:a',
-      at: NOW,
-      due: NOW - 3_000,
-      lane: 'mirror',
-    });
-  });
-
-  it('is the earliest of due times and pauses', async () => {
-    const { query } = await openTestStore();
-    await addDifference(query, difference({ entity: 'a', due: NOW + 9_000 }));
-    await addDifference(query, difference({ entity: 'b', due: NOW + 1_000, notBefore: NOW + 7_000, lane: 'link' }));
-    expect(await nextDue(query, EVERY)).toMatchObject({ at: NOW + 7_000, due: NOW + 1_000, lane: 'link' });
-  });
-
-  it('considers only reads while only reads may be sent', async () => {
-    const { query } = await openTestStore();
-    await addDifference(query, difference());
-    await addDifference(query, difference({ entity: 'read:tasks', kind: 'read', lane: 'read', due: NOW + 4_000 }));
-    expect(await nextDue(query, { now: NOW, onlyReads: true })).toMatchObject({ at: NOW + 4_000, lane: 'read' });
-  });
+test.each(['sending', 'unknown', 'held'] as const)('sends no change in the state %s', async (state) => {
+  const { query } = await openTestStore();
+  await addDifference(query, difference());
+  await updateChange(query, 'a', { state });
+  expect(await nextChange(query, EVERY)).toBeUndefined();
+  expect(await nextDue(query, EVERY)).toBeUndefined();
 });
 
-describe('the next change while all requests fail', () => {
-  it('is one that never failed, or the one that failed longest ago', async () => {
-    const { query } = await openTestStore();
-    for (const [index, entity] of ['a', 'b', 'c'].entries()) {
-      await addDifference(query, difference({ entity, due: NOW - 1_000 * (9 - index) }));
-    }
-    await updateChange(query, 'a', { not_before: NOW - 1 });
-    await updateChange(query, 'b', { not_before: NOW - 2 });
-    const turn = { ...EVERY, retriesLast: true };
-    expect((await nextChange(query, turn))?.entity).toBe('c');
-    await updateChange(query, 'c', { not_before: NOW });
-    expect((await nextChange(query, turn))?.entity).toBe('b');
-    expect((await nextChange(query, EVERY))?.entity).toBe('a');
-  });
+test('the next due time comes with due time and lane, and is the earliest of due times and pauses', async () => {
+  const { query } = await openTestStore();
+  await addDifference(query, difference({ entity: 'b', due: NOW + 9_000 }));
+  await addDifference(query, difference({ entity: 'c', due: NOW + 1_000, notBefore: NOW + 7_000, lane: 'link' }));
+  expect(await nextDue(query, EVERY)).toMatchObject({ at: NOW + 7_000, due: NOW + 1_000, lane: 'link' });
+  await addDifference(query, difference());
+  expect(await nextDue(query, EVERY)).toEqual({ entity: 'a', at: NOW, due: NOW - 3_000, lane: 'mirror' });
 });
 
-describe('changes of several queues, one of which has failed', () => {
-  it('are ordered by age, or by their pauses while all requests fail', async () => {
-    const { query } = await openTestStore();
-    await addDifference(query, difference({ entity: 'read', kind: 'read', lane: 'read', due: NOW - 9_000 }));
-    await addDifference(query, difference({ entity: 'write', due: NOW - 1_000 }));
-    await updateChange(query, 'read', { not_before: NOW - 1 });
-    expect((await nextChange(query, EVERY))?.entity).toBe('read');
-    expect((await nextChange(query, { ...EVERY, retriesLast: true }))?.entity).toBe('write');
-  });
+test('while all requests fail, sends a change that never failed, or the one that failed longest ago', async () => {
+  const { query } = await openTestStore();
+  for (const [index, entity] of ['a', 'b', 'c'].entries())
+    await addDifference(query, difference({ entity, due: NOW - 1_000 * (9 - index) }));
+  await updateChange(query, 'a', { not_before: NOW - 1 });
+  await updateChange(query, 'b', { not_before: NOW - 2 });
+  const failing = { ...EVERY, retriesLast: true };
+  expect((await nextChange(query, failing))?.entity).toBe('c');
+  await updateChange(query, 'c', { not_before: NOW });
+  expect((await nextChange(query, failing))?.entity).toBe('b');
+  expect((await nextChange(query, EVERY))?.entity).toBe('a');
 });
 
-describe('a lead time', () => {
-  it('makes changes ready earlier, and shortens the wait for them', async () => {
-    const { query } = await openTestStore();
-    await addDifference(query, difference({ due: NOW + 5_000 }));
-    expect(await nextChange(query, EVERY)).toBeUndefined();
-    expect(await nextDue(query, { ...EVERY, leadTime: 2_000 })).toMatchObject({ at: NOW + 3_000 });
-    expect((await nextChange(query, { ...EVERY, leadTime: 5_000 }))?.entity).toBe('pull_request:a');
-  });
-
-  it('is computed from the due times of live changes', async () => {
-    const { query } = await openTestStore();
-    for (let each = 0; each < 5; each++) {
-      await addDifference(query, difference({ entity: `a${each}`, due: NOW + each, weight: 1 + (each % 2) }));
-      await addDifference(query, difference({ entity: `b${each}`, due: each, lane: 'backfill' }));
-    }
-    expect(await firstDueTimes(query, 3)).toEqual([NOW, NOW + 1, NOW + 2]);
-  });
+test('a lead time makes changes ready earlier, and follows from the due times of live changes', async () => {
+  const { query } = await openTestStore();
+  for (let each = 0; each < 5; each++) {
+    const weight = 1 + (each % 2);
+    await addDifference(query, difference({ entity: `a${each}`, due: NOW + 5_000 + each, weight }));
+    await addDifference(query, difference({ entity: `b${each}`, due: NOW + 9_000 + each, lane: 'backfill' }));
+  }
+  expect(await firstDueTimes(query, 3)).toEqual([NOW + 5_000, NOW + 5_001, NOW + 5_002]);
+  expect(await nextChange(query, EVERY)).toBeUndefined();
+  expect(await nextDue(query, { ...EVERY, leadTime: 2_000 })).toMatchObject({ at: NOW + 3_000 });
+  expect((await nextChange(query, { ...EVERY, leadTime: 5_000 }))?.entity).toBe('a0');
 });
 
-describe('a wall clock that was set back', () => {
-  it('makes no change wait until the old time comes again', async () => {
+describe('after the wall clock was set back', () => {
+  it('no change waits until the old time comes again', async () => {
     const { query } = await openTestStore();
-    const later = NOW + 86_400_000;
-    await addDifference(query, difference({ entity: 'a', since: later, due: later + 2_000 }));
-    await addDifference(query, difference({ entity: 'b', notBefore: later }));
+    await addDifference(query, difference({ entity: 'a', since: LATER, due: LATER + 2_000 }));
+    await addDifference(query, difference({ entity: 'b', notBefore: LATER }));
     await addDifference(query, difference({ entity: 'c', notBefore: NOW + 900_000 }));
     await addDifference(query, difference({ entity: 'd', due: NOW + 1_000 }));
-    expect(await clampChangeTimes(query, NOW)).toBe(2);
-    expect(await clampChangeTimes(query, NOW)).toBe(0);
-    expect((await nextChange(query, EVERY))?.entity).toBe('b');
-    await updateChange(query, 'b', { state: 'sending' });
-    expect((await nextChange(query, EVERY))?.entity).toBe('a');
-    await updateChange(query, 'a', { state: 'sending' });
+    expect([await clampChangeTimes(query, NOW), await clampChangeTimes(query, NOW)]).toEqual([2, 0]);
+    for (const entity of ['b', 'a']) {
+      expect((await nextChange(query, EVERY))?.entity).toBe(entity);
+      await updateChange(query, entity, { state: 'sending' });
+    }
     expect(await nextDue(query, EVERY)).toMatchObject({ entity: 'd', at: NOW + 1_000 });
   });
-});
 
-describe('a wall clock that was set back while a change cannot be sent', () => {
-  const LATER = NOW + 86_400_000;
-
-  it.each(CHANGE_STATES)('does not make a change in the state %s wait for the old time', async (state) => {
+  it.each(CHANGE_STATES)('a change that was in the state %s does not wait for the old time', async (state) => {
     const { query } = await openTestStore();
-    await addDifference(query, difference({ entity: 'a', since: LATER, due: LATER + 2_000, notBefore: LATER }));
+    await addDifference(query, difference({ since: LATER, due: LATER + 2_000, notBefore: LATER }));
     await updateChange(query, 'a', { state });
     await clampChangeTimes(query, NOW);
     await updateChange(query, 'a', { state: 'pending' });
     expect(await nextDue(query, EVERY)).toMatchObject({ entity: 'a', at: NOW });
   });
 
-  it.each(['sending', 'unknown'] as const)('does not make a difference during the state %s wait', async (state) => {
+  it.each(['sending', 'unknown'] as const)('a difference during the state %s does not wait', async (state) => {
     const { query } = await openTestStore();
-    await addDifference(query, difference({ entity: 'a' }));
+    await addDifference(query, difference());
     await updateChange(query, 'a', { state });
-    await addDifference(query, difference({ entity: 'a', since: LATER, due: LATER }));
+    await addDifference(query, difference({ since: LATER, due: LATER }));
     await clampChangeTimes(query, NOW);
     expect(await findChange(query, 'a')).toMatchObject({ next_since: NOW });
   });

@@ -1,6 +1,7 @@
 import { describe, expect, it, test } from 'vitest';
 import type { ChangeState } from '../../../src/model/change.ts';
 import type { Store } from '../../../src/store/database.ts';
+import { heldChanges, releaseHeld } from '../../../src/store/held-changes.ts';
 import {
   addDifference,
   areUnderWay,
@@ -14,161 +15,108 @@ import {
   type OutboxRow,
   readWaiting,
   removeChange,
-  saveChange,
   updateChange,
   waitingByLane,
 } from '../../../src/store/outbox-rows.ts';
-import type { Scope } from '../../../src/store/workspace-scope.ts';
-import { wrongWhereStatementsFail } from '../../support/faults/each-statement-fails.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 
 const NOW = 1_000_000;
+const A = 'pull_request:a';
 
 const difference = (fields: Partial<Difference> = {}): Difference => ({
-  entity: 'pull_request:a',
-  kind: 'pull_request',
-  lane: 'mirror',
-  since: NOW - 5_000,
-  due: NOW - 3_000,
-  weight: 1,
-  waiting: [],
+  ...{ entity: A, kind: 'pull_request', lane: 'mirror', since: NOW - 5_000, due: NOW - 3_000, weight: 1, waiting: [] },
   ...fields,
 });
+const waiting = (id: number) => [{ id, at: 10 * id }];
 
-/** A change in this state, as if it had been tried twice. */
-async function changeIn(store: Store, state: ChangeState): Promise<void> {
-  await addDifference(store.query, difference({ waiting: [{ id: 1, at: 10 }] }));
-  await updateChange(store.query, 'pull_request:a', {
-    state,
-    attempts: 2,
-    not_before: NOW + 9_000,
-    error: 'refused: no',
-  });
+/** A change in this state that was tried twice, and functions that add a difference and read the change. */
+async function changeIn(state: ChangeState, row: Partial<OutboxRow> = {}, first: Partial<Difference> = {}) {
+  const { query } = await openTestStore();
+  await addDifference(query, difference({ waiting: waiting(1), ...first }));
+  await updateChange(query, A, { state, attempts: 2, not_before: NOW + 9_000, error: 'refused: no', ...row });
+  const change = () => findChange(query, A);
+  return { query, change, add: (fields: Partial<Difference>) => addDifference(query, difference(fields)) };
 }
 
-describe('adding a difference', () => {
+describe('a difference', () => {
   it('creates a pending change', async () => {
     const { query } = await openTestStore();
-    await addDifference(query, difference({ notBefore: 7, waiting: [{ id: 1, at: 10 }] }));
-    expect(await findChange(query, 'pull_request:a')).toMatchObject({
-      entity: 'pull_request:a',
-      kind: 'pull_request',
-      lane: 'mirror',
-      since: NOW - 5_000,
-      due: NOW - 3_000,
-      weight: 1,
-      not_before: 7,
-      attempts: 0,
-      state: 'pending',
-      sent: null,
-      sent_at: null,
-      next_since: null,
-      error: null,
-      effect: null,
-      guard: null,
-      waiting: '[{"id":1,"at":10}]',
+    await addDifference(query, difference({ notBefore: 7, waiting: waiting(1) }));
+    expect(await findChange(query, A)).toMatchObject({
+      ...{ entity: A, kind: 'pull_request', lane: 'mirror', since: NOW - 5_000, due: NOW - 3_000, weight: 1 },
+      ...{ not_before: 7, attempts: 0, state: 'pending', sent: null, sent_at: null, next_since: null, error: null },
+      ...{ effect: null, guard: null, waiting: '[{"id":1,"at":10}]' },
     });
   });
 
   it('postpones a pending change only if its content has changed, and at most to its maximal wait', async () => {
     const { query } = await openTestStore();
-    const due = async () => (await findChange(query, 'pull_request:a'))?.due;
-    await addDifference(query, difference({ since: NOW, due: NOW + 2_000, maxWait: 6_000 }));
-    await addDifference(query, difference({ since: NOW + 1_000, due: NOW + 3_000, maxWait: 6_000 }));
-    expect(await due()).toBe(NOW + 2_000);
-    const renewed = (since: number) =>
-      addDifference(query, difference({ since, due: since + 2_000, maxWait: 6_000, renewed: true }));
-    await renewed(NOW + 1_500);
-    expect(await due()).toBe(NOW + 3_500);
-    await renewed(NOW + 4_900);
-    expect(await due()).toBe(NOW + 6_000);
-    await renewed(NOW + 90_000);
-    expect(await due()).toBe(NOW + 6_000);
+    const dueAfter = async (since: number, renewed: boolean) => {
+      await addDifference(query, difference({ since, due: since + 2_000, maxWait: 6_000, renewed }));
+      return ((await findChange(query, A))?.due ?? 0) - NOW;
+    };
+    expect(await dueAfter(NOW, false)).toBe(2_000);
+    expect(await dueAfter(NOW + 1_000, false)).toBe(2_000);
+    expect(await dueAfter(NOW + 1_500, true)).toBe(3_500);
+    expect(await dueAfter(NOW + 4_900, true)).toBe(6_000);
+    expect(await dueAfter(NOW + 90_000, true)).toBe(6_000);
   });
 
   it('does not postpone a change that a person expedited', async () => {
     const { query } = await openTestStore();
     await addDifference(query, difference({ since: NOW - 9_000, due: NOW - 7_000, maxWait: 6_000 }));
-    await expedite(query, ['pull_request:a']);
+    await expedite(query, [A]);
     await addDifference(query, difference({ since: NOW, due: NOW + 2_000, maxWait: 6_000, renewed: true }));
-    expect((await findChange(query, 'pull_request:a'))?.due).toBeLessThanOrEqual(NOW);
+    expect((await findChange(query, A))?.due).toBeLessThanOrEqual(NOW);
   });
 
   it('neither postpones a change with the same content, nor changes its backoff, nor lowers its weight', async () => {
-    const store = await openTestStore();
-    await changeIn(store, 'pending');
-    await addDifference(store.query, difference({ weight: 2 }));
-    await addDifference(store.query, difference({ since: NOW, due: NOW + 8_000, waiting: [{ id: 2, at: 20 }] }));
-    expect(await findChange(store.query, 'pull_request:a')).toMatchObject({
-      state: 'pending',
-      since: NOW - 5_000,
-      due: NOW - 3_000,
-      weight: 2,
-      attempts: 2,
-      not_before: NOW + 9_000,
+    const { add, change } = await changeIn('pending');
+    await add({ weight: 2 });
+    await add({ since: NOW, due: NOW + 8_000, waiting: waiting(2) });
+    expect(await change()).toMatchObject({
+      ...{ state: 'pending', since: NOW - 5_000, due: NOW - 3_000, weight: 2, attempts: 2, not_before: NOW + 9_000 },
       waiting: '[{"id":1,"at":10},{"id":2,"at":20}]',
     });
   });
 
   it('moves a pending change to an earlier time', async () => {
     const { query } = await openTestStore();
-    await addDifference(query, difference({ entity: 'read:tasks', kind: 'read', due: NOW + 60_000 }));
-    await addDifference(query, difference({ entity: 'read:tasks', kind: 'read', since: NOW, due: NOW + 2_000 }));
-    expect(await findChange(query, 'read:tasks')).toMatchObject({ since: NOW - 5_000, due: NOW + 2_000 });
+    await addDifference(query, difference({ kind: 'read', due: NOW + 60_000 }));
+    await addDifference(query, difference({ kind: 'read', since: NOW, due: NOW + 2_000 }));
+    expect(await findChange(query, A)).toMatchObject({ since: NOW - 5_000, due: NOW + 2_000 });
   });
 
-  it.each([
-    ['earlier for one that needs it earlier', 'read', 0, 0, NOW],
-    ['no earlier than anybody can use it', 'read', 0, NOW + 50_000, NOW + 50_000],
-    ['not before the pause after a failure', 'read', 1, 0, NOW + 90_000],
-  ] as const)('sends a read %s', async (_when, kind, attempts, notBefore, expected) => {
-    const { query } = await openTestStore();
-    const read = { entity: 'read:tasks', kind } as const;
-    await addDifference(query, difference({ ...read, notBefore: NOW + 90_000 }));
-    await updateChange(query, 'read:tasks', { attempts });
-    await addDifference(query, difference({ ...read, notBefore: notBefore || NOW }));
-    expect((await findChange(query, 'read:tasks'))?.not_before).toBe(expected);
-  });
-
-  it('does not shorten the pause of a write', async () => {
-    const { query } = await openTestStore();
-    await addDifference(query, difference({ notBefore: NOW + 90_000 }));
-    await addDifference(query, difference({ notBefore: NOW }));
-    expect((await findChange(query, 'pull_request:a'))?.not_before).toBe(NOW + 90_000);
+  it.each<[what: string, kind: 'read' | 'pull_request', attempts: number, notBefore: number, expected: number]>([
+    ['of a read makes it earlier', 'read', 0, NOW, NOW],
+    ['of a read makes it no earlier than its result can be used', 'read', 0, NOW + 50_000, NOW + 50_000],
+    ['of a read does not shorten the pause after a failure', 'read', 1, NOW, NOW + 90_000],
+    ['of a write does not shorten its pause', 'pull_request', 0, NOW, NOW + 90_000],
+  ])('%s', async (_what, kind, attempts, notBefore, expected) => {
+    const { add, change } = await changeIn('pending', { attempts, not_before: NOW + 90_000 }, { kind });
+    await add({ kind, notBefore });
+    expect((await change())?.not_before).toBe(expected);
   });
 
   it.each(['sending', 'unknown'] as const)(
-    'stores the time of the first difference with a change in the state %s',
+    'is noted with its first time at a change in the state %s',
     async (state) => {
-      const store = await openTestStore();
-      await changeIn(store, state);
-      await addDifference(store.query, difference({ since: NOW + 1, weight: 2, waiting: [{ id: 2, at: 20 }] }));
-      await addDifference(store.query, difference({ since: NOW + 2 }));
-      expect(await findChange(store.query, 'pull_request:a')).toMatchObject({
-        state,
-        next_since: NOW + 1,
-        since: NOW - 5_000,
-        due: NOW - 3_000,
-        weight: 2,
-        attempts: 2,
-        error: 'refused: no',
-        waiting: '[{"id":1,"at":10},{"id":2,"at":20}]',
+      const { add, change } = await changeIn(state);
+      await add({ since: NOW + 1, weight: 2, waiting: waiting(2) });
+      await add({ since: NOW + 2 });
+      expect(await change()).toMatchObject({
+        ...{ state, next_since: NOW + 1, since: NOW - 5_000, due: NOW - 3_000, weight: 2, attempts: 2 },
+        ...{ error: 'refused: no', waiting: '[{"id":1,"at":10},{"id":2,"at":20}]' },
       });
     },
   );
 
-  it('keeps a change held while its content is the same', async () => {
-    const store = await openTestStore();
-    await changeIn(store, 'held');
-    await addDifference(store.query, difference({ since: NOW, due: NOW + 2_000 }));
-    expect(await findChange(store.query, 'pull_request:a')).toMatchObject({ state: 'held' });
-  });
-
-  it('makes a held change pending when its content has changed', async () => {
-    const store = await openTestStore();
-    await changeIn(store, 'held');
-    await addDifference(store.query, difference({ since: NOW, due: NOW + 2_000, weight: 2, renewed: true }));
-    expect(await findChange(store.query, 'pull_request:a')).toMatchObject({
+  it('leaves a change held while its content is the same, and makes it pending when its content has changed', async () => {
+    const { add, change } = await changeIn('held');
+    await add({ since: NOW, due: NOW + 2_000 });
+    expect(await change()).toMatchObject({ state: 'held', attempts: 2 });
+    await add({ since: NOW, due: NOW + 2_000, weight: 2, renewed: true });
+    const renewed = {
       state: 'pending',
       since: NOW,
       due: NOW + 2_000,
@@ -176,14 +124,15 @@ describe('adding a difference', () => {
       attempts: 0,
       not_before: 0,
       error: null,
-    });
+    };
+    expect(await change()).toMatchObject(renewed);
   });
 
-  it('stores the first 100 waiting deliveries, so that those of a request in flight stay', async () => {
+  it('keeps the first 100 waiting deliveries, so that those of a request in flight stay', async () => {
     const { query } = await openTestStore();
-    for (let id = 1; id <= 130; id++) await addDifference(query, difference({ waiting: [{ id, at: id }] }));
-    const row = await findChange(query, 'pull_request:a');
-    expect(row && readWaiting(row).map(({ id }) => id)).toEqual(Array.from({ length: 100 }, (_, index) => index + 1));
+    for (let id = 1; id <= 130; id++) await addDifference(query, difference({ waiting: waiting(id) }));
+    const row = (await findChange(query, A)) as OutboxRow;
+    expect(readWaiting(row).map(({ id }) => id)).toEqual(Array.from({ length: 100 }, (_, index) => index + 1));
   });
 });
 
@@ -197,13 +146,11 @@ describe('expediting a change', () => {
     ['sending', 'confirmed', false],
     ['unknown', null, false],
   ])('in the state %s, with guard %s: sends it: %s', async (state, guard, goes) => {
-    const store = await openTestStore();
-    await changeIn(store, state);
-    await updateChange(store.query, 'pull_request:a', { guard });
-    const before = await findChange(store.query, 'pull_request:a');
-    await expedite(store.query, ['pull_request:a', 'pull_request:b']);
+    const { query, change } = await changeIn(state, { guard });
+    const before = await change();
+    await expedite(query, [A, 'pull_request:b']);
     const gone = { state: 'pending', guard: 'confirmed', due: NOW - 5_000, error: null };
-    expect(await findChange(store.query, 'pull_request:a')).toEqual({ ...before, ...(goes && gone) });
+    expect(await change()).toEqual({ ...before, ...(goes && gone) });
   });
 
   it('concerns any number of changes, and no others', async () => {
@@ -217,8 +164,9 @@ describe('expediting a change', () => {
   });
 });
 
-describe('counts of changes', () => {
-  const CHANGES: readonly Partial<OutboxRow>[] = [
+test('counts pending and sent changes, pending ones by lane, and unsettled ones of backfills', async () => {
+  const { query } = await openTestStore();
+  const rows: readonly Partial<OutboxRow>[] = [
     { kind: 'read', lane: 'read' },
     { kind: 'read', lane: 'backfill', state: 'sending' },
     { kind: 'read', lane: 'backfill', state: 'held' },
@@ -230,149 +178,126 @@ describe('counts of changes', () => {
     { lane: 'backfill', state: 'unknown' },
     { lane: 'backfill', state: 'held' },
   ];
-
-  it('include pending and sent changes, pending ones by lane, and unsettled ones of backfills', async () => {
-    const { query } = await openTestStore();
-    for (const [index, { kind = 'pull_request', lane = 'mirror', state }] of CHANGES.entries()) {
-      await addDifference(query, difference({ entity: `e${index}`, kind, lane }));
-      if (state) await updateChange(query, `e${index}`, { state });
-    }
-    expect(await countWaiting(query)).toEqual({ reads: 2, writes: 4 });
-    const lanes = (await waitingByLane(query)).toSorted((a, b) => a.lane.localeCompare(b.lane));
-    expect(lanes).toEqual([
-      { lane: 'backfill', count: 1 },
-      { lane: 'mirror', count: 2 },
-      { lane: 'read', count: 1 },
-    ]);
-    expect(await countBackfilled(query)).toEqual({ pending: 0, changes: 3 });
-    expect(await areUnderWay(query, ['e9', 'e2', 'none'])).toBe(false);
-    for (const one of ['e3', 'e5', 'e6']) expect(await areUnderWay(query, [one, 'e9'])).toBe(true);
-    expect((await changesInFlight(query)).map(({ entity }) => entity).toSorted()).toEqual(['e1', 'e5']);
-  });
+  for (const [index, { kind = 'pull_request', lane = 'mirror', state = 'pending' }] of rows.entries()) {
+    await addDifference(query, difference({ entity: `e${index}`, kind, lane }));
+    await updateChange(query, `e${index}`, { state });
+  }
+  expect(await countWaiting(query)).toEqual({ reads: 2, writes: 4 });
+  const lanes = (await waitingByLane(query)).map(({ lane, count }) => `${lane} ${count}`);
+  expect(lanes.toSorted()).toEqual(['backfill 1', 'mirror 2', 'read 1']);
+  expect(await countBackfilled(query)).toEqual({ pending: 0, changes: 3 });
+  expect(await areUnderWay(query, ['e9', 'e2', 'none'])).toBe(false);
+  for (const one of ['e3', 'e5', 'e6']) expect(await areUnderWay(query, [one, 'e9'])).toBe(true);
+  expect((await changesInFlight(query)).map(({ entity }) => entity).toSorted()).toEqual(['e1', 'e5']);
 });
 
-describe('a change of a backfill with a live difference', () => {
+describe('a change of a backfill with another difference', () => {
   const live = { lane: 'mirror', since: NOW, due: NOW + 2_000 } as const;
   it.each<[what: string, change: Partial<Difference>, isLifted: boolean]>([
-    ['a delivery brings it', { ...live, waiting: [{ id: 1, at: 10 }] }, true],
+    ['a delivery brings it', { ...live, waiting: waiting(1) }, true],
     ['no delivery waits for it', { ...live }, false],
     ['it is a read that another lane requests', { ...live, kind: 'read', lane: 'read' }, true],
-    ['it is a read of a backfill', { ...live, kind: 'read', lane: 'backfill' }, false],
+    ['it is a read of another backfill', { ...live, kind: 'read', lane: 'backfill' }, false],
   ])('moves to the live lane, with the times of the difference: %s', async (_what, change, isLifted) => {
     const { query } = await openTestStore();
     await addDifference(query, difference({ ...(change.kind && { kind: change.kind }), lane: 'backfill' }));
     await addDifference(query, difference(change));
-    const row = await findChange(query, 'pull_request:a');
-    const { lane, since, due } = row as OutboxRow;
-    if (isLifted) expect({ lane, since, due }).toEqual({ ...live, lane: change.lane });
-    else expect({ lane, since, due }).toEqual({ lane: 'backfill', since: NOW - 5_000, due: NOW - 3_000 });
+    const { lane, since, due } = (await findChange(query, A)) as OutboxRow;
+    const left = { lane: 'backfill', since: NOW - 5_000, due: NOW - 3_000 };
+    expect({ lane, since, due }).toEqual(isLifted ? { ...live, lane: change.lane } : left);
   });
 
   it('does not move back', async () => {
     const { query } = await openTestStore();
     await addDifference(query, difference());
-    await addDifference(query, difference({ lane: 'backfill', since: NOW, due: NOW, waiting: [{ id: 1, at: 10 }] }));
-    expect(await findChange(query, 'pull_request:a')).toMatchObject({ lane: 'mirror', since: NOW - 5_000 });
+    await addDifference(query, difference({ lane: 'backfill', since: NOW, due: NOW, waiting: waiting(1) }));
+    expect(await findChange(query, A)).toMatchObject({ lane: 'mirror', since: NOW - 5_000 });
   });
 });
 
-describe('the guard of a change', () => {
-  it.each<[what: string, state: ChangeState, guard: OutboxRow['guard'], change: Partial<Difference>, after: object]>([
-    ['stays while it brings about the same', 'pending', 'confirmed', {}, { guard: 'confirmed' }],
-    [
-      'begins anew where it brings about something else',
-      'pending',
-      'confirmed',
-      { effect: 'removal' },
-      { guard: null },
-    ],
-    [
-      'is that of the person who requests something else',
-      'pending',
-      null,
-      { effect: 'removal', confirmed: true },
-      { guard: 'confirmed' },
-    ],
-    ['holds on while it is the same', 'held', 'held', {}, { state: 'held', guard: 'held' }],
-    [
-      'lets go what is no longer what it held',
-      'held',
-      'held',
-      { effect: 'removal' },
-      { state: 'pending', guard: null },
-    ],
-    ['is not what holds a refused one', 'held', null, { effect: 'removal' }, { state: 'held', guard: null }],
-  ])('%s', async (_what, state, guard, change, after) => {
-    const store = await openTestStore();
-    await changeIn(store, state);
-    await updateChange(store.query, 'pull_request:a', { guard });
-    await addDifference(store.query, difference(change));
-    expect(await findChange(store.query, 'pull_request:a')).toMatchObject(after);
-  });
+test.each<[what: string, state: ChangeState, guard: OutboxRow['guard'], change: Partial<Difference>, after: object]>([
+  ['stays while the effect is the same', 'pending', 'confirmed', {}, { guard: 'confirmed' }],
+  ['ends with the effect', 'pending', 'confirmed', { effect: 'removal' }, { guard: null }],
+  ['is confirmed by a request', 'pending', null, { effect: 'removal', confirmed: true }, { guard: 'confirmed' }],
+  ['holds while the effect is the same', 'held', 'held', {}, { state: 'held', guard: 'held' }],
+  ['releases another effect', 'held', 'held', { effect: 'removal' }, { state: 'pending', guard: null }],
+  ['does not release a refused change', 'held', null, { effect: 'removal' }, { state: 'held', guard: null }],
+])('the guard of a change %s', async (_what, state, guard, fields, after) => {
+  const { add, change } = await changeIn(state, { guard });
+  await add(fields);
+  expect(await change()).toMatchObject(after);
 });
 
 describe('a difference that vanished', () => {
-  it.each([
-    ['pending', false],
-    ['held', false],
-    ['sending', true],
-    ['unknown', true],
-  ] as const)('%s: stays %s', async (state, stays) => {
-    const store = await openTestStore();
-    await changeIn(store, state);
-    await dropDifference(store.query, 'pull_request:a');
-    expect((await findChange(store.query, 'pull_request:a')) !== undefined).toBe(stays);
-  });
-
-  it('keeps a change whose request may have been carried out', async () => {
-    const store = await openTestStore();
-    await changeIn(store, 'pending');
-    await updateChange(store.query, 'pull_request:a', { sent: '{}' });
-    await dropDifference(store.query, 'pull_request:a');
-    expect(await findChange(store.query, 'pull_request:a')).toBeDefined();
+  it.each<[state: ChangeState, sent: string | null, stays: boolean]>([
+    ['pending', null, false],
+    ['pending', '{}', true],
+    ['held', null, false],
+    ['sending', null, true],
+    ['unknown', null, true],
+  ])('leaves a change in the state %s with the request %j: %s', async (state, sent, stays) => {
+    const { query, change } = await changeIn(state, { sent });
+    await dropDifference(query, A);
+    expect((await change()) !== undefined).toBe(stays);
   });
 
   it('removes only the change of its own entity', async () => {
     const { query } = await openTestStore();
-    await addDifference(query, difference());
-    await addDifference(query, difference({ entity: 'pull_request:b' }));
+    for (const entity of [A, 'pull_request:b']) await addDifference(query, difference({ entity }));
     await dropDifference(query, 'pull_request:b');
     await removeChange(query, 'pull_request:c');
-    expect(await findChange(query, 'pull_request:a')).toBeDefined();
+    expect(await findChange(query, A)).toBeDefined();
+    expect(await findChange(query, 'pull_request:b')).toBeUndefined();
   });
 });
 
-test.each<[what: string, work: (query: Scope) => Promise<unknown>]>([
-  ['a new difference', (query) => addDifference(query, difference({ entity: 'pull_request:b' }))],
-  ['a difference that is there', (query) => addDifference(query, difference({ weight: 2 }))],
-  ['one that vanished', (query) => dropDifference(query, 'pull_request:a')],
-  ['hurry', (query) => expedite(query, ['pull_request:a'])],
-  ['an update', (query) => updateChange(query, 'pull_request:a', { attempts: 7 })],
-  [
-    'a whole row',
-    async (query) => {
-      const row = (await findChange(query, 'pull_request:a')) as OutboxRow;
-      await saveChange(query, { ...row, attempts: 7 });
-    },
-  ],
-  ['a removal', (query) => removeChange(query, 'pull_request:a')],
-])('rejects, and changes nothing, if any statement of %s fails', async (_what, work) => {
-  const wrong = await wrongWhereStatementsFail(async (store) => {
-    await addDifference(store.query, difference());
-    return () => store.commit(work);
-  });
-  expect(wrong).toEqual([]);
+/** Two changes that the guard held, one that the workspace refused, and one that waits after a failure. */
+async function withHeld(): Promise<Store> {
+  const store = await openTestStore();
+  const held = { state: 'held', error: 'guard_held: many', guard: 'held' } as const;
+  const rows = {
+    'link:created': { ...held, effect: 'creation' },
+    'link:removed': { ...held, effect: 'removal' },
+    'link:refused': { ...held, guard: null, effect: 'creation', attempts: 5 },
+    'link:waits': { attempts: 2, not_before: 900, error: 'server_failed: down' },
+  } as const;
+  for (const [entity, row] of Object.entries(rows)) {
+    await addDifference(store.query, difference({ entity, kind: 'link', lane: 'link' }));
+    await updateChange(store.query, entity, row);
+  }
+  return store;
+}
+
+const stillHeld = async ({ query }: Store) =>
+  (await query.selectFrom('outbox').select('entity').where('state', '=', 'held').orderBy('entity').execute()).map(
+    ({ entity }) => entity.replace('link:', ''),
+  );
+
+test('releases only the named changes', async () => {
+  const store = await withHeld();
+  expect(await releaseHeld(store, { entities: ['link:created', 'link:refused', 'link:created'] })).toBe(2);
+  expect(await stillHeld(store)).toEqual(['removed']);
+  const waits = { attempts: 2, not_before: 900, guard: null, error: 'server_failed: down' };
+  expect(await findChange(store.query, 'link:waits')).toMatchObject(waits);
 });
 
-test.each<[what: string, lane: string, change: Partial<Difference>]>([
-  ['no delivery waits', 'backfill', {}],
-  ['a delivery waits', 'mirror', { waiting: [{ id: 1, at: 10 }] }],
-  ['a live read is requested', 'mirror', { kind: 'read' }],
-  ['a read is requested by another backfill', 'backfill', { kind: 'read', lane: 'backfill' }],
-])('a change of a backfill, if %s, is in the lane %s', async (_what, lane, change) => {
-  const { query } = await openTestStore();
-  await addDifference(query, difference({ ...change, lane: 'backfill', waiting: [], since: 1, due: 2 }));
-  await addDifference(query, difference(change));
-  const lifted = lane === 'mirror' ? { since: NOW - 5_000, due: NOW - 3_000 } : { since: 1, due: 2 };
-  expect(await findChange(query, 'pull_request:a')).toMatchObject({ lane, ...lifted });
+test.each([
+  ['creations', ['refused', 'removed']],
+  ['removals', ['created', 'refused']],
+  ['refused', ['created', 'removed']],
+  ['repairs', ['created', 'refused', 'removed']],
+] as const)('releases all held changes of the class %s, and counts them before', async (which, left) => {
+  const store = await withHeld();
+  const { count } = (await heldChanges(store.query, 9))[which];
+  expect(await releaseHeld(store, { classes: [which] })).toBe(count);
+  expect(await stillHeld(store)).toEqual(left);
+});
+
+test.each<[entities: readonly string[], message: string]>([
+  [['link:created', 'link:no'], 'no change of link:no is held'],
+  [['link:no', 'link:created', 'link:waits'], 'no change of link:no is held, and 1 more of those named'],
+])('releases none of %j if one is not held', async (entities, message) => {
+  const store = await withHeld();
+  await expect(releaseHeld(store, { entities })).rejects.toMatchObject({ code: 'not_found', message });
+  expect(await stillHeld(store)).toEqual(['created', 'refused', 'removed']);
 });

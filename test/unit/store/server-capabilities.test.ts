@@ -27,7 +27,7 @@ import {
   UNKNOWN_ROUTE,
   wasAnsweredRecently,
 } from '../../../src/store/server-capabilities.ts';
-import { writeServerFact } from '../../../src/store/server-facts.ts';
+import { bindServerFacts, readServerFact, SERVER_FACTS, writeServerFact } from '../../../src/store/server-facts.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 import { differs } from '../../support/rows/changes.ts';
 import { itemRow } from '../../support/rows/items.ts';
@@ -133,7 +133,10 @@ describe('the configuration of recording', () => {
       await saveItem(query, itemRow(`${connection}:1`, { connection }), 1);
       await differs(query, { ...record(id), item_key: `${connection}:1` });
     }
+    const link = blankEntity('link:other:1>t1', 'link', { desired: '{}', item_key: 'other:1' });
+    await differs(query, link);
     await configureRecording(query, { recording: ['gh'], others: ['other'] });
+    expect(await findChange(query, link.entity)).toBeDefined();
     expect(await findChange(query, record(0).entity)).toBeDefined();
     expect(await findChange(query, record(1).entity)).toBeUndefined();
   });
@@ -217,4 +220,18 @@ test('considers additions of links idempotent if configured, or if the server re
   expect(await linksAreIdempotent(query)).toBe(false);
   await noteRecordsListed(query, 1);
   expect(await linksAreIdempotent(query)).toBe(true);
+});
+
+it('forgets all facts about the server if the base address changes', async () => {
+  const { query } = await openTestStore();
+  const learn = async () => {
+    for (const fact of SERVER_FACTS) await writeServerFact(query, fact, { fact });
+  };
+  const known = () => Promise.all(SERVER_FACTS.map((fact) => readServerFact(query, fact)));
+  await bindServerFacts(query, 'https://one.example');
+  await learn();
+  await bindServerFacts(query, 'https://one.example');
+  expect(await known()).toEqual(SERVER_FACTS.map((fact) => ({ fact })));
+  await bindServerFacts(query, 'https://two.example');
+  expect(await known()).toEqual(SERVER_FACTS.map(() => undefined));
 });

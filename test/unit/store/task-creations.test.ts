@@ -1,7 +1,12 @@
 import { describe, expect, it, test } from 'vitest';
+import { entity } from '../../../src/model/change.ts';
+import type { WrittenStatus } from '../../../src/model/written-status.ts';
+import { saveTask } from '../../../src/store/cached-tasks.ts';
+import { correctOwnMoves } from '../../../src/store/correct-own-moves.ts';
 import type { Store } from '../../../src/store/database.ts';
-import { writeMeta } from '../../../src/store/meta.ts';
+import { blankEntity, findEntity, saveEntity } from '../../../src/store/entities.ts';
 import { addDifference, removeChange, updateChange } from '../../../src/store/outbox-rows.ts';
+import { addRequest } from '../../../src/store/requests.ts';
 import {
   afterCreationRefused,
   areTasksUnverified,
@@ -18,8 +23,9 @@ import {
   resumeCreations,
   unknownCreations,
 } from '../../../src/store/task-creations.ts';
+import { noteContest, readTaskUpdateFacts } from '../../../src/store/task-update-facts.ts';
+import { appendAnswer } from '../../../src/store/workspace-answers.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
-import { wrongWhereStatementsFail } from '../../support/faults/each-statement-fails.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 
 const NOW = 1_000_000_000;
@@ -68,13 +74,7 @@ test('delays only creations that were never sent', async () => {
   expect(await delayCreations(store.query, [...all, 'b'], NOW)).toBe(true);
   expect(await waitingUntil(store, NOW + MAX_DELAY)).toEqual(['task:a']);
   expect(await delayCreations(store.query, all.slice(1), NOW)).toBe(false);
-  expect(await delayCreations(store.query, [], NOW)).toBe(false);
-});
-
-test('delays only the creations for the given items', async () => {
-  const store = await withChanges();
-  expect(await delayCreations(store.query, ['other'], NOW)).toBe(false);
-  expect(await waitingUntil(store, NOW + MAX_DELAY)).toEqual([]);
+  for (const none of [[], ['other']]) expect(await delayCreations(store.query, none, NOW)).toBe(false);
 });
 
 test('unverified tasks delay all creations until a list that was requested later', async () => {
@@ -102,28 +102,6 @@ test('returns only creations with unknown outcome', async () => {
   expect((await unknownCreations(store.query)).map(({ entity }) => entity)).toEqual(['task:open']);
 });
 
-test('leaves nothing half done if any statement fails', async () => {
-  const works: readonly ((query: Scope) => Promise<unknown>)[] = [
-    (query: Scope) => delayCreations(query, ['a'], NOW),
-    (query: Scope) => markTasksUnverified(query, NOW),
-    (query: Scope) => markTasksVerified(query, NOW),
-    (query: Scope) => resumeCreations(query, NOW, NOW),
-  ];
-  for (const work of works) {
-    const wrong = await wrongWhereStatementsFail(async (store) => {
-      await addDifference(store.query, {
-        ...CREATION,
-        entity: 'task:a',
-        kind: 'task',
-        notBefore: 1,
-      });
-      await writeMeta(store.query, 'tasks_unsure_since', '1');
-      return () => store.commit(work);
-    });
-    expect(wrong).toEqual([]);
-  }
-});
-
 test('a list ends the delay of creations that waited before its request, and no other pause', async () => {
   const store = await withChanges();
   await delayCreations(store.query, all, NOW);
@@ -144,51 +122,36 @@ const BODY = { ...TEXT, labels: ['ui'], priority: 'p1', source: 'jira:1' };
 const NONE: CreationTrials = { fields: {}, without: {} };
 const TRYING: CreationTrials = { ...NONE, isTrying: true };
 
-describe('a creation leaves out', () => {
-  it.each<[what: string, trials: CreationTrials, fields: readonly string[]]>([
-    ['nothing while nothing was refused', NONE, []],
-    [
-      'the fields that were refused in it',
-      { ...NONE, without: { 'task:a': ['labels'], 'task:b': ['source'] } },
-      ['labels'],
-    ],
-    ['all but one field that never passed', TRYING, ['priority', 'source']],
-    [
-      'no field that passed, and all but one of the others',
-      { ...TRYING, fields: { labels: { passed: true } } },
-      ['source'],
-    ],
-    ['a field that is switched off', { ...NONE, fields: { labels: { offSince: NOW - DAY + 1 } } }, ['labels']],
-    ['no field a day after it was switched off', { ...NONE, fields: { labels: { offSince: NOW - DAY } } }, []],
-  ])('%s', (_what, trials, fields) => {
-    expect(omittedFields(trials, 'task:a', BODY, NOW)).toEqual(fields);
-  });
+test.each<[what: string, trials: CreationTrials, fields: readonly string[]]>([
+  ['nothing while nothing was refused', NONE, []],
+  ['the fields refused in it', { ...NONE, without: { 'task:a': ['labels'], 'task:b': ['source'] } }, ['labels']],
+  ['all but one field that never passed', TRYING, ['priority', 'source']],
+  ['all but one of the fields that never passed', { ...TRYING, fields: { labels: { passed: true } } }, ['source']],
+  ['a field that is switched off', { ...NONE, fields: { labels: { offSince: NOW - DAY + 1 } } }, ['labels']],
+  ['no field a day after it was switched off', { ...NONE, fields: { labels: { offSince: NOW - DAY } } }, []],
+])('a creation leaves out %s', (_what, trials, fields) => {
+  expect(omittedFields(trials, 'task:a', BODY, NOW)).toEqual(fields);
 });
 
 describe('a refused creation', () => {
-  it.each<
-    [what: string, trials: CreationTrials, body: object, without: readonly string[] | undefined, refused: object]
-  >([
-    ['is sent again without all optional fields', NONE, BODY, ['labels', 'priority', 'source'], {}],
-    ['without any of them has a text that is refused', NONE, TEXT, undefined, {}],
+  const LABELLED = { ...TEXT, labels: ['x'] };
+  const PASSED = { labels: { passed: true } };
+  it.each<[what: string, trials: CreationTrials, body: object, without: readonly string[] | undefined, fields: object]>(
     [
-      'with one field that is tried leaves it out',
-      TRYING,
-      { ...TEXT, labels: ['x'] },
-      ['labels'],
-      { labels: { refused: [expect.any(String)] } },
+      ['is sent again without all optional fields', NONE, BODY, ['labels', 'priority', 'source'], {}],
+      ['without any of them has a text that is refused', NONE, TEXT, undefined, {}],
+      [
+        'leaves out the one field that is tried',
+        TRYING,
+        LABELLED,
+        ['labels'],
+        { labels: { refused: [expect.anything()] } },
+      ],
+      ['blames no field that passed before', { ...TRYING, fields: PASSED }, LABELLED, ['labels'], PASSED],
     ],
-    [
-      'whose fields all passed before is sent without them, and blames none',
-      { ...TRYING, fields: { labels: { passed: true } } },
-      { ...TEXT, labels: ['x'] },
-      ['labels'],
-      { labels: { passed: true } },
-    ],
-  ])('%s', (_what, trials, body, without, fields) => {
+  )('%s', (_what, trials, body, without, fields) => {
     const next = afterCreationRefused(trials, 'task:a', { ...body }, NOW);
-    expect(next.without['task:a']).toEqual(without);
-    expect(next.fields).toEqual(fields);
+    expect([next.without['task:a'], next.fields]).toEqual([without, fields]);
   });
 
   it('is stored for the last 200 creations only', () => {
@@ -247,8 +210,66 @@ test('tries fields one at a time after a refusal, until each is accepted or swit
   expect(disabledFields(await creationTrials(query), NOW + DAY)).toEqual([]);
 });
 
-test('stores nothing about a server that accepts everything', async () => {
-  const { query } = await openTestStore();
-  await create(query, ['a', 'b'], []);
-  expect(await creationTrials(query)).toEqual(NONE);
+describe('moves of tasks by worksync', () => {
+  const NAME = entity.taskUpdate('t1');
+  const NOW = Date.parse('2026-11-02T10:00:00Z');
+  const timeOf = (minute: number) => new Date(NOW + minute * 60_000).toISOString();
+  const at = (minute: number) => NOW + minute * 60_000;
+
+  /** Stores the answer to an update of a task by worksync. */
+  async function answer(
+    query: Scope,
+    taskId: string,
+    { id, minute, status }: { readonly id: string; readonly minute: number; readonly status: string },
+  ) {
+    const name = entity.taskUpdate(taskId);
+    const times = { since: 0, due: 0, asked_at: 0, slot_at: 0, sent_at: 0, completed_at: at(minute) };
+    await addRequest(query, {
+      ...{ entity: name, kind: 'task_update', item_key: null, task_id: taskId, action: 'update-task', lane: 'status' },
+      ...{ ...times, status: 200, error: null, outcome: 'answered', attempt: 1, deliveries: '[]', answer: id },
+    });
+    const body = { taskId, status, updatedAt: timeOf(minute) };
+    await appendAnswer(query, { action: 'update-task', entity: name, sentAt: 0, body }, id, at(minute));
+  }
+
+  /** worksync moved the task to `review` in minute 1 and to `completed` in minute 2. */
+  async function correct(stored: WrittenStatus, cached: { status: string; updatedAt: string }) {
+    const store = await openTestStore();
+    const { query } = store;
+    await saveTask(query, { taskId: 't1', key: 'BUG-1', title: '', source: 'api', ...cached }, NOW);
+    await saveEntity(query, {
+      ...blankEntity(NAME, 'task_update', { task_id: 't1' }),
+      known: JSON.stringify(stored),
+      revision: 2,
+    });
+    await answer(query, 't1', { id: 'a1', minute: 1, status: 'review' });
+    await answer(query, 't1', { id: 'a2', minute: 2, status: 'Done' });
+    for (const time of stored.contested ?? []) await noteContest(query, time, at(3));
+    let drawn = 0;
+    const random = { uuid: () => `drawn-${++drawn}` };
+    const correctOnce = () => correctOwnMoves(store, { words: { completed: 'Done' }, now: at(4), random });
+    await correctOnce();
+    await correctOnce();
+    return {
+      known: JSON.parse((await findEntity(query, NAME))?.known ?? '') as WrittenStatus,
+      contests: (await readTaskUpdateFacts(query)).contested ?? [],
+      evaluations: drawn,
+    };
+  }
+
+  const MOVES = { previous: 'open', moves: [at(1), at(2)] };
+
+  test('a move that was stored as an edit by a person is one of worksync again', async () => {
+    const stored = { ...MOVES, contested: [at(-5), at(1)], epoch: at(1) };
+    const { known, contests, evaluations } = await correct(stored, { status: 'Done', updatedAt: timeOf(2) });
+    expect(known).toEqual({ ...MOVES, status: 'completed' });
+    expect([contests, evaluations]).toEqual([[], 1]);
+  });
+
+  test('an edit by a person stays one', async () => {
+    const stored = { ...MOVES, contested: [at(3)], epoch: at(3) };
+    const { known, contests, evaluations } = await correct(stored, { status: 'planned', updatedAt: timeOf(3) });
+    expect(known).toEqual(stored);
+    expect([contests, evaluations]).toEqual([[at(3)], 0]);
+  });
 });

@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { blankEntity, findEntity, forgetEntity, linksOfItem, saveEntity } from '../../../src/store/entities.ts';
+import type { Store } from '../../../src/store/database.ts';
+import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
+import { CHUNK_SIZE, changeInChunks, changeKeysInChunks } from '../../../src/store/in-chunks.ts';
 import { readMeta, writeMeta } from '../../../src/store/meta.ts';
 import {
   beginUnitOfWork,
@@ -12,6 +14,7 @@ import {
   saveRows,
 } from '../../../src/store/unit-of-work/unit-of-work.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
+import { turnsBetweenCommits } from '../../support/cost/turns-of-others.ts';
 import { drawn } from '../../support/harness/depth.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 
@@ -84,28 +87,6 @@ describe('a unit of work', () => {
     );
   });
 
-  it('prefetches the rows of all steps with one statement per table, and reads none again', async () => {
-    const statements: string[] = [];
-    const { commit } = await openTestStore({ onStatement: (statement) => statements.push(statement) });
-    await commit(async (plain) => {
-      const own = beginUnitOfWork(plain);
-      statements.length = 0;
-      const names = Array.from({ length: 90 }, (_, index) => `link:${index}>t`);
-      await runSequentially(
-        own,
-        names.map((name) => async (within: Scope) => {
-          if (await findEntity(within, name)) return;
-          await saveEntity(within, blankEntity(name, 'link', { item_key: name }));
-          expect(await linksOfItem(within, name)).toHaveLength(1);
-        }),
-      );
-      expect(statements).toHaveLength(2);
-      await flushRows(own);
-      // 90 rows: 64, 16, 8 and 2.
-      expect(statements.filter((statement) => statement.startsWith('insert'))).toHaveLength(4);
-    });
-  });
-
   it('discards the writes and the failures of a prefetch', async () => {
     const { commit } = await openTestStore();
     await commit(async (plain) => {
@@ -136,23 +117,6 @@ describe('a unit of work', () => {
       expect(await own.selectFrom('meta').select('value').where('name', '=', 'a').execute()).toEqual([{ value: '1' }]);
     });
   });
-
-  it('flushes only rows that differ from the database', async () => {
-    const statements: string[] = [];
-    const { query, commit } = await openTestStore({ onStatement: (statement) => statements.push(statement) });
-    await saveEntity(query, blankEntity('link:a>t', 'link'));
-    await commit(async (plain) => {
-      const own = beginUnitOfWork(plain);
-      const present = await findEntity(own, 'link:a>t');
-      statements.length = 0;
-      await saveEntity(own, { ...blankEntity('link:a>t', 'link'), ...present });
-      expect(await findEntity(own, 'link:b>t')).toBeUndefined();
-      await saveEntity(own, blankEntity('link:b>t', 'link'));
-      await forgetEntity(own, 'link:b>t');
-      await flushRows(own);
-      expect(statements).toHaveLength(1);
-    });
-  });
 });
 
 it.each(['entities', 'outbox'] as const)('throws if a join reads unflushed rows of %s', async (table) => {
@@ -167,4 +131,52 @@ it.each(['entities', 'outbox'] as const)('throws if a join reads unflushed rows 
     expect(await join()).toEqual([]);
   });
   expect(await query.selectFrom('outbox').select('entity').execute()).toEqual([]);
+});
+
+/** A change that finds these numbers of rows, one after the other. */
+function finding(...numbers: number[]): () => Promise<number> {
+  return async () => numbers.shift() as number;
+}
+
+describe('changeInChunks', () => {
+  it.each<[found: readonly number[], changed: number]>([
+    [[0], 0],
+    [[3], 3],
+    [[CHUNK_SIZE, 0], CHUNK_SIZE],
+    [[CHUNK_SIZE, CHUNK_SIZE, 1], 2 * CHUNK_SIZE + 1],
+  ])('repeats a change that finds %j rows until it finds less than a chunk', async (found, changed) => {
+    const store = await openTestStore();
+    const left = [...found];
+    expect(await changeInChunks(store, async () => left.shift() as number)).toBe(changed);
+    expect(left).toEqual([]);
+  });
+
+  it('changes the row of each key once', async () => {
+    const store = await openTestStore();
+    const sizes: number[] = [];
+    const keys = Array.from({ length: CHUNK_SIZE + 1 }, (_, at) => at);
+    const change = async (_query: unknown, chunk: readonly number[]) => {
+      sizes.push(chunk.length);
+      return chunk.length;
+    };
+    expect(await changeKeysInChunks(store, [...keys, 0, 1], change)).toBe(CHUNK_SIZE + 1);
+    expect(sizes).toEqual([CHUNK_SIZE, 1]);
+  });
+
+  it.each<[what: string, change: (store: Store) => Promise<number>]>([
+    ['rows that it finds', (store) => changeInChunks(store, finding(CHUNK_SIZE, CHUNK_SIZE, 0))],
+    [
+      'keys',
+      (store) =>
+        changeKeysInChunks(
+          store,
+          Array.from({ length: 3 * CHUNK_SIZE }, (_, at) => at),
+          async () => 1,
+        ),
+    ],
+  ])('yields at least ten turns between two chunks of %s', async (_what, change) => {
+    const turns = await turnsBetweenCommits(async (store) => () => change(store));
+    expect(turns).toHaveLength(2);
+    expect(Math.min(...turns)).toBeGreaterThanOrEqual(10);
+  });
 });

@@ -1,8 +1,10 @@
 import { describe, expect, it, test } from 'vitest';
 import { entity } from '../../../src/model/change.ts';
+import type { ItemKey } from '../../../src/model/item.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { blankEntity } from '../../../src/store/entities.ts';
 import { TASKS_READ, writeMeta } from '../../../src/store/meta.ts';
+import { beginNotice, noticesOf, requestNotice, settleNotice, withdrawNotices } from '../../../src/store/notices.ts';
 import { findChange, removeChange, updateChange } from '../../../src/store/outbox-rows.ts';
 import { noteRouteRefused } from '../../../src/store/server-capabilities.ts';
 import {
@@ -152,4 +154,29 @@ test('ends only the waits for a read of the links after the links of a task were
   expect([await lastLinksRead(query, 't1'), await lastLinksRead(query, 't2')]).toEqual([READ, undefined]);
   const waits = async (entity: string) => (await findChange(query, entity))?.not_before;
   expect([await waits('link:a>t1'), await waits('link:b>t1'), await waits('link:a>t2')]).toEqual([0, 9, 9]);
+});
+
+describe('notices', () => {
+  const keyOf = (index: number | string) => `note:${index}` as ItemKey;
+  const WANTED = { comment: ['kept'], close: ['kept'], status: ['kept'] };
+
+  test('withdraws what another configuration wanted, by how far it came', async () => {
+    const store = await openTestStore();
+    const { query } = store;
+    const request = (name: string, wanted: string, connection = 'other') =>
+      requestNotice(query, { itemKey: keyOf(name), kind: 'comment', connection, wanted, now: 0 });
+    const noticeOf = async (name: string) => (await noticesOf(query, keyOf(name)))[0]!;
+    await request('kept', 'first', 'kept');
+    await request('new', 'first');
+    await request('tried', 'first');
+    await beginNotice(query, await noticeOf('tried'));
+    await request('written', 'first');
+    await settleNotice(query, await noticeOf('written'));
+    await request('written', 'second');
+    await withdrawNotices(store, WANTED);
+    expect(await noticesOf(query, keyOf('new'))).toEqual([]);
+    expect(await noticeOf('kept')).toMatchObject({ state: 'waiting', wanted: 'first', done: null });
+    expect(await noticeOf('tried')).toMatchObject({ state: 'done', wanted: null, done: '' });
+    expect(await noticeOf('written')).toMatchObject({ state: 'done', wanted: 'first', done: 'first' });
+  });
 });

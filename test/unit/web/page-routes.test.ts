@@ -38,7 +38,7 @@ function serve(status: Status | (() => Status), secrets: string[] = [], caller: 
   };
 }
 
-/** Text in every place that holds text. */
+/** A status with this text in every place that holds text. */
 function everywhere(text: string): Status {
   const delivery = { id: 1, connection: text, source: 'webhook', event: text, receivedAt: NOW, reason: text } as const;
   const failure = { code: text, message: text, hint: text };
@@ -46,74 +46,48 @@ function everywhere(text: string): Status {
   const change = { ...row, since: NOW, notBefore: 0, attempts: 1, failure };
   const hook = { subject: text, state: 'disabled', message: text, hint: text };
   const hooks = { at: NOW, silent: [hook], failure: text, redeliveryFailure: text };
-  const backfill = {
-    ...{
-      connection: text,
-      since: text,
-      listed: true,
-      units: 1,
-      unitsDone: 0,
-      pages: 1,
-      items: 1,
-      total: 2,
-      isPaused: false,
-    },
-    ...{ startedAt: NOW, finishedAt: null, failures: [{ unit: text, error: text, givenUp: true }] },
+  const names = [{ name: text, id: text, called: text, elsewhere: text }];
+  const connection = {
+    name: text,
+    connector: text,
+    mirror: 'auto' as const,
+    webhookPath: text,
+    schedule: text,
+    hooks,
+    names,
   };
-  return statusWith(
-    {
-      name: text,
-      address: text,
-      halt: new SyncError('unauthorized', text, { hint: text }),
-      quota: { ...QUOTA, paused: { until: NOW + 1, reason: text } },
-      connections: [
-        {
-          name: text,
-          connector: text,
-          mirror: 'auto',
-          webhookPath: text,
-          schedule: text,
-          hooks,
-          names: [{ name: text, id: text, called: text, elsewhere: text }],
-        },
-      ],
-      stored: {
-        ...EMPTY,
-        deliveries: {
-          ...EMPTY.deliveries,
-          quarantined: 1,
-          quarantine: [{ ...delivery, state: 'quarantined' }],
-          latest: [{ ...delivery, state: 'applied' }],
-        },
-        changes: { ...EMPTY.changes, stuck: [{ ...change, state: 'held' }], next: [{ ...change, state: 'pending' }] },
-        backfills: [backfill],
-        connections: [
-          {
-            connection: text,
-            lastRefused: null,
-            lastDeliveryAt: NOW,
-            lastWebhookAt: NOW,
-            units: 1,
-            walking: 0,
-            lastPollAt: NOW,
-            failingUnits: 1,
-            failure: { ...failure, unit: text, at: NOW },
-            fetches: 0,
-            refusedFetches: 1,
-            fetchRefusal: text,
-            unverifiedItems: 1,
-            lastSweepAt: NOW,
-            switchedOff: [text],
-            missingUnits: [text],
-          },
-        ],
-      },
+  const backfill = {
+    ...{ connection: text, since: text, listed: true, units: 1, unitsDone: 0, pages: 1, items: 1, total: 2 },
+    ...{ isPaused: false, startedAt: NOW, finishedAt: null, failures: [{ unit: text, error: text, givenUp: true }] },
+  };
+  const activity = {
+    ...{ connection: text, lastRefused: null, lastDeliveryAt: NOW, lastWebhookAt: NOW, units: 1, walking: 0 },
+    ...{
+      lastPollAt: NOW,
+      failingUnits: 1,
+      failure: { ...failure, unit: text, at: NOW },
+      fetches: 0,
+      refusedFetches: 1,
     },
-    {
-      ...{ version: text, ready: false, components: { [text]: text } },
-      broken: [{ name: text, code: text, message: text, hint: text }],
+    ...{ fetchRefusal: text, unverifiedItems: 1, lastSweepAt: NOW, switchedOff: [text], missingUnits: [text] },
+  };
+  const [quarantine, latest] = [
+    [{ ...delivery, state: 'quarantined' as const }],
+    [{ ...delivery, state: 'applied' as const }],
+  ];
+  const [stuck, next] = [[{ ...change, state: 'held' as const }], [{ ...change, state: 'pending' as const }]];
+  const stored = {
+    ...{ ...EMPTY, backfills: [backfill], connections: [activity] },
+    ...{
+      deliveries: { ...EMPTY.deliveries, quarantined: 1, quarantine, latest },
+      changes: { ...EMPTY.changes, stuck, next },
     },
-  );
+  };
+  const quota = { ...QUOTA, paused: { until: NOW + 1, reason: text } };
+  const halt = new SyncError('unauthorized', text, { hint: text });
+  const broken = [{ name: text, code: text, message: text, hint: text }];
+  const rest = { version: text, ready: false, components: { [text]: text }, broken };
+  return statusWith({ name: text, address: text, halt, quota, connections: [connection], stored }, rest);
 }
 
 describe('probes', () => {

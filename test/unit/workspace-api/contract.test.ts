@@ -2,10 +2,21 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { z } from 'zod';
-import { openApiDocument, ROUTES, type Route } from '../../../src/workspace-api/contract.ts';
+import { taskOf, workspaceOf } from '../../../src/gateway/request-path.ts';
+import { createRouteOf } from '../../../src/workspace-api/capture/route-of.ts';
+import {
+  fillPath,
+  ID_PATTERN,
+  openApiDocument,
+  ROUTES,
+  type Route,
+  type RouteName,
+} from '../../../src/workspace-api/contract.ts';
 import { SPECIFIED_QUOTA, startWorkspaceService, type TestService } from '../../support/fakes/workspace-service.ts';
+import { drawn } from '../../support/harness/depth.ts';
 
 type Operation = {
   operationId: string;
@@ -87,30 +98,6 @@ it.each((Object.entries(ROUTES) as [string, Route][]).filter(([, { response }]) 
   },
 );
 
-it('names each operation once, and every reference leads somewhere', () => {
-  const ids = operations().map(({ operation }) => operation.operationId);
-  expect(new Set(ids).size).toBe(ids.length);
-  const text = JSON.stringify(DOCUMENT);
-  for (const [, pointer] of text.matchAll(/"\$ref":"#\/([^"]+)"/g)) {
-    const target = pointer!
-      .split('/')
-      .reduce<unknown>((value, key) => (value as Record<string, unknown>)[key], DOCUMENT);
-    expect([pointer, typeof target]).toEqual([pointer, 'object']);
-  }
-});
-
-it('lists bodies, filters, credentials and answers of a route', () => {
-  const { get } = DOCUMENT.paths['/workspaces/{workspaceId}/tasks']!;
-  expect(get!.parameters.map(({ name }) => name)).toEqual(
-    expect.arrayContaining(['all', 'status', 'kind', 'teamId', 'assigneeId', 'limit', 'cursor']),
-  );
-  expect(Object.keys(get!.responses).toSorted()).toEqual(['200', '304', '400', '401', '403', '429', 'default']);
-  expect(get!.security).toEqual([{ apiKey: [] }, { oauthToken: [] }]);
-  const { post } = DOCUMENT.paths['/workspaces/{workspaceId}/api-keys']!;
-  expect(post!.security).toEqual([{ oauthToken: [] }]);
-  expect(post!.requestBody).toBeDefined();
-});
-
 it('the running service serves exactly the methods that the document names', async () => {
   for (const [path, { parameters: _shared, ...methods }] of Object.entries(DOCUMENT.paths)) {
     const address = path.replace('{workspaceId}', 'current').replace(/\{\w+\}/g, 'x');
@@ -170,4 +157,50 @@ it('/docs loads everything from the service itself, under a policy that allows n
   expect(parts).toHaveLength(3);
   for (const path of parts) expect((await fetch(origin() + path)).status).toBe(200);
   expect(html).not.toMatch(/https?:|<script>|<style/);
+});
+
+describe('the route of a request', () => {
+  const routeOf = createRouteOf();
+  const id = fc.stringMatching(ID_PATTERN);
+
+  test.each(Object.keys(ROUTES) as RouteName[])('%s is recognised at each of its addresses, with its ids', (name) => {
+    const { method, ...route } = ROUTES[name];
+    const paths = [route.path, ...('alsoAt' in route ? [route.alsoAt] : [])];
+    fc.assert(
+      fc.property(fc.array(id, { minLength: 4, maxLength: 4 }), (values) => {
+        for (const path of paths) {
+          const names = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as string);
+          const ids = Object.fromEntries(names.map((each, index) => [each, values[index] as string]));
+          expect(routeOf(method, fillPath(path, ids))).toEqual({ route: name, ids });
+        }
+      }),
+      { numRuns: drawn(20) },
+    );
+  });
+
+  test.each([
+    ['GET', '/workspaces/current'],
+    ['GET', '/workspaces/current/tasks/a/b'],
+    ['PATCH', '/workspaces/current/tasks'],
+    ['GET', '/nothing'],
+    ['GET', ''],
+  ])('%s %s is no route', (method, path) => {
+    expect(routeOf(method, path)).toBeUndefined();
+  });
+
+  test('a route is recognised where this server has it', () => {
+    const here = createRouteOf({ routes: { listTasks: { path: '/workspaces/{workspaceId}/issues' } } });
+    const ids = { workspaceId: 'ws_1' };
+    expect(here('GET', '/workspaces/ws_1/issues')).toEqual({ route: 'listTasks', ids });
+    expect(here('GET', '/workspaces/ws_1/tasks')).toBeUndefined();
+    expect(routeOf('GET', '/workspaces/ws_1/issues')).toBeUndefined();
+  });
+
+  test('the workspace and the task that a path names', () => {
+    expect(workspaceOf('/workspaces/ws_1/tasks')).toBe('ws_1');
+    expect(workspaceOf('/workspaces/ws_1')).toBe('ws_1');
+    expect(workspaceOf('/tasks/tsk_1/work-items')).toBeUndefined();
+    expect(taskOf('/tasks/tsk_1/work-items')).toBe('tsk_1');
+    expect(taskOf('/workspaces/ws_1/tasks/tsk_1')).toBeUndefined();
+  });
 });

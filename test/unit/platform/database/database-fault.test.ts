@@ -21,10 +21,7 @@ const NOTES: Migration = {
   },
 };
 
-function tempFolder(): string {
-  const folder = folderOfTest('fault');
-  return folder;
-}
+const tempFolder = () => folderOfTest('fault');
 
 /** A database and what it told of itself: each kind of fault, and `well` when one has passed. */
 async function open(file = join(tempFolder(), 'test.db')) {
@@ -47,27 +44,23 @@ const count = async ({ query }: Pick<Database<Notes>, 'query'>) =>
 describe('what SQLite says of a file', () => {
   const failing = (code: string) => Object.assign(new Error('it says so'), { code });
 
-  it.each([
-    ['SQLITE_FULL', 'full', 'disk_full'],
-    ['ENOSPC', 'full', 'disk_full'],
-    ['SQLITE_CORRUPT', 'corrupt', 'database_corrupt'],
-    ['SQLITE_CORRUPT_INDEX', 'corrupt', 'database_corrupt'],
-    ['SQLITE_NOTADB', 'corrupt', 'database_corrupt'],
-    ['SQLITE_IOERR_WRITE', 'failed', 'database_corrupt'],
-    ['SQLITE_IOERR_READ', 'failed', 'database_corrupt'],
-    ['EIO', 'failed', 'database_corrupt'],
-    ['SQLITE_IOERR_SHORT_READ', 'corrupt', 'database_corrupt'],
-    ['SQLITE_IOERR_NOMEM', 'busy', 'database_failed'],
-    ['EMFILE', 'busy', 'database_failed'],
-    ['SQLITE_READONLY', 'denied', 'data_folder_unusable'],
-    ['SQLITE_READONLY_DBMOVED', 'denied', 'data_folder_unusable'],
-    ['SQLITE_CANTOPEN', 'denied', 'data_folder_unusable'],
-    ['SQLITE_BUSY', 'busy', 'database_failed'],
-  ])('%s is %s', (code, kind, registered) => {
-    const cause = failing(code);
-    const fault = faultOf(cause, '/somewhere/test.db');
-    expect(fault).toMatchObject({ kind, code: registered, cause });
-    expect(fault?.message).toBe(`/somewhere/test.db: it says so (${code})`);
+  it.each<[kind: string, registered: string, codes: readonly string[]]>([
+    ['full', 'disk_full', ['SQLITE_FULL', 'ENOSPC']],
+    [
+      'corrupt',
+      'database_corrupt',
+      ['SQLITE_CORRUPT', 'SQLITE_CORRUPT_INDEX', 'SQLITE_NOTADB', 'SQLITE_IOERR_SHORT_READ'],
+    ],
+    ['failed', 'database_corrupt', ['SQLITE_IOERR_WRITE', 'SQLITE_IOERR_READ', 'EIO']],
+    ['busy', 'database_failed', ['SQLITE_IOERR_NOMEM', 'EMFILE', 'SQLITE_BUSY']],
+    ['denied', 'data_folder_unusable', ['SQLITE_READONLY', 'SQLITE_READONLY_DBMOVED', 'SQLITE_CANTOPEN']],
+  ])('is %s, with the code %s: %j', (kind, registered, codes) => {
+    for (const code of codes) {
+      const cause = failing(code);
+      const fault = faultOf(cause, '/somewhere/test.db');
+      expect(fault).toMatchObject({ kind, code: registered, cause });
+      expect(fault?.message).toBe(`/somewhere/test.db: it says so (${code})`);
+    }
   });
 
   it.each(['SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_ERROR', 'SQLITE_MISUSE', 'ECONNRESET', undefined])(

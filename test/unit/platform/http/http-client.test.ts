@@ -1,7 +1,11 @@
+import type { LookupFunction } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createHttpClient, type HttpClient } from '../../../../src/platform/http/http-client.ts';
 import { errorOfStatus, retryAfter } from '../../../../src/platform/http/provider-errors.ts';
+import { createServerClocks } from '../../../../src/platform/http/server-clocks.ts';
+import { createSharedLookup } from '../../../../src/platform/http/shared-lookup.ts';
 import { createMetrics } from '../../../../src/platform/observe/metrics.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
 import { answerByNock, nock } from '../../../support/harness/nock.ts';
 
 const NOW = Date.UTC(2026, 10, 20, 12);
@@ -44,21 +48,6 @@ describe('the client with nock', () => {
     expect(before).toEqual(secrets);
   });
 
-  it('joins a repeated header', async () => {
-    nock('https://api.example.com')
-      .get('/')
-      .reply(
-        200,
-        '',
-        [
-          ['Link', '<a>'],
-          ['Link', '<b>'],
-        ].flat() as never,
-      );
-    const answer = await client.request({ method: 'GET', url: 'https://api.example.com/', target: 'gh' });
-    expect(answer.headers['link']).toBe('<a>, <b>');
-  });
-
   it('reports one step before and one after each request, and counts it', async () => {
     reached.length = 0;
     nock('https://api.example.com').get('/steps').reply(204);
@@ -75,26 +64,20 @@ describe('the client with nock', () => {
 });
 
 describe('errorOfStatus', () => {
-  it.each([
-    [301, 'refused'],
-    [400, 'refused'],
-    [401, 'unauthorized'],
-    [403, 'forbidden'],
-    [404, 'not_found'],
-    [408, 'server_failed'],
-    [409, 'conflict'],
-    [410, 'not_found'],
-    [422, 'refused'],
-    [425, 'server_failed'],
-    [429, 'rate_limited'],
-    [500, 'server_failed'],
-    [502, 'server_failed'],
-    [503, 'server_failed'],
-    [599, 'server_failed'],
-    [200, 'answer_malformed'],
-  ])('%i is %s', (status, code) => {
-    const error = errorOfStatus({ status, headers: {} }, 'list things', NOW);
-    expect(error).toMatchObject({ code, status, retryAfter: undefined, message: `list things: status ${status}` });
+  it.each<[code: string, statuses: readonly number[]]>([
+    ['refused', [301, 400, 422]],
+    ['unauthorized', [401]],
+    ['forbidden', [403]],
+    ['not_found', [404, 410]],
+    ['conflict', [409]],
+    ['rate_limited', [429]],
+    ['server_failed', [408, 425, 500, 502, 503, 599]],
+    ['answer_malformed', [200]],
+  ])('is %s for %j', (code, statuses) => {
+    for (const status of statuses) {
+      const error = errorOfStatus({ status, headers: {} }, 'list things', NOW);
+      expect(error).toMatchObject({ code, status, retryAfter: undefined, message: `list things: status ${status}` });
+    }
   });
 
   it('tells what to do about a redirect', () => {
@@ -122,5 +105,82 @@ describe('errorOfStatus', () => {
     ['soon', undefined],
   ])('reads Retry-After %j as %s ms', (value, expected) => {
     expect(retryAfter({ 'retry-after': value }, NOW)).toBe(expected);
+  });
+});
+
+const START = Date.UTC(2026, 10, 20, 12);
+
+function clocksOf(headers: () => Readonly<Record<string, string>>, wait = 0) {
+  const clock = createTravellingClock({ start: START });
+  const http: HttpClient = {
+    async request() {
+      if (wait > 0) await clock.advance(wait);
+      return { status: 200, headers: headers(), body: Buffer.alloc(0) };
+    },
+    close: async () => undefined,
+  };
+  const clocks = createServerClocks(http, clock);
+  const ask = (url = 'https://api.example:8443/x') => clocks.http.request({ method: 'GET', url, target: 'test' });
+  return { clock, clocks, ask };
+}
+
+const date = (ms: number) => ({ date: new Date(START + ms).toUTCString() });
+
+describe('the clocks of servers', () => {
+  it.each([
+    ['the same second', date(0), 0, 0],
+    ['ahead', date(90_000), 0, 90_000],
+    ['behind', date(-90_000), 0, -89_000],
+    ['as late as the answer', date(8_000), 10_000, 0],
+  ])('%s', async (_, headers, wait, ahead) => {
+    const { clocks, ask } = clocksOf(() => headers, wait);
+    await ask();
+    expect(clocks.since(0)).toEqual([{ server: 'api.example:8443', ahead }]);
+  });
+
+  it.each([[{}], [{ date: 'noon' }], [{ ...date(90_000), age: '90' }]])('%j tells nothing', async (headers) => {
+    const { clocks, ask } = clocksOf(() => headers);
+    await ask();
+    expect(clocks.since(0)).toEqual([]);
+  });
+
+  it('tells only of those that answered since', async () => {
+    const { clock, clocks, ask } = clocksOf(() => date(0));
+    await ask('https://early.example/');
+    await clock.advance(5_000);
+    const since = clock.monotonic();
+    await ask('https://late.example/');
+    expect(clocks.since(since).map(({ server }) => server)).toEqual(['late.example']);
+  });
+});
+
+type Callback = Parameters<LookupFunction>[2];
+
+/** A system that answers when it is told to. */
+function slowSystem() {
+  const asked: { readonly host: string; readonly answer: Callback }[] = [];
+  const lookup = createSharedLookup((host, _options, answer) => void asked.push({ host, answer }));
+  return { asked, lookup };
+}
+
+describe('a name that many connections wait for', () => {
+  it('is asked for once, and all hear the answer', () => {
+    const { asked, lookup } = slowSystem();
+    const heard: unknown[] = [];
+    for (let each = 0; each < 1_000; each++)
+      lookup('api.example', { all: true }, (error, addresses) => heard.push([error, addresses]));
+    expect(asked).toHaveLength(1);
+    expect(heard).toEqual([]);
+    const addresses = [{ address: '192.0.2.1', family: 4 }];
+    asked[0]?.answer(null, addresses);
+    expect(heard).toEqual(Array.from({ length: 1_000 }, () => [null, addresses]));
+  });
+
+  it('keeps no other name waiting, and is not the same where addresses of another kind are wanted', () => {
+    const { asked, lookup } = slowSystem();
+    lookup('api.example', { family: 4 }, () => undefined);
+    lookup('api.example', { family: 6 }, () => undefined);
+    lookup('other.example', { family: 4 }, () => undefined);
+    expect(asked.map(({ host }) => host)).toEqual(['api.example', 'api.example', 'other.example']);
   });
 });

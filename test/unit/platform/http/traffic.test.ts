@@ -3,6 +3,7 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { describe, expect, it, test } from 'vitest';
 import { groupOfAddress } from '../../../../src/platform/http/address-group.ts';
+import { createAddressGuard } from '../../../../src/platform/http/address-guard.ts';
 import { createFairQueue } from '../../../../src/platform/http/fair-queue.ts';
 import { type BodyHolder, createMemoryBudget } from '../../../../src/platform/http/memory-budget.ts';
 import { limitConnections } from '../../../../src/platform/http/open-connections.ts';
@@ -126,14 +127,6 @@ describe('the budget of bodies', () => {
     }
     await clock.advance(1_000);
     expect(gone).toContain('slow');
-  });
-
-  it('first parts of all go before the rest of large ones', () => {
-    const { enter } = open();
-    expect(takes(enter('large'), 8 * MEBIBYTE)).toBe(true);
-    expect(takes(enter('larger'), MEBIBYTE)).toBe(false);
-    for (let index = 0; index < 32; index++)
-      expect(takes(enter(`small ${index}`, 200 * KIBIBYTE), 200 * KIBIBYTE)).toBe(true);
   });
 
   it('a suspect makes room at once, whether it goes on or not', async () => {
@@ -307,5 +300,29 @@ describe('connections', () => {
     sockets[3]?.emit('close');
     connect('e');
     expect(gone).toEqual([]);
+  });
+});
+
+describe('the guard of addresses', () => {
+  const PATIENCE = { burst: 60, perSecond: 1 };
+
+  test('an address that keeps failing is turned away, the others are not, and it gets its tries back with time', async () => {
+    const clock = createTravellingClock();
+    const guard = createAddressGuard(clock, PATIENCE);
+    for (let index = 0; index < 60; index++) {
+      expect(guard.admits('192.0.2.1')).toBe(true);
+      guard.failed('192.0.2.1');
+    }
+    expect(guard.admits('192.0.2.1')).toBe(false);
+    expect(guard.admits('192.0.2.2')).toBe(true);
+    await clock.advance(1_000);
+    expect(guard.admits('192.0.2.1')).toBe(true);
+  });
+
+  test('remembers a bounded number of addresses', () => {
+    const guard = createAddressGuard(createTravellingClock(), PATIENCE);
+    for (let index = 0; index < 60; index++) guard.failed('192.0.2.1');
+    for (let index = 0; index < 10_000; index++) guard.failed(`2001:db8::${index.toString(16)}`);
+    expect(guard.admits('192.0.2.1')).toBe(true);
   });
 });

@@ -2,7 +2,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseCron } from '../../../../src/platform/lib/cron.ts';
 import { silentLogger } from '../../../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../../../src/platform/lib/random.ts';
-import { createScheduler, type Job, type Schedule } from '../../../../src/platform/lib/scheduler.ts';
+import {
+  createScheduler,
+  type Job,
+  type Schedule,
+  type Scheduler,
+  type Timetable,
+} from '../../../../src/platform/lib/scheduler.ts';
+import { phaseOf } from '../../../../src/platform/lib/startup-jitter.ts';
 import { createRunMemory, EVEN, startJobs } from '../../../support/clocks/timetable.ts';
 import { createTravellingClock, type TravellingClock } from '../../../support/clocks/travelling-clock.ts';
 
@@ -60,18 +67,6 @@ describe('an interval', () => {
     expect(memory.runs.get('work')).toBe(clock.now());
   });
 
-  test('ends although the last run lay a year ahead and no process lives as long as it', async () => {
-    const clock = createTravellingClock();
-    const { job, begun } = noted(clock, { everyMs: HOUR });
-    const memory = createRunMemory(new Map([['work', clock.now() + 365 * DAY]]));
-    for (let start = 0; start < 7; start++) {
-      const timetable = startJobs([job], clock, memory);
-      await clock.advance(10 * MINUTE);
-      await timetable.stop();
-    }
-    expect(begun).toEqual([60]);
-  });
-
   test('of a run that takes longer than it leaves moments out, and never runs twice at once', async () => {
     const clock = createTravellingClock();
     const { job, begun } = noted(clock, { everyMs: 10 * MINUTE }, { takes: 12 * MINUTE });
@@ -79,19 +74,6 @@ describe('an interval', () => {
     await clock.advance(60 * MINUTE);
     expect(begun).toEqual([5, 27, 49]);
     await clock.advance(MINUTE);
-    await timetable.stop();
-  });
-
-  test('passes while the machine sleeps', async () => {
-    const clock = createTravellingClock();
-    const { job, begun } = noted(clock, { everyMs: DAY });
-    const timetable = startJobs([job], clock, createRunMemory(new Map([['work', clock.now()]])));
-    await clock.advance(HOUR);
-    clock.jumpWall(2 * DAY);
-    await clock.advance(MINUTE);
-    expect(begun).toHaveLength(1);
-    await clock.advance(HOUR);
-    expect(begun).toHaveLength(1);
     await timetable.stop();
   });
 
@@ -108,32 +90,19 @@ describe('an interval', () => {
 });
 
 describe('a cron expression', () => {
-  async function momentsOf(cron: string, length: number, start: string): Promise<string[]> {
-    const clock = createTravellingClock({ start: Date.parse(start) });
+  test.each<[cron: string, length: number, moments: string]>([
+    ['*/15 * * * *', 40 * MINUTE, '10:15:00 10:30:00 10:45:00'],
+    ['*/20 * * * * *', MINUTE, '10:07:40 10:08:00 10:08:20'],
+    ['0 3 * * 1', 6 * DAY, '03:00:00'],
+  ])('%s runs a job at its moments', async (cron, length, moments) => {
+    const start = Date.parse('2026-01-01T10:07:31Z');
+    const clock = createTravellingClock({ start });
     const { job, begun } = noted(clock, { cron });
     const timetable = startJobs([job], clock);
     await clock.advance(length);
     await timetable.stop();
-    expect(clock.pending).toBe(0);
-    return begun.map((minutes) => new Date(Date.parse(start) + minutes * MINUTE).toISOString());
-  }
-
-  test.each<[string, string, number, string[]]>([
-    [
-      '*/15 * * * *',
-      '2026-01-01T10:07:31Z',
-      40 * MINUTE,
-      ['2026-01-01T10:15:00.000Z', '2026-01-01T10:30:00.000Z', '2026-01-01T10:45:00.000Z'],
-    ],
-    ['0 3 * * 1', '2026-01-02T00:00:00Z', 7 * DAY, ['2026-01-05T03:00:00.000Z']],
-    [
-      '*/20 * * * * *',
-      '2026-01-01T10:00:05Z',
-      MINUTE,
-      ['2026-01-01T10:00:20.000Z', '2026-01-01T10:00:40.000Z', '2026-01-01T10:01:00.000Z'],
-    ],
-  ])('%s', async (cron, start, length, expected) => {
-    expect(await momentsOf(cron, length, start)).toEqual(expected);
+    const times = begun.map((minutes) => new Date(start + minutes * MINUTE).toISOString().slice(11, 19));
+    expect([times.join(' '), clock.pending]).toEqual([moments, 0]);
   });
 
   const NIGHTLY = { cron: '0 3 * * *' };
@@ -180,62 +149,51 @@ describe('a cron expression', () => {
     expect(begun.map(Math.floor)).toEqual([10, 20, 30, 40, 50, 60]);
   });
 
-  test.each<[string, boolean]>([
-    ['0 0 29 2 *', true],
-    ['0 0 31 2 *', false],
-    ['0 0 1,15 jan-jun 7', true],
-    ['5/10 * * * *', true],
-    ['61 * * * *', false],
-    ['* * * *', false],
-    ['2026-01-01T00:00:00Z', false],
-    ['* * * * * * 2026', false],
-    ['@daily', true],
-    ['@hasty', false],
-    ['', false],
-    [' 0\t3  * * * ', true],
-    ['0 0 ? * mon-sun', true],
-    ['0 22-4 * * *', false],
-    ['0 22-4/12 * * *', false],
-    ['0 0 * nov-feb *', false],
-    ['*/70 * * * *', false],
-    ['0 0 * janfeb *', false],
-    ['0 0 * * sun1', false],
-    ['0 0 * 2 1#5', true],
-  ])('"%s" is one: %s', (text, isOne) => {
-    expect(parseCron(text) !== undefined).toBe(isOne);
+  test('is read as node-cron reads it, in the order of its fields', () => {
+    const right = [
+      '0 0 29 2 *',
+      '0 0 1,15 jan-jun 7',
+      '5/10 * * * *',
+      '@daily',
+      ' 0\t3  * * * ',
+      '0 0 ? * mon-sun',
+      '0 0 * 2 1#5',
+    ];
+    const wrong = ['0 0 31 2 *', '61 * * * *', '* * * *', '2026-01-01T00:00:00Z', '* * * * * * 2026', '@hasty', ''];
+    const backward = [
+      '0 22-4 * * *',
+      '0 22-4/12 * * *',
+      '0 0 * nov-feb *',
+      '*/70 * * * *',
+      '0 0 * janfeb *',
+      '0 0 * * sun1',
+    ];
+    expect(right.filter((text) => parseCron(text) === undefined)).toEqual([]);
+    expect([...wrong, ...backward].filter((text) => parseCron(text) !== undefined)).toEqual([]);
   });
 
-  function nextOf(text: string, start: string, count: number): string[] {
-    const moments: string[] = [];
-    for (let at = Date.parse(start); moments.length < count; ) {
+  /** Compares the moments after a start. */
+  function expectNext(text: string, start: string, moments: string): void {
+    const found: string[] = [];
+    for (let at = Date.parse(start); found.length < moments.split(' ').length; ) {
       at = parseCron(text)?.after(at) ?? Number.NaN;
-      moments.push(new Date(at).toISOString().slice(0, 16));
+      found.push(new Date(at).toISOString().slice(0, 16));
     }
-    return moments;
+    expect(found.join(' ')).toBe(moments);
   }
 
-  test.each<[string, string, string[]]>([
-    ['is found years ahead', '0 0 29 2 *', ['2028-02-29T00:00', '2032-02-29T00:00']],
-    [
-      'is found over a century without a leap day',
-      '0 0 * 2 1#5',
-      ['2044-02-29T00:00', '2072-02-29T00:00', '2112-02-29T00:00'],
-    ],
-    [
-      'is of the day of the month or of the week',
-      '0 0 1,15 * 7',
-      ['2026-06-07T00:00', '2026-06-14T00:00', '2026-06-15T00:00'],
-    ],
+  test.each<[what: string, text: string, moments: string]>([
+    ['is found years ahead', '0 0 29 2 *', '2028-02-29T00:00 2032-02-29T00:00'],
+    ['is found over a century without a leap day', '0 0 * 2 1#5', '2044-02-29T00:00 2072-02-29T00:00 2112-02-29T00:00'],
+    ['is of the month or of the week', '0 0 1,15 * 7', '2026-06-07T00:00 2026-06-14T00:00 2026-06-15T00:00'],
     [
       'begins at the first of a step',
       '5/20 12 * * *',
-      ['2026-06-01T12:05', '2026-06-01T12:25', '2026-06-01T12:45', '2026-06-02T12:05'],
+      '2026-06-01T12:05 2026-06-01T12:25 2026-06-01T12:45 2026-06-02T12:05',
     ],
-    ['ends a week with Sunday', '0 0 * * sat-7', ['2026-06-06T00:00', '2026-06-07T00:00', '2026-06-13T00:00']],
-    ['knows the last Friday', '0 0 * * 5L', ['2026-06-26T00:00', '2026-07-31T00:00']],
-  ])('%s: %s', (_what, text, moments) => {
-    expect(nextOf(text, '2026-06-01T00:00:00Z', moments.length)).toEqual(moments);
-  });
+    ['ends a week with Sunday', '0 0 * * sat-7', '2026-06-06T00:00 2026-06-07T00:00 2026-06-13T00:00'],
+    ['is the last Friday', '0 0 * * 5L', '2026-06-26T00:00 2026-07-31T00:00'],
+  ])('the moment %s: %s', (_what, text, moments) => expectNext(text, '2026-06-01T00:00:00Z', moments));
 
   // There the clocks go ahead on 29 March 2026 at 01:00Z, and back on 25 October at 01:00Z.
   describe('in Berlin', () => {
@@ -243,33 +201,28 @@ describe('a cron expression', () => {
     beforeAll(() => void (process.env.TZ = 'Europe/Berlin'));
     afterAll(() => void (process.env.TZ = before));
 
-    test.each<[string, string, string, string[]]>([
+    test.each<[what: string, text: string, start: string, moments: string]>([
+      ['a nightly moment that is left out comes an hour later', '30 2 * * *', '03-28T12:00', '03-29T01:30 03-30T00:30'],
       [
-        'a nightly moment that is left out comes an hour later',
+        'a nightly moment of an hour that comes twice comes once',
         '30 2 * * *',
-        '2026-03-28T12:00:00Z',
-        ['2026-03-29T01:30', '2026-03-30T00:30'],
-      ],
-      [
-        'a nightly moment comes once though its hour comes twice',
-        '30 2 * * *',
-        '2026-10-24T12:00:00Z',
-        ['2026-10-25T00:30', '2026-10-26T01:30'],
+        '10-24T12:00',
+        '10-25T00:30 10-26T01:30',
       ],
       [
         'half hours go on where an hour is left out',
         '*/30 * * * *',
-        '2026-03-29T00:10:00Z',
-        ['2026-03-29T00:30', '2026-03-29T01:00', '2026-03-29T01:30'],
+        '03-29T00:10',
+        '03-29T00:30 03-29T01:00 03-29T01:30',
       ],
       [
         'half hours go on where an hour comes twice',
         '*/30 * * * *',
-        '2026-10-25T00:10:00Z',
-        ['2026-10-25T00:30', '2026-10-25T01:00', '2026-10-25T01:30', '2026-10-25T02:00'],
+        '10-25T00:10',
+        '10-25T00:30 10-25T01:00 10-25T01:30 10-25T02:00',
       ],
     ])('%s: %s', (_what, text, start, moments) => {
-      expect(nextOf(text, start, moments.length)).toEqual(moments);
+      expectNext(text, `2026-${start}:00Z`, moments.replaceAll(/^| /g, ' 2026-').trim());
     });
   });
 });
@@ -293,34 +246,6 @@ describe('a timetable', () => {
     expect(order.slice(3).map((each) => each.slice(0, 1))).toEqual(['b', 'c']);
     for (const table of tables) await table.stop();
     expect(clock.pending).toBe(0);
-  });
-
-  test('writes once for each run, and at a start only what is new', async () => {
-    const clock = createTravellingClock();
-    const memory = createRunMemory(new Map([['of a job that is gone', 1]]));
-    const writes: string[] = [];
-    const counted = {
-      ...memory,
-      replace: async (runs: ReadonlyMap<string, number>) => {
-        writes.push(`all ${[...runs.keys()].join()}`);
-        return memory.replace(runs);
-      },
-      note: async (job: string, at: number) => {
-        writes.push(job);
-        return memory.note(job, at);
-      },
-    };
-    const jobs = [
-      noted(clock, { everyMs: HOUR }).job,
-      noted(clock, { everyMs: MINUTE }, { name: 'poll', atStart: 0 }).job,
-      noted(clock, 'off', { name: 'none' }).job,
-    ];
-    for (let start = 0; start < 2; start++) {
-      const timetable = startJobs(jobs, clock, counted);
-      await clock.advance(HOUR);
-      await timetable.stop();
-    }
-    expect(writes).toEqual(['all work', 'work', 'work']);
   });
 
   test('that is stopped tells its runs to end, waits for them, and counts none of them', async () => {
@@ -371,5 +296,77 @@ describe('a timetable', () => {
     await clock.advance(30 * MINUTE);
     await timetable.stop();
     expect(begun).toEqual([5, 15, 25]);
+  });
+});
+
+describe('the start of many workspaces', () => {
+  const SECOND = 1_000;
+  const MINUTE = 60 * SECOND;
+  const HOUR = 60 * MINUTE;
+  const WORKSPACES = 2_000;
+  const JOBS = ['poll', 'hooks', 'sweep'] as const;
+
+  interface Begun {
+    readonly job: string;
+    readonly at: number;
+  }
+
+  /** The timetable of one workspace: a poll and a look at hooks after each start, and a sweep that is long overdue. */
+  function openOne(scheduler: Scheduler, clock: TravellingClock, number: number, begun: Begun[]): Timetable {
+    const run = (job: string) => async () => void begun.push({ job: `${job} ${number}`, at: clock.elapsed() });
+    const jobs = [
+      { name: 'poll', when: { everyMs: 15 * MINUTE }, atStart: 0, run: run('poll') },
+      { name: 'hooks', when: { everyMs: HOUR }, atStart: 10 * SECOND, run: run('hooks') },
+      { name: 'sweep', when: { everyMs: 24 * HOUR }, run: run('sweep') },
+    ];
+    const memory = createRunMemory(new Map([['sweep', clock.now() - 48 * HOUR]]));
+    return scheduler.open(jobs, memory, silentLogger, phaseOf(number));
+  }
+
+  function startMany(count: number) {
+    const clock = createTravellingClock();
+    const scheduler = createScheduler({ clock, random: EVEN });
+    const begun: Begun[] = [];
+    const open = (number: number) => openOne(scheduler, clock, number, begun);
+    const tables = Array.from({ length: count }, (_, index) => open(index + 1));
+    for (const table of tables) table.start();
+    const stop = async () => void (await Promise.all(tables.map((table) => table.stop())));
+    return { clock, begun, open, stop };
+  }
+
+  function mostWithin(moments: readonly number[], length: number): number {
+    const sorted = moments.toSorted((left, right) => left - right);
+    return Math.max(...sorted.map((from, at) => sorted.slice(at).findIndex((moment) => moment >= from + length)));
+  }
+
+  test('what many workspaces would do at once after a start is spread over minutes, by one timer, and nobody is left out', async () => {
+    const { clock, begun, stop } = startMany(WORKSPACES);
+    await clock.advance(0);
+    expect(begun.length).toBeLessThanOrEqual(1);
+    expect(clock.pending).toBe(1);
+    await clock.advance(6 * MINUTE);
+    expect(new Set(begun.map(({ job }) => job)).size).toBe(WORKSPACES * JOBS.length);
+    for (const job of JOBS) {
+      const moments = begun.filter((each) => each.job.startsWith(job)).map(({ at }) => at);
+      expect(mostWithin(moments, 10 * SECOND)).toBeLessThanOrEqual((WORKSPACES / 30) * 1.1);
+    }
+    await stop();
+  });
+
+  test('a lone workspace starts at once, also where others have been running for a while', async () => {
+    const alone = startMany(1);
+    await alone.clock.advance(SECOND);
+    expect(alone.begun.map(({ job }) => job)).toEqual(['poll 1', 'sweep 1']);
+    await alone.stop();
+
+    const { clock, begun, open, stop } = startMany(200);
+    await clock.advance(10 * MINUTE);
+    begun.length = 0;
+    const late = open(777);
+    late.start();
+    await clock.advance(SECOND);
+    expect(begun.map(({ job }) => job)).toEqual(expect.arrayContaining(['poll 777', 'sweep 777']));
+    await late.stop();
+    await stop();
   });
 });

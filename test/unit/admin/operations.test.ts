@@ -1,0 +1,244 @@
+import { beforeAll, describe, expect, it, test } from 'vitest';
+import { canBackfill, startBackfill } from '../../../src/admin/backfill.ts';
+import { replay } from '../../../src/admin/deliveries.ts';
+import { itemsAbout, MOST_ABOUT } from '../../../src/admin/find-named.ts';
+import { createLagWatch } from '../../../src/admin/lag.ts';
+import type { OpenWorkspace } from '../../../src/admin/open-workspace.ts';
+import { createPostponed, DELAY } from '../../../src/admin/postponed.ts';
+import { conditionOf, judgeCondition } from '../../../src/admin/wait.ts';
+import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import { systemClock } from '../../../src/platform/lib/clock.ts';
+import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
+import type { ActiveConnection } from '../../../src/sync/intake/active-connection.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
+import { type OpenedStore, openStore } from '../../support/harness/store.ts';
+import { EMPTY, statusWith } from '../../support/harness/web.ts';
+
+describe('waiting for a condition', () => {
+  /** Nothing is to come, unless the parts say so. */
+  const calm = (parts: Parameters<typeof statusWith>[0] = {}, rest: Parameters<typeof statusWith>[1] = {}) =>
+    statusWith({ connections: [], ...parts }, rest);
+
+  const NAME = calm().workspaces[0]!.name;
+  const SYNCED = { kind: 'synced' } as const;
+  const changes = (byState: Partial<typeof EMPTY.changes.byState>) => ({
+    stored: { ...EMPTY, changes: { ...EMPTY.changes, byState: { ...EMPTY.changes.byState, ...byState } } },
+  });
+  const nothing = { waitsFor: [], needsPerson: [] };
+
+  describe('synced', () => {
+    it('is met where nothing waits', () => {
+      expect(judgeCondition(SYNCED, calm())).toEqual(nothing);
+    });
+
+    it('names what is still to come', () => {
+      const stored = { ...changes({ pending: 2, sending: 1 }).stored, deliveries: { ...EMPTY.deliveries, pending: 1 } };
+      const poll = {
+        name: 'jira',
+        connector: 'jira',
+        mirror: 'auto' as const,
+        webhookPath: null,
+        schedule: 'every 5 min',
+        hooks: null,
+        names: [],
+      };
+      const { waitsFor } = judgeCondition(SYNCED, calm({ stored, connections: [poll] }));
+      expect(waitsFor).toEqual([`${NAME}: 1 delivery, 3 changes, the first poll of jira`]);
+    });
+
+    it('says what no waiting brings about: changes that need approval, and a workspace that is halted', () => {
+      expect(judgeCondition(SYNCED, calm(changes({ held: 94 })))).toEqual({
+        waitsFor: [],
+        needsPerson: [`${NAME}: 94 changes held; list them with "worksync held"`],
+      });
+      const halted = calm({
+        ...changes({ pending: 5 }),
+        halt: new SyncError('unauthorized', 'the key is revoked'),
+      });
+      expect(judgeCondition(SYNCED, halted)).toMatchObject({
+        waitsFor: [],
+        needsPerson: [expect.stringContaining('unauthorized: the key is revoked')],
+      });
+    });
+
+    it('is about the named workspaces only', () => {
+      const broken = [{ name: 'other', code: 'config_invalid', message: 'm', hint: 'Correct it.' }];
+      const status = calm({}, { broken });
+      expect(judgeCondition(SYNCED, status).needsPerson).toEqual(['other is not open: config_invalid. Correct it.']);
+      expect(judgeCondition(SYNCED, status, [NAME])).toEqual(nothing);
+    });
+  });
+
+  it('ready waits for the components that are not', () => {
+    const status = calm({}, { ready: false, components: { database: 'disk_full', server: 'ok' } });
+    const { waitsFor } = judgeCondition({ kind: 'ready' }, status);
+    expect(waitsFor).toEqual(['the daemon to be ready, database: disk_full']);
+  });
+
+  it('reads conditions, and suggests a workspace for what is nearly one', () => {
+    expect(['ready', 'synced', 'workspace=a', 'workspace=', 'x'].map(conditionOf)).toEqual([
+      { kind: 'ready' },
+      { kind: 'synced' },
+      { kind: 'workspace', name: 'a' },
+      undefined,
+      undefined,
+    ]);
+    const misspelt = () => judgeCondition({ kind: 'workspace', name: `${NAME}x` }, calm());
+    expect(misspelt).toThrow(`(did you mean "${NAME}"?)`);
+    expect(judgeCondition({ kind: 'workspace', name: NAME }, calm())).toEqual(nothing);
+  });
+
+  describe('a workspace that another replica works on', () => {
+    const status = { ...calm(), elsewhere: [{ name: 'theirs', address: 'http://b:8080' }] };
+
+    it('which told nothing of it, is waited for', () => {
+      const waitsFor = ['the replica that works on theirs to answer'];
+      expect(judgeCondition(SYNCED, status)).toEqual({ waitsFor, needsPerson: [] });
+      expect(judgeCondition({ kind: 'workspace', name: 'theirs' }, status)).toEqual({ waitsFor, needsPerson: [] });
+      expect(judgeCondition({ kind: 'workspace', name: NAME }, status)).toEqual(nothing);
+    });
+  });
+});
+
+describe('postponed actions', () => {
+  function setUp() {
+    const clock = createTravellingClock();
+    const postponed = createPostponed(clock);
+    let done = 0;
+    const action = { question: 'retry', asked: {}, count: 2, actor: 'command ann', auditRow: 1 } as const;
+    const add = () =>
+      postponed.add(action, async () => {
+        done++;
+      });
+    return { clock, postponed, action, add, done: () => done };
+  }
+
+  test('an action is done ten seconds later, and shown with what is left until then', async () => {
+    const { clock, postponed, action, add, done } = setUp();
+    postponed.start();
+    const now = clock.now();
+    expect(add()).toEqual({ id: '1', ...action, askedAt: now, at: now + DELAY, remaining: DELAY });
+    await clock.advance(4_000);
+    add();
+    expect(postponed.list().map(({ id, remaining }) => [id, remaining])).toEqual([
+      ['1', 6_000],
+      ['2', 10_000],
+    ]);
+    await clock.advance(6_000);
+    expect([done(), postponed.list().map(({ id }) => id)]).toEqual([1, ['2']]);
+    // Too late.
+    expect(postponed.take('1')).toBeUndefined();
+  });
+
+  test('one that was undone, or whose daemon ended, is not done', async () => {
+    const { clock, postponed, add, done } = setUp();
+    postponed.start();
+    const { id } = add();
+    expect(postponed.take(id)).toMatchObject({ id, count: 2 });
+    expect(postponed.take(id)).toBeUndefined();
+    add();
+    await postponed.stop();
+    expect(postponed.list()).toEqual([]);
+    await clock.advance(60_000);
+    expect(done()).toBe(0);
+    expect(add).toThrow(expect.objectContaining({ code: 'not_running' }));
+  });
+
+  test('nothing is taken where no daemon runs, and not without end where one does', () => {
+    const { postponed, add } = setUp();
+    expect(add).toThrow(expect.objectContaining({ code: 'not_running' }));
+    postponed.start();
+    for (let asked = 0; asked < 100; asked++) add();
+    expect(add).toThrow(expect.objectContaining({ code: 'conflict' }));
+  });
+});
+
+const STATES = ['applied', 'applied', 'ignored', 'pending', 'quarantined'] as const;
+
+describe('the preview of a replay', () => {
+  const statements: string[] = [];
+  let store: OpenedStore;
+  let workspace: OpenWorkspace;
+
+  beforeAll(async () => {
+    store = await openStore({ file: ':memory:', onStatement: (sql) => statements.push(sql) });
+    const connections = [{ name: 'github' }, { name: 'tickets' }];
+    workspace = { store, connections, wakeReconcile() {} } as unknown as OpenWorkspace;
+    const rows = STATES.map((state, at) => ({
+      ...{ connection: 'github', delivery_key: `d-${at}`, source: 'webhook' as const, event: 'pull_request', state },
+      ...{ body: at === 0 ? null : Buffer.from('{}'), received_at: at },
+    }));
+    await store.query.insertInto('inbox').values(rows).execute();
+    return () => store.close();
+  });
+
+  async function preview(wish: Partial<Parameters<typeof replay>[1]>) {
+    statements.length = 0;
+    return replay(workspace, { ...wish, preview: true });
+  }
+
+  it('counts what would be judged again, and what would not and why', async () => {
+    const none = { replayed: 0, quarantined: 0, pending: 0, purged: 0, own: 0, more: false };
+    expect(await preview({})).toEqual({ ...none, replayed: 3, quarantined: 1, pending: 1, purged: 1 });
+    expect(await preview({ state: 'applied' })).toEqual({ ...none, replayed: 1, purged: 1 });
+    expect(await preview({ state: 'pending' })).toEqual({ ...none, pending: 1 });
+    expect(await preview({ state: 'quarantined', connection: 'github' })).toEqual({
+      ...none,
+      ...{ replayed: 1, quarantined: 1 },
+    });
+    expect(await preview({ state: 'superseded' })).toEqual(none);
+  });
+});
+
+test('of a task that a template names everywhere some items are found, those with links first', async () => {
+  const store = await openTestStore();
+  const { query } = store;
+  const rows = Array.from({ length: 1_000 }, (_, index) => ({
+    item_key: `item ${index}`,
+    name: 'BUG-1',
+    reason: '{}',
+  }));
+  await query.insertInto('mentions').values(rows).execute();
+  await saveEntity(query, blankEntity('link:z>t', 'link', { item_key: 'z', task_id: 't' }));
+  await saveEntity(query, blankEntity('document:y>t', 'document', { item_key: 'y', task_id: 't' }));
+  const found = await itemsAbout(query, { taskId: 't', key: 'BUG-1' });
+  expect(found).toHaveLength(MOST_ABOUT);
+  expect(found[0]).toBe('z');
+  expect(found).not.toContain('y');
+  expect(await itemsAbout(query, { taskId: 'other', key: 'BUG-2' })).toEqual([]);
+});
+
+function connectionAt(apiUrl: string): ActiveConnection {
+  return { name: 'github', options: { apiUrl }, connection: { history: () => undefined } } as never;
+}
+
+it('refuses a backfill of a connection whose address has no server', async () => {
+  expect(canBackfill(connectionAt('https://api.example.com'))).toBe(true);
+  const demo = connectionAt('https://github.invalid/api');
+  expect(canBackfill(demo)).toBe(false);
+  const workspace = { connections: [demo] } as unknown as OpenWorkspace;
+  await expect(startBackfill(workspace, { connection: 'github', since: null }, systemClock())).rejects.toMatchObject({
+    code: 'usage',
+    message: 'github takes webhooks only: https://github.invalid/api is an address without a server',
+  });
+});
+
+describe('the lag of a workspace', () => {
+  it('tells what half of the deliveries, and 95 of 100, did not exceed', () => {
+    const watch = createLagWatch(createTravellingClock());
+    for (let lag = 100; lag >= 1; lag--) watch.note(lag);
+    expect(watch.report()).toEqual({ count: 100, p50: 50, p95: 95 });
+  });
+
+  it('forgets what is a day old, and of very many the first', async () => {
+    const clock = createTravellingClock();
+    const watch = createLagWatch(clock);
+    for (let round = 0; round < 2_000; round++) watch.note(1_000);
+    watch.note(5);
+    expect(watch.report()).toEqual({ count: 2_000, p50: 1_000, p95: 1_000 });
+    await clock.advance(86_400_001);
+    watch.note(7);
+    expect(watch.report()).toEqual({ count: 1, p50: 7, p95: 7 });
+  });
+});

@@ -1,0 +1,257 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createCauseTimes } from '../../../src/admin/cause-times.ts';
+import type { Status, WorkspaceStatus } from '../../../src/admin/status.ts';
+import { WARNINGS } from '../../../src/admin/verdict.ts';
+import { readWholeStatus, readWorkspaceList } from '../../../src/admin/whole-status.ts';
+import { type ListedWorkspace, listBroken, worstFirst } from '../../../src/admin/workspace-list.ts';
+import { soleHolder } from '../../../src/cluster/lease-holder.ts';
+import { CODES } from '../../../src/model/errors/codes.ts';
+import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import { createWorld, GITHUB, type World } from '../../support/harness/daemon.ts';
+import { EMPTY, NOW, statusWith } from '../../support/harness/web.ts';
+import { pullEvent } from '../../support/vendors/github-payloads.ts';
+
+type Parts = NonNullable<Parameters<typeof statusWith>[0]>;
+
+/** What a half-broken day looks like: little is synced, much is held, both sources are dead. */
+const ACTIVITY = {
+  ...{
+    lastDeliveryAt: NOW,
+    lastWebhookAt: NOW,
+    units: 1,
+    walking: 0,
+    lastPollAt: NOW,
+    failingUnits: 1,
+    fetches: 0,
+    refusedFetches: 0,
+    fetchRefusal: null,
+    unverifiedItems: 0,
+    lastSweepAt: null,
+    lastRefused: null,
+  },
+  switchedOff: [],
+  missingUnits: [],
+};
+const unreachable = { code: 'unreachable', message: 'no route', hint: 'check it', unit: null, at: NOW };
+const DEAD: Parts = {
+  connections: ['github', 'jira'].map((name) => ({
+    ...{ name, connector: name, mirror: 'auto', webhookPath: null, schedule: 'every 5 min', hooks: null, names: [] },
+  })),
+  stored: {
+    ...EMPTY,
+    pullRequests: { total: 260, waiting: 236 },
+    links: { total: 64, waiting: 58 },
+    deliveries: { ...EMPTY.deliveries, quarantined: 3 },
+    changes: { ...EMPTY.changes, byState: { pending: 200, sending: 0, unknown: 0, held: 94 } },
+    connections: ['github', 'jira'].map((connection) => ({ ...ACTIVITY, connection, failure: unreachable })),
+  },
+};
+
+describe('the verdict', () => {
+  it('of a workspace that is idle, or only waits for the quota, is ok', () => {
+    expect(statusWith().workspaces[0]).toMatchObject({ verdict: 'ok', causes: [] });
+    expect(statusWith().verdict).toBe('ok');
+  });
+
+  it('says what is synced of what should be, and everything that is wrong, in one sentence', () => {
+    const [workspace] = statusWith(DEAD).workspaces;
+    expect(workspace).toMatchObject({
+      verdict: 'degraded',
+      summary:
+        '24 of 260 pull requests synced, 6 of 64 links; connections_failing: 2 connections failing (github: unreachable, jira: unreachable); ' +
+        'changes_held: 94 changes need approval; deliveries_quarantined: 3 deliveries quarantined',
+    });
+    expect(workspace?.causes.map(({ code, count }) => [code, count])).toEqual([
+      ['connections_failing', 2],
+      ['changes_held', 94],
+      ['deliveries_quarantined', 3],
+    ]);
+  });
+
+  it('says when the rest is done, unless it soon is or everything stands still', () => {
+    const backlog = {
+      requests: 230,
+      backfill: 30,
+      doneAt: NOW + 28 * 60_000 + 4_000,
+      lastSentAt: NOW + 28 * 60_000 + 4_000,
+      held: 94,
+    };
+    const summaryOf = (parts: Parts) => statusWith(parts).workspaces[0]?.summary;
+    expect(summaryOf({ backlog })).toMatch(/; the rest done in about 28 minutes, without what needs approval$/);
+    expect(summaryOf({ backlog: { ...backlog, held: 0, doneAt: NOW + 5 * 3_600_000 } })).toMatch(/in about 5 hours$/);
+    expect(summaryOf({ backlog: { ...backlog, doneAt: NOW + 9_000 } })).not.toContain('done');
+    expect(summaryOf({ backlog, halt: new SyncError('database_corrupt', 'page 7') })).not.toContain('done');
+  });
+
+  it('dates each cause: by the facts, else by when it was first seen', () => {
+    const times = createCauseTimes();
+    const held = {
+      byState: { ...EMPTY.changes.byState, held: 2 },
+      heldSeen: { since: NOW - 9_000, seenAt: NOW - 5_000 },
+    };
+    const stored = { ...EMPTY, changes: { ...EMPTY.changes, ...held } };
+    const dated = (parts: Parts) =>
+      statusWith({ ...parts, times }).workspaces[0]?.causes.map(({ code, since, seenAt }) => [code, since, seenAt]);
+    const halt = new SyncError('database_corrupt', 'page 7 is damaged');
+    expect(dated({ stored, halt })).toEqual([
+      ['database_corrupt', NOW, NOW],
+      ['changes_held', NOW - 9_000, NOW - 5_000],
+    ]);
+    expect(dated({ halt, now: NOW + 1_000 })).toEqual([['database_corrupt', NOW, NOW + 1_000]]);
+    expect(dated({ now: NOW + 2_000 })).toEqual([]);
+    expect(dated({ halt, now: NOW + 3_000 })).toEqual([['database_corrupt', NOW + 3_000, NOW + 3_000]]);
+  });
+
+  it('is blocked by whatever keeps everything from being sent or stored, and that comes first', () => {
+    const halt = new SyncError('database_corrupt', 'page 7 is damaged');
+    const { verdict, workspaces } = statusWith({ ...DEAD, halt });
+    expect([verdict, workspaces[0]?.causes[0]]).toMatchObject(['blocked', { code: 'database_corrupt', count: 1 }]);
+    expect(workspaces[0]?.summary).toContain(
+      'links; database_corrupt: page 7 is damaged; connections_failing: 2 connections',
+    );
+  });
+
+  it('of the whole is the worst of all, and blocked while the process cannot store webhooks', () => {
+    expect(statusWith({}, { ready: false }).verdict).toBe('blocked');
+    const broken = [{ name: 'other', code: 'config_invalid', message: 'm', hint: 'h' }];
+    expect(statusWith({}, { broken }).verdict).toBe('blocked');
+    expect(statusWith(DEAD).verdict).toBe('degraded');
+  });
+
+  it('has a code of its own for each warning, a remedy, and none that an error has', () => {
+    const codes = WARNINGS.map(({ code }) => code);
+    expect(new Set(codes).size).toBe(codes.length);
+    expect(codes.filter((code) => code in CODES)).toEqual([]);
+    for (const { hint, stops } of WARNINGS) {
+      expect(hint).toMatch(/^[A-Z].*\.$/);
+      expect(stops).toMatch(/^\w.*\.$/);
+    }
+  });
+});
+
+describe('the status of all workspaces', () => {
+  let world: World;
+
+  beforeAll(async () => {
+    world = await createWorld({
+      config: { connections: { github: GITHUB }, guard: { creations: 2 } },
+    });
+  });
+  afterAll(() => world.close());
+
+  function list(): Promise<readonly ListedWorkspace[]> {
+    return readWorkspaceList({
+      ...{ clock: world.clock, installation: world.installation(), workspaces: world.workspaces() },
+    });
+  }
+
+  /** The same from the whole statuses. */
+  async function expected(): Promise<readonly ListedWorkspace[]> {
+    const { workspaces, broken } = await world.daemon().status();
+    return worstFirst([...broken.map(listBroken), ...workspaces.map(listed)]);
+  }
+
+  function listed({ name, verdict, summary, changes: { byState }, quota: { long } }: WorkspaceStatus): ListedWorkspace {
+    const { pending, sending, held } = byState;
+    return { name, verdict, summary, waiting: pending + sending, held, quota: { used: long.used, cap: long.cap } };
+  }
+
+  /** The status that this replica gives if the other one answers so. */
+  async function wholeWith(answer: Partial<Status> | undefined, failure?: string): Promise<Status> {
+    const facts = { config: '', version: '1', startedAt: 0, adminAddress: undefined };
+    const replica = { ...facts, id: 'b', host: 'other', address: 'http://b.example', isOwn: false };
+    const holder = { ...soleHolder, replicas: () => [{ ...replica, id: 'a', host: 'own', isOwn: true }, replica] };
+    const requestAll = async () => [{ replica, answer, failure }];
+    return readWholeStatus({
+      ...{ clock: world.clock, installation: world.installation(), workspaces: world.workspaces() },
+      ...{ version: '1', startedAt: 0, configFault: () => undefined },
+      health: { report: () => ({ ready: true, components: {} }) },
+      sharing: { holder, replicas: { requestAll } as never },
+    });
+  }
+
+  describe('the status of several replicas', () => {
+    const OTHER = { workspaces: [], broken: [], ready: true, components: {}, configFault: null };
+
+    it('is ok if both are', async () => {
+      await world.settled();
+      expect(await wholeWith(OTHER)).toMatchObject({ verdict: 'ok', shared: { causes: [] } });
+    });
+
+    it.each<[what: string, answer: Partial<Status> | undefined, cause: object | undefined]>([
+      [
+        'cannot store webhooks',
+        { ...OTHER, ready: false, components: { store: 'database_away' } },
+        { code: 'replica_not_ready', message: 'replica other is not ready (store: database_away)' },
+      ],
+      [
+        'could not reload its configuration',
+        { ...OTHER, configFault: { code: 'config_invalid', message: 'line 3', hint: 'Correct it.' } },
+        { code: 'config_invalid', message: 'replica other could not reload its configuration: line 3' },
+      ],
+      ['does not answer', undefined, { code: 'replica_silent', message: '1 replica did not answer (other: HTTP 500)' }],
+      [
+        'has a broken workspace',
+        { ...OTHER, broken: [{ name: 'x', code: 'internal', message: '', hint: '' }] },
+        undefined,
+      ],
+    ])('names the trouble if only the other one %s', async (_what, answer, cause) => {
+      const { verdict, shared } = await wholeWith(answer, answer === undefined ? 'HTTP 500' : undefined);
+      expect(verdict).not.toBe('ok');
+      expect(shared?.causes).toEqual(cause === undefined ? [] : [expect.objectContaining(cause)]);
+    });
+  });
+
+  describe('the list of all workspaces', () => {
+    it('says the same as the status of each, whatever is wrong', async () => {
+      const { query } = world.partition().store;
+      const verdicts: string[] = [];
+      const summaries: string[] = [];
+      async function agree(): Promise<void> {
+        const all = await list();
+        expect(all).toEqual(await expected());
+        verdicts.push(...all.map(({ verdict }) => verdict));
+        summaries.push(...all.map(({ summary }) => summary));
+      }
+
+      await world.settled();
+      await agree();
+      const updated = new Date(world.clock.now()).toISOString();
+      for (const number of [1, 2, 3, 4])
+        await world.deliver(
+          'pull_request',
+          pullEvent({ number, title: `Change ${number}`, updated, isOfStranger: true }, 'opened'),
+        );
+      await world.deliver('pull_request', { action: 'opened', number: 'none' }, { id: 'broken-one' });
+      await world.until(async () => {
+        const [only] = await list();
+        return only?.held === 2 && only.waiting === 0;
+      });
+      await agree();
+      await query
+        .insertInto('polls')
+        .values([
+          { connection: 'github', unit: 'acme/app', error: 'server_failed: status 502', failed_at: 20 },
+          { connection: 'github', unit: 'acme/lost', error: 'not_found: no such repository', failed_at: 10 },
+          { connection: 'gone', unit: '*', error: 'forbidden: no scope', failed_at: 30 },
+        ])
+        .execute();
+      await agree();
+      await query
+        .insertInto('sweeps')
+        .values({ connection: 'github', unit: 'acme/old', error: 'not_found: no such repository' })
+        .execute();
+      await agree();
+      const backfill = { connection: 'github', unit: 'acme/app', not_before: 0, started_at: 1, error: 'internal: no' };
+      await query.insertInto('backfills').values(backfill).execute();
+      await agree();
+      world.configure('other', { connections: 'nonsense' });
+      await world.reload();
+      await agree();
+      expect(verdicts).toEqual(['ok', ...Array(4).fill('degraded'), 'blocked', 'degraded']);
+      expect(summaries.at(-1)).toMatch(
+        /1 connection failing.*2 changes need.*1 delivery quar.*2 repos.*1 backfill fail/,
+      );
+    });
+  });
+});

@@ -1,0 +1,118 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, vi } from 'vitest';
+import type { PullRequestTasks } from '../../../src/admin/pull-request-tasks.ts';
+import { annotation, ciText, describeTasks, summaryOf } from '../../../src/cli/ci-log.ts';
+import { main } from '../../../src/cli/program.ts';
+import { reportError } from '../../../src/cli/report-error.ts';
+import { print, say } from '../../../src/cli/setting.ts';
+import { safeOutput } from '../../../src/cli/words.ts';
+import { show } from '../../../src/cli/workspace-command.ts';
+import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import { OWN_COMMAND } from '../../../src/platform/lib/own-command.ts';
+import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
+import { html } from '../../../src/web/html.ts';
+
+const HOSTILE =
+  '::error::x ##vso[task.setvariable variable=y]z ##[group]a \u001b[0Ksection_start:1:b\n::stop-commands::c';
+
+const answer: PullRequestTasks = {
+  pullRequest: { name: 'acme/app#7', url: null, title: HOSTILE, connection: 'github' },
+  tasks: [
+    { key: 'BUG-12', title: 'Login <b>fails</b> | [now](x)', status: 'in_progress', state: 'linked' },
+    { key: 'BUG-13', title: null, status: null, state: 'waiting' },
+  ],
+  notLinked: [{ text: HOSTILE, place: 'title', why: 'there is no task and no item of that name' }],
+  expectedFrom: [],
+  example: 'BUG-12',
+};
+
+it('commands no CI service, whoever wrote the texts', () => {
+  for (const text of [describeTasks(answer), summaryOf(answer), summaryOf({ ...answer, tasks: [] }), ciText(HOSTILE)]) {
+    expect(text).not.toMatch(/::|##/);
+    expect(text).not.toContain('\u001b');
+  }
+  expect(describeTasks(answer).split('\n')).toHaveLength(5);
+});
+
+it.each(['###[add-mask]x', '####vso[x]', ':::error::x', '::::error::x'])('%s commands none either', (text) => {
+  expect(ciText(text)).not.toMatch(/::|##/);
+});
+
+it('a summary shows texts as they are, and no more than some lines', () => {
+  expect(summaryOf(answer)).toContain('Login &#60;b&#62;fails&#60;/b&#62; &#124; &#91;now&#93;&#40;x&#41;');
+  const many = { ...answer, tasks: Array.from({ length: 50 }, () => answer.tasks[0]!) };
+  expect(summaryOf(many).match(/BUG/g)).toHaveLength(20);
+  expect(summaryOf(many)).toContain('and 30 more');
+});
+
+it('an annotation is one line', () => {
+  expect(annotation('error', { message: 'a\r\n::b', hint: '100 % c' })).toBe(
+    '::error title=worksync::a%0D%0A::b. 100 %25 c',
+  );
+});
+
+describe('the output of commands', () => {
+  const HOSTILE = '\u001b[31m##vso[task.setvariable variable=a]b ##[group]c \u009b0K\u202e ::set-output name=d::e';
+
+  /** What a command writes to both streams. */
+  async function written(work: () => unknown): Promise<string> {
+    let text = '';
+    const take = (piece: unknown) => {
+      text += String(piece);
+      return true;
+    };
+    const spies = [process.stdout, process.stderr].map((stream) => vi.spyOn(stream, 'write').mockImplementation(take));
+    try {
+      await work();
+    } finally {
+      for (const spy of spies) spy.mockRestore();
+    }
+    return text;
+  }
+
+  const MODES = {
+    text: () => print(`title ${HOSTILE}`),
+    'lines that begin like a command': () => print('::set-output name=a::b\n  ::stop-commands::c'),
+    JSON: () => show({ text: '', json: [{ title: HOSTILE, other: '::add-mask::x' }] }, { json: true }),
+    progress: () => say(HOSTILE),
+    'an error': () => reportError(new SyncError('not_found', `no item ${HOSTILE}`), (text) => text),
+    'an unknown command': () => main(['node', 'worksync', HOSTILE], '0', createScrubber([])),
+    'an unknown option': () => main(['node', 'worksync', 'status', `--${HOSTILE}`], '0', createScrubber([])),
+  };
+
+  it.each(Object.entries(MODES))('%s commands neither a terminal nor a CI service', async (_mode, work) => {
+    const text = await written(work);
+    expect(text).not.toBe('');
+    expect(text).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}]|##(?:vso)?\[|^\s*::/mu);
+  });
+
+  it('keeps the value of JSON', () => {
+    const value = { title: HOSTILE, list: ['a::b', '####'], empty: {} };
+    const line = safeOutput(JSON.stringify(value));
+    expect(JSON.parse(line)).toEqual(value);
+    expect(line).not.toMatch(/::|##/);
+  });
+
+  it('all commands print through it', () => {
+    const folder = join(import.meta.dirname, '../../../src/cli');
+    const writers = readdirSync(folder).filter((file) => {
+      const source = readFileSync(join(folder, file), 'utf8');
+      const calls = source.match(/process\.std(?:out|err)\.write\((?!.*safeOutput)[^)]*/g) ?? [];
+      return calls.some((call) => !call.endsWith('write(clear'));
+    });
+    // `printAsIs`, whose callers say why.
+    expect(writers).toEqual(['setting.ts']);
+  });
+});
+
+it('names commands as they are typed here in texts of worksync, and leaves texts of other people as they are', () => {
+  const written = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
+  const title = 'BUG-1  "worksync status" crashes';
+  show({ text: title, json: [] }, {});
+  print('See "worksync status".');
+  const lines = written.mock.calls.map(([line]) => line);
+  written.mockRestore();
+  expect(lines).toEqual([`${title}\n`, `See "${OWN_COMMAND} status".\n`]);
+  expect(html`${title}`.text).toBe('BUG-1  &quot;worksync status&quot; crashes');
+});

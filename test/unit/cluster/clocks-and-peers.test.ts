@@ -1,0 +1,199 @@
+import { describe, expect, it, test } from 'vitest';
+import { createClockOffset, ledgerClock, offsetClock } from '../../../src/cluster/clock-offset.ts';
+import { createExpiryReaper, createUnownedMonitor } from '../../../src/cluster/liveness.ts';
+import { createPeers, shareOf } from '../../../src/cluster/peers.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+
+const HOUR = 3_600_000;
+
+describe('the estimate of the store clock', () => {
+  it('is as exact as the fastest answer', () => {
+    const store = createClockOffset();
+    expect(store.ahead()).toBeUndefined();
+    store.addSample(1_000_000, { began: 100, ended: 104 });
+    expect(store.ahead()).toBe(1_000_000 - 102);
+    store.addSample(1_001_000, { began: 1_100, ended: 1_400 });
+    expect(store.ahead()).toBe(1_000_000 - 102);
+    expect(store.timesSet()).toBe(0);
+  });
+
+  it('follows a clock that drifts, and does not count it as set', () => {
+    const store = createClockOffset();
+    for (let second = 0; second < 10_000; second++)
+      store.addSample(second * 1_001, { began: second * 1_000, ended: second * 1_000 + 1 });
+    expect(store.ahead()).toBeCloseTo(9_999, -1);
+    expect(store.timesSet()).toBe(0);
+  });
+
+  it.each([HOUR, -HOUR, 2_500, -2_500])('counts one jump of %d ms as one setting', (jump) => {
+    const store = createClockOffset();
+    store.addSample(1_000, { began: 0, ended: 2 });
+    for (let second = 1; second < 5; second++)
+      store.addSample(1_000 + second * 1_000 + jump, { began: second * 1_000, ended: second * 1_000 + 2 });
+    expect(store.timesSet()).toBe(1);
+    expect(store.ahead()).toBeCloseTo(1_000 + jump, -1);
+  });
+
+  it.each([
+    [2_000, 0],
+    [-2_000, 0],
+    [2_001, 1],
+    [-2_001, 1],
+  ])('counts a difference as a setting only above 2 s: %d ms', (off, times) => {
+    const store = createClockOffset();
+    store.addSample(1_000, { began: 0, ended: 0 });
+    store.addSample(6_000 + off, { began: 5_000, ended: 5_000 });
+    expect(store.timesSet()).toBe(times);
+  });
+
+  it('does not count a jump that the latency of an answer explains', () => {
+    const store = createClockOffset();
+    store.addSample(1_000, { began: 0, ended: 0 });
+    store.addSample(6_000, { began: 0, ended: 5_000 });
+    store.addSample(6_000, { began: 5_000, ended: 10_000 });
+    expect(store.timesSet()).toBe(0);
+  });
+});
+
+describe('the clocks of a process over a store', () => {
+  function open() {
+    const clock = createTravellingClock();
+    const store = createClockOffset();
+    const elapsed = () => clock.elapsed();
+    const sample = (ahead: number) => store.addSample(elapsed() + ahead, { began: elapsed(), ended: elapsed() });
+    return { clock, store, elapsed, sample };
+  }
+
+  it('return the time of the store, and the local time before the first sample', () => {
+    const { clock, store, elapsed, sample } = open();
+    const own = offsetClock(clock, store, elapsed);
+    expect(own.now()).toBe(clock.now());
+    sample(5_000_000);
+    expect(own.now()).toBe(Math.round(elapsed() + 5_000_000));
+  });
+
+  it('continue the ledger of the previous process, and never go back', async () => {
+    const first = open();
+    first.sample(5_000_000);
+    const before = ledgerClock(first.clock, '1.0', first);
+    await first.clock.advance(10_000);
+    const next = open();
+    // Its machine has another uptime.
+    await next.clock.advance(777_000);
+    next.sample(first.elapsed() + 5_000_000 - next.elapsed());
+    const after = ledgerClock(next.clock, '1.0', next);
+    expect(after.bootId).toBe(before.bootId);
+    expect(after.monotonic()).toBeCloseTo(before.monotonic(), 3);
+    next.sample(first.elapsed() + 5_000_000 - next.elapsed() - 500);
+    const latest = after.monotonic();
+    expect(latest).toBeCloseTo(before.monotonic(), 3);
+    await next.clock.advance(100);
+    expect(after.monotonic()).toBe(latest);
+  });
+
+  it('keep the ledger unchanged when the store clock is set', async () => {
+    const { clock, store, elapsed, sample } = open();
+    sample(5_000_000);
+    const ledger = ledgerClock(clock, '1.0', { store, elapsed });
+    const before = ledger.monotonic();
+    sample(5_000_000 + HOUR);
+    await clock.advance(1_000);
+    expect(ledger.monotonic()).toBeCloseTo(before + 1_000, 3);
+  });
+});
+
+const TTL = 3_000;
+const replica = (incarnation: string, expires_at: number) => ({
+  id: incarnation,
+  incarnation,
+  address: '',
+  about: '',
+  expires_at,
+});
+
+/** A read of these rows that takes 10 ms. */
+const read = (began: number, ...replicas: ReturnType<typeof replica>[]) => ({ began, ended: began + 10, replicas });
+
+describe('the expiry reaper', () => {
+  it('expires a process exactly one TTL after the end of the read that first returned its last renewal', () => {
+    const reaper = createExpiryReaper(TTL);
+    const expired = (...rows: Parameters<typeof read>) => reaper.expired(read(...rows)).map(({ id }) => id);
+    expect(reaper.nextExpiry()).toBe(Number.POSITIVE_INFINITY);
+    expect(expired(1_000, replica('a', 1), replica('b', 1))).toEqual([]);
+    expect(reaper.nextExpiry()).toBe(1_010 + TTL);
+    // Any other value is a renewal, also an earlier one.
+    expect(expired(2_000, replica('a', 1), replica('b', 0))).toEqual([]);
+    expect(expired(1_009 + TTL, replica('a', 1), replica('b', 0))).toEqual([]);
+    expect(expired(1_010 + TTL, replica('a', 1), replica('b', 0))).toEqual(['a']);
+    expect(expired(2_010 + TTL, replica('a', 1), replica('b', 0))).toEqual(['a', 'b']);
+  });
+
+  it('forgets a process whose row is gone, and treats it as new when the row returns', () => {
+    const reaper = createExpiryReaper(TTL);
+    reaper.expired(read(0, replica('a', 1)));
+    reaper.expired(read(TTL - 500));
+    expect(reaper.nextExpiry()).toBe(Number.POSITIVE_INFINITY);
+    expect(reaper.expired(read(TTL + 500, replica('a', 1)))).toEqual([]);
+    expect(reaper.nextExpiry()).toBe(TTL + 510 + TTL);
+  });
+
+  it('returns the expiry of the process with the oldest renewal', () => {
+    const reaper = createExpiryReaper(TTL);
+    reaper.expired(read(0, replica('a', 1), replica('b', 1)));
+    reaper.expired(read(500, replica('a', 2), replica('b', 1)));
+    expect(reaper.nextExpiry()).toBe(10 + TTL);
+  });
+});
+
+describe('the monitor of unowned workspaces', () => {
+  it('reports a workspace without an owner at two checks in a row, and not one that was acquired in between', () => {
+    let now = 0;
+    const monitor = createUnownedMonitor(() => now);
+    expect(monitor.isDue()).toBe(false);
+    now = 10_000;
+    expect(monitor.isDue()).toBe(true);
+    monitor.record([1, 2]);
+    now = 19_999;
+    expect([monitor.isDue(), monitor.unowned().size]).toEqual([false, 0]);
+    now = 20_000;
+    monitor.record([2, 3]);
+    now = 21_000;
+    expect([...monitor.unowned()]).toEqual([[2, 11_000]]);
+    monitor.record([]);
+    expect(monitor.unowned().size).toBe(0);
+  });
+});
+
+describe('peers', () => {
+  const FACTS = { version: '1', config: 'c', startedAt: 5, host: 'h' };
+
+  test('a process is outdated if its stored row has other facts or another address, and not if it has no row', () => {
+    let address = 'http://a';
+    let facts = FACTS;
+    const peers = createPeers({ id: 'a', address: () => address, facts: () => facts });
+    const row = { ...peers.own(), incarnation: 'i', expires_at: 1 };
+    const other = { ...row, id: 'b', about: '{}' };
+    expect(peers.isOutdated([other, row])).toBe(false);
+    expect(peers.isOutdated([other])).toBe(false);
+    facts = { ...FACTS, version: '2' };
+    expect(peers.isOutdated([other, row])).toBe(true);
+    facts = FACTS;
+    address = 'http://b';
+    expect(peers.isOutdated([other, row])).toBe(true);
+  });
+
+  test.each<[total: number, processes: number, shares: readonly number[]]>([
+    [0, 2, [0, 0]],
+    [1, 2, [1, 0]],
+    [2, 3, [1, 1, 0]],
+    [5, 1, [5]],
+    [6, 3, [2, 2, 2]],
+    [7, 3, [3, 2, 2]],
+    [8, 3, [3, 3, 2]],
+    [9, 3, [3, 3, 3]],
+  ])('%d workspaces are shared among %d processes as %j', (total, count, shares) => {
+    const living = Array.from({ length: count }, (_, index) => ({ id: `replica-${index}` }));
+    expect(living.map(({ id }) => shareOf(total, living, id))).toEqual(shares);
+    expect(shareOf(total, living, 'not living')).toBe(0);
+  });
+});

@@ -1,0 +1,211 @@
+import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
+import { createCredentialThrottle } from '../../../src/gateway/credential-throttle.ts';
+import { destinationOf } from '../../../src/gateway/destination.ts';
+import { createCallers } from '../../../src/gateway/known-callers.ts';
+import { createTokenBook, createTokens, type TokenBook } from '../../../src/gateway/token-book.ts';
+import type { Upstream } from '../../../src/gateway/upstream.ts';
+import { systemRandom } from '../../../src/platform/lib/random.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { withLateAnswers } from '../../support/fakes/late-answers.ts';
+import { type OpenedStore, openStore } from '../../support/harness/store.ts';
+
+interface Setting {
+  readonly name?: string;
+  readonly id?: string;
+  readonly tasks?: readonly string[];
+}
+
+/** The parts of a passage that say who somebody is. */
+function passage({ name = 'one', id, tasks = [] }: Setting = {}): Upstream {
+  return {
+    name,
+    settings: { freshFor: 15_000, longestWait: 20_000, keyPrefix: 'wsk_', versionHeader: 'x-service-api-version' },
+    workspaceId: async () => id,
+    hasTask: async (taskId: string) => tasks.includes(taskId),
+  } as unknown as Upstream;
+}
+
+/** @param owners names of workspaces by the tokens that were made for them */
+function setUp(passages: readonly Upstream[] = [], owners: Readonly<Record<string, string>> = {}) {
+  const clock = createTravellingClock();
+  const passageOf = (workspace: string) => passages.find(({ name }) => name === workspace);
+  const tokenOf = (secret: string) => {
+    const workspace = owners[secret];
+    return workspace === undefined ? undefined : { id: `gwt_${secret}`, workspace };
+  };
+  const tokens: TokenBook = {
+    find: async (secret) => tokenOf(secret),
+    recall: tokenOf,
+    withId: async (id) => tokenOf(id.replace(/^gwt_/, '')),
+    reread: async () => undefined,
+    changed: async () => undefined,
+  };
+  return { clock, passages, callers: createCallers({ passage: passageOf, tokens, clock, random: systemRandom() }) };
+}
+
+const KEY = 'Bearer wsk_a';
+
+describe('callers', () => {
+  test.each([
+    [undefined],
+    [''],
+    ['Bearer'],
+    ['Bearer '],
+    ['Basic YTpi'],
+    ['Bearer a b'],
+    ['Bearer a, Bearer b'],
+    [`Bearer ${'x'.repeat(4_097)}`],
+    ['Bearer wsg_unknown'],
+  ])('%s is nobody', async (authorization) => {
+    const { callers } = setUp([passage()]);
+    expect(await callers.identify(authorization)).toEqual({ kind: 'nobody' });
+    expect(callers.recall(authorization)).toBeUndefined();
+  });
+
+  test('a gateway token of a workspace that is not open here may belong elsewhere, and has nothing cached', async () => {
+    const { callers } = setUp([passage()], { wsg_moved: 'moved' });
+    const elsewhere = { kind: 'elsewhere', id: 'gwt_wsg_moved', workspace: 'moved' };
+    expect(await callers.identify('Bearer wsg_moved')).toEqual(elsewhere);
+    expect(await callers.withToken('gwt_wsg_moved')).toEqual(elsewhere);
+    expect(callers.recall('Bearer wsg_moved')).toBeUndefined();
+  });
+
+  test('a gateway token belongs to the workspace that made it', async () => {
+    const { callers, passages } = setUp([passage(), passage({ name: 'two' })], { wsg_1: 'one', wsg_2: 'two' });
+    expect(await callers.identify('Bearer wsg_2')).toEqual({ kind: 'token', passage: passages[1], id: 'gwt_wsg_2' });
+    expect(callers.recall('bearer wsg_1')).toEqual({ kind: 'token', passage: passages[0], id: 'gwt_wsg_1' });
+  });
+
+  test('a key is known for a minute from the beginning of the request that proved it', async () => {
+    const one = passage();
+    const { callers, clock } = setUp([one]);
+    const since = clock.monotonic();
+    await clock.advance(10_000);
+    callers.accepted(KEY, { passage: one, since, isProved: true });
+    await clock.advance(49_999);
+    expect(await callers.identify(KEY)).toEqual({ kind: 'key', passage: one });
+    expect(callers.recall(KEY)).toEqual({ kind: 'key', passage: one });
+    await clock.advance(1);
+    expect(await callers.identify(KEY)).toMatchObject({ kind: 'stranger', credible: false });
+    expect(callers.recall(KEY)).toBeUndefined();
+  });
+
+  test('without proof, or with another form than a key, it is a stranger who can be trusted to exist', async () => {
+    const one = passage();
+    const { callers } = setUp([one]);
+    callers.accepted(KEY, { passage: one, since: 0, isProved: false });
+    callers.accepted('Bearer wst_oauth', { passage: one, since: 0, isProved: true });
+    for (const authorization of [KEY, 'Bearer wst_oauth']) {
+      expect(await callers.identify(authorization)).toMatchObject({ kind: 'stranger', credible: true });
+      expect(callers.recall(authorization)).toBeUndefined();
+    }
+  });
+
+  test('a refusal is the last word, also over an answer that was asked for before it', async () => {
+    const one = passage();
+    const { callers, clock } = setUp([one]);
+    callers.accepted(KEY, { passage: one, since: 0, isProved: true });
+    await clock.advance(1_000);
+    callers.refused(KEY);
+    callers.accepted(KEY, { passage: one, since: 500, isProved: true });
+    expect(await callers.identify(KEY)).toMatchObject({ kind: 'stranger', credible: false });
+    await clock.advance(1);
+    callers.accepted(KEY, { passage: one, since: clock.monotonic(), isProved: true });
+    expect(await callers.identify(KEY)).toMatchObject({ kind: 'key' });
+  });
+});
+
+const STRANGER = { kind: 'stranger', name: 'x', credible: false } as const;
+
+describe('the destination of a stranger', () => {
+  test.each([
+    ['/workspaces/current/tasks', { path: '/workspaces/ws_1/tasks', isProof: true }],
+    ['/workspaces/ws_1/tasks', { path: '/workspaces/ws_1/tasks', isProof: true }],
+    ['/workspaces/one/tasks', { path: '/workspaces/ws_1/tasks', isProof: true }],
+    ['/tasks/tsk_ours/work-items', { path: '/tasks/tsk_ours/work-items', isProof: true }],
+    ['/tasks/tsk_other/work-items', { path: '/tasks/tsk_other/work-items', isProof: false }],
+    ['/files/upload-url', { path: '/files/upload-url', isProof: false }],
+    ['/workspaces/ws_2/tasks', { status: 403 }],
+    ['/workspaces/%63urrent/tasks', { status: 403 }],
+  ])('%s, one workspace', async (path, expected) => {
+    const only = passage({ id: 'ws_1', tasks: ['tsk_ours'] });
+    expect(await destinationOf({ passages: [only], elsewhere: [] }, STRANGER, path)).toMatchObject(expected);
+  });
+
+  test.each([
+    ['/workspaces/current/tasks', '/workspaces/current/tasks'],
+    ['/workspaces/one/tasks', '/workspaces/current/tasks'],
+    ['/workspaces/ws_1/tasks', '/workspaces/ws_1/tasks'],
+  ])('%s, one workspace whose id nobody knows: no proof', async (path, passed) => {
+    expect(await destinationOf({ passages: [passage()], elsewhere: [] }, STRANGER, path)).toMatchObject({
+      path: passed,
+      isProof: false,
+    });
+  });
+
+  test.each([
+    ['/workspaces/current/tasks', { status: 400 }],
+    ['/tasks/tsk_1/work-items', { status: 400 }],
+    ['/workspaces/ws_2/tasks', { passage: { name: 'two' }, isProof: true }],
+    ['/workspaces/two/tasks', { path: '/workspaces/ws_2/tasks', isProof: true }],
+    ['/workspaces/ws_3/tasks', { status: 403 }],
+  ])('%s, two workspaces', async (path, expected) => {
+    const both = [passage({ id: 'ws_1' }), passage({ name: 'two', id: 'ws_2' })];
+    expect(await destinationOf({ passages: both, elsewhere: [] }, STRANGER, path)).toMatchObject(expected);
+  });
+});
+
+test.each([
+  ['/workspaces/current/tasks', { path: '/workspaces/ws_1/tasks' }],
+  ['/workspaces/ws_1/tasks', { path: '/workspaces/ws_1/tasks' }],
+  ['/tasks/tsk_any/work-items', { path: '/tasks/tsk_any/work-items' }],
+  ['/workspaces/ws_2/tasks', { status: 403 }],
+  ['/workspaces/two/tasks', { status: 403 }],
+])('a token of the first of two workspaces at %s', async (path, expected) => {
+  const first = passage({ id: 'ws_1' });
+  const both = [first, passage({ name: 'two', id: 'ws_2' })];
+  expect(
+    await destinationOf({ passages: both, elsewhere: [] }, { kind: 'token', passage: first, id: 'gwt_1' }, path),
+  ).toMatchObject(expected);
+});
+
+describe('probation', () => {
+  test('whoever is right makes room for the next', async () => {
+    const clock = createTravellingClock();
+    const probation = createCredentialThrottle(clock);
+    let inside = 0;
+    for (let n = 0; n < 20; n++) void probation.enter('a').then(() => inside++);
+    await clock.advance(0);
+    expect(inside).toBe(5);
+    for (let n = 0; n < 15; n++) {
+      probation.leave('a', false);
+      await clock.advance(0);
+    }
+    expect(inside).toBe(20);
+  });
+});
+
+let store: OpenedStore;
+
+beforeEach(async () => {
+  store = await openStore({ file: ':memory:' });
+});
+afterEach(async () => {
+  await store.close();
+});
+
+it('does not know a token again that was revoked while an earlier read was under way', async () => {
+  const late = withLateAnswers(store.database, (number) => number === 1);
+  const others = createTokenBook(late.query);
+  const book = createTokenBook(store.database);
+  const tokens = createTokens({ store, book, clock: createTravellingClock(), random: systemRandom() });
+  const { id, secret } = await tokens.create('for the bot');
+  const earlier = others.reread();
+  await tokens.revoke(id);
+  await others.reread();
+  expect(others.recall(secret)).toBeUndefined();
+  late.release();
+  await earlier;
+  expect(others.recall(secret)).toBeUndefined();
+  expect(await others.withId(id)).toBeUndefined();
+});

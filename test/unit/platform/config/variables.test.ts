@@ -1,0 +1,245 @@
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { beforeEach, describe, expect, it, test } from 'vitest';
+import { commandEnvironment } from '../../../../src/platform/config/env-file.ts';
+import { createVariables, type Environment, interpolate } from '../../../../src/platform/config/interpolate.ts';
+import { configuredTokens } from '../../../../src/platform/config/tokens.ts';
+import { folderOfTest } from '../../../support/harness/folder.ts';
+import { folderOf, refusal } from '../../../support/rows/config-files.ts';
+
+const run = (source: string, env: Environment = {}) => interpolate(source, createVariables(env));
+
+describe('what a text becomes', () => {
+  const env = { A: 'alpha', EMPTY: '', PEM: '-----BEGIN-----\\nabc\\n', DOLLAR: `\${A} $$` };
+  test.each([
+    ['plain', 'plain'],
+    ['$5 and $', '$5 and $'],
+    ['$$', '$'],
+    [`$\${A}`, `\${A}`],
+    [`$$\${A}`, '$alpha'],
+    [`\${A}`, 'alpha'],
+    [`<\${A}-\${A}>`, '<alpha-alpha>'],
+    [`\${A:-other}`, 'alpha'],
+    [`\${A:?needed}`, 'alpha'],
+    [`\${B:-other}`, 'other'],
+    [`\${B:-}`, ''],
+    [`\${B:-a:-b $ c}`, 'a:-b $ c'],
+    [`\${EMPTY:-other}`, 'other'],
+    [`\${PEM}`, '-----BEGIN-----\\nabc\\n'],
+    [`\${DOLLAR}`, `\${A} $$`],
+  ])('%s → %s', (source, text) => {
+    expect(run(source, env)).toMatchObject({ text, problems: [] });
+  });
+
+  const FORMS = `expected \${NAME}, \${NAME:-default} or \${NAME:?message}; write $$ for a dollar sign`;
+  test.each([
+    [`\${B}`, ['variable B is not set: set it, or B_FILE to the path of a file']],
+    [`\${EMPTY}`, ['variable EMPTY is not set: set it, or EMPTY_FILE to the path of a file']],
+    [`\${B:?ask the admin}`, ['variable B is not set: ask the admin']],
+    [`\${B:?}`, ['variable B is not set: set it, or B_FILE to the path of a file']],
+    [`\${B:?b} \${C:?no}`, ['variable B is not set: b', 'variable C is not set: no']],
+    [`\${toString}`, ['variable toString is not set: set it, or toString_FILE to the path of a file']],
+    [`\${__proto__}`, ['variable __proto__ is not set: set it, or __proto___FILE to the path of a file']],
+    [`\${}`, [FORMS]],
+    [`\${A`, [FORMS]],
+    [`\${1A}`, [FORMS]],
+    [`\${A-b}`, [FORMS]],
+    [`\${ A }`, [FORMS]],
+    [`\${B:-\${A}}`, [FORMS]],
+    [`\${LINES}`, ['LINES contains a line break: put the value into a file and set LINES_FILE to its path']],
+  ])('%s is refused', (source, problems) => {
+    expect(run(source, { ...env, LINES: 'a\nb' }).problems).toEqual(problems);
+  });
+
+  test('any value comes through as it is, and any text without a dollar sign', () => {
+    const line = fc.string({ minLength: 1 }).filter((text) => !/[\r\n]/.test(text));
+    fc.assert(
+      fc.property(line, (value) => {
+        expect(run(`\${A}`, { A: value }).text).toBe(value);
+      }),
+    );
+    fc.assert(
+      fc.property(fc.string(), (text) => {
+        expect(run(text.replaceAll('$', '$$$$')).text).toBe(text);
+      }),
+    );
+  });
+});
+
+describe('values from files', () => {
+  const withFile = (content: string, mode = 0o600) => {
+    const path = join(folderOf({ secret: content }), 'secret');
+    chmodSync(path, mode);
+    return path;
+  };
+
+  test.each([
+    ['value', 'value'],
+    ['value\n', 'value'],
+    ['value\r\n', 'value'],
+    ['value\n\n', 'value'],
+    [' value \t\r\n', 'value'],
+    ['\ufeffvalue\n', 'value'],
+    ['it\'s "quoted"', 'it\'s "quoted"'],
+    ['two\nlines\n', 'two\nlines'],
+  ])('%j → %j', (content, text) => {
+    expect(run(`\${S}`, { S_FILE: withFile(content) })).toMatchObject({ text, problems: [] });
+  });
+
+  test('a file comes after an empty variable and before a default', () => {
+    expect(run(`\${S}`, { S: '', S_FILE: withFile('value') }).text).toBe('value');
+    expect(run(`\${S:-other}`, { S_FILE: withFile('value') }).text).toBe('value');
+  });
+
+  test.each<[what: string, content: string, problem: string, of?: (path: string) => Environment]>([
+    ['both set', 'x', 'both S and S_FILE are set', (path) => ({ S: 'x', S_FILE: path })],
+    ['empty', '\n', 'S_FILE: PATH is empty'],
+    ['quoted', '"value"\n', 'S_FILE: PATH stands in quotes: a file holds the secret itself, without quotes'],
+    ['UTF-16', 'v\0a\0l\0u\0e\0', 'S_FILE: PATH is UTF-16 or no text: save it as UTF-8'],
+    ['missing', 'x', 'S_FILE: cannot read PATH-not (ENOENT)', (path) => ({ S_FILE: `${path}-not` })],
+    ['a folder', 'x', 'is a folder, not a regular file', (path) => ({ S_FILE: join(path, '..') })],
+    ['large', 'x'.repeat(65_537), 'S_FILE: PATH is larger than 64 KiB'],
+  ])('%s is refused, with a default or without', (_what, content, problem, of = (path) => ({ S_FILE: path })) => {
+    const path = withFile(content);
+    for (const text of [`\${S}`, `\${S:-other}`])
+      expect(run(text, of(path)).problems).toEqual([expect.stringContaining(problem.replace('PATH', path))]);
+  });
+
+  test.each([
+    [0o600, 0],
+    [0o640, 0],
+    [0o644, 1],
+    [0o604, 1],
+  ])('mode %o gives %d warnings', (mode, count) => {
+    const path = withFile('value', mode);
+    const variables = createVariables({ S_FILE: path });
+    interpolate(`\${S} \${S}`, variables);
+    const octal = mode.toString(8).padStart(4, '0');
+    const warning = `S_FILE: everybody may read ${path} (mode ${octal}); set its mode to 0600`;
+    expect([...variables.warnings]).toEqual(count === 0 ? [] : [warning]);
+  });
+});
+
+test('what was used is remembered, short values are not secrets', () => {
+  const path = join(folderOf({ secret: 'from-a-file\n' }), 'secret');
+  const variables = createVariables({ LONG: 'long-value', SHORT: '5m', UNUSED: 'unused-value', S_FILE: path });
+  interpolate(`\${LONG} \${SHORT} \${S} \${ABSENT:-default-value}`, variables);
+  expect([...variables.secrets]).toEqual(['long-value', 'from-a-file']);
+  expect([...variables.files]).toEqual([path]);
+});
+
+let folder = '';
+/** As people name it, in each of the ways that lead to the same configuration folder. */
+let config = '';
+
+beforeEach(() => {
+  folder = folderOfTest('env-file');
+  config = join(folder, 'config/workspaces');
+  mkdirSync(config, { recursive: true });
+  writeFileSync(join(config, 'team.yaml'), 'connections: {}\n');
+});
+
+function writeEnv(text: string, mode = 0o600): string {
+  const path = join(folder, '.env');
+  writeFileSync(path, text);
+  chmodSync(path, mode);
+  return path;
+}
+
+describe('.env', () => {
+  it.each(['config', 'config/workspaces', 'config/workspaces/team.yaml'])(
+    'is read beside the configuration: %s',
+    (given) => {
+      const path = writeEnv('TOKEN="a b#c"\nWORKSYNC_PORT=9000\n');
+      const { settings, variables, file } = commandEnvironment({ config: join(folder, given) }, {});
+      expect(file).toEqual({ path, used: ['TOKEN', 'WORKSYNC_PORT'], overridden: [], warnings: [] });
+      expect(variables).toEqual({ TOKEN: 'a b#c', WORKSYNC_PORT: '9000' });
+      // Only WORKSYNC_* reaches settings, and nothing reaches the process.
+      expect(settings).toEqual({ WORKSYNC_PORT: '9000' });
+      expect(process.env).not.toHaveProperty('WORKSYNC_PORT');
+    },
+  );
+
+  it('yields to the environment, also where that names a file with the value', () => {
+    writeEnv('TOKEN=file\nKEY=file\nOTHER_FILE=/file\nEMPTY=file\n');
+    const env = { TOKEN: 'own', KEY_FILE: '/own', OTHER: 'own', EMPTY: '' };
+    const { variables, file } = commandEnvironment({ config }, env);
+    expect(variables).toEqual({ ...env, EMPTY: 'file' });
+    expect(file).toMatchObject({ used: ['EMPTY'], overridden: ['KEY', 'OTHER_FILE', 'TOKEN'] });
+  });
+
+  it('is not read for a configuration in a variable, nor where it is a folder', () => {
+    writeEnv('TOKEN=x\n');
+    const env = { WORKSYNC_CONFIG_YAML: 'connections: {}' };
+    expect(commandEnvironment({}, env)).toEqual({ settings: env, variables: env });
+    mkdirSync(join(folder, 'config/.env'));
+    expect(commandEnvironment({ config: join(folder, 'config/other/x.yaml') }, {}).file).toBeUndefined();
+  });
+
+  it.each(['NODE_OPTIONS', 'npm_config_registry', 'HTTPS_PROXY', 'no_proxy', 'SSL_CERT_FILE', 'WORKSYNC_CONFIG'])(
+    'refuses %s with its line',
+    (name) => {
+      const path = writeEnv(`A=1\n\nexport ${name}=x\n`);
+      expect(() => commandEnvironment({ config }, {})).toThrow(`${path}:3: ${name} cannot be set in .env`);
+    },
+  );
+
+  it('is refused where others may write it, and warns where they may read it', () => {
+    const path = writeEnv('A=1\n', 0o646);
+    expect(() => commandEnvironment({ config }, {})).toThrow(`${path}: everybody may write to it (mode 0646)`);
+    writeEnv('A=1\n', 0o644);
+    const { file } = commandEnvironment({ config }, {});
+    expect(file?.warnings).toEqual([`everybody may read ${path} (mode 0644); set its mode to 0600`]);
+  });
+});
+
+describe('tokens of the daemon', () => {
+  const A = '0123456789abcdef';
+  const B = 'abcdefghijklmnop+/=';
+
+  test('an admin token, a read token, and a list', () => {
+    expect(configuredTokens({})).toEqual([]);
+    const env = {
+      WORKSYNC_ADMIN_TOKEN: A,
+      WORKSYNC_READ_TOKEN: B,
+      WORKSYNC_TOKENS: 'read:acme,beta 1111111111111111; admin:acme  2222222222222222;read 3333333333333333;',
+    };
+    expect(configuredTokens(env)).toEqual([
+      { secret: A, role: 'admin', workspaces: null },
+      { secret: B, role: 'read', workspaces: null },
+      { secret: '1111111111111111', role: 'read', workspaces: ['acme', 'beta'] },
+      { secret: '2222222222222222', role: 'admin', workspaces: ['acme'] },
+      { secret: '3333333333333333', role: 'read', workspaces: null },
+    ]);
+  });
+
+  test('from files, with a line and a remark for each', () => {
+    const folder = folderOfTest('tokens');
+    const [list, read] = [join(folder, 'list'), join(folder, 'read')];
+    writeFileSync(list, `# the team's dashboard\nread:acme ${A}\n\nadmin ${B}\n`, { mode: 0o600 });
+    writeFileSync(read, '1111111111111111\n', { mode: 0o600 });
+    expect(configuredTokens({ WORKSYNC_TOKENS_FILE: list, WORKSYNC_READ_TOKEN_FILE: read })).toEqual([
+      { secret: '1111111111111111', role: 'read', workspaces: null },
+      { secret: A, role: 'read', workspaces: ['acme'] },
+      { secret: B, role: 'admin', workspaces: null },
+    ]);
+  });
+
+  test.each([
+    [{ WORKSYNC_ADMIN_TOKEN: 'a token of some length' }, 'WORKSYNC_ADMIN_TOKEN: a token consists of letters'],
+    [{ WORKSYNC_READ_TOKEN: 'short' }, 'WORKSYNC_READ_TOKEN: a token has at least 16 characters'],
+    [{ WORKSYNC_ADMIN_TOKEN: A, WORKSYNC_ADMIN_TOKEN_FILE: '/x' }, 'both WORKSYNC_ADMIN_TOKEN and'],
+    [{ WORKSYNC_ADMIN_TOKEN: A, WORKSYNC_READ_TOKEN: A }, 'WORKSYNC_READ_TOKEN: the same token is set twice'],
+    [{ WORKSYNC_TOKENS: `read ${A};write ${B}` }, 'WORKSYNC_TOKENS: entry 2: expected "read <token>"'],
+    [{ WORKSYNC_TOKENS: `read: ${A}` }, 'WORKSYNC_TOKENS: entry 1: expected'],
+    [{ WORKSYNC_TOKENS: `read:Acme ${A}` }, 'WORKSYNC_TOKENS: entry 1: expected'],
+    [{ WORKSYNC_TOKENS: `read ${A} ${B}` }, 'WORKSYNC_TOKENS: entry 1: expected'],
+    [{ WORKSYNC_TOKENS: 'read' }, 'WORKSYNC_TOKENS: entry 1: a token has at least 16'],
+  ])('a problem names its place, and no value: %j', (env, message) => {
+    const error = refusal(() => configuredTokens(env));
+    expect([error.code, error.message]).toEqual(['config_invalid', expect.stringContaining(message)]);
+    expect(error.message).not.toContain(A);
+    expect(error.message).not.toContain(B);
+  });
+});

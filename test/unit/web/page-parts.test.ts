@@ -1,0 +1,154 @@
+import { describe, expect, it } from 'vitest';
+import type { ReplicaStatus, SharedStatus } from '../../../src/admin/replica-status.ts';
+import type { ConnectionStatus } from '../../../src/admin/status.ts';
+import { WARNINGS } from '../../../src/admin/verdict.ts';
+import type { ListedWorkspace } from '../../../src/admin/workspace-list.ts';
+import { troubles } from '../../../src/web/pages/connection-cards.ts';
+import type { Visit } from '../../../src/web/pages/page-content.ts';
+import { replicasPage } from '../../../src/web/pages/replicas-page.ts';
+import { createWorkspaceList } from '../../../src/web/pages/workspace-list-page.ts';
+
+const CONNECTION: ConnectionStatus = {
+  ...{
+    name: 'github',
+    connector: 'github',
+    mirror: 'auto',
+    webhookPath: null,
+    schedule: null,
+    lastDeliveryAt: null,
+    lastWebhookAt: null,
+    units: 0,
+  },
+  ...{ walking: 0, lastPollAt: null, failingUnits: 0, failure: null, fetches: 0, lastSweepAt: null, lastRefused: null },
+  switchedOff: [],
+  missingUnits: ['acme/<lost>'],
+  ...{ refusedFetches: 2, fetchRefusal: 'not_found: <404>', unverifiedItems: 3 },
+  hooks: {
+    at: null,
+    silent: [{ subject: 'acme/app', state: 'missing', message: 'nobody made it' }],
+    failure: 'forbidden: no scope',
+    redeliveryFailure: 'server_failed: status 502',
+  },
+  names: [
+    { name: 'acme/old', id: '1', called: 'acme/new', elsewhere: null },
+    { name: 'acme/app', id: '2', called: 'acme/app', elsewhere: '3' },
+  ],
+};
+
+function wordsOf(connection: ConnectionStatus, cause?: string): string {
+  return troubles(connection, cause)
+    .map(({ text }) => text.replace(/<[^<>]+>/g, ''))
+    .join('; ');
+}
+
+it('says of a cause only what belongs to it, and of the connection everything', () => {
+  const told = WARNINGS.map(({ code }) => [code, wordsOf(CONNECTION, code)]).filter(([, words]) => words);
+  expect(told).toEqual([
+    ['names_rebound', 'scope_rebound acme/app leads to 3 now, and led to 2 before'],
+    ['webhooks_silent', 'webhook missing at acme/app: nobody made it'],
+    ['webhooks_unknown', 'webhooks forbidden: no scope'],
+    ['redeliveries_failing', 'webhooks server_failed: status 502'],
+    ['units_missing', 'not found acme/&lt;lost&gt;'],
+    ['fetches_refused', 'not fetched 2 objects: not_found: &lt;404&gt;'],
+  ]);
+  const all = wordsOf(CONNECTION);
+  for (const [, words] of told) expect(all).toContain(words);
+  expect(all).toContain('acme/old is now called acme/new');
+});
+
+const HERE: ReplicaStatus = {
+  ...{ id: 'a', address: 'http://a:8080', host: 'a', version: '1.0.0', startedAt: 0, isOwn: true, sameConfig: true },
+  holds: [{ workspace: 'acme', since: 60_000 }],
+};
+
+function shown(told: SharedStatus, at?: number): Readonly<Record<string, string>> {
+  const query = new Map(at === undefined ? [] : [['at', String(at)]]);
+  const visit = { query, now: 3_600_000, clean: <Told>(each: Told) => each } as unknown as Visit;
+  return Object.fromEntries(replicasPage(visit, told).parts.map(({ id, body }) => [id, body.text]));
+}
+
+it('says who works on what since when, who is silent, and who has another configuration', () => {
+  const silent = { ...HERE, id: 'b', host: 'b', isOwn: false, holds: null };
+  const other = { ...HERE, id: 'c', host: 'c', isOwn: false, sameConfig: false, holds: [] };
+  const { replicas = '', leases = '' } = shown({ replicas: [HERE, silent, other], causes: [] });
+  expect(replicas).toContain('a (this one)');
+  expect(replicas.match(/silent|other configuration/g)).toEqual(['silent', 'other configuration']);
+  expect(leases).toContain('href="/workspaces/acme"');
+  expect(leases).toContain('1 min ago');
+});
+
+it('escapes whatever other replicas say of themselves', () => {
+  const evil = '<script>"\'&';
+  const holds = [{ workspace: evil, since: 1 }];
+  const cause = { code: evil, verdict: 'degraded', count: 1, since: null, seenAt: null, command: null } as const;
+  const causes = [{ ...cause, message: evil, stops: evil, hint: evil }];
+  const parts = shown({ replicas: [{ ...HERE, host: evil, address: evil, version: evil, holds }], causes });
+  expect(
+    Object.values(parts)
+      .join('')
+      .match(/&lt;script&gt;/g)?.length,
+  ).toBeGreaterThanOrEqual(7);
+  expect(Object.values(parts).join('')).not.toMatch(/<script/);
+});
+
+describe('the list of workspaces', () => {
+  const NONE = { waiting: 0, held: 0, quota: null };
+
+  /** Lists that are made when the test says so; the name of the only workspace counts them. */
+  function setUp() {
+    const lists: PromiseWithResolvers<readonly ListedWorkspace[]>[] = [];
+    let now = 0;
+    const page = createWorkspaceList({
+      list() {
+        const next = Promise.withResolvers<readonly ListedWorkspace[]>();
+        lists.push(next);
+        return next.promise;
+      },
+    });
+    const visit = {
+      ...{ caller: { role: 'read', workspaces: null }, query: new Map<string, string>(), now: 0 },
+      clock: { monotonic: () => now },
+      process: { components: {}, configFault: null },
+      clean: <Told>(told: Told) => told,
+    } as unknown as Visit;
+    return {
+      lists,
+      answer(at: number) {
+        lists[at]?.resolve([{ name: `list-${at}`, verdict: 'ok', summary: 'all synced', ...NONE }]);
+      },
+      pass(milliseconds: number) {
+        now += milliseconds;
+      },
+      async shown() {
+        const { parts } = await page(visit);
+        return /list-\d/.exec(parts.find(({ id }) => id === 'workspaces')?.body.text ?? '')?.[0];
+      },
+    };
+  }
+
+  it('is made once for all who ask at the same time, and serves them for some seconds', async () => {
+    const { lists, answer, pass, shown } = setUp();
+    const both = [shown(), shown()];
+    answer(0);
+    expect(await Promise.all(both)).toEqual(['list-0', 'list-0']);
+    pass(2_000);
+    expect(await shown()).toBe('list-0');
+    expect(lists).toHaveLength(1);
+  });
+
+  it('that is older is shown while the next one is made, and not when it is much older', async () => {
+    const { lists, answer, pass, shown } = setUp();
+    const first = shown();
+    answer(0);
+    await first;
+    pass(5_000);
+    expect([await shown(), await shown(), lists.length]).toEqual(['list-0', 'list-0', 2]);
+    answer(1);
+    await lists[1]?.promise;
+    expect(await shown()).toBe('list-1');
+    pass(60_000);
+    const late = shown();
+    answer(2);
+    expect(await late).toBe('list-2');
+  });
+});

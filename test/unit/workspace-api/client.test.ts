@@ -1,0 +1,370 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { asSyncError, SyncError } from '../../../src/model/errors/sync-error.ts';
+import { UNKNOWN_GRACE, windowOf } from '../../../src/model/windows.ts';
+import { createPacing } from '../../../src/workspace-api/client/pacing.ts';
+import { type ApiOverrides, apiOverrides, ROUTES } from '../../../src/workspace-api/contract.ts';
+import { unwrap } from '../../../src/workspace-api/envelope.ts';
+import type { ApiRequest, ApiResponse } from '../../../src/workspace-api/exchange.ts';
+import { type ReadLarge, readLargeAnswer } from '../../../src/workspace-api/large-answers.ts';
+import { createWorkspaceClient } from '../../../src/workspace-api/typed-client.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+
+const TASK = { taskId: 'tsk_1', key: 'BUG-1', title: 'T', status: 'open' };
+
+/** A client whose every request gets the answer given; `sent` holds the requests. */
+function clientOf(answer: Partial<ApiResponse> & { json?: unknown }, api?: ApiOverrides, workspaceId = 'ws_1') {
+  const sent: { request: ApiRequest; context: string }[] = [];
+  const client = createWorkspaceClient<string>({
+    workspaceId,
+    api,
+    send: async (request, context) => {
+      sent.push({ request, context });
+      const body = answer.body ?? Buffer.from(answer.json === undefined ? '' : JSON.stringify(answer.json));
+      return { status: answer.status ?? 200, headers: answer.headers ?? {}, body };
+    },
+  });
+  return { client, sent };
+}
+
+async function failureOf(answer: Partial<ApiResponse> & { json?: unknown }): Promise<SyncError> {
+  const { client } = clientOf(answer);
+  return client.getTask({ taskId: 'tsk_1' }, '').then(
+    () => expect.unreachable('the call succeeded'),
+    (error: unknown) => error as SyncError,
+  );
+}
+
+describe('requests', () => {
+  it('fills the path, repeats list parameters, leaves out what is undefined, passes the context on', async () => {
+    const { client, sent } = clientOf({ json: { tasks: [], nextCursor: null } });
+    await client.listTasks({ query: { all: true, status: ['open', 'review'], limit: 5, cursor: undefined } }, 'mine');
+    expect(sent).toEqual([
+      {
+        request: {
+          method: 'GET',
+          path: '/workspaces/ws_1/tasks',
+          query: 'all=true&status=open&status=review&limit=5',
+          headers: { accept: 'application/json' },
+          route: 'listTasks',
+        },
+        context: 'mine',
+      },
+    ]);
+  });
+
+  it('changes a task as it was read: by the route and method of the server, with its `ETag`', async () => {
+    const written = { ...TASK, status: 'Doing', custom: [1] };
+    const path = '/workspaces/{workspaceId}/items/{taskId}';
+    const api = apiOverrides.parse({ taskUpdate: 'fields', routes: { updateTask: { method: 'PATCH', path } } });
+    const { client, sent } = clientOf({ json: { task: written }, headers: { etag: '"7"' } }, api);
+    const { headers, raw, body } = await client.getTask({ taskId: 'tsk_1' }, '');
+    expect([headers['etag'], raw, body.status]).toEqual(['"7"', written, 'Doing']);
+    await client.updateTask({ taskId: 'tsk_1', body: { status: 'review' }, ifMatch: '"7"' }, '');
+    await client.updateTask({ taskId: 'tsk_1', body: { status: 'review' } }, '');
+    const request = { method: 'PATCH', path: '/workspaces/ws_1/items/tsk_1', body: { status: 'review' } };
+    expect(sent.slice(1).map((each) => each.request)).toEqual([
+      { ...request, headers: { accept: 'application/json', 'if-match': '"7"' }, route: 'updateTask' },
+      { ...request, headers: { accept: 'application/json' }, route: 'updateTask' },
+    ]);
+  });
+
+  it('never lets an id leave its segment: refused before anything is sent [A6]', async () => {
+    const odd = fc.oneof(
+      fc.string(),
+      fc.constantFrom('.', '..', '%2e%2e', 'a/b', 'a\\b', '?x', '#x', 'a%2fb', '', 'x'.repeat(65), 'ü', 'a\n'),
+    );
+    await fc.assert(
+      fc.asyncProperty(odd, odd, async (taskId, workItemId) => {
+        const { client, sent } = clientOf({ status: 204 });
+        const outcome = await client.removeWorkItem({ taskId, workItemId }, '').catch((error: SyncError) => error.code);
+        const sound = [taskId, workItemId].every((id) => /^[A-Za-z0-9_-]{1,64}$/.test(id));
+        expect(outcome === 'refused').toBe(!sound);
+        expect(sent.map(({ request }) => request.path)).toEqual(
+          sound ? [`/tasks/${taskId}/work-items/${workItemId}`] : [],
+        );
+      }),
+    );
+  });
+});
+
+describe('answers', () => {
+  it('keeps unknown fields, takes unknown enum values, reads absent optional fields as null and []', async () => {
+    const { client } = clientOf({ json: { ...TASK, status: 'on_the_moon', priority: 'p0', extra: { a: 1 } } });
+    const { body, status } = await client.getTask({ taskId: 'tsk_1' }, '');
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      status: 'on_the_moon',
+      priority: 'p0',
+      extra: { a: 1 },
+      labels: [],
+      completedAt: null,
+    });
+  });
+
+  it('reads any mutated answer or says answer_malformed, never anything else [A18]', async () => {
+    const mutated = fc.dictionary(fc.constantFrom(...Object.keys(TASK), 'labels', 'reportedAt', 'x'), fc.jsonValue());
+    await fc.assert(
+      fc.asyncProperty(mutated, async (fields) => {
+        const { client } = clientOf({ json: { ...TASK, ...fields } });
+        const outcome = await client.getTask({ taskId: 'tsk_1' }, '').catch((error: SyncError) => error.code);
+        expect(typeof outcome === 'object' || outcome === 'answer_malformed').toBe(true);
+      }),
+    );
+  });
+
+  it.each([
+    ['no JSON', { body: Buffer.from('<html>') }],
+    ['an empty body', {}],
+    ['a field missing', { json: { ...TASK, taskId: undefined } }],
+    ['an id of another type', { json: { ...TASK, taskId: {} } }],
+    ['a redirect', { status: 302 }],
+  ])('answer_malformed for %s', async (_what, answer) => {
+    expect(await failureOf(answer)).toMatchObject({ code: 'answer_malformed' });
+  });
+});
+
+describe('answers of more than a mebibyte', () => {
+  const SMALL = { tasks: [TASK], nextCursor: null };
+  const LINE = 'Source: https://tracker.example/1';
+  const LARGE = {
+    tasks: Array.from({ length: 6 }, () => ({ ...TASK, description: `${'x'.repeat(200_000)}\n${LINE}` })),
+  };
+
+  function clientWith(json: unknown, readLarge: ReadLarge) {
+    const send = async () => ({ status: 200, headers: {}, body: Buffer.from(JSON.stringify(json)) });
+    return createWorkspaceClient<string>({ workspaceId: 'ws_1', send, readLarge });
+  }
+
+  it('are read elsewhere, by the name of their route; others are not', async () => {
+    const asked: string[] = [];
+    const readLarge: ReadLarge = async (route, body) => {
+      asked.push(`${route} ${body.length > 1_200_000}`);
+      return readLargeAnswer(route, body);
+    };
+    await clientWith(SMALL, readLarge).listTasks({}, '');
+    const { body } = await clientWith(LARGE, readLarge).listTasks({}, '');
+    expect(asked).toEqual(['listTasks true']);
+    expect(body.tasks).toHaveLength(6);
+    expect(body.tasks[0]).toMatchObject(TASK);
+    // Only the line that names the item is read.
+    expect(body.tasks[0]?.description).toBe(LINE);
+    expect(body.nextCursor).toBeNull();
+  });
+
+  it('fail as others do', async () => {
+    const wrong = { ...LARGE, nextCursor: {} };
+    const readLarge: ReadLarge = async (route, body) => readLargeAnswer(route, body);
+    await expect(clientWith(wrong, readLarge).listTasks({}, '')).rejects.toMatchObject({
+      ...{ code: 'answer_malformed', status: 200 },
+      message: expect.stringMatching(
+        /^GET \/workspaces\/ws_1\/tasks: fields of the answer are missing or invalid: nextCursor/,
+      ),
+    });
+  });
+});
+
+describe('failures', () => {
+  it.each([
+    [400, 'refused'],
+    [401, 'unauthorized'],
+    [403, 'forbidden'],
+    [404, 'not_found'],
+    [405, 'refused'],
+    [409, 'conflict'],
+    [413, 'refused'],
+    [429, 'rate_limited'],
+    [500, 'server_failed'],
+    [503, 'server_failed'],
+    [507, 'workspace_full'],
+  ])('%i is %s, with the errorCode of the server', async (status, code) => {
+    const json = { code: status, message: 'why', errorCode: 'some_code' };
+    expect(await failureOf({ status, json })).toMatchObject({ code, status, errorCode: 'some_code' });
+    expect(await failureOf({ status, body: Buffer.from('<html>') })).toMatchObject({
+      code,
+      status,
+      errorCode: undefined,
+    });
+  });
+
+  it.each([
+    ['errorCode', { errorCode: 'any' }, true],
+    ['message and the status as code', { code: 404, message: 'why' }, true],
+    ['message and the status as text', { code: '404', message: 'why' }, true],
+    ['message alone, as gateways answer', { message: 'no route' }, false],
+    ['another code', { code: 5, message: 'why' }, false],
+    ['code alone', { code: 404 }, false],
+    ['no object', 'why', false],
+    ['an empty errorCode', { errorCode: '' }, false],
+  ])('an answer with %s is the own word of the workspace: %j %s', async (_what, json, own) => {
+    expect(await failureOf({ status: 404, json })).toMatchObject({ own, status: 404, code: 'not_found' });
+  });
+
+  it('a known errorCode decides before the status, except for 401 and 429', async () => {
+    const json = { errorCode: 'not_found' };
+    expect(await failureOf({ status: 400, json })).toMatchObject({ code: 'not_found', status: 404 });
+    expect(await failureOf({ status: 401, json })).toMatchObject({ code: 'unauthorized', status: 401 });
+    expect(await failureOf({ status: 429, json })).toMatchObject({ code: 'rate_limited', status: 429 });
+  });
+
+  it.each([
+    [404, 'address not found', 'workspace.url'],
+    [400, 'X-One-Api-Version is required', 'workspace.api.versionHeader'],
+    [400, 'limit is not a number', undefined],
+  ])('names the setting behind a task list that is refused with %i: %s', async (status, message, setting) => {
+    const { client } = clientOf({ status, json: { code: status, message } });
+    const { hint } = await client.listTasks({}, '').then(() => expect.unreachable('the call succeeded'), asSyncError);
+    if (setting === undefined) expect(hint).not.toContain('workspace.');
+    else expect(hint).toContain(setting);
+  });
+
+  const told = (message: string) => ({ code: 429, message, errorCode: 'rate_limit_exceeded' });
+
+  it.each([
+    ['Retry-After', { 'retry-after': '7' }, 'whatever', 7_000],
+    ['the message', {}, 'standard rate limit exceeded, retry in 12 seconds', 12_000],
+    ['Retry-After before the message', { 'retry-after': '7' }, 'retry in 12 seconds', 7_000],
+    ['at least 1 s', { 'retry-after': '0' }, '', 1_000],
+    ['at most 900 s', {}, 'retry in 86400 seconds', 900_000],
+    ['a date is no hint', { 'retry-after': 'Wed, 21 Oct 2026 07:28:00 GMT' }, '', undefined],
+    ['no hint', {}, 'slow down', undefined],
+  ])('429: the delay from %s', async (_what, headers, message, retryAfter) => {
+    expect(
+      await failureOf({ status: 429, headers: headers as Record<string, string>, json: told(message) }),
+    ).toMatchObject({
+      code: 'rate_limited',
+      retryAfter,
+    });
+  });
+});
+
+describe('overrides', () => {
+  it.each([
+    [{ routes: { unheard: {} } }],
+    [{ routes: { getTask: { path: '/tasks' } } }],
+    [{ routes: { getTask: { path: '/tasks/{other}' } } }],
+    [{ routes: { getTask: { path: 'tasks/{taskId}' } } }],
+    [{ routes: { getTask: { path: '//evil.example/{taskId}' } } }],
+    [{ routes: { getTask: { path: '/../{taskId}' } } }],
+    [{ routes: { getTask: { path: '/x?y={taskId}' } } }],
+    [{ routes: { getTask: { method: 'TRACE' } } }],
+    [{ routes: { updateTask: { method: 'DELETE' } } }],
+    [{ taskUpdate: 'some' }],
+    [{ versionHeader: 'X Bad' }],
+    [{ other: 1 }],
+  ])('%j is refused', (api) => {
+    expect(apiOverrides.safeParse(api).success).toBe(false);
+  });
+});
+
+describe('the envelope of an answer', () => {
+  const TASKS = [{ taskId: 't1' }];
+
+  describe('a list', () => {
+    it.each<[what: string, content: unknown]>([
+      ['as a bare array', TASKS],
+      ['under its name', { tasks: TASKS }],
+      ['under items', { items: TASKS }],
+      ['under data', { data: TASKS }],
+      ['under results', { results: TASKS, total: 1 }],
+    ])('%s is read, and does not say whether it is the last page', (_what, content) => {
+      expect(unwrap(ROUTES.listTasks, content)).toMatchObject({ tasks: TASKS, isLast: null });
+    });
+
+    it.each<[content: object, page: object]>([
+      [{ nextCursor: null }, { nextCursor: null, isLast: true }],
+      [{ next: '' }, { nextCursor: null, isLast: true }],
+      [{ hasMore: false }, { nextCursor: null, isLast: true }],
+      [{ has_more: true }, { isLast: false }],
+      [{ nextCursor: 'abc' }, { nextCursor: 'abc', isLast: false }],
+      [{ next_cursor: 7 }, { nextCursor: '7', isLast: false }],
+      [
+        { nextCursor: null, next: 'https://api.example/tasks?cursor=a%20b' },
+        { nextCursor: 'a b', isLast: false },
+      ],
+      [{ next: '/tasks?limit=5&cursor=c' }, { nextCursor: 'c', isLast: false }],
+      [{ next: 'https://api.example/tasks?page=2' }, { isLast: false }],
+      [{ next: { page: 2 } }, { isLast: false }],
+    ])('with %j goes on as %j', (content, page) => {
+      const { tasks, nextCursor, isLast } = unwrap(ROUTES.listTasks, { tasks: TASKS, ...content }) as typeof page & {
+        tasks: unknown;
+        nextCursor?: unknown;
+        isLast?: unknown;
+      };
+      expect({ tasks, nextCursor, isLast }).toEqual({ tasks: TASKS, nextCursor: undefined, ...page });
+    });
+
+    it('that is none is returned as it is', () => {
+      for (const content of [null, 'text', 5, { tasks: 'none' }, {}])
+        expect(unwrap(ROUTES.listTasks, content)).toBe(content);
+    });
+  });
+
+  describe('a single resource', () => {
+    it.each<[what: string, content: unknown, expected: unknown]>([
+      ['bare', { taskId: 't1' }, { taskId: 't1' }],
+      ['under its name', { task: { taskId: 't1' } }, { taskId: 't1' }],
+      ['bare, with a field of that name', { taskId: 't1', task: { a: 1 } }, { taskId: 't1', task: { a: 1 } }],
+      ['that is none', [1], [1]],
+    ])('%s', (_what, content, expected) => {
+      expect(unwrap(ROUTES.getTask, content)).toEqual(expected);
+    });
+
+    it('under its name is read for each route that returns one', () => {
+      expect(unwrap(ROUTES.addWorkItem, { workItem: { workItemId: 'w1' } })).toEqual({ workItemId: 'w1' });
+      expect(unwrap(ROUTES.recordPullRequest, { pullRequest: { identifier: '7' } })).toEqual({ identifier: '7' });
+    });
+  });
+});
+
+const LONG = 900_000;
+const BURST = 60_000;
+
+function start() {
+  const clock = createTravellingClock();
+  const pacing = createPacing(clock, [windowOf(5, LONG), windowOf(2, BURST)]);
+  const begun: { readonly name: number; readonly at: number }[] = [];
+  /** @param takes milliseconds until the answer */
+  const send = (name: number, takes = 0, signal?: AbortSignal) =>
+    pacing.through(async () => {
+      begun.push({ name, at: clock.monotonic() });
+      if (takes > 0) await new Promise<void>((resolve) => void clock.after(takes, resolve));
+      return name;
+    }, signal);
+  return { clock, pacing, begun, send, names: () => begun.map(({ name }) => name) };
+}
+
+describe('the pace of a client', () => {
+  it('keeps within both windows, in the order of the calls', async () => {
+    const { clock, begun, send } = start();
+    const all = Promise.all(Array.from({ length: 11 }, (_, name) => send(name)));
+    await clock.until(() => begun.length === 11);
+    expect(await all).toEqual(begun.map(({ name }) => name));
+    const most = (window: number) =>
+      Math.max(...begun.map(({ at: from }) => begun.filter(({ at }) => at >= from && at < from + window).length));
+    expect([most(LONG), most(BURST)]).toEqual([5, 2]);
+    // Two windows of five and one request: the long window passed twice, and a little guard.
+    expect(begun.at(-1)?.at).toBeLessThan(2 * LONG * 1.001);
+  });
+
+  it('counts a slot from the end of a request, and while its answer is awaited', async () => {
+    const { clock, begun, send } = start();
+    const first = [send(1, 100_000), send(2, 100_000), send(3)];
+    await clock.advance(99_999);
+    expect(begun.length).toBe(2);
+    await clock.until(() => begun.length === 3);
+    expect(begun[2]?.at).toBeGreaterThanOrEqual(100_000 + BURST);
+    await Promise.all(first);
+  });
+
+  it('gives the slot back where nothing was sent, and counts a lost answer longer', async () => {
+    const { clock, pacing, begun, send } = start();
+    const failing = (code: 'unreachable' | 'outcome_unknown') =>
+      pacing.through(() => Promise.reject(new SyncError(code, 'no answer'))).catch((error: SyncError) => error.code);
+    for (let n = 0; n < 10; n++) expect(await failing('unreachable')).toBe('unreachable');
+    expect([await failing('outcome_unknown'), await failing('outcome_unknown')]).toHaveLength(2);
+    void send(1);
+    await clock.until(() => begun.length === 1);
+    expect(begun[0]?.at).toBeGreaterThan(BURST + UNKNOWN_GRACE);
+  });
+});
