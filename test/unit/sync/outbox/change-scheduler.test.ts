@@ -1,16 +1,76 @@
-import fc from 'fast-check';
+import { default as fc } from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { PULL_REQUESTS_READ, TASKS_READ, writeMeta } from '../../../../src/store/meta.ts';
 import { findChange, updateChange } from '../../../../src/store/outbox-rows.ts';
 import { writeServerFact } from '../../../../src/store/server-facts.ts';
-import { createBreaker } from '../../../../src/sync/outbox/breaker.ts';
+import { createBreaker, isWorkspaceRefusal, PROBE_EVERY } from '../../../../src/sync/outbox/breaker.ts';
 import { createChangeScheduler, forecastDueTimes, leadTime } from '../../../../src/sync/outbox/change-scheduler.ts';
 import type { Pace } from '../../../../src/sync/outbox/outbox-context.ts';
 import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
-import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import type { OpenedStore } from '../../../support/harness/store.ts';
 import { waits } from '../../../support/rows/changes.ts';
+import { failed } from '../../../support/rows/in-flight.ts';
+
+/** The results of requests in their order, each with its change: `+` write, `?` read, `-` failure. */
+type Results = readonly `${'+' | '?' | '-'}${string}`[];
+
+function after(results: Results) {
+  const breaker = createBreaker();
+  for (const [sign, ...name] of results) {
+    const change = name.join('');
+    if (sign === '-') breaker.failed(change);
+    else breaker.passed(change, sign === '+');
+  }
+  return breaker;
+}
+
+test.each<[what: string, results: Results, failing: boolean, open: boolean]>([
+  ['no request', [], false, false],
+  ['two failures of two changes', ['-a', '-b'], false, false],
+  ['three failures of two changes', ['-a', '-b', '-a'], true, true],
+  ['three failures of one change', ['-a', '-a', '-a'], true, false],
+  ['failures of one change and then of another', ['-a', '-a', '-a', '-b'], true, true],
+  ['a success', ['-a', '-b', '-c', '+d'], false, false],
+  ['the success of a read', ['-a', '-b', '-c', '?d'], false, false],
+  ['a success and two failures', ['-a', '-b', '-c', '+d', '-e', '-f'], false, false],
+  ['a success and three failures of one change', ['-a', '-b', '+d', '-a', '-a', '-a'], true, false],
+])('after %s', (_what, results, failing, open) => {
+  const breaker = after(results);
+  expect([breaker.failing, breaker.open, breaker.pause()]).toEqual([failing, open, open ? PROBE_EVERY : 0]);
+});
+
+test.each<[what: string, results: Results, othersAnswered: boolean, othersWritten: boolean]>([
+  ['it has never failed', ['+b'], false, false],
+  ['it fails while no request succeeds', ['+b', '-a', '-c', '-a'], false, false],
+  ['it fails while another read succeeds', ['-a', '?b', '-a'], true, false],
+  ['it fails while another write succeeds', ['-a', '+b', '-a'], true, true],
+  ['it fails once before another write succeeds', ['-a', '+b'], true, true],
+  ['it succeeded and fails again', ['-a', '+b', '+a', '-a'], false, false],
+])('reports what succeeded since a change first failed: %s', (_what, results, othersAnswered, othersWritten) => {
+  expect(after(results).sinceFailure('a')).toMatchObject({ othersAnswered, othersWritten });
+});
+
+test.each<[what: string, results: Results, isAtFault: boolean]>([
+  ['it fails while no request succeeds', ['+b', '-a', '-a'], false],
+  ['it fails before and after another write succeeds', ['-a', '+b', '-a'], true],
+  ['it fails before and after another read succeeds', ['-a', '?b', '-a'], false],
+  ['other writes succeeded earlier, and none does now', ['-a', '+b', '-a', '-a'], false],
+  ['another change that had failed succeeds too', ['-a', '-b', '+c', '+b', '-a'], false],
+  ['another change that had failed succeeded earlier', ['-a', '-b', '+b', '-a', '+c', '-a'], true],
+])('decides by the last failure whether a change is at fault: %s', (_what, results, isAtFault) => {
+  expect(after(results).sinceFailure('a').isAtFault).toBe(isAtFault);
+});
+
+test.each<[status: number | undefined, errorCode: string | undefined, isOwn: boolean]>([
+  [400, 'validation_failed', true],
+  [499, 'validation_failed', true],
+  [500, 'internal', false],
+  [400, undefined, false],
+  [undefined, 'internal', false],
+])('status %s with code %s is a refusal by the workspace itself: %s', (status, errorCode, isOwn) => {
+  expect(isWorkspaceRefusal(failed('refused', status, errorCode))).toBe(isOwn);
+});
 
 const HOUR = 3_600_000;
 const RECORD = 'pull_request:github/7/1';
@@ -69,20 +129,6 @@ test('follows a clock that was set ahead, and treats its correction as set back'
   await updateChange(store.query, RECORD, { since: clock.now() });
   clock.jumpWall(-HOUR);
   expect((await scheduler.nextChange())?.at).toBe(clock.now());
-});
-
-test('rejects when a statement fails after the clock was set back', async () => {
-  const wrong = await wrongWhereStatementsFail(
-    async (store) => {
-      const { clock, scheduler } = schedulerOver(store as OpenedStore);
-      await waits(store.query, RECORD, { kind: 'pull_request', since: clock.now(), due: clock.now() });
-      await scheduler.nextChange();
-      clock.jumpWall(-HOUR);
-      return () => scheduler.nextChange();
-    },
-    { inParts: true },
-  );
-  expect(wrong).toEqual([]);
 });
 
 test('selects only reads until the lists of the workspace were read once', async () => {
@@ -202,11 +248,5 @@ describe('forecastDueTimes', () => {
     const expected = forecastDueTimes([10_000, ...lately], 100_000);
     expect(expected.slice(0, 3)).toEqual([10_000, ...lately]);
     expect(expected.slice(3)).toEqual([115_000, 130_000, 145_000, 160_000, 175_000, 190_000]);
-  });
-
-  it('lets a burst start before all of its changes are known', () => {
-    const begun = [99_000, 100_000];
-    expect(leadTime(begun, PACES)).toBe(0);
-    expect(leadTime(forecastDueTimes(begun, 100_000), PACES)).toBeGreaterThan(60_000);
   });
 });

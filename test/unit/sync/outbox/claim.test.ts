@@ -2,10 +2,9 @@ import { describe, expect, it, test } from 'vitest';
 import { entity as entityName, MAX_TIME_IN_FLIGHT } from '../../../../src/model/change.ts';
 import { saveTask } from '../../../../src/store/cached-tasks.ts';
 import type { Store } from '../../../../src/store/database.ts';
-import { blankEntity, type EntityRow, findEntity } from '../../../../src/store/entities.ts';
+import { blankEntity, type EntityRow, findEntity, saveEntity } from '../../../../src/store/entities.ts';
 import { saveItem } from '../../../../src/store/items.ts';
-import { findChange, type OutboxRow } from '../../../../src/store/outbox-rows.ts';
-import { nextRevision } from '../../../../src/store/revision.ts';
+import { addDifference, findChange, type OutboxRow, updateChange } from '../../../../src/store/outbox-rows.ts';
 import { configureLinks } from '../../../../src/store/server-capabilities.ts';
 import { saveTaskMarks } from '../../../../src/store/task-creations.ts';
 import { noteLinksRead } from '../../../../src/store/workspace-reads.ts';
@@ -19,12 +18,18 @@ import {
   UNVERIFIED_PAUSE,
   waitOf,
 } from '../../../../src/sync/outbox/claim.ts';
-import type { PreparedRequest } from '../../../../src/sync/outbox/request.ts';
+import {
+  differenceOf,
+  digestOf,
+  firstDue,
+  type PlannedWrite,
+  readPlan,
+} from '../../../../src/sync/outbox/planned-writes.ts';
+import { type PreparedRequest, writeFor } from '../../../../src/sync/outbox/request.ts';
 import { settle } from '../../../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../../../src/sync/outbox/settle-failure.ts';
 import { linkOf, outboxBench } from '../../../support/cost/outbox-bench.ts';
 import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
-import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
 import { withoutTable } from '../../../support/faults/without-table.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { CAME, DUE, differs, waits } from '../../../support/rows/changes.ts';
@@ -166,18 +171,6 @@ describe('prepareNext', () => {
   });
 });
 
-test('claims nothing and rejects when any statement of prepareNext fails', async () => {
-  expect(
-    await wrongWhereStatementsFail(async (store) => {
-      await saveTask(store.query, MADE, 1);
-      await differs(store.query, blankEntity(TASK, 'task', { item_key: ITEM, desired: '{}' }));
-      await differs(store.query, blankEntity('link:2', 'link'), { due: DUE + 1 });
-      await differs(store.query, linkRow(), { due: DUE + 2 });
-      return () => store.commit((query) => prepareNext(query, ELIGIBLE));
-    }),
-  ).toEqual([]);
-});
-
 describe('on a server that may duplicate links', () => {
   it("the first link to a task waits for a read of the task's links", async () => {
     const { query } = await openTestStore();
@@ -192,23 +185,6 @@ describe('on a server that may duplicate links', () => {
     const other = { ...link, entity: `${LINK}2` };
     await differs(query, other);
     expect(await claimAt(query, LATER)).toMatchObject({ entity: other.entity });
-  });
-
-  it('a repeated addition waits for a read that starts when the first attempt must have arrived', async () => {
-    const { query } = await openTestStore();
-    await noteLinksRead(query, 't1', { revision: await nextRevision(query), sentAt: LATER });
-    await differs(query, link);
-    const first = await claimAt(query, LATER);
-    expect(first).toMatchObject({ entity: LINK });
-    await settleFailure(query, first as never, LOST, { ...FAILING, now: LATER + 1 });
-    // Sent before the addition.
-    await noteLinksRead(query, 't1', { revision: (first?.revision as number) - 1, sentAt: LATER });
-    const later = LATER + MAX_TIME_IN_FLIGHT - 1;
-    expect(await claimAt(query, later)).toBeUndefined();
-    const read = await claimAt(query, later + 1);
-    expect(read).toMatchObject({ entity: LINKS });
-    await noteLinksRead(query, 't1', read as PreparedRequest);
-    expect(await claimAt(query, later + 1)).toMatchObject({ entity: LINK, open: true });
   });
 });
 
@@ -301,4 +277,186 @@ test('a write waits while its item is unverified', async () => {
   await saveItem(query, itemRow(PULL, { kind: 'pull_request' }), 2);
   const later = await prepareNext(query, { now: NOW + UNVERIFIED_PAUSE, onlyReads: false });
   expect(later).toMatchObject({ action: 'record-pull-request', entity: RECORD });
+});
+
+describe('the request of a write', () => {
+  const SENT = JSON.stringify({ action: 'add-link', body: { url: 'as sent' }, known: '{"url":"k"}', taskId: 't9' });
+  const none = { desired: null };
+  const documentAt = (taskId: string | null) => JSON.stringify({ taskId, isMissing: false });
+
+  it.each<[what: string, kind: OutboxRow['kind'], row: Partial<EntityRow>, request: object | undefined]>([
+    [
+      'records the desired pull request',
+      'pull_request',
+      { desired: '{"a":1}' },
+      { action: 'record-pull-request', body: { a: 1 }, known: '{"a":1}', taskId: null },
+    ],
+    ['is absent for a record that is not desired', 'pull_request', none, undefined],
+    [
+      'creates a task that the workspace does not have',
+      'task',
+      { desired: '{"a":1}' },
+      { action: 'create-task', body: { a: 1 }, known: '{"a":1}', taskId: null },
+    ],
+    ['is absent for a task that the workspace has', 'task', { desired: '{"a":1}', known: '{}' }, undefined],
+    ['is absent for a task that is not desired', 'task', none, undefined],
+    [
+      'attaches a document of no task',
+      'document',
+      { desired: '{"a":1}', known: documentAt(null) },
+      { action: 'attach-document', body: { a: 1 }, known: documentAt('t1'), taskId: 't1' },
+    ],
+    ['is absent for a document of another task', 'document', { desired: '{}', known: documentAt('t2') }, undefined],
+    ['is absent for an unknown document', 'document', { desired: '{}' }, undefined],
+    ['is absent for a document that is not desired', 'document', { ...none, known: documentAt(null) }, undefined],
+    [
+      'is absent for a document that a person detached',
+      'document',
+      { desired: '{}', known: documentAt(null), hand: 'removed' },
+      undefined,
+    ],
+    [
+      'adds a link without its reason',
+      'link',
+      { desired: '{"url":"u","reason":"named"}' },
+      { action: 'add-link', body: { url: 'u' }, known: '{"url":"u"}', taskId: 't1' },
+    ],
+    ['is absent for a known link', 'link', { desired: '{"url":"u"}', known: '{"url":"u"}' }, undefined],
+    ['is absent for a link that a person removed', 'link', { desired: '{"url":"u"}', hand: 'removed' }, undefined],
+    [
+      'removes a link that worksync added',
+      'link',
+      { ...none, known: '{"url":"u"}', remote_id: 'w1' },
+      { action: 'remove-link', body: { workItemId: 'w1' }, known: null, taskId: 't1' },
+    ],
+    ['is absent for the removal of an unknown link', 'link', { ...none, remote_id: 'w1' }, undefined],
+    ['is absent for the removal of a link without a known id', 'link', { ...none, known: '{"url":"u"}' }, undefined],
+    [
+      'is absent for the removal of a link that a person made',
+      'link',
+      { ...none, known: '{"url":"u"}', remote_id: 'w1', hand: 'manual' },
+      undefined,
+    ],
+  ])('%s', (_what, kind, row, request) => {
+    expect(writeFor({ kind, sent: null }, blankEntity('e', kind, { task_id: 't1', ...row }))).toEqual(request);
+  });
+
+  it('repeats a link with unknown outcome unchanged, but a record with its desired state', () => {
+    const again = { action: 'add-link', body: { url: 'as sent' }, known: '{"url":"k"}', taskId: 't9' };
+    expect(writeFor({ kind: 'link', sent: SENT }, blankEntity(LINK, 'link', { task_id: 't1' }))).toEqual(again);
+    const record = blankEntity('e', 'pull_request', { desired: '{"a":2}' });
+    expect(writeFor({ kind: 'pull_request', sent: SENT }, record)).toMatchObject({ body: { a: 2 } });
+  });
+});
+
+test.each<[entity: string, sent: object | null, request: object]>([
+  [entityName.readTasks, null, { action: 'read-tasks', body: {}, taskId: null }],
+  [entityName.readTask('t1'), null, { action: 'read-task', body: {}, taskId: 't1' }],
+  [entityName.readPullRequests, null, { action: 'read-pull-requests', body: {}, taskId: null }],
+  [entityName.readPullRequests, { cursor: 'c' }, { action: 'read-pull-requests', body: { cursor: 'c' }, taskId: null }],
+  [
+    entityName.readRecords('github', '7', 'main'),
+    null,
+    { action: 'read-records', body: { provider: 'github', repoId: '7', headBranch: 'main' }, taskId: null },
+  ],
+  [entityName.readDocument('d1'), null, { action: 'read-document', body: { documentId: 'd1' }, taskId: null }],
+  [entityName.readLinks('t1'), null, { action: 'read-links', body: {}, taskId: 't1' }],
+])('the read %s, stored with %j, has its request', async (entity, sent, request) => {
+  const { query } = await openTestStore();
+  await waits(query, entity, { kind: 'read', sent: sent && JSON.stringify(sent) });
+  expect(await prepareNext(query, ELIGIBLE)).toMatchObject({ ...request, known: null, open: false });
+});
+
+const write = (name: string, fields: Partial<PlannedWrite> = {}): PlannedWrite => ({
+  entity: `pull_request:${name}`,
+  kind: 'pull_request',
+  action: 'record-pull-request',
+  body: { title: name },
+  held: false,
+  due: 2,
+  ...fields,
+});
+
+describe('the id of a plan', async () => {
+  const { id } = await digestOf([write('a'), write('b')]);
+
+  it.each([
+    ['does not depend on the order', [write('b'), write('a')], true],
+    ['does not depend on what the guard holds', [write('a', { held: true }), write('b')], true],
+    ['changes with the body', [write('a', { body: { title: 'c' } }), write('b')], false],
+    ['changes with the action', [write('a', { action: 'remove-link' }), write('b')], false],
+    ['changes with one more write', [write('a'), write('b'), write('c')], false],
+    ['changes with one less write', [write('a')], false],
+  ])('%s', async (_what, plan, isSame) => {
+    expect((await digestOf(plan)).id === id).toBe(isSame);
+  });
+
+  it('comes with hashes that show the difference by entity', async () => {
+    const present = await digestOf([write('b', { body: { title: 'new' } }), write('c')]);
+    expect(differenceOf(await digestOf([write('a'), write('b')]), present)).toEqual({
+      added: ['pull_request:c'],
+      changed: ['pull_request:b'],
+      gone: ['pull_request:a'],
+    });
+  });
+});
+
+describe('the writes of a plan', () => {
+  it('are pending, held by the guard or in flight, but not read, refused or without a difference', async () => {
+    const { query } = await openTestStore();
+    const states = {
+      a: {},
+      b: { state: 'held', guard: 'held' },
+      c: { state: 'held', error: 'refused: no' },
+      d: { state: 'unknown' },
+      e: { state: 'sending', sent: JSON.stringify({ action: 'record-pull-request', body: { title: 'as sent' } }) },
+      f: {},
+    } as const;
+    for (const [name, state] of Object.entries(states)) {
+      const entity = `pull_request:${name}`;
+      const desired = name === 'f' ? null : JSON.stringify({ title: name });
+      await saveEntity(query, blankEntity(entity, 'pull_request', { desired }));
+      const times = { since: 1, due: 2, weight: 1 };
+      await addDifference(query, { entity, kind: 'pull_request', lane: 'mirror', ...times, waiting: [] });
+      await updateChange(query, entity, { lane: 'mirror', ...state });
+    }
+    await addDifference(query, {
+      entity: 'read:tasks',
+      kind: 'read',
+      lane: 'read',
+      since: 1,
+      due: 1,
+      weight: 1,
+      waiting: [],
+    });
+    expect(await readPlan(query)).toEqual([
+      write('a'),
+      write('b', { held: true }),
+      write('e', { body: { title: 'as sent' } }),
+    ]);
+  });
+});
+
+describe('a plan of many writes', () => {
+  it('is computed in batches between turns of the event loop, ordered by entity', async () => {
+    const store = await openTestStore();
+    const count = 1_100;
+    await store.commit(async (transaction) => {
+      for (let number = 0; number < count; number++) {
+        const entity = `pull_request:${String(number).padStart(5, '0')}`;
+        await saveEntity(transaction, blankEntity(entity, 'pull_request', { desired: '{"title":"t"}' }));
+        const times = { since: 1, due: count - number, weight: 1 };
+        await addDifference(transaction, { entity, kind: 'pull_request', lane: 'mirror', ...times, waiting: [] });
+      }
+    });
+    let turns = 0;
+    const turning = setInterval(() => turns++, 0);
+    const plan = await readPlan(store.query);
+    await digestOf(plan);
+    clearInterval(turning);
+    expect(turns).toBeGreaterThanOrEqual(2);
+    expect(plan).toHaveLength(count);
+    expect(plan.map(({ entity }) => entity)).toEqual(plan.map(({ entity }) => entity).toSorted());
+    expect(firstDue(plan, 2).map(({ due }) => due)).toEqual([1, 2]);
+  });
 });

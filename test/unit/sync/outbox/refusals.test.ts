@@ -1,13 +1,19 @@
 import { describe, expect, it, test } from 'vitest';
-import { entity as entityName } from '../../../../src/model/change.ts';
-import type { SyncError } from '../../../../src/model/errors/sync-error.ts';
-import { findEntity, saveEntity } from '../../../../src/store/entities.ts';
+import { entity as entityName, SETTLE_AFTER } from '../../../../src/model/change.ts';
+import { SyncError } from '../../../../src/model/errors/sync-error.ts';
+import { type EntityRow, findEntity, saveEntity } from '../../../../src/store/entities.ts';
 import { TASKS_READ, writeMeta } from '../../../../src/store/meta.ts';
-import { findChange } from '../../../../src/store/outbox-rows.ts';
-import { noteRouteRefused, readRecordsRoute, routeOffUntil } from '../../../../src/store/server-capabilities.ts';
+import { findChange, type OutboxRow } from '../../../../src/store/outbox-rows.ts';
+import {
+  noteRouteAnswered,
+  noteRouteRefused,
+  readRecordsRoute,
+  routeOffUntil,
+} from '../../../../src/store/server-capabilities.ts';
 import { writeServerFact } from '../../../../src/store/server-facts.ts';
 import type { Scope } from '../../../../src/store/workspace-scope.ts';
 import { MAX_BLOCK } from '../../../../src/sync/outbox/claim.ts';
+import type { FailureContext } from '../../../../src/sync/outbox/refusals.ts';
 import { settle } from '../../../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../../../src/sync/outbox/settle-failure.ts';
 import { inboxOf } from '../../../support/harness/intake.ts';
@@ -17,26 +23,191 @@ import {
   ABSENT_ROUTE,
   attachment,
   CONTEXT,
+  changeMeanwhile,
+  FULL,
   failed,
+  ITEM,
   inFlight,
+  LIMITED,
   LINK,
   LOST,
   link,
+  NEVER_SENT,
   NOW,
   newTask,
   RECORD,
+  REFUSED,
   readInFlight,
   record,
   removal,
   TASK,
   take,
+  UNREACHABLE,
 } from '../../../support/rows/in-flight.ts';
 
 const FAILING = { ...CONTEXT, outage: false, atFault: false };
+const AT_FAULT = { atFault: true };
+const OUTAGE = { outage: true };
 const RECORDS = entityName.readPullRequests;
 const LINKS = entityName.readLinks('t1');
 const refuse = async (query: Scope, error: SyncError, now = NOW) =>
   settleFailure(query, await take(query), error, { ...FAILING, now });
+
+/** Whether the outcome of the change's request is unknown. */
+const isOpen = async (query: Scope, entity: string) => (await findChange(query, entity))?.sent != null;
+
+type Columns = Partial<OutboxRow> & { readonly open?: boolean };
+const again = (columns: Columns = {}) => ['again', { state: 'pending', sent_at: null, ...columns }] as const;
+const held = (columns: Columns = {}) => ['held', { state: 'held', ...columns }] as const;
+const unknown = (columns: Columns) => ['unknown', { state: 'unknown', ...columns }] as const;
+const dueIn = (ms: number) => ({ not_before: NOW + ms });
+
+type Case = [
+  what: string,
+  row: EntityRow,
+  error: SyncError,
+  cause: Partial<Pick<FailureContext, 'outage' | 'atFault' | 'othersAnswered'>> & { readonly attempts?: number },
+  expected: readonly [outcome: string, change: Columns],
+];
+
+describe('a failed write', () => {
+  it.each<Case>([
+    ['link without an answer', link, LOST, {}, again({ open: true, attempts: 1, ...dueIn(2_000) })],
+    ['link after a failure of the server', link, failed('server_failed', 500, 'internal'), {}, again({ open: true })],
+    ['link with a malformed answer', link, failed('answer_malformed', 201), {}, again({ open: true })],
+    ['link with an answer too large', link, failed('answer_too_large', 200), {}, again({ open: true })],
+    ['link with a rate limit', link, LIMITED, {}, again({ open: false, attempts: 0, ...dueIn(0) })],
+    ['link that was refused', link, REFUSED, {}, held({ open: false, attempts: 0, sent_at: null })],
+    ['link that was never sent', link, NEVER_SENT, {}, held({ open: false })],
+    ['link that a proxy refused', link, ABSENT_ROUTE, {}, again({ open: false })],
+    ['link to a missing task', link, ABSENT, {}, held()],
+    ['removal that a proxy refused', removal, ABSENT_ROUTE, {}, again({ open: false })],
+    ['link in a full workspace', link, FULL, {}, again({ open: false, attempts: 1 })],
+    ['task in a full workspace', newTask, FULL, {}, again({ open: false, attempts: 1 })],
+    [
+      'fifth attempt in a full workspace',
+      link,
+      FULL,
+      { attempts: 4, ...AT_FAULT },
+      again({ attempts: 4, ...dueIn(30_000) }),
+    ],
+    ['task without an answer', newTask, LOST, {}, unknown(dueIn(SETTLE_AFTER))],
+    ['task that was refused', newTask, REFUSED, {}, held()],
+    ['task with a rate limit', newTask, LIMITED, {}, again({ open: false, attempts: 0 })],
+    ['second failure', link, LOST, { attempts: 1 }, again({ attempts: 2, ...dueIn(4_000) })],
+    ['third failure', link, LOST, { attempts: 2 }, again({ attempts: 3, ...dueIn(30_000) })],
+    ['fourth failure, at fault', link, LOST, { attempts: 3, ...AT_FAULT }, again({ attempts: 4 })],
+    ['fifth failure, at fault', link, LOST, { attempts: 4, ...AT_FAULT }, held({ attempts: 5, open: true })],
+    ['fifth failure, perhaps not at fault', link, LOST, { attempts: 4 }, again({ attempts: 5 })],
+    [
+      'seventh, while reads succeed',
+      link,
+      LOST,
+      { attempts: 6, othersAnswered: true },
+      again({ attempts: 7, ...dueIn(120_000) }),
+    ],
+    ['seventh, while nothing succeeds', link, LOST, { attempts: 6 }, again({ attempts: 7, ...dueIn(30_000) })],
+    ['failure in an outage', link, LOST, { attempts: 2, ...OUTAGE }, again({ attempts: 2, ...dueIn(0) })],
+    ['third attempt that was not sent', link, UNREACHABLE, { attempts: 2 }, again({ attempts: 3, ...dueIn(30_000) })],
+    ['fourth attempt that was not sent', link, UNREACHABLE, { attempts: 3 }, again({ attempts: 3, ...dueIn(30_000) })],
+    ['fifth attempt that was not sent', link, UNREACHABLE, { attempts: 4, ...AT_FAULT }, again({ attempts: 4 })],
+    ['fifth failure, at fault in an outage', link, LOST, { attempts: 4, ...OUTAGE, ...AT_FAULT }, held()],
+  ])('%s', async (_what, row, error, { attempts = 0, ...cause }, [outcome, change]) => {
+    const { store, query, prepared } = await inFlight(row, { attempts });
+    expect(await settleFailure(query, prepared, error, { ...FAILING, ...cause })).toBe(outcome);
+    const { open, ...columns } = change;
+    expect(await findChange(query, row.entity)).toMatchObject({ ...columns, error: `${error.code}: why` });
+    if (open !== undefined) expect(await isOpen(query, row.entity)).toBe(open);
+    // A notice may wait for a change that is held now.
+    const evaluations = (await inboxOf(store)).filter(({ event }) => event === 'look-again');
+    expect(evaluations.map(({ body }) => JSON.parse(body ?? '').entity)).toEqual(outcome === 'held' ? [ITEM] : []);
+  });
+
+  it('keeps its unknown outcome through later failures', async () => {
+    const { query, prepared } = await inFlight(link);
+    for (const error of [LOST, LIMITED, ABSENT_ROUTE]) {
+      await settleFailure(query, prepared, error, FAILING);
+      expect(await isOpen(query, LINK)).toBe(true);
+      Object.assign(prepared, { open: true });
+    }
+  });
+
+  it('is pending again if its desired state changed before the refusal', async () => {
+    const { store, query, prepared } = await inFlight(record, { attempts: 3 });
+    await changeMeanwhile(query, { ...record, desired: '{"a":2}' }, 1_500);
+    expect(await settleFailure(query, prepared, REFUSED, { ...CONTEXT, outage: false, atFault: true })).toBe('again');
+    expect(await findChange(query, RECORD)).toMatchObject({ state: 'pending', attempts: 0, next_since: null });
+    expect(await inboxOf(store)).toEqual([]);
+  });
+
+  it('without an item requests no evaluation', async () => {
+    const { store, query, prepared } = await inFlight({ ...record, item_key: null });
+    expect(await settleFailure(query, prepared, REFUSED, FAILING)).toBe('held');
+    expect(await inboxOf(store)).toEqual([]);
+  });
+
+  it('with an unknown creation requests a list of the tasks after SETTLE_AFTER', async () => {
+    const { query, prepared } = await inFlight(newTask);
+    await settleFailure(query, prepared, LOST, FAILING);
+    expect(await findChange(query, entityName.readTasks)).toMatchObject({
+      ...{ state: 'pending', lane: 'triage', since: NOW, due: NOW + 2_400, not_before: NOW + SETTLE_AFTER },
+    });
+  });
+});
+
+describe('a failed read', () => {
+  const PAGE_GONE = failed('refused', 400, 'invalid_request');
+  it.each<[what: string, entity: string, sent: object | null, error: SyncError, left: object | undefined]>([
+    ['without an answer', entityName.readTasks, null, LOST, { state: 'pending', sent: '{}', attempts: 5 }],
+    ['refused', entityName.readTasks, null, REFUSED, { state: 'pending', sent: '{}', attempts: 5 }],
+    ['of a page', entityName.readPullRequests, { cursor: 'c' }, LOST, { sent: '{"cursor":"c"}', attempts: 5 }],
+    ['of a refused page', entityName.readPullRequests, { cursor: 'c' }, PAGE_GONE, { sent: '{"restarts":1}' }],
+    [
+      'of a page that is refused for the third time',
+      entityName.readTasks,
+      { cursor: 'c', restarts: 2 },
+      PAGE_GONE,
+      undefined,
+    ],
+    ['of links of a missing task', entityName.readLinks('t1'), null, ABSENT, undefined],
+    ['of a missing document', entityName.readDocument('d1'), null, ABSENT, undefined],
+    ['of a missing task', entityName.readTask('t1'), null, ABSENT, undefined],
+    ['of one task, refused by a proxy', entityName.readTask('t1'), null, failed('refused', 404), undefined],
+    ['of one task, without an answer', entityName.readTask('t1'), null, LOST, { state: 'pending' }],
+    ['of the tasks, answered with 404', entityName.readTasks, null, ABSENT, { state: 'pending' }],
+  ])('%s', async (_what, entity, sent, error, left) => {
+    const { query, prepared } = await readInFlight(entity, {
+      sent: sent && JSON.stringify(sent),
+      attempts: 4,
+      awaits: 'check',
+    });
+    const outcome = await settleFailure(query, prepared, error, { ...CONTEXT, outage: false, atFault: true });
+    expect(outcome).toBe(left ? 'again' : 'settled');
+    const row = await findChange(query, entity);
+    if (left) expect(row).toMatchObject(left);
+    else expect(row).toBeUndefined();
+  });
+
+  it.each([
+    [entityName.readLinks('t1'), { workItems: [] }],
+    [entityName.readDocument('d1'), null],
+    [entityName.readTask('t1'), null],
+  ])('%s of a missing thing is settled by an empty answer', async (entity, body) => {
+    const { store, query, prepared } = await readInFlight(entity);
+    // Another read of this kind succeeded recently, so this refusal concerns this one thing.
+    for (const route of ['listWorkItems', 'getDocument', 'getTask'] as const)
+      await noteRouteAnswered(query, route, NOW);
+    await settleFailure(query, prepared, ABSENT, FAILING);
+    expect((await inboxOf(store)).map((row) => JSON.parse(row.body ?? '').body)).toEqual([body]);
+  });
+});
+
+test('stores the first 500 characters of an error', async () => {
+  const { query, prepared } = await inFlight(link);
+  const error = new SyncError('server_failed', 'x'.repeat(600), { status: 500 });
+  await settleFailure(query, prepared, error, FAILING);
+  expect((await findChange(query, LINK))?.error).toBe(`server_failed: ${'x'.repeat(485)}`);
+});
 
 describe('a refused list of records', () => {
   it.each<[what: string, error: SyncError, state: string]>([
@@ -225,18 +396,11 @@ test('a refused read of a task is settled by an empty answer, which requests the
   expect((await inboxOf(store)).map(({ body }) => JSON.parse(body ?? '').body)).toEqual([null]);
 });
 
-describe('a refused page', () => {
-  const page = (length: number, more: object = {}) => ({
-    tasks: Array.from({ length }, (_, index) => ({ taskId: `t${index}` })),
-    ...more,
-  });
-  const pagesIn = async (store: Parameters<typeof inboxOf>[0]) =>
-    (await inboxOf(store)).map(({ body }) => JSON.parse(body ?? '').page);
-
-  it('with a limit ends the list as incomplete', async () => {
-    const { store, query, prepared } = await readInFlight(entityName.readTasks);
-    await settle(query, prepared, page(50), CONTEXT);
-    expect(await refuse(query, failed('refused', 400, 'validation_failed'))).toBe('settled');
-    expect((await pagesIn(store)).at(-1)).toMatchObject({ isEnd: true, isComplete: false });
-  });
+test('a refused page with a limit ends the list as incomplete', async () => {
+  const { store, query, prepared } = await readInFlight(entityName.readTasks);
+  const tasks = Array.from({ length: 50 }, (_, index) => ({ taskId: `t${index}` }));
+  await settle(query, prepared, { tasks }, CONTEXT);
+  expect(await refuse(query, failed('refused', 400, 'validation_failed'))).toBe('settled');
+  const pages = (await inboxOf(store)).map(({ body }) => JSON.parse(body ?? '').page);
+  expect(pages.at(-1)).toMatchObject({ isEnd: true, isComplete: false });
 });

@@ -5,7 +5,6 @@ import { saveTask } from '../../../../src/store/cached-tasks.ts';
 import { blankEntity, findEntity, saveEntity } from '../../../../src/store/entities.ts';
 import { addDifference, findChange, retryChange, updateChange } from '../../../../src/store/outbox-rows.ts';
 import { taskUpdatesOffUntil } from '../../../../src/store/server-capabilities.ts';
-import { writeServerFact } from '../../../../src/store/server-facts.ts';
 import { readTaskUpdateFacts, type UpdateForm } from '../../../../src/store/task-update-facts.ts';
 import { prepareNext } from '../../../../src/sync/outbox/claim.ts';
 import { MAX_ATTEMPTS } from '../../../../src/sync/outbox/refusals.ts';
@@ -181,13 +180,6 @@ describe('`If-Match`', () => {
     for (const task of ['t0', 't1', 't2', 't3', 't4']) await move(task);
     expect(puts.every(({ ifMatch }) => ifMatch !== undefined)).toBe(true);
   });
-
-  it('is sent again although an earlier version gave it up', async () => {
-    const { move, puts, store } = await setUp(() => undefined, 'whole');
-    await store.commit((query) => writeServerFact(query, 'taskUpdate', { unconditional: true }));
-    await move('t1');
-    expect(puts.map(({ ifMatch }) => ifMatch)).toEqual(['""open""']);
-  });
 });
 
 describe.each([
@@ -242,14 +234,6 @@ describe.each([
     expect([await stateOf('t0'), await stateOf('t4')]).toEqual(['review', 'review']);
     expect(await stateOf('t3')).toMatch(/^held: refused/);
   });
-});
-
-it('sends a status that an earlier version switched off after one refusal', async () => {
-  const { move, stateOf, store } = await setUp(() => undefined);
-  const statuses = { review: { word: 'review', error: 'status_unknown: PUT /tasks/t0: 409 conflict' } };
-  await store.commit((query) => writeServerFact(query, 'taskUpdate', { statuses, fieldsOff: 'suspected' }));
-  await move('t1');
-  expect(await stateOf('t1')).toBe('review');
 });
 
 it('concludes nothing about a status from the answers of a proxy', async () => {

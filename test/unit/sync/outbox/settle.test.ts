@@ -1,31 +1,22 @@
 import { describe, expect, it, test } from 'vitest';
-import { entity as entityName, MAX_TIME_IN_FLIGHT } from '../../../../src/model/change.ts';
-import { SyncError } from '../../../../src/model/errors/sync-error.ts';
-import { systemRandom } from '../../../../src/platform/lib/random.ts';
-import type { Store } from '../../../../src/store/database.ts';
-import { blankEntity, type EntityRow, findEntity, forgetEntity, saveEntity } from '../../../../src/store/entities.ts';
-import { addDifference, findChange, type OutboxRow, removeChange } from '../../../../src/store/outbox-rows.ts';
-import { type RequestRow, requestsOfItems } from '../../../../src/store/requests.ts';
+import { entity as entityName, MAX_TIME_IN_FLIGHT, SETTLE_AFTER } from '../../../../src/model/change.ts';
+import { type EntityRow, findEntity, forgetEntity, saveEntity } from '../../../../src/store/entities.ts';
+import { addDifference, findChange, type OutboxRow } from '../../../../src/store/outbox-rows.ts';
+import { requestsOfItems } from '../../../../src/store/requests.ts';
 import { configureLinks, linksAreIdempotent } from '../../../../src/store/server-capabilities.ts';
 import type { Scope } from '../../../../src/store/workspace-scope.ts';
-import { prepareNext } from '../../../../src/sync/outbox/claim.ts';
+import { type ListAnswer, type ListPosition, nextListStep } from '../../../../src/sync/outbox/list-pages.ts';
 import { recover } from '../../../../src/sync/outbox/recovery.ts';
-import type { PreparedRequest } from '../../../../src/sync/outbox/request.ts';
 import { settle } from '../../../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../../../src/sync/outbox/settle-failure.ts';
-import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
 import { inboxOf, openTestStore } from '../../../support/harness/intake.ts';
-import { differs, waits } from '../../../support/rows/changes.ts';
+import { CAME, DUE, differs, waits } from '../../../support/rows/changes.ts';
 import {
-  ABSENT,
-  ABSENT_ROUTE,
   attachment,
   CONTEXT,
   changeMeanwhile,
-  failed,
   ITEM,
   inFlight,
-  LIMITED,
   LINK,
   LOST,
   link,
@@ -181,129 +172,122 @@ test('an answer that names no task leaves the outcome of the creation unknown', 
   expect(await inboxOf(store)).toEqual([]);
 });
 
-describe('a list', () => {
-  const page = (length: number, more: object = {}) => ({
-    tasks: Array.from({ length }, (_, index) => ({ taskId: `t${index}` })),
-    ...more,
-  });
-  const pagesIn = async (store: Parameters<typeof inboxOf>[0]) =>
-    (await inboxOf(store)).map(({ body }) => JSON.parse(body ?? '').page);
-
-  it('of exactly 50 elements is read a second time with a limit', async () => {
-    const { store, query, prepared } = await readInFlight(entityName.readTasks);
-    await settle(query, prepared, page(50), CONTEXT);
-    const second = await take(query);
-    expect(second.body).toMatchObject({ limit: 5_000, first: 50 });
-    await settle(query, second, page(50), CONTEXT);
-    expect(await findChange(query, entityName.readTasks)).toBeUndefined();
-    expect((await pagesIn(store)).map(({ isComplete }) => isComplete)).toEqual([false, true]);
-  });
-
-  it('ends as incomplete at a repeated cursor', async () => {
-    const { store, query, prepared } = await readInFlight(entityName.readTasks);
-    await settle(query, prepared, page(2, { nextCursor: 'b' }), CONTEXT);
-    await settle(query, await take(query), page(2, { nextCursor: 'b' }), CONTEXT);
-    expect(await findChange(query, entityName.readTasks)).toBeUndefined();
-    expect((await pagesIn(store)).at(-1)).toMatchObject({ isEnd: true, isComplete: false });
-  });
-
-  it('continues after the process died between two pages', async () => {
-    const { query, prepared } = await readInFlight(entityName.readTasks);
-    await settle(query, prepared, page(2, { nextCursor: 'b' }), CONTEXT);
-    const { body } = await take(query);
-    await recover(query, CONTEXT);
-    expect((await take(query)).body).toEqual(body);
-  });
+test('a list continues after the process died between two pages', async () => {
+  const { query, prepared } = await readInFlight(entityName.readTasks);
+  await settle(query, prepared, { tasks: [], nextCursor: 'b' }, CONTEXT);
+  const { body } = await take(query);
+  await recover(query, CONTEXT);
+  expect((await take(query)).body).toEqual(body);
 });
 
-const HISTORY_CONTEXT = { now: 500, random: systemRandom(), usedShare: 0 };
-
-/** Claims the addition of a link. Returns its request, and a function that reads the history. */
-async function requestWithHistory() {
-  const store = await openTestStore();
-  const { query } = store;
-  await configureLinks(query, true);
-  const desired = JSON.stringify({ url: 'https://tracker.example/1' });
-  await saveEntity(query, blankEntity(LINK, 'link', { item_key: ITEM, task_id: 't1', desired }));
-  const waiting = [7, 8].map((id) => ({ id, at: 100 }));
-  await addDifference(query, { entity: LINK, kind: 'link', lane: 'link', since: 100, due: 200, weight: 1, waiting });
-  const request = await prepareNext(query, { now: 400, onlyReads: false }, undefined, { askedAt: 300, slotAt: 399 });
-  if (!request) throw new Error('nothing is to be sent');
-  const history = async (): Promise<readonly Partial<RequestRow>[]> => requestsOfItems(query, [ITEM], 9);
-  return { query, request, history };
-}
-
 test('stores an answered request in the history, with its deliveries and the time of each step', async () => {
-  const { query, request, history } = await requestWithHistory();
-  const answer = { workItemId: 'w', url: 'https://tracker.example/1' };
-  await settle(query, request, answer, { ...HISTORY_CONTEXT, status: 201 });
-  expect(await history()).toMatchObject([
+  const { query, prepared } = await inFlight(link, { waiting: '[{"id":7,"at":100},{"id":8,"at":100}]' });
+  await settle(query, prepared, { workItemId: 'w', url: 'u' }, { ...CONTEXT, status: 201 });
+  const rows = await requestsOfItems(query, [ITEM], 9);
+  expect(rows).toMatchObject([
     {
       ...{ entity: LINK, item_key: ITEM, task_id: 't1', action: 'add-link', lane: 'link', deliveries: '[7,8]' },
-      ...{ since: 100, due: 200, asked_at: 300, slot_at: 399, sent_at: 400, completed_at: 500 },
+      ...{ since: CAME, due: DUE, asked_at: SENT_AT, slot_at: SENT_AT, sent_at: SENT_AT, completed_at: NOW },
       ...{ status: 201, outcome: 'answered', error: null, attempt: 1 },
     },
   ]);
-  const [row] = await history();
   const stored = await query.selectFrom('inbox').select('delivery_key').executeTakeFirstOrThrow();
-  expect(stored.delivery_key).toBe(`answer:${row?.answer}`);
+  expect(stored.delivery_key).toBe(`answer:${rows[0]?.answer}`);
 });
 
 test.each([
-  ['refused', 400, 'invalid_request', 'held'],
-  ['outcome_unknown', undefined, undefined, 'again'],
-] as const)('stores a request that failed with %s in the history', async (code, status, errorCode, outcome) => {
-  const { query, request, history } = await requestWithHistory();
-  const error = new SyncError(code, 'why it failed', { status, errorCode, own: errorCode !== undefined });
-  expect(await settleFailure(query, request, error, { ...HISTORY_CONTEXT, outage: false, atFault: false })).toBe(
-    outcome,
-  );
-  expect(await history()).toMatchObject([{ outcome, status: status ?? null, error: `${code}: why it failed` }]);
+  ['refused', REFUSED, 'held', 422],
+  ['outcome_unknown', LOST, 'again', null],
+])('stores a request that failed with %s in the history', async (code, error, outcome, status) => {
+  const { query, prepared } = await inFlight(link);
+  expect(await settleFailure(query, prepared, error, { ...CONTEXT, outage: false, atFault: false })).toBe(outcome);
+  const rows = await requestsOfItems(query, [ITEM], 9);
+  expect(rows).toMatchObject([{ outcome, status, error: `${code}: why`, attempt: 1 }]);
 });
 
-describe('stores nothing and rejects when any statement fails for', () => {
-  type Work = (query: Scope, prepared: PreparedRequest) => Promise<unknown>;
-  const withFailure =
-    (error: SyncError): Work =>
-    (query, prepared) =>
-      settleFailure(query, prepared, error, { ...CONTEXT, outage: false, atFault: true });
-  const answered: Work = (query, prepared) =>
-    settle(query, prepared, { tasks: [], pullRequests: [], nextCursor: 'two' }, CONTEXT);
-  const nothing = async () => undefined;
-  const gone = (entity: string) => (query: Scope) => forgetEntity(query, entity);
-  const changed = (row: EntityRow) => (query: Scope) => changeMeanwhile(query, row, 1_500);
-  const page = { ...blankEntity(entityName.readPullRequests, 'read') };
-  const links = { ...blankEntity(entityName.readLinks('t1'), 'read') };
-  const list = { ...blankEntity(entityName.readTasks, 'read') };
+const page = (answer: ListAnswer, length: number, place: ListPosition = {}) =>
+  nextListStep({ body: { ...place }, sentAt: SENT_AT }, answer, length);
 
-  it.each<[what: string, row: EntityRow, meanwhile: (query: Scope) => Promise<unknown>, work: Work]>([
-    ['an answer', record, nothing, answered],
-    ['an answer to a changed entity', record, changed({ ...record, desired: '{"a":2}' }), answered],
-    ['an answer to a removed entity', link, gone(LINK), answered],
-    ['an answer to a removed change', link, (query) => removeChange(query, LINK), answered],
-    ['an answer with a further page', page, nothing, answered],
-    ['an answer with a list', list, nothing, answered],
-    ['an answer with a list that was requested again', list, changed(list), answered],
-    ['no answer', link, nothing, withFailure(LOST)],
-    ['no answer to a creation', newTask, nothing, withFailure(LOST)],
-    ['a refusal', link, nothing, withFailure(REFUSED)],
-    ['the removal of a missing link', removal, nothing, withFailure(ABSENT)],
-    ['a refused creation', newTask, nothing, withFailure(failed('refused', 400, 'validation_failed'))],
-    ['a refused list of records', page, nothing, withFailure(ABSENT)],
-    ['a refused read of links', links, nothing, withFailure(ABSENT_ROUTE)],
-    ['a rate limit', link, nothing, withFailure(LIMITED)],
-    ['the last attempt', { ...link, entity: `${LINK}0` }, nothing, withFailure(ABSENT_ROUTE)],
-    ['a start with a creation in flight', newTask, changed({ ...newTask }), (query) => recover(query, CONTEXT)],
-    ['a start with a link in flight', link, nothing, (query) => recover(query, CONTEXT, 1)],
-  ])('%s', async (_what, row, meanwhile, work) => {
-    const getReady = async (store: Store) => {
-      await configureLinks(store.query, true);
-      if (row.kind === 'read') await waits(store.query, row.entity, { kind: 'read' });
-      else await differs(store.query, row, { attempts: row.entity === `${LINK}0` ? 4 : 0 });
-      const prepared = await take(store.query);
-      await meanwhile(store.query);
-      return () => store.commit((query) => work(query, prepared));
-    };
-    expect(await wrongWhereStatementsFail(getReady)).toEqual([]);
+const ended = (isComplete: boolean, began = SENT_AT) => ({ page: { began, isEnd: true, isComplete } });
+const notLast = { began: SENT_AT, isEnd: false, isComplete: false };
+const SECOND = { limit: 5_000, first: 50, began: 500 };
+
+describe('a page without a cursor', () => {
+  it.each<[what: string, answer: ListAnswer, length: number, place: ListPosition, expected: object]>([
+    ['of an unusual length is complete', {}, 7, {}, ended(true)],
+    ['that says that it is the last is complete, whatever its length', { isLast: true }, 50, {}, ended(true)],
+    ['that says that it is not the last is incomplete', { isLast: false }, 7, {}, ended(false)],
+    ['with an unreadable element is incomplete', { isLast: true, unreadable: 1 }, 7, {}, ended(false)],
+    [
+      'of exactly 50 that does not say that it is the last is read a second time with a limit',
+      { isLast: null },
+      50,
+      {},
+      { page: notLast, next: { limit: 5_000, first: 50, began: SENT_AT } },
+    ],
+    ['read a second time with as many elements is complete', {}, 50, SECOND, ended(true, 500)],
+    ['read a second time with more elements is complete', {}, 73, SECOND, ended(true, 500)],
+    ['read a second time and cut at another limit is incomplete', {}, 1_000, SECOND, ended(false, 500)],
+    ['at the end of several pages is complete', { nextCursor: null }, 3, { cursor: 'b', began: 500 }, ended(true, 500)],
+    [
+      'at the end of several pages that may be cut itself is incomplete',
+      {},
+      50,
+      { cursor: 'b', began: 500 },
+      ended(false, 500),
+    ],
+  ])('%s', (_what, answer, length, place, expected) => {
+    expect(page(answer, length, place)).toEqual(expected);
   });
 });
+
+test('continues with the cursor, and keeps the start and the restarts of the list', () => {
+  const first = page({ nextCursor: 'b' }, 50, { restarts: 1 });
+  expect(first).toMatchObject({ page: notLast, next: { cursor: 'b', began: SENT_AT, restarts: 1 } });
+  const second = nextListStep({ body: { ...first.next }, sentAt: 2_000 }, { nextCursor: 'c' }, 50);
+  expect(second).toMatchObject({ page: notLast, next: { cursor: 'c', began: SENT_AT, restarts: 1 } });
+  expect(second.next?.seen).toHaveLength(2);
+});
+
+test('ends as incomplete at a repeated cursor', () => {
+  const first = page({ nextCursor: 'b' }, 50);
+  const second = page({ nextCursor: 'c' }, 50, first.next);
+  expect(page({ nextCursor: 'b' }, 50, second.next)).toEqual(ended(false));
+});
+
+test('ends as incomplete after 500 pages', () => {
+  let place: ListPosition | undefined = {};
+  let pages = 0;
+  for (; place !== undefined; pages++) place = page({ nextCursor: `c${pages}` }, 1, place).next;
+  expect(pages).toBe(501);
+});
+
+/** Whether the outcome of the change's request is unknown. */
+const isOpen = async (query: Scope, entity: string) => (await findChange(query, entity))?.sent != null;
+
+test.each([0, 40_000])(
+  'recover settles requests in flight as unknown, and repeats writes after %d ms',
+  async (untouched) => {
+    const { query } = await openTestStore();
+    await configureLinks(query, true);
+    for (const row of [record, link, newTask]) await differs(query, row);
+    await waits(query, entityName.readPullRequests, { kind: 'read', sent: '{"cursor":"c"}' });
+    for (let count = 0; count < 4; count++) await take(query);
+    const recovered = await recover(query, CONTEXT, untouched);
+    expect(recovered.map(({ entity }) => entity).toSorted()).toEqual(
+      [LINK, RECORD, TASK, entityName.readPullRequests].toSorted(),
+    );
+    const left = async (entity: string) => {
+      const { state, not_before, error } = (await findChange(query, entity)) as OutboxRow;
+      return [state, not_before, error, await isOpen(query, entity)];
+    };
+    const later = untouched > 0 ? NOW + untouched : 0;
+    for (const entity of [LINK, RECORD]) expect(await left(entity)).toEqual(['pending', later, null, true]);
+    expect(await left(entityName.readPullRequests)).toEqual(['pending', 0, null, true]);
+    const provable = NOW + untouched + SETTLE_AFTER;
+    expect(await left(TASK)).toEqual(['unknown', provable, 'outcome_unknown: the process ended', true]);
+    expect(await left(entityName.readTasks)).toEqual(['pending', provable, null, false]);
+    const rows = await query.selectFrom('requests').select(['outcome', 'completed_at']).execute();
+    expect(rows).toEqual(Array(4).fill({ outcome: 'unknown', completed_at: NOW }));
+  },
+);

@@ -13,7 +13,6 @@ import { beginSweep } from '../../../../src/store/workspace-sweeps.ts';
 import { SWEEP, workspaceSweepJobs } from '../../../../src/sync/outbox/sweep-jobs.ts';
 import { createTravellingClock, type TravellingClock } from '../../../support/clocks/travelling-clock.ts';
 import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
-import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { itemRow } from '../../../support/rows/items.ts';
 
@@ -35,26 +34,27 @@ async function linkedTasks(count: number, store?: Store): Promise<Store> {
   return store;
 }
 
+/** Returns the job of this name. */
+function jobOver(store: Store, name: string, { clock = createTravellingClock(), outbox = createWakeSignal() } = {}) {
+  const quota = { requests: 200, window: 15 * MINUTE };
+  const parts = { store, clock, logger: silentLogger, outbox, quota, recordsPullRequests: true };
+  const job = workspaceSweepJobs({ ...parts, when: { everyMs: 24 * HOUR } }).find((each) => each.name === name);
+  if (!job) throw new Error(`there is no job ${name}`);
+  return { clock, outbox, run: (signal = new AbortController().signal) => job.run(signal) };
+}
+
+const pending = (store: Store) =>
+  store.query.selectFrom('outbox').select(['entity', 'since', 'lane']).orderBy('entity').execute();
+
 /** Runs the job for `ms` and answers each read at once. Returns the entities that were read. */
 async function readFor(store: Store, clock: TravellingClock, ms: number): Promise<string[]> {
-  const quota = { requests: 200, window: 15 * MINUTE };
-  const parts = {
-    clock,
-    logger: silentLogger,
-    outbox: createWakeSignal(),
-    when: { everyMs: 24 * HOUR } as const,
-    quota,
-  };
-  const job = workspaceSweepJobs({ store, recordsPullRequests: true, ...parts }).find(
-    ({ name }) => name === 'workspace.links',
-  );
   const stopping = new AbortController();
-  const run = job?.run(stopping.signal);
+  const run = jobOver(store, 'workspace.links', { clock }).run(stopping.signal);
   const read: string[] = [];
   for (const end = clock.elapsed() + ms; clock.elapsed() < end; ) {
     await clock.advance(MINUTE / 2);
     for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
-    for (const row of await store.query.selectFrom('outbox').select(['entity', 'lane']).execute()) {
+    for (const row of await pending(store)) {
       expect(row.lane).toBe('backfill');
       read.push(row.entity);
       await removeChange(store.query, row.entity);
@@ -92,106 +92,39 @@ it.each([
   ['starts a sweep', false],
   ['requests missing lists again', true],
 ])('%s in one transaction', async (_name, isRunning) => {
-  expect(
-    await remainsOf(async (store) => {
-      const clock = createTravellingClock();
-      if (isRunning) await store.commit((query) => beginSweep(query, clock.now()));
-      const quota = { requests: 200, window: 15 * MINUTE };
-      const jobs = workspaceSweepJobs({
-        recordsPullRequests: true,
-        store,
-        clock,
-        logger: silentLogger,
-        outbox: createWakeSignal(),
-        when: { everyMs: HOUR },
-        quota,
-      });
-      return async () => jobs.find(({ name }) => name === SWEEP)?.run(new AbortController().signal);
-    }),
-  ).toEqual([]);
-});
-
-/** Returns the job of this name, and its clock. */
-async function jobOver(store: Store, name: string, outbox = createWakeSignal()) {
-  const clock = createTravellingClock();
-  const quota = { requests: 200, window: 15 * MINUTE };
-  const jobs = workspaceSweepJobs({
-    recordsPullRequests: true,
-    ...{ store, clock, logger: silentLogger, outbox, quota },
-    when: { everyMs: HOUR },
-  });
-  const job = jobs.find((each) => each.name === name);
-  if (!job) throw new Error(`there is no job ${name}`);
-  return { clock, job };
-}
-
-it.each([false, true])(
-  'rejects and stores nothing when any statement of a sweep fails, running: %s',
-  async (isRunning) => {
-    expect(
-      await wrongWhereStatementsFail(async (store) => {
-        if (isRunning) await store.commit((query) => beginSweep(query, 1));
-        const { job } = await jobOver(store, SWEEP);
-        return async () => job.run(new AbortController().signal);
-      }),
-    ).toEqual([]);
-  },
-);
-
-it('rejects and requests no read without its position when any statement fails', async () => {
-  expect(
-    await wrongWhereStatementsFail(async (store) => {
-      await linkedTasks(1, store);
-      const { clock, job } = await jobOver(store, 'workspace.links');
-      return async () => {
-        const stopping = new AbortController();
-        // Without a failure the job waits for an answer at this time.
-        const run = Promise.resolve(job.run(stopping.signal));
-        const isOver = run.then(
-          () => true,
-          () => true,
-        );
-        await clock.advance(MINUTE);
-        stopping.abort();
-        await isOver;
-        return run;
-      };
-    }),
-  ).toEqual([]);
+  const getReady = async (store: Store) => {
+    const { clock, run } = jobOver(store, SWEEP);
+    if (isRunning) await store.commit((query) => beginSweep(query, clock.now()));
+    return async () => run();
+  };
+  expect(await remainsOf(getReady)).toEqual([]);
 });
 
 it('requests a missing list again, but not one that is pending', async () => {
   const store = await openTestStore();
   await writeServerFact(store.query, 'records', { state: 'open', since: 0 });
-  const outbox = createWakeSignal();
-  const { clock, job } = await jobOver(store, SWEEP, outbox);
-  const run = async () => {
-    await job.run(new AbortController().signal);
-    await outbox.wait();
-  };
-  const reads = async () =>
-    store.query.selectFrom('outbox').select(['entity', 'since', 'lane']).orderBy('entity').execute();
+  const { clock, outbox, run } = jobOver(store, SWEEP);
   await run();
+  await outbox.wait();
   const first = { since: clock.now(), lane: 'backfill' };
   const [records, tasks] = [entity.readPullRequests, entity.readTasks];
-  expect(await reads()).toEqual([records, tasks].map((name) => ({ entity: name, ...first })));
+  expect(await pending(store)).toEqual([records, tasks].map((name) => ({ entity: name, ...first })));
   await removeChange(store.query, tasks);
   await clock.advance(HOUR);
   await run();
-  const again = { since: clock.now(), lane: 'backfill' };
-  expect(await reads()).toEqual([
+  await outbox.wait();
+  expect(await pending(store)).toEqual([
     { entity: records, ...first },
-    { entity: tasks, ...again },
+    { entity: tasks, ...first, since: clock.now() },
   ]);
 });
 
 it('waits for the answer to its last read, and for the time between two reads', async () => {
   const store = await linkedTasks(3);
-  const { clock, job } = await jobOver(store, 'workspace.links');
+  const { clock, run } = jobOver(store, 'workspace.links');
   const stopping = new AbortController();
-  const run = job.run(stopping.signal);
-  const reads = async () =>
-    (await store.query.selectFrom('outbox').select('entity').execute()).map((row) => row.entity);
+  const running = run(stopping.signal);
+  const reads = async () => (await pending(store)).map((row) => row.entity);
   await clock.advance(20 * MINUTE);
   expect(await reads()).toEqual([entity.readLinks('t000')]);
   await removeChange(store.query, entity.readLinks('t000'));
@@ -204,27 +137,21 @@ it('waits for the answer to its last read, and for the time between two reads', 
   await clock.advance(MINUTE);
   expect(await reads()).toEqual([entity.readLinks('t002')]);
   stopping.abort();
-  await run;
+  await running;
   expect(clock.pending).toBe(0);
 });
 
-it('asks for the records of a workspace without a route again once a day, and not just after a refusal', async () => {
+it('asks for the records of a workspace without a route once a day, and not just after a refusal', async () => {
   const store = await openTestStore();
-  const clock = createTravellingClock();
-  const parts = {
-    store,
-    clock,
-    logger: silentLogger,
-    outbox: createWakeSignal(),
-    quota: { requests: 200, window: 15 * MINUTE },
-  };
-  const jobs = workspaceSweepJobs({ ...parts, recordsPullRequests: true, when: { everyMs: 24 * HOUR } });
-  const run = () => jobs.find(({ name }) => name === 'workspace.records')?.run(new AbortController().signal);
-  const reads = async () => (await store.query.selectFrom('outbox').select('entity').execute()).length;
+  const { clock, run } = jobOver(store, 'workspace.records');
   await writeServerFact(store.query, 'records', { state: 'closed', since: clock.now() });
   await run();
-  expect(await reads()).toBe(0);
+  expect(await pending(store)).toEqual([]);
   await clock.advance(24 * HOUR);
   await run();
-  expect(await reads()).toBe(1);
+  expect(await pending(store)).toMatchObject([{ entity: entity.readPullRequests }]);
+  await removeChange(store.query, entity.readPullRequests);
+  await writeServerFact(store.query, 'records', { state: 'open', since: 0 });
+  await run();
+  expect(await pending(store)).toEqual([]);
 });
