@@ -21,8 +21,12 @@ interface OtherSources {
   readonly secrets: readonly string[];
 }
 
-/** Files are checked and not watched, because watching one blocks the process while its file system does not answer. */
+/**
+ * Files are checked and not watched, because watching one blocks the process while its file system does not answer. At most 50 files
+ * are checked per second.
+ */
 const CHECK_EVERY_MS = 2_000;
+const MS_PER_FILE = 20;
 
 /** @param variables reads the variables for `${NAME}` anew; throws where `.env` cannot be used */
 export function configSource(
@@ -31,6 +35,7 @@ export function configSource(
   { envFile, secrets }: OtherSources,
 ): ConfigSource {
   let sources = secrets;
+  let fileCount = 0;
 
   /** Reads all files off the event loop, then loads them. */
   async function load(): Promise<LoadedConfig> {
@@ -47,10 +52,14 @@ export function configSource(
 
   return {
     load,
-    checkEvery: CHECK_EVERY_MS,
+    get checkEvery() {
+      return Math.max(CHECK_EVERY_MS, fileCount * MS_PER_FILE);
+    },
     async stamp() {
       const files = [...sources, ...(envFile === undefined ? [] : [envFile])];
-      return `${await fileReads.run((each) => stampOf(place, files, each))}\n${fileReads.answeredLate()}`;
+      const stamp = await fileReads.run((each) => stampOf(place, files, each));
+      fileCount = stamp.split('\n').length;
+      return `${stamp}\n${fileReads.answeredLate()}`;
     },
   };
 }

@@ -126,8 +126,8 @@ it.each(WAYS)('a backup restored %s is confirmed by fetches, open pull requests 
   await happen(7, 'closed', { title: 'Finished', state: 'merged' });
   const backup = await mergedAfterBackup(['7 merged Finished']);
   const seen = writes();
-  await restart((data) => putBack(data, backup));
   fetched = [];
+  await restart((data) => putBack(data, backup));
   await lateOn();
   expect([seen(), await unverified()]).toEqual([[], 0]);
   const asked = fetched.flatMap((path) => /\/pulls\/(\d+)$/.exec(path)?.[1] ?? []).map(Number);

@@ -198,7 +198,7 @@ test('logs a configuration that could not be applied, and applies the next one',
       return { opened: [], changed: [], closed: [] };
     },
   };
-  const source = { load: () => config, stamp: () => '', watch: () => () => undefined };
+  const source = { load: () => config, stamp: () => '', checkEvery: 1_000 };
   const clock = createTravellingClock();
   const reload = createReload({ source, workspaces, clock, logger, scrubber: createScrubber() });
   await reload.now();
