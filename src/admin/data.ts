@@ -107,7 +107,7 @@ function acquireOrShare(data: string): Pick<DataFolder, 'path' | 'release'> {
     return acquireDataFolder(data);
   } catch (error) {
     if (asSyncError(error).code !== 'locked') throw error;
-    return { path: resolve(data), release: async () => undefined };
+    return { path: resolve(data), release: () => undefined };
   }
 }
 
@@ -129,7 +129,7 @@ async function withBackup<Result>(
     const file = join(folder.path, INSTALLATION_FILE);
     return await work(folder.path, { backup, file, random: systemRandom(), checkFile: checkInWorker });
   } finally {
-    await folder.release();
+    folder.release();
   }
 }
 
@@ -215,7 +215,7 @@ async function alone<Result>(
       work,
     );
   } finally {
-    await folder.release();
+    folder.release();
   }
 }
 

@@ -118,7 +118,7 @@ async function withStore<Result>(place: Place, work: (database: Database<Schema>
   } catch (error) {
     throw asSyncError(error);
   } finally {
-    await owned?.release();
+    owned?.release();
   }
 }
 

@@ -113,7 +113,7 @@ export async function serve(daemon: DaemonContext, input: ServeInput): Promise<D
   workspaces.start();
   reload.start();
   health.set('server', true);
-  await folder.announce({
+  folder.announce({
     address: adminAddress,
     token: ownToken,
     ...(admin !== server && { webhooks: address }),

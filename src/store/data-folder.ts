@@ -1,20 +1,16 @@
-import { lstatSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
-import { rm, writeFile } from 'node:fs/promises';
+import { lstatSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import { type Lock, syncNames, takeLock } from '../platform/database/sqlite.ts';
-import { fileReads } from '../platform/lib/file-reads.ts';
 import { isMemoryFolder } from '../platform/lib/memory-folder.ts';
-import { FileFault } from '../platform/lib/regular-files.ts';
 import { type DaemonEndpoint, daemonFile } from './daemon-file.ts';
 
 /** The data folder that this process has locked. */
 export interface DataFolder {
   readonly path: string;
   /** Stores the endpoint of the daemon for commands, readable by this user only. */
-  announce(endpoint: DaemonEndpoint): Promise<void>;
-  /** Throws `data_folder_unusable` if the file system does not answer: the lock then ends with the process. */
-  release(): Promise<void>;
+  announce(endpoint: DaemonEndpoint): void;
+  release(): void;
 }
 
 /**
@@ -31,27 +27,19 @@ export function acquireDataFolder(folder: string): DataFolder {
   rmSync(endpointFile, { force: true });
   return {
     path,
-    // Fails if the file exists, so that a file or link that another user put there is never written to.
-    announce: (endpoint) =>
-      ifAnswers(endpointFile, () => writeFile(endpointFile, JSON.stringify(endpoint), { mode: 0o600, flag: 'wx' })),
-    async release() {
-      await ifAnswers(endpointFile, () => rm(endpointFile, { force: true }));
-      if (inMemory) await rm(path, { recursive: true, force: true });
+    announce(endpoint) {
+      // Fails if the file exists, so that a file or link that another user put there is never written to.
+      writeFileSync(endpointFile, JSON.stringify(endpoint), { mode: 0o600, flag: 'wx' });
+    },
+    release() {
+      rmSync(endpointFile, { force: true });
+      if (inMemory) rmSync(path, { recursive: true, force: true });
       lock.release();
     },
   };
 }
 
 const LOCK = 'worksync.lock';
-
-/** Runs the work on a file. Throws `data_folder_unusable` if its file system does not answer. */
-async function ifAnswers(file: string, work: () => Promise<void>): Promise<void> {
-  try {
-    await fileReads.runOn(file, work);
-  } catch (error) {
-    throw error instanceof FileFault ? new SyncError('data_folder_unusable', error.about(file)) : error;
-  }
-}
 
 /** Removes the files of a process that was killed. */
 function removeLeftovers(path: string): void {

@@ -155,7 +155,7 @@ describe('without a daemon that answers', () => {
       expect(about(findings, 'version')).toMatchObject([{ level: 'ok' }]);
       expect(about(findings, 'disk')).toHaveLength(1);
     } finally {
-      await other?.release();
+      other?.release();
     }
   });
 

@@ -76,15 +76,15 @@ beforeAll(async () => {
   writeFileSync(config, `${workspace}\nconnections:\n  github: ${connection}\n`);
   writeFileSync(file, 'x');
   announced = acquireDataFolder(data);
-  await announced.announce({ address, token: 'token' });
+  announced.announce({ address, token: 'token' });
   // What a CI job has in place of the folder.
   vi.stubEnv('WORKSYNC_URL', address);
   vi.stubEnv('WORKSYNC_TOKEN', 'wsg_a-token-of-some-length');
 });
-afterAll(async () => {
+afterAll(() => {
   vi.restoreAllMocks();
   vi.unstubAllEnvs();
-  await announced.release();
+  announced.release();
   server.closeAllConnections();
   server.close();
 });

@@ -13,8 +13,6 @@ export interface FileReads {
    * requested were read, until it requests no other. So it must have no effects.
    */
   run<Result>(work: (files: KnownFiles) => Result): Promise<Result>;
-  /** Runs other work on a path, also while reads are stuck. Throws `FileFault` while the path does not answer. */
-  runOn<Result>(path: string, work: () => Promise<Result>): Promise<Result>;
   /**
    * Starts no more reads: work that needs one never resolves. Resolves when each read under way has ended or counts as stuck.
    */
@@ -54,19 +52,20 @@ export function createFileReads(clock: Pick<Clock, 'after'>, disk: AsyncFiles = 
   let answeredLate = 0;
   const areStuck = () => [...underWay.values()].every(({ isStuck }) => isStuck);
 
-  function start<Result>(path: string, work: () => Promise<Result>): Promise<Result> {
+  function start(request: FileRequest): Promise<unknown> {
+    const { path } = request;
     const late = Promise.withResolvers<never>();
-    const working = work().finally(() => {
+    const work = readFrom(disk, request).finally(() => {
       cancel();
       underWay.delete(path);
       if (started.isStuck) answeredLate++;
     });
-    const result = Promise.race([working, late.promise]);
+    const result = Promise.race([work, late.promise]);
     const started: Read = { isStuck: false, outcome: settled(result) };
     underWay.set(path, started);
     const cancel = clock.after(STUCK_AFTER_MS, () => {
       started.isStuck = true;
-      late.reject(silent());
+      late.reject(notAnswered('has not answered for 5 s'));
     });
     return result;
   }
@@ -75,12 +74,12 @@ export function createFileReads(clock: Pick<Clock, 'after'>, disk: AsyncFiles = 
   async function read(request: FileRequest): Promise<unknown> {
     const { path } = request;
     while (underWay.size >= MAX_READS || underWay.has(path)) {
-      if (underWay.get(path)?.isStuck) throw silent();
+      if (underWay.get(path)?.isStuck) throw notAnswered('has not answered for 5 s');
       if (underWay.size >= MAX_READS && areStuck())
         throw notAnswered(`is not read, because ${[...underWay.keys()].join(' and ')} do not answer`);
       await Promise.race([...underWay.values()].filter((each) => !each.isStuck).map(({ outcome }) => outcome));
     }
-    return isClosed ? NEVER : start(path, () => readFrom(disk, request));
+    return isClosed ? NEVER : start(request);
   }
 
   async function resultOf(request: FileRequest): Promise<FileResult> {
@@ -105,10 +104,6 @@ export function createFileReads(clock: Pick<Clock, 'after'>, disk: AsyncFiles = 
         };
         await Promise.all(Array.from({ length: MAX_READS }, readAll));
       }
-    },
-    async runOn(path, work) {
-      if (underWay.has(path)) throw silent();
-      return start(path, work);
     },
     close() {
       isClosed = true;
@@ -176,10 +171,6 @@ function attempt<Result>(work: () => Result): () => Result {
 
 function settled(work: Promise<unknown>): Promise<unknown> {
   return work.catch(() => undefined);
-}
-
-function silent(): FileFault {
-  return notAnswered('has not answered for 5 s');
 }
 
 function notAnswered(message: string): FileFault {

@@ -174,7 +174,7 @@ describe('a backup', () => {
     const { release } = acquireDataFolder(path);
     expect(await tryRestore({ data: path }, backup)).toEqual(plan);
     await expect(restore({ data: path }, backup)).rejects.toMatchObject({ code: 'locked' });
-    await release();
+    release();
   });
 });
 

@@ -118,7 +118,7 @@ describe('moving everything', () => {
     const from = await used();
     const daemon = acquireDataFolder(from);
     await expect(move(from, await elsewhere())).rejects.toMatchObject({ code: 'locked' });
-    await daemon.release();
+    daemon.release();
   });
 
   it.runIf(ON_POSTGRES)('waits for no replica that lives', async () => {

@@ -87,13 +87,6 @@ test('a daemon serves and ends whatever is in its configuration folder, also whi
   await expectEndBySignal(daemon);
 });
 
-test('a daemon ends although its data folder does not answer', async () => {
-  const { daemon, get, hang } = await startDaemon(await mixedFolder(), 'data');
-  hang();
-  expect((await get('/livez')).status).toBe(200);
-  await expectEndBySignal(daemon);
-});
-
 test('check --offline reports files that cannot be read, and a pipe as .env', async () => {
   const folder = await mixedFolder();
   const check = async () => {
