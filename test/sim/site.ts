@@ -406,7 +406,7 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
 
   async function clearAway({ number, origin, running }: Replica): Promise<void> {
     network.close(origin);
-    await running?.composition.folder.release();
+    running?.composition.folder.release();
     rmSync(join(dataOf(number), 'daemon.json'), { force: true });
     if (!databaseServer) await running?.composition.installation.close();
   }

@@ -68,7 +68,8 @@ describe('appended deliveries', () => {
     const { query } = await withBodies(large, large, 'small');
     const rows = await query.selectFrom('inbox').select(['body', 'unpacked_length']).orderBy('id').execute();
     expect(rows.map(({ unpacked_length }) => unpacked_length)).toEqual([large.length, large.length, null]);
-    const read = async (bytes: number) => (await pendingDeliveries(query, 10, bytes)).map(({ body }) => `${body}`);
+    const read = async (bytes: number) =>
+      (await pendingDeliveries(query, 10, bytes)).map(({ body }) => Buffer.from(body).toString());
     expect(await read(2 * large.length)).toEqual([large, large]);
     expect(await read(2 * large.length - 1)).toEqual([large]);
   });

@@ -97,14 +97,14 @@ describe('a data folder in memory', () => {
     expect(refusal(() => daemonOptions({ data: ':memory:../x' }, {})).message).toContain('--data: expected a path');
   });
 
-  it('is emptied at the start, and deleted at the end', async () => {
+  it('is emptied at the start, and deleted at the end', () => {
     cleared(() => mkdirSync(join(path, 'worksync.files'), { recursive: true, mode: 0o700 }));
     writeFileSync(join(path, 'worksync.db'), 'left');
     const folder = acquireDataFolder(path);
     expect([readdirSync(path), statSync(path).mode & 0o777]).toEqual([['worksync.lock'], 0o700]);
     expect(refusal(() => acquireDataFolder(path)).code).toBe('locked');
     writeFileSync(join(path, 'worksync.db'), 'mine');
-    await folder.release();
+    folder.release();
     expect(existsSync(path)).toBe(false);
   });
 

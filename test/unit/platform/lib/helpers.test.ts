@@ -47,7 +47,7 @@ describe('backoff', () => {
     fc.assert(
       fc.property(fc.double({ min: 0, max: ALMOST_ONE, noNaN: true }), fc.nat({ max: 60 }), (chance, attempt) => {
         const pause = backoff(fixed(chance), attempt, 1_000, 60_000);
-        return Number.isInteger(pause) && pause >= 1 && pause <= Math.min(60_000, 1_000 * 2 ** attempt);
+        expect(Number.isInteger(pause) && pause >= 1 && pause <= Math.min(60_000, 1_000 * 2 ** attempt)).toBe(true);
       }),
     );
   });
