@@ -24,7 +24,7 @@ export function judgeServer(place: string, facts: ServerFacts): Finding[] {
 }
 
 /** The first one that has all that worksync uses. */
-export const OLDEST_POSTGRES = 14;
+const OLDEST_POSTGRES = 14;
 /** Of a version as the server counts: 18.4 is 180004. */
 const MAJOR = 10_000;
 

@@ -105,11 +105,6 @@ export async function existingTasks(query: Scope, taskIds: readonly string[]): P
   return new Set(rows.map((row) => row.task_id));
 }
 
-/** Reads the tasks of these sources into the unit of work at once, so that later reads of single ones need no statement. */
-export async function prefetchTasksOfSources(query: Scope, sources: readonly string[]): Promise<void> {
-  await rowsWhere(query, 'tasks', 'source', sources);
-}
-
 /** Returns the task that was created for an item, by the item's key or the line of its description. Of several, the oldest. */
 export async function taskOfSource(query: Scope, ...sources: readonly string[]): Promise<Task | undefined> {
   const rows = await rowsWhere(query, 'tasks', 'source', sources);
