@@ -46,8 +46,8 @@ export interface TaskUpdateSettings {
   readonly form: UpdateForm;
   /** The words of the server for our statuses. */
   readonly words: StatusWords;
-  /** Whether webhooks of the workspace report edits by people. Absent: they do. */
-  readonly areEditsReported?: boolean;
+  /** Whether webhooks of the workspace report edits by people. */
+  readonly areEditsReported: boolean;
 }
 
 /** The part of the throttle that the outbox needs. */

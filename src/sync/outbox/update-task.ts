@@ -118,7 +118,7 @@ export class TaskUpdater {
    * workspace report edits, and no read waits that would show one.
    */
   async #mayOmitRead({ prepared, update, taskId, facts, form }: Turn): Promise<boolean> {
-    if (form.form !== 'fields' || this.#context.taskUpdates.areEditsReported === false) return false;
+    if (form.form !== 'fields' || !this.#context.taskUpdates.areEditsReported) return false;
     if (prepared.open || prepared.attempts > 0 || !needsNoTask(update)) return false;
     const verified = facts.verified?.fields ?? [];
     if (!Object.keys(changedFields(update, this.#words)).every((name) => verified.includes(name))) return false;

@@ -175,7 +175,7 @@ export interface GuardLimits {
   readonly statuses: number;
 }
 
-/** Names of the exempt status changes, by the delivery that caused them. */
+/** Names of the status changes that live webhooks caused, by delivery. */
 export type LiveStatuses = Map<number, ReadonlySet<string>>;
 
 /** The context of one batch of deliveries. */

@@ -64,7 +64,7 @@ export async function passLiveChanges(
   return bursts;
 }
 
-/** Deliveries of which the status changes are remembered. */
+/** Number of deliveries whose status changes are remembered. */
 const MAX_DELIVERIES = 200;
 
 /**
@@ -83,7 +83,7 @@ async function withinLimit(
     const earlier = liveStatuses.get(delivery) ?? new Set();
     const all = new Set([...earlier, ...changes.map(({ entity }) => entity)]);
     liveStatuses.delete(delivery);
-    liveStatuses.set(delivery, all.size <= limit ? all : new Set([...all].slice(0, limit + 1)));
+    liveStatuses.set(delivery, all);
     if (all.size <= limit) exempt.push(...changes);
     else await endExemption(query, [...earlier]);
     if (liveStatuses.size > MAX_DELIVERIES) liveStatuses.delete([...liveStatuses.keys()][0] as number);

@@ -36,7 +36,7 @@ const resourceShape = z
   })
   .catch({ taskIds: [] });
 
-/** A user proves nothing, because the key may be theirs. */
+/** The API key that caused an event. A user proves nothing, because the key may be theirs. */
 const actorShape = z
   .object({
     type: z

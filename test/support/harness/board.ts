@@ -206,7 +206,7 @@ export async function openBoard({
   } as unknown as OutboxClient;
   const sendAndSettle = createSender({
     ...{ store, throttle: SLOTS, client, clock, random: systemRandom(), logger: silentLogger, meter: silentMeter },
-    taskUpdates: { form, words: {} },
+    taskUpdates: { form, words: {}, areEditsReported: true },
     breaker: createBreaker(),
     scheduler: { mayWrite: () => true },
     retryUntilCommitted: (work) => work(),

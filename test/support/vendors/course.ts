@@ -238,10 +238,10 @@ const { signal } = new AbortController();
 
 type Act = (git: GitProvider, access: MemberAccess) => Promise<unknown>;
 
-/** What a member does, the requests that follow from it, and what comes of it: a value, or an error. */
+/** An action of a member, the requests that it causes, and its result: a value or an error. */
 type Writing = readonly [name: string, act: Act, course: readonly Turn[], expected: unknown];
 
-/** What a vendor's writes are put to the test with. */
+/** The facts about a vendor that the tests of its writes need. */
 export interface WritesProfile {
   readonly connector: Connector<never>;
   readonly origin: string;
@@ -251,7 +251,7 @@ export interface WritesProfile {
   readonly cases: readonly Writing[];
 }
 
-/** What members do in one repository; each part may be another. */
+/** Actions of members in one repository, with defaults. */
 export function actsIn(repoId: string) {
   const wanted = { repoId, title: 'A change', description: 'Text', headBranch: 'feature', baseBranch: 'main' };
   return {
@@ -270,7 +270,7 @@ export function actsIn(repoId: string) {
   };
 }
 
-/** What was written: fields of the pull request, and why a part is missing; nothing is, unless told. */
+/** The result of a write: fields of the pull request, and the reason why a part of it was refused. */
 export function written(repoId: string) {
   return (fields: object, refused?: unknown) => ({ repoId, pullRequest: expect.objectContaining(fields), refused });
 }

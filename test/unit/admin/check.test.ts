@@ -37,7 +37,7 @@ interface Found {
   readonly hint?: string;
 }
 
-/** Whatever is not right says what to do. */
+/** Expects a hint in each finding that is not ok. Returns level and message. */
 function told(found: Found): string {
   expect(found.hint === undefined).toBe(found.level === 'ok');
   return `${found.level}: ${found.message}`;
@@ -293,7 +293,7 @@ describe('the check of a database server', () => {
     ...{ standbys: 0, latency: 0.42, ahead: 0 },
   };
 
-  /** Whatever is not right says what to do. */
+  /** Expects a hint in each finding that is not ok. Returns level and message. */
   function told(facts: Partial<Omit<ServerFacts, 'settings'>>, settings: ServerFacts['settings'] = {}): string[] {
     const all = { ...SOUND.settings, ...settings };
     const found = judgeServer('postgres://db/worksync', { ...SOUND, ...facts, settings: all });
@@ -393,7 +393,7 @@ describe('the check of a database server', () => {
         onTestFinished(async () => (await end)());
       });
       expect(heard).toBe('bell');
-      // As a probe asks.
+      // The query of a readiness probe.
       const { rows } = await sql`select pg_current_xact_id() is not null as numbered`.execute(installation.query);
       expect(rows).toEqual([{ numbered: true }]);
       const number = await findWorkspace(installation.query, 'acme');

@@ -13,7 +13,7 @@ import { pullEvent } from '../../support/vendors/github-payloads.ts';
 
 type Parts = NonNullable<Parameters<typeof statusWith>[0]>;
 
-/** What a half-broken day looks like: little is synced, much is held, both sources are dead. */
+/** A day with failures: few changes are synced, many are held, and both sources are dead. */
 const ACTIVITY = {
   ...{
     lastDeliveryAt: NOW,
@@ -145,7 +145,7 @@ describe('the status of all workspaces', () => {
     });
   }
 
-  /** The same from the whole statuses. */
+  /** Returns the list as it follows from the complete statuses. */
   async function expected(): Promise<readonly ListedWorkspace[]> {
     const { workspaces, broken } = await world.daemon().status();
     return worstFirst([...broken.map(listBroken), ...workspaces.map(listed)]);

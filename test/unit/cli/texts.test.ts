@@ -55,7 +55,7 @@ it('an annotation is one line', () => {
 describe('the output of commands', () => {
   const HOSTILE = '\u001b[31m##vso[task.setvariable variable=a]b ##[group]c \u009b0K\u202e ::set-output name=d::e';
 
-  /** What a command writes to both streams. */
+  /** Returns the text that a command writes to both streams. */
   async function written(work: () => unknown): Promise<string> {
     let text = '';
     const take = (piece: unknown) => {

@@ -7,7 +7,7 @@ import type { PullRequest, WorkItem } from '../../../src/model/item.ts';
 import { itemOf, MALFORMED, translationsOf } from '../../support/vendors/course.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
 
-/** What pull requests and issues of the three git providers become, beyond the captured payloads of the contract. */
+/** The items that payloads of the three git providers become, beyond the captured payloads of the contract. */
 
 type Json = Record<string, unknown>;
 type Fact = readonly [of: string, fields: Json, expected: Partial<PullRequest>];

@@ -110,7 +110,7 @@ async function saveUpdateRevision(query: Scope, update: EntityRow, { order, now 
 /** An event that is received later than this after a status became known is newer: the workspace repeats events for some minutes. */
 const MAX_EVENT_DELAY_MS = 900_000;
 
-/** Whether the daemon's own key caused an event. Such an event is an edit by a person only if a read confirms it. */
+/** Whether the daemon's own key caused an event. Only a read shows whether a person used the key. */
 async function isOfOwnKey(query: Scope, { key }: Partial<ReportOrder> = {}): Promise<boolean> {
   return key !== undefined && (await readMeta(query, OWN_KEY_ID)) === key;
 }

@@ -297,7 +297,7 @@ export const gitlabIssues: ModelProvider = {
   options: { projects: ['acme/platform/api'], issues: true },
   values: {
     title: ['A bug', 'Another'],
-    // What holds an image is written otherwise in webhooks: it is fetched.
+    // A webhook writes an image in another way, so this description is fetched.
     description: ['Text', null, 'See ![it](/uploads/it.png)'],
     state: ['open', 'done'],
     labels: [[], ['bug'], ['api', 'bug']],
@@ -328,7 +328,7 @@ export const gitlabIssues: ModelProvider = {
     event: 'issues.gone',
     payload: altered(GITLAB_ISSUE_GONE, { seen_at: new Date(at).toISOString() }),
   }),
-  // As one that was made confidential is told of.
+  // A hook for an issue that was made confidential.
   removed: (at) => ({
     event: 'Confidential Issue Hook',
     payload: altered(GITLAB_ISSUE_HOOK, {

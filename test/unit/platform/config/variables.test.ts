@@ -130,7 +130,7 @@ test('what was used is remembered, short values are not secrets', () => {
 });
 
 let folder = '';
-/** As people name it, in each of the ways that lead to the same configuration folder. */
+/** The path of the configuration folder in the form that people write. */
 let config = '';
 
 beforeEach(() => {

@@ -171,7 +171,7 @@ describe('the driver of PostgreSQL', () => {
     const settled = () => new Promise((resolve) => setImmediate(resolve));
     return {
       database,
-      /** What was sent since it was asked for last. */
+      /** Returns the messages that were sent since the last call. */
       async next(): Promise<readonly Sent[]> {
         await settled();
         return sent.splice(0);

@@ -197,7 +197,7 @@ const values = fc.letrec((tie) => ({
 })).value;
 const SHAPE: Shape = { a: true, b: { a: true, c: { d: true } }, c: { b: true } };
 
-/** As it is after a way through JSON. */
+/** Writes the value as JSON and reads it again. */
 const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
 
 describe('what is set apart', () => {

@@ -56,7 +56,7 @@ async function setUp(
       tasks.set(task, { ...seen(task), ...put.body });
       return { status: 200, json: seen(task) };
     },
-    { form, words: {} },
+    { form, words: {}, areEditsReported: true },
   );
   const { clock } = bench;
   async function send(taskId: string, attempts: number): Promise<number[]> {

@@ -78,7 +78,7 @@ const WISH: TaskUpdate = { status: 'review', from: 'open' };
 async function setUp({ form = 'whole', words = {}, update, apply = MERGE, override = asUsual }: Setting = {}) {
   const store = await openTestStore();
   const server = taskServer(apply, override);
-  const bench = await outboxBench(store, 0, server.answer, { form, words });
+  const bench = await outboxBench(store, 0, server.answer, { form, words, areEditsReported: true });
   const { clock } = bench;
   const want = (wish: TaskUpdate) =>
     store.commit(async (query) => {
