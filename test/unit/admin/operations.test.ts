@@ -3,8 +3,10 @@ import { canBackfill, startBackfill } from '../../../src/admin/backfill.ts';
 import { replay } from '../../../src/admin/deliveries.ts';
 import { itemsAbout, MOST_ABOUT } from '../../../src/admin/find-named.ts';
 import { createLagWatch } from '../../../src/admin/lag.ts';
+import { describeMirror } from '../../../src/admin/mirror.ts';
 import type { OpenWorkspace } from '../../../src/admin/open-workspace.ts';
 import { createPostponed, DELAY } from '../../../src/admin/postponed.ts';
+import { reasonOf } from '../../../src/admin/refused.ts';
 import { conditionOf, judgeCondition } from '../../../src/admin/wait.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import { systemClock } from '../../../src/platform/lib/clock.ts';
@@ -207,6 +209,36 @@ test('of a task that a template names everywhere some items are found, those wit
   expect(found[0]).toBe('z');
   expect(found).not.toContain('y');
   expect(await itemsAbout(query, { taskId: 'other', key: 'BUG-2' })).toEqual([]);
+});
+
+it.each([
+  [['off', 'off'], 'open', null, 'here', 'here only: mirror is off'],
+  [['off', 'auto'], 'open', null, 'workspace', 'in the workspace'],
+  [['auto'], 'closed', 'not_found: why', 'here', 'here only: the workspace has no route to record them'],
+  [['record'], 'closed', null, 'here', 'here only: the workspace has no route to record them'],
+  [['auto'], 'unknown', null, 'unknown', 'here so far: the workspace has not said whether it records them'],
+  [
+    ['auto'],
+    'unknown',
+    'server_failed: why',
+    'unknown',
+    'here so far: the workspace has not said whether it records them (server_failed: why)',
+  ],
+] as const)('%j with the route %s: %s', (modes, state, error, place, message) => {
+  expect(describeMirror(modes, { records: { state, error } })).toEqual({ place, message });
+});
+
+const OF_WORKSPACE = /^The key or the signature .* workspace\.webhook/;
+const OF_PROVIDER = /provider/;
+
+it.each([
+  ['a missing key', 'signature_missing', 401, '/webhooks/team/workspace', OF_WORKSPACE],
+  ['a wrong key', 'signature_mismatch', 401, '/webhooks/team/workspace', OF_WORKSPACE],
+  ['a wrong key of a verification, which has no body', 'http_401', 401, '/webhooks/team/workspace', OF_WORKSPACE],
+  ['a missing signature of a vendor', 'signature_missing', 401, '/webhooks/team/github', OF_PROVIDER],
+  ['an unknown address', 'not_found', 404, '/webhooks/team/workspace', /^No workspace or connection/],
+])('names what to correct for %s', (_what, code, status, path, reason) => {
+  expect(reasonOf({ code, status, path })).toMatch(reason);
 });
 
 function connectionAt(apiUrl: string): ActiveConnection {

@@ -157,6 +157,13 @@ describe('moving everything', () => {
     await expect(move(empty, await elsewhere())).rejects.toMatchObject(refused);
     if (ON_POSTGRES) expect(await schemaExists(empty)).toBe(false);
   });
+
+  it('gives up only what was begun', async () => {
+    const [from, to] = [await used(), await elsewhere()];
+    await move(from, to);
+    await expect(giveUpMove(to)).rejects.toMatchObject({ code: 'conflict' });
+    expect((await opened(to)).id).toBeTruthy();
+  });
 });
 
 describe('where the rows are in PostgreSQL', () => {
@@ -202,5 +209,20 @@ describe('the command', () => {
       code: 2,
       stderr: expect.stringContaining('WORKSYNC_STORE_FILE'),
     });
+  });
+
+  it('prints what was copied, and no password', async () => {
+    const [from, to] = [await used(), await elsewhere()];
+    const { code, json } = await commandLine('store', 'copy', '--json', from, to);
+    expect(code).toBe(0);
+    expect(json()).toMatchObject([
+      { rows: 2, tables: expect.arrayContaining([expect.objectContaining({ table: 'meta' })]) },
+    ]);
+    const again = await commandLine('store', 'copy', from, to);
+    expect(again).toMatchObject({ code: 1, stdout: '' });
+    expect(again.stderr).toContain('rows of its own');
+    const secret = await commandLine('store', 'copy', from, 'postgres://ann:hidden%20words@127.0.0.1:1/db');
+    expect(secret.code).toBe(75);
+    expect(secret.stdout + secret.stderr).not.toMatch(/hidden/);
   });
 });

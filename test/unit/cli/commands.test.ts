@@ -6,6 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { configSource } from '../../../src/cli/config-source.ts';
 import { askOwner } from '../../../src/cli/owner.ts';
 import { connectors } from '../../../src/connectors/registry.ts';
+import { LARGE_CONFIG, loadConfig } from '../../../src/platform/config/load.ts';
 import { daemonFile } from '../../../src/store/daemon-file.ts';
 import { apiOverrides } from '../../../src/workspace-api/contract.ts';
 import { allCommands, commandLine } from '../../support/harness/command-line.ts';
@@ -86,6 +87,13 @@ function inputWith(text: string) {
   writeFileSync(path, text);
   return { path, env: {}, connectors, apiOverrides };
 }
+
+it('a large configuration that is right is the same as read at once', async () => {
+  const connection = '  main: { connector: github, repositories: [acme/web], webhookSecrets: a-secret-of-its-own }\n';
+  const comment = `# ${'x'.repeat(2 * LARGE_CONFIG)}\n`;
+  const input = inputWith(`${comment}connections:\n${connection}`);
+  expect(await configSource(input, () => ({}), { secrets: [] }).load()).toEqual(loadConfig(input));
+});
 
 it('a malformed configuration of 512 KiB occupies another thread, and fails as it would at once', async () => {
   let keys = '';

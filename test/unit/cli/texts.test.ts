@@ -1,8 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
+import type { ShownPlan } from '../../../src/admin/plan.ts';
 import type { PullRequestTasks } from '../../../src/admin/pull-request-tasks.ts';
 import { annotation, ciText, describeTasks, summaryOf } from '../../../src/cli/ci-log.ts';
+import { describePlan } from '../../../src/cli/plan.ts';
 import { main } from '../../../src/cli/program.ts';
 import { reportError } from '../../../src/cli/report-error.ts';
 import { print, say } from '../../../src/cli/setting.ts';
@@ -26,6 +28,20 @@ const answer: PullRequestTasks = {
   expectedFrom: [],
   example: 'BUG-12',
 };
+
+it('is read by people', () => {
+  const plain = { ...answer, pullRequest: { ...answer.pullRequest!, title: 'Pay by card' } };
+  expect(describeTasks({ ...plain, notLinked: [{ text: 'BUG-99', place: 'title', why: 'there is no task' }] })).toBe(
+    [
+      'acme/app#7 "Pay by card" is linked to 2 tasks',
+      '  BUG-12  in_progress  Login <b>fails</b> | [now](x)',
+      '  BUG-13                                              (the link waits to be sent)',
+      'named, but not linked:',
+      '  "BUG-99" (title): there is no task',
+    ].join('\n'),
+  );
+  expect(describeTasks({ ...plain, tasks: [], notLinked: [] })).toBe('acme/app#7 "Pay by card" is linked to no task');
+});
 
 it('commands no CI service, whoever wrote the texts', () => {
   for (const text of [describeTasks(answer), summaryOf(answer), summaryOf({ ...answer, tasks: [] }), ciText(HOSTILE)]) {
@@ -94,6 +110,11 @@ describe('the output of commands', () => {
     expect(line).not.toMatch(/::|##/);
   });
 
+  it('leaves texts of ours as they are', () => {
+    const text = 'BUG-1\topen  12:30:00\n  # Title\n  https://example.com/#a::b';
+    expect(safeOutput(text)).toBe(text);
+  });
+
   it('all commands print through it', () => {
     const folder = join(import.meta.dirname, '../../../src/cli');
     const writers = readdirSync(folder).filter((file) => {
@@ -104,6 +125,25 @@ describe('the output of commands', () => {
     // `printAsIs`, whose callers say why.
     expect(writers).toEqual(['setting.ts']);
   });
+});
+
+const EMPTY: ShownPlan = {
+  id: 'abc',
+  writes: [],
+  requests: 0,
+  drainedAt: 0,
+  entities: [],
+  mirror: { state: 'here', message: 'here only' } as unknown as ShownPlan['mirror'],
+  unread: [],
+};
+
+it('does not promise that nothing is written before everything was read', () => {
+  expect(describePlan(EMPTY, 0)).toBe('plan abc: nothing would be written\n  pull requests: here only');
+  expect(describePlan({ ...EMPTY, unread: ['the workspace', 'main'] }, 0).split('\n')).toEqual([
+    'plan abc: nothing is known to be written yet',
+    '  pull requests: here only',
+    '  not read yet: the workspace, main; more writes may follow',
+  ]);
 });
 
 it('names commands as they are typed here in texts of worksync, and leaves texts of other people as they are', () => {

@@ -182,6 +182,23 @@ describe('peers', () => {
     expect(peers.isOutdated([other, row])).toBe(true);
   });
 
+  test('an update replaces all peers, and lists this process among them', () => {
+    const peers = createPeers({ id: 'a', address: () => 'http://a', facts: () => FACTS });
+    const own = { ...peers.own(), incarnation: 'i', expires_at: 1 };
+    const facts = { ...FACTS, host: 'elsewhere' };
+    const other = { id: 'b', address: 'http://b', about: JSON.stringify(facts), incarnation: 'j', expires_at: 1 };
+    expect(peers.all()).toEqual([]);
+    peers.update([own, other]);
+    expect(peers.all()).toMatchObject([
+      { ...FACTS, id: 'a', isOwn: true },
+      { ...facts, id: 'b', address: 'http://b', isOwn: false },
+    ]);
+    peers.update([own]);
+    expect(peers.all().map(({ id }) => id)).toEqual(['a']);
+    // A row is readable although its process is no peer now.
+    expect(peers.peerOf(other)).toMatchObject({ ...facts, isOwn: false });
+  });
+
   test.each<[total: number, processes: number, shares: readonly number[]]>([
     [0, 2, [0, 0]],
     [1, 2, [1, 0]],

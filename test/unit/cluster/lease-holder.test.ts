@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { soleHolder } from '../../../src/cluster/lease-holder.ts';
 import { replicasOf } from '../../../src/store/leases.ts';
 import { type Cluster, commitUnder, leaseRow, openCluster } from '../../support/postgres/holders.ts';
+import { ON_POSTGRES } from '../../support/postgres/store-place.ts';
 
 const SIX = ['one', 'two', 'three', 'four', 'five', 'six'];
 const TTL = 3_000;
@@ -78,6 +79,21 @@ describe('several lease holders over one store', () => {
     expect(takeovers()).toBe(0);
     const [own] = trusts();
     await commitUnder(cluster.installation, holder.leaseOf(own as string)?.fence, async () => undefined);
+  });
+
+  test('a database that refuses statements gets no more of them than at rest', async () => {
+    const cluster = await openCluster(['one']);
+    await cluster.join('a');
+    const dead = await cluster.join('b');
+    await cluster.clock.advance(2 * RENEWAL);
+    dead.kill();
+    // Includes the removal of expired processes.
+    cluster.refuse('a', (statement) => statement.startsWith('delete'));
+    const statements: string[] = [];
+    cluster.onStatement((statement) => void statements.push(statement));
+    await cluster.clock.advance(10 * TTL);
+    expect(cluster.errors).toEqual(['leases could not be renewed']);
+    expect(statements.length).toBeLessThanOrEqual((2 * 10 * TTL) / RENEWAL);
   });
 
   test('counts workspaces that were not given back as takeovers, and no workspaces that moved', async () => {
@@ -358,5 +374,18 @@ describe('several lease holders over one store', () => {
     await stopped;
     expect(await replicasOf(cluster.installation.query)).toEqual([]);
     expect((await leaseRow(cluster.installation, 'one')).incarnation).toBeNull();
+  });
+
+  test('at rest a renewal is one statement, and a check for unowned workspaces one in 10 s, for any number of workspaces', async () => {
+    const many = Array.from({ length: 500 }, (_, index) => `workspace-${index}`);
+    const cluster = await openCluster(many);
+    for (const name of ['a', 'b']) await cluster.join(name);
+    await cluster.clock.advance(5 * RENEWAL);
+    expect(shares(cluster)).toEqual({ a: 250, b: 250 });
+    cluster.statements.length = 0;
+    await cluster.clock.advance(20 * RENEWAL);
+    // SQLite cannot update and list in one statement.
+    const ofRenewal = ON_POSTGRES ? 1 : 2;
+    expect(cluster.statements).toHaveLength(2 * (ofRenewal * 20 + 1));
   });
 });

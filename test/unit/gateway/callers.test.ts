@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
 import { createCredentialThrottle } from '../../../src/gateway/credential-throttle.ts';
-import { destinationOf } from '../../../src/gateway/destination.ts';
+import { destinationOf, pathOf } from '../../../src/gateway/destination.ts';
 import { createCallers } from '../../../src/gateway/known-callers.ts';
 import { createTokenBook, createTokens, type TokenBook } from '../../../src/gateway/token-book.ts';
 import type { Upstream } from '../../../src/gateway/upstream.ts';
@@ -113,6 +113,13 @@ describe('callers', () => {
     callers.accepted(KEY, { passage: one, since: clock.monotonic(), isProved: true });
     expect(await callers.identify(KEY)).toMatchObject({ kind: 'key' });
   });
+
+  test('names of credentials tell nothing of them, and differ between processes', async () => {
+    const names = await Promise.all([setUp(), setUp()].map(({ callers }) => callers.identify(KEY)));
+    const [first, second] = names.map((caller) => ('name' in caller ? caller.name : ''));
+    expect(first).toMatch(/^[\w+/]{43}=$/);
+    expect(first).not.toBe(second);
+  });
 });
 
 const STRANGER = { kind: 'stranger', name: 'x', credible: false } as const;
@@ -169,7 +176,56 @@ test.each([
   ).toMatchObject(expected);
 });
 
+test.each([
+  ['/api/v1/tasks/tsk_1/work-items?a=1', '/tasks/tsk_1/work-items'],
+  ["/api/v1/a~b/c!$&'()*+,=:@-._/", "/a~b/c!$&'()*+,=:@-._/"],
+  ['/api/v1/%c3%a9', '/%c3%a9'],
+  ['/api/v1/a..b/...', '/a..b/...'],
+  ['/api/v1', undefined],
+  ['/api/v1/', undefined],
+  ['/api/v1//a', undefined],
+  ['/api/v1/a//b', undefined],
+  ['/api/v1/a/../../b', undefined],
+  ['/api/v1/..', undefined],
+  ['/api/v1/a/%2E%2e/b', undefined],
+  ['/api/v1/a%2fb', undefined],
+  ['/api/v1/a%5Cb', undefined],
+  ['/api/v1/a%252eb', undefined],
+  ['/api/v1/a\\b', undefined],
+  ['/api/v1/a#b', undefined],
+  ['/api/v1/a?b#c', undefined],
+  ['/api/v1/a;b', undefined],
+  ['/api/v1/%a', undefined],
+  ['/api/v1/%zz', undefined],
+  ['/api/v1/a%00b', undefined],
+  ['/api/v1/%252e%252e/b', undefined],
+  ['/api/v1/a/./b', undefined],
+  ['/api/v1/a/..', undefined],
+  ['/api/v1/.%2e/b', undefined],
+  ['/api/v1/@example.com/', '/@example.com/'],
+  ['/API/v1/a', undefined],
+  ['http://elsewhere/api/v1/a', undefined],
+])('the path of %s', (url, path) => {
+  expect(pathOf(url)).toBe(path);
+});
+
 describe('probation', () => {
+  test('lets in as many at a time as may still be wrong; then one a minute', async () => {
+    const clock = createTravellingClock();
+    const probation = createCredentialThrottle(clock);
+    const answers: boolean[] = [];
+    for (let n = 0; n < 8; n++) void probation.enter('a').then((isIn) => answers.push(isIn));
+    await clock.advance(0);
+    expect(answers).toEqual([true, true, true, true, true]);
+    for (let n = 0; n < 5; n++) probation.leave('a', true);
+    await clock.advance(0);
+    expect(answers.slice(5)).toEqual([false, false, false]);
+    expect(await probation.enter('a')).toBe(false);
+    expect(await probation.enter('b')).toBe(true);
+    await clock.advance(60_000);
+    expect(await probation.enter('a')).toBe(true);
+  });
+
   test('whoever is right makes room for the next', async () => {
     const clock = createTravellingClock();
     const probation = createCredentialThrottle(clock);

@@ -213,6 +213,13 @@ describe('the cache of the gateway', () => {
     });
   });
 
+  test('keeps nothing but a 200, and only what may be kept', async () => {
+    const cache = createCache(createTravellingClock());
+    await cache.shared(reading('a'), true, async () => answer('x', 404));
+    await cache.shared(reading('b'), false, async () => answer('x'));
+    expect([cache.fresh('one', 'a', 1_000), cache.fresh('one', 'b', 1_000)]).toEqual([undefined, undefined]);
+  });
+
   test('after a write neither keeps nor shares what was asked for before', async () => {
     const cache = createCache(createTravellingClock());
     await cache.shared(reading('kept'), true, async () => answer('before'));

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
+import { entity, settlement } from '../../../src/model/change.ts';
 import { mayBeCut } from '../../../src/model/delivery.ts';
 import { debounceOf, dueAfter, LANES } from '../../../src/model/lane.ts';
 import {
@@ -50,6 +51,21 @@ describe('the debounce of a change', () => {
       59_500, 59_500, 59_500,
     ]);
   });
+});
+
+it('names entities by kind and natural key', () => {
+  expect(entity.pullRequest('github', '1', '2')).toBe('pull_request:github/1/2');
+  expect(entity.link('item', 'task')).toBe('link:item>task');
+  expect(entity.readLinks('task')).toBe('read:links:task');
+});
+
+it('settles only creations of tasks by a list', () => {
+  expect((['pull_request', 'link', 'task', 'read'] as const).map(settlement)).toEqual([
+    'repeat',
+    'repeat',
+    'list',
+    'repeat',
+  ]);
 });
 
 describe('a window', () => {

@@ -75,6 +75,18 @@ it('finds only a few short lines in a hostile text', () => {
 });
 
 describe('cut', () => {
+  it.each([
+    ['abc', 3, 'abc'],
+    ['abcd', 3, 'ab…'],
+    ['abcd', 1, '…'],
+    ['', 1, ''],
+    ['🐛🐛', 3, '🐛…'],
+    ['a🐛🐛', 3, 'a…'],
+    ['🐛🐛', 2, '…'],
+  ])('cuts %j to %i', (text, longest, expected) => {
+    expect(cut(text, longest)).toBe(expected);
+  });
+
   it('keeps the length, splits no surrogate pair, and leaves short texts unchanged', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 60 }), fc.integer({ min: 1, max: 40 }), (text, longest) => {

@@ -97,6 +97,14 @@ it('a start removes what a crash left: parts, and files that no row names; nothi
   expect((await download(second, uploaded)).status).toBe(200);
 });
 
+it('a key file that was written in part is made anew', async () => {
+  const first = await start();
+  await first.close();
+  await writeFile(join(first.folder, 'signing.key'), 'half');
+  const second = await start(first.file, first.clock);
+  expect((await put((await ticketOf(second)).uploadUrl)).status).toBe(204);
+});
+
 it('an upload whose commit fails is not acknowledged, leaves the address usable, and its file is swept', async () => {
   const file = await temporaryFile();
   const clock = createTravellingClock();
@@ -127,6 +135,20 @@ it('an upload whose commit fails is not acknowledged, leaves the address usable,
   expect(await readdir(`${file}.files`)).not.toContain(DIGEST);
   const { pathname, search } = new URL(uploadUrl);
   expect((await put(new URL(pathname + search, second.url).href)).status).toBe(204);
+});
+
+it('a sender who goes away leaves nothing behind, and may try again', async () => {
+  const running = await start();
+  const { uploadUrl } = await ticketOf(running);
+  await new Promise<void>((resolve) => {
+    const headers = { 'content-type': 'image/png', 'content-length': BYTES.length };
+    const sending = httpRequest(uploadUrl, { method: 'PUT', headers });
+    sending.on('error', () => undefined);
+    sending.on('close', resolve);
+    sending.write(BYTES.subarray(0, 5), () => sending.destroy());
+  });
+  expect((await put(uploadUrl)).status).toBe(204);
+  await expect.poll(() => stored(running)).toEqual([DIGEST]);
 });
 
 it('a video of 100 MB goes to disk while it comes, and is given as it was', async () => {

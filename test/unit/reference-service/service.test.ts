@@ -4,10 +4,14 @@ import { join } from 'node:path';
 import BetterSqlite from 'better-sqlite3';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { openDatabase } from '../../../src/platform/database/open.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
+import type { Faults } from '../../../src/reference-service/http/faults.ts';
 import { createWindows } from '../../../src/reference-service/http/quota-windows.ts';
 import { createWorkspaceService } from '../../../src/reference-service/service.ts';
+import { MIGRATIONS } from '../../../src/reference-service/storage/migrations.ts';
+import type { ServiceTables } from '../../../src/reference-service/storage/service-tables.ts';
 import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
 import {
   NO_QUOTA,
@@ -85,6 +89,42 @@ describe('a credential of the first start that somebody revoked', () => {
     expect((await second.client(second.oauthToken).listTasks({}, {})).status).toBe(200);
     await expect(second.client(first.oauthToken).listTasks({}, {})).rejects.toMatchObject({ code: 'unauthorized' });
   });
+
+  it('keeps no service from starting where the workspace has as many keys as it may', async () => {
+    const file = await temporaryFile();
+    const first = await startWorkspaceService({ file });
+    const owner = first.client(first.oauthToken);
+    await owner.revokeApiKey({ apiKeyId: first.apiKeyId }, {});
+    for (let key = 0; key < 20; key++) await owner.createApiKey({ body: { description: `${key}` } }, {});
+    await first.close();
+    const second = await start({ file });
+    expect(second.isKeyNew).toBe(false);
+    await expect(second.client().listTasks({}, {})).rejects.toMatchObject({ code: 'unauthorized' });
+  });
+});
+
+it('of a file from before they were kept, makes others beside those that clients have', async () => {
+  const file = await temporaryFile();
+  const first = await startWorkspaceService({ file });
+  await first.close();
+  const raw = new BetterSqlite(file);
+  raw.exec(
+    `update facts set value = json_remove(value, '$.sealedKey', '$.sealedToken') where name = 'start_credentials'`,
+  );
+  raw.close();
+  const second = await start({ file });
+  expect([second.isKeyNew, second.isTokenNew]).toEqual([true, true]);
+  for (const secret of [first.apiKey, second.apiKey])
+    expect((await second.client(secret).listTasks({}, {})).status).toBe(200);
+});
+
+it('a second service on the same file is refused as locked, and may start after the first has closed', async () => {
+  const file = await temporaryFile();
+  const first = await startWorkspaceService({ file });
+  await expect(startWorkspaceService({ file })).rejects.toMatchObject({ code: 'locked' });
+  await first.close();
+  const second = await startWorkspaceService({ file });
+  await second.close();
 });
 
 it('keeps what it acknowledged over a restart', async () => {
@@ -105,6 +145,53 @@ it('W19 stores no secret in clear', async () => {
   await running.close();
   const bytes = await readFile(file, 'latin1');
   for (const clear of [secret, running.apiKey, running.oauthToken]) expect(bytes).not.toContain(clear.slice(10));
+});
+
+it('writes lastUsedAt of a key at most once a minute', async () => {
+  const clock = createTravellingClock();
+  const running = await start({ clock, quota: NO_QUOTA });
+  const lastUsed = async () => {
+    const { body } = await running.client(running.oauthToken).listApiKeys({}, {});
+    return Date.parse(body.apiKeys[0]?.lastUsedAt ?? '');
+  };
+  const begin = clock.now();
+  for (let second = 0; second < 120; second += 20) {
+    await running.client().listTasks({}, {});
+    // A write that joins the queue after the note proves that the note is committed.
+    await running.service.addTeam({ workspaceId: running.workspaceId, teamId: 'team_x', name: 'X' });
+    expect(await lastUsed()).toBe(begin + (second < 60 ? 0 : 60_000));
+    await clock.advance(20_000);
+  }
+});
+
+it('faults: an answer that is cut after the request was applied is outcome_unknown, and the write is there', async () => {
+  const faults: Faults = { after: async ({ method }) => (method === 'POST' ? 'cut' : undefined) };
+  const running = await start({ faults });
+  const lost = running.client().createBug({ body: { title: 'x' } }, {});
+  await expect(lost).rejects.toMatchObject({ code: 'outcome_unknown' });
+  expect((await running.client().listTasks({}, {})).body.tasks).toHaveLength(1);
+});
+
+it('faults: a request that is cut before it was looked at leaves nothing', async () => {
+  const faults: Faults = { before: async ({ method }) => (method === 'POST' ? 'cut' : undefined) };
+  const running = await start({ faults });
+  await expect(running.client().createBug({ body: { title: 'x' } }, {})).rejects.toMatchObject({
+    code: 'outcome_unknown',
+  });
+  expect((await running.client().listTasks({}, {})).body.tasks).toEqual([]);
+  expect((await running.service.statistics()).requests.get(running.apiKeyId)).toEqual({ received: 1, refused: 0 });
+});
+
+it('faults: other answers, on the way in and after the request was applied', async () => {
+  const faults: Faults = {
+    before: async ({ url }) => (url.endsWith('/ideas') ? { status: 503 } : undefined),
+    after: async ({ url }, answer) => (url.endsWith('/bugs') && answer.status === 201 ? { status: 500 } : undefined),
+  };
+  const running = await start({ faults });
+  const body = { title: 'x' };
+  await expect(running.client().createIdea({ body }, {})).rejects.toMatchObject({ code: 'server_failed', status: 503 });
+  await expect(running.client().createBug({ body }, {})).rejects.toMatchObject({ code: 'server_failed', status: 500 });
+  expect((await running.client().listTasks({}, {})).body.tasks.map(({ kind }) => kind)).toEqual(['bug']);
 });
 
 it('W71 answers 500 without insides when the database fails, and tells the log', async () => {
@@ -140,6 +227,23 @@ it('W71 answers 500 without insides when the database fails, and tells the log',
     expect((await fetch(url + path, { headers })).status).toBe(500);
   failing = false;
   expect((await post()).status).toBe(201);
+});
+
+it('keeps the links of a database from before it knew copies', async () => {
+  const file = await temporaryFile();
+  const { '006_copies_of_links': _later, ...earlier } = MIGRATIONS;
+  const old = await openDatabase<ServiceTables>({ file, migrations: earlier });
+  const [created_at, url] = ['2026-01-01T00:00:00.000Z', 'https://example.com/1'];
+  const ids = { work_item_id: 'wi_1', workspace_id: 'ws_1', task_id: 'tsk_1' };
+  await old.query
+    .insertInto('work_items')
+    .values({ ...ids, url, created_at, title: 'T' })
+    .execute();
+  await old.close();
+  const migrated = await openDatabase<ServiceTables>({ file, migrations: MIGRATIONS });
+  onTestFinished(() => migrated.close());
+  const rows = await migrated.query.selectFrom('work_items').selectAll().execute();
+  expect(rows).toEqual([{ ...ids, seq: 1, url, copy: 0, title: 'T', external_id: null, provider: null, created_at }]);
 });
 
 it('no read shows less than what was acknowledged before it, whoever else reads and writes', async () => {

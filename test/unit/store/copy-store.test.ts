@@ -148,6 +148,16 @@ describe('a copy', () => {
     await expect(giveUpCopy(target)).rejects.toMatchObject({ code: 'conflict' });
   });
 
+  it('that is given up leaves an empty database', async () => {
+    const source = await filled(4);
+    const target = await opened(await emptyPlace());
+    const killed = { done: () => Promise.reject(new Error('killed')) };
+    await expect(copying(source, target, killed)).rejects.toThrow('killed');
+    expect(await giveUpCopy(target)).toBe(4 * COPIED_TABLES.length);
+    await copying(source, target);
+    expect(portable(await dumpStore(target.query))).toEqual(portable(await dumpStore(source.query)));
+  });
+
   it('is refused where the source changed after its row was copied, and names the table', async () => {
     const source = await filled(2);
     const target = await opened(await emptyPlace());

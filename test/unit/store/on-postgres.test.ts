@@ -4,6 +4,8 @@ import pg from 'pg';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import type { Database } from '../../../src/platform/database/database-types.ts';
 import { openPostgres } from '../../../src/platform/database/postgres.ts';
+import { saveRows } from '../../../src/store/unit-of-work/unit-of-work.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
 import { newPlace, ON_POSTGRES } from '../../support/postgres/store-place.ts';
 
 /** Milliseconds after which a statement is cancelled in these tests. More than any small statement takes on a busy machine. */
@@ -19,7 +21,20 @@ function openMigrated(file: string, up: (query: Kysely<unknown>) => Promise<unkn
   return openPostgres({ file: place.href.replaceAll('+', '%20'), migrations, within: LIMIT });
 }
 
+const slow = (query: Kysely<unknown>) => sql`select pg_sleep(${(LIMIT + 200) / 1_000})`.execute(query);
+
 describe.runIf(ON_POSTGRES)('a migration of PostgreSQL', () => {
+  it('may take longer than the time limit of a statement', async () => {
+    let finished = false;
+    const { query, close } = await openMigrated(newPlace(randomUUID()), async (transaction) => {
+      await slow(transaction);
+      finished = true;
+    });
+    onTestFinished(close);
+    expect(finished).toBe(true);
+    await expect(slow(query as Kysely<unknown>)).rejects.toMatchObject({ name: 'Error', mayPass: true });
+  });
+
   it('runs once if two processes start at the same time: the second one waits for the first', async () => {
     const file = newPlace(randomUUID());
     const client = new pg.Client({ connectionString: inject('postgres') });
@@ -55,6 +70,16 @@ describe.runIf(ON_POSTGRES)('a migration of PostgreSQL', () => {
     expect(runs).toBe(1);
     for (const { close } of both) await close();
   });
+});
+
+it.runIf(ON_POSTGRES)('adds the session options of the address to those that worksync needs', async () => {
+  const place = new URL(newPlace(randomUUID()));
+  place.searchParams.set('options', '-c work_mem=7MB -c lock_timeout=7s -c search_path=public');
+  const { query, close } = await openMigrated(place.href, async () => undefined);
+  onTestFinished(close);
+  const { rows } = await sql`select current_schema() as schema, current_setting('work_mem') as memory,
+    current_setting('lock_timeout') as locks`.execute(query);
+  expect(rows).toEqual([{ schema: place.searchParams.get('schema'), memory: '7MB', locks: '7s' }]);
 });
 
 interface Tables {
@@ -105,4 +130,23 @@ describe.runIf(ON_POSTGRES)('a prepared statement on a table that a newer versio
     await expect(insert(2)).rejects.toMatchObject({ kind: 'busy', message: expect.stringContaining('0A000') });
     expect((await insert(2)).map(({ id }) => id)).toEqual([2]);
   });
+});
+
+it.runIf(ON_POSTGRES)('analyses a table that fills quickly without waiting for the autovacuum', async () => {
+  const { query, commit } = await openTestStore();
+  const analyses = async () => {
+    const { rows } = await sql<{ count: number }>`select analyze_count as count from pg_stat_user_tables
+      where schemaname = current_schema() and relname = 'mentions'`.execute(query.whole);
+    return rows[0]?.count ?? 0;
+  };
+  const before = await analyses();
+  for (let page = 0; page < 100 && (await analyses()) === before; page++) {
+    const rows = Array.from({ length: 200 }, (_, index) => ({ item_key: `${page}`, name: `${index}`, reason: '' }));
+    await commit(async (transaction) => {
+      await saveRows(transaction, 'mentions', rows);
+      // A connection reports its writes to the statistics once a second, unless it is forced to.
+      await sql`select pg_stat_force_next_flush()`.execute(transaction.whole);
+    });
+  }
+  expect(await analyses()).toBeGreaterThan(before);
 });

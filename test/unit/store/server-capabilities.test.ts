@@ -1,4 +1,4 @@
-import { describe, expect, it, test } from 'vitest';
+import { describe, expect, it, onTestFinished, test } from 'vitest';
 import { blankEntity } from '../../../src/store/entities.ts';
 import { saveItem } from '../../../src/store/items.ts';
 import { PULL_REQUESTS_READ, readMeta, writeMeta } from '../../../src/store/meta.ts';
@@ -27,8 +27,15 @@ import {
   UNKNOWN_ROUTE,
   wasAnsweredRecently,
 } from '../../../src/store/server-capabilities.ts';
-import { bindServerFacts, readServerFact, SERVER_FACTS, writeServerFact } from '../../../src/store/server-facts.ts';
+import {
+  bindServerFacts,
+  readServerFact,
+  SERVER_FACTS,
+  serverFactsOf,
+  writeServerFact,
+} from '../../../src/store/server-facts.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
+import { openTestInstallation } from '../../support/harness/store.ts';
 import { differs } from '../../support/rows/changes.ts';
 import { itemRow } from '../../support/rows/items.ts';
 
@@ -234,4 +241,15 @@ it('forgets all facts about the server if the base address changes', async () =>
   expect(await known()).toEqual(SERVER_FACTS.map((fact) => ({ fact })));
   await bindServerFacts(query, 'https://two.example');
   expect(await known()).toEqual(SERVER_FACTS.map(() => undefined));
+});
+
+it('reads the facts of several workspaces at once, and separates them', async () => {
+  const installation = await openTestInstallation({ file: ':memory:' });
+  onTestFinished(() => installation.close());
+  const [one, two] = [await installation.store('one'), await installation.store('two')];
+  await writeServerFact(one.query, 'marks', { source: true });
+  await writeServerFact(two.query, 'records', { state: 'open' });
+  const facts = await serverFactsOf(installation.query, [one.query.workspace, two.query.workspace]);
+  expect(facts(one.query.workspace)).toEqual({ marks: { source: true } });
+  expect(facts(two.query.workspace)).toEqual({ records: { state: 'open' } });
 });

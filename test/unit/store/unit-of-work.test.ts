@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../../src/store/database.ts';
-import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
+import { blankEntity, findEntity, forgetEntity, linksOfItem, saveEntity } from '../../../src/store/entities.ts';
 import { CHUNK_SIZE, changeInChunks, changeKeysInChunks } from '../../../src/store/in-chunks.ts';
 import { readMeta, writeMeta } from '../../../src/store/meta.ts';
 import {
@@ -87,6 +87,28 @@ describe('a unit of work', () => {
     );
   });
 
+  it('prefetches the rows of all steps with one statement per table, and reads none again', async () => {
+    const statements: string[] = [];
+    const { commit } = await openTestStore({ onStatement: (statement) => statements.push(statement) });
+    await commit(async (plain) => {
+      const own = beginUnitOfWork(plain);
+      statements.length = 0;
+      const names = Array.from({ length: 90 }, (_, index) => `link:${index}>t`);
+      await runSequentially(
+        own,
+        names.map((name) => async (within: Scope) => {
+          if (await findEntity(within, name)) return;
+          await saveEntity(within, blankEntity(name, 'link', { item_key: name }));
+          expect(await linksOfItem(within, name)).toHaveLength(1);
+        }),
+      );
+      expect(statements).toHaveLength(2);
+      await flushRows(own);
+      // 90 rows: 64, 16, 8 and 2.
+      expect(statements.filter((statement) => statement.startsWith('insert'))).toHaveLength(4);
+    });
+  });
+
   it('discards the writes and the failures of a prefetch', async () => {
     const { commit } = await openTestStore();
     await commit(async (plain) => {
@@ -115,6 +137,23 @@ describe('a unit of work', () => {
       expect(own.selectFrom('items')).toBeDefined();
       await flushRows(own);
       expect(await own.selectFrom('meta').select('value').where('name', '=', 'a').execute()).toEqual([{ value: '1' }]);
+    });
+  });
+
+  it('flushes only rows that differ from the database', async () => {
+    const statements: string[] = [];
+    const { query, commit } = await openTestStore({ onStatement: (statement) => statements.push(statement) });
+    await saveEntity(query, blankEntity('link:a>t', 'link'));
+    await commit(async (plain) => {
+      const own = beginUnitOfWork(plain);
+      const present = await findEntity(own, 'link:a>t');
+      statements.length = 0;
+      await saveEntity(own, { ...blankEntity('link:a>t', 'link'), ...present });
+      expect(await findEntity(own, 'link:b>t')).toBeUndefined();
+      await saveEntity(own, blankEntity('link:b>t', 'link'));
+      await forgetEntity(own, 'link:b>t');
+      await flushRows(own);
+      expect(statements).toHaveLength(1);
     });
   });
 });

@@ -149,6 +149,25 @@ describe('a round of the sweep', () => {
     expect(whats).toEqual(['record-missing', ...Array(19).fill('link-added')]);
     expect(report?.latest[0]).toEqual({ what: 'record-missing', entity: 'missing', at: 130 });
   });
+
+  it('a round without findings and a workspace without rounds have empty reports', async () => {
+    const { query } = await openTestStore();
+    expect(await readSweeps(query)).toEqual({ running: null, last: null });
+    await beginSweep(query, 100);
+    await finish(query, 110);
+    const { running, last } = await readSweeps(query);
+    expect(running).toBeNull();
+    expect(last).toMatchObject({ finishedAt: 110, repairs: { done: 0, waiting: 0, held: 0 }, latest: [] });
+  });
+
+  it('each workspace has its own rounds', async () => {
+    const { query } = await openTestStore();
+    await beginSweep(query, 100);
+    const other = query.workspace + 1;
+    const reports = await sweepsOf(query.whole, [query.workspace, other]);
+    expect(reports(query.workspace).running?.startedAt).toBe(100);
+    expect(reports(other)).toEqual({ running: null, last: null });
+  });
 });
 
 describe('the position of the sweep', () => {
@@ -261,6 +280,13 @@ describe('the position of the sweep', () => {
   });
 
   it('moves by one page of links in one step', async () => {
+    const rows = Array.from({ length: 500 }, (_, at) => [`t${1_000 + at}`, 'pull'] as const);
+    const query = await withLinks([...rows, ['t2000', 'item']]);
+    expect(await nextSweepStep(query, SWEEP_START)).toEqual({ after: link('t1499') });
+    expect(await nextSweepStep(query, link('t1000'))).toEqual({ found: link('t2000') });
+  });
+
+  it('examines one page of links in one step', async () => {
     const rows = Array.from({ length: 500 }, (_, at) => [`t${1_000 + at}`, 'pull'] as const);
     const query = await withLinks([...rows, ['t2000', 'item']]);
     expect(await nextSweepStep(query, SWEEP_START)).toEqual({ after: link('t1499') });

@@ -1,9 +1,11 @@
+import { globSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { WARNINGS } from '../../../src/admin/verdict.ts';
 import { CODES } from '../../../src/model/errors/codes.ts';
 import { createServer } from '../../../src/platform/http/server.ts';
 import { HELP_OF_REASONS, helpOf, helpRoutes } from '../../../src/web/help.ts';
 import { renderMarkdown } from '../../../src/web/markdown.ts';
+import { TOP } from '../../support/harness/processes.ts';
 
 const server = createServer();
 helpRoutes(server);
@@ -25,6 +27,14 @@ function linksOf(body: string): string[] {
 }
 
 describe('/help/', () => {
+  it('has a page for each connector, and each document of the configuration', async () => {
+    const bodies = await Promise.all(linksOf(await page('/help/')).map(page));
+    const titles = bodies.map((body) => /<title>(\S+) – Help/.exec(body)?.[1]);
+    const documents = globSync(['config/**/*.md', 'src/connectors/*/README.md'], { cwd: TOP });
+    expect(documents.length).toBeGreaterThan(15);
+    expect(documents.filter((file) => !titles.includes(file))).toEqual([]);
+  });
+
   it('has an anchor for each error code, each problem, and the reasons for which a task is not moved', async () => {
     const codes = [...Object.keys(CODES), ...WARNINGS.map(({ code }) => code)];
     const addresses = [...codes.map(helpOf), HELP_OF_REASONS];

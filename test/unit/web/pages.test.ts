@@ -1,5 +1,6 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runAdminOperation } from '../../../src/admin/admin-operations.ts';
 import { type BrowserSession, logIn } from '../../support/harness/browser-session.ts';
@@ -103,6 +104,29 @@ async function paths(): Promise<string[]> {
 }
 
 describe('each page', () => {
+  it('is whole: one heading and one main part, a way past the navigation, names for all fields, no id twice', async () => {
+    for (const path of await paths()) {
+      const page = await open(path);
+      expect([path, page.all('h1').length, page.all('main').length]).toEqual([path, 1, 1]);
+      expect([path, page.classed('skip')[0]?.attribs['href']]).toEqual([path, '#main']);
+      const ids = page.all().flatMap(({ attribs }) => attribs['id'] ?? []);
+      expect([path, ids.filter((id, at) => ids.indexOf(id) !== at)]).toEqual([path, []]);
+      const bare = page
+        .all('input')
+        .filter(
+          ({ attribs, parent }) =>
+            attribs['type'] !== 'hidden' && parent && !('name' in parent && parent.name === 'label'),
+        );
+      expect([path, bare]).toEqual([path, []]);
+      expect([
+        path,
+        page.all('svg').filter(({ attribs }) => !attribs['aria-label'] && !attribs['aria-hidden']),
+      ]).toEqual([path, []]);
+      expect([path, page.all('table').length]).toEqual([path, page.all('caption').length]);
+      expect([path, page.all('th').filter(({ attribs }) => !attribs['scope'])]).toEqual([path, []]);
+    }
+  });
+
   it('runs and loads nothing but our own files, and shows what strangers wrote as text', async () => {
     for (const path of await paths()) {
       const body = await html(`/workspaces/test${path}`);
@@ -136,9 +160,54 @@ describe('each page', () => {
       expect([path, page.all('form').filter(({ attribs }) => attribs['method'] === 'post')]).toEqual([path, []]);
     }
   });
+
+  it('tells each time from now, with the moment itself beside it', async () => {
+    const times = (await open('')).all('time');
+    expect(times.length).toBeGreaterThan(5);
+    for (const { attribs } of times) expect(attribs['title']).toBe(attribs['datetime']);
+  });
+});
+
+describe('the overview', () => {
+  it('says in one sentence how it is, with each cause and the way to it', async () => {
+    const page = await open('');
+    const verdict = page.classed('verdict')[0];
+    expect(page.text(verdict)).toMatch(/Works, with 3 problems .*of 9 pull requests synced/);
+    const causes = page.all('a').filter(({ attribs }) => attribs['id']?.startsWith('cause-link-'));
+    expect(causes.map(({ attribs }) => attribs['href'])).toEqual(
+      ['connections_failing', 'changes_held', 'deliveries_quarantined'].map(
+        (code) => `/workspaces/test/problems#${code}`,
+      ),
+    );
+  });
+
+  it('draws both windows and the last day, and tells the lag', async () => {
+    const labels = (await open('')).all('svg').flatMap(({ attribs }) => attribs['aria-label'] ?? []);
+    expect(labels).toEqual([
+      expect.stringMatching(/^\d+ of 200 requests in 15 min$/),
+      expect.stringMatching(/^\d+ of 40 requests in 1 min$/),
+      expect.stringMatching(/^Requests of the last 24 hours by quarters of an hour: \d+ in all/),
+    ]);
+    expect((await open('')).text()).toMatch(/From event to workspace\d/);
+  });
+
+  it('has a card for each connection: whether it works, and what failed', async () => {
+    const page = await open('');
+    const [github, tickets] = page.all('article');
+    expect([github && page.text(github), tickets && page.text(tickets)]).toEqual([
+      expect.stringMatching(/github ?●works.*last webhook/),
+      expect.stringMatching(/tickets ?■failing.*unreachable/),
+    ]);
+  });
 });
 
 describe('problems', () => {
+  it('show what is held by the names that people give it', async () => {
+    const page = await open('/problems');
+    expect(page.text(page.byId('changes_held'))).toMatch(/creations that add more at a time.*acme\/app#\d/);
+    expect(page.text(page.byId('deliveries_quarantined'))).toContain('delivery_malformed');
+  });
+
   it('release only after a preview with a count, by a form of our own page', async () => {
     expect((await open('/problems')).byId('release-creations')).toBeUndefined();
     const { creations } = (await runAdminOperation('held', world.partition(), { samples: 0 }, world.clock)) as {
@@ -173,6 +242,15 @@ describe('what a button asked for', () => {
 });
 
 describe('what a button could not do', () => {
+  it('is said: nothing ran that could be paused, resumed or ended', async () => {
+    for (const action of ['backfill-pause', 'backfill-resume', 'backfill-stop'])
+      expect([action, (await press(action, { connection: 'github' })).headers.get('location')]).toEqual([
+        action,
+        '/workspaces/test/backfills?done=idle',
+      ]);
+    expect((await open('/backfills?done=idle')).text()).toContain('Nothing was changed');
+  });
+
   it.each([
     ['backfill-start', { connection: 'github', since: 'yesterday' }, 'is no time'],
     ['replay', { id: 'all' }, 'names no delivery'],
@@ -183,12 +261,31 @@ describe('what a button could not do', () => {
 });
 
 describe('the configuration', () => {
+  it('shows each value with its origin, and no secret', async () => {
+    const body = await html('/workspaces/test/configuration');
+    expect(readDom(body).text()).toMatch(
+      /connections\.github\.webhookSecrets ?"?\*{4}\(\d+, [0-9a-f]{8}\).*test\.yaml:\d+/,
+    );
+    expect(body).not.toContain(WEBHOOK_SECRET);
+  });
+
   it('shows the options of the daemon to who may see every workspace', async () => {
     expect(readDom(await html('/workspaces/test/configuration')).byId('daemon')).toBeDefined();
     const limited = await html('/workspaces/test/configuration', { authorization: `Bearer ${LIMITED}` });
     expect(limited).toContain('guard.creations');
     expect(readDom(limited).byId('daemon')).toBeUndefined();
-    expect(limited).not.toContain(WEBHOOK_SECRET);
+  });
+
+  it('says on the overview that the last one is not in use', async () => {
+    const before = readFileSync(join(world.configFolder, 'test.yaml'));
+    world.configure('test', { connections: { github: { ...GITHUB, unknown: 1 } } });
+    await world.reload();
+    const body = await html('/workspaces/test');
+    expect(body).toContain('The configuration could not be reloaded');
+    expect(body).toContain('unknown key &quot;unknown&quot;');
+    writeFileSync(join(world.configFolder, 'test.yaml'), before);
+    await world.reload();
+    expect(await html('/workspaces/test')).not.toContain('could not be reloaded');
   });
 });
 
@@ -220,6 +317,13 @@ describe('the rule lab', () => {
   });
 });
 
+describe('changes', () => {
+  it('are listed by state and by lane', async () => {
+    expect((await open('/changes?state=sending')).text()).toContain('Nothing waits');
+    expect((await open('/changes?state=nonsense&lane=nonsense')).all('h1').length).toBe(1);
+  });
+});
+
 describe('deliveries', () => {
   it('are found by their vendor’s id, by an item, by state and by connection; own answers only where asked for', async () => {
     const rows = async (search: string) => (await open(`/deliveries?${search}`)).all('tr').length - 1;
@@ -230,6 +334,22 @@ describe('deliveries', () => {
     expect(await rows('own=yes')).toBeGreaterThan(PULLS + 1);
     expect(await rows('state=nonsense')).toBe(PULLS + 1);
     expect((await open('/deliveries?about=acme/none%231')).text()).toContain('This did not work');
+  });
+
+  it('tell of one what it said, why it was refused, and what was sent', async () => {
+    const broken = (await open('/delivery?id=broken-one')).text();
+    expect(broken).toMatch(/quarantined.*It cannot be read.*delivery_malformed/);
+    const { deliveries } = (await runAdminOperation(
+      'deliveries',
+      world.partition(),
+      { about: 'acme/app#1', limit: 5 },
+      world.clock,
+    )) as {
+      deliveries: { id: number }[];
+    };
+    const page = await open(`/delivery?id=${deliveries[0]?.id}`);
+    expect(page.text()).toMatch(/changed ?acme\/app#1 Pay by card/);
+    expect(page.text(page.byId('courses'))).toMatch(/answered 201.*record of acme\/app#1/);
   });
 
   it('are replayed by a button', async () => {
@@ -243,6 +363,16 @@ describe('deliveries', () => {
     const audit = await open('/audit');
     expect(audit.text(audit.byId('audit'))).toContain('replay github, superseded');
     expect((await open('/deliveries?done=<b>&count=1')).text()).not.toContain('<b>');
+  });
+});
+
+describe('an item', () => {
+  it('has its links with reasons, and what it names and is not linked to', async () => {
+    const linked = await open('/item?name=acme/app%231');
+    expect(linked.text(linked.byId('links-0'))).toMatch(/BUG-1 ?the title says BUG-1/);
+    expect(linked.text()).toMatch(/Status of BUG-1.*Set by ?the creator of the task.*no rule fits/s);
+    const unlinked = await open('/item?name=acme/app%232');
+    expect(unlinked.text(unlinked.byId('others-0'))).toMatch(/BUG-77.*there is no task and no item of that name/);
   });
 });
 
@@ -335,5 +465,18 @@ describe('who is limited to another workspace', () => {
     const { status } = await fetch(`${origin}/workspaces/test`, { headers: { cookie: other.cookie } });
     expect(status).toBe(403);
     expect(await html('/', { cookie: other.cookie })).not.toContain('/workspaces/test');
+  });
+});
+
+describe('all pages and files together', () => {
+  it('take less than 100 kB of a network', async () => {
+    const files = readDom(await html('/workspaces/test'))
+      .all()
+      .flatMap(({ attribs }) => [attribs['src'], attribs['href']])
+      .filter((each) => each?.startsWith('/assets/')) as string[];
+    expect(files.length).toBe(3);
+    const pages = (await paths()).map((path) => `/workspaces/test${path}`);
+    const sizes = await Promise.all([...files, ...pages].map(async (path) => gzipSync(await html(path)).length));
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(100_000);
   });
 });

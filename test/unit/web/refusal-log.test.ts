@@ -3,6 +3,7 @@ import { refusedRequests } from '../../../src/admin/refused.ts';
 import { createServer } from '../../../src/platform/http/server.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
+import { readStatus } from '../../../src/store/stored-status.ts';
 import { createRefusalLog } from '../../../src/web/refusal-log.ts';
 import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
 import { openTestInstallation } from '../../support/harness/store.ts';
@@ -123,4 +124,17 @@ test('a flood costs one write in three seconds of few rows, and drives out no re
   expect(rows).toHaveLength(500);
   expect(rows.filter(({ workspace }) => workspace === 'acme')).toHaveLength(1);
   expect(rows.find(({ path }) => path === 'many')).toMatchObject({ count: 12 * 50, address: 'many', headers: [] });
+});
+
+test('a connection shows its last refused webhook', async () => {
+  const { installation, log, post, clock } = await setUp();
+  const { query } = await installation.store('acme');
+  const now = clock.now();
+  await post('/webhooks/acme/github');
+  await clock.advance(1_000);
+  await post('/webhooks/acme/github', { 'x-answer': '413' });
+  await log.flush();
+  expect((await readStatus(query, clock.now())).connections).toMatchObject([
+    { connection: 'github', lastRefused: { at: now + 1_000, status: 413, count: 1 } },
+  ]);
 });

@@ -53,6 +53,12 @@ describe('requests', () => {
     ]);
   });
 
+  it('reads a new webhook without a secret, of a service that does not sign', async () => {
+    const webhook = { webhookId: 'whk_1', url: 'https://worksync.example.com/hook', key: 'k' };
+    const { client } = clientOf({ status: 201, json: webhook });
+    expect((await client.createWebhook({ body: { url: webhook.url } }, '')).body).toMatchObject(webhook);
+  });
+
   it('changes a task as it was read: by the route and method of the server, with its `ETag`', async () => {
     const written = { ...TASK, status: 'Doing', custom: [1] };
     const path = '/workspaces/{workspaceId}/items/{taskId}';
@@ -67,6 +73,18 @@ describe('requests', () => {
       { ...request, headers: { accept: 'application/json', 'if-match': '"7"' }, route: 'updateTask' },
       { ...request, headers: { accept: 'application/json' }, route: 'updateTask' },
     ]);
+  });
+
+  it('reports a task that was changed meanwhile', async () => {
+    const json = { code: 412, message: 'changed', errorCode: 'precondition_failed' };
+    expect(await failureOf({ status: 412, json })).toMatchObject({ status: 412, errorCode: 'precondition_failed' });
+  });
+
+  it('sends bodies of routes that take one, and no other', async () => {
+    const { client, sent } = clientOf({ status: 201, json: TASK });
+    await client.createBug({ body: { title: 'T' } }, '');
+    await client.getTask({ taskId: 'tsk_1' }, '');
+    expect(sent.map(({ request }) => request.body)).toEqual([{ title: 'T' }, undefined]);
   });
 
   it('never lets an id leave its segment: refused before anything is sent [A6]', async () => {
@@ -86,6 +104,12 @@ describe('requests', () => {
       }),
     );
   });
+
+  it('refuses a workspace id that is none', async () => {
+    const { client, sent } = clientOf({ json: TASK }, undefined, '../../other');
+    await expect(client.getTask({ taskId: 'tsk_1' }, '')).rejects.toMatchObject({ code: 'refused' });
+    expect(sent).toEqual([]);
+  });
 });
 
 describe('answers', () => {
@@ -102,6 +126,12 @@ describe('answers', () => {
     });
   });
 
+  it('reads times that are numbers and labels that are objects', async () => {
+    const { client } = clientOf({ json: { ...TASK, updatedAt: 1_767_603_600, labels: [{ name: 'ui' }, { id: 5 }] } });
+    const { body } = await client.getTask({ taskId: 'tsk_1' }, '');
+    expect(body).toMatchObject({ updatedAt: '2026-01-05T09:00:00.000Z', labels: ['ui'] });
+  });
+
   it('reads any mutated answer or says answer_malformed, never anything else [A18]', async () => {
     const mutated = fc.dictionary(fc.constantFrom(...Object.keys(TASK), 'labels', 'reportedAt', 'x'), fc.jsonValue());
     await fc.assert(
@@ -111,6 +141,22 @@ describe('answers', () => {
         expect(typeof outcome === 'object' || outcome === 'answer_malformed').toBe(true);
       }),
     );
+  });
+
+  it('drops elements of a list that have no id, and counts them', async () => {
+    const { client } = clientOf({ json: { tasks: [TASK, { ...TASK, taskId: null }, 'tsk_2'] } });
+    const { body } = await client.listTasks({}, '');
+    expect(body).toMatchObject({ tasks: [TASK], unreadable: 2 });
+  });
+
+  it('gives a task without a key its id as key', async () => {
+    const { client } = clientOf({ json: { ...TASK, key: null } });
+    expect((await client.getTask({ taskId: 'tsk_1' }, '')).body.key).toBe('tsk_1');
+  });
+
+  it('204 has no body', async () => {
+    const { client } = clientOf({ status: 204 });
+    expect((await client.removeWorkItem({ taskId: 't', workItemId: 'w' }, '')).body).toBeUndefined();
   });
 
   it.each([
@@ -207,6 +253,12 @@ describe('failures', () => {
     expect(await failureOf({ status: 429, json })).toMatchObject({ code: 'rate_limited', status: 429 });
   });
 
+  it('names the command that helps where the code of the server tells it', async () => {
+    const json = { code: 403, message: 'none is stored', errorCode: 'provider_not_connected' };
+    const failure = await failureOf({ status: 403, json });
+    expect(failure).toMatchObject({ hint: expect.stringContaining('worksync workspace connect-provider') as string });
+  });
+
   it.each([
     [404, 'address not found', 'workspace.url'],
     [400, 'X-One-Api-Version is required', 'workspace.api.versionHeader'],
@@ -236,9 +288,24 @@ describe('failures', () => {
       retryAfter,
     });
   });
+
+  it('branches on the status, not on the message', async () => {
+    const json = { code: 400, message: 'standard rate limit exceeded, retry in 5 seconds', errorCode: 'bad_request' };
+    expect(await failureOf({ status: 400, json })).toMatchObject({ code: 'refused', retryAfter: undefined });
+  });
 });
 
 describe('overrides', () => {
+  it('replace method and path of a route', async () => {
+    const api = apiOverrides.parse({
+      routes: { addWorkItem: { method: 'PUT', path: '/workspaces/{workspaceId}/links/{taskId}' } },
+    });
+    const json = { workItemId: 'w', taskId: 't', url: 'https://example.com' };
+    const { client, sent } = clientOf({ status: 201, json }, api);
+    await client.addWorkItem({ taskId: 't', body: { url: 'https://example.com' } }, '');
+    expect(sent[0]?.request).toMatchObject({ method: 'PUT', path: '/workspaces/ws_1/links/t' });
+  });
+
   it.each([
     [{ routes: { unheard: {} } }],
     [{ routes: { getTask: { path: '/tasks' } } }],
@@ -366,5 +433,30 @@ describe('the pace of a client', () => {
     void send(1);
     await clock.until(() => begun.length === 1);
     expect(begun[0]?.at).toBeGreaterThan(BURST + UNKNOWN_GRACE);
+  });
+
+  it('lets a call that gave up go at once, and those behind it take its place', async () => {
+    const { clock, send, names } = start();
+    await Promise.all([send(1), send(2)]);
+    const [head, middle] = [new AbortController(), new AbortController()];
+    const waiting = [send(3, 0, head.signal), send(4, 0, middle.signal), send(5)];
+    middle.abort();
+    await expect(waiting[1]).rejects.toMatchObject({ code: 'aborted' });
+    head.abort();
+    await expect(waiting[0]).rejects.toMatchObject({ code: 'aborted' });
+    await expect(send(6, 0, head.signal)).rejects.toMatchObject({ code: 'aborted' });
+    await clock.until(() => names().length === 3);
+    expect(names()).toEqual([1, 2, 5]);
+  });
+
+  it('begins nothing during a pause', async () => {
+    const { clock, pacing, begun, send } = start();
+    pacing.pause(20_000);
+    pacing.pause(10_000);
+    const sent = send(1);
+    await clock.advance(19_999);
+    expect(begun).toEqual([]);
+    await clock.advance(1);
+    expect(await sent).toBe(1);
   });
 });

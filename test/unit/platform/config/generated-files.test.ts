@@ -3,13 +3,13 @@ import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { options, shortestPoll } from '../../../../src/connectors/github/options.ts';
 import { connectors } from '../../../../src/connectors/registry.ts';
 import { CODES } from '../../../../src/model/errors/codes.ts';
 import { CONFIG_FOLDER } from '../../../../src/platform/config/config-files.ts';
 import { DAEMON_OPTIONS } from '../../../../src/platform/config/daemon-options.ts';
-import { generateReference, generateSchema } from '../../../../src/platform/config/generated-files.ts';
+import { generatedFiles, generateReference, generateSchema } from '../../../../src/platform/config/generated-files.ts';
 import { loadConfig } from '../../../../src/platform/config/load.ts';
 import type { ConnectorOptions } from '../../../../src/platform/config/schema.ts';
 import { apiOverrides as workspaceOverrides } from '../../../../src/workspace-api/contract.ts';
@@ -105,6 +105,12 @@ describe('the JSON Schema', () => {
   ])('refuses %s', (_what, data) => {
     expect(validate(data)).toBe(false);
   });
+
+  test('a connector whose options are not strict is a fault', () => {
+    const loose = { id: 'loose', title: 'Loose', options: z.object({}) };
+    expect(() => generateSchema([{ ...loose, options: z.looseObject({}) }], apiOverrides)).toThrow(/strict object/);
+    expect(() => generateSchema([{ ...loose, options: z.string() }], apiOverrides)).toThrow(/strict object/);
+  });
 });
 
 describe('the reference page', () => {
@@ -128,4 +134,8 @@ describe('the reference page', () => {
     expect(rows.length).toBeGreaterThan(Object.keys(CODES).length + 20);
     expect(rows.filter((row) => row.endsWith('| |') && !row.includes('workspace.api.'))).toEqual([]);
   });
+});
+
+test('the same connectors in another order yield the same bytes', () => {
+  expect(generatedFiles([forge, tracker], apiOverrides)).toEqual(generatedFiles([tracker, forge], apiOverrides));
 });

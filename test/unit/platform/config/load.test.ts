@@ -113,6 +113,19 @@ connections:
     });
     expect([...secrets].sort()).toEqual([SECRET, `${SECRET}-2`, 'literal-key', 'literal-token'].sort());
   });
+
+  test('may share settings by anchors', () => {
+    const { workspaces } = loadText(`
+connections:
+  a: { connector: forge, projects: &projects [one, two] }
+  b: { connector: forge, projects: *projects }
+`);
+    expect(workspaces[0]?.connections[1]?.options).toMatchObject({ projects: ['one', 'two'] });
+  });
+
+  test('a connection name that sounds secret makes no secret of its keys', () => {
+    expect(loadText('connections: { secret-token: { connector: forge, projects: [project] } }').secrets).toEqual([]);
+  });
 });
 
 describe('problems', () => {
@@ -286,6 +299,22 @@ connections:
       expect.stringMatching(/^worksync\.yaml:1:1: the workspace name "worksync" is already used/),
     ]);
     expect(`${RESERVED_NAME}.db`).toBe(INSTALLATION_FILE);
+  });
+
+  test('a repeated name is found whatever else is wrong, and only there', () => {
+    const broken = 'qota: {}\n';
+    expect(
+      problemsOf({ 'a.yaml': `${broken}name: c\n${FORGE}`, 'b.yaml': `name: a\n${FORGE}`, 'c.yaml': FORGE }),
+    ).toEqual([
+      'a.yaml:1:1: unknown key "qota" (did you mean "quota"?)',
+      expect.stringMatching(/^c\.yaml:1:1: the workspace name "c" is already used by .*a\.yaml$/),
+    ]);
+  });
+
+  test('reports a YAML fault without the unknown keys that it may cause', () => {
+    expect(problemsOf({ 'work.yaml': `${FORGE}\nworkflow:\n\tpreset: standard\n` })).toEqual([
+      'work.yaml:3:1: indent with spaces: YAML allows no tabs',
+    ]);
   });
 
   test('a file whose name is no name', () => {

@@ -8,8 +8,10 @@ import {
 } from '../../../../src/platform/config/daemon-options.ts';
 import { durationText, parseDuration } from '../../../../src/platform/config/duration.ts';
 import { literalSecrets } from '../../../../src/platform/config/literal-secrets.ts';
+import { problemLines } from '../../../../src/platform/config/problems.ts';
 import { parseSchedule, shortestPause } from '../../../../src/platform/config/schedule.ts';
 import { secretsOfExport, type TraceExport, traceSettings } from '../../../../src/platform/config/trace-export.ts';
+import { nearest } from '../../../../src/platform/lib/nearest.ts';
 import { refusal } from '../../../support/rows/config-files.ts';
 
 const DEFAULTS = { data: 'data', port: 8080, host: '127.0.0.1', logLevel: 'info' };
@@ -225,6 +227,22 @@ describe('schedules', () => {
     if (schedule === 'off' || 'problem' in schedule) throw new Error('not a schedule');
     expect(shortestPause(schedule)).toBe(ms);
   });
+});
+
+test.each([
+  ['conections', 'connections'],
+  ['webhook_secret', 'webhookSecrets'],
+  ['MIRROR', undefined],
+  ['polll', 'poll'],
+  ['x', undefined],
+])('%s is nearest to %s', (word, candidate) => {
+  expect(nearest(word, ['connections', 'webhookSecrets', 'mirror', 'poll', 'id'])).toBe(candidate);
+});
+
+test('problems come in the order of the files, then of their places, each once', () => {
+  const at = (file: string, line: number, column: number) => ({ file, line, column, message: 'm' });
+  const lines = problemLines([at('z', 10, 1), at('z', 9, 2), at('z', 9, 2), at('a', 1, 1), at('z', 9, 1)]);
+  expect(lines).toEqual(['z:9:1: m', 'z:9:2: m', 'z:10:1: m', 'a:1:1: m']);
 });
 
 test('texts under keys that are called like secrets are secrets', () => {

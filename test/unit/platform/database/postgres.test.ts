@@ -8,6 +8,7 @@ import { checkTlsFiles, isPostgres, readAddress } from '../../../../src/platform
 import { StoreAdapter, StoreCompiler } from '../../../../src/platform/database/postgres-compiler.ts';
 import { createConnections } from '../../../../src/platform/database/postgres-driver.ts';
 import { asSlowRead, postgresFaultOf } from '../../../../src/platform/database/postgres-fault.ts';
+import { createStatistics } from '../../../../src/platform/database/postgres-statistics.ts';
 import { noSteps } from '../../../../src/platform/lib/steps.ts';
 
 describe('the address of PostgreSQL', () => {
@@ -186,6 +187,25 @@ describe('the driver of PostgreSQL', () => {
       (error: Error) => error.message,
     );
 
+  const texts = (sent: readonly Sent[]) => sent.map(({ text }) => text);
+
+  test('what reads goes on its way with the beginning of its transaction', async () => {
+    const { database, next } = openSlow();
+    const done = database.transaction().execute(async (transaction) => {
+      await sql`select 1`.execute(transaction);
+      await sql`update thing set a = 1`.execute(transaction);
+    });
+    const first = await next();
+    expect(texts(first)).toEqual(['begin', 'select 1']);
+    for (const { answer } of first) answer();
+    const [update] = await next();
+    expect(update?.text).toBe('update thing set a = 1');
+    update?.answer();
+    const [commit] = await next();
+    commit?.answer();
+    await done;
+  });
+
   test('what writes waits until the transaction has begun, or it would count without one', async () => {
     const { database, next } = openSlow();
     const done = database.transaction().execute((transaction) => sql`update thing set a = 1`.execute(transaction));
@@ -193,6 +213,22 @@ describe('the driver of PostgreSQL', () => {
     const [begin, ...others] = await next();
     expect(others).toEqual([]);
     begin?.refuse();
+    const [rollback, ...more] = await next();
+    expect([rollback?.text, ...more]).toEqual(['rollback']);
+    rollback?.answer();
+    expect(await failure).toBe('refused: begin');
+  });
+
+  test('nothing is written after a read whose transaction never began', async () => {
+    const { database, next } = openSlow();
+    const done = database.transaction().execute(async (transaction) => {
+      await sql`select 1`.execute(transaction);
+      await sql`update thing set a = 1`.execute(transaction);
+    });
+    const failure = failureOf(done);
+    const [begin, read] = await next();
+    begin?.refuse();
+    read?.answer();
     const [rollback, ...more] = await next();
     expect([rollback?.text, ...more]).toEqual(['rollback']);
     rollback?.answer();
@@ -235,5 +271,41 @@ describe('the driver of PostgreSQL', () => {
     ]);
     select?.answer();
     await done;
+  });
+});
+
+describe('statistics of PostgreSQL', () => {
+  /** A database of which these tables are outdated; undefined: it does not answer. */
+  function openOutdated(tables: readonly string[] | undefined) {
+    const asked: string[] = [];
+    const query = async (text: string) => {
+      asked.push(text.split(' ', 1)[0] === 'analyze' ? text : 'look');
+      if (!tables) throw new Error('away');
+      return { rows: tables.map((name) => ({ name })) };
+    };
+    const statistics = createStatistics({ query } as unknown as Pool);
+    return {
+      async insert(rows: number): Promise<readonly string[]> {
+        statistics.inserted(rows);
+        await new Promise((resolve) => setImmediate(resolve));
+        return asked.splice(0);
+      },
+    };
+  }
+
+  test('outdated tables are counted when many rows have come, and again after twice as many', async () => {
+    const { insert } = openOutdated(['items', 'a "b"']);
+    const counted = ['look', 'analyze "items"', 'analyze "a ""b"""'];
+    expect(await insert(255)).toEqual([]);
+    expect(await insert(1)).toEqual(counted);
+    expect(await insert(255)).toEqual([]);
+    expect(await insert(1)).toEqual(counted);
+    expect(await insert(511)).toEqual([]);
+  });
+
+  test('a database that does not answer is asked again later', async () => {
+    const { insert } = openOutdated(undefined);
+    expect(await insert(1_000)).toEqual(['look']);
+    expect(await insert(1_000)).toEqual(['look']);
   });
 });

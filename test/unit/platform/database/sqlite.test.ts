@@ -108,6 +108,15 @@ describe('a database as it is opened', () => {
     expect(await second.query.selectFrom('notes').selectAll().execute()).toEqual([{ id: 1, text: 'a' }]);
     expect(second.size()).toBeGreaterThan(4_096);
   });
+
+  it('runs each of more statements than it keeps prepared', async () => {
+    const { query } = await open();
+    await query.insertInto('notes').values({ id: 1, text: 'a' }).execute();
+    for (let width = 1; width <= 300; width++) {
+      const ids = Array.from({ length: width }, (_, index) => index + 1);
+      expect(await query.selectFrom('notes').select('id').where('id', 'in', ids).execute()).toEqual([{ id: 1 }]);
+    }
+  });
 });
 
 describe('steps', () => {
@@ -209,6 +218,12 @@ describe('a file that is no sound database', () => {
       code: 'database_corrupt',
     });
     expect(statSync(file).size).toBe(bytes.length);
+  });
+
+  it('an empty one is a new one', async () => {
+    const file = join(tempFolder(), 'test.db');
+    writeFileSync(file, '');
+    expect(await namesOf(await open({ file }))).toContain('notes');
   });
 });
 

@@ -4,6 +4,7 @@ import { createHttpClient, type HttpClient } from '../../../../src/platform/http
 import { errorOfStatus, retryAfter } from '../../../../src/platform/http/provider-errors.ts';
 import { createServerClocks } from '../../../../src/platform/http/server-clocks.ts';
 import { createSharedLookup } from '../../../../src/platform/http/shared-lookup.ts';
+import { unreachableHint } from '../../../../src/platform/http/unreachable-hint.ts';
 import { createMetrics } from '../../../../src/platform/observe/metrics.ts';
 import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
 import { answerByNock, nock } from '../../../support/harness/nock.ts';
@@ -108,6 +109,28 @@ describe('errorOfStatus', () => {
   });
 });
 
+it.each([
+  ['ENOTFOUND', /DNS knows no such name/],
+  ['EAI_AGAIN', /DNS does not answer/],
+  ['ECONNREFUSED', /Nothing listens/],
+  ['UND_ERR_CONNECT_TIMEOUT', /firewalls/],
+  ['EHOSTUNREACH', /firewalls/],
+  ['CERT_HAS_EXPIRED', /has expired: renew/],
+  ['CERT_NOT_YET_VALID', /clock/],
+  ['DEPTH_ZERO_SELF_SIGNED_CERT', /NODE_EXTRA_CA_CERTS/],
+  ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', /NODE_EXTRA_CA_CERTS/],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', /another host name/],
+  ['CERT_REVOKED', /revoked/],
+  ['ERR_SSL_WRONG_VERSION_NUMBER', /agree on no TLS/],
+])('%s has a remedy of its own', (code, hint) => {
+  expect(unreachableHint(Object.assign(new Error('x'), { code }))).toMatch(hint);
+});
+
+it('what is not known keeps the remedy of its code', () => {
+  expect(unreachableHint(new Error('x'))).toBeUndefined();
+  expect(unreachableHint(Object.assign(new Error('x'), { code: 'E_NEW' }))).toBeUndefined();
+});
+
 const START = Date.UTC(2026, 10, 20, 12);
 
 function clocksOf(headers: () => Readonly<Record<string, string>>, wait = 0) {
@@ -174,6 +197,17 @@ describe('a name that many connections wait for', () => {
     const addresses = [{ address: '192.0.2.1', family: 4 }];
     asked[0]?.answer(null, addresses);
     expect(heard).toEqual(Array.from({ length: 1_000 }, () => [null, addresses]));
+  });
+
+  it('is asked for anew after that, also where there was none', () => {
+    const { asked, lookup } = slowSystem();
+    const heard: (string | undefined)[] = [];
+    const ask = () => lookup('api.example', {}, (error) => heard.push(error?.code));
+    ask();
+    asked[0]?.answer(Object.assign(new Error('no such name'), { code: 'ENOTFOUND' }), '');
+    ask();
+    asked[1]?.answer(null, '192.0.2.1', 4);
+    expect(heard).toEqual(['ENOTFOUND', undefined]);
   });
 
   it('keeps no other name waiting, and is not the same where addresses of another kind are wanted', () => {

@@ -114,4 +114,9 @@ describe('longNumbersAsTexts', () => {
     });
     expect(fc.check(same).failed).toBe(false);
   });
+
+  it('makes no JSON of what is none', () => {
+    for (const text of ['1234567890123456 7', '{1234567890123456', '"', ''])
+      expect(() => read(text)).toThrow(JsonError);
+  });
 });

@@ -67,6 +67,18 @@ describe('an interval', () => {
     expect(memory.runs.get('work')).toBe(clock.now());
   });
 
+  test('ends although the last run lay a year ahead and no process lives as long as it', async () => {
+    const clock = createTravellingClock();
+    const { job, begun } = noted(clock, { everyMs: HOUR });
+    const memory = createRunMemory(new Map([['work', clock.now() + 365 * DAY]]));
+    for (let start = 0; start < 7; start++) {
+      const timetable = startJobs([job], clock, memory);
+      await clock.advance(10 * MINUTE);
+      await timetable.stop();
+    }
+    expect(begun).toEqual([60]);
+  });
+
   test('of a run that takes longer than it leaves moments out, and never runs twice at once', async () => {
     const clock = createTravellingClock();
     const { job, begun } = noted(clock, { everyMs: 10 * MINUTE }, { takes: 12 * MINUTE });
@@ -368,5 +380,20 @@ describe('the start of many workspaces', () => {
     expect(begun.map(({ job }) => job)).toEqual(expect.arrayContaining(['poll 777', 'sweep 777']));
     await late.stop();
     await stop();
+  });
+
+  test('nobody waits for longer than half an interval', async () => {
+    const clock = createTravellingClock();
+    const scheduler = createScheduler({ clock, random: EVEN });
+    const begun: number[] = [];
+    const tables = Array.from({ length: 1_000 }, (_, index) => {
+      const run = async () => void begun.push(clock.elapsed());
+      const jobs = index === 0 ? [{ name: 'poll', when: { everyMs: MINUTE }, atStart: 0, run }] : [];
+      return scheduler.open(jobs, createRunMemory(), silentLogger, 0.99);
+    });
+    for (const table of tables) table.start();
+    await clock.advance(2 * MINUTE);
+    expect(begun[0]).toBeCloseTo(0.99 * 30 * SECOND);
+    await Promise.all(tables.map((table) => table.stop()));
   });
 });

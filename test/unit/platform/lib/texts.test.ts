@@ -7,7 +7,7 @@ import { judgeFileSystem } from '../../../../src/admin/check-facts.ts';
 import { joinApart, keepApart, TooMuch } from '../../../../src/platform/lib/json-apart.ts';
 import { identifiedOnly, idText, namesIn, timeText } from '../../../../src/platform/lib/lenient.ts';
 import { nameOfShared, sharedFileSystemOf } from '../../../../src/platform/lib/network-file-system.ts';
-import { asTyped, ownCommandOf, placeFlagsOf } from '../../../../src/platform/lib/own-command.ts';
+import { asTyped, helpAsTyped, ownCommandOf, placeFlagsOf } from '../../../../src/platform/lib/own-command.ts';
 import {
   extendTrail,
   MOST_EMPTY,
@@ -138,6 +138,14 @@ describe('the own command', () => {
       `"npm start -- --data x" or "${CLONE} --help"`,
     );
     expect(placeFlagsOf(['node', 'worksync', 'run', '--data'])).toEqual([]);
+  });
+
+  it('stands in the examples of help', () => {
+    const help =
+      'A line\n  worksync does it.\nExample: worksync wait\n         worksync wait --for ready\n         source <(worksync x)';
+    expect(helpAsTyped(help, CLONE)).toBe(
+      `A line\n  worksync does it.\nExample: ${CLONE} wait\n         ${CLONE} wait --for ready\n         source <(${CLONE} x)`,
+    );
   });
 });
 

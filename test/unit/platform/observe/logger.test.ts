@@ -151,6 +151,13 @@ describe('a log line', () => {
     });
   });
 
+  it('leaves out what is below the level', () => {
+    const { logger, lines } = recorder([], 'info');
+    logger.debug({}, 'no');
+    logger.info({}, 'yes');
+    expect(lines).toHaveLength(1);
+  });
+
   it('removes credential fields, whatever they hold', () => {
     const { logger, lines } = recorder([]);
     logger.info({ token: 'a1', headers: { authorization: 'b2', cookie: 'c3' }, a: { b: { password: 'd4' } } }, 'm');
@@ -182,6 +189,14 @@ describe('a log line', () => {
     expect(known.cause.errors[0]).toMatchObject({ message: 'connect' });
     expect(ours.stack).toContain('logger.test.ts');
     expect(ours.cause.stack).toContain('logger.test.ts');
+  });
+
+  it('ends a chain of causes that loops', () => {
+    const { logger, lines } = recorder([]);
+    const error = new Error('a');
+    error.cause = error;
+    logger.error({ error }, 'm');
+    expect(lines[0]?.length).toBeLessThan(20_000);
   });
 });
 
@@ -264,6 +279,24 @@ describe('repeated lines', () => {
     expect(lines).toHaveLength(7);
     await clock.advance(60 * MINUTE);
     expect(lines).toHaveLength(7);
+  });
+
+  test('what changes in one mass, its number and its reason, makes no other warning', () => {
+    const { lines, logger } = open();
+    for (let held = 1; held < 80; held++)
+      logger.warn({ effect: 'creation', surplus: held, reason: `${held} held` }, 'changes are held');
+    logger.warn({ effect: 'removal', reason: '3 held' }, 'changes are held');
+    expect(lines).toHaveLength(2);
+  });
+
+  test('a flood of refusals from any number of addresses is a line, and then a count', async () => {
+    const { clock, lines, logger } = open();
+    for (let each = 0; each < 500; each++)
+      logger.warn({ connection: 'notes', code: 'signature_missing', address: `192.0.2.${each}` }, 'delivery refused');
+    expect(lines).toHaveLength(1);
+    await clock.advance(MINUTE);
+    expect(lines).toHaveLength(2);
+    expect(lines[1]).toContain('"repeats":499');
   });
 
   test('a flood of subjects is logged, and no more than a bounded number of them is remembered', async () => {

@@ -88,6 +88,12 @@ describe('metrics', () => {
   ])('throws at %s', (_what, call) => {
     expect(call).toThrow('is declared');
   });
+
+  it('reports a misuse instead, where it is told to', () => {
+    const reported: Error[] = [];
+    createMetrics({ version: '1', onMisuse: (error) => reported.push(error) }).meter.count('no_such_total');
+    expect(reported).toHaveLength(1);
+  });
 });
 
 const LABELS = ['workspace', 'lane'];

@@ -130,6 +130,15 @@ describe('the export of spans', () => {
     exporter.take(span('late'));
     expect(dropped).toEqual([[{ reason: 'queue_full' }, 1]]);
   });
+
+  it('does not hold up the end for a collector that does not answer', async () => {
+    const { clock, dropped, exporter } = open('never', 'never');
+    for (let index = 0; index < 600; index++) exporter.take(span('a'));
+    const ended = exporter.stop();
+    await clock.advance(1_500);
+    await ended;
+    expect(dropped.reduce((sum, [, by]) => sum + (by ?? 0), 0)).toBe(600);
+  });
 });
 
 describe('the ids of spans', () => {
@@ -166,6 +175,21 @@ describe('the ids of spans', () => {
     expect(decision?.traceId).toBe(root?.traceId);
     expect(root?.parentSpanId).toBeUndefined();
     expect(decision?.links).toEqual([{ traceId: linked?.traceId, spanId: linked?.spanId }]);
+  });
+
+  it('keeps as many links as a span may have, and tells how many it left out', () => {
+    const { taken, tracer } = open();
+    const links = Array.from({ length: 130 }, (_, index) => ({ trace: `delivery ${index}`, span: 'reconcile' }));
+    tracer.record({ ...SPAN, of: { trace: 't', span: 's' }, links });
+    expect(taken[0]?.links).toHaveLength(128);
+    expect(taken[0]?.droppedLinks).toBe(2);
+  });
+
+  it('a child adds its attributes', () => {
+    const { taken, tracer } = open();
+    const of = { trace: 't', span: 's' };
+    tracer.child({ workspace: 'acme', kind: 'a' }).record({ ...SPAN, of, attributes: { kind: 'b' } });
+    expect(taken[0]?.attributes).toEqual({ workspace: 'acme', kind: 'b' });
   });
 
   it('records whole traces by their id, as many as asked', () => {
