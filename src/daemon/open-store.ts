@@ -92,7 +92,7 @@ async function openServer(
   const installation = await openSharedInstallation(address, { ...opening, random });
   // Imported here, so that a daemon over a file does not load the driver.
   const { openApart } = await import('../platform/database/postgres.ts');
-  const leaseDatabase = openApart<Schema>({ file: address, within: RENEW_TIMEOUT });
+  const leaseDatabase = await openApart<Schema>({ file: address, within: RENEW_TIMEOUT });
   return { installation, leaseDatabase, time: serverTime };
 }
 

@@ -1,12 +1,13 @@
 import type { ConnectionConfig } from 'pg';
-import { diskFiles, type FileFault } from '../lib/regular-files.ts';
-import { DatabaseFault } from './database-fault.ts';
+import { type Tls, takeTls } from './postgres-tls.ts';
 
 /** What an address such as `postgres://worksync:secret@db.example.com/worksync?schema=sync` says. */
 export interface PostgresAddress {
   /** For messages: without its password. */
   readonly place: string;
   readonly connection: ConnectionConfig;
+  /** Undefined: the address names no file for TLS. */
+  readonly tls: Tls | undefined;
   /** What each session is to be started with, such as `-c work_mem=8MB`; ours are added to it. */
   readonly options: string;
   readonly schema: string;
@@ -43,25 +44,9 @@ export function readAddress(text: string): PostgresAddress {
   const options = url.searchParams.get('options') ?? '';
   // `pg` would take what the address says in the place of all that we say, also of the schema.
   for (const own of ['schema', 'connections', 'options']) url.searchParams.delete(own);
-  return { place: placeOf(url, schema), connection: { connectionString: url.href }, options, schema, connections };
-}
-
-const MAX_CERTIFICATE_BYTES = 1_048_576;
-const UNREADABLE = 'In the address, name a regular file of at most 1 MiB that the user of worksync may read.';
-
-/** Throws `DatabaseFault` if a file for TLS cannot be read, because `pg` reads these for each connection and would wait for a pipe. */
-export function checkTlsFiles({ place, connection: { connectionString = '' } }: PostgresAddress): void {
-  const { searchParams } = new URL(connectionString);
-  for (const name of ['sslcert', 'sslkey', 'sslrootcert']) {
-    const path = searchParams.get(name);
-    if (!path) continue;
-    try {
-      diskFiles.read(path, MAX_CERTIFICATE_BYTES);
-    } catch (error) {
-      const reason = `${name}: ${(error as FileFault).about(path)}`;
-      throw new DatabaseFault('denied', place, reason, error, { denied: UNREADABLE });
-    }
-  }
+  const tls = takeTls(url.searchParams);
+  const connection = { connectionString: url.href, ...(tls && { ssl: tls.options }) };
+  return { place: placeOf(url, schema), connection, tls, options, schema, connections };
 }
 
 /** Whether everything that is sent stays on this machine. */

@@ -5,11 +5,12 @@ import { DatabaseFault, watchFaults } from './database-fault.ts';
 import { type Database, MissingDatabaseError, type OpenOptions } from './database-types.ts';
 import { migrate } from './migrate.ts';
 import { ownTables } from './own-tables.ts';
-import { checkTlsFiles, type PostgresAddress, readAddress } from './postgres-address.ts';
+import { type PostgresAddress, readAddress } from './postgres-address.ts';
 import { lockMigrations, StoreAdapter, StoreCompiler } from './postgres-compiler.ts';
 import { type Connections, createConnections } from './postgres-driver.ts';
 import { postgresFaultOf } from './postgres-fault.ts';
 import { createStatistics } from './postgres-statistics.ts';
+import { clientWithTls, readTlsFiles } from './postgres-tls.ts';
 import { serverAbilities } from './server-abilities.ts';
 
 /**
@@ -24,8 +25,7 @@ export async function openPostgres<Tables>(
 ): Promise<Database<Tables>> {
   const { onFault = () => undefined, onStatement = () => undefined, steps = noSteps } = options;
   const { within = ANSWER_WITHIN } = options;
-  const address = readAddress(options.file);
-  checkTlsFiles(address);
+  const address = await openAddress(options.file);
   const watch = watchFaults((error) => postgresFaultOf(error, address.place), onFault);
   const passed = () => performance.now();
   // The server is to cancel a slow statement first: then a timeout of the client means that the server does not answer.
@@ -94,12 +94,11 @@ export interface ApartOptions {
   readonly within: number;
 }
 
-export function openApart<Tables>({
+export async function openApart<Tables>({
   file,
   within,
-}: ApartOptions): Pick<Database<Tables>, 'query' | 'commit' | 'close'> {
-  const address = readAddress(file);
-  checkTlsFiles(address);
+}: ApartOptions): Promise<Pick<Database<Tables>, 'query' | 'commit' | 'close'>> {
+  const address = await openAddress(file);
   const watch = watchFaults(
     (error) => postgresFaultOf(error, address.place),
     () => undefined,
@@ -114,6 +113,12 @@ export function openApart<Tables>({
     commit: (work) => query.transaction().execute(work),
     close: () => pool.end(),
   };
+}
+
+async function openAddress(text: string): Promise<PostgresAddress> {
+  const address = readAddress(text);
+  await readTlsFiles(address);
+  return address;
 }
 
 /** Milliseconds. */
@@ -139,6 +144,7 @@ const NUMBERS: ReadonlySet<number> = new Set([20, 1700]);
 function openPool(address: PostgresAddress, max: number, { connect, answer, silence }: Limits): pg.Pool {
   const pool = new pg.Pool({
     ...address.connection,
+    Client: clientWithTls(address),
     max,
     // What is asked for together is answered in one journey.
     pipeline: true,

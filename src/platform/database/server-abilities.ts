@@ -2,6 +2,7 @@ import pg from 'pg';
 import type { FaultWatch } from './database-fault.ts';
 import type { ServerAbilities, ServerFacts, ServerTime } from './database-types.ts';
 import { isLocal, type PostgresAddress } from './postgres-address.ts';
+import { clientWithTls } from './postgres-tls.ts';
 
 interface AbilitiesDeps {
   readonly address: PostgresAddress;
@@ -105,11 +106,12 @@ const LONGEST_PAUSE = 5_000;
 
 /** One connection of its own, for as long as it is wanted. */
 function listenOn(
-  { connection }: PostgresAddress,
+  address: PostgresAddress,
   channel: string,
   hear: (payload: string) => void,
   onGap: () => void,
 ): () => Promise<void> {
+  const Client = clientWithTls(address);
   let isEnded = false;
   let client: pg.Client | undefined;
   let timer: NodeJS.Timeout | undefined;
@@ -125,7 +127,7 @@ function listenOn(
   }
 
   async function connect(): Promise<void> {
-    const own = new pg.Client({ ...connection, keepAlive: true, application_name: 'worksync listens' });
+    const own = new Client({ ...address.connection, keepAlive: true, application_name: 'worksync listens' });
     client = own;
     own.on('notification', ({ payload = '' }) => hear(payload));
     own.on('error', () => undefined);

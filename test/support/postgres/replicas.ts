@@ -124,7 +124,7 @@ export async function openReplicas(given: {
     const sockets: Socket[] = [];
     const server = createServer((socket) => void sockets.push(socket.on('error', () => undefined)));
     const address = await listenLocally(server);
-    const database = openApart<Schema>({ file: store, within: 2_000 });
+    const database = await openApart<Schema>({ file: store, within: 2_000 });
     const elapsed = () => clock.monotonic();
     const facts = () => ({ version: 'test', config: '', startedAt: 0, host });
     const holder = createPostgresLeaseHolder({

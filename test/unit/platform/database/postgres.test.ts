@@ -1,14 +1,16 @@
+import { readFileSync } from 'node:fs';
 import { Kysely, sql } from 'kysely';
 import type { Pool } from 'pg';
 import { describe, expect, it, test } from 'vitest';
 import { asSyncError } from '../../../../src/model/errors/sync-error.ts';
 import { DatabaseFault, watchFaults } from '../../../../src/platform/database/database-fault.ts';
 import { ownTables } from '../../../../src/platform/database/own-tables.ts';
-import { checkTlsFiles, isPostgres, readAddress } from '../../../../src/platform/database/postgres-address.ts';
+import { isPostgres, readAddress } from '../../../../src/platform/database/postgres-address.ts';
 import { StoreAdapter, StoreCompiler } from '../../../../src/platform/database/postgres-compiler.ts';
 import { createConnections } from '../../../../src/platform/database/postgres-driver.ts';
 import { asSlowRead, postgresFaultOf } from '../../../../src/platform/database/postgres-fault.ts';
 import { createStatistics } from '../../../../src/platform/database/postgres-statistics.ts';
+import { readTlsFiles } from '../../../../src/platform/database/postgres-tls.ts';
 import { noSteps } from '../../../../src/platform/lib/steps.ts';
 
 describe('the address of PostgreSQL', () => {
@@ -29,10 +31,43 @@ describe('the address of PostgreSQL', () => {
     expect(readAddress('postgresql://db/work')).toMatchObject({ schema: 'worksync', connections: 4 });
   });
 
-  it('refuses a certificate that is no regular file, before the client waits for it', () => {
-    const check = (path: string) => checkTlsFiles(readAddress(`postgres://db/work?sslrootcert=${path}`));
-    expect(() => check('/dev/zero')).toThrow('sslrootcert: /dev/zero is a device, not a regular file');
-    expect(() => check(import.meta.filename)).not.toThrow();
+  it.each<[query: string, options: object]>([
+    ['', {}],
+    ['&ssl=true&sslmode=require', {}],
+    ['&sslmode=no-verify', { rejectUnauthorized: false }],
+    ['&sslmode=no-verify&uselibpqcompat=true', {}],
+    ['&sslmode=prefer&uselibpqcompat=true', { rejectUnauthorized: false }],
+    ['&sslmode=require&uselibpqcompat=true', { checkServerIdentity: expect.any(Function) }],
+    ['&sslmode=verify-ca&uselibpqcompat=true', { checkServerIdentity: expect.any(Function) }],
+    ['&sslmode=verify-full&uselibpqcompat=true', {}],
+  ])('moves the files for TLS and their mode out of the query: %s', async (query, options) => {
+    const address = readAddress(`postgres://db/work?sslrootcert=${import.meta.filename}${query}&x=1`);
+    await readTlsFiles(address);
+    expect(address.connection.connectionString).toBe('postgres://db/work?x=1');
+    expect(address.connection.ssl).toEqual({ ...options, ca: readFileSync(import.meta.filename, 'utf8') });
+  });
+
+  it('checks no name of a server only where an authority is named', () => {
+    const optionsOf = (mode: string) =>
+      readAddress(`postgres://db/work?sslcert=c&sslmode=${mode}&uselibpqcompat=true`).connection.ssl;
+    expect(optionsOf('require')).toEqual({ rejectUnauthorized: false });
+    expect(optionsOf('verify-ca')).toEqual({});
+  });
+
+  it('reads no file where TLS is disabled or no file is named', () => {
+    expect(readAddress('postgres://db/work?sslcert=c&sslmode=disable')).toMatchObject({
+      ...{ tls: undefined, connection: { connectionString: 'postgres://db/work?sslmode=disable' } },
+    });
+    expect(readAddress('postgres://db/work?sslmode=verify-full')).toMatchObject({
+      ...{ tls: undefined, connection: { connectionString: 'postgres://db/work?sslmode=verify-full' } },
+    });
+  });
+
+  it('refuses a certificate that is no regular file, and keeps the contents of before', async () => {
+    const address = readAddress('postgres://db/work?sslrootcert=/dev/zero');
+    Object.assign(address.connection.ssl as object, { ca: 'before' });
+    await expect(readTlsFiles(address)).rejects.toThrow('sslrootcert: /dev/zero is a device, not a regular file');
+    expect(address.connection.ssl).toEqual({ ca: 'before' });
   });
 
   it.each([
