@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConnectionOptions } from 'node:tls';
+import { callbackify } from 'node:util';
 import pg from 'pg';
 import { fileReads } from '../lib/file-reads.ts';
 import type { FileFault, Files } from '../lib/regular-files.ts';
@@ -75,11 +76,12 @@ export function clientWithTls(address: PostgresAddress): typeof pg.Client {
   if (!address.tls) return pg.Client;
   return class extends pg.Client {
     override connect(): Promise<pg.Client>;
-    override connect(callback: (error: Error) => void): void;
-    override connect(callback?: (error: Error) => void): Promise<pg.Client> | undefined {
+    override connect(callback: (error: Error | null) => void): void;
+    override connect(callback?: (error: Error | null) => void): Promise<pg.Client> | undefined {
       const refreshed = Promise.race([readTlsFiles(address).catch(() => undefined), sleep(REFRESH_TIMEOUT)]);
-      if (!callback) return refreshed.then(() => super.connect());
-      void refreshed.then(() => super.connect(callback));
+      const connect = () => refreshed.then(() => super.connect());
+      if (!callback) return connect();
+      callbackify(connect)(callback);
       return undefined;
     }
   };

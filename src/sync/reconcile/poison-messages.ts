@@ -41,7 +41,7 @@ export interface PoisonMessages {
   isSuspected(delivery: Pick<PendingDelivery, 'id'>): boolean;
   /** Returns the milliseconds until each paused delivery may be processed, by its id. */
   paused(): ReadonlyMap<number, number>;
-  /** Records a clean end, so that the next start suspects no delivery. */
+  /** Records a clean end, so that the next start suspects no delivery but those that still wait to be tried alone. */
   markIdle(): Promise<void>;
 }
 
@@ -54,6 +54,12 @@ export function createPoisonMessages({ store, clock, version, batch }: PoisonMes
   let isMarkedBusy = false;
 
   const mark = (value: 'yes' | 'no') => store.commit((transaction) => writeMeta(transaction, AT_WORK, value));
+
+  /** Suspected deliveries that are still pending remain suspected: a stop during their pause proves nothing about them. */
+  async function markCleanEnd(suspectedUntilId: number): Promise<void> {
+    const [oldest] = await oldestPending(store.query, 1);
+    if (!oldest || oldest.id > suspectedUntilId) await mark('no');
+  }
 
   /**
    * After an unclean end the batch of that time is still pending, among the oldest deliveries. A different version may
@@ -91,8 +97,8 @@ export function createPoisonMessages({ store, clock, version, batch }: PoisonMes
     isSuspected: ({ id }) => id <= (suspectedUntil ?? 0),
     paused,
     async markIdle() {
-      // If the write fails, the next start treats this as an unclean end, which only costs time.
-      if (isMarkedBusy && suspectedUntil !== undefined) await mark('no').catch(() => undefined);
+      // If the database fails, the next start treats this as an unclean end, which only costs time.
+      if (isMarkedBusy && suspectedUntil !== undefined) await markCleanEnd(suspectedUntil).catch(() => undefined);
       isMarkedBusy = false;
       suspectedUntil = undefined;
       retryAt.clear();

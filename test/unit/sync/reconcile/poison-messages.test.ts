@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { appendDeliveries } from '../../../../src/store/append-deliveries.ts';
 import type { Store } from '../../../../src/store/database.ts';
-import { settleDeliveries } from '../../../../src/store/inbox.ts';
+import { countAttempt, settleDeliveries } from '../../../../src/store/inbox.ts';
 import { createPoisonMessages, type PoisonMessages } from '../../../../src/sync/reconcile/poison-messages.ts';
 import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
 import { remainsOfLost } from '../../../support/faults/all-or-nothing.ts';
@@ -14,12 +14,14 @@ const BATCH = 2;
 const process = (store: Store, version = '1.0.0') =>
   createPoisonMessages({ store, clock: createTravellingClock(), version, batch: BATCH });
 
+function deliveryOf(key: string) {
+  return { connection: 'main', key, source: 'webhook', event: 'e', body: Buffer.from('{}') } as const;
+}
+
 /** A store with pending deliveries. */
 async function waiting(count: number) {
   const store = await openTestStore();
-  const deliveries = Array.from({ length: count }, (_, at) => ({
-    ...({ connection: 'main', key: String(at), source: 'webhook', event: 'e', body: Buffer.from('{}') } as const),
-  }));
+  const deliveries = Array.from({ length: count }, (_, at) => deliveryOf(String(at)));
   await appendDeliveries(store.query, deliveries, 1);
   const ids = (await store.query.selectFrom('inbox').select('id').orderBy('id').execute()).map(({ id }) => id);
   return {
@@ -66,13 +68,22 @@ test('a process that did no work, or had a clean end, leaves no suspected delive
   expect(suspected(await startAfter(store))).toEqual([false]);
 });
 
-test('a clean end without own work clears the crash of the previous process', async () => {
-  const { store, suspected } = await waiting(1);
+test('a clean end keeps the suspicion and the pause of a delivery that was not tried again', async () => {
+  const { store, suspected, ids } = await waiting(2);
+  const [poison = 0, other = 0] = ids;
   await crash(store);
+  await countAttempt(store.query, [poison]);
   const next = await startAfter(store);
+  await settleDeliveries(store.query, [{ id: other, state: 'applied' }], 1);
   await next.markIdle();
-  expect(suspected(next)).toEqual([false]);
-  expect(suspected(await startAfter(store))).toEqual([false]);
+  const last = await startAfter(store);
+  expect(suspected(last)[0]).toBe(true);
+  expect([...last.paused()]).toEqual([[poison, 10_000]]);
+  await settleDeliveries(store.query, [{ id: poison, state: 'applied' }], 1);
+  await last.markIdle();
+  await appendDeliveries(store.query, [deliveryOf('later')], 1);
+  const later = await startAfter(store);
+  expect(later.isSuspected({ id: other + 1 })).toBe(false);
 });
 
 test('a process that works again after a clean end can crash again', async () => {
