@@ -1,4 +1,4 @@
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { TOP } from './draw.ts';
@@ -16,6 +16,8 @@ const LEFT = new Set(['.git', 'node_modules', 'dist']);
 
 export function makeCopy(): Copy {
   const folder = mkdtempSync(join(tmpdir(), 'worksync-mutations-'));
+  // Some tests start the daemon as another user, who must be able to read it.
+  chmodSync(folder, 0o755);
   for (const name of readdirSync(TOP))
     if (!LEFT.has(name)) cpSync(join(TOP, name), join(folder, name), { recursive: true });
   symlinkSync(join(TOP, 'node_modules'), join(folder, 'node_modules'));
