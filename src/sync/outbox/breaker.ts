@@ -49,6 +49,8 @@ interface FailedChange {
 }
 
 const THRESHOLD = 3;
+/** Failed changes that are remembered, the latest ones. */
+const MAX_FAILED_CHANGES = 1_000;
 /** Pause between two requests during an outage, milliseconds. */
 export const PROBE_EVERY = 30_000;
 
@@ -82,7 +84,10 @@ export function createBreaker(): Breaker {
       const last = { passes, writes, recoveries };
       const before = failedChanges.get(entity) ?? { first: last, last };
       const isAtFault = writes > before.last.writes && recoveries === before.last.recoveries;
+      failedChanges.delete(entity);
       failedChanges.set(entity, { first: before.first, last, isAtFault });
+      // A change that was dropped or held after its failure never passes.
+      if (failedChanges.size > MAX_FAILED_CHANGES) failedChanges.delete(failedChanges.keys().next().value as string);
     },
     sinceFailure(entity) {
       const { first, isAtFault } = failedChanges.get(entity) ?? { first: { passes, writes }, isAtFault: false };
