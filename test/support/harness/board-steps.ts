@@ -1,48 +1,79 @@
+import type { Review } from '../../../src/model/item.ts';
+import type { WorkflowInput } from '../../../src/sync/reconcile/workflow/workflow-rules.ts';
 import { type Board, time } from './board.ts';
 
-// Steps of providers and people, for tables of tests. Times are seconds after the start of the board.
+// Steps of providers and people, for tables of tests.
 
-/** The provider or a person does something, or time passes. */
-export type Step = (board: Board) => Promise<void>;
+type PullFields = NonNullable<Parameters<Board['pull']>[2]>;
 
-export const opened =
-  (number: number, at: number, title: string, fields: Parameters<Board['pull']>[2] = {}): Step =>
-  (board) =>
-    board.pull(number, at, { title, ...fields });
-export const merged =
-  (number: number, at: number, fields: Parameters<Board['pull']>[2] = {}): Step =>
-  (board) =>
-    board.pull(number, at, { state: 'merged', ...fields });
-export const polled =
-  (number: number, at: number, fields: Parameters<Board['pull']>[2]): Step =>
-  (board) =>
-    board.pull(number, at, fields, 'poll');
-export const closed =
-  (number: number, at: number): Step =>
-  (board) =>
-    board.pull(number, at, { state: 'closed' });
+/** Something that a provider or a person does. `clock.now`: seconds after the start of the board. */
+export type Step = (board: Board, clock: { now: number }) => Promise<void>;
+
+/** Plays steps, ten seconds apart. */
+export async function play(board: Board, steps: readonly Step[]): Promise<void> {
+  const clock = { now: 0 };
+  for (const step of steps) {
+    clock.now += 10;
+    await step(board, clock);
+  }
+}
+
+/** The updates that are due are sent, also those that wait for the end of the work. Then two hundred seconds pass, so that an edit by a person is no contest. */
+export const later: Step = async (board, clock) => {
+  await board.send((clock.now += 100));
+  clock.now += 200;
+};
+export const sent: Step = (board, { now }) => board.send(now);
+
 export const changed =
-  (number: number, at: number, fields: Parameters<Board['pull']>[2]): Step =>
-  (board) =>
-    board.pull(number, at, fields);
-export const person =
-  (at: number, status: string, key = 'BUG-1'): Step =>
-  (board) =>
-    board.person(key, at, status);
+  (number: number, fields: PullFields): Step =>
+  (board, { now }) =>
+    board.pull(number, now, fields);
+export const opened = (number: number, title: string, fields: PullFields = {}): Step =>
+  changed(number, { title, ...fields });
+export const merged = (number = 1, fields: PullFields = {}): Step => changed(number, { state: 'merged', ...fields });
+export const closed = (number = 1, fields: PullFields = {}): Step => changed(number, { state: 'closed', ...fields });
+/** Opens a pull request that reverts another one. */
+export const revert = (number: number, of: number, fields: PullFields = {}): Step =>
+  opened(number, 'Revert "Fixes BUG-1"', { reverts: `${of}`, ...fields });
+export const polled =
+  (number: number, fields: PullFields): Step =>
+  (board, { now }) =>
+    board.pull(number, now, fields, 'poll');
+/** Makes a pull request a draft, or ends that. */
+export const drafted =
+  (number: number, draft: boolean): Step =>
+  (board, { now }) =>
+    board.pull(number, now, { draft, phaseChangedAt: time(now) });
+export const reviewed =
+  (
+    number: number,
+    state: Review['state'],
+    { id = 'r', ...more }: Partial<Review> & { readonly id?: string } = {},
+  ): Step =>
+  (board, { now }) =>
+    board.pull(number, now, { reviews: { [id]: { reviewer: 'ben', state, at: time(now), ...more } } });
+export const decided =
+  (number: number, state: 'approved' | 'changes' | 'none'): Step =>
+  (board, { now }) =>
+    board.pull(number, now, { reviewDecision: { state, at: time(now) }, phaseChangedAt: time(now) });
 export const issue =
-  (at: number, fields: Parameters<Board['issue']>[2]): Step =>
-  (board) =>
-    board.issue(1, at, fields);
-export const sent =
-  (at: number): Step =>
-  (board) =>
-    board.send(at);
+  (fields: Parameters<Board['issue']>[2], number = 1): Step =>
+  (board, { now }) =>
+    board.issue(number, now, fields);
 
-export const review = (
-  id: string,
-  at: number,
-  state: 'approved' | 'changes' | 'commented' | 'dismissed',
-  reviewer = 'ben',
-) => ({
-  [id]: { reviewer, state, at: time(at) },
-});
+export const person =
+  (status: string, key = 'BUG-1'): Step =>
+  (board, { now }) =>
+    board.person(key, now, status);
+export const labelled =
+  (...labels: readonly string[]): Step =>
+  (board, { now }) =>
+    board.label('BUG-1', now, labels);
+/** Switches to other rules, or to none. */
+export const configured =
+  (workflow: Partial<WorkflowInput> | undefined): Step =>
+  (board, { now }) =>
+    board.configure(now, workflow);
+export const restored: Step = (board, { now }) => board.restore(now);
+export const released: Step = (board) => board.release('BUG-1');

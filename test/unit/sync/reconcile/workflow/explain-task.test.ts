@@ -1,70 +1,121 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { TEXTS } from '../../../../../src/sync/reconcile/workflow/explain-task.ts';
-import { type Board, openBoard, time } from '../../../../support/harness/board.ts';
+import type { WorkflowInput } from '../../../../../src/sync/reconcile/workflow/workflow-rules.ts';
+import { type Board, type BoardOptions, openBoard, time } from '../../../../support/harness/board.ts';
+import {
+  changed,
+  closed,
+  configured,
+  drafted,
+  later,
+  merged,
+  opened,
+  person,
+  play,
+  restored,
+  revert,
+  type Step,
+  sent,
+} from '../../../../support/harness/board-steps.ts';
 import { START } from '../../../../support/rows/batches.ts';
 
-/** The part of each item in the status, and why the task stays as it is. */
-async function explained(board: Board, key = 'BUG-1') {
-  const { status, setBy, previous, wanted, reason, isHeld, items } = await board.explain(key);
-  const parts = Object.fromEntries(
-    items.map(({ name, reason: { code, detail } }) => [name, detail ? `${code}: ${detail}` : code]),
-  );
-  const by = [setBy.who, setBy.rule].filter(Boolean).join(', ');
-  return { status, by, previous, wanted: wanted?.status ?? null, why: reason?.code ?? null, isHeld, parts };
+type Reported = { readonly code: string; readonly detail: string | null } | null;
+const textOf = (reason: Reported) => reason && (reason.detail ? `${reason.code}: ${reason.detail}` : reason.code);
+
+/** The part of each item in the status, by the number of the item. */
+async function partsOf(board: Board, key = 'BUG-1') {
+  const { items } = await board.explain(key);
+  return items.map(({ name, reason }) => `${name.slice('acme/app'.length)} ${textOf(reason)}`);
 }
 
-it('names who set a status, the rule, and the item that delays the end', async () => {
+const OPENED = opened(1, 'BUG-1');
+const FIX = opened(1, 'Fixes BUG-1');
+const STRANGER = { isPublic: true, isFork: true, author: 'eve' };
+const BUGS = Array.from({ length: 11 }, (_, index) => `BUG-${index + 1}`);
+const ELEVEN = { tasks: Object.fromEntries(BUGS.map((key) => [key, 'open'])) };
+const LABELS: Partial<WorkflowInput> = {
+  preset: undefined,
+  rules: [{ when: { pullRequest: ['open'] }, set: { addLabels: ['wip'] } }],
+};
+const WANTS = 'its base is develop, the default branch main; standard: merged wants default';
+const FIGHT = [true, false, true].flatMap((draft) => [sent, person('planned'), drafted(1, draft)]);
+
+it.each<
+  [reason: string | null, parts: string[], steps: Step[], workflow?: Partial<WorkflowInput>, options?: BoardOptions]
+>([
+  ['same', ['#1 progress'], [OPENED, later]],
+  ['same', ['#1 finishes'], [FIX, merged(), later]],
+  [null, ['#1 progress'], [OPENED]],
+  [null, ['#1 progress'], [OPENED], { statuses: { open: 'Offen' } }, { tasks: { 'BUG-1': 'Offen' } }],
+  ['nothing-linked', [], [opened(1, 'Other')]],
+  ['nothing-linked', ['#1 labels'], [OPENED], LABELS],
+  ['no-rule: acme/app#1', ['#1 no-rule'], [FIX, merged()], LABELS],
+  ['not-closing: acme/app#1', ['#1 not-closing'], [opened(1, 'BUG-1 and BUG-2'), merged()], {}, ELEVEN],
+  ['mention-only: acme/app#1', ['#1 mention-only'], [opened(1, 'Other', { description: 'see BUG-1' }), merged()]],
+  [`base: ${WANTS}`, [`#1 base: ${WANTS}`], [opened(1, 'Fixes BUG-1', { baseBranch: 'develop' }), merged()]],
+  ['held-by-person', ['#1 progress'], [OPENED, later, person('in_progress')]],
+  ['backwards: review', ['#1 progress'], [person('review'), opened(1, 'BUG-1', { draft: true })]],
+  ['from: idea, open, planned, in_progress, review', ['#1 progress'], [person('blocked'), OPENED]],
+  ['unknown-status: Triage', ['#1 progress'], [OPENED], {}, { tasks: { 'BUG-1': 'Triage' } }],
+  [
+    `older-than-rule: ${time(10)}; the rules are in force since ${time(30)}`,
+    ['#1 progress'],
+    [OPENED, configured(undefined), configured({ since: undefined })],
+  ],
+  ['older-than-epoch: acme/app#1', ['#1 older-than-epoch'], [FIX, merged(), later, person('open')]],
+  ['no-previous', ['#1 given-up'], [OPENED, closed()]],
+  ['breaker', ['#1 progress'], [OPENED, ...FIGHT]],
+  ['nothing-linked', ['#1 untrusted: not merged, no decision of a reviewer'], [opened(1, 'BUG-1', STRANGER)]],
+  ['nothing-linked', ['#1 bot-text: bots are ignored'], [opened(1, 'BUG-1', { isBot: true })], { bots: 'ignore' }],
+  [
+    'nothing-linked',
+    ['#1 bot-text: description of a bot'],
+    [opened(1, 'Bump', { isBot: true, description: 'Fixes BUG-1' })],
+  ],
+  ['nothing-linked', ['#1 too-many-tasks: 11 tasks'], [opened(1, BUGS.join())], {}, ELEVEN],
+  [
+    'late-name: the text may have named the task only after the merge',
+    ['#1 late-name: the text may have named the task only after the merge'],
+    [opened(1, 'A change', STRANGER), merged(), changed(1, { title: 'Fixes BUG-1' })],
+  ],
+  ['nothing-linked', ['#1 no-connection: code'], [OPENED], {}, { rules: { connections: new Set(['tracker']) } }],
+  ['unverified', [], [OPENED, later, restored]],
+  ['same', ['#1 given-up'], [OPENED, later, closed(), later]],
+  ['same', ['#1 waits-for: acme/app#2', '#2 delays'], [FIX, opened(2, 'BUG-1'), later, merged()]],
+  ['same', ['#1 finishes', '#2 follow-up: acme/app#1'], [FIX, merged(), later, opened(2, 'BUG-1')]],
+  ['same', ['#1 reversal', '#2 mention-only'], [FIX, merged(), revert(2, 1), merged(2), later]],
+])('explains why the status stays: %s, and the parts of the items: %j', async (reason, parts, steps, ...more) => {
+  const [workflow, options] = more;
+  const board = await openBoard({ ...options, workflow: { since: undefined, ...workflow } });
+  await play(board, steps);
+  expect([textOf((await board.explain('BUG-1')).reason), await partsOf(board)]).toEqual([reason, parts]);
+});
+
+it('names who set a status, the rule, and the status before', async () => {
   const board = await openBoard();
-  await board.pull(1, 10, { title: 'Fixes BUG-1' });
-  await board.pull(2, 11, { title: 'BUG-1 more' });
-  await board.pull(3, 12, { title: 'Other', description: 'see BUG-1' });
-  await board.send(100);
-  await board.pull(1, 120, { state: 'merged' });
-  await board.pull(4, 130, { title: 'BUG-1 again' });
-  expect(await explained(board)).toEqual({
-    ...{ status: 'review', by: 'worksync, standard: open', previous: 'open' },
-    ...{ wanted: 'review', why: 'same', isHeld: false },
-    parts: {
-      'acme/app#1': 'waits-for: acme/app#2',
-      'acme/app#2': 'delays',
-      'acme/app#3': 'mention-only',
-      'acme/app#4': 'follow-up: acme/app#1',
-    },
-  });
+  const setBy = async () => {
+    const { status, setBy: by, previous, wanted, isHeld } = await board.explain('BUG-1');
+    return [status, by.who, by.rule, previous, wanted?.status, isHeld];
+  };
+  await play(board, [OPENED, later]);
+  expect(await setBy()).toEqual(['review', 'worksync', 'standard: open', 'open', 'review', false]);
+  await board.person('BUG-1', 500, 'in_progress');
+  expect(await setBy()).toEqual(['in_progress', 'person', null, 'open', 'review', true]);
+  await board.release('BUG-1');
+  expect(await setBy()).toEqual(['in_progress', 'person', null, 'in_progress', 'review', false]);
 });
 
 it('counts tasks with merged work by the reason why they are not finished', async () => {
-  const board = await openBoard({ tasks: { 'BUG-1': 'open', 'BUG-2': 'open', 'BUG-3': 'open', 'BUG-4': 'open' } });
-  await board.pull(1, 10, { title: 'Work', description: 'Part of BUG-1', headBranch: 'BUG-1-and-BUG-2' });
-  await board.pull(1, 20, { state: 'merged' });
-  await board.pull(2, 30, { title: 'Fixes BUG-3', baseBranch: 'develop', state: 'merged' });
-  await board.pull(3, 40, { title: 'Other', description: 'see BUG-4', state: 'merged' });
+  const board = await openBoard(ELEVEN);
+  await play(board, [
+    opened(1, 'Work', { description: 'Part of BUG-1', headBranch: 'BUG-1-and-BUG-2', state: 'merged' }),
+    opened(2, 'Fixes BUG-3', { baseBranch: 'develop', state: 'merged' }),
+    opened(3, 'Other', { description: 'see BUG-4', state: 'merged' }),
+  ]);
   expect(await board.unfinished()).toEqual({ 'not-closing': 2, base: 1 });
-  expect((await explained(board, 'BUG-3')).parts).toEqual({
-    'acme/app#2': 'base: its base is develop, the default branch main; standard: merged wants default',
-  });
   await board.person('BUG-1', 50, 'completed');
   expect(await board.unfinished()).toEqual({ 'not-closing': 1, base: 1 });
-});
-
-it('follows the rules again after a person releases the status that a person set', async () => {
-  const board = await openBoard();
-  await board.pull(1, 10, { title: 'BUG-1' });
-  await board.person('BUG-1', 20, 'in_progress');
-  await board.send(100);
-  expect(await explained(board)).toMatchObject({
-    status: 'in_progress',
-    by: 'person',
-    why: 'held-by-person',
-    isHeld: true,
-  });
-  await board.release('BUG-1');
-  await board.send(200);
-  expect(await explained(board)).toMatchObject({ status: 'review', by: 'worksync, standard: open', isHeld: false });
-  await board.person('BUG-1', 300, 'planned');
-  await board.send(400);
-  expect(board.status('BUG-1')).toBe('planned');
 });
 
 it('has all codes explained in config/workflow.md', () => {
@@ -75,8 +126,7 @@ it('has all codes explained in config/workflow.md', () => {
 it('shows the earliest time of a final status, and the labels that the rules want', async () => {
   const set = { status: 'completed' as const, addLabels: ['shipped'] };
   const board = await openBoard({ workflow: { rules: [{ when: { pullRequest: ['merged'] }, set }] } });
-  await board.pull(1, 10, { title: 'Fixes BUG-1' });
-  await board.pull(1, 20, { state: 'merged' });
+  await play(board, [FIX, merged()]);
   const { wanted, labels, change } = await board.explain('BUG-1');
   expect([wanted?.status, labels.add]).toEqual(['completed', ['shipped']]);
   expect(change?.notBefore).toBeGreaterThanOrEqual(START + 80_000);
@@ -84,9 +134,8 @@ it('shows the earliest time of a final status, and the labels that the rules wan
 
 it('keeps the earliest time of a final status whose cause is in the future', async () => {
   const board = await openBoard();
-  await board.pull(1, 10, { title: 'Fixes BUG-1' });
-  await board.pull(1, 20, { state: 'merged', mergedAt: time(3_600) });
   const earliest = async () => (await board.explain('BUG-1')).change?.notBefore;
+  await play(board, [FIX, merged(1, { mergedAt: time(3_600) })]);
   expect(await earliest()).toBe(START + 80_000);
   await board.pull(1, 50, { labels: ['later'] });
   expect(await earliest()).toBe(START + 80_000);
