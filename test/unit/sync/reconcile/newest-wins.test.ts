@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { DeliveryOrigin } from '../../../../src/model/delivery.ts';
-import type { Item, PullRequest, Review } from '../../../../src/model/item.ts';
+import type { Item, PullRequest, Review, WorkItem } from '../../../../src/model/item.ts';
 import type { StoredItem } from '../../../../src/store/items.ts';
 import { clampTime, isSameValue, mergeNewest } from '../../../../src/sync/reconcile/newest-wins.ts';
-import { bare, workItem } from '../../../support/rows/items.ts';
+import { bare as at, workItem } from '../../../support/rows/items.ts';
 
 interface Fetched {
   readonly fetched: Item;
@@ -14,324 +13,270 @@ function merge(...deliveries: readonly (Item | Fetched)[]) {
   let stored: StoredItem | undefined;
   let outcome = '';
   for (const delivery of deliveries) {
-    const source: DeliveryOrigin = 'fetched' in delivery ? 'fetch' : 'webhook';
-    const item = 'fetched' in delivery ? delivery.fetched : delivery;
-    const result = mergeNewest(stored, item, source);
+    const isFetched = 'fetched' in delivery;
+    const result = mergeNewest(stored, isFetched ? delivery.fetched : delivery, isFetched ? 'fetch' : 'webhook');
     outcome = result.needsFetch ? 'needs fetch' : result.outcome;
     if (result.outcome === 'applied') stored = result.stored;
   }
   return { outcome, item: (stored as StoredItem).item as PullRequest, older: (stored as StoredItem).older };
 }
 
-type Row = [rule: string, deliveries: readonly (Item | Fetched)[], outcome: string, stored: Partial<PullRequest>];
+const fetched = (time: number, fields: Partial<PullRequest>): Fetched => ({ fetched: at(time, fields) });
 
 const A = { title: 'a' };
 const B = { title: 'b' };
+const C = { title: 'c' };
+const DRAFT = { draft: true };
+const READY = { draft: false };
+const OPEN = { state: 'open' } as const;
+const CLOSED = { state: 'closed' } as const;
+const MERGED = { state: 'merged' } as const;
+const GONE = { gone: true };
+const CREATED = at(5, { ...A, isCreation: true });
 const APPROVED: Review = { reviewer: 'ben', state: 'approved', at: '2026-03-02T08:00:00Z' };
+const DISMISSED: Review = { ...APPROVED, state: 'dismissed' };
 const CHANGES: Review = { reviewer: 'cho', state: 'changes', at: '2026-03-02T09:00:00Z' };
-const fetched = (item: Item): Fetched => ({ fetched: item });
+const QUEUED = { isQueued: true, baseBranch: 'next', labels: ['bug', 'urgent'] };
+const UNQUEUED = { isQueued: false, baseBranch: 'main', labels: ['bug'] };
+const none = { reviewDecision: { state: 'none' } } as const;
+const approved = { reviewDecision: { state: 'approved' } } as const;
+
+type Outcome = 'applied' | 'unchanged' | 'superseded' | 'needs fetch';
+type Row = [rule: string, outcome: Outcome, stored: Item, ...deliveries: (Item | Fetched)[]];
 
 const TABLE: readonly Row[] = [
-  ['the first delivery is applied', [bare(5, A)], 'applied', { ...A, updatedAt: 5 }],
-  ['newer content replaces older content', [bare(5, A), bare(6, B)], 'applied', { ...B, updatedAt: 6 }],
-  ['older content is superseded', [bare(6, A), bare(5, B)], 'superseded', A],
-  ['an absent field is kept', [bare(5, { ...A, draft: true }), bare(6, B)], 'applied', { ...B, draft: true }],
+  ['the first delivery is applied', 'applied', at(5, A), at(5, A)],
+  ['newer content replaces older content', 'applied', at(6, B), at(5, A), at(6, B)],
+  ['older content is superseded', 'superseded', at(6, A), at(6, A), at(5, B)],
+  ['an absent field is kept', 'applied', at(6, { ...B, ...DRAFT }), at(5, { ...A, ...DRAFT }), at(6, B)],
   [
     'an undefined field is absent',
-    [bare(5, { ...A, draft: true }), bare(6, { ...B, draft: undefined })],
     'applied',
-    { ...B, draft: true },
+    at(6, { ...B, ...DRAFT }),
+    at(5, DRAFT),
+    at(6, { ...B, draft: undefined }),
   ],
+  ['null is a value', 'applied', at(6, { author: null }), at(5, { author: 'x' }), at(6, { author: null })],
   [
-    'null is a value',
-    [bare(5, { description: 'x' }), bare(6, { description: null })],
+    'older content fills missing fields only',
     'applied',
-    { description: null },
+    at(6, { ...A, ...DRAFT }),
+    at(6, A),
+    at(5, { ...B, ...DRAFT }),
   ],
-  [
-    'older content fills only fields that newer deliveries lack',
-    [bare(6, A), bare(5, { ...B, draft: true })],
-    'applied',
-    { ...A, draft: true, updatedAt: 6 },
-  ],
-  [
-    'a filled field is replaced by newer content',
-    [bare(9, A), bare(5, { draft: true }), bare(7, { draft: false })],
-    'applied',
-    { ...A, draft: false, updatedAt: 9 },
-  ],
-  [
-    'a filled field is not replaced by older content',
-    [bare(9, A), bare(7, { draft: false }), bare(5, { draft: true })],
-    'superseded',
-    { ...A, draft: false },
-  ],
-  [
-    'a field that newer deliveries lack keeps its own time',
-    [bare(5, { draft: true }), bare(9, A), bare(7, { draft: false })],
-    'applied',
-    { ...A, draft: false },
-  ],
-  ['a repeat changes nothing', [bare(5, A), bare(5, A)], 'unchanged', A],
-  [
-    'lists are compared by content',
-    [bare(5, { labels: ['x', 'y'] }), bare(5, { labels: ['x', 'y'] })],
-    'unchanged',
-    { labels: ['x', 'y'] },
-  ],
+  ['newer content replaces a filled field', 'applied', at(9, { ...A, ...READY }), at(9, A), at(5, DRAFT), at(7, READY)],
+  ['older content does not', 'superseded', at(9, { ...A, ...READY }), at(9, A), at(7, READY), at(5, DRAFT)],
+  ['a field keeps its own time', 'applied', at(9, { ...A, ...READY }), at(5, DRAFT), at(9, A), at(7, READY)],
+  ['a repeat changes nothing', 'unchanged', at(5, A), at(5, A), at(5, A)],
+  ['lists are compared by content', 'unchanged', at(5, QUEUED), at(5, QUEUED), at(5, { labels: ['bug', 'urgent'] })],
+  // Contents of one time.
   [
     'a tie that only adds fields needs no fetch',
-    [bare(5, A), bare(5, { ...A, draft: true })],
     'applied',
-    { ...A, draft: true },
+    at(5, { ...A, ...DRAFT }),
+    at(5, A),
+    at(5, { ...A, ...DRAFT }),
   ],
-  ['the last arrival of a contradicting tie wins until a fetch decides', [bare(5, A), bare(5, B)], 'needs fetch', B],
+  ['the last arrival wins a contradicting tie until a fetch', 'needs fetch', at(5, B), at(5, A), at(5, B)],
+  ['the last arrival wins each field', 'needs fetch', at(5, QUEUED), at(5, UNQUEUED), at(5, QUEUED)],
   [
-    'each field of the last arrival wins its tie',
-    [
-      bare(5, { draft: true, isQueued: false, baseBranch: 'main', labels: ['bug'] }),
-      bare(5, { draft: false, isQueued: true, baseBranch: 'next', labels: ['bug', 'urgent'] }),
-    ],
+    'the last arrival wins a tie of older times',
     'needs fetch',
-    { draft: false, isQueued: true, baseBranch: 'next', labels: ['bug', 'urgent'] },
+    at(9, { ...B, ...DRAFT }),
+    at(9, DRAFT),
+    at(5, A),
+    at(5, B),
   ],
+  ['the last decision of the reviewers wins', 'needs fetch', at(5, none), at(5, approved), at(5, none)],
+  ['a state replaces that of the creation', 'needs fetch', at(5, B), CREATED, at(5, B)],
+  ['a repeated creation replaces no later state', 'needs fetch', at(5, B), CREATED, at(5, B), CREATED],
+  ['nor the last of several later states', 'needs fetch', at(5, C), CREATED, at(5, B), at(5, C), CREATED],
+  ['fetched content wins', 'applied', at(5, A), at(5, A), at(5, B), fetched(5, A)],
+  ['older fetched content does not', 'superseded', at(6, A), at(6, A), fetched(5, B)],
+  ['a fetched object that agrees changes nothing', 'unchanged', at(5, A), at(5, A), fetched(5, A)],
+  // The state.
+  ['merged is later than closed', 'applied', at(5, MERGED), at(5, CLOSED), at(5, MERGED)],
+  ['a contested state finishes an open pull request', 'needs fetch', at(5, CLOSED), at(5, OPEN), at(5, CLOSED)],
+  ['a merge needs no fetch', 'applied', at(5, MERGED), at(5, OPEN), at(5, MERGED)],
+  ['a contested state reopens no closed pull request', 'needs fetch', at(5, CLOSED), at(5, CLOSED), at(5, OPEN)],
   [
-    'a state of the same time replaces that of the creation',
-    [bare(5, { ...A, isCreation: true }), bare(5, B)],
+    'a contested state reopens no merged pull request, and no other field of that delivery is applied',
     'needs fetch',
-    B,
-  ],
-  [
-    'a repeated creation does not replace a later state',
-    [bare(5, { ...A, isCreation: true }), bare(5, B), bare(5, { ...A, isCreation: true })],
-    'needs fetch',
-    B,
-  ],
-  [
-    'a repeated creation does not replace the last of several later states',
-    [bare(5, { ...A, isCreation: true }), bare(5, B), bare(5, { title: 'c' }), bare(5, { ...A, isCreation: true })],
-    'needs fetch',
-    { title: 'c' },
-  ],
-  [
-    'merged is later than closed',
-    [bare(5, { state: 'closed' }), bare(5, { state: 'merged' })],
-    'applied',
-    { state: 'merged' },
-  ],
-  [
-    'the last arrival of a tie of older times wins',
-    [bare(9, { draft: true }), bare(5, A), bare(5, B)],
-    'needs fetch',
-    { ...B, draft: true, updatedAt: 9 },
-  ],
-  ['fetched content wins its tie', [bare(5, A), bare(5, B), fetched(bare(5, A))], 'applied', A],
-  ['older fetched content does not replace newer content', [bare(6, A), fetched(bare(5, B))], 'superseded', A],
-  ['a fetched object that agrees changes nothing', [bare(5, A), fetched(bare(5, A))], 'unchanged', A],
-  [
-    'a contested state does not reopen a merged pull request, and no other field of that delivery is applied',
-    [bare(5, { ...A, state: 'merged' }), bare(5, { ...B, state: 'open' })],
-    'needs fetch',
-    { ...A, state: 'merged' },
-  ],
-  [
-    'a contested state does not reopen a closed pull request',
-    [bare(5, { state: 'closed' }), bare(5, { state: 'open' })],
-    'needs fetch',
-    { state: 'closed' },
-  ],
-  [
-    'a contested state finishes an open pull request',
-    [bare(5, { state: 'open' }), bare(5, { state: 'merged' })],
-    'applied',
-    { state: 'merged' },
+    at(5, { ...A, ...MERGED }),
+    at(5, { ...A, ...MERGED }),
+    at(5, { ...B, ...OPEN }),
   ],
   [
     'a fetched state reopens a closed pull request',
-    [bare(5, { state: 'closed' }), bare(5, { state: 'open' }), fetched(bare(5, { state: 'open' }))],
     'applied',
-    { state: 'open' },
+    at(5, OPEN),
+    at(5, CLOSED),
+    at(5, OPEN),
+    fetched(5, OPEN),
   ],
-  [
-    'a newer state reopens a closed pull request',
-    [bare(5, { state: 'closed' }), bare(6, { state: 'open' })],
-    'applied',
-    { state: 'open' },
-  ],
-  [
-    'a report of a gone item needs a fetch',
-    [bare(5, A), bare(6, { gone: true })],
-    'needs fetch',
-    { ...A, gone: true, updatedAt: 5 },
-  ],
-  [
-    'a fetch that finds the item gone counts at any time',
-    [bare(5, A), fetched(bare(4, { gone: true }))],
-    'applied',
-    { ...A, gone: true, updatedAt: 5 },
-  ],
-  [
-    'a report of a gone item that exists needs a fetch',
-    [bare(5, A), fetched(bare(6, { gone: true })), bare(7, B)],
-    'needs fetch',
-    { ...B, gone: true },
-  ],
-  [
-    'an old event of a gone item needs a fetch too',
-    [bare(5, A), fetched(bare(6, { gone: true })), bare(4, A)],
-    'needs fetch',
-    { ...A, gone: true },
-  ],
-  [
-    'a fetch restores a gone item without a newer time',
-    [bare(5, A), fetched(bare(9, { gone: true })), fetched(bare(5, A))],
-    'applied',
-    { ...A, gone: false },
-  ],
-  [
-    'a restored item gets the content that changed meanwhile',
-    [bare(5, A), fetched(bare(9, { gone: true })), fetched(bare(6, B))],
-    'applied',
-    { ...B, gone: false, updatedAt: 6 },
-  ],
-  [
-    'an older report that a newer item is gone is ignored',
-    [bare(7, A), bare(6, { gone: true })],
-    'needs fetch',
-    { ...A, gone: false },
-  ],
-  [
-    'an older deletion does not hide a restored item',
-    [bare(4, { gone: true }), fetched(bare(7, A)), bare(6, { gone: true })],
-    'needs fetch',
-    { ...A, gone: false },
-  ],
-  [
-    'a gone item is filled with older content, and stays gone',
-    [bare(6, { gone: true }), bare(5, A)],
-    'needs fetch',
-    { ...A, gone: true },
-  ],
-  [
-    'version: higher replaces within one time',
-    [bare(5, { ...A, version: 1 }), bare(5, { ...B, version: 2 })],
-    'applied',
-    { ...B, version: 2 },
-  ],
-  [
-    'version: lower is superseded within one time',
-    [bare(5, { ...A, version: 2 }), bare(5, { ...B, version: 1 })],
-    'superseded',
-    A,
-  ],
-  ['version: equal is a tie', [bare(5, { ...A, version: 2 }), bare(5, { ...B, version: 2 })], 'needs fetch', B],
-  ['version: missing on one side is a tie', [bare(5, { ...A, version: 2 }), bare(5, B)], 'needs fetch', B],
-  ['version: the time counts first', [bare(5, { ...A, version: 9 }), bare(6, { ...B, version: 1 })], 'applied', B],
-  [
-    'version: a version of another time does not count',
-    [bare(5, { ...A, version: 1 }), bare(6, A), bare(6, { ...B, version: 2 })],
-    'needs fetch',
-    B,
-  ],
-  [
-    'version: a field that the newest lacks is filled by the last that has it',
-    [bare(5, { draft: true, version: 1 }), bare(5, { ...A, version: 3 }), bare(5, { draft: false, version: 2 })],
-    'applied',
-    { ...A, draft: false, version: 3 },
-  ],
-  [
-    'the last decision of the reviewers wins a tie',
-    [bare(5, { reviewDecision: { state: 'approved' } }), bare(5, { reviewDecision: { state: 'none' } })],
-    'needs fetch',
-    { reviewDecision: { state: 'none' } },
-  ],
+  ['a newer state reopens a closed pull request', 'applied', at(6, OPEN), at(5, CLOSED), at(6, OPEN)],
   [
     'an open state of any time does not replace a merged one, but its other fields do',
-    [bare(5, { ...A, state: 'merged', mergedAt: 'x' }), bare(9, { ...B, state: 'open', mergedAt: null })],
     'applied',
-    { ...B, state: 'merged', mergedAt: 'x', updatedAt: 9 },
+    at(9, { ...B, ...MERGED, mergedAt: 'x' }),
+    at(5, { ...A, ...MERGED, mergedAt: 'x' }),
+    at(9, { ...B, ...OPEN, mergedAt: null }),
   ],
   [
     'a merged state of any time replaces an open one, and no other field',
-    [bare(9, { ...A, state: 'open', mergedAt: null }), bare(5, { ...B, state: 'merged', mergedAt: 'x' })],
     'applied',
-    { ...A, state: 'merged', mergedAt: 'x', updatedAt: 9 },
+    at(9, { ...A, ...MERGED, mergedAt: 'x' }),
+    at(9, { ...A, ...OPEN, mergedAt: null }),
+    at(5, { ...B, ...MERGED, mergedAt: 'x' }),
   ],
   [
     'a declined pull request stays declined',
-    [bare(5, { state: 'declined' }), bare(9, { state: 'open' })],
     'applied',
-    { state: 'declined' },
+    at(9, { state: 'declined' }),
+    at(5, { state: 'declined' }),
+    at(9, OPEN),
+  ],
+  ['a fetch decides that a merged one is open', 'applied', at(9, OPEN), at(5, MERGED), fetched(9, OPEN)],
+  [
+    'a newer state reopens a work item',
+    'applied',
+    workItem({ updatedAt: 2_000 }),
+    workItem({ state: 'done' }),
+    workItem({ updatedAt: 2_000 }),
   ],
   [
-    'a fetch decides that a merged pull request is open',
-    [bare(5, { state: 'merged' }), fetched(bare(9, { state: 'open' }))],
-    'applied',
-    { state: 'open' },
+    'a contested state reopens no finished work item',
+    'needs fetch',
+    workItem({ state: 'done' }),
+    workItem({ state: 'done' }),
+    workItem({ state: 'in_progress' }),
   ],
+  // Items that are gone.
+  ['a report of a gone item needs a fetch', 'needs fetch', at(5, { ...A, ...GONE }), at(5, A), at(6, GONE)],
+  [
+    'a fetch that finds the item gone counts at any time',
+    'applied',
+    at(5, { ...A, ...GONE }),
+    at(5, A),
+    fetched(4, GONE),
+  ],
+  [
+    'a gone item that exists needs a fetch',
+    'needs fetch',
+    at(7, { ...B, ...GONE }),
+    at(5, A),
+    fetched(6, GONE),
+    at(7, B),
+  ],
+  ['an old event of a gone item too', 'needs fetch', at(5, { ...A, ...GONE }), at(5, A), fetched(6, GONE), at(4, A)],
+  ['a second report changes nothing', 'unchanged', at(5, { ...A, ...GONE }), at(5, A), fetched(6, GONE), at(7, GONE)],
+  ['a fetch restores it', 'applied', at(5, { ...A, gone: false }), at(5, A), fetched(9, GONE), fetched(5, A)],
+  [
+    'a fetch restores it with new content',
+    'applied',
+    at(6, { ...B, gone: false }),
+    at(5, A),
+    fetched(9, GONE),
+    fetched(6, B),
+  ],
+  ['an older report is ignored', 'needs fetch', at(7, { ...A, gone: false }), at(7, A), at(6, GONE)],
+  ['also for a restored item', 'needs fetch', at(7, { ...A, gone: false }), at(4, GONE), fetched(7, A), at(6, GONE)],
+  ['older content fills a gone item', 'needs fetch', at(6, { ...A, ...GONE }), at(6, GONE), at(5, A)],
+  // Versions within one time.
+  [
+    'a higher version replaces',
+    'applied',
+    at(5, { ...B, version: 2 }),
+    at(5, { ...A, version: 1 }),
+    at(5, { ...B, version: 2 }),
+  ],
+  ['a lower version is superseded', 'superseded', at(5, A), at(5, { ...A, version: 2 }), at(5, { ...B, version: 1 })],
+  ['an equal version is a tie', 'needs fetch', at(5, B), at(5, { ...A, version: 2 }), at(5, { ...B, version: 2 })],
+  ['a version on one side is a tie', 'needs fetch', at(5, B), at(5, { ...A, version: 2 }), at(5, B)],
+  ['a version on the other side too', 'needs fetch', at(5, B), at(5, A), at(5, { ...B, version: 2 })],
+  ['the time counts before the version', 'applied', at(6, B), at(5, { ...A, version: 9 }), at(6, { ...B, version: 1 })],
+  [
+    'a version of another time does not count',
+    'needs fetch',
+    at(6, B),
+    at(5, { ...A, version: 1 }),
+    at(6, A),
+    at(6, { ...B, version: 2 }),
+  ],
+  [
+    'a field that the newest lacks is filled by the last that has it',
+    'applied',
+    at(5, { ...A, ...READY, version: 3 }),
+    at(5, { ...DRAFT, version: 1 }),
+    at(5, { ...A, version: 3 }),
+    at(5, { ...READY, version: 2 }),
+  ],
+  // Reviews.
   [
     'reviews are merged by their ids',
-    [bare(5, { ...A, reviews: { 7: APPROVED } }), bare(6, { ...B, reviews: { 8: CHANGES } })],
     'applied',
-    { ...B, reviews: { 7: APPROVED, 8: CHANGES } },
+    at(6, { ...B, reviews: { 7: APPROVED, 8: CHANGES } }),
+    at(5, { ...A, reviews: { 7: APPROVED } }),
+    at(6, { ...B, reviews: { 8: CHANGES } }),
   ],
   [
     'an older delivery adds its review, and nothing else',
-    [bare(6, { ...A, reviews: { 8: CHANGES } }), bare(5, { ...B, reviews: { 7: APPROVED } })],
     'applied',
-    { ...A, reviews: { 7: APPROVED, 8: CHANGES }, updatedAt: 6 },
+    at(6, { ...A, reviews: { 7: APPROVED, 8: CHANGES } }),
+    at(6, { ...A, reviews: { 8: CHANGES } }),
+    at(5, { ...B, reviews: { 7: APPROVED } }),
   ],
   [
     'a dismissed review stays dismissed',
-    [bare(5, { reviews: { 7: { ...APPROVED, state: 'dismissed' } } }), bare(6, { reviews: { 7: APPROVED } })],
     'applied',
-    { reviews: { 7: { ...APPROVED, state: 'dismissed' } } },
+    at(6, { reviews: { 7: DISMISSED } }),
+    at(5, { reviews: { 7: DISMISSED } }),
+    at(6, { reviews: { 7: APPROVED } }),
   ],
   [
     'two reviews of one time need no fetch',
-    [bare(5, { ...A, reviews: { 7: APPROVED } }), bare(5, { ...A, reviews: { 8: CHANGES } })],
     'applied',
-    { ...A, reviews: { 7: APPROVED, 8: CHANGES } },
+    at(5, { ...A, reviews: { 7: APPROVED, 8: CHANGES } }),
+    at(5, { ...A, reviews: { 7: APPROVED } }),
+    at(5, { ...A, reviews: { 8: CHANGES } }),
   ],
 ];
 
 describe('newest wins', () => {
-  it.each(TABLE)('%s', (_rule, deliveries, outcome, stored) => {
-    const merged = merge(...deliveries);
+  it.each(TABLE)('%s', (_rule, outcome, { version: _, ...expected }, ...deliveries) => {
+    const { item, ...merged } = merge(...deliveries);
     expect(merged.outcome).toBe(outcome);
-    expect(merged.item).toMatchObject(stored);
+    expect(item).toMatchObject(expected);
   });
 
   it('stores no absent field', () => {
-    expect(Object.keys(merge(bare(1, { draft: undefined, title: 'a' })).item)).not.toContain('draft');
+    expect(Object.keys(merge(at(1, { draft: undefined, title: 'a' })).item)).not.toContain('draft');
   });
 
   it('stores times only of fields that are older than the item', () => {
-    const { older } = merge(bare(5, { ...A, draft: true }), bare(6, B));
-    expect(older).toEqual({ draft: { updatedAt: 5 } });
-  });
-
-  it('removes an older time when a newer delivery carries the field', () => {
-    expect(merge(bare(5, { draft: true }), bare(6, A), bare(7, { draft: true })).older).toEqual({
-      title: { updatedAt: 6 },
-    });
+    expect(merge(at(5, { ...A, ...DRAFT }), at(6, B)).older).toEqual({ draft: { updatedAt: 5 } });
+    expect(merge(at(5, DRAFT), at(6, A), at(7, DRAFT)).older).toEqual({ title: { updatedAt: 6 } });
   });
 
   it('does not modify its arguments', () => {
-    const first = Object.freeze(bare(5, A));
-    const result = mergeNewest(undefined, first, 'webhook');
+    const result = mergeNewest(undefined, Object.freeze(at(5, A)), 'webhook');
     if (result.outcome !== 'applied') throw new Error('not applied');
-    Object.freeze(result.stored);
-    Object.freeze(result.stored.item);
-    Object.freeze(result.stored.older);
-    expect(mergeNewest(result.stored, bare(6, B), 'webhook').outcome).toBe('applied');
+    for (const each of [result.stored, result.stored.item, result.stored.older]) Object.freeze(each);
+    expect(mergeNewest(result.stored, at(6, B), 'webhook').outcome).toBe('applied');
     expect(result.stored.item).toMatchObject(A);
   });
 
-  it('does not reopen a finished work item by a contested state', () => {
-    const merged = merge(workItem({ state: 'done' }), workItem({ state: 'in_progress' }));
-    expect(merged.outcome).toBe('needs fetch');
-    expect(merged.item.state).toBe('done');
+  it('stores when a work item was finished, and since when it is open again', () => {
+    const seconds = (second: number) => new Date(second * 1_000).toISOString();
+    const state = (second: number, value: WorkItem['state']) => workItem({ updatedAt: second * 1_000, state: value });
+    const times = (...deliveries: Item[]) => {
+      const { lastClosedAt, openSince } = merge(...deliveries).item;
+      return [lastClosedAt, openSince];
+    };
+    expect(times(state(1, 'open'), state(2, 'done'))).toEqual([seconds(2), undefined]);
+    expect(times(state(1, 'open'), state(2, 'done'), state(3, 'open'))).toEqual([seconds(2), seconds(3)]);
+    expect(times(state(1, 'open'), state(4, 'open'), state(2, 'done'))).toEqual([seconds(2), seconds(4)]);
+    expect(times(state(4, 'open'), state(2, 'done'), state(3, 'open'))).toEqual([seconds(2), seconds(3)]);
   });
 });
 
@@ -344,7 +289,7 @@ describe('a time from the future', () => {
     ['a millisecond more', RECEIVED + 300_001, RECEIVED],
     ['years ahead', Date.UTC(2200, 0, 1), RECEIVED],
   ])('a time %s', (_, updatedAt, expected) => {
-    const item = bare(updatedAt, A);
+    const item = at(updatedAt, A);
     const own = expected === updatedAt ? {} : { toldAt: updatedAt };
     expect(clampTime(item, RECEIVED)).toEqual({ ...item, updatedAt: expected, ...own });
   });
@@ -354,178 +299,116 @@ describe('a time from the future', () => {
     ['is older if the provider dates it older', RECEIVED + 500_000, RECEIVED + 600_000, RECEIVED + 500_000],
     ['is the receipt if the stored state is older', RECEIVED + 900_000, RECEIVED - 1, RECEIVED],
   ])('after our clock was set back, a time in the future %s', (_, updatedAt, storedAt, expected) => {
-    expect(clampTime(bare(updatedAt, A), RECEIVED, bare(storedAt)).updatedAt).toBe(expected);
+    expect(clampTime(at(updatedAt, A), RECEIVED, at(storedAt)).updatedAt).toBe(expected);
   });
 
   it.each([
     ['of the same second', RECEIVED + 950_000, RECEIVED + 1_000],
     ['older, and our clock is right again', RECEIVED + 900_000, RECEIVED + 960_000],
     ['of the same second, and our clock is right again', RECEIVED + 950_000, RECEIVED + 960_000],
-  ])('ties with a stored state from the future if the provider dates it as %s, and a fetch decides', (_, at, late) => {
-    const stored = clampTime(bare(RECEIVED + 950_000, B), RECEIVED);
-    const other = clampTime(bare(at, A), late, stored);
-    expect(merge(stored, other).outcome).toBe('needs fetch');
-    const fetched = clampTime(bare(RECEIVED + 950_000, B), late + 1_000, other);
-    expect(merge(stored, other, { fetched }).item).toMatchObject(B);
-  });
+  ])(
+    'ties with a stored state from the future if the provider dates it as %s, and a fetch decides',
+    (_, time, late) => {
+      const stored = clampTime(at(RECEIVED + 950_000, B), RECEIVED);
+      const other = clampTime(at(time, A), late, stored);
+      expect(merge(stored, other).outcome).toBe('needs fetch');
+      const read = clampTime(at(RECEIVED + 950_000, B), late + 1_000, other);
+      expect(merge(stored, other, { fetched: read }).item).toMatchObject(B);
+    },
+  );
 
   it('does not count after our clock is right and the provider dates a later state', () => {
-    const stored = clampTime(bare(RECEIVED + 950_000, A), RECEIVED);
-    const later = clampTime(bare(RECEIVED + 951_000, B), RECEIVED + 960_000, stored);
+    const stored = clampTime(at(RECEIVED + 950_000, A), RECEIVED);
+    const later = clampTime(at(RECEIVED + 951_000, B), RECEIVED + 960_000, stored);
     const { item, outcome } = merge(stored, later);
     expect([outcome, item]).toEqual(['applied', { ...later, gone: false }]);
-    expect(item).not.toHaveProperty('toldAt');
   });
 
   it('is stored beside the clamped one, until a plausible time is newer', () => {
-    const ahead = clampTime(bare(RECEIVED + 900_000, A), RECEIVED);
+    const ahead = clampTime(at(RECEIVED + 900_000, A), RECEIVED);
     expect(merge(ahead).item).toMatchObject({ updatedAt: RECEIVED, toldAt: RECEIVED + 900_000 });
-    expect(merge(ahead, bare(RECEIVED + 1, B)).item).not.toHaveProperty('toldAt');
+    expect(merge(ahead, at(RECEIVED + 1, B)).item).not.toHaveProperty('toldAt');
   });
-
-  /** States of one pull request in the order of their arrival, a second apart, with these times relative to the first. */
-  function arrive(...states: readonly [at: number, fields: Partial<PullRequest>][]) {
-    let stored: StoredItem | undefined;
-    for (const [index, [at, fields]] of states.entries()) {
-      const item = clampTime(bare(RECEIVED + at, fields), RECEIVED + index * 1_000, stored?.item);
-      const result = mergeNewest(stored, item, 'webhook');
-      if (result.outcome === 'applied') stored = result.stored;
-    }
-    return (stored as StoredItem).item as PullRequest;
-  }
 
   const FAR = Date.UTC(2199, 0, 1) - RECEIVED;
   const AHEAD = 600_000;
-  const OPEN: Partial<PullRequest> = { state: 'open', mergedAt: null };
-  const MERGED: Partial<PullRequest> = { state: 'merged', mergedAt: '1970-01-01T02:46:40.000Z' };
+  const NOT_MERGED: Partial<PullRequest> = { ...OPEN, mergedAt: null };
+  const WAS_MERGED: Partial<PullRequest> = { ...MERGED, mergedAt: '1970-01-01T02:46:40.000Z' };
 
-  it.each<[string, readonly [number, Partial<PullRequest>][], Partial<PullRequest>]>([
+  // States of one pull request in the order of their arrival, a second apart, with times relative to the first receipt.
+  it.each<[claim: string, stored: Partial<PullRequest>, ...states: PullRequest[]]>([
     [
-      'of 2199 keeps no merge from being taken',
-      [
-        [0, OPEN],
-        [FAR, { ...OPEN, ...B }],
-        [1_000, { ...MERGED, ...A }],
-      ],
-      { ...MERGED, ...A },
+      'of 2199 prevents no merge',
+      { ...WAS_MERGED, ...A },
+      at(0, NOT_MERGED),
+      at(FAR, { ...NOT_MERGED, ...B }),
+      at(1_000, { ...WAS_MERGED, ...A }),
     ],
     [
-      'of 2199 in the first delivery keeps no older state from being taken',
-      [
-        [FAR, { ...OPEN, ...B }],
-        [-9_000, { ...OPEN, ...A }],
-      ],
+      'of 2199 in the first delivery prevents no older state',
       A,
+      at(FAR, { ...OPEN, ...B }),
+      at(-9_000, { ...OPEN, ...A }),
     ],
+    ['of 2199 does not replace a state with a plausible time', A, at(0, A), at(FAR, B)],
     [
-      'of 2199 does not replace a state with a plausible time',
-      [
-        [0, A],
-        [FAR, B],
-      ],
-      A,
-    ],
-    [
-      'of 2199 fills a field that a plausible state then replaces',
-      [
-        [0, A],
-        [FAR, { labels: ['x'] }],
-        [-1_000, { labels: [] }],
-      ],
+      'of 2199 fills a field that a plausible state replaces',
       { ...A, labels: [] },
+      at(0, A),
+      at(FAR, { labels: ['x'] }),
+      at(-1_000, { labels: [] }),
     ],
-    [
-      'of 2199 neither reopens nor merges by its date alone',
-      [
-        [0, MERGED],
-        [FAR, OPEN],
-      ],
-      MERGED,
-    ],
-    [
-      'of 2199 is replaced by the same content with a plausible time',
-      [
-        [FAR, A],
-        [1_000, A],
-        [0, B],
-      ],
-      A,
-    ],
-    [
-      'of 2199 wins over another one by its arrival',
-      [
-        [FAR, A],
-        [FAR - 9_000, B],
-      ],
-      B,
-    ],
-    [
-      'of a clock that went ahead does not stop the updates',
-      [
-        [0, A],
-        [AHEAD, B],
-        [AHEAD + 1_000, { title: 'c' }],
-      ],
-      { title: 'c' },
-    ],
-    [
-      'of a clock that went ahead does not stop the updates after the clock is right again',
-      [
-        [0, A],
-        [AHEAD, B],
-        [2_000, { title: 'c' }],
-      ],
-      { title: 'c' },
-    ],
-    [
-      'of a clock that went ahead does not let older states return',
-      [
-        [0, A],
-        [AHEAD, B],
-        [-1_000, { title: 'c' }],
-      ],
-      B,
-    ],
-  ])('%s', (_, states, expected) => {
-    expect(arrive(...states)).toMatchObject(expected);
+    ['of 2199 neither reopens nor merges by its date alone', WAS_MERGED, at(0, WAS_MERGED), at(FAR, NOT_MERGED)],
+    ['of 2199 is replaced by the same content with a plausible time', A, at(FAR, A), at(1_000, A), at(0, B)],
+    ['of 2199 wins over another one by its arrival', B, at(FAR, A), at(FAR - 9_000, B)],
+    ['of a clock that is ahead does not stop the updates', C, at(0, A), at(AHEAD, B), at(AHEAD + 1_000, C)],
+    ['of a clock that is right again does not either', C, at(0, A), at(AHEAD, B), at(2_000, C)],
+    ['of a clock that was ahead lets no older state return', B, at(0, A), at(AHEAD, B), at(-1_000, C)],
+  ])('%s', (_, expected, ...states) => {
+    let stored: StoredItem | undefined;
+    for (const [index, state] of states.entries()) {
+      const item = clampTime(
+        { ...state, updatedAt: RECEIVED + state.updatedAt },
+        RECEIVED + index * 1_000,
+        stored?.item,
+      );
+      const result = mergeNewest(stored, item, 'webhook');
+      if (result.outcome === 'applied') stored = result.stored;
+    }
+    expect(stored?.item).toMatchObject(expected);
   });
 
   it('of 2199 among the content becomes the time of receipt, once', () => {
-    const review = (at: string, state: Review['state']) => ({ 7: { reviewer: 'ben', state, at } });
+    const review = (time: string, state: Review['state']) => ({ 7: { reviewer: 'ben', state, at: time } });
     const far = '2199-01-01T00:00:00.000Z';
     const receipt = new Date(RECEIVED).toISOString();
-    const first = bare(RECEIVED, { ...A, closedAt: far, reviews: review(far, 'approved') });
+    const first = at(RECEIVED, { ...A, closedAt: far, reviews: review(far, 'approved') });
     const stored = clampTime(first, RECEIVED);
     expect(stored).toMatchObject({ closedAt: receipt, reviews: { 7: { at: receipt } } });
     expect(clampTime(first, RECEIVED + 9_000, stored)).toEqual(stored);
-    const later = bare(RECEIVED + 2_000, { reviews: review(new Date(RECEIVED + 1_000).toISOString(), 'changes') });
+    const decided = clampTime(at(RECEIVED, { reviewDecision: { state: 'approved', at: far } }), RECEIVED);
+    expect(decided.reviewDecision).toEqual({ state: 'approved', at: receipt });
+    const later = at(RECEIVED + 2_000, { reviews: review(new Date(RECEIVED + 1_000).toISOString(), 'changes') });
     expect(merge(stored, later).item.reviews).toEqual(later.reviews);
-  });
-
-  it('does not block later states', () => {
-    const far = clampTime(bare(Date.UTC(2200, 0, 1), A), RECEIVED);
-    expect(merge(far, bare(RECEIVED + 1, B)).item).toMatchObject(B);
   });
 });
 
-describe('values of fields are equal', () => {
-  it.each<[unknown, unknown, boolean]>([
-    ['a', 'a', true],
-    ['a', 'b', false],
-    [null, null, true],
-    [null, undefined, false],
-    [[], [], true],
-    [['a'], ['a'], true],
-    [['a'], ['a', 'b'], false],
-    [['a', 'b'], ['b', 'a'], false],
-    [['a'], 'a', false],
-    [false, null, false],
-    [{ ada: 'a@b.example', ben: 'c' }, { ben: 'c', ada: 'a@b.example' }, true],
-    [{ ada: 'a@b.example' }, { ada: 'c@b.example' }, false],
-    [{ ada: 'a@b.example' }, {}, false],
-    [{}, null, false],
-  ])('%j, %j: %j', (left, right, expected) => {
-    expect(isSameValue(left, right)).toBe(expected);
-    expect(isSameValue(right, left)).toBe(expected);
-  });
+it.each<[unknown, unknown, boolean]>([
+  ['a', 'a', true],
+  ['a', 'b', false],
+  [null, null, true],
+  [null, undefined, false],
+  [[], [], true],
+  [['a'], ['a'], true],
+  [['a'], ['a', 'b'], false],
+  [['a', 'b'], ['b', 'a'], false],
+  [['a'], 'a', false],
+  [false, null, false],
+  [{ ada: 'a@b.example', ben: 'c' }, { ben: 'c', ada: 'a@b.example' }, true],
+  [{ ada: 'a@b.example' }, { ada: 'c@b.example' }, false],
+  [{ ada: 'a@b.example' }, {}, false],
+  [{}, null, false],
+])('the values %j and %j of a field are equal: %s', (left, right, expected) => {
+  expect(isSameValue(left, right)).toBe(expected);
+  expect(isSameValue(right, left)).toBe(expected);
 });
