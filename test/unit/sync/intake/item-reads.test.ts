@@ -1,0 +1,422 @@
+import { describe, expect, test } from 'vitest';
+import type { Connection, Known } from '../../../../src/connectors/connector.ts';
+import { SyncError } from '../../../../src/model/errors/sync-error.ts';
+import type { PullRequestPhase } from '../../../../src/model/workflow.ts';
+import { silentLogger } from '../../../../src/platform/lib/logger.ts';
+import { silentMeter } from '../../../../src/platform/lib/meter.ts';
+import { purposeNow } from '../../../../src/platform/lib/purpose.ts';
+import { systemRandom } from '../../../../src/platform/lib/random.ts';
+import type { Job } from '../../../../src/platform/lib/scheduler.ts';
+import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
+import type { Store } from '../../../../src/store/database.ts';
+import { blankEntity, saveEntity } from '../../../../src/store/entities.ts';
+import { saveItem } from '../../../../src/store/items.ts';
+import { dueFetches } from '../../../../src/store/wanted-fetches.ts';
+import { createPauses } from '../../../../src/sync/intake/pauses.ts';
+import { reviewJobs } from '../../../../src/sync/intake/review-reads.ts';
+import { sweepJobs } from '../../../../src/sync/intake/sweeps.ts';
+import { createVerification } from '../../../../src/sync/intake/verify-items.ts';
+import { needsReviews } from '../../../../src/sync/reconcile/workflow/workflow-rules.ts';
+import { startJobs } from '../../../support/clocks/timetable.ts';
+import { createTravellingClock, type TravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { createForge, forgeItem } from '../../../support/fakes/forge.ts';
+import { remainsOfLost } from '../../../support/faults/all-or-nothing.ts';
+import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
+import { activeWith, inboxOf, openTestStore } from '../../../support/harness/intake.ts';
+import { itemRow } from '../../../support/rows/items.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+/** A stored pull request of the repository `app`, which changed at 5. */
+interface Stored {
+  readonly number: number;
+  readonly repo?: string;
+  readonly state?: 'open' | 'merged';
+  readonly unverified?: 0 | 1;
+  readonly gone?: 0 | 1;
+  readonly seen_at?: number;
+  readonly link?: 'none' | 'gone';
+  readonly reviewsReadAt?: number;
+  readonly commitsSha?: string;
+  readonly connection?: string;
+}
+
+const keyOf = (number: number) => itemOf({ number }).key;
+const itemOf = ({ number, repo = 'app', state = 'open' }: Stored) =>
+  forgeItem(repo, { number, title: '', state, updatedAt: 5 });
+
+async function storeItems(store: Store, items: readonly Stored[]): Promise<void> {
+  await store.commit(async (transaction) => {
+    for (const stored of items) {
+      const { number, unverified = 0, gone = 0, seen_at = 1, link, connection = 'forge' } = stored;
+      const { reviewsReadAt, commitsSha } = stored;
+      const item = { ...itemOf(stored), ...JSON.parse(JSON.stringify({ reviewsReadAt, commitsSha })) };
+      const finished = item.state === 'open' ? 0 : 1;
+      const row = { connection, connector: item.connector, kind: 'pull_request', finished, unverified } as const;
+      const fields = JSON.stringify({ item, older: {} });
+      await saveItem(transaction, itemRow(item.key, { ...row, gone, seen_at, fields }), 1);
+      const entity = { task_id: 't1', item_key: item.key, hand: link === 'gone' ? link : null } as const;
+      if (link !== 'none') await saveEntity(transaction, blankEntity(`link:${number}`, 'link', entity));
+    }
+  });
+}
+
+/** Opens a store with these items. @param fetch throws the vendor's error */
+async function bench(items: readonly Stored[], fetch: (number: string, time: number) => void = () => undefined) {
+  const store = await openTestStore();
+  const clock = createTravellingClock();
+  await storeItems(store, items);
+  const { connector } = createForge({ app: [] });
+  const requested: { number: string; time: number; known: Known | undefined; purpose: string | undefined }[] = [];
+  const connection = {
+    ...connector.connect({}, {} as never),
+    async fetch({ key }: { readonly key: string }, _: AbortSignal, known?: Known) {
+      const number = key.split(':').at(-1) ?? '';
+      requested.push({ number, time: clock.elapsed(), known, purpose: purposeNow() });
+      fetch(number, clock.elapsed());
+      return { event: 'item', body: Buffer.from(number) };
+    },
+  };
+  const deps = { store, clock, random: systemRandom(), logger: silentLogger, inbox: createWakeSignal() };
+  const connections = [{ ...activeWith({ name: 'forge', connector, connection }), readsReviews: true }];
+  const context = { ...deps, pauses: createPauses(clock), connections };
+  return { store, clock, requested, context, numbers: () => requested.map(({ number }) => number) };
+}
+
+describe('the verification of items', () => {
+  async function verifying(items: readonly Stored[], fetch?: (number: string, time: number) => void) {
+    const all = await bench(
+      items.map((item) => ({ unverified: 1, ...item })),
+      fetch,
+    );
+    const verification = createVerification(all.context);
+    verification.start();
+    verification.start();
+    return { ...all, verification };
+  }
+
+  test('fetches open items first, one every two seconds, for the purpose `restore`', async () => {
+    const { clock, requested, numbers, verification, store } = await verifying([
+      { number: 1, state: 'merged', commitsSha: 'a1' },
+      { number: 2, state: 'merged' },
+      { number: 3 },
+      { number: 4 },
+      { number: 5, unverified: 0 },
+    ]);
+    await clock.advance(MINUTE);
+    expect(numbers()).toEqual(['3', '4', '1', '2']);
+    expect(requested.map(({ known }) => known?.commitsSha)).toEqual([undefined, undefined, 'a1', undefined]);
+    expect(requested.every(({ purpose }) => purpose === 'restore')).toBe(true);
+    const times = requested.map(({ time }) => time);
+    expect(times.slice(1).every((time, index) => time - (times[index] ?? 0) >= 2_000)).toBe(true);
+    expect(await inboxOf(store)).toMatchObject(
+      Array.from({ length: 4 }, () => ({ source: 'fetch', connection: 'forge' })),
+    );
+    await verification.stop();
+    expect(clock.pending).toBe(0);
+  });
+
+  const failing = (failed: string, code: 'forbidden' | 'server_failed') => (number: string) => {
+    if (number === failed) throw new SyncError(code, 'no');
+  };
+  const limited = (number: string, time: number) => {
+    if (number === '3' && time < 10 * MINUTE) throw new SyncError('rate_limited', 'wait', { retryAfter: 10 * MINUTE });
+  };
+
+  test.each<[string, (number: string, time: number) => void, before: string[], after: string[]]>([
+    ['skips for good an item that the vendor refuses', failing('3', 'forbidden'), ['3', '4'], ['3', '4']],
+    ['waits during a rate limit', limited, ['3'], ['3', '3', '4']],
+    ['continues after six failures of one item', failing('3', 'server_failed'), ['3'], [...Array(6).fill('3'), '4']],
+  ])('%s', async (_name, fetch, before, after) => {
+    const { clock, numbers, verification } = await verifying([{ number: 3 }, { number: 4 }], fetch);
+    await clock.advance(5_000);
+    expect([...new Set(numbers())]).toEqual(before);
+    await clock.advance(HOUR);
+    expect(numbers()).toEqual(after);
+    await clock.advance(3 * HOUR);
+    expect(numbers().length > after.length).toBe(after.length > 6);
+    expect(numbers().filter((number) => number === '4')).toHaveLength(1);
+    await verification.stop();
+  });
+
+  test('skips an item that a delivery has confirmed meanwhile, and ends when no item is unverified', async () => {
+    const { clock, numbers, verification, store } = await verifying([{ number: 3 }, { number: 4 }, { number: 5 }]);
+    await clock.until(() => numbers().length === 1);
+    await store.query.updateTable('items').set({ unverified: 0 }).where('key', '!=', keyOf(5)).execute();
+    await clock.advance(MINUTE);
+    expect(numbers()).toEqual(['3', '5']);
+    await store.query.updateTable('items').set({ unverified: 0 }).execute();
+    await clock.advance(2 * HOUR);
+    expect([numbers(), clock.pending]).toEqual([['3', '5'], 0]);
+    await verification.stop();
+  });
+
+  test('retries within a minute after a database failure', async () => {
+    const { store, clock, numbers, context } = await bench([{ number: 3, unverified: 1 }]);
+    const { schema } = store.query.whole;
+    const verification = createVerification(context);
+    await schema.alterTable('items').renameTo('items_away').execute();
+    verification.start();
+    await clock.advance(1_000);
+    await schema.alterTable('items_away').renameTo('items').execute();
+    await clock.advance(MINUTE);
+    expect(numbers()).toEqual(['3']);
+    await verification.stop();
+  });
+});
+
+describe('reads of reviews', () => {
+  test('read linked open pull requests that changed since the last read, once an hour', async () => {
+    const { store, clock, requested, context, numbers } = await bench(
+      [
+        { number: 1 },
+        { number: 2, reviewsReadAt: 4 },
+        { number: 3, reviewsReadAt: 5 },
+        { number: 4, link: 'none' },
+        { number: 5, link: 'gone' },
+        { number: 6, state: 'merged' },
+        { number: 7, connection: 'other' },
+        // More than one batch.
+        ...Array.from({ length: 100 }, (_, index) => ({ number: 8_000 + index, link: 'none' as const })),
+        { number: 9_000 },
+      ],
+      (number) => {
+        if (number === '1') throw new SyncError('forbidden', 'no');
+      },
+    );
+    const jobs = reviewJobs(context);
+    expect(jobs.map(({ name, when }) => [name, when])).toEqual([['reviews.forge', { everyMs: HOUR }]]);
+    const run = jobs[0]?.run(new AbortController().signal);
+    await clock.advance(MINUTE);
+    await run;
+    expect(numbers()).toEqual(['1', '2', '9000']);
+    expect(requested).toMatchObject(requested.map(() => ({ known: { wantsReviews: true }, purpose: 'poll' })));
+    expect((await inboxOf(store)).map(({ source, body }) => [source, body])).toEqual([
+      ['fetch', '2'],
+      ['fetch', '9000'],
+    ]);
+  });
+
+  test('exist only for connections whose rules need them', async () => {
+    const { context } = await bench([]);
+    const connections = context.connections.map((active) => ({ ...active, readsReviews: false }));
+    expect(reviewJobs({ ...context, connections })).toEqual([]);
+  });
+
+  const about = (...pullRequest: PullRequestPhase[]) => [{ when: { pullRequest }, set: {} }];
+
+  test.each<[boolean, string, Parameters<typeof needsReviews>[0]]>([
+    [true, 'the preset', { preset: 'standard', rules: [] }],
+    [true, 'a rule about reviews', { rules: about('merged', 'approved') }],
+    [false, 'a rule about other phases', { rules: about('merged', 'draft', 'open') }],
+    [false, 'a rule about work items', { rules: [{ when: { workItem: ['completed'] }, set: {} }] }],
+  ])('are needed: %s, by %s', (expected, _what, workflow) => {
+    expect(needsReviews(workflow)).toBe(expected);
+  });
+});
+
+describe('a sweep', () => {
+  type SweepContext = Parameters<typeof sweepJobs>[0];
+  const { connector } = createForge({ app: [] });
+  const { signal } = new AbortController();
+
+  /** Returns the job that sweeps the connection `forge`. */
+  function sweepOf(
+    deps: Pick<SweepContext, 'store' | 'clock'> & Partial<SweepContext>,
+    parts: Partial<Connection> = {},
+  ): Job {
+    const connection = { ...connector.connect({}, {} as never), ...parts };
+    const jobs = sweepJobs({
+      random: systemRandom(),
+      logger: silentLogger,
+      meter: silentMeter,
+      pauses: createPauses(deps.clock),
+      fetches: { notify: () => undefined },
+      ...deps,
+      connections: [activeWith({ name: 'forge', connector, connection, sweep: { everyMs: HOUR } })],
+    });
+    return jobs[0] as Job;
+  }
+
+  async function runToEnd(job: Job, clock: TravellingClock): Promise<void> {
+    let isOver = false;
+    const running = Promise.resolve(job.run(signal)).finally(() => {
+      isOver = true;
+    });
+    while (!isOver) await clock.toNextTimer();
+    await running;
+  }
+
+  const rowsOf = ({ query }: Store) =>
+    query.selectFrom('sweeps').select(['unit', 'error', 'listed', 'asked']).orderBy('unit').execute();
+
+  /** Returns a sweep of these items, of which the list has those of the numbers `listed`. */
+  async function sweepOver(store: Store, items: readonly Stored[], listed: readonly number[]) {
+    const clock = createTravellingClock();
+    await storeItems(store, items);
+    const notifications: number[] = [];
+    const fetches = { notify: () => void notifications.push(clock.elapsed()) };
+    const sweep = async () => ({ keys: listed.map(keyOf), containers: ['app'] });
+    const job = sweepOf({ store, clock, fetches }, { sweep });
+    const requested = async () => {
+      const rows = await store.query.selectFrom('fetches').select('reference').orderBy('reference').execute();
+      return rows.map(({ reference }) => (JSON.parse(reference) as { key: string }).key);
+    };
+    return { run: () => runToEnd(job, clock), requested, notifications };
+  }
+
+  test('requests few fetches at a time if many items are missing', async () => {
+    const count = 1_000;
+    const commits: number[] = [];
+    let statements = 0;
+    const store = await openTestStore({
+      onStatement(sql) {
+        statements = sql.startsWith('begin') ? 0 : statements + 1;
+        if (sql.startsWith('commit')) commits.push(statements);
+      },
+    });
+    await storeItems(
+      store,
+      Array.from({ length: count }, (_, number) => ({ number, state: 'merged', link: 'none' })),
+    );
+    commits.length = 0;
+    const clock = createTravellingClock();
+    const most: number[] = [];
+    const fetchAll = async () => {
+      most.push((await dueFetches(store.query, 'forge', clock.now(), 0, count)).length);
+      await store.query.deleteFrom('fetches').execute();
+    };
+    // Simulates that each is fetched some time later.
+    const fetches = { notify: () => void clock.after(1, () => void fetchAll()) };
+    const timetable = startJobs([sweepOf({ store, clock, fetches })], clock);
+    while ((await rowsOf(store)).length === 0) await clock.toNextTimer();
+    await timetable.stop();
+    expect(await rowsOf(store)).toMatchObject([{ listed: 0, asked: count }]);
+    expect(Math.max(...most)).toBeLessThanOrEqual(200);
+    // One commit must not request many, because everything else in the process waits for it.
+    expect(Math.max(...commits)).toBeLessThanOrEqual(12);
+  });
+
+  test('requests stored items that are not listed and gone items that are listed, and no others', async () => {
+    const store = await openTestStore();
+    const { run, requested, notifications } = await sweepOver(
+      store,
+      [
+        ...[{ number: 1 }, { number: 2 }, { number: 3, gone: 1 }, { number: 4, gone: 1 }].map((item) => item as Stored),
+        { number: 6, repo: 'not-listed' },
+        { number: 7, connection: 'other' },
+        { number: 8, seen_at: Number.MAX_SAFE_INTEGER },
+      ],
+      [1, 3, 5],
+    );
+    await run();
+    expect(await requested()).toEqual([2, 3].map(keyOf));
+    expect(notifications).toHaveLength(1);
+    expect(await rowsOf(store)).toMatchObject([{ listed: 3, asked: 2 }]);
+  });
+
+  test('notifies nothing if nothing differs', async () => {
+    const { run, requested, notifications } = await sweepOver(
+      await openTestStore(),
+      [{ number: 1 }, { number: 4, gone: 1 }, { number: 6, repo: 'not-listed' }],
+      [1],
+    );
+    await run();
+    expect([await requested(), notifications]).toEqual([[], []]);
+  });
+
+  test('repeats a page after temporary failures a few times, with growing pauses', async () => {
+    const clock = createTravellingClock();
+    const requested: number[] = [];
+    const units = async () => {
+      requested.push(clock.monotonic());
+      throw new SyncError('unreachable', 'nobody answers');
+    };
+    // Without jitter: each pause has its full length.
+    const random = { ...systemRandom(), float: () => 1 };
+    const store = await openTestStore();
+    await runToEnd(sweepOf({ store, clock, random }, { units }), clock);
+    const pauses = requested.slice(1).map((at, index) => Math.round(at - (requested[index] as number)));
+    expect(pauses).toHaveLength(5);
+    expect(pauses[0]).toBeGreaterThanOrEqual(5_000);
+    expect(pauses).toEqual(pauses.toSorted((one, other) => one - other));
+    expect(await rowsOf(store)).toMatchObject([{ unit: '*', error: 'unreachable: nobody answers' }]);
+  });
+
+  test.each([
+    ['forbidden', 1, ['a', 'b', 'c'], 'forbidden: no'],
+    ['feature_off', 1, ['a', 'b', 'c'], null],
+    ['unauthorized', 1, ['a'], 'unauthorized: no'],
+    ['rate_limited', 9, [...Array(10).fill('a'), 'b', 'c'], null],
+    ['server_failed', 5, [...Array(6).fill('a'), 'b', 'c'], null],
+  ] as const)('reads, after %s of the first unit %i times, %j', async (code, times, expected, error) => {
+    const store = await openTestStore();
+    const clock = createTravellingClock();
+    const swept: string[] = [];
+    const sweep = async (unit: string) => {
+      swept.push(unit);
+      if (unit === 'a' && swept.length <= times) throw new SyncError(code, 'no');
+      return { keys: [], containers: [] };
+    };
+    await runToEnd(sweepOf({ store, clock }, { units: async () => ['a', 'b', 'c'], sweep }), clock);
+    expect(swept).toEqual(expected);
+    expect((await rowsOf(store))[0]).toMatchObject({ unit: 'a', error });
+  });
+
+  test('fails on a list whose pages form a circle, and sweeps the other units', async () => {
+    const store = await openTestStore();
+    const clock = createTravellingClock();
+    let pages = 0;
+    const sweep = async (unit: string) => ({
+      ...{ keys: [], containers: [] },
+      ...(unit === 'b' && { next: `${pages++ % 3}` }),
+    });
+    await runToEnd(sweepOf({ store, clock }, { units: async () => ['a', 'b', 'c'], sweep }), clock);
+    expect(pages).toBeLessThanOrEqual(11);
+    expect((await rowsOf(store)).map(({ error }) => error?.split(':')[0])).toEqual([
+      undefined,
+      'list_endless',
+      undefined,
+    ]);
+  });
+
+  test('stops at once during a rate limit', async () => {
+    const clock = createTravellingClock();
+    const stopping = new AbortController();
+    let requested = 0;
+    const left = () => {
+      requested++;
+      if (requested > 9) throw new Error('the pause is read again and again without a wait');
+      return HOUR;
+    };
+    const run = sweepOf({ store: await openTestStore(), clock, pauses: { ...createPauses(clock), left } }).run(
+      stopping.signal,
+    );
+    await clock.advance(1_000);
+    stopping.abort();
+    await run;
+    expect(requested).toBe(1);
+  });
+
+  test('completes and leaves no unhandled rejection, whichever statement fails', async () => {
+    const wrong = await wrongWhereStatementsFail(
+      async (store) => (await sweepOver(store, [{ number: 2 }, { number: 3, gone: 1 }], [3])).run,
+      { inParts: true, isQuiet: true },
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  test.each([
+    ['requests', [{ number: 1 }, { number: 2 }], undefined],
+    ['records', [{ number: 1 }], undefined],
+    ['records a failure of', [], new SyncError('forbidden', 'no')],
+  ])('%s nothing after the loss of the workspace', async (_name, items, failure) => {
+    const work = async (store: Store) => {
+      if (!failure) return (await sweepOver(store, items, [1])).run;
+      const clock = createTravellingClock();
+      return () => runToEnd(sweepOf({ store, clock }, { units: () => Promise.reject(failure) }), clock);
+    };
+    expect(await remainsOfLost(work)).toEqual([]);
+  });
+});
