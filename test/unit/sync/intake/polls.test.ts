@@ -1,149 +1,298 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Connection, PollPage, PollPosition } from '../../../../src/connectors/connector.ts';
+import type { PollPage, PollPosition } from '../../../../src/connectors/connector.ts';
+import type { ErrorCode } from '../../../../src/model/errors/codes.ts';
 import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import { silentLogger } from '../../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../../src/platform/lib/random.ts';
-import type { Schedule } from '../../../../src/platform/lib/scheduler.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
 import type { Store } from '../../../../src/store/database.ts';
+import type { PollState, Walk } from '../../../../src/store/poll-states.ts';
 import { readStatus } from '../../../../src/store/stored-status.ts';
 import type { ActiveConnection } from '../../../../src/sync/intake/active-connection.ts';
 import { createPauses } from '../../../../src/sync/intake/pauses.ts';
-import { createPolls, type Polls } from '../../../../src/sync/intake/polls.ts';
+import { afterPage, afterUnchanged, isSamePage, positionOf, walkOf } from '../../../../src/sync/intake/poll-walk.ts';
+import { createPolls } from '../../../../src/sync/intake/polls.ts';
 import { startJobs } from '../../../support/clocks/timetable.ts';
-import { createTravellingClock, type TravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
 import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
 import { activeWith, inboxOf, openTestStore } from '../../../support/harness/intake.ts';
 
+type Page = Extract<PollPage, { outcome: 'page' }>;
+type Answer = PollPage | Error;
+/** Returns the vendor's answer to a request. */
+type Vendor = (position: PollPosition, count: number, signal: AbortSignal) => Answer | Promise<Answer>;
+
+interface Parts extends Partial<Pick<ActiveConnection, 'schedule' | 'names' | 'name'>> {
+  readonly units?: readonly string[] | (() => Promise<readonly string[]>);
+  readonly store?: Store;
+  readonly clock?: ReturnType<typeof createTravellingClock>;
+}
+
 const MINUTE = 60_000;
+const EVERY_TEN_MINUTES = { everyMs: 10 * MINUTE };
+const UNCHANGED = { outcome: 'unchanged' } as const;
+const fail = (code: ErrorCode, more: ConstructorParameters<typeof SyncError>[2] = {}) =>
+  new SyncError(code, 'no', more);
+const page = (body: string, parts: Partial<Page> = {}): Page => ({
+  ...{ outcome: 'page', event: 'list', body: Buffer.from(body) },
+  ...parts,
+});
 
-interface Bench {
-  readonly store: Store;
-  readonly clock: TravellingClock;
-  readonly polls: Polls;
-  readonly counts: string[];
-}
-
-async function bench(...connections: ActiveConnection[]): Promise<Bench> {
-  const store = await openTestStore();
-  const clock = createTravellingClock();
-  return { store, clock, ...pollsOver(store, clock, connections) };
-}
-
-function pollsOver(store: Store, clock: TravellingClock, connections: readonly ActiveConnection[]) {
+/** Polls one connection every ten minutes. @param vendor answers one after the other, then `unchanged` */
+async function bench(vendor: readonly Answer[] | Vendor, parts: Parts = {}) {
+  const { units = ['unit'], schedule = EVERY_TEN_MINUTES, name = 'notes', names } = parts;
+  const { store = await openTestStore(), clock = createTravellingClock() } = parts;
+  const answerTo: Vendor = typeof vendor === 'function' ? vendor : (_, count) => vendor[count - 1] ?? UNCHANGED;
+  const requested: PollPosition[] = [];
+  const times: string[] = [];
   const counts: string[] = [];
+  let notifications = 0;
+  const active = activeWith({
+    ...{ name, schedule },
+    connection: {
+      units: typeof units === 'function' ? units : async () => units,
+      async poll(position, signal) {
+        times.push(`${position.unit} ${clock.elapsed()}`);
+        const answer = await answerTo(position, requested.push(position), signal);
+        if (answer instanceof Error) throw answer;
+        return answer;
+      },
+    },
+  });
   const polls = createPolls({
     store,
     clock,
-    connections,
+    connections: [{ ...active, ...(names && { names }) }],
     pauses: createPauses(clock),
-    inbox: createWakeSignal(),
+    inbox: { ...createWakeSignal(), notify: () => void notifications++ },
     // Full jitter at its longest, intervals at their exact length.
     random: { ...systemRandom(), float: () => 0.5 },
     logger: silentLogger,
     meter: {
       ...silentMeter,
-      count: (name, labels) => void counts.push(`${name} ${labels?.['connection']} ${labels?.['outcome']}`),
+      count: (metric, labels) => void counts.push(`${metric} ${labels?.['connection']} ${labels?.['outcome']}`),
     },
   });
-  return { polls, counts };
-}
-
-function page(body: string, parts: { next?: string; newest?: string; etag?: string } = {}): PollPage {
-  return { outcome: 'page', event: 'list', body: Buffer.from(body), ...parts };
-}
-
-/** A connection of one unit that answers from a script and records the requests. */
-function scripted(answers: (PollPage | Error)[], schedule: Schedule = { everyMs: 10 * MINUTE }) {
-  const requested: PollPosition[] = [];
-  const connection: Partial<Connection> = {
-    units: async () => ['unit'],
-    async poll(position) {
-      requested.push(position);
-      const answer = answers.shift() ?? ({ outcome: 'unchanged' } as const);
-      if (answer instanceof Error) throw answer;
-      return answer;
+  return {
+    ...{ store, clock, polls, counts, requested, times },
+    units: () => requested.map(({ unit }) => unit),
+    pages: () => requested.map((position) => position.page),
+    notifications: () => notifications,
+    start() {
+      const timetable = startJobs(polls.jobs, clock);
+      return async () => void (await Promise.all([timetable.stop(), polls.stop()]));
     },
+    rows: () => store.query.selectFrom('polls').selectAll().orderBy('unit').execute(),
+    bodies: async () => (await inboxOf(store)).map(({ body }) => body),
+    activity: async () => (await readStatus(store.query, 0)).connections[0],
   };
-  return { requested, active: activeWith({ connection, schedule }) };
 }
 
-const pollRows = (store: Store) => store.query.selectFrom('polls').selectAll().orderBy('unit').execute();
-const activityOf = async (store: Store) => (await readStatus(store.query, 0)).connections[0];
+/** The first time of a travelling clock. */
+const NOW = createTravellingClock().now();
+const at = (minutes: number) => new Date(NOW + minutes * MINUTE).toISOString();
+const fresh: Walk = { startedAt: at(0), readAt: at(0) };
+const found = (parts: Partial<Page> = {}) => page('[]', parts);
+const later: Walk = { ...fresh, page: '2' };
 
-test('sends one request after a limit, however often a person requests a poll during it', async () => {
-  const { active, requested } = scripted([new SyncError('rate_limited', 'slow down', { retryAfter: MINUTE })]);
-  const { clock, polls } = await bench(active);
-  await polls.pollNow();
-  await polls.pollNow();
-  await polls.pollNow();
-  expect(requested).toHaveLength(1);
-  await clock.advance(MINUTE + 1_000);
-  expect(requested).toHaveLength(2);
-  await polls.stop();
+describe('the watermark', () => {
+  const before: PollState = { watermark: at(-60) };
+  const walk = { page: '2', candidate: at(-5), startedAt: at(0), readAt: at(0), etag: undefined };
+
+  test.each<[string, PollState, Walk, Partial<Page>, Partial<PollState>]>([
+    ['moves with the last page', {}, fresh, { newest: at(-5) }, { watermark: at(-5) }],
+    ['stays while pages are left', before, fresh, { newest: at(-5), next: '2' }, { ...before, walk }],
+    ['keeps a higher time', before, { ...later, candidate: at(-5) }, { newest: at(-30) }, { watermark: at(-5) }],
+    ['takes a higher time', {}, { ...later, candidate: at(-30) }, { newest: at(-5) }, { watermark: at(-5) }],
+    ['never moves back', { watermark: at(-1) }, fresh, { newest: at(-50) }, { watermark: at(-1) }],
+    ['stays after an empty page without a time', before, fresh, {}, before],
+    ['may be a little ahead of the local clock', {}, fresh, { newest: at(5) }, { watermark: at(5) }],
+    ['is limited to the local clock if it is far ahead', {}, fresh, { newest: at(5.1) }, { watermark: at(0) }],
+    ['is not moved by text that is no time', before, fresh, { newest: 'soon' }, before],
+  ])('%s', (_name, state, given, parts, expected) => {
+    expect(afterPage(state, given, found(parts), 'digest', NOW)).toMatchObject(expected);
+  });
+
+  test('moves only with a last page, and never back, for any sequence of pages', () => {
+    const minutes = fc.integer({ min: -1_000, max: 1_000 });
+    const pages = fc.array(fc.record({ newest: fc.option(minutes), isLast: fc.boolean() }), { maxLength: 30 });
+    fc.assert(
+      fc.property(pages, (course) => {
+        let state: PollState = { watermark: at(-500) };
+        for (const [index, { newest, isLast }] of course.entries()) {
+          const previous = Date.parse(state.watermark as string);
+          const parts = { ...(newest !== null && { newest: at(newest) }), ...(!isLast && { next: `page-${index}` }) };
+          state = afterPage(state, walkOf(state, NOW), found(parts), 'digest', NOW);
+          const after = Date.parse(state.watermark as string);
+          expect(after).toBeGreaterThanOrEqual(previous);
+          expect(after).toBeLessThanOrEqual(NOW + 300_000);
+          expect(isLast || after === previous).toBe(true);
+          expect(state.walk === undefined).toBe(isLast);
+        }
+      }),
+    );
+  });
+});
+
+describe('the validator', () => {
+  test('of the first page is stored only when the walk is complete', () => {
+    const first = afterPage({ etag: 'old' }, fresh, found({ etag: 'new', next: '2' }), 'digest', NOW);
+    expect(first.etag).toBe('old');
+    const last = afterPage(first, first.walk as Walk, found({ etag: 'of page 2' }), 'digest', NOW);
+    expect(last.etag).toBe('new');
+  });
+
+  test('is sent with the first page only', () => {
+    const position = { unit: 'u', startedAt: at(0), watermark: at(-1) };
+    const state: PollState = { etag: 'old', watermark: at(-1) };
+    expect(positionOf('u', state, fresh)).toEqual({ ...position, etag: 'old' });
+    expect(positionOf('u', state, later)).toEqual({ ...position, page: '2' });
+  });
+
+  test('of an earlier walk is removed if the last walk had none', () => {
+    expect(afterPage({ etag: 'old' }, fresh, found(), 'digest', NOW).etag).toBeUndefined();
+  });
+});
+
+describe('unchanged', () => {
+  test('ends the walk and keeps everything else', () => {
+    const state: PollState = { watermark: at(-1), etag: 'e', digest: 'd' };
+    expect(afterUnchanged(state, fresh)).toEqual({ ...state, walk: undefined });
+  });
+
+  test('as the answer to a later page is an error, because that page was not read', () => {
+    expect(() => afterUnchanged({}, later)).toThrow(expect.objectContaining({ code: 'answer_malformed' }));
+  });
+
+  test.each<[boolean, string, PollState, Walk, Partial<Page>]>([
+    [true, 'the same single page', { digest: 'same' }, fresh, {}],
+    [false, 'another page', { digest: 'other' }, fresh, {}],
+    [false, 'no earlier walk', {}, fresh, {}],
+    [false, 'another page follows', { digest: 'same' }, fresh, { next: '2' }],
+    [false, 'not the first page', { digest: 'same' }, later, {}],
+  ])('is %s, without a validator, after %s', (expected, _name, state, walk, given) => {
+    expect(isSamePage(state, walk, found(given), 'same')).toBe(expected);
+  });
+
+  test('is known by the digest of a single page, and by none of several pages', () => {
+    expect(afterPage({}, fresh, found(), 'same', NOW).digest).toBe('same');
+    expect(afterPage({ digest: 'd' }, later, found(), 'same', NOW).digest).toBeUndefined();
+  });
+});
+
+describe('a stored walk', () => {
+  test.each<[string, readAt: number, goesOn: boolean]>([
+    ['continues after a restart', -10, true],
+    ['continues after the longest pause that a vendor may impose', -120, true],
+    ['begins again after two hours without a page', -121, false],
+    ['begins again if the clock was set back', 10, false],
+  ])('%s', (_name, readAt, goesOn) => {
+    const walk: Walk = { page: '7', startedAt: at(-10_000), readAt: at(readAt), candidate: at(-1) };
+    expect(walkOf({ walk, watermark: at(-20_000) }, NOW)).toEqual(goesOn ? walk : fresh);
+  });
+
+  test.each<[string, startedAt: number, string]>([
+    ['keeps its start time if it is the first walk, because an open item may be closed since', -10_000, at(-10_000)],
+    ['starts no later than now', 10, at(0)],
+  ])('that begins again %s', (_name, startedAt, expected) => {
+    const walk: Walk = { page: '7', startedAt: at(startedAt), readAt: at(-121) };
+    expect(walkOf({ walk }, NOW)).toEqual({ startedAt: expected, readAt: at(0) });
+  });
 });
 
 describe('a walk', () => {
   test('stores each page with the position after it, and moves the watermark with the last', async () => {
-    const { active, requested } = scripted([
-      page('one', { next: '2', newest: '2026-01-05T08:00:00Z', etag: '"e1"' }),
-      page('two', { next: '3', newest: '2026-01-05T07:00:00Z' }),
-      page('three', { newest: '2026-01-05T06:00:00Z' }),
+    const all = await bench([
+      page('one', { next: '2', newest: at(-1), etag: '"e1"' }),
+      page('two', { next: '3', newest: at(-2) }),
+      page('three', { newest: at(-3) }),
     ]);
-    const { store, polls, counts } = await bench(active);
-    await polls.pollNow();
-    expect(await inboxOf(store)).toMatchObject([
-      { connection: 'notes', source: 'poll', event: 'list', body: 'one', state: 'pending' },
-      { body: 'two' },
-      { body: 'three' },
+    await all.polls.pollNow();
+    const row = { connection: 'notes', source: 'poll', event: 'list', state: 'pending' };
+    expect(await inboxOf(all.store)).toMatchObject(['one', 'two', 'three'].map((body) => ({ ...row, body })));
+    expect(await all.rows()).toMatchObject([
+      { unit: 'unit', watermark: at(-1), walk: null, etag: '"e1"', error: null },
     ]);
-    expect(await pollRows(store)).toMatchObject([
-      { unit: 'unit', watermark: '2026-01-05T08:00:00Z', walk: null, etag: '"e1"', error: null },
-    ]);
-    expect(requested.map((position) => position.page)).toEqual([undefined, '2', '3']);
-    expect(counts).toEqual(['polls_total notes complete']);
-    await polls.stop();
+    expect(all.pages()).toEqual([undefined, '2', '3']);
+    expect([all.counts, all.notifications()]).toEqual([['polls_total notes complete'], 3]);
+  });
+
+  test('without a change stores only the time, and notifies nothing', async () => {
+    const all = await bench([UNCHANGED]);
+    await all.polls.pollNow();
+    expect([await all.bodies(), all.notifications(), all.counts]).toEqual([[], 0, ['polls_total notes unchanged']]);
+    expect(await all.rows()).toMatchObject([{ completed_at: all.clock.now() }]);
   });
 
   test('stores a page completely or not at all, and no failure after the loss of the workspace', async () => {
-    expect(
-      await remainsOf(async (store) => {
-        const { active } = scripted([page('one', { newest: '2026-01-05T08:00:00Z' })]);
-        return () => pollsOver(store, createTravellingClock(), [active]).polls.pollNow();
-      }),
-    ).toEqual([]);
+    const poll = async (store: Store) => {
+      const { polls } = await bench([page('one', { newest: at(-1) })], { store });
+      return () => polls.pollNow();
+    };
+    expect(await remainsOf(poll)).toEqual([]);
   });
 
   test('continues at its page after a restart, and stores nothing twice', async () => {
-    const first = scripted([
-      page('one', { next: '2', newest: '2026-01-05T08:00:00Z', etag: '"e1"' }),
-      new SyncError('server_failed', 'down'),
-    ]);
-    const { store, clock, polls } = await bench(first.active);
-    await polls.pollNow();
-    await polls.stop();
-    const [row] = await pollRows(store);
-    expect(row).toMatchObject({ watermark: null, etag: null, completed_at: null, error: 'server_failed: down' });
-
-    const second = scripted([page('two', { newest: '2026-01-05T07:00:00Z' })]);
-    const again = pollsOver(store, clock, [second.active]);
+    const first = await bench([page('one', { next: '2', newest: at(-1), etag: '"e1"' }), fail('server_failed')]);
+    await first.polls.pollNow();
+    await first.polls.stop();
+    const [row] = await first.rows();
+    expect(row).toMatchObject({ watermark: null, etag: null, completed_at: null, error: 'server_failed: no' });
+    const { store, clock } = first;
+    const again = await bench([page('two', { newest: at(-2) })], { store, clock });
     await again.polls.pollNow();
-    await again.polls.stop();
-    expect(second.requested).toMatchObject([{ page: '2' }]);
-    expect((await inboxOf(store)).map((each) => each.body)).toEqual(['one', 'two']);
-    expect(await pollRows(store)).toMatchObject([
-      { watermark: '2026-01-05T08:00:00Z', etag: '"e1"', walk: null, error: null, failed_at: null },
+    expect(again.pages()).toEqual(['2']);
+    expect(await again.bodies()).toEqual(['one', 'two']);
+    expect(await again.rows()).toMatchObject([
+      { watermark: at(-1), etag: '"e1"', walk: null, error: null, failed_at: null },
     ]);
   });
 
   test('of a vendor without validators stores a repeated page once, and again after another page', async () => {
-    const { active } = scripted([page('A'), page('A'), page('B'), page('A')]);
-    const { store, polls } = await bench(active);
-    for (let cycle = 0; cycle < 4; cycle++) await polls.pollNow();
-    expect((await inboxOf(store)).map((row) => row.body)).toEqual(['A', 'B', 'A']);
-    await polls.stop();
+    const all = await bench(['A', 'A', 'B', 'A'].map((body) => page(body)));
+    for (let cycle = 0; cycle < 4; cycle++) await all.polls.pollNow();
+    expect(await all.bodies()).toEqual(['A', 'B', 'A']);
+  });
+
+  test.each([1, 2, 3, 7, 100])('over a circle of %i pages ends, keeps the pages, and begins again', async (length) => {
+    const all = await bench((_, count) => page(`page ${count}`, { next: `token-${count % length}` }));
+    await all.polls.pollNow();
+    const before = all.requested.length;
+    expect(before).toBeLessThanOrEqual(3 * length + 2);
+    expect(await all.bodies()).toHaveLength(before);
+    const [first] = await all.rows();
+    expect(first).toMatchObject({ error: expect.stringMatching(/^list_endless: /), watermark: null });
+    await all.clock.advance(1_000);
+    await all.polls.pollNow();
+    // A first walk keeps its start time, because an open item may be closed since.
+    expect(all.requested[before]).toEqual({ unit: 'unit', startedAt: all.requested[0]?.startedAt });
+  });
+
+  test('over empty pages with new names stops after 100, and continues there', async () => {
+    const all = await bench((_, count) => page(`page ${count}`, { next: `token-${count}`, isEmpty: true }));
+    for (const expected of [100, 200]) {
+      await all.polls.pollNow();
+      expect(all.requested).toHaveLength(expected);
+      expect(await all.rows()).toMatchObject([{ error: expect.stringMatching(/^list_endless: /) }]);
+    }
+    expect(all.pages()[100]).toBe('token-100');
+  });
+
+  test('requests a page again that was read while a name was bound again', async () => {
+    let version = 0;
+    const names = { version: () => version, refresh: async () => undefined } as unknown as ActiveConnection['names'];
+    const vendor: Vendor = (_, count) => {
+      if (count > 1) return page('one', { newest: at(-9) });
+      version++;
+      return page('of another repository', { newest: at(-1) });
+    };
+    const all = await bench(vendor, { names });
+    await all.polls.pollNow();
+    expect([all.pages(), await all.bodies()]).toEqual([[undefined, undefined], ['one']]);
+    expect(await all.rows()).toMatchObject([{ watermark: at(-9) }]);
   });
 });
 
@@ -151,30 +300,18 @@ describe('the schedule', () => {
   test('polls at once and then at its interval, one cycle at a time', async () => {
     let running = 0;
     let most = 0;
-    const times: number[] = [];
     const gate = { open: Promise.resolve() };
-    const store = await openTestStore();
-    const clock = createTravellingClock();
-    const active = activeWith({
-      schedule: { everyMs: 10 * MINUTE },
-      connection: {
-        units: async () => ['unit'],
-        async poll() {
-          times.push(clock.elapsed());
-          most = Math.max(most, ++running);
-          await gate.open;
-          running--;
-          return { outcome: 'unchanged' };
-        },
-      },
+    const { clock, polls, times, start } = await bench(async () => {
+      most = Math.max(most, ++running);
+      await gate.open;
+      running--;
+      return UNCHANGED;
     });
-    const { polls } = pollsOver(store, clock, [active]);
-    const timetable = startJobs(polls.jobs, clock);
-    timetable.start();
+    const stop = start();
     await clock.advance(0);
-    expect(times).toEqual([0]);
+    expect(times).toEqual(['unit 0']);
     await clock.advance(10 * MINUTE);
-    expect(times).toEqual([0, 10 * MINUTE]);
+    expect(times).toEqual(['unit 0', 'unit 600000']);
 
     const blocked = Promise.withResolvers<void>();
     gate.open = blocked.promise;
@@ -186,118 +323,64 @@ describe('the schedule', () => {
     await now;
     expect(times).toHaveLength(4);
     expect(most).toBe(1);
-    await Promise.all([timetable.stop(), polls.stop()]);
-    await Promise.all([timetable.stop(), polls.stop()]);
+    await stop();
+    await stop();
     expect(clock.pending).toBe(0);
   });
 
-  test('spreads the first polls of several connections', async () => {
-    const order: string[] = [];
-    const actives = ['a', 'b', 'c'].map((name) =>
-      activeWith({
-        name,
-        schedule: { cron: '0 * * * *' },
-        connection: {
-          units: async () => {
-            order.push(name);
-            return [];
-          },
-        },
-      }),
-    );
-    const { polls, clock } = await bench(...actives);
-    const timetable = startJobs(polls.jobs, clock);
-    await clock.advance(0);
-    expect(order).toEqual(['a']);
-    await clock.advance(500);
-    expect(order).toEqual(['a', 'b', 'c']);
-    await Promise.all([timetable.stop(), polls.stop()]);
-  });
-
-  test('that is off polls only a connection that is named', async () => {
-    const { active, requested } = scripted([], 'off');
-    const { polls, clock } = await bench(active);
-    const timetable = startJobs(polls.jobs, clock);
+  test('that is off polls only a connection that is named, and retries nothing', async () => {
+    const { polls, clock, requested, start } = await bench([fail('server_failed')], { schedule: 'off' });
+    const stop = start();
     await clock.advance(24 * 60 * MINUTE);
     await polls.pollNow();
+    await polls.pollNow('other');
     expect(requested).toHaveLength(0);
     await polls.pollNow('notes');
-    expect(requested).toHaveLength(1);
-    await Promise.all([timetable.stop(), polls.stop()]);
+    expect([requested.length, clock.pending]).toEqual([1, 0]);
+    await stop();
   });
 });
 
 describe('a failure', () => {
   test('of the vendor is retried with growing pauses, only for the failed unit', async () => {
-    const requested: string[] = [];
-    const store = await openTestStore();
-    const clock = createTravellingClock();
-    const active = activeWith({
-      schedule: { everyMs: 10 * MINUTE },
-      connection: {
-        units: async () => ['good', 'bad'],
-        async poll({ unit }) {
-          requested.push(`${unit} ${clock.elapsed()}`);
-          if (unit === 'bad' && requested.length < 6) throw new SyncError('server_failed', 'down', { status: 500 });
-          return page(unit);
-        },
-      },
-    });
-    const { polls, counts } = pollsOver(store, clock, [active]);
-    const timetable = startJobs(polls.jobs, clock);
+    const { clock, times, counts, rows, start } = await bench(
+      ({ unit }, count) => (unit === 'bad' && count < 6 ? fail('server_failed', { status: 500 }) : page(unit)),
+      { units: ['good', 'bad'] },
+    );
+    const stop = start();
     await clock.advance(5 * MINUTE);
-    expect(requested).toEqual(['good 0', 'bad 0', 'bad 2500', 'bad 7500', 'bad 17500', 'bad 37500']);
+    expect(times).toEqual(['good 0', 'bad 0', 'bad 2500', 'bad 7500', 'bad 17500', 'bad 37500']);
     expect(counts.filter((count) => count.endsWith('failed'))).toHaveLength(4);
-    expect(await pollRows(store)).toMatchObject([
-      { unit: 'bad', error: null },
-      { unit: 'good', error: null },
+    expect((await rows()).map(({ unit, error }) => [unit, error])).toEqual([
+      ['bad', null],
+      ['good', null],
     ]);
-    await Promise.all([timetable.stop(), polls.stop()]);
+    await stop();
   });
 
-  test('by a rate limit pauses the connection as long as the vendor requests, then continues', async () => {
-    const requested: string[] = [];
-    const store = await openTestStore();
-    const clock = createTravellingClock();
-    const active = activeWith({
-      schedule: { everyMs: 10 * MINUTE },
-      connection: {
-        units: async () => ['a', 'b', 'c'],
-        async poll({ unit }) {
-          requested.push(`${unit} ${clock.elapsed() / MINUTE}`);
-          if (requested.length === 2) throw new SyncError('rate_limited', 'too many', { retryAfter: 25 * MINUTE });
-          return { outcome: 'unchanged' };
-        },
-      },
-    });
-    const { polls, counts } = pollsOver(store, clock, [active]);
-    const timetable = startJobs(polls.jobs, clock);
+  test('by a rate limit pauses the connection as long as the vendor requests, also for a person', async () => {
+    const { clock, polls, times, counts, rows, start } = await bench(
+      (_, count) => (count === 2 ? fail('rate_limited', { retryAfter: 25 * MINUTE }) : UNCHANGED),
+      { units: ['a', 'b', 'c'] },
+    );
+    const stop = start();
     await clock.advance(0);
-    expect(await pollRows(store)).toMatchObject([
+    expect(await rows()).toMatchObject([
       { unit: 'a', error: null },
-      { unit: 'b', error: 'rate_limited: too many', failed_at: clock.now() },
+      { unit: 'b', error: 'rate_limited: no', failed_at: clock.now() },
     ]);
     await polls.pollNow();
+    await polls.pollNow();
     await clock.advance(24 * MINUTE);
-    expect(requested).toEqual(['a 0', 'b 0']);
+    expect(times).toEqual(['a 0', 'b 0']);
     await clock.advance(MINUTE);
-    expect(requested.slice(2).map((each) => each.slice(0, 1))).toEqual(expect.arrayContaining(['b', 'c']));
+    const again = times.slice(2).map((each) => each.slice(0, 1));
+    expect(again).toEqual(expect.arrayContaining(['b', 'c']));
+    // One cycle, however often a person requested one.
+    expect(new Set(again).size).toBe(again.length);
     expect(counts).toContain('polls_total notes limited');
-    await Promise.all([timetable.stop(), polls.stop()]);
+    await stop();
     expect(clock.pending).toBe(0);
-  });
-
-  test.each(['unauthorized', 'forbidden', 'not_found'] as const)('%s waits for the schedule', async (code) => {
-    const { active, requested } = scripted([new SyncError(code, 'no'), page('one')]);
-    const { store, polls, clock } = await bench(active);
-    const timetable = startJobs(polls.jobs, clock);
-    await clock.advance(9 * MINUTE);
-    expect(requested).toHaveLength(1);
-    expect(await pollRows(store)).toMatchObject([{ unit: 'unit', error: `${code}: no` }]);
-    await clock.advance(MINUTE);
-    expect(requested).toHaveLength(2);
-    expect(await pollRows(store)).toMatchObject([{ unit: 'unit', error: null }]);
-    await Promise.all([timetable.stop(), polls.stop()]);
   });
 
   test.each([
@@ -308,9 +391,8 @@ describe('a failure', () => {
     ['rate_limited', false],
   ] as const)('%s makes names be checked again soon: %s', async (code, isDoubted) => {
     let doubts = 0;
-    const { active } = scripted([new SyncError(code, 'no')]);
     const names = { refresh: async () => undefined, version: () => 0, recheckSoon: () => void doubts++ };
-    const { polls } = await bench({ ...active, names: names as unknown as NonNullable<ActiveConnection['names']> });
+    const { polls } = await bench([fail(code)], { names: names as unknown as ActiveConnection['names'] });
     await polls.pollNow();
     expect(doubts).toBe(isDoubted ? 1 : 0);
     await polls.stop();
@@ -327,80 +409,44 @@ describe('a failure', () => {
     ['consent_needed', ['a'], []],
     ['disk_full', ['a'], ['a', 'b', 'c']],
     ['unauthorized', ['a'], []],
-  ] as const)('%s: polls %j at first, and before the schedule %j again', async (code, first, again) => {
-    const requested: string[] = [];
-    const active = activeWith({
-      schedule: { everyMs: 10 * MINUTE },
-      connection: {
-        units: async () => ['a', 'b', 'c'],
-        async poll({ unit }) {
-          requested.push(unit);
-          if (requested.length === 1) throw new SyncError(code, 'no');
-          return { outcome: 'unchanged' };
-        },
-      },
-    });
-    const { polls, clock } = await bench(active);
-    const polled = polls.pollNow();
-    await clock.until(() => requested.length >= first.length);
-    await polled;
-    expect(requested).toEqual(first);
+  ] as const)('%s: polls %j at first, %j before the schedule, and all by it', async (code, first, again) => {
+    const vendor: Vendor = (_, count) => (count === 1 ? fail(code) : UNCHANGED);
+    const { polls, clock, units, rows, start } = await bench(vendor, { units: ['a', 'b', 'c'] });
+    const stop = start();
+    await clock.advance(1_000);
+    expect(units()).toEqual(first);
+    expect((await rows())[0]).toMatchObject({ unit: 'a', error: `${code}: no` });
     await clock.advance(9 * MINUTE);
+    expect(units().slice(first.length)).toEqual(again);
+    await clock.advance(MINUTE);
+    expect(units().slice(first.length + again.length)).toEqual(['a', 'b', 'c']);
+    expect((await rows())[0]).toMatchObject({ unit: 'a', error: null });
+    await stop();
     await polls.stop();
-    expect(requested.slice(first.length)).toEqual(again);
     expect(clock.pending).toBe(0);
   });
 
   test('keeps its own remedy, which the status shows', async () => {
-    const { active } = scripted([new SyncError('forbidden', 'no', { hint: 'Authorise the token.' })]);
-    const { store, polls } = await bench(active);
+    const { polls, activity } = await bench([fail('forbidden', { hint: 'Authorise the token.' })]);
     await polls.pollNow();
-    const activity = await activityOf(store);
-    expect(activity?.failure).toMatchObject({
-      code: 'forbidden',
-      message: 'no',
-      hint: 'Authorise the token.',
-      unit: 'unit',
+    expect((await activity())?.failure).toMatchObject({
+      ...{ code: 'forbidden', message: 'no', hint: 'Authorise the token.', unit: 'unit' },
     });
-    await polls.stop();
   });
 
   test('is not reported if the vendor has switched the list off; the status shows it, and polls continue', async () => {
-    const off = () => new SyncError('feature_off', 'issues of acme/web are switched off at the vendor');
-    const { active, requested } = scripted([off(), off()]);
-    const { store, polls, counts } = await bench(active);
+    const { polls, counts, requested, activity } = await bench([fail('feature_off'), fail('feature_off')]);
     await polls.pollNow();
-    expect(await activityOf(store)).toMatchObject({
-      failure: null,
-      failingUnits: 0,
-      switchedOff: ['issues of acme/web are switched off at the vendor'],
-    });
+    expect(await activity()).toMatchObject({ failure: null, failingUnits: 0, switchedOff: ['no'] });
     await polls.pollNow();
     expect(counts).toEqual(['polls_total notes off', 'polls_total notes off']);
     await polls.pollNow();
     expect(requested).toHaveLength(3);
-    expect(await activityOf(store)).toMatchObject({ failure: null, switchedOff: [] });
-    await polls.stop();
-  });
-
-  test('of a connection that is switched off is not retried', async () => {
-    const { active, requested } = scripted([new SyncError('server_failed', 'down')], 'off');
-    const { polls, clock } = await bench(active);
-    await polls.pollNow();
-    expect(requested).toHaveLength(0);
-    await polls.pollNow('other');
-    expect(requested).toHaveLength(0);
-    await polls.pollNow('notes');
-    expect([requested.length, clock.pending]).toEqual([1, 0]);
-    await polls.stop();
+    expect(await activity()).toMatchObject({ failure: null, switchedOff: [] });
   });
 
   test('is retried no later than the schedule, however often it occurred', async () => {
-    const { active, requested } = scripted(
-      Array.from({ length: 9 }, () => new SyncError('server_failed', 'down')),
-      { everyMs: MINUTE },
-    );
-    const { polls, clock } = await bench(active);
+    const { polls, clock, requested } = await bench(() => fail('server_failed'), { schedule: { everyMs: MINUTE } });
     await polls.pollNow();
     for (const most of [2_500, 5_000, 10_000, 20_000, 30_000, 30_000]) {
       const count = requested.length;
@@ -413,44 +459,19 @@ describe('a failure', () => {
   });
 
   test('is not retried after another cycle', async () => {
-    const { active, requested } = scripted([new SyncError('server_failed', 'down')]);
-    const { polls, clock } = await bench(active);
+    const { polls, clock, requested } = await bench([fail('server_failed')]);
     await polls.pollNow();
     await polls.pollNow();
     await clock.advance(9 * MINUTE);
     expect([requested.length, clock.pending]).toEqual([2, 0]);
-    await polls.stop();
-  });
-
-  test('never delays a stop, which waits only for the running request', async () => {
-    const answer = Promise.withResolvers<void>();
-    let isOver = false;
-    const poll = async () => {
-      await answer.promise;
-      isOver = true;
-      return { outcome: 'unchanged' } as const;
-    };
-    const active = activeWith({ schedule: { everyMs: MINUTE }, connection: { units: async () => ['unit'], poll } });
-    const { polls, clock } = await bench(active);
-    void polls.pollNow();
-    await clock.advance(0);
-    const stopped = polls.stop().then(() => isOver);
-    await clock.advance(0);
-    answer.resolve();
-    expect(await stopped).toBe(true);
   });
 
   test('of any statement does not prevent the end of a poll, nor leave an unhandled rejection', async () => {
-    const wrong = (unitsFail: boolean) =>
+    const wrong = (units?: Parts['units']) =>
       wrongWhereStatementsFail(
         async (store) => {
-          const { active } = scripted([
-            page('one', { next: '2', newest: '2026-01-05T08:00:00Z', etag: '"e1"' }),
-            new SyncError('not_found', 'gone'),
-          ]);
-          const units = () => Promise.reject(new SyncError('not_found', 'gone'));
-          const connection = { ...active.connection, ...(unitsFail && { units }) };
-          const { polls } = pollsOver(store, createTravellingClock(), [{ ...active, connection }]);
+          const vendor = [page('one', { next: '2', newest: at(-1), etag: '"e1"' }), fail('not_found')];
+          const { polls } = await bench(vendor, { store, ...(units && { units }) });
           return async () => {
             await polls.pollNow();
             await polls.stop();
@@ -458,45 +479,52 @@ describe('a failure', () => {
         },
         { inParts: true, isQuiet: true },
       );
-    expect([await wrong(false), await wrong(true)]).toEqual([[], []]);
+    expect([await wrong(), await wrong(() => Promise.reject(fail('not_found')))]).toEqual([[], []]);
   });
 
   test('to list the units has a row of its own, which is removed later', async () => {
     let fails = true;
-    const active = activeWith({
-      schedule: { everyMs: 10 * MINUTE },
-      connection: {
-        async units() {
-          if (fails) throw new SyncError('unreachable', 'no route');
-          return [];
-        },
-      },
-    });
-    const { store, polls } = await bench(active);
+    const units = async () => {
+      if (fails) throw fail('unreachable');
+      return [];
+    };
+    const { polls, rows, clock } = await bench([], { units });
     await polls.pollNow();
-    expect(await pollRows(store)).toMatchObject([{ connection: 'notes', unit: '*', error: 'unreachable: no route' }]);
+    expect(await rows()).toMatchObject([{ connection: 'notes', unit: '*', error: 'unreachable: no' }]);
     fails = false;
-    await polls.pollNow();
-    expect(await pollRows(store)).toEqual([]);
-    await polls.stop();
+    await clock.advance(2_500);
+    expect([await rows(), clock.pending]).toEqual([[], 0]);
+  });
+});
+
+describe('a stop', () => {
+  test('waits for the running request, stores its page, and requests no other', async () => {
+    const answer = Promise.withResolvers<Page>();
+    const { polls, clock, pages, bodies } = await bench(() => answer.promise);
+    void polls.pollNow();
+    await clock.advance(0);
+    let isOver = false;
+    const stopped = polls.stop().then(() => {
+      isOver = true;
+    });
+    await clock.advance(0);
+    expect(isOver).toBe(false);
+    answer.resolve(page('one', { next: '2' }));
+    await stopped;
+    expect([pages(), await bodies()]).toEqual([[undefined], ['one']]);
   });
 
-  test('is not recorded after a stop, which aborts the running request', async () => {
-    const active = activeWith({
-      schedule: { everyMs: MINUTE },
-      connection: {
-        units: async () => ['unit'],
-        poll: (_position, signal) =>
-          new Promise((_resolve, reject) => {
-            signal.addEventListener('abort', () => reject(new SyncError('aborted', 'stopping')));
-          }),
-      },
-    });
-    const { store, polls, clock } = await bench(active);
-    const timetable = startJobs(polls.jobs, clock);
+  test('aborts the running request, and records no failure', async () => {
+    const { clock, rows, start } = await bench(
+      (_position, _count, signal) =>
+        new Promise((_resolve, reject) => {
+          signal.addEventListener('abort', () => reject(new SyncError('aborted', 'stopping')));
+        }),
+      { schedule: { everyMs: MINUTE } },
+    );
+    const stop = start();
     await clock.advance(0);
-    await Promise.all([timetable.stop(), polls.stop()]);
-    expect(await pollRows(store)).toEqual([]);
-    expect(clock.pending).toBe(0);
+    await stop();
+    expect([await rows(), clock.pending]).toEqual([[], 0]);
   });
 });
