@@ -1,314 +1,291 @@
 import { expect, test } from 'vitest';
-import type { Fetched } from '../../../../src/connectors/connector.ts';
+import type { Connection, Connector, Fetched } from '../../../../src/connectors/connector.ts';
 import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import type { ItemReference } from '../../../../src/model/item.ts';
 import { type LogFields, silentLogger } from '../../../../src/platform/lib/logger.ts';
 import { type Random, systemRandom } from '../../../../src/platform/lib/random.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
 import type { Store } from '../../../../src/store/database.ts';
+import { saveItem } from '../../../../src/store/items.ts';
 import { readStatus } from '../../../../src/store/stored-status.ts';
 import { requestFetch } from '../../../../src/store/wanted-fetches.ts';
-import type { ActiveConnection } from '../../../../src/sync/intake/active-connection.ts';
-import { createFetches, type Fetches } from '../../../../src/sync/intake/fetches.ts';
+import { createFetches } from '../../../../src/sync/intake/fetches.ts';
 import { createPauses } from '../../../../src/sync/intake/pauses.ts';
-import { createTravellingClock, type TravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
 import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
 import { activeWith, inboxOf, openTestStore } from '../../../support/harness/intake.ts';
+import { itemRow, pull } from '../../../support/rows/items.ts';
 
-function reference(key: string, locator: Record<string, string> = { number: key }): ItemReference {
-  return { kind: 'work_item', key, locator };
-}
+const HOUR = 3_600_000;
+/** Each pause has its full length. */
+const WITHOUT_JITTER: Random = { ...systemRandom(), float: () => 1 };
 
-interface Bench {
-  readonly store: Store;
-  readonly clock: TravellingClock;
-  readonly fetches: Fetches;
-  readonly warnings: LogFields[];
-  request(key: string, connection?: string): Promise<void>;
-}
+type Fetch = Connection['fetch'];
 
-interface BenchOptions {
-  readonly random?: Random;
+interface Parts {
+  readonly store?: Store;
+  readonly clock?: ReturnType<typeof createTravellingClock>;
   /** Returns the store that the fetches use. */
   readonly storeFor?: (store: Store) => Store;
+  readonly connector?: Partial<Connector<unknown>>;
 }
 
-async function bench(connections: readonly ActiveConnection[], options: BenchOptions = {}): Promise<Bench> {
-  const { random = systemRandom(), storeFor = (given) => given } = options;
-  const store = await openTestStore();
-  const clock = createTravellingClock();
+const referenceTo = (key: string, locator: Record<string, string> = { number: key }): ItemReference => ({
+  ...{ kind: 'work_item', key, locator },
+});
+
+const object = (body: string): Fetched => ({ event: 'object', body: Buffer.from(body) });
+const OBJECT: Fetch = async ({ key }) => object(`object ${key}`);
+const fail = (code: ConstructorParameters<typeof SyncError>[0], retryAfter?: number) =>
+  new SyncError(code, 'no', { ...(retryAfter && { retryAfter }) });
+
+/** Opens the fetches of connections by name, or of the connection `notes`. */
+async function bench(given: Fetch | Readonly<Record<string, Fetch>>, parts: Parts = {}) {
+  const { store = await openTestStore(), clock = createTravellingClock(), storeFor = (each) => each } = parts;
   const warnings: LogFields[] = [];
-  const logger = { ...silentLogger, warn: (fields: LogFields) => void warnings.push(fields) };
-  const pauses = createPauses(clock);
+  const requested: string[] = [];
+  const { connector = {} } = parts;
+  const connections = Object.entries(typeof given === 'function' ? { notes: given } : given).map(([name, fetch]) => {
+    const record: Fetch = (reference, ...rest) => {
+      requested.push(reference.key);
+      return fetch(reference, ...rest);
+    };
+    return activeWith({ name, connector, connection: { fetch: record } });
+  });
   const fetches = createFetches({
-    store: storeFor(store),
-    connections,
-    pauses,
-    inbox: createWakeSignal(),
-    clock,
-    random,
-    logger,
+    ...{ store: storeFor(store), clock, connections, pauses: createPauses(clock), inbox: createWakeSignal() },
+    random: WITHOUT_JITTER,
+    logger: { ...silentLogger, warn: (fields: LogFields) => void warnings.push(fields) },
   });
   return {
-    store,
-    clock,
-    fetches,
-    warnings,
-    async request(key, connection = 'notes') {
-      await requestFetch(store.query, { connection, reference: reference(key), deliveryId: 7, now: clock.now() });
+    ...{ store, clock, fetches, warnings, requested },
+    async request(key: string, connection = 'notes', reference = referenceTo(key)) {
+      await requestFetch(store.query, { connection, reference, deliveryId: 7, now: clock.now() });
       fetches.wakeSignal.notify();
     },
+    /** Waits until the database work is done, while the virtual time stands still. */
+    async untilIdle() {
+      while (!fetches.idle()) await clock.advance(0);
+    },
+    rows: () => store.query.selectFrom('fetches').selectAll().execute(),
+    bodies: async () => (await inboxOf(store)).map(({ body }) => body),
   };
 }
 
-const rows = (store: Store) => store.query.selectFrom('fetches').selectAll().execute();
-
-/** Waits until the database work is done, while the virtual time stands still. */
-async function untilIdle({ fetches, clock }: Bench): Promise<void> {
-  while (!fetches.idle()) await clock.advance(0);
-}
-
-test('keeps the earliest time and the backoff when a fetch is requested again', async () => {
-  const store = await openTestStore();
-  const request = (now: number, locator: Record<string, string>) =>
-    requestFetch(store.query, { connection: 'notes', reference: reference('a', locator), deliveryId: now, now });
-  await request(50, { x: '1', y: '2' });
-  await store.query.updateTable('fetches').set({ attempts: 3, not_before: 900 }).execute();
-  await request(60, { y: '2', x: '1' });
-  await request(40, { x: '1', y: '2' });
-  expect(await rows(store)).toMatchObject([{ since: 40, asks: 3, attempts: 3, not_before: 900, delivery_id: 50 }]);
-});
-
-test('appends the object as a delivery and deletes the request', async () => {
-  const active = activeWith({
-    connection: { fetch: async ({ key }) => ({ event: 'object', body: Buffer.from(`object ${key}`) }) },
-  });
-  const all = await bench([active]);
-  await all.request('a');
-  expect(all.fetches.idle()).toBe(false);
-  all.fetches.start();
-  all.fetches.start();
-  await untilIdle(all);
-  await all.request('b');
-  expect(all.fetches.idle()).toBe(false);
-  await untilIdle(all);
-  expect(await inboxOf(all.store)).toMatchObject([
-    { connection: 'notes', source: 'fetch', event: 'object', body: 'object a', state: 'pending' },
-    { source: 'fetch', body: 'object b' },
-  ]);
-  expect((await inboxOf(all.store))[0]?.delivery_key).toMatch(/^fetch:[0-9a-f-]{36}$/);
-  expect(await rows(all.store)).toEqual([]);
-  await all.fetches.stop();
-  await all.fetches.stop();
-  expect(all.clock.pending).toBe(0);
-});
-
 /** Requests one object, and runs fetches until they are idle. */
-const fetchOnce = (fetch: () => Promise<Fetched>) => async (store: Store) => {
-  const clock = createTravellingClock();
-  const request = { connection: 'notes', reference: reference('a'), deliveryId: 7, now: clock.now() };
-  await requestFetch(store.query, request);
-  const parts = { clock, random: systemRandom(), logger: silentLogger, pauses: createPauses(clock) };
-  const connections = [activeWith({ connection: { fetch } })];
-  const fetches = createFetches({ store, connections, inbox: createWakeSignal(), ...parts });
+const fetchOnce = (fetch: Fetch) => async (store: Store) => {
+  const { fetches, request, untilIdle } = await bench(fetch, { store });
+  await request('a');
   return async () => {
     fetches.start();
-    while (!fetches.idle()) await clock.advance(0);
+    await untilIdle();
     await fetches.stop();
   };
 };
 
-const OBJECT = async () => ({ event: 'object', body: Buffer.from('object a') });
+test('keeps the earliest time and the backoff when a fetch is requested again', async () => {
+  const { store, rows } = await bench(OBJECT);
+  const request = (now: number, locator: Record<string, string>) =>
+    requestFetch(store.query, { connection: 'notes', reference: referenceTo('a', locator), deliveryId: now, now });
+  await request(50, { x: '1', y: '2' });
+  await store.query.updateTable('fetches').set({ attempts: 3, not_before: 900 }).execute();
+  await request(60, { y: '2', x: '1' });
+  await request(40, { x: '1', y: '2' });
+  expect(await rows()).toMatchObject([{ since: 40, asks: 3, attempts: 3, not_before: 900, delivery_id: 50 }]);
+});
+
+test('appends the object as a delivery and deletes the request', async () => {
+  const { store, clock, fetches, request, untilIdle, rows } = await bench(OBJECT);
+  await request('a');
+  expect(fetches.idle()).toBe(false);
+  fetches.start();
+  fetches.start();
+  await untilIdle();
+  await request('b');
+  expect(fetches.idle()).toBe(false);
+  await untilIdle();
+  const row = { connection: 'notes', source: 'fetch', event: 'object', state: 'pending' };
+  expect(await inboxOf(store)).toMatchObject(['object a', 'object b'].map((body) => ({ ...row, body })));
+  expect((await inboxOf(store))[0]?.delivery_key).toMatch(/^fetch:[0-9a-f-]{36}$/);
+  expect(await rows()).toEqual([]);
+  await fetches.stop();
+  await fetches.stop();
+  expect(clock.pending).toBe(0);
+});
 
 test('appends the object and deletes the request in one transaction', async () => {
   expect(await remainsOf(fetchOnce(OBJECT))).toEqual([]);
 });
 
 test('completes and leaves no unhandled rejection, whichever statement fails', async () => {
-  for (const fetch of [OBJECT, () => Promise.reject(new SyncError('not_found', 'gone'))]) {
+  for (const fetch of [OBJECT, () => Promise.reject(fail('not_found'))])
     expect(await wrongWhereStatementsFail(fetchOnce(fetch), { inParts: true, isQuiet: true })).toEqual([]);
-  }
+});
+
+test.each([
+  ['the vendor needs it', true, 'a1', { commitsSha: 'a1' }],
+  ['the vendor needs it, and no commits are stored', true, undefined, {}],
+  ['the vendor does not', false, 'a1', {}],
+])('names the head whose commits are stored if %s', async (_what, fetchesCommits, commitsSha, expected) => {
+  const known: unknown[] = [];
+  const fetch: Fetch = async (_reference, _signal, given) => {
+    known.push(given);
+    return object('a pull request');
+  };
+  const connector = { fetchesCommits: () => fetchesCommits };
+  const { store, fetches, request, untilIdle } = await bench(fetch, { connector });
+  const item = pull({ ...(commitsSha && { commitsSha }) });
+  const row = { kind: item.kind, fields: JSON.stringify({ item, older: {} }) };
+  await saveItem(store.query, itemRow(item.key, row), 1);
+  for (const kind of ['pull_request', 'work_item'] as const)
+    await request(item.key, 'notes', { kind, key: item.key, locator: { kind } });
+  fetches.start();
+  await untilIdle();
+  expect(known).toHaveLength(2);
+  expect(known).toEqual(expect.arrayContaining([expected, {}]));
+  await fetches.stop();
 });
 
 test('fetches an object again that was requested during its fetch', async () => {
-  const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  let calls = 0;
-  const active = activeWith({
-    connection: {
-      async fetch() {
-        const call = calls++;
-        await gates[call]?.promise;
-        return { event: 'object', body: Buffer.from(`state ${call}`) };
-      },
-    },
+  const gate = Promise.withResolvers<void>();
+  const { clock, fetches, request, requested, untilIdle, rows, bodies } = await bench(async () => {
+    const call = requested.length;
+    await gate.promise;
+    return object(`state ${call}`);
   });
-  const all = await bench([active]);
-  all.fetches.start();
-  await all.request('a');
-  await all.clock.until(() => calls === 1);
-  await all.request('a');
-  gates[0]?.resolve();
-  gates[1]?.resolve();
-  await untilIdle(all);
-  expect((await inboxOf(all.store)).map((row) => row.body)).toEqual(['state 0', 'state 1']);
-  expect(await rows(all.store)).toEqual([]);
-  await all.fetches.stop();
+  fetches.start();
+  await request('a');
+  await clock.until(() => requested.length === 1);
+  await request('a');
+  gate.resolve();
+  await untilIdle();
+  expect(await bodies()).toEqual(['state 1', 'state 2']);
+  expect(await rows()).toEqual([]);
+  await fetches.stop();
 });
 
 test('runs at most four fetches of a connection at a time, the oldest request first', async () => {
   let running = 0;
   let most = 0;
-  const order: string[] = [];
-  const active = activeWith({
-    connection: {
-      async fetch({ key }) {
-        most = Math.max(most, ++running);
-        order.push(key);
-        for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
-        running--;
-        return { event: 'object', body: Buffer.from(key) };
-      },
-    },
+  const { clock, fetches, request, requested, untilIdle } = await bench(async ({ key }) => {
+    most = Math.max(most, ++running);
+    for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
+    running--;
+    return object(key);
   });
-  const all = await bench([active]);
   const keys = Array.from({ length: 20 }, (_, index) => String(index).padStart(2, '0'));
   for (const key of keys) {
-    await all.request(key);
-    await all.clock.advance(1);
+    await request(key);
+    await clock.advance(1);
   }
-  all.fetches.start();
-  await untilIdle(all);
+  fetches.start();
+  await untilIdle();
   expect(most).toBe(4);
-  expect(order).toEqual(keys);
-  await all.fetches.stop();
+  expect(requested).toEqual(keys);
+  await fetches.stop();
 });
 
 test('records a failure and retries with growing pauses', async () => {
-  let calls = 0;
-  const active = activeWith({
-    connection: {
-      async fetch() {
-        calls++;
-        if (calls <= 2) throw new SyncError('answer_malformed', 'not JSON');
-        return { event: 'object', body: Buffer.from('at last') };
-      },
-    },
+  const { clock, fetches, request, requested, untilIdle, rows, bodies } = await bench(async () => {
+    if (requested.length <= 2) throw fail('answer_malformed');
+    return object('at last');
   });
-  const all = await bench([active], { random: { ...systemRandom(), float: () => 1 } });
-  await all.request('a');
-  all.fetches.start();
-  await untilIdle(all);
-  expect(await rows(all.store)).toMatchObject([{ attempts: 1, error: 'answer_malformed: not JSON' }]);
-  await all.clock.advance(1_999);
-  expect(calls).toBe(1);
-  await all.clock.advance(1);
-  await untilIdle(all);
-  expect(calls).toBe(2);
-  await all.clock.advance(4_000);
-  await untilIdle(all);
-  expect((await inboxOf(all.store)).map((row) => row.body)).toEqual(['at last']);
-  await all.fetches.stop();
-  expect(all.clock.pending).toBe(0);
+  await request('a');
+  fetches.start();
+  await untilIdle();
+  expect(await rows()).toMatchObject([{ attempts: 1, error: 'answer_malformed: no' }]);
+  await clock.advance(1_999);
+  expect(requested).toHaveLength(1);
+  await clock.advance(1);
+  await untilIdle();
+  expect(requested).toHaveLength(2);
+  await clock.advance(4_000);
+  await untilIdle();
+  expect(await bodies()).toEqual(['at last']);
+  await fetches.stop();
+  expect(clock.pending).toBe(0);
 });
 
-test('gives up an object after five refusals, until a new delivery or a restart', async () => {
-  let requested = 0;
-  const connection = {
-    fetch: async () => {
-      requested++;
-      throw new SyncError('not_found', 'GET /projects/7: 404');
-    },
-  };
-  const site = await bench([activeWith({ connection })]);
-  site.fetches.start();
-  await site.request('a');
-  for (let hour = 0; hour < 48; hour++) await site.clock.advance(3_600_000);
-  expect(requested).toBe(5);
-  const [activity] = (await readStatus(site.store.query, site.clock.now())).connections;
-  expect(activity).toMatchObject({
-    connection: 'notes',
-    fetches: 0,
-    refusedFetches: 1,
-    fetchRefusal: 'not_found: GET /projects/7: 404',
-  });
-  await site.request('a');
-  await site.clock.advance(3_600_000);
-  expect(requested).toBe(6);
-  await site.fetches.stop();
-  const again = createFetches({
-    store: site.store,
-    connections: [activeWith({ connection })],
-    pauses: createPauses(site.clock),
-    inbox: createWakeSignal(),
-    clock: site.clock,
-    random: systemRandom(),
-    logger: silentLogger,
-  });
-  again.start();
-  await site.clock.advance(3_600_000);
-  expect(requested).toBe(7);
-  await again.stop();
+test.each([
+  ['not_found', 5],
+  ['forbidden', 5],
+  ['refused', 5],
+  ['unauthorized', 58],
+] as const)('after %s, requests an object %i times in two days, and again after a restart', async (code, times) => {
+  const fetch = () => Promise.reject(fail(code));
+  const { store, clock, fetches, request, requested } = await bench(fetch);
+  fetches.start();
+  await request('a');
+  for (let hour = 0; hour < 48; hour++) await clock.advance(HOUR);
+  expect(requested).toHaveLength(times);
+  const [activity] = (await readStatus(store.query, clock.now())).connections;
+  const refused = { fetches: 0, refusedFetches: 1, fetchRefusal: `${code}: no` };
+  expect(activity).toMatchObject(times === 5 ? refused : { fetches: 1, refusedFetches: 0 });
+  await request('a');
+  await clock.advance(HOUR);
+  expect(requested).toHaveLength(times + 1);
+  await fetches.stop();
+  const again = await bench(fetch, { store, clock });
+  again.fetches.start();
+  await clock.advance(HOUR);
+  expect(again.requested).toHaveLength(1);
+  await again.fetches.stop();
+});
+
+test.each([
+  [0, 1],
+  [1, 0],
+] as const)('deletes the request of an item that is not found and is gone: %i', async (gone, left) => {
+  const { store, fetches, request, untilIdle, rows } = await bench(() => Promise.reject(fail('not_found')));
+  await saveItem(store.query, itemRow('a', { gone }), 1);
+  await request('a');
+  fetches.start();
+  await untilIdle();
+  expect(await rows()).toHaveLength(left);
+  await fetches.stop();
 });
 
 test('pauses a limited connection and continues with the others', async () => {
   let limited = true;
-  const slow = activeWith({
-    name: 'slow',
-    connection: {
-      async fetch() {
-        if (limited) throw new SyncError('rate_limited', 'too many', { retryAfter: 120_000 });
-        return { event: 'object', body: Buffer.from('slow') };
-      },
-    },
-  });
-  const quick = activeWith({
-    name: 'quick',
-    connection: { fetch: async () => ({ event: 'object', body: Buffer.from('quick') }) },
-  });
-  const all = await bench([slow, quick]);
-  all.fetches.start();
-  await all.request('a', 'slow');
-  await untilIdle(all);
+  const slow = async () => {
+    if (limited) throw fail('rate_limited', 120_000);
+    return object('slow');
+  };
+  const { clock, fetches, request, untilIdle, bodies } = await bench({ slow, quick: async () => object('quick') });
+  fetches.start();
+  await request('a', 'slow');
+  await untilIdle();
   limited = false;
-  await all.request('b', 'slow');
-  await all.request('c', 'quick');
-  await untilIdle(all);
-  await all.clock.advance(119_000);
-  expect((await inboxOf(all.store)).map((row) => row.body)).toEqual(['quick']);
-  await all.clock.advance(1_000);
-  await untilIdle(all);
-  expect((await inboxOf(all.store)).map((row) => row.body)).toEqual(['quick', 'slow', 'slow']);
-  await all.fetches.stop();
+  await request('b', 'slow');
+  await request('c', 'quick');
+  await untilIdle();
+  await clock.advance(119_000);
+  expect(await bodies()).toEqual(['quick']);
+  await clock.advance(1_000);
+  await untilIdle();
+  expect(await bodies()).toEqual(['quick', 'slow', 'slow']);
+  await fetches.stop();
 });
 
-test('backs off from a vendor that does not answer, however many objects wait', async () => {
-  let calls = 0;
-  const active = activeWith({
-    connection: {
-      async fetch() {
-        calls++;
-        throw new SyncError('unreachable', 'connection refused');
-      },
-    },
-  });
-  const all = await bench([active], { random: { ...systemRandom(), float: () => 1 } });
-  for (let index = 0; index < 200; index++) await all.request(`item-${index}`);
-  all.fetches.start();
-  await all.clock.advance(60_000);
-  const before = calls;
-  await all.clock.advance(300_000);
-  expect(calls - before).toBeLessThanOrEqual(10 * 4);
-  expect(calls - before).toBeGreaterThan(0);
-  await all.fetches.stop();
+test.each([
+  ['unreachable', 40],
+  ['server_failed', 40],
+  ['outcome_unknown', 40],
+  ['answer_malformed', 200],
+] as const)('after %s of each of 40 objects, sends at most %i requests in five minutes', async (code, most) => {
+  const { clock, fetches, request, requested } = await bench(() => Promise.reject(fail(code)));
+  for (let index = 0; index < 40; index++) await request(`item-${index}`);
+  fetches.start();
+  await clock.advance(60_000);
+  const before = requested.length;
+  await clock.advance(300_000);
+  expect(requested.length - before).toBeLessThanOrEqual(most);
+  expect(requested.length - before).toBeGreaterThan(most === 40 ? 0 : 40);
+  await fetches.stop();
 });
 
 test('does not repeat fetches in a loop while nothing can be stored', async () => {
-  let requested = 0;
-  const fetch = async () => {
-    requested++;
-    return { event: 'object', body: Buffer.from('an object') };
-  };
   let isFull = true;
   const refuse = () => {
     throw new SyncError('disk_full', 'no space');
@@ -320,46 +297,43 @@ test('does not repeat fetches in a loop while nothing can be stored', async () =
       get: (query, name) => (isFull && name === 'updateTable' ? refuse : Reflect.get(query, name)),
     }),
   });
-  const all = await bench([activeWith({ connection: { fetch } })], { storeFor: whole });
-  await all.request('a');
-  all.fetches.start();
+  const { clock, fetches, request, requested, untilIdle, bodies } = await bench(OBJECT, { storeFor: whole });
+  await request('a');
+  fetches.start();
   for (let second = 0; second < 60; second++) {
-    await untilIdle(all);
-    await all.clock.advance(1_000);
+    await untilIdle();
+    await clock.advance(1_000);
   }
-  expect(requested).toBeGreaterThan(3);
-  expect(requested).toBeLessThan(15);
+  expect(requested.length).toBeGreaterThan(3);
+  expect(requested.length).toBeLessThan(15);
   isFull = false;
-  await all.clock.advance(10_000);
-  await untilIdle(all);
-  expect(await inboxOf(all.store)).toHaveLength(1);
-  await all.fetches.stop();
+  await clock.advance(10_000);
+  await untilIdle();
+  expect(await bodies()).toHaveLength(1);
+  await fetches.stop();
 });
 
 test('drops the requests of a connection that is no longer configured, with a warning', async () => {
-  const all = await bench([activeWith()]);
-  await all.request('a', 'gone');
-  all.fetches.start();
-  await untilIdle(all);
-  expect(await rows(all.store)).toEqual([]);
-  expect(all.warnings).toEqual([{ connection: 'gone' }]);
-  await all.fetches.stop();
+  const { fetches, request, untilIdle, rows, warnings } = await bench(OBJECT);
+  await request('a', 'gone');
+  fetches.start();
+  await untilIdle();
+  expect(await rows()).toEqual([]);
+  expect(warnings).toEqual([{ connection: 'gone' }]);
+  await fetches.stop();
 });
 
 test('aborts the running fetch on stop, waits for it and keeps its request', async () => {
-  const active = activeWith({
-    connection: {
-      fetch: (_reference, signal) =>
-        new Promise((_resolve, reject) => {
-          signal.addEventListener('abort', () => reject(new SyncError('aborted', 'stopping')));
-        }),
-    },
-  });
-  const all = await bench([active]);
-  await all.request('a');
-  all.fetches.start();
-  await all.clock.advance(0);
-  await all.fetches.stop();
-  expect(await rows(all.store)).toMatchObject([{ attempts: 0, error: null }]);
-  expect(all.clock.pending).toBe(0);
+  const { clock, fetches, request, rows } = await bench(
+    (_reference, signal) =>
+      new Promise((_resolve, reject) => {
+        signal.addEventListener('abort', () => reject(new SyncError('aborted', 'stopping')));
+      }),
+  );
+  await request('a');
+  fetches.start();
+  await clock.advance(0);
+  await fetches.stop();
+  expect(await rows()).toMatchObject([{ attempts: 0, error: null }]);
+  expect(clock.pending).toBe(0);
 });
