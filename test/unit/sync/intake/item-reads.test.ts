@@ -78,10 +78,18 @@ async function bench(items: readonly Stored[], fetch: (number: string, time: num
       return { event: 'item', body: Buffer.from(number) };
     },
   };
-  const deps = { store, clock, random: systemRandom(), logger: silentLogger, inbox: createWakeSignal() };
+  let notifications = 0;
+  const inbox = { ...createWakeSignal(), notify: () => void notifications++ };
+  const deps = { store, clock, random: systemRandom(), logger: silentLogger, inbox };
   const connections = [{ ...activeWith({ name: 'forge', connector, connection }), readsReviews: true }];
   const context = { ...deps, pauses: createPauses(clock), connections };
-  return { store, clock, requested, context, numbers: () => requested.map(({ number }) => number) };
+  return {
+    ...{ store, clock, requested, context },
+    numbers: () => requested.map(({ number }) => number),
+    notifications: () => notifications,
+    /** The shortest time between two requests. */
+    interval: () => Math.min(...requested.slice(1).map(({ time }, index) => time - (requested[index]?.time ?? 0))),
+  };
 }
 
 describe('the verification of items', () => {
@@ -97,7 +105,7 @@ describe('the verification of items', () => {
   }
 
   test('fetches open items first, one every two seconds, for the purpose `restore`', async () => {
-    const { clock, requested, numbers, verification, store } = await verifying([
+    const { clock, requested, numbers, verification, store, interval, notifications } = await verifying([
       { number: 1, state: 'merged', commitsSha: 'a1' },
       { number: 2, state: 'merged' },
       { number: 3 },
@@ -108,8 +116,7 @@ describe('the verification of items', () => {
     expect(numbers()).toEqual(['3', '4', '1', '2']);
     expect(requested.map(({ known }) => known?.commitsSha)).toEqual([undefined, undefined, 'a1', undefined]);
     expect(requested.every(({ purpose }) => purpose === 'restore')).toBe(true);
-    const times = requested.map(({ time }) => time);
-    expect(times.slice(1).every((time, index) => time - (times[index] ?? 0) >= 2_000)).toBe(true);
+    expect([interval(), notifications()]).toEqual([2_000, 4]);
     expect(await inboxOf(store)).toMatchObject(
       Array.from({ length: 4 }, () => ({ source: 'fetch', connection: 'forge' })),
     );
@@ -157,9 +164,13 @@ describe('the verification of items', () => {
     const { schema } = store.query.whole;
     const verification = createVerification(context);
     await schema.alterTable('items').renameTo('items_away').execute();
+    // A pause of the connection ends first.
+    context.pauses.pause('forge', 30_000);
     verification.start();
     await clock.advance(1_000);
     await schema.alterTable('items_away').renameTo('items').execute();
+    await clock.advance(28_000);
+    expect(numbers()).toEqual([]);
     await clock.advance(MINUTE);
     expect(numbers()).toEqual(['3']);
     await verification.stop();
@@ -168,7 +179,7 @@ describe('the verification of items', () => {
 
 describe('reads of reviews', () => {
   test('read linked open pull requests that changed since the last read, once an hour', async () => {
-    const { store, clock, requested, context, numbers } = await bench(
+    const { store, clock, requested, context, numbers, interval } = await bench(
       [
         { number: 1 },
         { number: 2, reviewsReadAt: 4 },
@@ -190,7 +201,7 @@ describe('reads of reviews', () => {
     const run = jobs[0]?.run(new AbortController().signal);
     await clock.advance(MINUTE);
     await run;
-    expect(numbers()).toEqual(['1', '2', '9000']);
+    expect([numbers(), interval()]).toEqual([['1', '2', '9000'], 2_000]);
     expect(requested).toMatchObject(requested.map(() => ({ known: { wantsReviews: true }, purpose: 'poll' })));
     expect((await inboxOf(store)).map(({ source, body }) => [source, body])).toEqual([
       ['fetch', '2'],
