@@ -337,22 +337,25 @@ describe('a sweep', () => {
     expect([await requested(), notifications]).toEqual([[], []]);
   });
 
-  test('repeats a page after temporary failures a few times, with growing pauses', async () => {
+  test('repeats a request after temporary failures a few times, and clears the failure when it succeeds', async () => {
     const clock = createTravellingClock();
     const requested: number[] = [];
     const units = async () => {
-      requested.push(clock.monotonic());
-      throw new SyncError('unreachable', 'nobody answers');
+      if (requested.push(clock.monotonic()) <= 6) throw new SyncError('unreachable', 'nobody answers');
+      return [];
     };
     // Without jitter: each pause has its full length.
     const random = { ...systemRandom(), float: () => 1 };
     const store = await openTestStore();
-    await runToEnd(sweepOf({ store, clock, random }, { units }), clock);
+    const job = sweepOf({ store, clock, random }, { units });
+    await runToEnd(job, clock);
     const pauses = requested.slice(1).map((at, index) => Math.round(at - (requested[index] as number)));
     expect(pauses).toHaveLength(5);
     expect(pauses[0]).toBeGreaterThanOrEqual(5_000);
     expect(pauses).toEqual(pauses.toSorted((one, other) => one - other));
     expect(await rowsOf(store)).toMatchObject([{ unit: '*', error: 'unreachable: nobody answers' }]);
+    await runToEnd(job, clock);
+    expect(await rowsOf(store)).toEqual([]);
   });
 
   test.each([
