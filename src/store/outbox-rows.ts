@@ -142,11 +142,13 @@ function dueOf(present: OutboxRow, { due, maxWait, renewed = false }: Difference
 }
 
 /**
- * Returns the earliest of the requested times for a read, because a caller that needs a later read requests it again.
- * A pause after a failure stays.
+ * Returns the earliest of the requested times for a read, because a caller that needs a later read requests it again. Another
+ * update of a task has an earliest time of its own. A pause after a failure stays.
  */
-function notBeforeOf({ kind, attempts, not_before }: OutboxRow, { notBefore = 0 }: Difference): number {
-  return kind === 'read' && attempts === 0 ? Math.min(not_before, notBefore) : not_before;
+function notBeforeOf({ kind, attempts, not_before }: OutboxRow, { notBefore = 0, renewed }: Difference): number {
+  if (attempts > 0) return not_before;
+  if (kind === 'task_update' && renewed) return notBefore;
+  return kind === 'read' ? Math.min(not_before, notBefore) : not_before;
 }
 
 function isRenewed(present: OutboxRow, { renewed = false, effect = null }: Difference): boolean {

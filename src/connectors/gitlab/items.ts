@@ -267,6 +267,7 @@ function mergeRequestOf(
       defaultBranch: project.default_branch,
       reverts: revertedNumber(told.description, [told.description, REVERT_LINE]),
       mergedAt: told.merged_at,
+      phaseChangedAt: told.changesPhase && new Date(wholeSeconds(told.updated_at)).toISOString(),
       reviewsReadAt: told.approvals && wholeSeconds(told.updated_at),
     }),
   };
@@ -284,7 +285,10 @@ const REVIEW_STATES = ['unreviewed', 'review_started', 'reviewed', 'requested_ch
 function reviewDecision(told: schema.ToldMergeRequest): ReviewDecision | undefined {
   const states = told.reviewers?.map(({ state }) => state ?? '').filter((state) => REVIEW_STATES.includes(state)) ?? [];
   const reason = told.detailed_merge_status;
-  if (states.includes('requested_changes') || reason === 'requested_changes') return { state: 'changes' };
+  // GitLab keeps the reason of the merge after the reviewer was asked again.
+  const isAskedAgain = states.some((state) => state === 'unreviewed' || state === 'review_started');
+  if (states.includes('requested_changes') || (reason === 'requested_changes' && !isAskedAgain))
+    return { state: 'changes' };
   if (reason === 'not_approved') return { state: 'none' };
   if (told.approvals) return approvedBy(told.approvals.approved_by);
   if (states.includes('approved')) return { state: 'approved' };

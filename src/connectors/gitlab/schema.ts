@@ -149,6 +149,9 @@ function named<Listed extends Accounts>(
   return listed ?? (numbers?.length === 0 ? [] : undefined);
 }
 
+/** Actions that report the time of a change which no field of the merge request contains. */
+const PHASE_ACTIONS: ReadonlySet<string> = new Set(['approved', 'unapproved', 'approval', 'unapproval', 'reopen']);
+
 export const mergeRequestHook = z
   .object({
     object_attributes: z.object({
@@ -159,9 +162,15 @@ export const mergeRequestHook = z
     }),
     ...people,
     system_action: absent(z.string()),
+    changes: absent(z.object({ draft: z.unknown(), reviewers: z.unknown() }).partial()),
   })
-  .transform(({ object_attributes: own, ...beside }) => ({
+  .transform(({ object_attributes: own, changes = {}, ...beside }) => ({
     ...asInApi(beside, own),
+    changesPhase:
+      PHASE_ACTIONS.has(own.action ?? '') ||
+      changes.draft !== undefined ||
+      changes.reviewers !== undefined ||
+      undefined,
     sha: own.last_commit?.id,
     systemAction: beside.system_action,
     reviewers: named(beside.reviewers, own.reviewer_ids),
@@ -181,6 +190,8 @@ export type ToldIssue = Omit<GitlabIssue, 'project_id' | 'references'> & OfEvent
 
 interface OfEvent {
   readonly isCreation?: true | undefined;
+  /** The event reports a change of the draft state, of the reviewers or of an approval. */
+  readonly changesPhase?: true | undefined;
   /** The author's username, if the author caused the event. */
   readonly authorName?: string | undefined;
   readonly systemAction?: string | undefined;

@@ -1,5 +1,15 @@
+import type { ConnectionOptions } from 'node:tls';
 import type { ConnectionConfig } from 'pg';
-import { type Tls, takeTls } from './postgres-tls.ts';
+
+/** The files that an address names, by the option of `node:tls` that takes their contents. */
+export const TLS_FILES = { cert: 'sslcert', key: 'sslkey', ca: 'sslrootcert' } as const;
+export type FileOption = keyof typeof TLS_FILES;
+
+export interface Tls {
+  readonly paths: ReadonlyMap<FileOption, string>;
+  /** Without the contents of the files until they were read. */
+  readonly options: ConnectionOptions;
+}
 
 /** What an address such as `postgres://worksync:secret@db.example.com/worksync?schema=sync` says. */
 export interface PostgresAddress {
@@ -47,6 +57,36 @@ export function readAddress(text: string): PostgresAddress {
   const tls = takeTls(url.searchParams);
   const connection = { connectionString: url.href, ...(tls && { ssl: tls.options }) };
   return { place: placeOf(url, schema), connection, tls, options, schema, connections };
+}
+
+/**
+ * Moves TLS out of the query of an address that names files, because `pg` would read these for each connection, and a file system that
+ * does not answer would block the process. Other addresses are left to `pg`.
+ */
+function takeTls(query: URLSearchParams): Tls | undefined {
+  const paths = new Map<FileOption, string>();
+  for (const [option, name] of Object.entries(TLS_FILES)) {
+    const path = query.get(name);
+    if (path) paths.set(option as FileOption, path);
+    query.delete(name);
+  }
+  const mode = query.get('sslmode') ?? 'verify-full';
+  if (paths.size === 0 || mode === 'disable') return undefined;
+  const options = query.get('uselibpqcompat') === 'true' ? libpqOptions(mode, paths.has('ca')) : pgOptions(mode);
+  for (const name of ['ssl', 'sslmode', 'uselibpqcompat']) query.delete(name);
+  return { paths, options };
+}
+
+const UNVERIFIED: ConnectionOptions = { rejectUnauthorized: false };
+
+function pgOptions(mode: string): ConnectionOptions {
+  return mode === 'no-verify' ? { ...UNVERIFIED } : {};
+}
+
+/** Returns what a mode means to libpq. With an authority `require` checks the certificate, but as `verify-ca` no host name. */
+function libpqOptions(mode: string, hasAuthority: boolean): ConnectionOptions {
+  if (hasAuthority && ['require', 'verify-ca'].includes(mode)) return { checkServerIdentity: () => undefined };
+  return ['prefer', 'require'].includes(mode) ? { ...UNVERIFIED } : {};
 }
 
 /** Whether everything that is sent stays on this machine. */

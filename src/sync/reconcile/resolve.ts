@@ -186,8 +186,8 @@ const CARRYING: ReadonlySet<string> = new Set(['branch', 'title', 'trailer']);
 /** Returns how strongly the texts name each task, over all mentions. A task that is only mentioned is left out. */
 function strengthsOf(resolved: readonly Resolved[]): ReadonlyMap<string, 'closing' | 'carrying'> {
   const strengths = new Map<string, 'closing' | 'carrying'>();
-  for (const { tasks, intent, place, rule, via } of resolved) {
-    const isCarrying = via === undefined && (CARRYING.has(place) || rule.startsWith('pattern'));
+  for (const { tasks, intent, place, rule } of resolved) {
+    const isCarrying = CARRYING.has(place) || rule.startsWith('pattern');
     for (const taskId of tasks) {
       if (intent === 'closes') strengths.set(taskId, 'closing');
       else if (isCarrying && !strengths.has(taskId)) strengths.set(taskId, 'carrying');

@@ -10,7 +10,15 @@ import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
 import { type StoredBody, unpackBody } from '../../../src/store/bodies.ts';
 import { tasksByIds } from '../../../src/store/cached-tasks.ts';
-import { type EntityRow, findEntities, findEntity, json, linkedItems } from '../../../src/store/entities.ts';
+import {
+  blankEntity,
+  type EntityRow,
+  findEntities,
+  findEntity,
+  json,
+  linkedItems,
+} from '../../../src/store/entities.ts';
+import { findChange } from '../../../src/store/outbox-rows.ts';
 
 import { readTaskUpdateFacts, type UpdateForm } from '../../../src/store/task-update-facts.ts';
 import { unfinishedTasksOf } from '../../../src/store/unfinished-tasks.ts';
@@ -386,9 +394,11 @@ export async function openBoard({
     labels: (key) => labels.get(key) ?? [],
     async decide(key) {
       const [task] = await tasksByIds(store.query, [idOf(key)]);
-      const row = await findEntity(store.query, entity.taskUpdate(idOf(key)));
-      const known = json<WrittenStatus>(row?.known ?? null) ?? {};
-      const input = { task: inOwnWords(task as never, compiled.workflow), written: known, now: at(now) };
+      const name = entity.taskUpdate(idOf(key));
+      const row = (await findEntity(store.query, name)) ?? blankEntity(name, 'task_update', { task_id: idOf(key) });
+      const written = json<WrittenStatus>(row.known) ?? {};
+      const own = inOwnWords(task as never, compiled.workflow);
+      const input = { task: own, written, row, change: await findChange(store.query, name), now: at(now) };
       const evaluation = await decideTask(store.query, compiled.workflow, input);
       if (evaluation === undefined) throw new Error('an item is unverified');
       return evaluation;

@@ -87,14 +87,26 @@ describe('a difference', () => {
     expect(await findChange(query, A)).toMatchObject({ since: NOW - 5_000, due: NOW + 2_000 });
   });
 
-  it.each<[what: string, kind: 'read' | 'pull_request', attempts: number, notBefore: number, expected: number]>([
+  it.each<
+    [
+      what: string,
+      kind: Exclude<OutboxRow['kind'], 'task'>,
+      attempts: number,
+      notBefore: number,
+      expected: number,
+      renewed?: true,
+    ]
+  >([
     ['of a read makes it earlier', 'read', 0, NOW, NOW],
     ['of a read makes it no earlier than its result can be used', 'read', 0, NOW + 50_000, NOW + 50_000],
     ['of a read does not shorten the pause after a failure', 'read', 1, NOW, NOW + 90_000],
     ['of a write does not shorten its pause', 'pull_request', 0, NOW, NOW + 90_000],
-  ])('%s', async (_what, kind, attempts, notBefore, expected) => {
+    ['of another update of a task has its own earliest time', 'task_update', 0, 0, 0, true],
+    ['of the same update of a task keeps it', 'task_update', 0, 0, NOW + 90_000],
+    ['of another update of a task keeps the pause after a failure', 'task_update', 1, 0, NOW + 90_000, true],
+  ])('%s', async (_what, kind, attempts, notBefore, expected, renewed) => {
     const { add, change } = await changeIn('pending', { attempts, not_before: NOW + 90_000 }, { kind });
-    await add({ kind, notBefore });
+    await add({ kind, notBefore, ...(renewed && { renewed }) });
     expect((await change())?.not_before).toBe(expected);
   });
 

@@ -37,7 +37,7 @@ import { enqueueChange } from '../enqueue.ts';
 import type { Triage } from '../triage.ts';
 import { linkedItemsOf } from './linked-items.ts';
 import { isMerged, type JudgedItem, type Target, type Wanted, wantedStatus } from './target.ts';
-import { type TaskState, type Transition, transitionTo } from './transition.ts';
+import { olderText, type TaskState, type Transition, transitionTo } from './transition.ts';
 import type { NotCounted, Workflow } from './workflow-rules.ts';
 
 /** The decision about a task, with the facts that led to it. */
@@ -131,7 +131,7 @@ async function wantedUpdate(
 ): Promise<WantedUpdate | undefined> {
   const stored = json<WrittenStatus>(row.known) ?? {};
   const written = workflow.isOn ? writtenStatus(row, task, { change, now }) : stored;
-  const evaluation = workflow.isOn ? await decideTask(query, workflow, { task, written, now }) : undefined;
+  const evaluation = workflow.isOn ? await decideTask(query, workflow, { task, written, row, change, now }) : undefined;
   if (workflow.isOn && evaluation === undefined) return undefined;
   const before = json<TaskUpdate>(row.desired);
   const ofRules = evaluation && updateOf(evaluation, now, before);
@@ -297,6 +297,9 @@ export function writtenStatus(
 interface DecisionInput {
   readonly task: Task;
   readonly written: WrittenStatus;
+  /** The entity of the updates of the task, and the change that waits. */
+  readonly row: EntityRow;
+  readonly change: OutboxRow | undefined;
   readonly now: number;
 }
 
@@ -304,19 +307,27 @@ interface DecisionInput {
 export async function decideTask(
   query: Scope,
   workflow: Workflow,
-  { task, written, now }: DecisionInput,
+  { task, written, row, change, now }: DecisionInput,
 ): Promise<TaskEvaluation | undefined> {
   const linked = await linkedItemsOf(query, workflow, task.taskId);
   if (linked.isUnverified) return undefined;
-  const items = linked.items.map((each): JudgedItem => ({ linked: each, judgement: workflow.judge(each, task.kind) }));
+  const { changedAt, switchedOnAt } = await rulesInForceSince(query, workflow, now);
+  const items = linked.items.map((each): JudgedItem => {
+    const judgement = workflow.judge(each, task.kind);
+    // Work from before the rules neither counts nor delays.
+    if (!judgement.counts || each.phase.at >= switchedOnAt) return { linked: each, judgement };
+    const { isTrusted } = judgement;
+    const detail = olderText(each.phase.at, switchedOnAt);
+    return { linked: each, judgement: { counts: false, isTrusted, why: 'older-than-rule', detail } };
+  });
   const state = stateOf(task, written, now);
   const wanted = wantedStatus(items, written.epoch ?? 0);
   const target = hasUnconfigured(items) ? configuredTarget(wanted) : targetOf(wanted, state, workflow, now);
   const counted = items.filter(({ judgement }) => judgement.counts);
   const phases = counted.map((each) => each.linked.phase);
-  const inForceSince = workflow.since ?? (await rulesInForceSince(query, workflow, now));
-  const transition = target && transitionTo(target, state, { phases, inForceSince });
-  return { task, items, wanted, target, state, transition, ...labelsOf(items, written, inForceSince) };
+  const waiting = change && json<TaskUpdate>(row.desired)?.status;
+  const transition = target && transitionTo(target, state, { phases, inForceSince: changedAt, waiting });
+  return { task, items, wanted, target, state, transition, ...labelsOf(items, written, changedAt) };
 }
 
 export function stateOf({ status, statusBefore = 0 }: Task, written: WrittenStatus, now: number): TaskState {
@@ -357,15 +368,22 @@ function abandonedTarget(
   return { status: PREVIOUS, contribution: { ...onAbandoned, rule: UNLINKED }, decider: undefined, at: now };
 }
 
-/** Name of the stored fact: the id of the rules, and when they came into force. */
+/** Name of the stored fact: the id of the rules, when they were changed last, and when they were switched on. */
 const IN_FORCE = 'workflow.in_force';
 
-/** Returns when the present rules came into force, epoch milliseconds. For new rules it stores the present time. */
-export async function rulesInForceSince(query: Scope, { id }: Workflow, now: number): Promise<number> {
-  const [stored, since] = ((await readMeta(query, IN_FORCE)) ?? '').split(' ');
-  if (stored === id) return Number(since);
-  await writeMeta(query, IN_FORCE, `${id} ${now}`);
-  return now;
+/** Epoch milliseconds. Work from before the change starts no move, and work from before there were rules does not count. */
+interface InForce {
+  readonly changedAt: number;
+  readonly switchedOnAt: number;
+}
+
+/** Returns since when rules are in force: since the configured time, or since they were first seen. For new rules it stores the present time. */
+export async function rulesInForceSince(query: Scope, { id, since }: Workflow, now: number): Promise<InForce> {
+  const [storedId, changedAt, switchedOnAt = changedAt] = ((await readMeta(query, IN_FORCE)) ?? '').split(' ');
+  const stored = storedId === id ? { changedAt: Number(changedAt), switchedOnAt: Number(switchedOnAt) } : undefined;
+  const present = stored ?? { changedAt: now, switchedOnAt: switchedOnAt === undefined ? now : Number(switchedOnAt) };
+  if (stored === undefined) await writeMeta(query, IN_FORCE, [id, ...Object.values(present)].join(' '));
+  return since === undefined ? present : { changedAt: since, switchedOnAt: since };
 }
 
 /** Forgets since when rules are in force, because there are none: rules that are switched on again move nothing old. */
@@ -424,7 +442,7 @@ function unfinishedReason({
   transition,
 }: TaskEvaluation): NoMove | NotCounted | undefined {
   if (FINAL_STATUSES.has(task.status)) return undefined;
-  if (wanted.outcome === 'merged-not-finished') {
+  if (wanted.outcome === 'done-not-finished') {
     const isWork = ({ linked }: JudgedItem) => isMerged(linked.phase) && linked.strength !== 'mentioning';
     const judgement = items.find((item) => isWork(item) && !item.judgement.counts)?.judgement;
     return judgement?.counts === false ? judgement.why : undefined;

@@ -45,11 +45,12 @@ export const TEXTS: Readonly<Record<ReasonCode, string>> = {
   'unknown-status': 'the rules do not know the present status, and "from" does not name it',
   'held-by-person': 'a person set the present status, and no linked item has changed its state since',
   from: 'the rule does not leave the present status',
-  backwards: 'a person set the present status, and it is further',
+  backwards: 'a person set the present status, and it ranks higher',
   'no-previous': 'worksync has not moved the task, so there is no earlier status to restore',
   'mention-only': 'the text only mentions the task',
   'not-closing': 'no closing word names the task, or it is not the only task of the item',
   base: 'merged into another branch',
+  moved: 'the work goes on in another project',
   untrusted: 'by a stranger',
   'bot-text': 'by a bot, whose texts do not count',
   'too-many-tasks': 'the item names too many tasks',
@@ -157,7 +158,7 @@ export async function explainTask(
   const task = inOwnWords(cached, workflow);
   const change = await findChange(scope, name);
   const written = writtenStatus(row, task, { change, now });
-  const evaluation = workflow.isOn ? await decideTask(scope, workflow, { task, written, now }) : undefined;
+  const evaluation = workflow.isOn ? await decideTask(scope, workflow, { task, written, row, change, now }) : undefined;
   return describeTask(task, written, {
     state: stateOf(task, written, now),
     evaluation,
@@ -242,8 +243,9 @@ function isRefused({ guard, error }: OutboxRow): boolean {
 
 function reasonWithoutTarget(wanted: TaskEvaluation['wanted']): Reason {
   if (wanted.outcome === 'older-than-epoch') return reasonFor('older-than-epoch', wanted.item.name);
-  if (wanted.outcome !== 'merged-not-finished') return reasonFor('nothing-linked');
-  const { linked, judgement } = wanted.item;
+  const item = 'item' in wanted ? wanted.item : 'mention' in wanted ? wanted.mention : undefined;
+  if (item === undefined) return reasonFor('nothing-linked');
+  const { linked, judgement } = item;
   return judgement.counts ? reasonFor('nothing-linked') : reasonFor(judgement.why, judgement.detail ?? linked.name);
 }
 

@@ -5,7 +5,7 @@ import { type EntityRow, json, linksOfItem, linksOfTask } from '../../../store/e
 import { findItem, findItems, type ItemRow, readFields, revertsOf, saveWorkflowFacts } from '../../../store/items.ts';
 import { findChanges } from '../../../store/outbox-rows.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
-import { type Phase, phaseOf, type StoredPhase, storedPhaseOf } from './phase.ts';
+import { mergeTime, type Phase, phaseOf, type StoredPhase, storedPhaseOf } from './phase.ts';
 import type { LinkedItem, Workflow } from './workflow-rules.ts';
 
 /** The items that are linked to a task. */
@@ -73,10 +73,19 @@ function textLinkOf({ desired, hand }: EntityRow, item: Item): TextLink {
     return { strength: isWorkItem ? 'closing' : 'carrying', place: 'hand' };
   if (reason.rule === 'triage') return { strength: 'closing', place: 'triage' };
   const { strength = 'mentioning', place, namedAt } = reason;
-  // The text of a revert quotes the title of what it reverts.
-  if (item.kind === 'pull_request' && item.reverts != null) return { strength: 'mentioning', place, namedAt };
+  if (isRevert(item)) return { strength: 'mentioning', place, namedAt };
   // The closing word may be in the description, where the words of a bot do not count.
   return { strength: item.isBot && strength === 'closing' ? 'carrying' : strength, place, namedAt };
+}
+
+/** A title that git, GitHub and Bitbucket give to a revert. The title of the revert of a revert begins with two of these. */
+const REVERT_TITLE = /^(?:Revert ")+/;
+
+/** Whether a pull request reverts another one: its texts quote the names in the title of that one, and do none of the work. */
+function isRevert(item: Item): boolean {
+  if (item.kind !== 'pull_request') return false;
+  const [reverts = ''] = REVERT_TITLE.exec(item.title ?? '') ?? [];
+  return item.reverts != null || (reverts.length / 'Revert "'.length) % 2 === 1;
 }
 
 /** Returns the present phase of a stored item. */
@@ -102,10 +111,11 @@ const MAX_DEPTH = 8;
 async function revertTime(query: Scope, workflow: Workflow, key: ItemKey, depth = 0): Promise<number | undefined> {
   const times: number[] = [];
   for (const row of await revertsOf(query, key)) {
-    const { item } = readFields(row);
-    const isMerged = item.kind === 'pull_request' && item.mergedAt != null && !item.gone;
-    if (!isMerged || !workflow.isTrusted(item, row.connection) || depth >= MAX_DEPTH) continue;
-    if ((await revertTime(query, workflow, item.key, depth + 1)) === undefined) times.push(Date.parse(item.mergedAt));
+    const stored = readFields(row);
+    const { item } = stored;
+    const mergedAt = item.gone ? undefined : mergeTime(stored);
+    if (mergedAt === undefined || !workflow.isTrusted(item, row.connection) || depth >= MAX_DEPTH) continue;
+    if ((await revertTime(query, workflow, item.key, depth + 1)) === undefined) times.push(mergedAt);
   }
   return times.length === 0 ? undefined : Math.max(...times);
 }

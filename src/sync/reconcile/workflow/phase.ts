@@ -36,7 +36,7 @@ export interface PhaseContext {
 /** Returns the present phase of an item, from facts that the provider reports. */
 export function phaseOf(stored: StoredItem, context: PhaseContext): Phase {
   const { item } = stored;
-  const name = item.kind === 'pull_request' ? pullRequestPhase(item, context) : workItemPhase(item);
+  const name = isPull(stored) ? pullRequestPhase(stored, context) : workItemPhase(item as WorkItem);
   const exact = exactTime(stored, name, context);
   const began = exact === undefined ? observedTime(item, name, context.stored) : { after: exact, at: exact };
   const reopenedAt = item.lastClosedAt === undefined || isFinishedPhase(name) ? undefined : timeOf(item.openSince);
@@ -48,13 +48,25 @@ export function storedPhaseOf(item: Item, { name, after, at }: Phase): StoredPha
   return { name, after, at, seen: item.updatedAt };
 }
 
-function pullRequestPhase(item: PullRequest, context: PhaseContext): PullRequestPhase {
-  const isMerged = item.mergedAt != null || item.state === 'merged';
-  if (isMerged) return context.revertedAt === undefined ? 'merged' : 'reverted';
+type StoredPull = StoredItem & { readonly item: PullRequest };
+
+function isPull(stored: StoredItem): stored is StoredPull {
+  return stored.item.kind === 'pull_request';
+}
+
+/** Returns when a pull request was merged, epoch milliseconds; undefined if it was not. Some vendors report no time of the merge. */
+export function mergeTime({ item, older }: StoredItem): number | undefined {
+  if (item.kind !== 'pull_request' || (item.mergedAt == null && item.state !== 'merged')) return undefined;
+  return timeOf(item.mergedAt) ?? closedTime(item, older);
+}
+
+function pullRequestPhase(stored: StoredPull, context: PhaseContext): PullRequestPhase {
+  const { item } = stored;
+  if (mergeTime(stored) !== undefined) return context.revertedAt === undefined ? 'merged' : 'reverted';
   const isOpen = item.state === undefined || item.state === 'open';
   if (!isOpen) return context.hasLanded(item) ? 'merged' : 'closed';
   if (item.draft) return 'draft';
-  const decision = decisionOf(item, context.hasSay)?.state;
+  const decision = decisionOf(stored, context.hasSay)?.state;
   if (decision === 'changes') return 'changes';
   if (item.isQueued) return 'queued';
   if (decision === 'approved') return 'approved';
@@ -76,9 +88,10 @@ interface Decision {
 
 /**
  * Returns the decision of the latest decisive review of each reviewer. Comments decide nothing, and a dismissed review
- * counts no more. The approval of a reviewer who is asked again does not count.
+ * counts no more. The review of a reviewer who was asked again later does not count either.
  */
-function decisionOf(item: PullRequest, hasSay: (review: Review) => boolean): Decision | undefined {
+function decisionOf(stored: StoredPull, hasSay: (review: Review) => boolean): Decision | undefined {
+  const { item, older } = stored;
   const { reviews, reviewDecision, reviewers = [] } = item;
   if (reviews === undefined)
     return reviewDecision === undefined || reviewDecision.state === 'none'
@@ -87,11 +100,12 @@ function decisionOf(item: PullRequest, hasSay: (review: Review) => boolean): Dec
   const latest = new Map<string, Review>();
   for (const [, review] of Object.entries(reviews).toSorted(bySubmission))
     if (review.state !== 'commented' && hasSay(review)) latest.set(review.reviewer, review);
-  const decisive = [...latest.values()];
+  const askedAt = older['reviewers']?.updatedAt ?? item.updatedAt;
+  const isAskedAgain = ({ reviewer, at }: Review) => reviewers.includes(reviewer) && Date.parse(at) < askedAt;
+  const decisive = [...latest.values()].filter((review) => !isAskedAgain(review));
   const changes = decisive.findLast(({ state }) => state === 'changes');
   if (changes) return { state: 'changes', at: changes.at };
-  const isCounted = ({ state, reviewer }: Review) => state === 'approved' && !reviewers.includes(reviewer);
-  const approval = decisive.find(isCounted);
+  const approval = decisive.find(({ state }) => state === 'approved');
   return approval && { state: 'approved', at: approval.at };
 }
 
@@ -101,19 +115,20 @@ function bySubmission([leftId, left]: [string, Review], [rightId, right]: [strin
 }
 
 /** Returns when a phase began, if the provider reports that; epoch milliseconds. */
-function exactTime({ item, older }: StoredItem, name: PhaseName, context: PhaseContext): number | undefined {
+function exactTime(stored: StoredItem, name: PhaseName, context: PhaseContext): number | undefined {
+  const { item, older } = stored;
   switch (name) {
     case 'reverted':
       return context.revertedAt;
     case 'merged':
-      return timeOf(item.kind === 'pull_request' ? item.mergedAt : undefined) ?? closedTime(item, older);
+      return mergeTime(stored) ?? closedTime(item, older);
     case 'closed':
     case 'completed':
     case 'dropped':
       return closedTime(item, older);
     case 'approved':
     case 'changes':
-      return item.kind === 'pull_request' ? timeOf(decisionOf(item, context.hasSay)?.at) : undefined;
+      return isPull(stored) ? timeOf(decisionOf(stored, context.hasSay)?.at) : undefined;
     default:
       return undefined;
   }
@@ -131,8 +146,14 @@ function observedTime(item: Item, name: PhaseName, stored: StoredPhase | undefin
   const after = stored?.name === name ? closedAt : (stored?.seen ?? timeOf(item.createdAt) ?? item.updatedAt);
   const changedAt = item.kind === 'pull_request' ? timeOf(item.phaseChangedAt) : undefined;
   const isExact = changedAt !== undefined && changedAt >= after && changedAt <= item.updatedAt;
-  return isExact ? { after: changedAt, at: changedAt } : { after, at: Math.max(after, item.updatedAt) };
+  if (isExact) return { after: changedAt, at: changedAt };
+  // A pull request that was never seen before counts from its creation: later events that report no change of its phase prove none.
+  if (stored === undefined && FROM_CREATION.has(name)) return { after, at: after };
+  return { after, at: Math.max(after, item.updatedAt) };
 }
+
+/** Phases of a pull request that usually last since its creation. */
+const FROM_CREATION: ReadonlySet<PhaseName> = new Set<PhaseName>(['open', 'draft', 'review', 'queued']);
 
 function timeOf(text: string | null | undefined): number | undefined {
   const time = text == null ? Number.NaN : Date.parse(text);

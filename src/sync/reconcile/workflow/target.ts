@@ -27,18 +27,22 @@ export interface Target {
 
 export type Wanted =
   | { readonly outcome: 'target'; readonly target: Target }
-  /** No item asks for a status, and one of them is merged. */
-  | { readonly outcome: 'merged-not-finished'; readonly item: JudgedItem }
+  /** No item asks for a status, and one of them is done. */
+  | { readonly outcome: 'done-not-finished'; readonly item: JudgedItem }
+  /** No item asks for a status, and one of them is older than the rules. */
+  | { readonly outcome: 'older-than-rule'; readonly item: JudgedItem }
   /** All merged work is older than the epoch. */
   | { readonly outcome: 'older-than-epoch'; readonly item: LinkedItem }
   /** Items count, and they ask for labels only. */
   | { readonly outcome: 'labels-only' }
-  | { readonly outcome: 'nothing' };
+  /** `mention`: a merged pull request that only mentions the task. */
+  | { readonly outcome: 'nothing'; readonly mention?: JudgedItem | undefined };
 
 interface Counted {
   readonly linked: LinkedItem;
   readonly contribution: Contribution & { readonly status: string };
   readonly isTrusted: boolean;
+  readonly hadFinished: boolean;
 }
 
 /** The counted items of a task, and the end of its work. */
@@ -67,8 +71,10 @@ export function wantedStatus(items: readonly JudgedItem[], epoch: number): Wante
   if (last) return targetOfFinished(last, survey);
   const progress = furthest(counted.filter(({ contribution }) => isProgress(contribution)));
   if (progress) return target({ ...progress, mayLeaveEnd: true });
-  const merged = items.find((item) => isMerged(item.linked.phase) && countedItem(item).length === 0);
-  if (merged) return { outcome: 'merged-not-finished', item: merged };
+  const uncounted = items.filter((item) => countedItem(item).length === 0);
+  const work = uncounted.filter(({ linked }) => linked.strength !== 'mentioning');
+  const done = work.find(({ linked }) => isDone(linked.phase));
+  if (done) return { outcome: 'done-not-finished', item: done };
   const [old] = finished;
   if (old) return { outcome: 'older-than-epoch', item: old.linked };
   const abandoned = counted
@@ -76,7 +82,10 @@ export function wantedStatus(items: readonly JudgedItem[], epoch: number): Wante
     .toSorted(byTime)
     .at(-1);
   if (abandoned) return target(targetOf(abandoned));
-  return { outcome: items.some(({ judgement }) => judgement.counts) ? 'labels-only' : 'nothing' };
+  const early = work.find(({ judgement }) => !judgement.counts && judgement.why === 'older-than-rule');
+  if (early) return { outcome: 'older-than-rule', item: early };
+  if (items.some(({ judgement }) => judgement.counts)) return { outcome: 'labels-only' };
+  return { outcome: 'nothing', mention: uncounted.find(({ linked }) => isMerged(linked.phase)) };
 }
 
 /** Returns the evidence of the items of a task. @param epoch see `wantedStatus` */
@@ -94,9 +103,9 @@ export function surveyOf(items: readonly JudgedItem[], epoch: number): Survey {
 
 function countedItem({ linked, judgement }: JudgedItem): Counted[] {
   if (!judgement.counts) return [];
-  const { contribution, isTrusted } = judgement;
+  const { contribution, isTrusted, hadFinished } = judgement;
   const { status } = contribution;
-  return status === undefined ? [] : [{ linked, contribution: { ...contribution, status }, isTrusted }];
+  return status === undefined ? [] : [{ linked, contribution: { ...contribution, status }, isTrusted, hadFinished }];
 }
 
 function target(found: Target): Wanted {
@@ -113,14 +122,14 @@ function isProgress({ status, isFinal }: Contribution): boolean {
 }
 
 /**
- * Returns the last revert, or the last reopening of a work item. Pull requests are reopened without an epoch: the rule for
+ * Returns the last revert of an item that had finished the task, or the last reopening of a work item. Pull requests are reopened without an epoch: the rule for
  * their present phase applies.
  */
 function latestReversal(counted: readonly Counted[]): Target | undefined {
   const reversals = counted.flatMap((each): Target[] => {
     const { item, phase } = each.linked;
     if (each.contribution.isFinal) return [];
-    if (phase.name === 'reverted') return [targetOf(each)];
+    if (each.hadFinished) return [targetOf(each)];
     const isReopened = item.kind === 'work_item' && phase.reopenedAt !== undefined;
     return isReopened ? [{ ...targetOf(each), at: phase.reopenedAt }] : [];
   });
@@ -194,4 +203,8 @@ function byKey(left: Counted, right: Counted): number {
 
 export function isMerged({ name }: Phase): boolean {
   return name === 'merged';
+}
+
+function isDone({ name }: Phase): boolean {
+  return name === 'merged' || name === 'completed';
 }

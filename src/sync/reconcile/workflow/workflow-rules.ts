@@ -41,6 +41,9 @@ const STANDARD: readonly WorkflowRule[] = [
   },
 ];
 
+/** The version of what rules mean. Another meaning counts as a change of all rules, so that it moves nothing old. */
+const MEANING = 2;
+
 /** Returns whether a rule depends on the decision of reviewers. */
 export function needsReviews({ preset, rules }: Pick<WorkflowInput, 'preset' | 'rules'>): boolean {
   const phases: Names = [...(preset ? STANDARD : []), ...rules].flatMap(({ when }) => when.pullRequest ?? []);
@@ -72,6 +75,8 @@ export type NotCounted =
   | 'bot-text'
   | 'too-many-tasks'
   | 'late-name'
+  | 'moved'
+  | 'older-than-rule'
   | 'no-connection'
   | 'no-rule';
 
@@ -100,7 +105,13 @@ export interface LinkedItem {
 }
 
 export type Judgement =
-  | { readonly counts: true; readonly contribution: Contribution; readonly isTrusted: boolean }
+  | {
+      readonly counts: true;
+      readonly contribution: Contribution;
+      readonly isTrusted: boolean;
+      /** The item had finished the task before it was reverted. */
+      readonly hadFinished: boolean;
+    }
   | ({ readonly counts: false; readonly isTrusted: boolean } & Uncounted);
 
 export interface Workflow {
@@ -126,18 +137,24 @@ export interface Workflow {
 export function createWorkflow(input: WorkflowInput | undefined, connections?: ReadonlySet<string>): Workflow {
   if (input === undefined || (input.preset === undefined && input.rules.length === 0)) return OFF;
   const own = input.rules.map((rule, index) => compile(rule, `rule ${index + 1}`, input.several));
-  const standard = input.preset
-    ? STANDARD.map((rule) => compile({ ...rule, isStandard: true }, nameOfStandard(rule), input.several))
-    : [];
+  const standard = input.preset ? STANDARD.map((rule) => compile(rule, nameOfStandard(rule), input.several)) : [];
   const rules = [...own, ...standard];
   const people = peopleOf(input);
   const isTrusted = createIsTrusted(input);
+  const hadFinished = (linked: LinkedItem, kind: string | undefined) => {
+    if (linked.phase.name !== 'reverted') return false;
+    const merged: LinkedItem = { ...linked, phase: { ...linked.phase, name: 'merged' } };
+    return rules.find(({ test }) => test(merged, kind) === true)?.contribution.isFinal === true;
+  };
   const title = input.landed?.title && createPattern(input.landed.title);
   const labels = input.landed?.label?.map(createGlob) ?? [];
 
   return {
     isOn: true,
-    id: createHash('sha256').update(JSON.stringify(input)).digest('hex').slice(0, 16),
+    id: createHash('sha256')
+      .update(JSON.stringify([MEANING, input]))
+      .digest('hex')
+      .slice(0, 16),
     since: input.since,
     ownStatus: (word) => ownStatus(input.statuses ?? {}, word),
     isTrusted,
@@ -146,12 +163,17 @@ export function createWorkflow(input: WorkflowInput | undefined, connections?: R
       const trusted = isTrusted(linked.item, linked.connection);
       if (connections?.has(linked.connection) === false)
         return { counts: false, isTrusted: trusted, why: 'no-connection', detail: linked.connection };
+      if (linked.item.kind === 'work_item' && linked.item.movedTo !== undefined)
+        return { counts: false, isTrusted: trusted, why: 'moved' };
       const doubt = doubtOf(linked, trusted, { ...input, isListed: people.has(lower(linked.item.author ?? '')) });
       if (doubt) return { counts: false, isTrusted: trusted, ...doubt };
       const misses: Uncounted[] = [];
       for (const rule of rules) {
         const result = rule.test(linked, kind);
-        if (result === true) return { counts: true, contribution: rule.contribution, isTrusted: trusted };
+        if (result === true) {
+          const { contribution } = rule;
+          return { counts: true, contribution, isTrusted: trusted, hadFinished: hadFinished(linked, kind) };
+        }
         if (result) misses.push(result);
       }
       return { counts: false, isTrusted: trusted, ...missOf(linked, misses) };
@@ -229,16 +251,13 @@ interface CompiledRule {
 
 const FROM: Names = ['idea', 'open', 'planned', 'in_progress', 'review'];
 
-function compile(
-  rule: WorkflowRule & { readonly isStandard?: true },
-  name: string,
-  several: 'all' | 'any',
-): CompiledRule {
+function compile(rule: WorkflowRule, name: string, several: 'all' | 'any'): CompiledRule {
   const { when, set, from, back = false, force = false, reopen = false } = rule;
   const isFinal = set.status !== undefined && FINAL_STATUSES.has(set.status);
   const phases = [when.pullRequest ?? [], Array.isArray(when.workItem) ? when.workItem : []].flat() as Names;
   const isOfReversal = phases.includes('reverted') || phases.includes('reopened');
-  const mayReopen = phases.includes('reverted') || (when.workItem !== undefined && phases.includes('reopened'));
+  const mayReopen =
+    reopen || phases.includes('reverted') || (when.workItem !== undefined && phases.includes('reopened'));
   const reopened = mayReopen ? ['completed', 'merged'] : [];
   const conditions = conditionsOf(when);
   const base = when.base && createBase(when.base);
@@ -258,7 +277,7 @@ function compile(
     test(linked, kind) {
       if (!isPhaseMet(when, linked) || !conditions.every((condition) => condition(linked, kind))) return undefined;
       if (base && !base(linked)) return { why: 'base', detail: `${name} wants ${when.base?.join(', ')}` };
-      return hasLink(linked, rule, isFinal) || missingLink(linked, isFinal);
+      return hasLink(linked, when.link, isFinal) || missingLink(linked, isFinal);
     },
   };
 }
@@ -342,15 +361,10 @@ function missOf({ item }: LinkedItem, misses: readonly Uncounted[]): Uncounted {
   return { why: 'base', detail: `its base is ${baseBranch}, the default branch ${defaultBranch}; ${wants.join('; ')}` };
 }
 
-function hasLink(
-  linked: LinkedItem,
-  { when, isStandard }: WorkflowRule & { isStandard?: true },
-  isFinal: boolean,
-): boolean {
-  const { strength } = linked;
-  if (isStandard && isFinal) return isFinishing(linked);
-  const needed = when.link ?? (isFinal ? 'closing' : 'carrying');
-  return STRENGTHS.indexOf(strength) <= STRENGTHS.indexOf(needed);
+/** @param needed the link that the rule names. Absent: a final status needs a finishing link, others a carrying one */
+function hasLink(linked: LinkedItem, needed: Strength | undefined, isFinal: boolean): boolean {
+  if (needed === undefined && isFinal) return isFinishing(linked);
+  return STRENGTHS.indexOf(linked.strength) <= STRENGTHS.indexOf(needed ?? 'carrying');
 }
 
 /** Whether the link is a closing one, or the only carrying one of an item that closes no other task. */

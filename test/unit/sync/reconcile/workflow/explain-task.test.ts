@@ -60,7 +60,7 @@ it.each<
   ['unknown-status: Triage', ['#1 progress'], [OPENED], {}, { tasks: { 'BUG-1': 'Triage' } }],
   [
     `older-than-rule: ${time(10)}; the rules are in force since ${time(30)}`,
-    ['#1 progress'],
+    [`#1 older-than-rule: ${time(10)}; the rules are in force since ${time(30)}`],
     [OPENED, configured(undefined), configured({ since: undefined })],
   ],
   ['older-than-epoch: acme/app#1', ['#1 older-than-epoch'], [FIX, merged(), later, person('open')]],

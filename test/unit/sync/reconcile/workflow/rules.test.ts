@@ -111,8 +111,23 @@ const CASES: readonly Case[] = [
   [
     'an approval of a reviewer who is asked again does not count',
     [],
-    [opened(1, 'BUG-1', { reviewers: ['ben'] }), reviewed(1, 'approved')],
+    [OPENED, reviewed(1, 'approved'), changed(1, { reviewers: ['ben'] })],
     APPROVED,
+  ],
+  [
+    'a reviewer who is asked again after changes is a review',
+    'review',
+    [OPENED, later, reviewed(1, 'changes'), later, changed(1, { reviewers: ['ben'] })],
+  ],
+  [
+    'another reviewer who is asked after changes is none',
+    'in_progress',
+    [OPENED, later, reviewed(1, 'changes'), later, changed(1, { reviewers: ['cho'] })],
+  ],
+  [
+    'the list of before the review asks nobody again',
+    'in_progress',
+    [opened(1, 'BUG-1', { reviewers: ['ben'] }), later, reviewed(1, 'changes')],
   ],
   ['a decision counts as an approval', ['approved'], [OPENED, decided(1, 'approved')], APPROVED],
   ['31: an approval is dropped without an event', 'review', [OPENED, decided(1, 'changes'), decided(1, 'none')]],
@@ -141,6 +156,12 @@ const CASES: readonly Case[] = [
     started('merged'),
   ],
   ['a completed work item finishes the task', 'completed', [fixed({ state: 'done' })], ISSUES],
+  ['a moved work item finishes nothing', 'open', [fixed({ state: 'done', movedTo: 'jira:cloud-1:2' })], ISSUES],
+  [
+    'a task whose reopened issue is done again is finished again',
+    'completed',
+    [FIX, merged(), fixed({ state: 'done' }), later, issue({ state: 'open' }), later, issue({ state: 'done' })],
+  ],
   ['24: dropped work finishes nothing', 'open', [fixed({ state: 'done', isDropped: true })], ISSUES],
   [
     '25: a regression reopens the task',
@@ -206,10 +227,40 @@ const CASES: readonly Case[] = [
   ['a rule may count mentions', 'review', [MENTION], only(MENTIONS)],
   ['a rule may want a closing word', 'open', [OPENED], only(opens('review', { when: { ...OPEN, link: 'closing' } }))],
   [
-    'an own rule finishes no task without a closing word',
-    'open',
+    'an own rule finishes the only task that a title names',
+    'merged',
     [opened(1, 'BUG-1', { state: 'merged', baseBranch: 'develop' })],
     first(DEVELOP),
+  ],
+  [
+    'an own rule finishes none of two tasks without a closing word',
+    'open',
+    [opened(1, 'BUG-1 and BUG-2', { state: 'merged', baseBranch: 'develop' })],
+    first(DEVELOP),
+    open(2),
+  ],
+  [
+    'a rule may want a closing word for the end',
+    'open',
+    [opened(1, 'BUG-1', { state: 'merged', baseBranch: 'develop' })],
+    first({ ...DEVELOP, when: { ...DEVELOP.when, link: 'closing' } }),
+  ],
+  [
+    'a work item finishes the only task that its title names',
+    'completed',
+    [issue({ title: 'BUG-1', state: 'done' })],
+    ISSUES,
+  ],
+  [
+    'a closed pull request cancels a task by an own rule',
+    'cancelled',
+    [OPENED, later, closed()],
+    first({ when: { pullRequest: ['closed'] }, set: { status: 'cancelled' } }),
+  ],
+  [
+    'a mention does not keep a task from its earlier status',
+    'open',
+    [OPENED, later, opened(2, 'Other', { description: 'see BUG-1' }), merged(2), later, closed()],
   ],
   [
     'an own rule finishes a task by a closing word',
@@ -274,7 +325,7 @@ const CASES: readonly Case[] = [
     'it reopens the task by `reopen`',
     'review',
     [...DONE, opened(2, 'Fixes BUG-1')],
-    first(opens('review', { reopen: true, from: ['completed'] })),
+    first(opens('review', { reopen: true })),
   ],
   [
     '11: pull requests of a queue do not delay the end',
@@ -398,6 +449,22 @@ const CASES: readonly Case[] = [
     [FIX, merged(), ...REVERTED, later, opened(3, 'Fixes BUG-1'), merged(3)],
   ],
   ['new open work on a reverted task is a review', 'review', [...DONE, ...REVERTED, later, opened(3, 'Fixes BUG-1')]],
+  [
+    'a revert of work that finished nothing takes no task out of its end',
+    'completed',
+    [...DONE, opened(3, 'Fixes BUG-1', { baseBranch: 'release/1' }), merged(3), revert(2, 3), merged(2)],
+  ],
+  [
+    'a revert whose provider reports no time of the merge counts',
+    'in_progress',
+    [...DONE, revert(2, 1), changed(2, { state: 'merged', mergedAt: null })],
+  ],
+  [
+    'a title that begins with `Revert` does not do the work that it quotes',
+    'open',
+    [opened(1, 'Revert "Fixes BUG-1"'), merged()],
+  ],
+  ['a title that reverts a revert does', 'completed', [opened(1, 'Revert "Revert "Fixes BUG-1""'), merged()]],
   ['the revert by a stranger reverts nothing', 'completed', [...DONE, revert(2, 1, STRANGER), merged(2)]],
   [
     'an own rule sets another status for reverted work',
@@ -417,6 +484,21 @@ const CASES: readonly Case[] = [
   ['a move that waits is dropped with its rules', 'review', [FIX, later, merged(), OFF]],
   ['rules that are on again move nothing old', 'review', [FIX, later, OFF, merged(), later, ON, SEEN]],
   ['rules that are on again move what happens then', 'completed', [FIX, later, OFF, ON, merged()]],
+  ['a pull request of before the rules moves nothing when a label is added', 'open', [OFF, OPENED, ON, SEEN]],
+  ['it moves its task when its state changes', 'in_progress', [OFF, OPENED, ON, reviewed(1, 'changes')]],
+  ['it does not outrank newer work', 'in_progress', [OFF, OPENED, ON, opened(2, 'BUG-1', { draft: true })]],
+  ['it does not delay the end', 'completed', [OFF, OPENED, ON, opened(2, 'Fixes BUG-1'), later, merged(2)]],
+  ['its task does not go back', 'review', [OPENED, later, OFF, ON, SEEN]],
+  [
+    'work of before a change of the rules still delays the end',
+    'review',
+    [...TWO, later, configured({ since: undefined, bots: 'count' }), merged()],
+  ],
+  [
+    'a merge that waits is kept by changed rules that want the same',
+    'completed',
+    [FIX, later, merged(), configured({ since: undefined, bots: 'count' })],
+  ],
   ['`since` reaches back', 'completed', [FIX, later, OFF, merged(), configured({ since: 0 })]],
   [
     'a changed rule moves nothing old',
@@ -443,6 +525,8 @@ const CASES: readonly Case[] = [
     [OPENED, later, person('planned'), SEEN],
     first(opens('review', { from: ['open'], force: true })),
   ],
+  ['a rule may set a status of the same rank', 'planned', [person('idea'), OPENED], first(opens('planned'))],
+  ['closed work restores no status over that of a person', 'planned', [OPENED, later, person('planned'), closed()]],
   ['8: a status that a person set is not lowered', 'review', [person('review'), DRAFT]],
   [
     'a rule with `back` lowers a status that a person set',
