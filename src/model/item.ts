@@ -53,6 +53,11 @@ interface ItemBase {
   readonly lastClosedAt?: string;
   /** When a work item was opened or reopened, as far as that was observed; RFC 3339, UTC. Set like `lastClosedAt`. */
   readonly openSince?: string;
+  /**
+   * When its state changed last, from a field or an event that reports this; RFC 3339, UTC. Absent: none has. Of a pull request: when
+   * it became a draft or ready, was queued or reopened, or its reviewers were changed.
+   */
+  readonly phaseChangedAt?: string;
   /** Whether everybody may read its repository or project. Absent: unknown. */
   readonly isPublic?: boolean;
   /** The author is a bot or a service account. */
@@ -113,11 +118,6 @@ export interface PullRequest extends ItemBase {
   readonly reviewsReadAt?: number;
   /** In the merge queue, or in the merge train. */
   readonly isQueued?: boolean;
-  /**
-   * When it last became a draft, ready, asked for a review, queued or reopened, from the event that reports this; RFC 3339,
-   * UTC. Absent: no such event was received.
-   */
-  readonly phaseChangedAt?: string;
   /** Its head branch lies in another repository, or in one that was deleted. */
   readonly isFork?: boolean;
   readonly defaultBranch?: string;

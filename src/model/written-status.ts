@@ -1,4 +1,5 @@
 import type { WrittenFields } from './synced-fields.ts';
+import { RANKS } from './workflow.ts';
 
 /** The last status that worksync wrote to a task, and the facts that it keeps about changes by people, also of synced fields. `known` of a task update. */
 export interface WrittenStatus extends WrittenFields {
@@ -12,7 +13,7 @@ export interface WrittenStatus extends WrittenFields {
   readonly epoch?: number | undefined;
   /** When worksync moved the task, in the last day; epoch milliseconds. */
   readonly moves?: readonly number[] | undefined;
-  /** When others changed a status within two minutes after worksync had written it, in the last day; epoch milliseconds. */
+  /** When others changed a status back within two minutes after worksync had written it, in the last day; epoch milliseconds. */
   readonly contested?: readonly number[] | undefined;
   /** Labels that worksync added (`+name`) and removed (`-name`), as long as the conditions of the rules hold. */
   readonly labels?: readonly string[] | undefined;
@@ -47,7 +48,7 @@ export function afterUpdate(
   return { ...written, ...move, ...(labels.length > 0 && { labels }) };
 }
 
-/** How soon after a write a change by others counts as a contest, milliseconds. */
+/** How soon after a write a change back by others counts as a contest, milliseconds. */
 const CONTESTED_WITHIN = 120_000;
 
 /**
@@ -63,7 +64,8 @@ export function afterObservation(
   const { status, setBefore, isReopened } = observed;
   if (written.status === status) return written;
   const lastMove = written.moves?.at(-1) ?? Number.NEGATIVE_INFINITY;
-  const isContest = written.status !== undefined && setBefore - lastMove <= CONTESTED_WITHIN;
+  const isBack = written.status !== undefined && (RANKS[status] ?? 0) <= (RANKS[written.status] ?? 0);
+  const isContest = isBack && setBefore - lastMove <= CONTESTED_WITHIN;
   const contested = [...(written.contested ?? []), ...(isContest ? [setBefore] : [])].filter((at) => at > now - DAY);
   const epoch = isReopened ? Math.max(written.epoch ?? 0, setBefore) : written.epoch;
   const { status: _, rule: _rule, ...others } = written;

@@ -93,6 +93,7 @@ export function itemOf(found: schema.AzureWorkItem, options: Options): WorkItem 
       author: author === null ? null : author?.id,
       emails: emailsOf([assignee, author].map((person) => [person?.id, person?.uniqueName])),
       createdAt: fields['System.CreatedDate'],
+      phaseChangedAt: changed ?? undefined,
       isPublic: project.visibility === undefined ? undefined : project.visibility === 'public',
     }),
   };

@@ -1,7 +1,7 @@
 import type { WebhookEventName } from '@octokit/webhooks/types';
 import { z } from 'zod';
 import { SyncError } from '../../model/errors/sync-error.ts';
-import type { ItemReference, PullRequest, PullRequestState, ReviewState, WorkItem } from '../../model/item.ts';
+import type { Item, ItemReference, PullRequest, PullRequestState, ReviewState, WorkItem } from '../../model/item.ts';
 import { escapePattern } from '../../platform/lib/text.ts';
 import type { Translation } from '../connector.ts';
 import { type GitVendor, goneItemReader, type Kind, referenceTo, translateItems } from '../kit/git.ts';
@@ -105,7 +105,7 @@ function pullRequestEvent(payload: unknown, options: Options): Translation {
   return translateItems(pulls, [{ ...item, ...asCreation(action), ...reported }]);
 }
 
-/** Actions that report the time of a change which no field of the pull request contains. */
+/** Actions that report the time of a change which no field contains. */
 const PHASE_CHANGES: ReadonlySet<string> = new Set([
   'converted_to_draft',
   'ready_for_review',
@@ -116,7 +116,7 @@ const PHASE_CHANGES: ReadonlySet<string> = new Set([
   'reopened',
 ]);
 
-function phaseChange(action: string | undefined, { updatedAt }: PullRequest): Pick<PullRequest, 'phaseChangedAt'> {
+function phaseChange(action: string | undefined, { updatedAt }: Item): Pick<Item, 'phaseChangedAt'> {
   return PHASE_CHANGES.has(action ?? '') ? { phaseChangedAt: new Date(updatedAt).toISOString() } : {};
 }
 
@@ -192,8 +192,10 @@ function issueEvent(payload: unknown, options: Options): Translation {
 /** The issue as the event contains it, whatever the action. */
 function issueAsCarried(payload: unknown, { host }: Options): Translation {
   const event = readable(schema.issueEvent, payload);
-  if (event)
-    return translateItems(issues, [{ ...toIssue(event.issue, host, event.repository), ...asCreation(event.action) }]);
+  if (event) {
+    const item = toIssue(event.issue, host, event.repository);
+    return translateItems(issues, [{ ...item, ...asCreation(event.action), ...phaseChange(event.action, item) }]);
+  }
   const { issue, repository } = read(schema.namedIssue, payload);
   return references(issueReference(host, repository, issue));
 }

@@ -267,7 +267,7 @@ function mergeRequestOf(
       defaultBranch: project.default_branch,
       reverts: revertedNumber(told.description, [told.description, REVERT_LINE]),
       mergedAt: told.merged_at,
-      phaseChangedAt: told.changesPhase && new Date(wholeSeconds(told.updated_at)).toISOString(),
+      phaseChangedAt: phaseChangeOf(told),
       reviewsReadAt: told.approvals && wholeSeconds(told.updated_at),
     }),
   };
@@ -275,6 +275,13 @@ function mergeRequestOf(
 
 /** Written by GitLab into the description of the merge request that its button makes (GL15). */
 const REVERT_LINE = /^This reverts merge request !([1-9]\d{0,15})\b/m;
+
+function phaseChangeOf({
+  changesPhase,
+  updated_at: at,
+}: schema.ToldMergeRequest | schema.ToldIssue): string | undefined {
+  return changesPhase && new Date(wholeSeconds(at)).toISOString();
+}
 
 const REVIEW_STATES = ['unreviewed', 'review_started', 'reviewed', 'requested_changes', 'approved', 'unapproved'];
 
@@ -318,6 +325,7 @@ function issueOf(
       isDropped: isDropped(told),
       movedTo: told.moved_to_id == null ? undefined : workItemKey('gitlab', options.host, String(told.moved_to_id)),
       // `Test Case` in webhooks, `test_case` or `TEST_CASE` in the API.
+      phaseChangedAt: phaseChangeOf(told),
       type: (told.issue_type ?? told.type)?.toLowerCase().replaceAll(' ', '_'),
     }),
   };

@@ -119,6 +119,9 @@ const people = {
   user: absent(z.object({ id: absent(id), username: text })),
 };
 
+/** Actions that report the time of a change which no field contains. */
+const PHASE_ACTIONS: ReadonlySet<string> = new Set(['approved', 'unapproved', 'approval', 'unapproval', 'reopen']);
+
 /** What a webhook says, in the words of the REST API. Only `user` is named, who acted: so the author is absent. */
 function asInApi<Own extends z.infer<z.ZodObject<typeof inHook & typeof ofAll>>>(
   { labels, assignees, user }: { labels?: Titles; assignees?: Accounts; user?: Actor },
@@ -134,6 +137,7 @@ function asInApi<Own extends z.infer<z.ZodObject<typeof inHook & typeof ofAll>>>
     web_url: own.url,
     // Webhooks tell whole seconds.
     isCreation: own.action === 'open' ? (true as const) : undefined,
+    changesPhase: PHASE_ACTIONS.has(own.action ?? '') || undefined,
   };
 }
 
@@ -148,9 +152,6 @@ function named<Listed extends Accounts>(
 ): Listed | never[] | undefined {
   return listed ?? (numbers?.length === 0 ? [] : undefined);
 }
-
-/** Actions that report the time of a change which no field of the merge request contains. */
-const PHASE_ACTIONS: ReadonlySet<string> = new Set(['approved', 'unapproved', 'approval', 'unapproval', 'reopen']);
 
 export const mergeRequestHook = z
   .object({
@@ -190,7 +191,7 @@ export type ToldIssue = Omit<GitlabIssue, 'project_id' | 'references'> & OfEvent
 
 interface OfEvent {
   readonly isCreation?: true | undefined;
-  /** The event reports a change of the draft state, of the reviewers or of an approval. */
+  /** The event reports that the state, the reviewers or an approval changed. */
   readonly changesPhase?: true | undefined;
   /** The author's username, if the author caused the event. */
   readonly authorName?: string | undefined;

@@ -106,6 +106,7 @@ export function itemOf({ id, key: identifier, fields }: schema.JiraIssue, option
       isBot: author?.accountType === undefined ? undefined : author.accountType === 'app',
       emails: emailsOf([assignee, author].map((person) => [person?.accountId, person?.emailAddress])),
       createdAt: fields.created,
+      phaseChangedAt: fields.statuscategorychangedate ?? undefined,
     }),
   };
 }

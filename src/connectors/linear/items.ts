@@ -41,8 +41,9 @@ function named({ id, identifier, team }: z.infer<typeof schema.namedIssue>['data
 function issueEvent(payload: unknown, options: Options): WebhookFacts {
   const whole = readable(schema.issueEvent, payload);
   if (!whole) return named(read(schema.namedIssue, payload).data);
-  const { action, createdAt, data } = whole;
-  const item = fromHook(data, options);
+  const { action, createdAt, data, updatedFrom = {} } = whole;
+  const found = fromHook(data, options);
+  const item = 'stateId' in updatedFrom ? { ...found, phaseChangedAt: new Date(found.updatedAt).toISOString() } : found;
   if (action !== 'remove') return { ...named(data), item };
   // Taking an issue away does not count as a change of it: the event's own time is later.
   return { ...named(data), goneAt: Math.max(item.updatedAt, createdAt === undefined ? 0 : Date.parse(createdAt)) };

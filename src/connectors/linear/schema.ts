@@ -44,6 +44,8 @@ const organizationId = z.string().regex(UUID);
 export const issueEvent = z.object({
   action: text,
   createdAt: absent(instant),
+  /** The values of before, of the fields that changed. */
+  updatedFrom: absent(z.looseObject({})),
   data: z.object({
     ...common,
     labels: absent(z.array(name)),

@@ -262,7 +262,7 @@ export const CODES = {
   },
   workflow_contested: {
     verdict: 'never',
-    hint: 'Switch one of the two automations off, then run "worksync held release --refused".',
+    hint: 'Switch the other automation off, then run "worksync held release --refused" for the changes held so far. New ones are sent a day after the last was changed back.',
   },
   update_clears_fields: {
     verdict: 'never',

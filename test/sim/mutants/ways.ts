@@ -16,7 +16,7 @@ const PROJECTS: Readonly<Record<Way, readonly string[]>> = {
 /** How many test files are tried before the others that load the file. */
 const CLOSEST = 20;
 /** A process that takes longer hangs, milliseconds. */
-const PATIENCE = 1_200_000;
+const PATIENCE = 600_000;
 /** A test that takes longer hangs, milliseconds. */
 const PATIENCE_OF_TEST = 180_000;
 

@@ -315,6 +315,15 @@ describe('GitHub', () => {
     expect(itemOf<PullRequest>(hook('pull_request', { action, pull_request: hub })).isQueued).toBe(isQueued);
   });
 
+  it.each([
+    ['reopened', '2026-03-02T08:00:00.000Z'],
+    ['labeled', undefined],
+  ])('by the action %s dates a change of the state: %s', (action, phaseChangedAt) => {
+    const at = { updated_at: '2026-03-02T08:00:00Z' };
+    const pull = itemOf(hook('pull_request', { action, pull_request: { ...hub, ...at } }));
+    expect(pull.phaseChangedAt).toBe(phaseChangedAt);
+  });
+
   const reviewed = fixture<{ review: object }>('github', 'pull_request_review.submitted');
   const ofReview = (review: object | null) =>
     itemOf(hook('pull_request_review', { ...reviewed, review: review && { ...reviewed.review, ...review } }));

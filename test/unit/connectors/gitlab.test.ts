@@ -63,6 +63,7 @@ describe('a webhook about a merge request', () => {
     ['an approval of several', reviewers('approved'), { detailed_merge_status: 'not_approved' }, 'none'],
     ['requested changes beside an approval', reviewers('approved', 'requested_changes'), draft, 'changes'],
     ['requested changes by the status', {}, { detailed_merge_status: 'requested_changes' }, 'changes'],
+    ['a reviewer who is asked again', reviewers('unreviewed'), { detailed_merge_status: 'requested_changes' }, 'none'],
     ['reviews without a decision', reviewers('reviewed', 'unapproved'), draft, 'none'],
     ['an approval by the action alone', {}, { ...draft, action: 'approved' }, undefined],
     ['a withdrawal by the action alone', reviewers('approved'), { ...draft, action: 'unapproved' }, 'approved'],
@@ -71,6 +72,18 @@ describe('a webhook about a merge request', () => {
     ['approvals of owners that a push reset', reset('code_owner_approvals_reset_on_push'), {}, undefined],
   ])('tells the decision by %s', (_, beside, own, state) => {
     expect(pullOf(withAttributes(own, beside)).reviewDecision).toEqual(state && { state });
+  });
+
+  it.each<[action: string, changes: Json, isDated: boolean]>([
+    ['approved', {}, true],
+    ['unapproval', {}, true],
+    ['reopen', {}, true],
+    ['update', { draft: { previous: true, current: false } }, true],
+    ['update', { reviewers: { previous: [], current: [] } }, true],
+    ['update', { labels: { previous: [], current: [] } }, false],
+  ])('by the action %s with the changes %j dates a change of the state: %s', (action, changes, isDated) => {
+    const { phaseChangedAt } = pullOf(withAttributes({ action }, { changes }));
+    expect(phaseChangedAt).toBe(isDated ? '2026-03-02T08:00:00.000Z' : undefined);
   });
 
   it.each([

@@ -440,6 +440,7 @@ describe('an issue', () => {
     author: '5b10a2844c20165700ede21g',
     isBot: false,
     createdAt: '2026-03-02T08:00:00.118Z',
+    phaseChangedAt: '2026-03-02T08:00:00.118Z',
   };
 
   it('of a webhook has every field but addresses', () => {

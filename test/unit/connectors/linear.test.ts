@@ -387,7 +387,8 @@ describe('an issue', () => {
   const door = { identifier: '4U-41', team: { id: TEAM, key: '4U' }, url: 'https://linear.app/acme/issue/4U-41/door' };
 
   it('of the API has the addresses beside the fields of a webhook', () => {
-    expect(hookWith({})).toEqual(common);
+    // The webhook reports a change of the state.
+    expect(hookWith({})).toEqual({ ...common, phaseChangedAt: '2026-03-02T09:30:00.512Z' });
     const emails = { [ADA]: 'ada@example.com', [BEN]: 'ben@example.com' };
     expect(readWith({})).toEqual({ ...common, emails, isBot: false });
     expect(linear.reference(hookWith({}))).toEqual(reference);

@@ -144,7 +144,7 @@ function observedTime(item: Item, name: PhaseName, stored: StoredPhase | undefin
   // A late delivery may show that the item was finished meanwhile.
   if (stored?.name === name && stored.at >= closedAt) return { after: stored.after, at: stored.at };
   const after = stored?.name === name ? closedAt : (stored?.seen ?? timeOf(item.createdAt) ?? item.updatedAt);
-  const changedAt = item.kind === 'pull_request' ? timeOf(item.phaseChangedAt) : undefined;
+  const changedAt = timeOf(item.phaseChangedAt);
   const isExact = changedAt !== undefined && changedAt >= after && changedAt <= item.updatedAt;
   if (isExact) return { after: changedAt, at: changedAt };
   // A pull request that was never seen before counts from its creation: later events that report no change of its phase prove none.

@@ -520,6 +520,18 @@ const CASES: readonly Case[] = [
     [OPENED, later, person('planned'), reviewed(1, 'approved')],
   ],
   [
+    'a dated start of the work after a person’s edit moves the task',
+    'in_progress',
+    [fixed({ state: 'open' }), person('planned'), issue({ state: 'in_progress', phaseChangedAt: time(30) })],
+    STARTED,
+  ],
+  [
+    'a start that may have been before a person’s edit does not',
+    'planned',
+    [fixed({ state: 'open' }), person('planned'), issue({ state: 'in_progress' })],
+    STARTED,
+  ],
+  [
     'a person’s status does not stand against `force`',
     'review',
     [OPENED, later, person('planned'), SEEN],
@@ -617,6 +629,15 @@ it('counts a status that others change back soon once, however often the task is
   const soon = [OPENED, sent, person('planned'), SEEN, changed(1, { labels: ['again'] }), count];
   await play(board, [...soon, drafted(1, true), later, person('planned'), count]);
   expect([board.writes('BUG-1'), contests]).toEqual([2, [1, 1]]);
+});
+
+it.each([
+  ['planned', 1],
+  ['completed', 0],
+])('counts a status that a person sets soon after worksync only if it is no further: %s', async (status, contests) => {
+  const board = await openBoard();
+  await play(board, [OPENED, sent, person(status), SEEN]);
+  expect(await board.contests()).toBe(contests);
 });
 
 it('follows reviews that a fetch reads, although the pull request has not changed since the poll', async () => {
