@@ -1,18 +1,20 @@
-import { expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { entity, MAX_TIME_IN_FLIGHT, SETTLE_AFTER } from '../../../../../src/model/change.ts';
 import type { ListPage } from '../../../../../src/model/delivery.ts';
 import type { Item } from '../../../../../src/model/item.ts';
 import { systemRandom } from '../../../../../src/platform/lib/random.ts';
 import { saveTask, tasksByKeys } from '../../../../../src/store/cached-tasks.ts';
 import type { Store } from '../../../../../src/store/database.ts';
-import { blankEntity, findEntity, saveEntity } from '../../../../../src/store/entities.ts';
+import { blankEntity, type EntityRow, findEntity, saveEntity } from '../../../../../src/store/entities.ts';
 import { readMeta, TASKS_READ, WORKSPACE_ID } from '../../../../../src/store/meta.ts';
-import { findChange, type OutboxRow } from '../../../../../src/store/outbox-rows.ts';
+import { findChange, type OutboxRow, updateChange } from '../../../../../src/store/outbox-rows.ts';
 import {
   areTasksUnverified,
   delayCreations,
   markTasksUnverified,
   resumeCreations,
+  saveTaskMarks,
+  taskMarks,
 } from '../../../../../src/store/task-creations.ts';
 import type { Answer } from '../../../../../src/store/workspace-answers.ts';
 import { lastLinksRead } from '../../../../../src/store/workspace-reads.ts';
@@ -20,89 +22,32 @@ import { beginSweep, findRunningSweep, recordsSwept } from '../../../../../src/s
 import { recover } from '../../../../../src/sync/outbox/recovery.ts';
 import type { PreparedRequest } from '../../../../../src/sync/outbox/request.ts';
 import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply-answer.ts';
+import type { NamedResources } from '../../../../../src/sync/reconcile/answers/shapes.ts';
 import { openTestStore } from '../../../../support/harness/intake.ts';
 import { answered, START, saidOf, takeBatch } from '../../../../support/rows/batches.ts';
 import { pull, workItem } from '../../../../support/rows/items.ts';
 import { allTaskKeys } from '../../../../support/rows/task-keys.ts';
 
-const BUG = workItem({ type: 'Bug', updatedAt: START });
+/** The times of the requests and of the processing. */
+const REQUESTED = START + 200_000;
+const NOW = START + 210_000;
+/** A complete list may lack a task that was last read at this time. */
+const LONG_AGO = REQUESTED - 3_600_000;
+
+const BUG = workItem({ type: 'Bug', url: 'https://acme.example.com/browse/ENG-1', updatedAt: START });
 const NAME = entity.task(BUG.key);
 const TASK = { taskId: 't9', key: 'BUG-9', title: 'An issue', status: 'open', source: BUG.key };
+const MADE = { ...TASK, source: 'api', createdAt: '', updatedAt: '2026-03-01T00:00:00Z' };
+const EARLIER = '2026-02-28T23:59:59Z';
+const LATER = '2026-03-01T00:00:01Z';
+const NAMING = pull({ title: 'BUG-9: a change', url: 'https://github.com/acme/api/pull/1' });
 
 /** A store with a work item whose task creation waits. */
 async function storeWithBug(): Promise<Store> {
   const store = await openTestStore();
   await store.commit((query) => takeBatch(query, [saidOf(BUG)], 1));
+  await store.query.deleteFrom('outbox').where('kind', '=', 'read').execute();
   return store;
-}
-
-/** Settles the creation as the outbox does after an answer. */
-async function settleCreation({ query }: Store): Promise<void> {
-  const row = await findEntity(query, NAME);
-  if (!row) throw new Error('there is no creation');
-  await saveEntity(query, { ...row, known: row.desired });
-}
-
-const outbox = async ({ query }: Store) =>
-  (await query.selectFrom('outbox').select('entity').orderBy('entity').execute()).map((row) => row.entity);
-
-test('the id of a created task is stored with its item', async () => {
-  const store = await storeWithBug();
-  await settleCreation(store);
-  await store.commit((query) => takeBatch(query, [answered('create-task', TASK, { entity: NAME, seconds: 2 })], 3));
-  expect(await findEntity(store.query, NAME)).toMatchObject({ remote_id: 't9', item_key: BUG.key });
-});
-
-test('a task that another client created for the item cancels the creation', async () => {
-  const store = await storeWithBug();
-  expect(await outbox(store)).toContain(NAME);
-  await store.commit((query) => takeBatch(query, [answered('saw-task', TASK, { seconds: 2 })], 3));
-  expect(await findEntity(store.query, NAME)).toMatchObject({ remote_id: 't9', known: expect.any(String) });
-  expect(await outbox(store)).not.toContain(NAME);
-});
-
-test('a creation in flight is settled by its own answer, even if another client created a task', async () => {
-  const store = await storeWithBug();
-  await store.query.updateTable('outbox').set({ state: 'sending', sent: '{}' }).where('entity', '=', NAME).execute();
-  await store.commit((query) => takeBatch(query, [answered('saw-task', TASK, { seconds: 2 })], 3));
-  expect(await findEntity(store.query, NAME)).toMatchObject({ remote_id: null, known: null });
-  expect(await outbox(store)).toContain(NAME);
-});
-
-test('a list that is too early settles no creation, even if the process of that creation died', async () => {
-  const store = await storeWithBug();
-  const { query } = store;
-  const sent: PreparedRequest = {
-    ...{ action: 'create-task', entity: NAME, kind: 'task', lane: 'triage', body: {}, known: null, taskId: null },
-    ...{ waiting: 0, attempts: 0, open: false, sentAt: START },
-    revision: 1,
-    trace: { itemKey: null, since: START, due: START, askedAt: START, slotAt: START, deliveries: [] },
-  };
-  const sending = { state: 'sending', sent: JSON.stringify(sent), sent_at: START } as const;
-  await query.updateTable('outbox').set(sending).where('entity', '=', NAME).execute();
-  const context = { now: START, random: systemRandom(), usedShare: 0, visibility: 0 };
-  await store.commit((transaction) => recover(transaction, context, MAX_TIME_IN_FLIGHT));
-  // The next process reads the list at once for another reason.
-  await store.commit((scope) => takeBatch(scope, [answered('read-tasks', { tasks: [] }, { seconds: 1 })], 1));
-  const [row] = await query.selectFrom('outbox').select(['state', 'not_before']).where('entity', '=', NAME).execute();
-  expect(row).toEqual({ state: 'unknown', not_before: START + MAX_TIME_IN_FLIGHT + SETTLE_AFTER });
-});
-
-/** The times of the requests and of the processing. */
-const REQUESTED = START + 20_000;
-const NOW = START + 30_000;
-
-const MADE = { ...TASK, source: 'api', createdAt: '', updatedAt: '2026-03-01T00:00:00Z' };
-const NAMING = pull({ title: 'BUG-9: a change', url: 'https://github.com/acme/api/pull/1' });
-
-async function apply(
-  { commit }: Store,
-  action: 'saw-tasks' | 'read-tasks',
-  tasks: readonly object[],
-  more: Partial<Answer> = {},
-) {
-  const answer = { action, entity: '', sentAt: REQUESTED, body: { tasks }, ...more };
-  return commit((query) => applyAnswer(query, answer, { now: NOW, usedShare: 0 }));
 }
 
 /** A store with cached tasks. */
@@ -112,221 +57,427 @@ async function cached(tasks: readonly object[], at = REQUESTED): Promise<Store> 
   return store;
 }
 
-/** A complete list may lack a task that was last read at this time. */
-const LONG_AGO = REQUESTED - 3_600_000;
-
-const cachedTask = async ({ query }: Store) => (await tasksByKeys(query, ['BUG-9'])).get('BUG-9');
-
-/** Stores that worksync wrote the cached status by a request, and that the update was settled at revision 7. */
-async function wroteAtRevision7({ query }: Store): Promise<void> {
-  const row = blankEntity(entity.taskUpdate('t9'), 'task_update', { task_id: 't9' });
-  await saveEntity(query, { ...row, revision: 7, known_at: REQUESTED - 60_000 });
+async function apply({ commit }: Store, action: Answer['action'], body: unknown, more: Partial<Answer> = {}) {
+  const answer = { action, entity: '', sentAt: REQUESTED, body, ...more };
+  return commit((query) => applyAnswer(query, answer, { now: NOW, usedShare: 0 }));
 }
 
-const LATER = '2026-03-01T00:00:01Z';
-const EARLIER = '2026-02-28T23:59:59Z';
-
-// The cached status is `open`, as of MADE.updatedAt.
-test.each<[report: string, status: string, isRead: boolean, answer: Partial<Answer>, task: object]>([
-  ['an answer to a later request', 'review', false, { asOf: 7 }, {}],
-  ['an answer to an earlier request, of the same time', 'open', true, { asOf: 6 }, {}],
-  ['an answer to an earlier request, of a later time', 'review', false, { asOf: 6 }, { updatedAt: LATER }],
-  ['an answer to an earlier request, of an earlier time', 'open', false, { asOf: 6 }, { updatedAt: EARLIER }],
-  ['an answer to a later request, of an earlier time', 'open', false, { asOf: 7 }, { updatedAt: EARLIER }],
-  ['an event of a later time', 'review', false, {}, { updatedAt: LATER }],
-  ['an event of the same time', 'open', true, {}, {}],
-  ['an event of an earlier time', 'open', false, {}, { updatedAt: EARLIER }],
-  ['an event without a time', 'open', true, {}, { updatedAt: undefined }],
-  [
-    'an event without a time, an hour later',
-    'review',
-    false,
-    { sentAt: REQUESTED + 3_600_000 },
-    { updatedAt: undefined },
-  ],
-])('another status than worksync wrote, reported by %s: %s is known, and the task is read: %s', async (...row) => {
-  const [, status, isRead, answer, task] = row;
-  const store = await cached([{ status: 'open' }]);
-  await wroteAtRevision7(store);
-  await apply(store, 'saw-tasks', [{ ...MADE, status: 'review', ...task }], answer);
-  expect(await cachedTask(store)).toMatchObject({ status });
-  expect((await outbox(store)).includes(entity.readTask('t9'))).toBe(isRead);
-});
-
-const LAST_YEAR = '2025-01-01T00:00:00Z';
-
-test.each([
-  ['the creation set it', 0, { createdAt: MADE.updatedAt }],
-  ['a person may have set it then', Date.parse(LAST_YEAR), { createdAt: '2020-01-01T00:00:00Z', updatedAt: LAST_YEAR }],
-])('the status of a task that is listed for the first time: %s', async (_who, statusBefore, task) => {
-  const store = await cached([]);
-  await apply(store, 'read-tasks', [{ ...MADE, ...task }]);
-  expect(await cachedTask(store)).toMatchObject({ statusBefore });
-});
-
-test.each<[what: string, expected: object, isEvaluated: boolean, before: object | undefined, reported: object]>([
-  ['is new', {}, true, undefined, {}],
-  ['is unchanged', {}, false, {}, {}],
-  ['has another title', { title: 'Other' }, false, {}, { title: 'Other' }],
-  ['has another status', { status: 'done' }, true, {}, { status: 'done' }],
-  ['has another id', { taskId: 't10' }, true, {}, { taskId: 't10' }],
-  ['is reported late', { status: 'open' }, false, {}, { status: 'done', updatedAt: '2026-02-01T00:00:00Z' }],
-  ['has no time', { status: 'done' }, true, {}, { status: 'done', updatedAt: undefined }],
-])(
-  'a task that %s is cached, and a new id or status causes an evaluation',
-  async (_what, expected, isEvaluated, before, reported) => {
-    const store = await cached(before ? [before] : []);
-    await store.commit((query) => takeBatch(query, [saidOf(NAMING)], 1));
-    await store.query.deleteFrom('entities').where('kind', '=', 'link').execute();
-    const { reevaluate } = await apply(store, 'saw-tasks', [{ ...MADE, ...reported }]);
-    expect(await cachedTask(store)).toMatchObject({ ...MADE, ...expected, updatedAt: expect.any(String) });
-    expect(reevaluate).toEqual(isEvaluated ? [NAMING.key] : []);
-  },
-);
-
-test.each<[what: string, item: Item, task?: object]>([
-  ['names its key', NAMING],
-  [
-    'names its id',
-    { ...NAMING, title: 'See https://app.example.com/workspace/tasks/9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d' },
-  ],
-  ['is its source', BUG, { source: BUG.key }],
-])('an item that %s is evaluated after the task is reported', async (_what, item, task = {}) => {
-  const store = await openTestStore();
-  await store.commit((query) => takeBatch(query, [saidOf(item)], 1));
-  const id = '9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d';
-  const { reevaluate } = await apply(store, 'saw-tasks', [{ ...MADE, taskId: id, ...task }]);
-  expect(reevaluate).toEqual([item.key]);
-});
-
-test('a linked item is evaluated after its task changes', async () => {
-  const store = await cached([{}]);
-  const link = blankEntity(entity.link(NAMING.key, 't9'), 'link', { item_key: NAMING.key, task_id: 't9' });
-  await saveEntity(store.query, link);
-  expect((await apply(store, 'saw-tasks', [{ ...MADE, status: 'done' }])).reevaluate).toEqual([NAMING.key]);
-});
-
-test.each<[what: string, readAt: number, keys: readonly string[], page?: Partial<ListPage>]>([
-  ['removes a task that it lacks', LONG_AGO, []],
-  ['keeps a task that was read within the last hour', NOW - 3_600_000 + 1, ['BUG-9']],
-  ['keeps a task that was read after its request', REQUESTED + 1, ['BUG-9']],
-  ['keeps all tasks if it is not known to be complete', LONG_AGO, ['BUG-9'], { isComplete: false }],
-  ['keeps all tasks until its last page', LONG_AGO, ['BUG-9'], { isEnd: false, isComplete: false }],
-  ['keeps a task that was read after its first page was requested', REQUESTED - 1, ['BUG-9'], { began: REQUESTED - 2 }],
-])('a task list %s', async (_what, readAt, keys, page) => {
-  const store = await cached([{}], readAt);
-  await apply(store, 'read-tasks', [], { page: { began: REQUESTED, isEnd: true, isComplete: true, ...page } });
-  expect([...(await allTaskKeys(store.query)).values()]).toEqual(keys);
-});
-
-test('a list that lacks a recently read task removes none', async () => {
-  const store = await cached([{}], LONG_AGO);
-  await saveTask(store.query, { ...MADE, taskId: 't1', key: 'BUG-1' }, REQUESTED - 1);
-  await apply(store, 'read-tasks', []);
-  expect([...(await allTaskKeys(store.query)).values()].toSorted()).toEqual(['BUG-1', 'BUG-9']);
-});
-
-test('a listed task is kept, even if its list was requested in the same millisecond', async () => {
-  const store = await cached([{}, { taskId: 't1', key: 'BUG-1' }], LONG_AGO);
-  await apply(store, 'read-tasks', [MADE], { sentAt: NOW });
-  expect([...(await allTaskKeys(store.query)).values()]).toEqual(['BUG-9']);
-});
-
-test('a list with an unreadable task removes none', async () => {
-  const store = await cached([{}], LONG_AGO);
-  await apply(store, 'read-tasks', [{ title: 'without an id' }]);
-  expect([...(await allTaskKeys(store.query)).values()]).toEqual(['BUG-9']);
-});
-
-test('a page saves its tasks, but the list counts as read only after the last page', async () => {
-  const store = await openTestStore();
-  await markTasksUnverified(store.query, REQUESTED);
-  await apply(store, 'read-tasks', [MADE], { page: { began: REQUESTED, isEnd: false, isComplete: false } });
-  expect(await cachedTask(store)).toMatchObject({ taskId: 't9' });
-  expect(await readMeta(store.query, TASKS_READ)).toBeUndefined();
-  expect(await areTasksUnverified(store.query)).toBe(true);
-});
-
-test('a complete list stores its time and its workspace, and verifies the tasks', async () => {
-  const store = await openTestStore();
-  await markTasksUnverified(store.query, REQUESTED);
-  await apply(store, 'read-tasks', [{ ...MADE, workspaceId: 'w1' }]);
-  expect(await readMeta(store.query, TASKS_READ)).toBe(String(NOW));
-  expect(await readMeta(store.query, WORKSPACE_ID)).toBe('w1');
-  expect(await areTasksUnverified(store.query)).toBe(false);
-});
-
-test('a list releases the creations that wait for it', async () => {
-  const store = await storeWithBug();
-  await delayCreations(store.query, [BUG.key], START);
-  await apply(store, 'read-tasks', []);
-  expect(await findChange(store.query, NAME)).toMatchObject({ not_before: 0 });
-});
-
-test('another list is requested for a creation that was delayed after this one was sent', async () => {
-  const store = await storeWithBug();
-  await delayCreations(store.query, [BUG.key], REQUESTED + 1);
-  await apply(store, 'read-tasks', []);
-  expect(await findChange(store.query, entity.readTasks)).toMatchObject({ state: 'pending', not_before: 0 });
-  const { not_before } = (await findChange(store.query, NAME)) as OutboxRow;
-  expect(not_before).toBeGreaterThan(NOW);
-  await resumeCreations(store.query, NOW, NOW);
-  expect(await findChange(store.query, NAME)).toMatchObject({ not_before: 0 });
-});
-
-test('a sweep round reports changed and missing tasks', async () => {
-  const before = ['title', 'status', 'same', 'late', 'gone', 'other'].map((key) => ({ taskId: key, key }));
-  const store = await cached(before, LONG_AGO);
-  await beginSweep(store.query, REQUESTED);
-  const listed = ['title', 'status', 'same', 'late', 'other', 'new'].map((key) => ({ ...MADE, taskId: key, key }));
-  const change: Readonly<Record<string, object>> = {
-    title: { title: 'Other' },
-    status: { status: 'done' },
-    late: { title: 'Other', updatedAt: '2026-02-01T00:00:00Z' },
-    other: { taskId: 'another' },
-  };
-  const { swept } = await apply(
+/** Applies a complete list of tasks. */
+const list = (store: Store, tasks: readonly object[], page: Partial<ListPage> = {}, more: Partial<Answer> = {}) =>
+  apply(
     store,
     'read-tasks',
-    listed.map((task) => ({ ...task, ...change[task.key] })),
+    { tasks },
+    { page: { began: REQUESTED, isEnd: true, isComplete: true, ...page }, ...more },
   );
-  const findings = await store.query.selectFrom('workspace_findings').select(['what', 'entity']).execute();
-  expect(findings.map(({ what, entity: name }) => `${what} ${name}`).toSorted()).toEqual([
-    'task-changed status',
-    'task-changed title',
-    'task-missing gone',
-    'task-missing other',
-  ]);
-  expect(swept).toBeUndefined();
-  expect(await findRunningSweep(store.query)).toMatchObject({ tasks: 6, tasks_at: NOW });
+const FIRST_PAGE = { isEnd: false, isComplete: false };
+
+/** Settles the creation as the outbox does after an answer. */
+async function settleCreation({ query }: Store): Promise<void> {
+  const row = (await findEntity(query, NAME)) as EntityRow;
+  await saveEntity(query, { ...row, known: row.desired });
+}
+
+const outbox = async ({ query }: Store) =>
+  (await query.selectFrom('outbox').select('entity').orderBy('entity').execute()).map((row) => row.entity);
+const cachedTask = async ({ query }: Store) => (await tasksByKeys(query, ['BUG-9'])).get('BUG-9');
+const keys = async ({ query }: Store) => [...(await allTaskKeys(query)).values()].toSorted();
+
+describe('any answer', () => {
+  const LINK = entity.link(BUG.key, 't9');
+
+  it.each<[what: string, reevaluate: string[], answer: Partial<Answer> & Pick<Answer, 'action'>]>([
+    ['the removal of a link', [BUG.key], { action: 'remove-link', entity: LINK }],
+    ['the removal of a link without an item', [], { action: 'remove-link', entity: 'link:loose' }],
+    ['the removal of an unknown link', [], { action: 'remove-link', entity: 'link:forgotten' }],
+    ['the action of a person on an item', [BUG.key], { action: 'look-again', entity: BUG.key }],
+    ['the action of a person on a task', [], { action: 'look-again', entity: entity.taskUpdate('t9') }],
+    ['the creation of a task', [BUG.key], { action: 'create-task', entity: NAME, body: TASK }],
+    ['the attachment of a document', [], { action: 'attach-document' }],
+  ])('%s causes the evaluation of %j', async (_what, reevaluate, { action, body, ...more }) => {
+    const store = await storeWithBug();
+    await saveEntity(store.query, blankEntity(LINK, 'link', { item_key: BUG.key }));
+    await saveEntity(store.query, blankEntity('link:loose', 'link'));
+    const applied = await apply(store, action, body, more);
+    expect([...new Set(applied.reevaluate)]).toEqual(reevaluate);
+  });
+
+  it('causes no evaluation because of the creation of a task for an unknown item', async () => {
+    const store = await openTestStore();
+    expect(await apply(store, 'create-task', TASK, { entity: 'task:forgotten' })).toEqual({ reevaluate: [] });
+  });
+
+  it.each<
+    [what: string, workspace: string | undefined, action: Answer['action'], body: object, more?: Partial<Answer>]
+  >([
+    ['beside an answer', 'w1', 'attach-document', {}, { workspaceId: 'w1' }],
+    ['in a task', 'w1', 'saw-task', { ...TASK, workspaceId: 'w1' }],
+    ['in a created task', 'w1', 'create-task', { ...TASK, workspaceId: 'w1' }, { entity: NAME }],
+    ['in a list of tasks', 'w1', 'read-tasks', { tasks: [{ ...TASK, workspaceId: 'w1' }] }],
+    ['not in tasks of other clients', undefined, 'saw-tasks', { tasks: [{ ...TASK, workspaceId: 'w1' }] }],
+    ['not in an empty list', undefined, 'read-tasks', { tasks: [] }],
+  ])('shows the id of the workspace %s', async (_what, workspace, action, body, more) => {
+    const store = await storeWithBug();
+    await apply(store, action, body, more);
+    expect(await readMeta(store.query, WORKSPACE_ID)).toBe(workspace);
+  });
+
+  it.each<[what: string, named: NamedResources, reads: string[]]>([
+    ['a task', { taskIds: ['t2', 't9'] }, ['read:task:t2', 'read:task:t9']],
+    ['a new task only if it is unknown', { taskIds: ['t2', 't9'], isNew: true }, ['read:task:t2']],
+    ['more than three tasks by one list', { taskIds: ['a', 'b', 'c', 'd'] }, ['read:tasks']],
+    ['the links of a task', { linkTaskIds: ['t2', 't9'] }, ['read:links:t2', 'read:links:t9']],
+    ['no known link', { linkTaskIds: ['t9'], workItemId: 'w1' }, []],
+    ['an unknown link', { linkTaskIds: ['t9'], workItemId: 'w2' }, ['read:links:t9']],
+    ['only documents that an item names', { documentIds: ['d1', 'd2'] }, ['read:document:d1']],
+  ])('that names resources causes a read of %s', async (_what, named, reads) => {
+    const store = await cached([{}]);
+    const ids = { item_key: 'i', task_id: 't9', remote_id: 'w1' };
+    await saveEntity(store.query, blankEntity('link:i>t9', 'link', { ...ids, known: '{"url":"u"}' }));
+    await saveEntity(store.query, blankEntity(entity.document('d1'), 'document', ids));
+    await apply(store, 'named', named);
+    expect(await outbox(store)).toEqual(reads);
+  });
 });
 
-test('a list that was requested before the round does not advance it', async () => {
-  const store = await cached([{}]);
-  await beginSweep(store.query, REQUESTED + 1);
-  await apply(store, 'read-tasks', []);
-  expect(await findRunningSweep(store.query)).toMatchObject({ tasks_at: null });
+describe('a reported task', () => {
+  it('that is missing causes a read of the list, and stays cached until then', async () => {
+    const store = await cached([{}]);
+    await apply(store, 'read-task', null, { entity: entity.readTask('t9') });
+    expect([await outbox(store), await keys(store)]).toEqual([['read:tasks'], ['BUG-9']]);
+  });
+
+  // The cached status is `open`, as of MADE.updatedAt. worksync wrote it by a request that was settled at revision 7.
+  it.each<[report: string, status: string, isRead: boolean, answer: Partial<Answer>, task: object]>([
+    ['an answer to a later request', 'review', false, { asOf: 7 }, {}],
+    ['an answer to an earlier request, of the same time', 'open', true, { asOf: 6 }, {}],
+    ['an answer to an earlier request, of a later time', 'review', false, { asOf: 6 }, { updatedAt: LATER }],
+    ['an answer to an earlier request, of an earlier time', 'open', false, { asOf: 6 }, { updatedAt: EARLIER }],
+    ['an answer to a later request, of an earlier time', 'open', false, { asOf: 7 }, { updatedAt: EARLIER }],
+    ['an event of a later time', 'review', false, {}, { updatedAt: LATER }],
+    ['an event of the same time', 'open', true, {}, {}],
+    ['an event of an earlier time', 'open', false, {}, { updatedAt: EARLIER }],
+    ['an event without a time', 'open', true, {}, { updatedAt: undefined }],
+    ['one an hour later', 'review', false, { sentAt: REQUESTED + 3_600_000 }, { updatedAt: undefined }],
+  ])('with another status than worksync wrote, by %s: %s is known, and the task is read: %s', async (...row) => {
+    const [, status, isRead, answer, task] = row;
+    const store = await cached([{}]);
+    const update = blankEntity(entity.taskUpdate('t9'), 'task_update', { task_id: 't9' });
+    await saveEntity(store.query, { ...update, revision: 7, known_at: REQUESTED - 60_000 });
+    await apply(store, 'saw-tasks', { tasks: [{ ...MADE, status: 'review', ...task }] }, answer);
+    expect(await cachedTask(store)).toMatchObject({ status });
+    expect((await outbox(store)).includes(entity.readTask('t9'))).toBe(isRead);
+  });
+
+  const LAST_YEAR = '2025-01-01T00:00:00Z';
+
+  it.each([
+    ['the creation set it', 0, { createdAt: MADE.updatedAt }],
+    ['a person may have set it', Date.parse(LAST_YEAR), { createdAt: '2020-01-01T00:00:00Z', updatedAt: LAST_YEAR }],
+  ])('that is listed for the first time has a status: %s', async (_who, statusBefore, task) => {
+    const store = await openTestStore();
+    await list(store, [{ ...MADE, ...task }]);
+    expect(await cachedTask(store)).toMatchObject({ statusBefore });
+  });
+
+  it.each<[what: string, expected: object, isEvaluated: boolean, before: object[], reported: object]>([
+    ['is new', {}, true, [], {}],
+    ['is unchanged', {}, false, [{}], {}],
+    ['has another title', { title: 'Other' }, false, [{}], { title: 'Other' }],
+    ['has another status', { status: 'done' }, true, [{}], { status: 'done' }],
+    ['has another id', { taskId: 't10' }, true, [{}], { taskId: 't10' }],
+    ['is reported late', { status: 'open' }, false, [{}], { status: 'done', updatedAt: '2026-02-01T00:00:00Z' }],
+    ['has no time', { status: 'done' }, true, [{}], { status: 'done', updatedAt: undefined }],
+  ])(
+    'that %s is cached as %j, and its items are evaluated: %s',
+    async (_what, expected, isEvaluated, before, reported) => {
+      const store = await cached(before);
+      await store.commit((query) => takeBatch(query, [saidOf(NAMING)], 1));
+      await store.query.deleteFrom('entities').where('kind', '=', 'link').execute();
+      const { reevaluate } = await apply(store, 'saw-tasks', { tasks: [{ ...MADE, ...reported }] });
+      expect(await cachedTask(store)).toMatchObject({ ...MADE, ...expected, updatedAt: expect.any(String) });
+      expect(reevaluate).toEqual(isEvaluated ? [NAMING.key] : []);
+    },
+  );
+
+  const ID = '9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d';
+
+  it.each<[what: string, item: Item, task?: object]>([
+    ['names its key', NAMING],
+    ['names its id', { ...NAMING, title: `See https://app.example.com/workspace/tasks/${ID}` }],
+    ['is its source', BUG, { source: BUG.key }],
+  ])('causes the evaluation of an item that %s', async (_what, item, task = {}) => {
+    const store = await openTestStore();
+    await store.commit((query) => takeBatch(query, [saidOf(item)], 1));
+    const { reevaluate } = await apply(store, 'saw-tasks', { tasks: [{ ...MADE, taskId: ID, ...task }] });
+    expect(reevaluate).toEqual([item.key]);
+  });
+
+  it('causes the evaluation of an item that is linked to it', async () => {
+    const store = await cached([{}]);
+    const ids = { item_key: NAMING.key, task_id: 't9' };
+    await saveEntity(store.query, blankEntity(entity.link(NAMING.key, 't9'), 'link', ids));
+    const { reevaluate } = await apply(store, 'saw-tasks', { tasks: [{ ...MADE, status: 'done' }] });
+    expect(reevaluate).toEqual([NAMING.key]);
+  });
+
+  it('that another client created for the item cancels the creation', async () => {
+    const store = await storeWithBug();
+    await apply(store, 'saw-task', TASK);
+    expect(await findEntity(store.query, NAME)).toMatchObject({ remote_id: 't9', known: expect.any(String) });
+    expect(await findChange(store.query, NAME)).toBeUndefined();
+  });
+
+  it('that another client created does not settle a creation in flight', async () => {
+    const store = await storeWithBug();
+    await updateChange(store.query, NAME, { state: 'sending', sent: '{}' });
+    await apply(store, 'saw-task', TASK);
+    expect(await findEntity(store.query, NAME)).toMatchObject({ remote_id: null, known: null });
+    expect(await findChange(store.query, NAME)).toMatchObject({ state: 'sending' });
+  });
+
+  it('that worksync created is stored with its item, and links to it need no read of its links', async () => {
+    const store = await storeWithBug();
+    await settleCreation(store);
+    await apply(store, 'create-task', TASK, { entity: NAME, asOf: 4 });
+    expect(await findEntity(store.query, NAME)).toMatchObject({ remote_id: 't9', item_key: BUG.key });
+    expect(await lastLinksRead(store.query, 't9')).toMatchObject({ revision: 5 });
+  });
 });
 
-test('the list of tasks ends a round that has listed the records', async () => {
-  const store = await cached([{}]);
-  const { sweep } = await beginSweep(store.query, REQUESTED);
-  await recordsSwept(store.query, sweep, REQUESTED + 5);
-  expect((await apply(store, 'read-tasks', [MADE])).swept).toMatchObject({ finished_at: NOW, tasks: 1 });
+describe('a list of tasks', () => {
+  it.each<[what: string, readAt: number, kept: readonly string[], page?: Partial<ListPage>]>([
+    ['removes a task that it lacks', LONG_AGO, []],
+    ['keeps a task that was read within the last hour', NOW - 3_600_000 + 1, ['BUG-9']],
+    ['keeps a task that was read after its request', REQUESTED + 1, ['BUG-9']],
+    ['keeps all tasks if it is not known to be complete', LONG_AGO, ['BUG-9'], { isComplete: false }],
+    ['keeps all tasks until its last page', LONG_AGO, ['BUG-9'], FIRST_PAGE],
+    ['keeps a task that was read after its first page', REQUESTED - 1, ['BUG-9'], { began: REQUESTED - 2 }],
+  ])('%s', async (_what, readAt, kept, page) => {
+    const store = await cached([{}], readAt);
+    await list(store, [], page);
+    expect(await keys(store)).toEqual(kept);
+  });
+
+  it('that lacks a recently read task removes none', async () => {
+    const store = await cached([{}], LONG_AGO);
+    await saveTask(store.query, { ...MADE, taskId: 't1', key: 'BUG-1' }, REQUESTED - 1);
+    await apply(store, 'read-tasks', { tasks: [] });
+    expect(await keys(store)).toEqual(['BUG-1', 'BUG-9']);
+  });
+
+  it('keeps a listed task, even if it was requested in the same millisecond', async () => {
+    const store = await cached([{}, { taskId: 't1', key: 'BUG-1' }], LONG_AGO);
+    await apply(store, 'read-tasks', { tasks: [MADE] }, { sentAt: NOW });
+    expect(await keys(store)).toEqual(['BUG-9']);
+  });
+
+  it('with an unreadable task removes none', async () => {
+    const store = await cached([{}], LONG_AGO);
+    await apply(store, 'read-tasks', { tasks: [{ title: 'without an id' }] });
+    expect(await keys(store)).toEqual(['BUG-9']);
+  });
+
+  it('takes earlier deliveries of its batch into account', async () => {
+    const store = await cached([{ taskId: 't1', key: 'BUG-1' }], LONG_AGO);
+    const earlier = answered('saw-tasks', { tasks: [MADE, { ...MADE, taskId: 't1', key: 'BUG-1' }] }, { seconds: 1 });
+    const batch = [earlier, answered('read-tasks', { tasks: [MADE] }, { seconds: 2 })];
+    await store.commit((query) => takeBatch(query, batch, 1));
+    expect(await keys(store)).toEqual(['BUG-1', 'BUG-9']);
+  });
+
+  it('counts as read, and verifies the tasks, only after its last page', async () => {
+    const store = await openTestStore();
+    await markTasksUnverified(store.query, REQUESTED);
+    await list(store, [MADE], FIRST_PAGE);
+    expect(await cachedTask(store)).toMatchObject({ taskId: 't9' });
+    expect([await readMeta(store.query, TASKS_READ), await areTasksUnverified(store.query)]).toEqual([undefined, true]);
+    await list(store, [MADE]);
+    expect([await readMeta(store.query, TASKS_READ), await areTasksUnverified(store.query)]).toEqual([`${NOW}`, false]);
+  });
+
+  it('releases the creations that wait for it', async () => {
+    const store = await storeWithBug();
+    await delayCreations(store.query, [BUG.key], START);
+    await apply(store, 'read-tasks', { tasks: [] });
+    expect(await findChange(store.query, NAME)).toMatchObject({ not_before: 0 });
+  });
+
+  it('causes another one for a creation that was delayed after it was sent', async () => {
+    const store = await storeWithBug();
+    await delayCreations(store.query, [BUG.key], REQUESTED + 1);
+    await apply(store, 'read-tasks', { tasks: [] });
+    expect(await findChange(store.query, entity.readTasks)).toMatchObject({ state: 'pending', not_before: 0 });
+    expect((await findChange(store.query, NAME))?.not_before).toBeGreaterThan(NOW);
+    await resumeCreations(store.query, NOW, NOW);
+    expect(await findChange(store.query, NAME)).toMatchObject({ not_before: 0 });
+  });
+
+  it('of a sweep round reports changed and missing tasks', async () => {
+    const names = ['title', 'status', 'same', 'late', 'gone', 'other'];
+    const store = await cached(
+      names.map((key) => ({ taskId: key, key })),
+      LONG_AGO,
+    );
+    await beginSweep(store.query, REQUESTED);
+    const changes: Readonly<Record<string, object>> = {
+      ...{ title: { title: 'Other' }, status: { status: 'done' }, other: { taskId: 'another' } },
+      late: { title: 'Other', updatedAt: '2026-02-01T00:00:00Z' },
+    };
+    const listed = ['title', 'status', 'same', 'late', 'other', 'new'];
+    const tasks = listed.map((key) => ({ ...MADE, taskId: key, key, ...changes[key] }));
+    expect((await apply(store, 'read-tasks', { tasks })).swept).toBeUndefined();
+    const findings = await store.query.selectFrom('workspace_findings').select(['what', 'entity']).execute();
+    expect(findings.map(({ what, entity: name }) => `${what} ${name}`).toSorted()).toEqual([
+      'task-changed status',
+      'task-changed title',
+      'task-missing gone',
+      'task-missing other',
+    ]);
+    expect(await findRunningSweep(store.query)).toMatchObject({ tasks: 6, tasks_at: NOW });
+  });
+
+  it('that was requested before the round does not advance it', async () => {
+    const store = await cached([{}]);
+    await beginSweep(store.query, REQUESTED + 1);
+    await apply(store, 'read-tasks', { tasks: [] });
+    expect(await findRunningSweep(store.query)).toMatchObject({ tasks_at: null });
+  });
+
+  it('ends a round that has listed the records', async () => {
+    const store = await cached([{}]);
+    const { sweep } = await beginSweep(store.query, REQUESTED);
+    await recordsSwept(store.query, sweep, REQUESTED + 5);
+    const { swept } = await apply(store, 'read-tasks', { tasks: [MADE] });
+    expect(swept).toMatchObject({ finished_at: NOW, tasks: 1 });
+  });
 });
 
-test('a list takes earlier deliveries of its batch into account', async () => {
-  const store = await cached([{ taskId: 't1', key: 'BUG-1' }], LONG_AGO);
-  const earlier = answered('saw-tasks', { tasks: [MADE, { ...MADE, taskId: 't1', key: 'BUG-1' }] }, { seconds: 1 });
-  const batch = [earlier, answered('read-tasks', { tasks: [MADE] }, { seconds: 2 })];
-  await store.commit((query) => takeBatch(query, batch, 1));
-  expect([...(await allTaskKeys(store.query)).values()].toSorted()).toEqual(['BUG-1', 'BUG-9']);
-});
+describe('a lost creation', () => {
+  const SENT_AT = START + 2_000;
+  const LINE = `Source: ${BUG.url}`;
+  const OTHER = { taskId: 't1', key: 'BUG-1', title: 'Another', status: 'open', source: 'api' };
+  /** The task of the lost creation as servers may list it. */
+  const CREATED = { ...OTHER, taskId: 't9', key: 'BUG-9' };
+  const BY_SOURCE = { ...CREATED, source: BUG.key };
+  const BY_LINE = { ...CREATED, description: `Edited by a person.\n\n${LINE}` };
+  const BY_TITLE = { ...CREATED, title: ' An issue ', createdAt: new Date(SENT_AT).toISOString() };
 
-test('links are added to a created task without a read of its links', async () => {
-  const store = await storeWithBug();
-  await settleCreation(store);
-  const answer = { action: 'create-task', entity: NAME, sentAt: REQUESTED, asOf: 4, body: TASK } as const;
-  await store.commit((query) => applyAnswer(query, answer, { now: NOW, usedShare: 0 }));
-  expect(await lastLinksRead(store.query, 't9')).toMatchObject({ revision: 5 });
+  interface Before {
+    readonly change?: Partial<OutboxRow>;
+    readonly marks?: { readonly source: boolean; readonly description: boolean };
+  }
+
+  /** A store with a creation by the reporter u1 whose answer was lost. */
+  async function lost({ change = {}, marks = { source: false, description: true } }: Before = {}): Promise<Store> {
+    const store = await storeWithBug();
+    await saveTaskMarks(store.query, marks);
+    const body = { title: 'An issue', description: LINE, source: BUG.key, reporterUserId: 'u1' };
+    const sent = JSON.stringify({ action: 'create-task', body, sentAt: SENT_AT, attempts: 2 });
+    await updateChange(store.query, NAME, { state: 'unknown', sent, attempts: 2, not_before: REQUESTED, ...change });
+    return store;
+  }
+
+  it.each<[what: string, ...tasks: object[]]>([
+    ['by its source', OTHER, BY_SOURCE, { ...BY_LINE, taskId: 't2' }, { ...BY_TITLE, taskId: 't3' }],
+    ['by the line of its description', OTHER, BY_LINE, { ...BY_TITLE, taskId: 't3' }],
+    ['by its title and time', OTHER, BY_TITLE, { ...BY_TITLE, taskId: 't3', createdAt: '2026-01-01T00:00:00Z' }],
+    ['by its title if the server reports no times', OTHER, { ...BY_TITLE, createdAt: null }],
+    ['by its title and reporter', { ...BY_TITLE, reporterUserId: 'u1' }],
+    ['by its title if the server cuts sources', { ...BY_TITLE, source: BUG.key.slice(0, 8) }],
+  ])('is settled by a complete list that shows its task %s', async (_what, ...tasks) => {
+    const store = await lost();
+    await list(store, tasks);
+    expect(await findEntity(store.query, NAME)).toMatchObject({ remote_id: 't9', known: expect.any(String) });
+    expect(await findChange(store.query, NAME)).toBeUndefined();
+  });
+
+  const ATTEMPT = { state: 'pending', sent: null, not_before: 0, attempts: 2 };
+  const RECHECK = NOW + MAX_TIME_IN_FLIGHT + SETTLE_AFTER;
+  const NO_PROOF = { state: 'held', sent: expect.any(String), error: expect.stringContaining('proves nothing') };
+  const SEVERAL = { state: 'held', error: expect.stringMatching(/BUG-9 ".*BUG-3 "/) };
+  const SECOND = { ...BY_LINE, taskId: 't3', key: 'BUG-3' };
+
+  it.each<[what: string, becomes: object, tasks: readonly object[], before?: Before]>([
+    ['is sent again if lists show a mark', ATTEMPT, [OTHER]],
+    ['is sent again if lists show the source', ATTEMPT, [OTHER], { marks: { source: true, description: false } }],
+    ['is sent again beside a task of another reporter', ATTEMPT, [{ ...BY_TITLE, reporterUserId: 'u2' }]],
+    ['is sent again beside a task of another source', ATTEMPT, [{ ...BY_TITLE, source: 'jira:cloud-1:10002' }]],
+    ['is sent again beside a task with another line', ATTEMPT, [{ ...BY_TITLE, description: `${LINE}2` }]],
+    ['is held if no list has shown a mark', NO_PROOF, [OTHER], { marks: { source: false, description: false } }],
+    ['is held if several tasks match', SEVERAL, [BY_LINE, SECOND]],
+    ['waits if this list was too early', { state: 'unknown' }, [OTHER], { change: { not_before: REQUESTED + 1 } }],
+    [
+      'waits for a bounded time if the clock was set back',
+      { state: 'unknown', not_before: RECHECK },
+      [OTHER],
+      { change: { not_before: RECHECK + 1 } },
+    ],
+    ['stays held', { state: 'held' }, [OTHER], { change: { state: 'held', error: 'why' } }],
+  ])('whose task a complete list lacks %s', async (_what, becomes, tasks, before) => {
+    const store = await lost(before);
+    await list(store, tasks);
+    const change = await findChange(store.query, NAME);
+    expect(change).toMatchObject(becomes);
+    const read = await findChange(store.query, entity.readTasks);
+    if (change?.state === 'unknown') expect(read).toMatchObject({ lane: 'triage', not_before: change.not_before });
+    else expect(read).toBeUndefined();
+  });
+
+  it('that is held is settled by a later list', async () => {
+    const store = await lost({ change: { state: 'held', error: 'why' } });
+    await list(store, [BY_LINE]);
+    expect(await findChange(store.query, NAME)).toBeUndefined();
+  });
+
+  it('is not settled by an incomplete list, and another one is requested', async () => {
+    const store = await lost();
+    await list(store, [OTHER], { isComplete: false });
+    expect(await findChange(store.query, NAME)).toMatchObject({ state: 'unknown' });
+    expect(await findChange(store.query, entity.readTasks)).toMatchObject({ not_before: NOW + 600_000 });
+  });
+
+  it('has the candidates of all pages of one list', async () => {
+    const store = await lost();
+    await list(store, [BY_TITLE], FIRST_PAGE);
+    // The list begins again: the candidates of its previous first page do not count.
+    await list(store, [BY_LINE], FIRST_PAGE);
+    await list(store, [SECOND], {}, { sentAt: REQUESTED + 1 });
+    expect(await findChange(store.query, NAME)).toMatchObject(SEVERAL);
+  });
+
+  it('has one candidate if a task is on two pages of one list', async () => {
+    const store = await lost();
+    await list(store, [BY_LINE], FIRST_PAGE);
+    await list(store, [OTHER, BY_LINE], {}, { sentAt: REQUESTED + 1 });
+    expect(await findEntity(store.query, NAME)).toMatchObject({ remote_id: 't9' });
+  });
+
+  it('is not settled by a list that is too early, even if the process of that creation died', async () => {
+    const store = await storeWithBug();
+    const sent: PreparedRequest = {
+      ...{ action: 'create-task', entity: NAME, kind: 'task', lane: 'triage', body: {}, known: null, taskId: null },
+      ...{ waiting: 0, attempts: 0, open: false, sentAt: START, revision: 1 },
+      trace: { itemKey: null, since: START, due: START, askedAt: START, slotAt: START, deliveries: [] },
+    };
+    await updateChange(store.query, NAME, { state: 'sending', sent: JSON.stringify(sent), sent_at: START });
+    const context = { now: START, random: systemRandom(), usedShare: 0, visibility: 0 };
+    await store.commit((query) => recover(query, context, MAX_TIME_IN_FLIGHT));
+    // The next process reads the list at once for another reason.
+    await store.commit((query) => takeBatch(query, [answered('read-tasks', { tasks: [] }, { seconds: 1 })], 1));
+    const not_before = START + MAX_TIME_IN_FLIGHT + SETTLE_AFTER;
+    expect(await findChange(store.query, NAME)).toMatchObject({ state: 'unknown', not_before });
+  });
+
+  it.each<[what: string, marks: object, task: object]>([
+    ['the source', { source: true, description: false }, BY_SOURCE],
+    ['the line of the description', { source: false, description: true }, BY_LINE],
+    ['neither', { source: false, description: false }, BY_TITLE],
+  ])('can be recognized by the marks that a list shows: %s', async (_what, marks, task) => {
+    const store = await openTestStore();
+    const created = { item_key: BUG.key, remote_id: 't9', desired: JSON.stringify({ description: LINE }) };
+    await saveEntity(store.query, blankEntity(NAME, 'task', created));
+    await list(store, [OTHER, task]);
+    expect(await taskMarks(store.query)).toEqual(marks);
+  });
 });
