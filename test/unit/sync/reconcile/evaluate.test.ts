@@ -1,20 +1,471 @@
-import { expect, test } from 'vitest';
-import { entity } from '../../../../src/model/change.ts';
-import type { Item } from '../../../../src/model/item.ts';
+import { describe, expect, it } from 'vitest';
+import { type EntityKind, entity, MAX_TIME_IN_FLIGHT, type Written } from '../../../../src/model/change.ts';
+import type { Item, PullRequest, WorkItem } from '../../../../src/model/item.ts';
+import { externalIdOf } from '../../../../src/model/link.ts';
+import { saveTask } from '../../../../src/store/cached-tasks.ts';
 import type { Store } from '../../../../src/store/database.ts';
-import { blankEntity, findEntity, saveEntity } from '../../../../src/store/entities.ts';
+import { blankEntity, type EntityRow, findEntity, json, saveEntity } from '../../../../src/store/entities.ts';
+import { itemsNamed } from '../../../../src/store/item-names.ts';
+import { addDifference, findChange, updateChange } from '../../../../src/store/outbox-rows.ts';
+import { applyAnswer } from '../../../../src/sync/reconcile/answers/apply-answer.ts';
+import {
+  createRules,
+  PLAIN_RULES,
+  type ReconcileConnection,
+  type Rules,
+} from '../../../../src/sync/reconcile/context.ts';
+import { desiredLink } from '../../../../src/sync/reconcile/evaluate-links.ts';
 import { explainItem } from '../../../../src/sync/reconcile/explain.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { answered, RULES, SOURCES, saidOf, takeBatch } from '../../../support/rows/batches.ts';
 import { look } from '../../../support/rows/evaluations.ts';
-import { pull, workItem } from '../../../support/rows/items.ts';
+import { bare, pull, workItem } from '../../../support/rows/items.ts';
 
-const PULL = pull({ title: 'Fixes ENG-1', url: 'https://github.com/acme/api/pull/1' });
-const BUG = workItem({ type: 'Bug', url: 'https://acme.example.com/browse/ENG-1' });
-const STORY = { ...BUG, type: 'Story' };
-const TASK = { taskId: 't1', key: 'BUG-1', title: 'An issue', status: 'open', source: BUG.key };
+const NOW = 5_000;
+const PULL_URL = 'https://github.com/acme/api/pull/1';
+const PULL = pull({ url: PULL_URL, headSha: 'a'.repeat(40) });
+const NAMING = { ...PULL, title: 'BUG-1: a change' };
+const LINK = entity.link(PULL.key, 't1');
+const RECORD = entity.pullRequest('github', '5001', '1');
+const STORY = workItem({ type: 'Story', url: 'https://acme.example.com/browse/ENG-1' });
+const BUG = { ...STORY, type: 'Bug' };
+const CREATION = entity.task(BUG.key);
+const TASK = { taskId: 't1', key: 'BUG-1', title: 'A task', status: 'open', source: 'api', updatedAt: '' };
 
-async function storeWith(items: readonly Item[], tasks: readonly object[] = []): Promise<Store> {
+type State = 'pending' | 'sending' | 'unknown' | 'held';
+
+interface Before {
+  readonly tasks?: readonly object[];
+  readonly rows?: readonly EntityRow[];
+  /** A change of this entity. */
+  readonly change?: readonly [name: string, kind: EntityKind, state: State] | undefined;
+}
+
+async function storeWith({ tasks = [TASK], rows = [], change }: Before): Promise<Store> {
+  const store = await openTestStore();
+  const { query } = store;
+  for (const task of tasks) await saveTask(query, { ...TASK, ...task }, 1);
+  for (const row of rows) await saveEntity(query, row);
+  if (!change) return store;
+  const [name, kind, state] = change;
+  const times = { since: 1, due: 1, weight: 1, waiting: [] };
+  await addDifference(query, { entity: name, kind, lane: 'link', effect: 'creation', ...times });
+  await updateChange(query, name, { state, sent: state === 'sending' || state === 'unknown' ? '{}' : null });
+  return store;
+}
+
+/** Expects this change of an entity, or none. */
+async function expectChange({ query }: Store, name: string, change: object | undefined): Promise<void> {
+  const found = await findChange(query, name);
+  if (change) expect(found).toMatchObject(change);
+  else expect(found).toBeUndefined();
+}
+
+describe('a link', () => {
+  const DESIRED = { desired: JSON.stringify({ url: PULL_URL }) };
+  const OURS = JSON.stringify({ url: PULL_URL, externalId: externalIdOf(PULL.key) });
+  const EXISTING = { ...DESIRED, known: OURS, remote_id: 'w1' };
+  const NO_OWNER = { ...EXISTING, known: JSON.stringify({ url: PULL_URL }) };
+  const BY_HAND = { ...EXISTING, hand: 'manual' } as const;
+  const REMOVED = { ...DESIRED, hand: 'removed' } as const;
+  const ONCE: Written = { action: 'add-link', sentAt: NOW - 1, answeredAt: NOW, id: 'a1' };
+  const WRITTEN_ONCE = { ...EXISTING, written: JSON.stringify(ONCE) };
+  const WRITTEN_TWICE = { ...EXISTING, written: JSON.stringify({ ...ONCE, isRepeat: true }) };
+
+  /** @param recorded the tasks that the record of the pull request is known to name */
+  const linked = (row?: Partial<EntityRow>, state?: State, recorded?: readonly string[]) => {
+    const known = JSON.stringify({ title: 'A change', taskIds: recorded });
+    const link = { ...blankEntity(LINK, 'link', { item_key: PULL.key, task_id: 't1' }), ...row };
+    const record = { ...blankEntity(RECORD, 'pull_request'), known };
+    const rows = [...(row ? [link] : []), ...(recorded ? [record] : [])];
+    return storeWith({ rows, change: state && [LINK, 'link', state] });
+  };
+  type Link = Parameters<typeof linked>;
+  const ADDITION = { state: 'pending', effect: 'creation', lane: 'link' };
+  const REMOVAL = { state: 'pending', effect: 'removal', lane: 'link' };
+
+  it.each<[what: string, change: object | undefined, before: Link, item?: Partial<Item>]>([
+    ['that is not known is added', ADDITION, []],
+    ['that exists stays', undefined, [EXISTING]],
+    ['that a person removed is not added', undefined, [REMOVED]],
+    ['that a person removed cancels a waiting addition', undefined, [REMOVED, 'pending']],
+    ['that a person made stays', undefined, [BY_HAND]],
+    ['that the record names exists', undefined, [undefined, undefined, ['t1']]],
+    ['of an item without an address is not added', undefined, [], { url: undefined }],
+  ])('that is desired and %s', async (_what, change, before, fields = {}) => {
+    const store = await linked(...before);
+    await look(store, { ...NAMING, ...fields } as Item);
+    await expectChange(store, LINK, change);
+    const row = await findEntity(store.query, LINK);
+    if ('url' in fields) expect(row).toBeUndefined();
+    else
+      expect(json(row?.desired ?? null)).toMatchObject({ url: PULL_URL, reason: { rule: 'task-key', text: 'BUG-1' } });
+  });
+
+  it('that only the record names has an unknown owner', async () => {
+    const store = await linked(undefined, undefined, ['t1', 't2']);
+    await look(store, NAMING);
+    const known = JSON.stringify({ url: PULL_URL });
+    expect(await findEntity(store.query, LINK)).toMatchObject({ known, known_at: NOW });
+    expect(await findEntity(store.query, entity.link(PULL.key, 't2'))).toBeUndefined();
+  });
+
+  it.each<[what: string, isKept: boolean, change: object | undefined, isRead: boolean, ...before: Link]>([
+    ['was never added is removed from the store', false, undefined, false, DESIRED],
+    ['waits to be added is removed from the store', false, undefined, false, DESIRED, 'pending'],
+    ['is held is removed from the store', false, undefined, false, DESIRED, 'held'],
+    ['is being added is removed afterwards', true, { ...REMOVAL, state: 'sending' }, false, DESIRED, 'sending'],
+    ['may have been added too', true, { ...REMOVAL, state: 'unknown' }, false, DESIRED, 'unknown'],
+    ['is ours is removed', true, REMOVAL, false, EXISTING],
+    ['is ours by one request is removed at once', true, { not_before: 0 }, false, WRITTEN_ONCE],
+    ['is ours by two is removed later', true, { not_before: NOW + MAX_TIME_IN_FLIGHT }, false, WRITTEN_TWICE],
+    ['a person made stays', true, undefined, false, BY_HAND],
+    ['a person made cancels a waiting change', true, undefined, false, BY_HAND, 'pending'],
+    ['has an unknown owner is read', true, undefined, true, NO_OWNER],
+    ['has an unknown id is read', true, undefined, true, { ...EXISTING, remote_id: null }],
+  ])('that is no longer desired and that %s', async (_what, isKept, change, isRead, ...before) => {
+    const store = await linked(...before);
+    await look(store, PULL);
+    const row = await findEntity(store.query, LINK);
+    if (isKept) expect(row).toMatchObject({ desired: null, known: before[0]?.known ?? null });
+    else expect(row).toBeUndefined();
+    await expectChange(store, LINK, change);
+    const read = isRead ? { kind: 'read', lane: 'link', effect: 'removal' } : undefined;
+    await expectChange(store, entity.readLinks('t1'), read);
+  });
+
+  it('to a task that is not cached stays', async () => {
+    const ids = { item_key: PULL.key, task_id: 't1' };
+    const store = await storeWith({ tasks: [], rows: [{ ...blankEntity(LINK, 'link', ids), ...EXISTING }] });
+    await look(store, PULL);
+    await expectChange(store, LINK, undefined);
+    expect(await findEntity(store.query, LINK)).toMatchObject({ desired: EXISTING.desired });
+  });
+
+  it('that waits is postponed only if its request changes', async () => {
+    const first = await linked();
+    await look(first, NAMING);
+    const wanted = (await findEntity(first.query, LINK))?.desired ?? null;
+    const due = async (row: Partial<EntityRow>, item: Item) => {
+      const store = await linked(row, 'pending');
+      await look(store, item);
+      return (await findChange(store.query, LINK))?.due;
+    };
+    expect(await due({ desired: wanted }, NAMING)).toBe(1);
+    expect(await due({ desired: null }, NAMING)).toBeGreaterThan(1);
+    expect(await due({ ...EXISTING, desired: null }, PULL)).toBe(1);
+    expect(await due(EXISTING, PULL)).toBeGreaterThan(1);
+  });
+
+  it.each([
+    ['that it listed', ['t1', 't2']],
+    ['that it did not list', ['t2']],
+  ])('that was removed from the store leaves a record without its task, %s', async (_what, recorded) => {
+    const store = await linked(DESIRED, undefined, recorded);
+    await look(store, PULL);
+    expect(json((await findEntity(store.query, RECORD))?.known ?? null)).toEqual({
+      title: 'A change',
+      taskIds: ['t2'],
+    });
+  });
+
+  it.each<[what: string, isLinked: boolean, row: Partial<EntityRow> | undefined, task?: object]>([
+    ['that worksync created', true, { known: '{}', remote_id: 't1' }],
+    ['whose source is the item', true, undefined, { source: STORY.key }],
+    ['that is not created yet', false, { desired: '{}' }],
+  ])('of a work item leads to the task %s: %s', async (_what, isLinked, row, task = {}) => {
+    const rows = row ? [{ ...blankEntity(CREATION, 'task', { item_key: STORY.key }), ...row }] : [];
+    const store = await storeWith({ tasks: [task], rows });
+    await look(store, STORY);
+    const desired = json((await findEntity(store.query, entity.link(STORY.key, 't1')))?.desired ?? null);
+    if (isLinked) expect(desired).toMatchObject({ reason: { rule: 'triage', place: 'source', text: STORY.key } });
+    else expect(desired).toBeUndefined();
+  });
+
+  it('contains the address, the title, the item and its provider', () => {
+    const link = { url: PULL_URL, externalId: `worksync:${PULL.key}`, provider: 'github' };
+    expect(desiredLink(PULL)).toEqual({ ...link, title: PULL.title });
+    expect(desiredLink(bare(1, { url: PULL_URL }))).toEqual(link);
+    expect(desiredLink(pull({ url: PULL_URL, title: 'x'.repeat(300) }))?.title).toBe(`${'x'.repeat(254)}…`);
+    expect([desiredLink(pull()), desiredLink(pull({ url: '' }))]).toEqual([undefined, undefined]);
+  });
+});
+
+describe('the task of a work item', () => {
+  const DESIRED = { desired: JSON.stringify({ kind: 'bug', title: 'An issue', source: BUG.key }) };
+  const CREATED = { ...DESIRED, known: '{}' };
+  const PENDING = { state: 'pending', effect: 'creation', lane: 'triage' };
+  const SENDING = { state: 'sending', sent: '{}' };
+
+  const withCreation = (row?: Partial<EntityRow>, state?: State, tasks: readonly object[] = []) => {
+    const rows = row ? [{ ...blankEntity(CREATION, 'task', { item_key: BUG.key }), ...row }] : [];
+    return storeWith({ tasks, rows, change: state && [CREATION, 'task', state] });
+  };
+  type Creation = Parameters<typeof withCreation>;
+  const BY_OTHER = [{ source: BUG.key }];
+
+  it.each<[what: string, desired: object | null | undefined, change: object | undefined, Creation, Partial<WorkItem>?]>(
+    [
+      ['matches a rule', { kind: 'bug', title: 'An issue' }, PENDING, []],
+      ['has changed', { title: 'Other' }, { state: 'pending' }, [DESIRED, 'pending'], { title: 'Other' }],
+      ['has a task that worksync created', { title: 'An issue' }, undefined, [CREATED], { title: 'Other' }],
+      ['has a task of another client', undefined, undefined, [undefined, undefined, BY_OTHER]],
+      ['got a task meanwhile', undefined, undefined, [DESIRED, 'pending', BY_OTHER]],
+      ['names a task', undefined, undefined, [undefined, undefined, [{}]], { title: 'As BUG-1' }],
+      ['matches no rule', undefined, undefined, [], { type: 'Story' }],
+      ['no longer matches a rule', undefined, undefined, [DESIRED, 'pending'], { type: 'Story' }],
+      ['no longer matches one in flight', null, SENDING, [DESIRED, 'sending'], { type: 'Story' }],
+    ],
+  )('that %s', async (_what, desired, change, before, fields = {}) => {
+    const store = await withCreation(...before);
+    await look(store, { ...BUG, ...fields });
+    const row = await findEntity(store.query, CREATION);
+    if (desired === undefined) expect(row).toBeUndefined();
+    else if (desired === null) expect(row).toMatchObject({ desired: null });
+    else expect(json(row?.desired ?? null)).toMatchObject(desired);
+    await expectChange(store, CREATION, change);
+  });
+
+  it('is not created without triage, and nothing is stored', async () => {
+    const store = await withCreation(DESIRED, 'pending');
+    const other = { ...BUG, key: 'jira:cloud-1:10002' };
+    for (const item of [BUG, other]) {
+      await look(store, item, { rules: PLAIN_RULES });
+      expect(await findEntity(store.query, entity.task(item.key))).toBeUndefined();
+      await expectChange(store, entity.task(item.key), undefined);
+    }
+  });
+
+  it('is postponed only if it changes', async () => {
+    const due = async (fields: Partial<WorkItem>) => {
+      const store = await withCreation();
+      await look(store, BUG);
+      await updateChange(store.query, CREATION, { due: 1 });
+      await look(store, { ...BUG, ...fields });
+      return (await findChange(store.query, CREATION))?.due;
+    };
+    expect(await due({})).toBe(1);
+    expect(await due({ title: 'Other' })).toBeGreaterThan(1);
+  });
+
+  it('is not confirmed by a backfill', async () => {
+    const store = await withCreation();
+    await look(store, BUG, { cause: { isBackfill: true } });
+    await expectChange(store, CREATION, { lane: 'backfill', guard: null });
+  });
+
+  it('passes, with the names, to the item in which a moved one goes on', async () => {
+    const next = { ...BUG, key: 'jira:cloud-1:10077', identifier: 'OPS-9', url: 'https://a.example/browse/OPS-9' };
+    const store = await withCreation({ ...CREATED, remote_id: 't1' });
+    const states = [BUG, { ...BUG, updatedAt: 2_000, movedTo: next.key }, next];
+    for (const [at, item] of states.entries()) await store.commit((query) => takeBatch(query, [saidOf(item)], at));
+    const named = async (name: string) => (await itemsNamed(store.query, [name])).map(({ itemKey }) => itemKey);
+    expect([await named('ENG-1'), await named('OPS-9')]).toEqual([[next.key], [next.key]]);
+    expect(await findEntity(store.query, entity.task(next.key))).toMatchObject({ remote_id: 't1' });
+    await expectChange(store, entity.task(next.key), undefined);
+  });
+});
+
+describe('a document', () => {
+  const NAMING_IT = { ...NAMING, description: 'https://app.example.com/workspace/docs/d1' };
+  const BOTH = { ...NAMING_IT, title: 'BUG-1 and BUG-2: a change' };
+  const DOCUMENT = entity.document('d1');
+  const READ = entity.readDocument('d1');
+  const LOOSE = { known: JSON.stringify({ taskId: null, isMissing: false }) };
+  const ATTACHED = { known: JSON.stringify({ taskId: 't1', isMissing: false }) };
+  const MISSING = { known: JSON.stringify({ taskId: null, isMissing: true }) };
+  const CLAIMED = { task_id: 't1', desired: '{}' };
+
+  const withDocument = (row?: Partial<EntityRow>, state?: State) => {
+    const rows = row ? [{ ...blankEntity(DOCUMENT, 'document', { item_key: PULL.key }), ...row }] : [];
+    const tasks = [{}, { taskId: 't0', key: 'BUG-2' }];
+    return storeWith({ tasks, rows, change: state && [DOCUMENT, 'document', state] });
+  };
+
+  async function requested({ query }: Store): Promise<string> {
+    const [read, attached] = [await findChange(query, READ), await findChange(query, DOCUMENT)];
+    return [read && 'read', attached && 'attached'].filter(Boolean).join();
+  }
+
+  it.each<[what: string, expected: string, row?: Partial<EntityRow>, item?: Partial<PullRequest>, rules?: Rules]>([
+    ['that is not known is read first', 'read'],
+    ['without a task is attached', 'attached', LOOSE],
+    ['with a task stays there', '', ATTACHED],
+    ['that is missing is not attached', '', MISSING],
+    ['that a person moved stays there', '', { ...LOOSE, hand: 'removed' }],
+    ['that another item has claimed is not attached', '', { ...LOOSE, item_key: 'other' }],
+    ['of an item without a task is not attached', '', undefined, { title: 'A change' }],
+    ['is not attached if documents are switched off', '', LOOSE, {}, PLAIN_RULES],
+  ])('%s', async (_what, expected, row, fields = {}, rules = RULES) => {
+    const store = await withDocument(row);
+    await look(store, { ...NAMING_IT, ...fields }, { rules });
+    expect(await requested(store)).toBe(expected);
+  });
+
+  it('is attached to the first task of the item whose link was not removed', async () => {
+    const store = await withDocument();
+    await look(store, BOTH);
+    expect(await findEntity(store.query, DOCUMENT)).toMatchObject({ task_id: 't0', item_key: PULL.key });
+    const link = (await findEntity(store.query, entity.link(PULL.key, 't0'))) as EntityRow;
+    await saveEntity(store.query, { ...link, hand: 'removed' });
+    await look(store, BOTH);
+    expect(await findEntity(store.query, DOCUMENT)).toMatchObject({ task_id: 't1' });
+  });
+
+  it.each<[what: string, isCancelled: boolean, row: Partial<EntityRow>, state?: State]>([
+    ['waits is cancelled', true, { ...CLAIMED, ...LOOSE }, 'pending'],
+    ['is not known is cancelled', true, CLAIMED],
+    ['is attached stays attached', false, { ...CLAIMED, ...ATTACHED }, 'pending'],
+    ['is in flight is attached', false, { ...CLAIMED, ...LOOSE }, 'sending'],
+  ])('that is no longer named and that %s', async (_what, isCancelled, row, state) => {
+    for (const fields of [{ description: '' }, { title: 'A change' }]) {
+      const store = await withDocument(row, state);
+      await look(store, { ...NAMING_IT, ...fields });
+      expect((await findEntity(store.query, DOCUMENT)) === undefined).toBe(isCancelled);
+      expect(await requested(store)).toBe(isCancelled ? '' : 'attached');
+    }
+  });
+
+  const at = (second: number) => `2026-01-05T09:00:0${second}.000Z`;
+  const KNOWN = { taskId: 't1', isMissing: false, updatedAt: at(5) };
+  const DETACHED = { taskId: null, isMissing: false, updatedAt: at(6) };
+
+  it.each<[what: string, reported: object, known: object, hand: 'removed' | null, isRead: boolean]>([
+    ['older than the attachment is ignored', { updatedAt: at(4) }, KNOWN, null, false],
+    ['with an older numeric time is ignored', { updatedAt: Date.parse(at(4)) }, KNOWN, null, false],
+    ['of a removal by a person is applied', { updatedAt: at(6) }, DETACHED, 'removed', false],
+    [
+      'of a deletion is applied at any time',
+      { updatedAt: at(4), isMissing: true },
+      { isMissing: true },
+      'removed',
+      false,
+    ],
+    ['of the same time causes a read', { updatedAt: at(5) }, KNOWN, null, true],
+    ['without a time causes a read', {}, KNOWN, null, true],
+    ['with an unreadable time causes a read', { updatedAt: 'soon' }, KNOWN, null, true],
+    ['with a time of another type causes a read', { updatedAt: {} }, KNOWN, null, true],
+  ])('that is attached: an event %s', async (_what, reported, known, hand, isRead) => {
+    const store = await withDocument({ ...CLAIMED, known: JSON.stringify(KNOWN), known_at: 1 });
+    const body = { documents: [{ documentId: 'd1', taskId: null, ...reported }] };
+    const answer = { action: 'saw-documents', entity: '', sentAt: NOW, body } as const;
+    await store.commit((query) => applyAnswer(query, answer, { now: NOW + 1, usedShare: 0 }));
+    const after = await findEntity(store.query, DOCUMENT);
+    expect([JSON.parse(after?.known ?? ''), after?.hand]).toEqual([expect.objectContaining(known), hand]);
+    expect((await requested(store)).includes('read')).toBe(isRead);
+  });
+});
+
+describe('a notice', () => {
+  /** A store with an item and its two links. */
+  const linked = (item: Item, { statuses = ['open', 'open'], key = 'BUG-2', link = {}, change }: Linked = {}) => {
+    const known = JSON.stringify({ url: item.url, externalId: externalIdOf(item.key) });
+    const rows = ['t1', 't2'].map((id) => {
+      const ids = { item_key: item.key, task_id: id, remote_id: id };
+      const row = { ...blankEntity(entity.link(item.key, id), 'link', ids), known, hand: 'manual' as const };
+      return id === 't1' ? row : { ...row, ...link };
+    });
+    const tasks = [{ status: statuses[0] }, { taskId: 't2', key, status: statuses[1] }];
+    return storeWith({ tasks, rows, change: change ? [change, 'task', 'sending'] : undefined });
+  };
+  interface Linked {
+    readonly statuses?: readonly string[];
+    /** The key of the second task. */
+    readonly key?: string;
+    readonly link?: Partial<EntityRow>;
+    /** The entity of a change in flight. */
+    readonly change?: string;
+  }
+
+  const notices = async ({ query }: Store) => {
+    const columns = ['kind', 'wanted', 'state', 'not_before'] as const;
+    const rows = await query.selectFrom('notices').select(columns).orderBy('kind').execute();
+    return rows.map(({ kind, wanted, state, not_before }) => `${kind} ${state} ${not_before} ${wanted}`);
+  };
+
+  const OFF = { comment: false, close: false, status: false };
+  const source = (on?: Partial<typeof OFF>) => ({
+    source: { writeBack: on && { ...OFF, ...on } } as Partial<ReconcileConnection>,
+  });
+  const FORTY = `B-${'1'.repeat(38)}`;
+
+  it.each<[what: string, expected: string | undefined, before: Linked]>([
+    ['both', 'BUG-1 and BUG-2', {}],
+    ['only the one with a known link', 'BUG-1', { link: { known: null, hand: 'removed' } }],
+    ['none, while a link is in flight', undefined, { change: entity.link(STORY.key, 't2') }],
+    ['none, while the creation of its task is in flight', undefined, { change: CREATION }],
+    ['no key that is not a key of the workspace', 'BUG-1', { key: '@all' }],
+    ['no key that is too long', 'BUG-1', { key: `${FORTY}1` }],
+    ['the id of a task without a key,', 'BUG-1 and t2', { key: 't2' }],
+    ['a key of forty characters', `${FORTY} and BUG-1`, { key: FORTY }],
+  ])('in a comment names %s of two tasks', async (_what, names, before) => {
+    const store = await linked(STORY, before);
+    await look(store, STORY, source({ comment: true }));
+    expect(await notices(store)).toEqual(names ? [`comment waiting 0 Linked to ${names}.`] : []);
+  });
+
+  it.each<[what: string, state: WorkItem['state'], statuses: readonly string[], expected: string[]]>([
+    ['completed', 'open', ['completed', 'merged'], ['close waiting 0 closed']],
+    ['finished, one of them with success,', 'open', ['completed', 'cancelled'], ['close waiting 0 closed']],
+    ['cancelled', 'open', ['cancelled', 'cancelled'], []],
+    ['partly open', 'open', ['completed', 'open'], []],
+    ['completed, and that is closed already,', 'done', ['completed', 'merged'], ['close done 0 closed']],
+  ])('closes a work item whose tasks are %s', async (_what, state, statuses, expected) => {
+    const item = { ...STORY, state };
+    const store = await linked(item, { statuses });
+    await look(store, item, source({ close: true }));
+    expect(await notices(store)).toEqual(expected);
+  });
+
+  it('closes a work item by the words of the workspace for finished tasks', async () => {
+    const store = await linked(STORY, { statuses: ['Closed', 'Closed'] });
+    const rules = createRules({
+      ...{ trailers: [], links: [], addresses: [], grammars: [], triage: [], users: {}, documents: false },
+      statuses: { completed: 'Closed' },
+    });
+    await look(store, STORY, { ...source({ close: true }), rules });
+    expect(await notices(store)).toEqual(['close waiting 0 closed']);
+  });
+
+  it('is dropped after the tasks were reopened, so that the work item can be closed again', async () => {
+    const store = await linked(STORY, { statuses: ['completed', 'completed'] });
+    await look(store, STORY, source({ close: true }));
+    await saveTask(store.query, TASK, 2);
+    await look(store, STORY, source({ close: true }));
+    expect(await notices(store)).toEqual([]);
+  });
+
+  it.each<[what: string, isWanted: boolean, item: Partial<PullRequest>, before?: Linked]>([
+    ['is open', true, {}],
+    ['is merged', false, { state: 'merged' }],
+    ['has no head', false, { headSha: undefined }],
+    ['has a link in flight', false, {}, { change: entity.link(PULL.key, 't2') }],
+  ])('as a status of a pull request that %s is written after a delay: %j', async (_what, isWanted, fields, before) => {
+    const item = { ...PULL, ...fields } as Item;
+    const store = await linked(item, before);
+    await look(store, item, source({ status: true }));
+    const written = expect.stringMatching(new RegExp(`^status waiting ${NOW + 3_000} .*aaa`));
+    expect(await notices(store)).toEqual(isWanted ? [written] : []);
+  });
+
+  it.each<[what: string, on: Partial<typeof OFF> | undefined, item: Item]>([
+    ['without write-back', undefined, STORY],
+    ['with all notices switched off', {}, STORY],
+    ['to close a pull request', { close: true }, PULL],
+    ['with the status of a work item', { status: true }, STORY],
+  ])('is not written %s', async (_what, on, item) => {
+    const store = await linked(item, { statuses: ['completed', 'completed'] });
+    await look(store, item, source(on));
+    expect(await notices(store)).toEqual([]);
+  });
+});
+
+const FIXING = { ...PULL, title: 'Fixes ENG-1' };
+const OF_STORY = { ...TASK, source: STORY.key };
+const NOTHING = { unknownKeys: [], unknownIds: [], dependents: [], tasks: [] };
+
+/** A store that has taken a list of tasks and items. */
+async function taken(items: readonly Item[], tasks: readonly object[] = []): Promise<Store> {
   const store = await openTestStore();
   const list = tasks.length > 0 ? [answered('saw-tasks', { tasks })] : [];
   await store.commit((query) => takeBatch(query, [...list, ...items.map((item) => saidOf(item))], 1));
@@ -26,143 +477,100 @@ const changes = async ({ query }: Store) =>
     (row) => row.entity,
   );
 
-test('the items that name a work item are dependents once after each change of its tasks', async () => {
-  const store = await storeWith([STORY, PULL]);
-  expect((await look(store, STORY)).dependents).toEqual([]);
-  await saveEntity(store.query, {
-    ...blankEntity(entity.task(BUG.key), 'task', { item_key: BUG.key }),
-    ...{ known: '{}', remote_id: 't1' },
+describe('an evaluation', () => {
+  it('returns the items that name a work item once after each change of its tasks', async () => {
+    const store = await taken([STORY, FIXING]);
+    expect((await look(store, STORY)).dependents).toEqual([]);
+    const created = { known: '{}', remote_id: 't1' };
+    await saveEntity(store.query, { ...blankEntity(CREATION, 'task', { item_key: STORY.key }), ...created });
+    await saveTask(store.query, TASK, 1);
+    expect((await look(store, STORY)).dependents).toEqual([FIXING.key]);
+    expect((await look(store, STORY)).dependents).toEqual([]);
   });
-  await store.query
-    .insertInto('tasks')
-    .values({ ...ROW, task_id: 't1' })
-    .execute();
-  expect((await look(store, STORY)).dependents).toEqual([PULL.key]);
-  expect((await look(store, STORY)).dependents).toEqual([]);
-});
 
-const ROW = { key: 'BUG-1', source: 'api', status: 'open', fields: JSON.stringify(TASK), seen_at: 1 };
-
-test.each<[what: string, isDependent: boolean, tasks: readonly object[], item: Partial<typeof STORY>]>([
-  ['name, with a task', true, [TASK], { identifier: 'ENG-2' }],
-  ['name, without a task', false, [], { identifier: 'ENG-2' }],
-  ['title', false, [TASK], { title: 'Other' }],
-])('the items that name a work item with a new %s', async (_what, isDependent, tasks, fields) => {
-  const names = { ...PULL, title: 'Fixes ENG-1, fixes ENG-2' };
-  const store = await storeWith([STORY, names], tasks);
-  expect((await look(store, { ...STORY, ...fields })).dependents).toEqual(isDependent ? [PULL.key] : []);
-});
-
-test('returns unknown keys each time, and unknown ids when the text contains them first', async () => {
-  const id = '9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d';
-  const text = { ...PULL, title: 'BUG-7 and BUG-1', description: `https://app.example.com/workspace/tasks/${id}` };
-  const store = await storeWith([PULL], [TASK]);
-  expect(await look(store, text)).toEqual({
-    unknownKeys: ['BUG-7'],
-    unknownIds: [`id:${id}`],
-    dependents: [],
-    tasks: [],
+  it.each<[what: string, isDependent: boolean, tasks: readonly object[], item: Partial<WorkItem>]>([
+    ['name, with a task', true, [OF_STORY], { identifier: 'ENG-2' }],
+    ['name, without a task', false, [], { identifier: 'ENG-2' }],
+    ['title', false, [OF_STORY], { title: 'Other' }],
+  ])('returns the items that name a work item with a new %s: %s', async (_what, isDependent, tasks, fields) => {
+    const store = await taken([STORY, { ...PULL, title: 'Fixes ENG-1, fixes ENG-2' }], tasks);
+    expect((await look(store, { ...STORY, ...fields })).dependents).toEqual(isDependent ? [PULL.key] : []);
   });
-  expect(await look(store, text)).toEqual({ unknownKeys: ['BUG-7'], unknownIds: [], dependents: [], tasks: [] });
-});
 
-test('only the existing reading of an id counts, and the others are not returned as unknown', async () => {
-  const store = await storeWith([PULL], [{ ...TASK, taskId: 'tsk_a1', key: 'tsk_a1' }]);
-  const named = {
-    ...PULL,
-    headBranch: 'tsk_a1-fix-door',
-    title: 'tsk_a1_b2 and tsk_c3-d4, see task_name and tsk_name',
-  };
-  const { unknownIds } = await look(store, named);
-  expect(unknownIds).toEqual(['id:tsk_c3-d4']);
-  const links = await store.query.selectFrom('entities').select('task_id').where('kind', '=', 'link').execute();
-  expect(links).toEqual([{ task_id: 'tsk_a1' }]);
-  expect((await look(store, named)).unknownIds).toEqual([]);
-});
-
-test('a gone item withdraws its waiting changes, and its records, links and tasks stay', async () => {
-  const named = { ...PULL, title: 'BUG-1: a change' };
-  const store = await storeWith([BUG, named], [{ ...TASK, source: 'api' }]);
-  const link = entity.link(PULL.key, 't1');
-  const record = entity.pullRequest('github', '5001', '1');
-  expect(await changes(store)).toEqual([link, record, entity.task(BUG.key)]);
-  expect(await look(store, { ...named, gone: true })).toEqual({
-    unknownKeys: [],
-    unknownIds: [],
-    dependents: [],
-    tasks: [],
+  it('returns unknown keys each time, and unknown ids when the text contains them first', async () => {
+    const id = '9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d';
+    const text = { ...PULL, title: 'BUG-7 and BUG-1', description: `https://app.example.com/workspace/tasks/${id}` };
+    const store = await taken([PULL], [TASK]);
+    expect(await look(store, text)).toEqual({ ...NOTHING, unknownKeys: ['BUG-7'], unknownIds: [`id:${id}`] });
+    expect(await look(store, text)).toEqual({ ...NOTHING, unknownKeys: ['BUG-7'] });
   });
-  expect(await changes(store)).toEqual([entity.task(BUG.key)]);
-  await look(store, { ...BUG, gone: true });
-  expect(await changes(store)).toEqual([]);
-  for (const name of [link, record, entity.task(BUG.key)]) expect(await findEntity(store.query, name)).toBeDefined();
+
+  it('counts only the existing reading of an id, and returns no other one as unknown', async () => {
+    const store = await taken([PULL], [{ ...TASK, taskId: 'tsk_a1', key: 'tsk_a1' }]);
+    const title = 'tsk_a1_b2 and tsk_c3-d4, see task_name and tsk_name';
+    const named = { ...PULL, headBranch: 'tsk_a1-fix-door', title };
+    expect((await look(store, named)).unknownIds).toEqual(['id:tsk_c3-d4']);
+    const links = await store.query.selectFrom('entities').select('task_id').where('kind', '=', 'link').execute();
+    expect(links).toEqual([{ task_id: 'tsk_a1' }]);
+    expect((await look(store, named)).unknownIds).toEqual([]);
+  });
+
+  it('of a gone item withdraws its waiting changes, and its records, links and tasks stay', async () => {
+    const store = await taken([BUG, NAMING], [TASK]);
+    expect(await changes(store)).toEqual([LINK, RECORD, CREATION]);
+    expect(await look(store, { ...NAMING, gone: true })).toEqual(NOTHING);
+    expect(await changes(store)).toEqual([CREATION]);
+    await look(store, { ...BUG, gone: true });
+    expect(await changes(store)).toEqual([]);
+    for (const name of [LINK, RECORD, CREATION]) expect(await findEntity(store.query, name)).toBeDefined();
+  });
 });
 
-const NAMED = workItem({ type: 'Story', url: 'https://acme.example.com/browse/ENG-1' });
-const NAMED_TASK = { taskId: 't1', key: 'BUG-1', title: 'An issue', status: 'open', source: NAMED.key };
-const OLD = pull({ title: 'Fixes ENG-1', url: 'https://github.com/acme/api/pull/1' });
-const LATE = pull({ ...OLD, key: `${OLD.key}2`, identifier: '2', url: 'https://github.com/acme/api/pull/2' });
-const LINK = entity.link(OLD.key, 't1');
+describe('a moved work item', () => {
+  const LATE = { ...FIXING, key: `${PULL.key}2`, identifier: '2', url: 'https://github.com/acme/api/pull/2' };
+  const TOUCHED = { ...FIXING, labels: ['api'], updatedAt: FIXING.updatedAt + 500 };
 
-let seconds = 1;
-const take = (store: Store, ...items: readonly Item[]) =>
-  store.commit((query) =>
-    takeBatch(
-      query,
-      items.map((item) => saidOf(item)),
-      ++seconds,
-    ),
-  );
-const linkChanges = async ({ query }: Store) =>
-  (
-    await query
-      .selectFrom('outbox')
-      .select('entity')
-      .where('entity', 'like', 'link:github%')
-      .orderBy('entity')
-      .execute()
-  ).map((row) => row.entity);
-const explained = (store: Store, { key }: Item) =>
-  explainItem(store.query, key, { sources: SOURCES, rules: RULES, now: 1 });
+  let seconds = 1;
+  const take = (store: Store, item: Item) => store.commit((query) => takeBatch(query, [saidOf(item)], ++seconds));
+  const linkChanges = async (store: Store) => (await changes(store)).filter((name) => name.startsWith('link:github'));
+  const linksOf = async (store: Store, { key }: Item) =>
+    (await explainItem(store.query, key, { sources: SOURCES, rules: RULES, now: 1 }))?.links;
 
-/** The link of `OLD` exists in the workspace, and then the work item is moved to another project. */
-async function moved(): Promise<Store> {
-  const store = await openTestStore();
-  await store.commit((query) => takeBatch(query, [answered('saw-tasks', { tasks: [NAMED_TASK] })], 1));
-  await take(store, NAMED, OLD);
-  const row = (await findEntity(store.query, LINK))!;
-  await saveEntity(store.query, { ...row, known: row.desired, known_at: 1, remote_id: 'w1' });
-  await store.query.deleteFrom('outbox').execute();
-  const later = { updatedAt: NAMED.updatedAt + 1_000, containerId: '9', containerName: 'OPS' };
-  await take(store, { ...NAMED, ...later, identifier: 'OPS-3', url: 'https://acme.example.com/browse/OPS-3' });
-  return store;
-}
+  /** The link of `FIXING` exists in the workspace, and then the work item is moved to another project. */
+  async function moved(): Promise<Store> {
+    const store = await taken([STORY, FIXING], [OF_STORY]);
+    const row = (await findEntity(store.query, LINK)) as EntityRow;
+    await saveEntity(store.query, { ...row, known: row.desired, known_at: 1, remote_id: 'w1' });
+    await store.query.deleteFrom('outbox').execute();
+    const place = { containerId: '9', containerName: 'OPS', identifier: 'OPS-3' };
+    const url = 'https://acme.example.com/browse/OPS-3';
+    await take(store, { ...STORY, ...place, url, updatedAt: STORY.updatedAt + 1_000 });
+    return store;
+  }
 
-const TOUCHED = { ...OLD, labels: ['api'], updatedAt: OLD.updatedAt + 500 };
+  it('keeps its links, and gets new ones by its former name', async () => {
+    const store = await moved();
+    await take(store, TOUCHED);
+    expect(await linkChanges(store)).toEqual([]);
+    await take(store, LATE);
+    expect(await linkChanges(store)).toEqual([entity.link(LATE.key, 't1')]);
+    const reason = { text: 'ENG-1', via: STORY.key, isFormerName: true };
+    expect(await linksOf(store, LATE)).toMatchObject([{ reason }]);
+  });
 
-test('a moved item keeps its links, and gets new ones by its former name', async () => {
-  const store = await moved();
-  await take(store, TOUCHED);
-  expect(await linkChanges(store)).toEqual([]);
-  await take(store, LATE);
-  expect(await linkChanges(store)).toEqual([entity.link(LATE.key, 't1')]);
-  const [link] = (await explained(store, LATE))?.links ?? [];
-  expect(link?.reason).toMatchObject({ text: 'ENG-1', via: NAMED.key, isFormerName: true });
-});
+  it('whose name another item takes over loses no existing link, and a waiting one is cancelled', async () => {
+    const store = await moved();
+    await take(store, LATE);
+    await take(store, { ...STORY, key: `${STORY.key}0`, updatedAt: STORY.updatedAt + 2_000, title: 'Another' });
+    await take(store, TOUCHED);
+    expect(await linkChanges(store)).toEqual([]);
+    expect(await linksOf(store, FIXING)).toMatchObject([{ taskId: 't1', state: 'linked' }]);
+    expect(await linksOf(store, LATE)).toEqual([]);
+  });
 
-test('a name that another item takes over removes no existing link, and cancels a waiting one', async () => {
-  const store = await moved();
-  await take(store, LATE);
-  const other = { key: `${NAMED.key}0`, updatedAt: NAMED.updatedAt + 2_000 };
-  await take(store, workItem({ ...NAMED, ...other, title: 'Another' }));
-  await take(store, TOUCHED);
-  expect(await linkChanges(store)).toEqual([]);
-  expect((await explained(store, OLD))?.links).toMatchObject([{ taskId: 't1', state: 'linked' }]);
-  expect((await explained(store, LATE))?.links).toEqual([]);
-});
-
-test('a text without the former name removes the link', async () => {
-  const store = await moved();
-  await take(store, { ...OLD, title: 'Fixes nothing', updatedAt: OLD.updatedAt + 1_000 });
-  expect(await linkChanges(store)).toEqual([LINK]);
+  it('loses its link if the text does not contain the former name any more', async () => {
+    const store = await moved();
+    await take(store, { ...FIXING, title: 'Fixes nothing', updatedAt: FIXING.updatedAt + 1_000 });
+    expect(await linkChanges(store)).toEqual([LINK]);
+  });
 });
