@@ -53,6 +53,10 @@ const LABELS = only(
 const APPROVED = only({ when: { pullRequest: ['approved'] }, set: { addLabels: ['approved'] } });
 const IN_REVIEW = only({ when: { pullRequest: ['review'] }, set: { addLabels: ['in review'] } });
 const ISSUES = first({ when: { workItem: ['completed'] }, set: { status: 'completed' } });
+const REOPENS = first(ISSUES.rules?.[0] as WorkflowRule, {
+  when: { workItem: ['reopened'] },
+  set: { status: 'planned' },
+});
 const STARTED = only({ when: { workItem: ['started'] }, set: { status: 'in_progress' } });
 const IN_TEST = only({ when: { workItem: { status: ['In Test'] } }, set: { status: 'review' } });
 const OPEN: WorkflowRule['when'] = { pullRequest: ['open'] };
@@ -169,6 +173,7 @@ const CASES: readonly Case[] = [
     [fixed({ state: 'done' }), later, issue({ state: 'open', closedAt: null })],
     ISSUES,
   ],
+  ['an own rule reopens the task', 'planned', [fixed({ state: 'done' }), later, issue({ state: 'open' })], REOPENS],
   ['a started work item is in progress', 'in_progress', [fixed({ state: 'in_progress' })], STARTED],
   ['an open work item is not started', 'open', [fixed({ state: 'open' })], STARTED],
   ['a rule may name the word of the tracker', 'review', [fixed({ rawState: 'in test' })], IN_TEST],
@@ -298,6 +303,7 @@ const CASES: readonly Case[] = [
   ['the title of a bot counts', 'completed', [opened(1, 'Fixes BUG-1', BOT), merged()]],
   ['15: the description of a bot does not count', 'open', [BUMP, merged()]],
   ['the description of a bot counts by `bots: count`', 'review', [BUMP], { bots: 'count' }],
+  ['it finishes nothing', 'review', [BUMP, later, merged()], { bots: 'count' }],
   ['the description of a bot that `trust` names counts', 'review', [BUMP], { trust: { people: ['Queue[bot]'] } }],
   ['the title of a bot does not count by `bots: ignore`', 'open', [opened(1, 'Fixes BUG-1', BOT)], { bots: 'ignore' }],
 
@@ -411,6 +417,7 @@ const CASES: readonly Case[] = [
   ],
   ['an approval by a member counts', 'review', [FORK, reviewed(1, 'approved', { isMember: true })]],
   ['an approval by another stranger does not count', 'open', [FORK, reviewed(1, 'approved')]],
+  ['a review by anybody counts by `trust: anyone`', 'in_progress', [FORK, reviewed(1, 'changes')], { trust: 'anyone' }],
   [
     'an approval by somebody whom `trust` names counts',
     'review',
@@ -472,6 +479,7 @@ const CASES: readonly Case[] = [
     [...DONE, ...REVERTED],
     first({ when: { pullRequest: ['reverted'] }, set: { status: 'planned' } }),
   ],
+  ['a revert lowers a status that a person set', 'in_progress', [...DONE, person('review'), ...REVERTED]],
 
   // Work that no longer names the task
   ['a task that is no longer named gets its earlier status', 'open', [OPENED, later, UNLINKED]],
