@@ -13,16 +13,16 @@ import type { Store } from '../../../../src/store/database.ts';
 import { findEntity, saveEntity } from '../../../../src/store/entities.ts';
 import { type PendingDelivery, pendingDeliveries } from '../../../../src/store/inbox.ts';
 import { findChange } from '../../../../src/store/outbox-rows.ts';
+import { markTasksUnverified } from '../../../../src/store/task-creations.ts';
 import { appendAnswer } from '../../../../src/store/workspace-answers.ts';
-import { createBatchContexts } from '../../../../src/sync/reconcile/context.ts';
+import { createBatchContexts, type ReconcileConnections } from '../../../../src/sync/reconcile/context.ts';
 import type { PoisonMessages } from '../../../../src/sync/reconcile/poison-messages.ts';
 import { createProcessor } from '../../../../src/sync/reconcile/process.ts';
 import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
 import { turnsBetweenCommits } from '../../../support/cost/turns-of-others.ts';
 import { remainsOf, remainsOfLost } from '../../../support/faults/all-or-nothing.ts';
-import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
-import { RULES, SOURCES, START, TRACKER } from '../../../support/rows/batches.ts';
+import { RULES, SOURCES, START, said, saidOf, TRACKER, takeBatch } from '../../../support/rows/batches.ts';
 import { pull, workItem } from '../../../support/rows/items.ts';
 import { openRecords } from '../../../support/rows/records-route.ts';
 
@@ -34,6 +34,25 @@ interface Parts {
   readonly isSuspected?: boolean;
 }
 
+function processorOver(
+  store: Store,
+  sources: ReconcileConnections,
+  more: Partial<ProcessorParts>,
+  isSuspected = false,
+) {
+  const clock = createTravellingClock({ start: START });
+  const parts = { store, clock, logger: silentLogger, sources, rules: RULES };
+  const poisonMessages: Pick<PoisonMessages, 'isSuspected'> = { isSuspected: () => isSuspected };
+  const processor = createProcessor({
+    ...{ ...parts, meter: silentMeter, poisonMessages: poisonMessages as PoisonMessages },
+    ...{ outbox: createWakeSignal(), fetches: createWakeSignal(), ...more },
+    contexts: createBatchContexts({ ...parts, usedShare: () => 0 }),
+  });
+  return { processor, pending: () => pendingDeliveries(store.query, 100, 1024 * 1024) };
+}
+
+type ProcessorParts = Parameters<typeof createProcessor>[0];
+
 /** A processor of deliveries whose bodies name their translation. */
 async function opened(
   translations: Readonly<Record<string, Translation>>,
@@ -42,7 +61,6 @@ async function opened(
   let commits = 0;
   const plain = await openTestStore({ steps: { reached: (_kind, edge) => void (edge === 'after' && commits++) } });
   const store: Store = refuse ? { ...plain, commitRelaxed: () => Promise.reject(refuse) } : plain;
-  const clock = createTravellingClock({ start: START });
   const translate = ({ body }: { readonly body: Uint8Array }) =>
     translations[Buffer.from(body).toString()] as Translation;
   const sources = new Map([...SOURCES].map(([name, source]) => [name, { ...source, translate }]));
@@ -50,14 +68,8 @@ async function opened(
   const wakeSignal = (name: string) => ({ notify: () => void notified.push(name), wait: () => Promise.resolve() });
   const spans: Span[] = [];
   const tracer = { record: (span: Span) => void spans.push(span), traceparent: () => undefined, child: () => tracer };
-  const parts = { store, clock, logger: silentLogger, sources, rules: RULES };
-  const poisonMessages: Pick<PoisonMessages, 'isSuspected'> = { isSuspected: () => isSuspected };
-  const processor = createProcessor({
-    ...{ ...parts, meter: silentMeter, tracer, poisonMessages: poisonMessages as PoisonMessages },
-    ...{ outbox: wakeSignal('outbox'), fetches: wakeSignal('fetches'), writeBack: wakeSignal('write-back') },
-    contexts: createBatchContexts({ ...parts, usedShare: () => 0 }),
-  });
-  const pending = () => pendingDeliveries(plain.query, 100, 1024 * 1024);
+  const signals = { outbox: wakeSignal('outbox'), fetches: wakeSignal('fetches'), writeBack: wakeSignal('write-back') };
+  const { processor, pending } = processorOver(store, sources, { tracer, ...signals }, isSuspected);
   return {
     ...{ store: plain, notified, spans, pending, commits: () => commits },
     append: (...bodies: string[]) => append(plain, bodies),
@@ -164,7 +176,11 @@ test('a span names the items that a delivery changed, also for a backfill', asyn
     append: add,
     process,
     spans,
-  } = await opened({ two: itemsOf(ISSUE, other), again: itemsOf(ISSUE), old: itemsOf({ ...ISSUE, updatedAt: 2_000 }) });
+  } = await opened({
+    two: itemsOf(ISSUE, other),
+    again: itemsOf(ISSUE),
+    old: itemsOf({ ...ISSUE, updatedAt: 2_000 }),
+  });
   await add('two', 'again', 'old');
   await store.query.updateTable('inbox').set({ source: 'backfill' }).where('delivery_key', '=', 'old').execute();
   await process();
@@ -195,12 +211,8 @@ test('possible new tasks are decided by the present keys', async () => {
   await process();
   expect(await isRequested()).toBe(true);
   const task = { taskId: 't9', key: 'BUG-9', title: 'T', status: 'open', source: 'api' };
-  await appendAnswer(
-    store.query,
-    { action: 'saw-tasks', entity: '', sentAt: START, body: { tasks: [task] } },
-    '1',
-    START,
-  );
+  const answer = { action: 'saw-tasks', entity: '', sentAt: START, body: { tasks: [task] } } as const;
+  await appendAnswer(store.query, answer, '1', START);
   await process();
   await add('second');
   await process();
@@ -243,43 +255,28 @@ test.each<[what: string, notified: string[], connection: string]>([
   expect(notified).toEqual(expected);
 });
 
-/** Appends lists of tasks, each as one delivery. Returns the function that processes all of them. */
-async function withLists(store: Store, lists: readonly number[]): Promise<() => Promise<void>> {
-  const { processor, pending } = await waiting(store, lists);
-  return async () => processor.processDeliveries(await pending());
-}
-
+/** A processor of deliveries, each a list of so many tasks. */
 async function waiting(store: Store, lists: readonly number[]) {
-  const clock = createTravellingClock();
   for (const [at, count] of lists.entries()) {
     const tasks = Array.from({ length: count }, (_, number) => {
       const name = `${at}-${number}`;
       return { taskId: `t${name}`, key: `T${at}-${number + 1}`, title: name, status: 'open', source: 'api' };
     });
-    const answer = { action: 'saw-tasks', entity: '', sentAt: clock.now(), body: { tasks } } as const;
-    await appendAnswer(store.query, answer, String(at), clock.now());
+    const answer = { action: 'saw-tasks', entity: '', sentAt: START, body: { tasks } } as const;
+    await appendAnswer(store.query, answer, String(at), START);
   }
-  const parts = { store, clock, logger: silentLogger, sources: SOURCES, rules: RULES };
-  const poisonMessages: Pick<PoisonMessages, 'isSuspected'> = { isSuspected: () => false };
-  const processor = createProcessor({
-    ...{ ...parts, meter: silentMeter, outbox: createWakeSignal(), fetches: createWakeSignal() },
-    ...{
-      contexts: createBatchContexts({ ...parts, usedShare: () => 0 }),
-      poisonMessages: poisonMessages as PoisonMessages,
-    },
-  });
-  const pending = () => pendingDeliveries(store.query, 100, 1024 * 1024);
-  return { processor, pending };
+  const { processor, pending } = processorOver(store, SOURCES, {});
+  return { processor, pending, processAll: async () => processor.processDeliveries(await pending()) };
 }
 
 test('the effects of deliveries and their settlement are stored together, or neither is', async () => {
-  expect(await remainsOf((store) => withLists(store, [1, 2]))).toEqual([]);
+  expect(await remainsOf(async (store) => (await waiting(store, [1, 2])).processAll)).toEqual([]);
 });
 
 test('a delivery that is larger than a batch is processed, and so are the deliveries after it', async () => {
   const store = await openTestStore();
-  const takeAll = await withLists(store, [60, 1, 60]);
-  await takeAll();
+  const { processAll } = await waiting(store, [60, 1, 60]);
+  await processAll();
   const states = await store.query.selectFrom('inbox').select('state').execute();
   expect(states.map(({ state }) => state)).toEqual(['applied', 'applied', 'applied']);
   expect(await store.query.selectFrom('tasks').select('key').execute()).toHaveLength(121);
@@ -310,20 +307,64 @@ test('after the lease was lost, no delivery is quarantined and no attempt is cou
   for (const attempts of [0, 5]) expect(await remainsOfLost(suspected(attempts))).toEqual([]);
 });
 
-test('the caller gets the error of every failing statement of a database that cannot be written', async () => {
-  const error = new DatabaseFault('full', 'a file', 'no space is left');
-  const taking = (store: Store) => withLists(store, [2]);
-  expect(await wrongWhereStatementsFail(taking, { inParts: true, error })).toEqual([]);
-  const suspected = async (store: Store) => {
-    const { processor, pending } = await waiting(store, [1]);
-    const [delivery] = await pending();
-    return () => processor.processAlone(delivery as PendingDelivery);
-  };
-  expect(await wrongWhereStatementsFail(suspected, { inParts: true, error })).toEqual([]);
-});
-
 test('yields the event loop many times between two batches', async () => {
-  const turns = await turnsBetweenCommits((store) => withLists(store, [60, 60, 60]));
+  const turns = await turnsBetweenCommits(async (store) => (await waiting(store, [60, 60, 60])).processAll);
   expect(turns).toHaveLength(2);
   expect(Math.min(...turns)).toBeGreaterThanOrEqual(10);
+});
+
+const TASKED = workItem({ type: 'Bug', updatedAt: START });
+
+/** The lane in which the items cause a read of the list of tasks. */
+async function laneOfList(items: readonly Item[], isUnsure: boolean): Promise<string | undefined> {
+  const { query, commit } = await openTestStore();
+  if (isUnsure) await markTasksUnverified(query, START);
+  await commit((transaction) =>
+    takeBatch(
+      transaction,
+      items.map((item) => saidOf(item)),
+      1,
+    ),
+  );
+  const rows = await query.selectFrom('outbox').select(['entity', 'lane']).where('entity', '=', 'read:tasks').execute();
+  return rows[0]?.lane;
+}
+
+test.each<[what: string, lane: string | undefined, items: readonly Item[], isUnsure?: boolean]>([
+  ['names no task', undefined, [pull()]],
+  ['names a possible new task', 'read', [pull({ title: 'Fixes BUG-7' })]],
+  ['becomes a task', undefined, [TASKED]],
+  ['becomes a task, and names a possible new one', 'triage', [{ ...TASKED, title: 'As BUG-7' }]],
+  ['becomes a task, while tasks are unverified', 'triage', [TASKED], true],
+  ['becomes no task, while tasks are unverified', undefined, [{ ...TASKED, type: 'Story' }], true],
+])('an item that %s causes a read of the list of tasks in lane %s', async (_what, lane, items, isUnsure = false) => {
+  expect(await laneOfList(items, isUnsure)).toBe(lane);
+});
+
+const STANDING = { author: 'us', text: 'Linked to BUG-1.', id: '7' };
+
+test.each<[what: string, isOurs: boolean, references: readonly Item[], comment: object]>([
+  ['of ours is ignored', true, [TASKED], STANDING],
+  ['of another author causes a fetch of its item', false, [TASKED], { ...STANDING, author: 'ann' }],
+  ['of ours that was edited causes one too', false, [TASKED], { ...STANDING, text: 'Linked to BUG-2.' }],
+  ['with a second item causes fetches', false, [TASKED, { ...TASKED, key: 'jira:cloud-1:10002' }], STANDING],
+  ['of no item causes none', false, [], STANDING],
+])('a comment %s', async (_what, isOurs, items, comment) => {
+  const { query, commit } = await openTestStore();
+  const notice = { item_key: TASKED.key, kind: 'comment', connection: 'tracker', wanted: null, done: null } as const;
+  const standing = JSON.stringify(STANDING);
+  await query
+    .insertInto('notices')
+    .values({ ...notice, state: 'done', not_before: 0, attempts: 0, error: null, standing })
+    .execute();
+  const body = Buffer.from('{}');
+  const delivery = { connection: 'tracker', key: 'k', source: 'webhook', event: 'e', body } as const;
+  await appendDeliveries(query, [delivery], START);
+  const references = items.map((item) => TRACKER.reference(item));
+  const translation = { outcome: 'references', references, comment: comment as typeof STANDING } as const;
+  await commit((transaction) => takeBatch(transaction, [said(TRACKER, translation)], 1));
+  const [row] = await query.selectFrom('inbox').select(['state', 'reason']).execute();
+  expect(row).toEqual(isOurs ? { state: 'ignored', reason: 'own_comment' } : { state: 'applied', reason: null });
+  const fetches = await query.selectFrom('fetches').select('reference').execute();
+  expect(fetches).toHaveLength(isOurs ? 0 : items.length);
 });
