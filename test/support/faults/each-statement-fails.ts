@@ -11,8 +11,6 @@ export interface Promised {
   readonly isQuiet?: boolean;
   /** It may be done again over the same rows once it has failed, which takes less time than to get ready anew. */
   readonly isRepeatable?: boolean;
-  /** With which it fails; absent: with one that no code foresees. */
-  readonly error?: Error;
 }
 
 /**
@@ -25,8 +23,7 @@ export async function wrongWhereStatementsFail(
   promised: Promised = {},
 ): Promise<readonly string[]> {
   const wrong: string[] = [];
-  const { error } = promised;
-  let place = await openPlace(getReady, error);
+  let place = await openPlace(getReady);
   for (let number = 1; ; number = isDeep ? number + 1 : number * 2) {
     const { statement, isTold, changed, left } = await place.workWithout(number);
     const say = (what: string) => void wrong.push(`${statement ?? 'nothing fails'}: ${what}`);
@@ -36,7 +33,7 @@ export async function wrongWhereStatementsFail(
     if (!promised.inParts) for (const table of changed) say(`${table} is changed`);
     if (promised.isRepeatable && changed.length === 0) continue;
     await place.close();
-    place = await openPlace(getReady, error);
+    place = await openPlace(getReady);
   }
   await place.close();
   return wrong;
@@ -63,11 +60,10 @@ class Failing {
   text: string | undefined;
   asked = 0;
   readonly #number: number;
-  readonly #error: Error;
+  readonly #error = new Error('the statement fails');
 
-  constructor(number: number, error = new Error('the statement fails')) {
+  constructor(number: number) {
     this.#number = number;
-    this.#error = error;
   }
 
   ask(text: string): void {
@@ -81,7 +77,7 @@ class Failing {
   }
 }
 
-async function openPlace(getReady: GetReady, error: Error | undefined): Promise<Place> {
+async function openPlace(getReady: GetReady): Promise<Place> {
   /** Undefined: none fails now. */
   let failing: Failing | undefined;
   const installation = await openTestInstallation({ file: ':memory:', onStatement: (text) => failing?.ask(text) });
@@ -93,7 +89,7 @@ async function openPlace(getReady: GetReady, error: Error | undefined): Promise<
       process.on('unhandledRejection', leave);
       try {
         const before = await allRows(installation);
-        const own = new Failing(number, error);
+        const own = new Failing(number);
         failing = own;
         const isTold = await work().then(
           () => false,

@@ -80,6 +80,7 @@ const FORK = opened(1, 'Fixes BUG-1', STRANGER);
 const MENTION = described('see BUG-1');
 const UNLINKED = changed(1, { title: 'Other' });
 const fixed = (fields: Parameters<typeof issue>[0]) => issue({ title: 'Fixes BUG-1', ...fields });
+const EDITED = [OPENED, later, person('planned')];
 const TWO = [FIX, opened(2, 'Fixes BUG-1 too')];
 const OFF = configured(undefined);
 const ON = configured({ since: undefined });
@@ -326,6 +327,7 @@ const CASES: readonly Case[] = [
     'completed',
     [OPENED, merged(), later, opened(2, 'BUG-1'), later, merged(2)],
   ],
+  ['work that was opened before delays the end', 'review', [opened(2, 'Other'), ...DONE, changed(2, { title: 'BUG-1' })]],
   ['a pull request that is opened after the end changes nothing', 'completed', [...DONE, opened(2, 'Fixes BUG-1')]],
   [
     'it reopens the task by `reopen`',
@@ -450,6 +452,7 @@ const CASES: readonly Case[] = [
     [...DONE, ...REVERTED, later, revert(3, 2), merged(3)],
   ],
   ['the open revert of a revert changes nothing', 'in_progress', [...DONE, ...REVERTED, later, revert(3, 2)]],
+  ['a revert that is gone reverts nothing', 'completed', [...DONE, ...REVERTED, later, changed(2, { gone: true })]],
   [
     'new work finishes a reverted task',
     'completed',
@@ -485,7 +488,7 @@ const CASES: readonly Case[] = [
   ['a task that is no longer named gets its earlier status', 'open', [OPENED, later, UNLINKED]],
   ['a finished task too', 'open', [...DONE, UNLINKED]],
   ['a task whose work is gone too', 'open', [OPENED, later, changed(1, { gone: true })]],
-  ['a task that a person moved since stays', 'planned', [OPENED, later, person('planned'), UNLINKED]],
+  ['a task that a person moved since stays', 'planned', [...EDITED, UNLINKED]],
   ['without a rule that restores the status it stays', 'review', [OPENED, later, UNLINKED], only(opens('review'))],
 
   // Rules that are switched off and on again, or changed
@@ -521,11 +524,13 @@ const CASES: readonly Case[] = [
   ],
 
   // People
-  ['a person’s status stands until newer work', 'planned', [OPENED, later, person('planned'), SEEN]],
+  ['a person’s status stands until newer work', 'planned', [...EDITED, SEEN]],
+  ['a change that may be older than a person’s edit does not', 'planned', [...EDITED, changed(1, { draft: true })]],
+  ['one that is certainly newer does', 'in_progress', [...EDITED, SEEN, changed(1, { draft: true })]],
   [
     'a review after a person’s edit moves the task',
     'review',
-    [OPENED, later, person('planned'), reviewed(1, 'approved')],
+    [...EDITED, reviewed(1, 'approved')],
   ],
   [
     'a dated start of the work after a person’s edit moves the task',
@@ -542,7 +547,7 @@ const CASES: readonly Case[] = [
   [
     'a person’s status does not stand against `force`',
     'review',
-    [OPENED, later, person('planned'), SEEN],
+    [...EDITED, SEEN],
     first(opens('review', { from: ['open'], force: true })),
   ],
   ['a rule may set a status of the same rank', 'planned', [person('idea'), OPENED], first(opens('planned'))],

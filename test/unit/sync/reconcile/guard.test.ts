@@ -1,13 +1,16 @@
 import { describe, expect, it, test } from 'vitest';
-import { entity } from '../../../../src/model/change.ts';
+import { type EntityKind, effectOf, entity } from '../../../../src/model/change.ts';
 import type { DeliveryOrigin } from '../../../../src/model/delivery.ts';
 import type { Item, PullRequest, WorkItem } from '../../../../src/model/item.ts';
 import { appendDeliveries } from '../../../../src/store/append-deliveries.ts';
+import { heldChanges, releaseHeld } from '../../../../src/store/held-changes.ts';
 import { fetchKey, REPLAYED } from '../../../../src/store/inbox.ts';
-import { findChange } from '../../../../src/store/outbox-rows.ts';
+import { addDifference, findChange, updateChange } from '../../../../src/store/outbox-rows.ts';
 import { type Answer, appendAnswer } from '../../../../src/store/workspace-answers.ts';
+import type { Scope } from '../../../../src/store/workspace-scope.ts';
 import { applyBatch } from '../../../../src/sync/reconcile/apply-batch.ts';
 import { createRules, type GuardLimits } from '../../../../src/sync/reconcile/context.ts';
+import { guardChanges, surplusOf } from '../../../../src/sync/reconcile/enqueue.ts';
 import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { reconcileOver } from '../../../support/harness/reconcile-over.ts';
@@ -82,7 +85,7 @@ const task = (number: number) => ({
   updatedAt: '2026-01-01T00:00:00Z',
 });
 
-describe('the guard', () => {
+describe('the guard of live changes', () => {
   it.each<[what: string, received: Received, isCounted: boolean]>([
     ['a webhook', {}, false],
     ['a webhook after 15 minutes', { age: LIVE_FOR }, false],
@@ -209,4 +212,128 @@ test('more than 500 creations of a connection within a minute go to the lane of 
   await receive([request(502, { title: 'Another', updatedAt: START + 2 })]);
   await drain();
   expect([await laneOf(501), await laneOf(502), await laneOf(504)]).toEqual(['backfill', 'mirror', 'mirror']);
+});
+
+describe('the effect of a change', () => {
+  const open = { state: 'open', title: 'a' };
+  const closed = { state: 'closed' };
+  type Fields = Record<string, unknown> | undefined;
+  it.each<[EntityKind, desired: Fields, known: Fields, effect: string | null]>([
+    ['pull_request', open, undefined, 'creation'],
+    ['pull_request', closed, undefined, 'creation'],
+    ['pull_request', closed, open, 'removal'],
+    ['pull_request', { state: 'declined' }, open, 'removal'],
+    ['pull_request', { state: 'merged' }, open, null],
+    ['pull_request', { state: 'open', title: 'b' }, open, null],
+    ['pull_request', { title: 'b' }, open, null],
+    ['pull_request', open, closed, null],
+    ['pull_request', { state: 'merged' }, closed, null],
+    ['pull_request', undefined, open, null],
+    ['link', { url: 'u' }, undefined, 'creation'],
+    ['link', undefined, { url: 'u' }, 'removal'],
+    ['link', undefined, undefined, null],
+    ['task', { title: 'a' }, undefined, 'creation'],
+    ['task', { title: 'a' }, { title: 'a' }, null],
+    ['read', undefined, undefined, null],
+  ])('%s: desired %o, known %o: %s', (kind, desired, known, effect) => {
+    expect(effectOf(kind, desired, known)).toBe(effect);
+  });
+});
+
+describe('the surplus over a limit', () => {
+  it.each([
+    [20, 20, 0, 0],
+    [20, 21, 0, 1],
+    [20, 100, 0, 80],
+    [20, 5, 15, 0],
+    [20, 6, 15, 1],
+    [20, 3, 80, 3],
+    [0, 2, 0, 2],
+    [20, 0, 99, 0],
+    [Number.POSITIVE_INFINITY, 9_999, 9_999, 0],
+  ])('limit %d, %d fresh, %d ahead: %d', (limit, fresh, ahead, surplus) => {
+    expect(surplusOf(limit, { fresh, ahead })).toBe(surplus);
+  });
+});
+
+describe('the guard of waiting changes', () => {
+  type Kind = 'pull_request' | 'link' | 'read';
+  const add = (query: Scope, kind: Kind, number: number, effect: 'creation' | 'removal') => {
+    const times = { since: number, due: number, weight: 1, waiting: [] };
+    return addDifference(query, { entity: `${kind}:${number}`, kind, lane: 'link', effect, ...times });
+  };
+  const limits = (removals: number, creations: number) => ({ removals, creations, repairs: 9, statuses: 50 });
+
+  it('holds the latest surplus changes, and counts reads and passed changes without holding them', async () => {
+    const { query } = await openTestStore();
+    for (const number of [1, 2, 3, 4]) await add(query, 'link', number, 'removal');
+    await add(query, 'read', 9, 'removal');
+    await add(query, 'link', 8, 'removal');
+    await updateChange(query, 'link:8', { guard: 'passed' });
+    await add(query, 'pull_request', 5, 'creation');
+    const reasons = await guardChanges(query, limits(4, 1));
+    expect(reasons).toEqual([
+      { effect: 'removal', held: 2, reason: 'more than 4 removals or closings wait together (guard.removals)' },
+    ]);
+    const states = await query.selectFrom('outbox').select(['entity', 'state']).orderBy('entity').execute();
+    expect(states.filter(({ state }) => state === 'held').map(({ entity }) => entity)).toEqual(['link:3', 'link:4']);
+    expect(await guardChanges(query, limits(4, 1))).toEqual([]);
+    expect(await findChange(query, 'link:2')).toMatchObject({ guard: 'passed' });
+    expect(await findChange(query, 'link:4')).toMatchObject({
+      guard: 'held',
+      error: 'guard_held: more than 4 removals or closings wait together (guard.removals)',
+    });
+  });
+
+  it('counts neither confirmed nor refused changes', async () => {
+    const { query } = await openTestStore();
+    for (const number of [1, 2, 3, 4]) await add(query, 'link', number, 'creation');
+    for (const entity of ['link:1', 'link:2']) await updateChange(query, entity, { guard: 'confirmed' });
+    await updateChange(query, 'link:3', { state: 'held' });
+    expect(await guardChanges(query, limits(0, 1))).toEqual([]);
+  });
+
+  it('distinguishes its held changes from refused ones that passed, were confirmed or were not counted', async () => {
+    const store = await openTestStore();
+    const { query } = store;
+    for (const number of [1, 2, 3]) await add(query, 'link', number, 'creation');
+    await guardChanges(query, limits(0, 2));
+    await add(query, 'pull_request', 4, 'creation');
+    await updateChange(query, 'link:1', { state: 'held', error: 'refused: no' });
+    await updateChange(query, 'link:2', { state: 'held', guard: 'confirmed' });
+    await updateChange(query, 'pull_request:4', { state: 'held' });
+    const { creations, refused } = await heldChanges(query, 9);
+    expect(creations).toMatchObject({ count: 1, samples: [{ entity: 'link:3' }] });
+    expect(refused).toMatchObject({ count: 3, samples: [{ entity: 'link:1', error: 'refused: no' }, {}, {}] });
+    expect(await releaseHeld(store, { classes: ['refused', 'removals'], entities: ['link:3', 'link:3'] })).toBe(4);
+    expect(await findChange(query, 'link:1')).toMatchObject({ state: 'pending', guard: 'confirmed', error: null });
+  });
+
+  it('releases thousands in chunks, and none if a named change is not held', async () => {
+    const statements: string[] = [];
+    const store = await openTestStore({ onStatement: (text) => statements.push(text) });
+    const { query } = store;
+    await store.commit(async (transaction) => {
+      for (let number = 1; number <= 1_200; number++) await add(transaction, 'link', number, 'removal');
+    });
+    await guardChanges(query, limits(0, 0));
+    await expect(releaseHeld(store, { entities: ['link:1', 'link:9999'] })).rejects.toMatchObject({
+      code: 'not_found',
+      message: 'no change of link:9999 is held',
+    });
+    expect((await heldChanges(query, 1)).removals.count).toBe(1_200);
+    statements.length = 0;
+    expect(await releaseHeld(store, { classes: ['removals'] })).toBe(1_200);
+    expect(statements.filter((text) => text.startsWith('update "outbox"'))).toHaveLength(3);
+  });
+
+  it('decides again about a held change with another effect', async () => {
+    const { query } = await openTestStore();
+    await add(query, 'pull_request', 1, 'creation');
+    await guardChanges(query, limits(0, 0));
+    expect(await findChange(query, 'pull_request:1')).toMatchObject({ state: 'held' });
+    const edit = { kind: 'pull_request', lane: 'mirror', since: 2, due: 3, weight: 1, effect: null } as const;
+    await addDifference(query, { entity: 'pull_request:1', ...edit, waiting: [] });
+    expect(await findChange(query, 'pull_request:1')).toMatchObject({ state: 'pending', guard: null, error: null });
+  });
 });
