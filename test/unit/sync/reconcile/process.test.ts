@@ -15,7 +15,11 @@ import { type PendingDelivery, pendingDeliveries } from '../../../../src/store/i
 import { findChange } from '../../../../src/store/outbox-rows.ts';
 import { markTasksUnverified } from '../../../../src/store/task-creations.ts';
 import { appendAnswer } from '../../../../src/store/workspace-answers.ts';
-import { createBatchContexts, type ReconcileConnections } from '../../../../src/sync/reconcile/context.ts';
+import {
+  createBatchContexts,
+  createKeyHorizon,
+  type ReconcileConnections,
+} from '../../../../src/sync/reconcile/context.ts';
 import type { PoisonMessages } from '../../../../src/sync/reconcile/poison-messages.ts';
 import { createProcessor } from '../../../../src/sync/reconcile/process.ts';
 import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
@@ -367,4 +371,28 @@ test.each<[what: string, isOurs: boolean, references: readonly Item[], comment: 
   expect(row).toEqual(isOurs ? { state: 'ignored', reason: 'own_comment' } : { state: 'applied', reason: null });
   const fetches = await query.selectFrom('fetches').select('reference').execute();
   expect(fetches).toHaveLength(isOurs ? 0 : items.length);
+});
+
+const CACHED = ['BUG-3', 'BUG-12', 'BUG-7', 'OPS-2', 'A1-5'];
+
+test.each<[key: string, cached: string[], expected: boolean]>([
+  ['BUG-13', CACHED, true],
+  ['BUG-999999999', CACHED, true],
+  ['BUG-12', CACHED, false],
+  ['BUG-11', CACHED, false],
+  ['BUG-1', CACHED, false],
+  ['OPS-3', CACHED, true],
+  ['OPS-1', CACHED, false],
+  ['A1-6', CACHED, true],
+  // The workspace's own kinds count before their first task; other prefixes count only after it.
+  ['IDEA-1', CACHED, true],
+  ['BUG-1', [], true],
+  ['IDEA-7', [], true],
+  ['OPS-1', [], false],
+  ['UTF-8', CACHED, false],
+  ['CVE-2026', CACHED, false],
+  ['BUGS-99', CACHED, false],
+  ['A-9', CACHED, false],
+])('the unknown key %s beside the cached keys %j may be a new task: %s', (key, cached, expected) => {
+  expect(createKeyHorizon(cached).mayBeNew(key)).toBe(expected);
 });

@@ -7,7 +7,6 @@ import {
   type TriageInput,
   type TriageRule,
 } from '../../../../src/sync/reconcile/triage.ts';
-import { cpuTimeOf } from '../../../support/cost/cpu-time.ts';
 import { workItem } from '../../../support/rows/items.ts';
 
 const rule = (fields: Partial<TriageRule> = {}): TriageRule => ({
@@ -182,12 +181,5 @@ describe('patterns', () => {
     ['[a-z]', 'b', false],
   ])('the glob %j over %j: %j', (glob, text, expected) => {
     expect(createGlob(glob).test(text)).toBe(expected);
-  });
-
-  it('take linear time', () => {
-    const glob = createGlob('*a*a*a*a*a*a*b');
-    let isMatch = true;
-    expect(cpuTimeOf(() => (isMatch = glob.test('a'.repeat(20_000))))).toBeLessThan(3_000);
-    expect(isMatch).toBe(false);
   });
 });

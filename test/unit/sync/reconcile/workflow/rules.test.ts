@@ -327,7 +327,11 @@ const CASES: readonly Case[] = [
     'completed',
     [OPENED, merged(), later, opened(2, 'BUG-1'), later, merged(2)],
   ],
-  ['work that was opened before delays the end', 'review', [opened(2, 'Other'), ...DONE, changed(2, { title: 'BUG-1' })]],
+  [
+    'work that was opened before delays the end',
+    'review',
+    [opened(2, 'Other'), ...DONE, changed(2, { title: 'BUG-1' })],
+  ],
   ['a pull request that is opened after the end changes nothing', 'completed', [...DONE, opened(2, 'Fixes BUG-1')]],
   [
     'it reopens the task by `reopen`',
@@ -527,11 +531,7 @@ const CASES: readonly Case[] = [
   ['a person’s status stands until newer work', 'planned', [...EDITED, SEEN]],
   ['a change that may be older than a person’s edit does not', 'planned', [...EDITED, changed(1, { draft: true })]],
   ['one that is certainly newer does', 'in_progress', [...EDITED, SEEN, changed(1, { draft: true })]],
-  [
-    'a review after a person’s edit moves the task',
-    'review',
-    [...EDITED, reviewed(1, 'approved')],
-  ],
+  ['a review after a person’s edit moves the task', 'review', [...EDITED, reviewed(1, 'approved')]],
   [
     'a dated start of the work after a person’s edit moves the task',
     'in_progress',
