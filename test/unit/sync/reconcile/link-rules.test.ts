@@ -88,6 +88,9 @@ describe('ids of tasks', () => {
 });
 
 describe('the mentions', () => {
+  const byUrl = (name: string) => `description item-url ${name}`;
+  const byNumber = (name: string) => `description item-number ${name}`;
+
   it.each<[place: string, text: string, mentions: string[]]>([
     // Keys.
     ['description', 'This is BUG-12.', ['description task-key BUG-12']],
@@ -99,7 +102,7 @@ describe('the mentions', () => {
     [
       'description',
       'https://linear.app/a/issue/4U-41/door',
-      ['description item-url url:linear.app/a/issue/4U-41/door', 'description item-url url:linear.app/a/issue/4U-41'],
+      [byUrl('url:linear.app/a/issue/4U-41/door'), byUrl('url:linear.app/a/issue/4U-41')],
     ],
     // A package and its version.
     ['branch', 'dependabot/npm_and_yarn/bug-1.2.3', []],
@@ -116,21 +119,13 @@ describe('the mentions', () => {
     ['title', 'see https://work.example.com/api/v1/tasks/tsk_aB1/work-items', ['title task-url id:tsk_aB1']],
     ['description', 'https://work.example.com/api/v1/workspaces/w/tasks/tsk_aB1', ['description task-url id:tsk_aB1']],
     ['description', 'https://boards.example.com/acme/board?task=IDEA-3', ['description task-url IDEA-3']],
-    [
-      'description',
-      'https://boards.example.com/other/BUG-12',
-      ['description item-url url:boards.example.com/other/BUG-12'],
-    ],
+    ['description', 'https://boards.example.com/other/BUG-12', [byUrl('url:boards.example.com/other/BUG-12')]],
     [
       'description',
       'https://evil.example/work.example.com/tasks/BUG-12',
-      ['description item-url url:evil.example/work.example.com/tasks/BUG-12'],
+      [byUrl('url:evil.example/work.example.com/tasks/BUG-12')],
     ],
-    [
-      'description',
-      'https://work.example.com@evil.example/tasks/BUG-12',
-      ['description item-url url:evil.example/tasks/BUG-12'],
-    ],
+    ['description', 'https://work.example.com@evil.example/tasks/BUG-12', [byUrl('url:evil.example/tasks/BUG-12')]],
     ['description', 'https://work.example.com/documents/doc_1', ['description document-url doc:doc_1']],
     ['description', 'https://work.example.com/', []],
     // Ids of tasks.
@@ -165,29 +160,22 @@ describe('the mentions', () => {
     ['description', 'Text\n\n no trailer\nTask: bug-12', []],
     ['description', 'Task: https://work.example.com/tasks/tsk_aB1', ['trailer task-url id:tsk_aB1']],
     // Items of trackers.
-    ['description', 'https://github.com/issues/12', ['description item-url url:github.com/issues/12']],
-    [
-      'description',
-      'Fixes #12',
-      ['description item-number github:github.com:5001#12', 'description item-number redmine:redmine.example#12'],
-    ],
-    ['description', 'see #12', ['description item-number github:github.com:5001#12']],
-    ['description', 'acme/lib#12', ['description item-number github:github.com:acme/lib#12']],
-    ['description', 'Acme/Lib#12', ['description item-number github:github.com:acme/lib#12']],
+    ['description', 'https://github.com/issues/12', [byUrl('url:github.com/issues/12')]],
+    ['description', 'Fixes #12', [byNumber('github:github.com:5001#12'), byNumber('redmine:redmine.example#12')]],
+    ['description', 'see #12', [byNumber('github:github.com:5001#12')]],
+    ['description', 'acme/lib#12', [byNumber('github:github.com:acme/lib#12')]],
+    ['description', 'Acme/Lib#12', [byNumber('github:github.com:acme/lib#12')]],
     [
       'description',
       'https://github.com/acme/lib/issues/12#note',
-      ['description item-url url:github.com/acme/lib/issues/12', 'description item-url github:github.com:acme/lib#12'],
+      [byUrl('url:github.com/acme/lib/issues/12'), byUrl('github:github.com:acme/lib#12')],
     ],
     [
       'description',
       'https://linear.app/acme/issue/ENG-12/the-title?x=1',
-      [
-        'description item-url url:linear.app/acme/issue/ENG-12/the-title',
-        'description item-url url:linear.app/acme/issue/ENG-12',
-      ],
+      [byUrl('url:linear.app/acme/issue/ENG-12/the-title'), byUrl('url:linear.app/acme/issue/ENG-12')],
     ],
-    ['description', 'AB#12', ['description item-number AB#12']],
+    ['description', 'AB#12', [byNumber('AB#12')]],
     ['description', 'Fixes BACKEND-1A', ['description item-key BACKEND-1A']],
     ['description', 'BACKEND-1A', []],
     ['branch', 'mona/eng-12-title', ['branch task-key ENG-12']],
