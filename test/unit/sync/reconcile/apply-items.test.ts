@@ -22,10 +22,11 @@ async function open() {
   return { query, stored, fetches };
 }
 
-const replayed = (translated: Translated): Translated => ({
+const withDelivery = (translated: Translated, fields: Partial<Translated['delivery']>): Translated => ({
   ...translated,
-  delivery: { ...translated.delivery, isReplayed: true },
+  delivery: { ...translated.delivery, ...fields },
 });
+const replayed = (translated: Translated) => withDelivery(translated, { isReplayed: true });
 
 test('an item stores the deliveries that changed it', async () => {
   const { query } = await open();
@@ -65,10 +66,7 @@ test('a replay restores no older content, and causes an evaluation of its item',
 test('after the clock was set back, a state that the provider dates later is applied and fetched', async () => {
   const { query, stored, fetches } = await open();
   const HOUR = 3_600_000;
-  const receivedAt = (translated: Translated, time: number): Translated => ({
-    ...translated,
-    delivery: { ...translated.delivery, receivedAt: time },
-  });
+  const receivedAt = (translated: Translated, time: number) => withDelivery(translated, { receivedAt: time });
   await takeBatch(query, [receivedAt(saidOf(pull({ title: 'Before', updatedAt: 3 * HOUR })), 3 * HOUR)], 1);
   const after = pull({ title: 'After', updatedAt: 4 * HOUR });
   await takeBatch(query, [receivedAt(saidOf(after), HOUR)], 2);
@@ -96,18 +94,13 @@ test('without any fetch, the last webhook of one time and a merge beside one of 
 const OPEN = pull();
 const RECORD = entity.pullRequest('github', '5001', '1');
 
-function received(
-  item: PullRequest,
-  { id, source = 'webhook' }: { readonly id: number; readonly source?: DeliveryOrigin },
-) {
-  const translated = saidOf(item, source);
-  return { ...translated, delivery: { ...translated.delivery, id } } satisfies Translated;
-}
+const received = (item: PullRequest, id: number, source: DeliveryOrigin = 'webhook') =>
+  withDelivery(saidOf(item, source), { id });
 
 /** An open pull request, stored before a restore whose last delivery had the number 5. */
 async function restored() {
   const store = await openTestStore();
-  await store.commit((query) => takeBatch(query, [received(OPEN, { id: 3 })], 1));
+  await store.commit((query) => takeBatch(query, [received(OPEN, 3)], 1));
   await store.query.updateTable('items').set({ unverified: 1 }).execute();
   await store.query.deleteFrom('outbox').execute();
   await writeMeta(store.query, 'restored_after', '5');
@@ -121,19 +114,19 @@ async function restored() {
 const VERIFIED = { isUnverified: false, isWritten: true };
 const UNVERIFIED = { isUnverified: true, isWritten: false };
 
-test.each<[what: string, expected: object, item: PullRequest, how: { id: number; source?: DeliveryOrigin }]>([
-  ['a fetch of the same state', VERIFIED, OPEN, { id: 6, source: 'fetch' }],
-  ['a fetch of an older state', VERIFIED, { ...OPEN, updatedAt: 500 }, { id: 6, source: 'fetch' }],
-  ['a poll of the same state', VERIFIED, OPEN, { id: 6, source: 'poll' }],
-  ['a webhook of the same state', VERIFIED, OPEN, { id: 6 }],
-  ['a webhook of a newer state', VERIFIED, { ...OPEN, updatedAt: 2_000, state: 'merged' }, { id: 6 }],
-  ['a late webhook of an older state', UNVERIFIED, { ...OPEN, updatedAt: 500 }, { id: 6 }],
-  ['a webhook that contradicts it', UNVERIFIED, { ...OPEN, title: 'Other' }, { id: 6 }],
-  ['a delivery older than the restore', UNVERIFIED, { ...OPEN, updatedAt: 2_000 }, { id: 5 }],
-  ['a poll older than the restore', UNVERIFIED, OPEN, { id: 4, source: 'poll' }],
-])('after a restore, %s decides whether an item is verified', async (_what, expected, item, how) => {
+test.each<[what: string, expected: object, item: PullRequest, id: number, source?: DeliveryOrigin]>([
+  ['a fetch of the same state', VERIFIED, OPEN, 6, 'fetch'],
+  ['a fetch of an older state', VERIFIED, { ...OPEN, updatedAt: 500 }, 6, 'fetch'],
+  ['a poll of the same state', VERIFIED, OPEN, 6, 'poll'],
+  ['a webhook of the same state', VERIFIED, OPEN, 6],
+  ['a webhook of a newer state', VERIFIED, { ...OPEN, updatedAt: 2_000, state: 'merged' }, 6],
+  ['a late webhook of an older state', UNVERIFIED, { ...OPEN, updatedAt: 500 }, 6],
+  ['a webhook that contradicts it', UNVERIFIED, { ...OPEN, title: 'Other' }, 6],
+  ['a delivery older than the restore', UNVERIFIED, { ...OPEN, updatedAt: 2_000 }, 5],
+  ['a poll older than the restore', UNVERIFIED, OPEN, 4, 'poll'],
+])('after a restore, %s decides whether an item is verified', async (_what, expected, item, ...how) => {
   const { commit, state } = await restored();
-  await commit((query) => takeBatch(query, [received(item, how)], 2));
+  await commit((query) => takeBatch(query, [received(item, ...how)], 2));
   expect(await state()).toEqual(expected);
 });
 
@@ -146,18 +139,17 @@ test('an unverified item is not evaluated, not even on request', async () => {
 test('a new item from an older delivery is unverified until a newer one arrives', async () => {
   const { commit, query, state } = await restored();
   await query.deleteFrom('items').execute();
-  await commit((scope) => takeBatch(scope, [received(OPEN, { id: 4 })], 2));
+  await commit((scope) => takeBatch(scope, [received(OPEN, 4)], 2));
   expect(await state()).toEqual(UNVERIFIED);
-  await commit((scope) => takeBatch(scope, [received(OPEN, { id: 6 })], 3));
+  await commit((scope) => takeBatch(scope, [received(OPEN, 6)], 3));
   expect(await state()).toEqual(VERIFIED);
 });
 
 test('a partial item does not verify the item', async () => {
   const { commit, state } = await restored();
-  const whole = received({ ...OPEN, updatedAt: 2_000 }, { id: 6 });
-  const item = (whole.translation as { readonly items: readonly PullRequest[] }).items[0] as PullRequest;
+  const item = { ...OPEN, updatedAt: 2_000 };
   const references = [{ kind: 'pull_request', key: OPEN.key, locator: {} }] as const;
-  const partial = { ...whole, translation: { outcome: 'references', references, told: [item] } } as const;
+  const partial = { ...received(item, 6), translation: { outcome: 'references', references, told: [item] } } as const;
   await commit((query) => takeBatch(query, [partial], 2));
   expect(await state()).toEqual(UNVERIFIED);
 });
@@ -190,10 +182,10 @@ test.each<[string, DeliveryOrigin, Item | undefined, Item, boolean]>([
   expect(needsCommits(before, current, source)).toBe(expected);
 });
 
-test('a fetched object causes another fetch if its commits are of an older head', () => {
-  const needs = (received: PullRequest, current: PullRequest) => needsCommits(undefined, current, 'fetch', received);
-  expect(needs(ofHead('a'), ofHead('a', 'b'))).toBe(true);
-  expect(needs(ofHead('b', 'b'), ofHead('b', 'b'))).toBe(false);
-  // The commits cannot be read, or were known.
-  expect(needs({ ...bare, headSha: 'b' }, ofHead('a', 'b'))).toBe(false);
+test.each<[what: string, isFetched: boolean, received: PullRequest, current: PullRequest]>([
+  ['are of an older head', true, ofHead('a'), ofHead('a', 'b')],
+  ['are of its head', false, ofHead('b', 'b'), ofHead('b', 'b')],
+  ['cannot be read, or were known', false, { ...bare, headSha: 'b' }, ofHead('a', 'b')],
+])('a fetched object whose commits %s causes another fetch: %s', (_what, isFetched, object, current) => {
+  expect(needsCommits(undefined, current, 'fetch', object)).toBe(isFetched);
 });

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { Translation } from '../../../../src/connectors/connector.ts';
+import type { DeliveryOrigin } from '../../../../src/model/delivery.ts';
 import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import { LARGE } from '../../../../src/platform/lib/large.ts';
-import type { ReconcileConnection, WorkerTranslator } from '../../../../src/sync/reconcile/context.ts';
+import type { ReconcileConnection } from '../../../../src/sync/reconcile/context.ts';
 import {
   partsOf,
   reasonOf,
@@ -60,110 +61,89 @@ it('cuts a reason after 500 characters', () => {
   expect([reason.length, reason.slice(0, 14)]).toEqual([500, 'over_budget: x']);
 });
 
-describe('a delivery is translated', () => {
+describe('a delivery', () => {
   const NONE: Translation = { outcome: 'ignored', reason: 'here' };
+  const fail = (code: 'over_budget' | 'delivery_malformed' | 'internal', message: string) => () => {
+    throw new SyncError(code, message);
+  };
+  const overBudget = fail('over_budget', 'much');
+  const part = (content: string) => ({ content, body: Buffer.from(content) });
 
-  /** Returns the outcome of the translation. */
-  async function read(
-    fields: Partial<Translated['delivery']>,
-    worker: Partial<WorkerTranslator> = {},
-    isSuspected = false,
-  ) {
+  interface Translators {
+    readonly here?: () => Translation;
+    /** Translates a body in the worker thread. */
+    readonly worker?: (body: string) => Translation;
+    /** The elements of the page. */
+    readonly elements?: readonly string[];
+    readonly isSuspected?: boolean;
+  }
+
+  async function read(fields: Partial<Translated['delivery']>, translators: Translators = {}) {
+    const { here = () => NONE, worker, elements = [], isSuspected = false } = translators;
     const { query } = await openTestStore();
     const source: ReconcileConnection = {
       ...TRACKER,
-      translate: () => NONE,
+      translate: here,
       worker: {
-        translate: async () => ({ outcome: 'ignored', reason: 'worker' }),
-        elements: async () => [],
-        ...worker,
+        translate: async ({ stored }) => worker?.(stored.body.toString()) ?? { outcome: 'ignored', reason: 'worker' },
+        elements: async () => elements.map(part),
       },
     };
     const sources = new Map([...SOURCES, [TRACKER.name, source]]);
     const delivery = { ...said(TRACKER, NONE).delivery, ...fields };
     const [translated] = await translateAll([delivery], { query, sources, isSuspected: () => isSuspected });
     const { translation, failure, rejected } = translated as Translated;
-    return {
-      outcome: translation?.outcome === 'ignored' ? translation.reason : translation?.outcome,
-      failure,
-      rejected,
-    };
+    const outcome = translation?.outcome === 'ignored' ? translation.reason : translation?.outcome;
+    return { outcome, code: failure?.code, rejected };
   }
 
   it.each<[what: string, where: string, bytes: number, isSuspected?: boolean]>([
-    ['a body of a mebibyte', 'here', LARGE],
-    ['a larger body', 'worker', LARGE + 1],
-    ['a small suspected body', 'worker', 1, true],
+    ['of a mebibyte', 'here', LARGE],
+    ['of more', 'worker', LARGE + 1],
+    ['that is small and suspected', 'worker', 1, true],
   ])('%s is translated: %s', async (_what, where, bytes, isSuspected) => {
-    expect((await read({ bytes }, {}, isSuspected)).outcome).toBe(where);
+    expect((await read({ bytes }, { isSuspected })).outcome).toBe(where);
   });
 
-  it('a delivery of a removed connection fails', async () => {
-    expect((await read({ connection: 'gone' })).failure?.code).toBe('connection_unknown');
+  it('of a removed connection fails', async () => {
+    expect((await read({ connection: 'gone' })).code).toBe('connection_unknown');
   });
 
-  const overBudget = async () => {
-    throw new SyncError('over_budget', 'much');
-  };
-  const part = (content: string) => ({ content, body: Buffer.from(content) });
+  const NO_ELEMENT = 'nothing of the page could be read';
 
-  it.each<[what: string, via: 'poll' | 'backfill' | 'webhook', parts: readonly string[], outcome: string | undefined]>([
-    ['a page is translated element by element', 'poll', ['a', 'b'], 'nothing of the page could be read'],
-    ['a page of a backfill too', 'backfill', ['a', 'b'], 'nothing of the page could be read'],
-    ['a page of one element fails', 'poll', ['a'], undefined],
-    ['a webhook fails', 'webhook', ['a', 'b'], undefined],
-  ])('over its budget, %s', async (_what, source, parts, outcome) => {
-    const worker = { translate: overBudget, elements: async () => parts.map(part) };
-    const result = await read({ source, bytes: LARGE + 1 }, worker);
-    expect(result.outcome).toBe(outcome);
-    expect(result.failure?.code).toBe(outcome === undefined ? 'over_budget' : undefined);
-    expect(result.rejected?.map(({ content }) => content)).toEqual(outcome === undefined ? undefined : parts);
+  it.each<[what: string, source: DeliveryOrigin, elements: readonly string[], outcome?: string]>([
+    ['is translated element by element if it is a page', 'poll', ['a', 'b'], NO_ELEMENT],
+    ['is translated so if it is a page of a backfill', 'backfill', ['a', 'b'], NO_ELEMENT],
+    ['fails if it is a page of one element', 'poll', ['a']],
+    ['fails if it is a webhook', 'webhook', ['a', 'b']],
+  ])('over its budget %s', async (_what, source, elements, outcome) => {
+    const result = await read({ source, bytes: LARGE + 1 }, { worker: overBudget, elements });
+    expect([result.outcome, result.code]).toEqual(outcome ? [outcome, undefined] : [undefined, 'over_budget']);
+    expect(result.rejected?.map(({ content }) => content)).toEqual(outcome && elements);
   });
 
-  it('the readable elements of a page are kept', async () => {
-    const texts = (answer: (text: string) => Translation): Partial<WorkerTranslator> => {
-      let isPage = true;
-      return {
-        async translate({ stored }) {
-          if (isPage) {
-            isPage = false;
-            return overBudget();
-          }
-          return answer(stored.body.toString());
-        },
-        elements: async () => ['a', 'b', 'c'].map(part),
-      };
-    };
-    const reference = TRACKER.reference(workItem());
-    const of = (translation: Translation) =>
-      read(
-        { source: 'poll', bytes: LARGE + 1 },
-        texts((text) => (text === 'b' ? NONE : translation)),
-      );
-    expect((await of({ outcome: 'items', items: items(1) })).outcome).toBe('items');
-    expect((await of({ outcome: 'references', references: [reference] })).outcome).toBe('references');
-    const broken = texts((text) => {
-      if (text === 'b') throw new SyncError('delivery_malformed', 'no');
-      return NONE;
-    });
-    const { failure, rejected } = await read({ source: 'poll', bytes: LARGE + 1 }, broken);
-    expect(failure).toBeUndefined();
-    expect(rejected?.map(({ reason }) => reason)).toEqual(['delivery_malformed: element 2 of 3: no']);
-    const failing = texts(() => {
-      throw new SyncError('internal', 'no');
-    });
-    expect((await read({ source: 'poll', bytes: LARGE + 1 }, failing)).failure?.code).toBe('internal');
+  const references = [TRACKER.reference(workItem())];
+
+  it.each<[what: string, expected: object, other: () => Translation, ofB: () => Translation]>([
+    ['keeps items', { outcome: 'items' }, () => ({ outcome: 'items', items: items(1) }), () => NONE],
+    ['keeps references', { outcome: 'references' }, () => ({ outcome: 'references', references }), () => NONE],
+    [
+      'rejects a malformed element',
+      { code: undefined, rejected: [{ reason: 'delivery_malformed: element 2 of 3: no' }] },
+      () => NONE,
+      fail('delivery_malformed', 'no'),
+    ],
+    ['fails by any other error', { code: 'internal' }, () => NONE, fail('internal', 'no')],
+  ])('over its budget, translated element by element, %s', async (_what, expected, other, ofB) => {
+    const bodies: string[] = [];
+    const worker = (body: string) => (bodies.push(body) === 1 ? overBudget() : body === 'b' ? ofB() : other());
+    const result = await read({ source: 'poll', bytes: LARGE + 1 }, { worker, elements: ['a', 'b', 'c'] });
+    expect(result).toMatchObject(expected);
   });
 
-  it('a page without a well-formed element fails as a whole', async () => {
-    const { query } = await openTestStore();
-    const translate = () => {
-      throw new SyncError('delivery_malformed', 'no');
-    };
-    const worker: WorkerTranslator = { translate: overBudget, elements: async () => ['a', 'b'].map(part) };
-    const sources = new Map([[TRACKER.name, { ...TRACKER, translate, worker }]]);
-    const delivery = { ...said(TRACKER, NONE).delivery, source: 'poll' as const };
-    const [translated] = await translateAll([delivery], { query, sources, isSuspected: () => false });
-    expect([translated?.failure?.code, translated?.rejected]).toEqual(['delivery_malformed', undefined]);
+  it('without a well-formed element fails as a whole', async () => {
+    const here = fail('delivery_malformed', 'no');
+    const result = await read({ source: 'poll' }, { here, worker: overBudget, elements: ['a', 'b'] });
+    expect(result).toEqual({ outcome: undefined, code: 'delivery_malformed', rejected: undefined });
   });
 });

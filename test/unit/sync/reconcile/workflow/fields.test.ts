@@ -72,6 +72,7 @@ async function updateOf(before: Before): Promise<TaskUpdate | undefined> {
 
 const FAILED = { state: 'held', error: 'refused: no' } as const;
 const MOVE: TaskUpdate = { from: 'open', status: 'in_progress', addLabels: ['wip'] };
+const itemLabels = { all: ['a'], add: ['a'], remove: [], added: [] };
 const TITLE = { fields: { title: 'New' } };
 const OF_PERSON = { fields: { title: { isTheirs: true } } };
 
@@ -94,6 +95,7 @@ it.each<[claim: string, expected: object | undefined, before: Before]>([
     { statuses: true, wanted: MOVE, change: { ...FAILED, guard: 'held' } },
   ],
   ['do not wait if they failed together', TITLE, { statuses: true, wanted: { ...MOVE, ...TITLE }, change: FAILED }],
+  ['do not wait if labels failed with it', TITLE, { statuses: true, wanted: { ...MOVE, itemLabels }, change: FAILED }],
   ['do not wait for another status', TITLE, { statuses: true, wanted: { ...MOVE, status: 'review' }, change: FAILED }],
   ['do not wait for a status that waits', TITLE, { statuses: true, wanted: MOVE, change: { state: 'pending' } }],
   [
