@@ -271,7 +271,7 @@ test.each<
     'read',
   ],
   ['a deleted id with another address causes a read', deleted({ url: OTHER }), [EXISTING], EXISTING, 'read'],
-])('%s', async (_claim, report, [row, change, lost], becomes, outcome = 'evaluated', left = undefined) => {
+])('%s', async (_claim, report, [row, change, lost], becomes, outcome = 'evaluated', left) => {
   const store = await linked({ row, change, lost });
   expect(await apply(store, ...report)).toEqual(outcome === 'evaluated' ? [PULL.key] : []);
   expect(await findEntity(store.query, LINK)).toMatchObject(becomes);

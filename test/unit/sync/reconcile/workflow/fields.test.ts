@@ -45,18 +45,20 @@ interface Before {
   readonly change?: Partial<OutboxRow>;
   /** Rules set the status of the task too. */
   readonly statuses?: boolean;
-  readonly isUnverified?: boolean;
+  /** Columns of the stored item. */
+  readonly stored?: { readonly gone: 1 } | { readonly unverified: 1 };
   readonly sources?: typeof SOURCES;
 }
 
 /** Returns the update of the task, after its item is evaluated. */
 async function updateOf(before: Before): Promise<TaskUpdate | undefined> {
-  const { item, creation, known, wanted, change, statuses = false, isUnverified, sources = SOURCES } = before;
+  const { item, creation, known, wanted, change, statuses = false, stored, sources = SOURCES } = before;
   const { query, commit } = await openTestStore();
   await saveTask(query, TASK, START);
-  await saveEntity(query, blankEntity(entity.task(ISSUE.key), 'task', { ...CREATED, ...creation }));
+  await saveEntity(query, blankEntity(entity.task(ISSUE.key), 'task', CREATED));
   await commit((own) => takeBatch(own, [saidOf({ ...ISSUE, ...item })], 1));
-  if (isUnverified) await query.updateTable('items').set({ unverified: 1 }).execute();
+  if (stored) await query.updateTable('items').set(stored).execute();
+  if (creation) await saveEntity(query, blankEntity(entity.task(ISSUE.key), 'task', { ...CREATED, ...creation }));
   const texts = { known: known ? JSON.stringify(known) : null, desired: wanted ? JSON.stringify(wanted) : null };
   await saveEntity(query, blankEntity(UPDATE, 'task_update', { task_id: 't1', ...texts }));
   if (change) {
@@ -80,13 +82,13 @@ it.each<[claim: string, expected: object | undefined, before: Before]>([
   ['follow the item', { ...TITLE, from: 'open' }, {}],
   ['stay if the item is the same', undefined, { item: { title: 'Old' } }],
   ['stay if a person has edited them', undefined, { known: OF_PERSON }],
-  ['stay if the item is gone', undefined, { item: { gone: true } }],
-  ['stay if the item is not confirmed since a restore', undefined, { isUnverified: true }],
+  ['stay if the item is gone', undefined, { stored: { gone: 1 } }],
+  ['stay if the item is not confirmed since a restore', undefined, { stored: { unverified: 1 } }],
   ['stay if the item was moved', undefined, { item: { movedTo: 'jira:cloud-1:10002' } }],
   ['stay if its connection was removed', undefined, { sources: new Map([['other', TRACKER]]) }],
   ['stay if the creation is not known', undefined, { creation: { known: null } }],
   ['stay if another task was created for the item', undefined, { creation: { remote_id: 't2' } }],
-  ['stay while an update is in flight', { from: 'open' }, { wanted: { from: 'open' }, change: { state: 'sending' } }],
+  ['stay while an update is in flight', MOVE, { wanted: MOVE, change: { state: 'sending' } }],
   ['are written with the status', { ...MOVE, ...TITLE }, { statuses: true }],
   ['wait if the same status failed alone', MOVE, { statuses: true, wanted: MOVE, change: FAILED }],
   [
