@@ -63,12 +63,6 @@ test('finishes a unit with its last page', async () => {
   expect(await rows(store)).toEqual([{ unit: 'unit', error: null, attempts: 0, finished_at: expect.any(Number) }]);
 });
 
-test('finishes a unit that the vendor has switched off, without an error', async () => {
-  const store = await openTestStore();
-  await (await backfill(store, () => Promise.reject(new SyncError('feature_off', 'issues are switched off'))))();
-  expect(await rows(store)).toMatchObject([{ error: null, finished_at: expect.any(Number) }]);
-});
-
 test('finishes a unit whose pages form a circle with an error, and keeps the pages', async () => {
   const store = await openTestStore();
   const clock = createTravellingClock();
@@ -89,13 +83,15 @@ test('finishes a unit whose pages form a circle with an error, and keeps the pag
 });
 
 test.each([
-  ['retries a temporary failure', 'server_failed', false],
-  ['finishes a unit that can never be read', 'refused', true],
-] as const)('%s, and stores the error', async (_what, code, isOver) => {
+  ['retries a temporary failure', 'server_failed', 'server_failed: down', false],
+  ['retries a failure that a person must resolve', 'unauthorized', 'unauthorized: down', false],
+  ['finishes a unit that can never be read', 'refused', 'refused: down', true],
+  ['finishes a unit that the vendor has switched off, without an error', 'feature_off', null, true],
+] as const)('%s', async (_what, code, error, isOver) => {
   const store = await openTestStore();
   await (await backfill(store, () => Promise.reject(new SyncError(code, 'down'))))();
   const [row] = await rows(store);
-  expect([row?.error, row?.finished_at !== null]).toEqual([`${code}: down`, isOver]);
+  expect([row?.error, row?.finished_at !== null]).toEqual([error, isOver]);
 });
 
 test.each([

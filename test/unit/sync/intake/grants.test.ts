@@ -29,13 +29,15 @@ let secrets: Set<string>;
 let installation: Installation;
 let key: Buffer | undefined;
 
+const open = () => openTestInstallation({ file: join(folder, 'worksync.db') });
+
 beforeEach(async () => {
   folder = folderOfTest('oauth');
   clock = createTravellingClock();
   key = undefined;
   secrets = new Set();
   begin(10 * MINUTE);
-  installation = await openTestInstallation({ file: join(folder, 'worksync.db') });
+  installation = await open();
 });
 afterEach(async () => {
   await installation.close();
@@ -73,7 +75,7 @@ const tokens = (of: Grants = grants(), wanted = grant): AccessTokens => of.token
 /** Ends the process at once and starts another one on the same files. */
 async function restart(): Promise<AccessTokens> {
   await installation.close();
-  installation = await openTestInstallation({ file: join(folder, 'worksync.db') });
+  installation = await open();
   return tokens();
 }
 
@@ -139,15 +141,18 @@ describe('access tokens', () => {
     expect(endpoint.asked).toHaveLength(2);
   });
 
-  it('are used to their end while the vendor is unreachable', async () => {
+  it.each([
+    [503, 'server_failed'],
+    [429, 'rate_limited'],
+  ])('are used to their end while the vendor answers %i', async (status, code) => {
     const ours = tokens();
     const first = await ours.get(signal);
     await clock.advance(HOUR - 3 * MINUTE);
-    endpoint.trouble.push({ status: 503 });
+    endpoint.trouble.push({ status });
     expect(await ours.get(signal)).toBe(first);
     await clock.advance(4 * MINUTE);
-    endpoint.trouble.push({ status: 503 });
-    await expect(ours.get(signal)).rejects.toMatchObject({ code: 'server_failed' });
+    endpoint.trouble.push({ status });
+    await expect(ours.get(signal)).rejects.toMatchObject({ code });
     await good(ours);
   });
 
@@ -156,17 +161,14 @@ describe('access tokens', () => {
     expect(endpoint.asked).toEqual([]);
   });
 
-  it.each<[string, Buffer, string]>([
-    ['a client that it does not know', Buffer.from('{"error":"invalid_client"}'), 'unauthorized'],
-    ['a page of a proxy', Buffer.from('<html>'), 'unauthorized'],
-  ])('are rejected for %s', async (_, body, code) => {
-    endpoint.trouble.push({ status: 401, body });
+  it.each<[string, number, string, string]>([
+    ['for a client that it does not know', 401, '{"error":"invalid_client"}', 'unauthorized'],
+    ['for a client without the right', 400, '{"error":"unauthorized_client"}', 'unauthorized'],
+    ['by a page of a proxy', 401, '<html>', 'unauthorized'],
+    ['by an answer without a token', 200, '{"access_token":7}', 'answer_malformed'],
+  ])('are rejected %s', async (_, status, body, code) => {
+    endpoint.trouble.push({ status, body: Buffer.from(body) });
     await expect(tokens().get(signal)).rejects.toMatchObject({ code });
-  });
-
-  it('are rejected if the answer contains none', async () => {
-    endpoint.trouble.push({ status: 200, body: Buffer.from('{"access_token":7}') });
-    await expect(tokens().get(signal)).rejects.toMatchObject({ code: 'answer_malformed' });
   });
 });
 
@@ -234,7 +236,7 @@ describe('a grant', () => {
     expect(kept.join()).not.toMatch(/(access|refresh)-token-\d/);
     expect(secrets).toContain('refresh-token-6');
     expect(secrets).toContain('access-token-6');
-    installation = await openTestInstallation({ file: join(folder, 'worksync.db') });
+    installation = await open();
     key = Buffer.alloc(32, 7);
     await expect(tokens().get(signal)).rejects.toMatchObject({ code: 'secret_key_wrong' });
   });
@@ -277,13 +279,7 @@ describe('several processes over one database', () => {
     const processes = [1, 2, 3].map(() => tokens(grants({ isShared: true })));
     for (let hour = 0; hour < 5; hour++) {
       const asked = endpoint.asked.length;
-      const given = Promise.all(processes.map((each) => each.get(signal)));
-      let isGiven = false;
-      void given.then(() => {
-        isGiven = true;
-      });
-      await clock.until(() => isGiven);
-      const all = await given;
+      const all = await whenGiven(Promise.all(processes.map((each) => each.get(signal))));
       expect(new Set(all).size).toBe(1);
       expect(endpoint.isGood(all[0] as string)).toBe(true);
       expect(endpoint.asked.length - asked).toBe(1);
@@ -294,14 +290,9 @@ describe('several processes over one database', () => {
   it('continue after a crash of the process that renewed', async () => {
     await claimRenewal(installation.query, await idOfStored(), clock.now(), clock.now() + 30_000);
     const given = tokens(grants({ isShared: true })).get(signal);
-    let isGiven = false;
-    void given.then(() => {
-      isGiven = true;
-    });
     await clock.advance(20_000);
-    expect([isGiven, endpoint.asked.length]).toEqual([false, 1]);
-    await clock.until(() => isGiven);
-    expect(endpoint.isGood(await given)).toBe(true);
+    expect(endpoint.asked).toHaveLength(1);
+    expect(endpoint.isGood(await whenGiven(given))).toBe(true);
   });
 
   it('renew a token that the vendor refused, and no other', async () => {
@@ -316,6 +307,16 @@ describe('several processes over one database', () => {
     expect(endpoint.asked.length).toBe(2);
   });
 });
+
+/** Lets the time pass until the tokens are given. */
+async function whenGiven<Given>(given: Promise<Given>): Promise<Given> {
+  let isGiven = false;
+  void given.then(() => {
+    isGiven = true;
+  });
+  await clock.until(() => isGiven);
+  return given;
+}
 
 /** Returns the stored id of the grant, after a process has renewed it and its access token has expired. */
 async function idOfStored(): Promise<string> {
