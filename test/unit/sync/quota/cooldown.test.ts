@@ -1,4 +1,6 @@
-import { describe, expect, it } from 'vitest';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { silentLogger } from '../../../../src/platform/lib/logger.ts';
 import {
   afterAdmission,
   afterKeyAccepted,
@@ -15,7 +17,7 @@ import {
   readCooldown,
   rebaseCooldown,
 } from '../../../../src/sync/quota/cooldown.ts';
-import { ceilingOf, effectiveShare } from '../../../../src/sync/quota/share.ts';
+import { burstCeilingOf, ceilingOf, effectiveShare, nextSlotAt, slotsOf } from '../../../../src/sync/quota/share.ts';
 import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
 import { MINUTE, openQuotaBench } from '../../../support/cost/quota-bench.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
@@ -24,29 +26,24 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const REFUSAL = { started: 1_000, now: 2_000, wait: 5_000, refusedShare: 0.8, smallestShare: 1 / 200, factor: 0.5 };
 
+const OBSERVED = { at: 5_000, window: 'long', othersLong: 150, othersBurst: 30 } as const;
+
 describe('a refusal', () => {
-  it('reduces the share, pauses as long as the hint says, and limits to one request at a time', () => {
+  test('reduces the share, pauses as long as the hint says, and limits to one request at a time', () => {
     expect(afterRefusal(OPEN, REFUSAL)).toEqual({
-      share: 0.4,
-      refusedShare: 0.8,
-      quietSince: 2_000,
-      growsFrom: 2_000,
-      limited: true,
-      cutAt: 2_000,
-      refusals: 1,
-      refusedUntil: 7_000,
-      halt: null,
+      ...{ share: 0.4, refusedShare: 0.8, quietSince: 2_000, growsFrom: 2_000, cutAt: 2_000 },
+      ...{ limited: true, refusals: 1, refusedUntil: 7_000, halt: null },
     });
   });
 
-  it('of a request that started before the last reduction only extends the pause', () => {
+  test('of a request that started before the last reduction only extends the pause', () => {
     const first = afterRefusal(OPEN, REFUSAL);
     const second = afterRefusal(first, { ...REFUSAL, started: 1_500, now: 2_100, wait: 9_000 });
     expect(second).toEqual({ ...first, refusedUntil: 11_100 });
     expect(afterRefusal(second, { ...REFUSAL, started: 1_500, now: 2_200, wait: 1_000 }).refusedUntil).toBe(11_100);
   });
 
-  it('after the pause reduces the share again, down to one request', () => {
+  test('after the pause reduces the share again, down to one request', () => {
     let cooldown = OPEN;
     const shares: number[] = [];
     for (let now = 1_000; now <= 10_000; now += 1_000) {
@@ -59,7 +56,7 @@ describe('a refusal', () => {
     expect(cooldown.refusals).toBe(10);
   });
 
-  it.each([
+  test.each([
     [0, 1_000],
     [1_000, 1_000],
     [61_000, 61_000],
@@ -70,7 +67,7 @@ describe('a refusal', () => {
 });
 
 describe('an answer', () => {
-  it.each([
+  test.each([
     [200, true],
     [304, true],
     [404, true],
@@ -83,7 +80,7 @@ describe('an answer', () => {
     expect(provesRoom(status)).toBe(proof);
   });
 
-  it('ends the probing only if its request started after the reduction', () => {
+  test('ends the probing only if its request started after the reduction', () => {
     const cooldown = afterRefusal(OPEN, REFUSAL);
     expect(afterAdmission(cooldown, 1_500)).toBe(cooldown);
     expect(afterAdmission(cooldown, 8_000)).toEqual({ ...cooldown, limited: false, refusals: 0 });
@@ -94,19 +91,19 @@ describe('an answer', () => {
 const HALT = { until: 300_000, since: 2_000, code: 'unauthorized', reason: 'the key was refused' } as const;
 
 describe('a halt', () => {
-  it('is independent of a refusal: the pause that ends later counts', () => {
+  test('is independent of a refusal: the pause that ends later counts', () => {
     const both = afterKeyRejected(afterRefusal(OPEN, REFUSAL), HALT);
     expect(pausedUntil(both)).toEqual(HALT);
     expect(pausedUntil({ ...both, refusedUntil: 400_000 }).until).toBe(400_000);
     expect(pausedUntil({ ...both, halt: null }).until).toBe(7_000);
   });
 
-  it('is not shortened by a shorter one', () => {
+  test('is not shortened by a shorter one', () => {
     const long = afterKeyRejected(OPEN, { ...HALT, reason: 'first' });
     expect(afterKeyRejected(long, { ...HALT, until: 200_000, reason: 'second' })).toBe(long);
   });
 
-  it('ends only when a request that started after it is accepted; until then one request goes at a time', () => {
+  test('ends only when a request that started after it is accepted; until then one request goes at a time', () => {
     const cooldown = afterKeyRejected(OPEN, HALT);
     expect(isProbing(cooldown)).toBe(true);
     expect(afterKeyAccepted(cooldown, 2_000)).toBe(cooldown);
@@ -117,7 +114,7 @@ describe('a halt', () => {
 });
 
 describe('a stored cooldown', () => {
-  it('counts the time without detected use from the first start, across restarts and reboots', async () => {
+  test('counts the time without detected use from the first start, across restarts and reboots', async () => {
     const { query } = await openTestStore();
     const clock = createTravellingClock();
     await clock.advance(1_000);
@@ -136,12 +133,12 @@ describe('a stored cooldown', () => {
   const cooldown = afterKeyRejected(afterRefusal(OPEN, REFUSAL), { ...HALT, until: 302_000 });
   const saved = { boot: 'a', at: 2_000, wall: 1_000_000, cooldown };
 
-  it('is unchanged within the same boot, whatever the wall clock shows', () => {
+  test('is unchanged within the same boot, whatever the wall clock shows', () => {
     for (const wall of [1_001_000, 1_000_000 - DAY, 1_000_000 + DAY])
       expect(rebaseCooldown(saved, 'a', 3_000, wall)).toBe(cooldown);
   });
 
-  it('is converted by the wall clock in another boot', () => {
+  test('is converted by the wall clock in another boot', () => {
     const present = rebaseCooldown(saved, 'b', 50, 1_004_000);
     expect(present.refusedUntil - 50).toBe(1_000);
     expect(present.growsFrom - 50).toBe(-4_000);
@@ -149,29 +146,24 @@ describe('a stored cooldown', () => {
     expect(present.cutAt).toBeLessThan(50);
   });
 
-  it('never pauses for longer than what was left, and ends early after a jump of the wall clock ahead', () => {
+  test('never pauses for longer than what was left, and ends early after a jump of the wall clock ahead', () => {
     expect(rebaseCooldown(saved, 'b', 50, 1_000_000 - DAY).halt?.until).toBe(50 + 300_000);
     expect(pausedUntil(rebaseCooldown(saved, 'b', 50, 1_000_000 + DAY)).until).toBeLessThan(50);
   });
 
-  it('from the future of the same boot, as in a restored machine image, is converted like one of another boot', () => {
+  test('from the future of the same boot, as in a restored machine image, is converted like one of another boot', () => {
     expect(rebaseCooldown(saved, 'a', 1_000, 1_000_000).refusedUntil).toBe(6_000);
   });
 });
 
 /** @param cap null: the limit is lifted */
 const window = (length: number, cap: number | null, used: number) => ({
-  window: length,
-  cap,
-  used,
-  usedByBackground: 0,
-  usedByBackfill: 0,
-  backfillLimit: null,
-  backgroundLimit: null,
+  ...{ window: length, cap, used, usedByBackground: 0, usedByBackfill: 0 },
+  ...{ backfillLimit: null, backgroundLimit: null },
 });
 
 describe('the use by others that a refusal reveals', () => {
-  it.each([
+  test.each([
     ['a hint longer than the burst window: the long one was full', 200, 51, 40, 11, 300_000, 'long', 150, 30],
     ['a hint that fits both: either was full', 200, 51, 40, 11, 30_000, 'either', 150, 30],
     ['a hint of the whole burst window, rounded up', 200, 51, 40, 11, 61_000, 'either', 150, 30],
@@ -184,18 +176,16 @@ describe('the use by others that a refusal reveals', () => {
     expect(othersUse(snapshots, hint)).toEqual({ window: full, othersLong, othersBurst });
   });
 
-  it('is restored with the cooldown, in times of the present boot', () => {
-    const observed = { at: 5_000, window: 'long', othersLong: 150, othersBurst: 30 } as const;
-    const refusal = { ...REFUSAL, now: 5_000, observed };
-    const cooldown = afterRefusal(OPEN, refusal);
-    expect(cooldown.observed).toEqual(observed);
+  test('is restored with the cooldown, in times of the present boot', () => {
+    const cooldown = afterRefusal(OPEN, { ...REFUSAL, now: 5_000, observed: OBSERVED });
+    expect(cooldown.observed).toEqual(OBSERVED);
     const saved = { boot: 'a', at: 6_000, wall: 1_000_000, cooldown };
-    expect(rebaseCooldown(saved, 'b', 100, 1_010_000).observed).toEqual({ ...observed, at: 100 - 10_000 - 1_000 });
+    expect(rebaseCooldown(saved, 'b', 100, 1_010_000).observed).toEqual({ ...OBSERVED, at: 100 - 10_000 - 1_000 });
   });
 });
 
 describe('the factor of a refusal', () => {
-  it.each([
+  test.each([
     ['the long window was full', 200, 40, 21, 300_000, 0.5],
     ['much own use in the last minute and a long wait: probably the burst window was full', 200, 40, 21, 30_000, 0.9],
     ['little own use in the last minute', 200, 40, 5, 30_000, 0.5],
@@ -213,16 +203,17 @@ describe('the factor of a refusal', () => {
   });
 });
 
-it('assumes for a day after a refusal that others use the workspace', () => {
-  const observed = { at: 5_000, window: 'long', othersLong: 150, othersBurst: 30 } as const;
-  const cooldown = afterRefusal(OPEN, { ...REFUSAL, now: 5_000, observed });
-  expect(isShared(OPEN, 5_000)).toBe(false);
-  expect(isShared(cooldown, 5_000)).toBe(true);
-  expect(isShared(cooldown, 5_000 + 86_399_999)).toBe(true);
-  expect(isShared(cooldown, 5_000 + 86_400_000)).toBe(false);
+test.each([
+  ['without a refusal', undefined, 0, false],
+  ['after one', OBSERVED, 0, true],
+  ['almost a day after one', OBSERVED, DAY - 1, true],
+  ['a day after one', OBSERVED, DAY, false],
+] as const)('assumes, %s, that others use the workspace: %#', (_when, observed, age, expected) => {
+  const cooldown = observed ? afterRefusal(OPEN, { ...REFUSAL, now: 5_000, observed }) : OPEN;
+  expect(isShared(cooldown, 5_000 + age)).toBe(expected);
 });
 
-it('pauses every lane as long as the hint says, then sends one request at a time until one is accepted', async () => {
+test('pauses every lane as long as the hint says, then sends one request at a time until one is accepted', async () => {
   const on = await openQuotaBench({ burst: 0, requests: 100, share: 0.8 });
   await on.send('mirror', 1, 429, 30_000);
   const requests = [on.acquire('interactive'), on.acquire('mirror'), on.acquire('mirror')];
@@ -239,7 +230,7 @@ it('pauses every lane as long as the hint says, then sends one request at a time
   expect(on.throttle.snapshot()).toMatchObject({ limited: false, paused: null });
 });
 
-it('sends one request at a time for long after a refusal, past slow ones', async () => {
+test('sends one request at a time for long after a refusal, past slow ones', async () => {
   const on = await openQuotaBench({ burst: 0, requests: 100, concurrency: 3 });
   await on.send('mirror', 1, 429, 1_000);
   await on.clock.advance(1_000);
@@ -254,7 +245,7 @@ it('sends one request at a time for long after a refusal, past slow ones', async
   expect(on.granted).toHaveLength(4);
 });
 
-it('doubles a jittered pause with each consecutive refusal without a hint', async () => {
+test('doubles a jittered pause with each consecutive refusal without a hint', async () => {
   const on = await openQuotaBench({ burst: 0, requests: 100 });
   const pauses: number[] = [];
   for (let refusal = 0; refusal < 4; refusal += 1) {
@@ -266,7 +257,7 @@ it('doubles a jittered pause with each consecutive refusal without a hint', asyn
   expect(pauses).toEqual([500, 1_000, 2_000, 4_000]);
 });
 
-it('keeps the pause and the reduced share across a restart, a reboot and a jump of the wall clock', async () => {
+test('keeps the pause and the reduced share across a restart, a reboot and a jump of the wall clock', async () => {
   const before = await openQuotaBench({ burst: 0, requests: 100 });
   await before.send('mirror', 1, 429, 300_000);
   before.clock.jumpWall(86_400_000);
@@ -287,7 +278,7 @@ it('keeps the pause and the reduced share across a restart, a reboot and a jump 
 const KEY_REJECTED = { status: 401, key: { code: 'unauthorized', reason: 'the key was refused' } } as const;
 const KEY_ACCEPTED = { status: 200, key: null } as const;
 
-it('stops every lane while the key is rejected, also after a restart, until it is replaced; a pause after a 429 stays', async () => {
+test('stops every lane while the key is rejected, also after a restart, until it is replaced; a pause after a 429 stays', async () => {
   const on = await openQuotaBench();
   await (await on.acquire('mirror')).complete(KEY_REJECTED);
   on.granted.length = 0;
@@ -303,7 +294,7 @@ it('stops every lane while the key is rejected, also after a restart, until it i
   expect((await again.restart()).throttle.isHalted()).toBe(false);
 });
 
-it('sends nothing with a rejected key until the pause is over, then one request at a time until one is accepted', async () => {
+test('sends nothing with a rejected key until the pause is over, then one request at a time until one is accepted', async () => {
   const on = await openQuotaBench();
   const early = await on.acquire('mirror');
   const refused = await on.acquire('mirror');
@@ -325,4 +316,144 @@ it('sends nothing with a rejected key until the pause is over, then one request 
   await (await Promise.race(slots.slice(1)))?.complete(KEY_ACCEPTED);
   await Promise.all(slots);
   expect(on.throttle.snapshot()).toMatchObject({ halt: null, paused: null });
+});
+
+describe('the slots of a share', () => {
+  test.each([
+    [200, 0.8, 160],
+    [40, 0.8, 32],
+    [40, 0.7, 28],
+    [100, 0.29, 29],
+    [7, 0.5, 3],
+    [3, 0.1, 1],
+    [1, 0, 1],
+    [200, 1, 200],
+  ])('are at least one, rounded down: %d x %d = %d', (cap, share, slots) => {
+    expect(slotsOf(cap, share)).toBe(slots);
+  });
+});
+
+describe('a reduced share', () => {
+  const reduced = { share: 0.2, refusedShare: 0.6, growsFrom: 10 * MINUTE };
+
+  test.each([
+    [0, 0.2],
+    [10 * MINUTE, 0.2],
+    [14 * MINUTE, 0.6 - 0.4 * 0.75 ** 3],
+    [18 * MINUTE, 0.6 - 0.4 * 0.5 ** 3],
+    [26 * MINUTE, 0.6],
+    [34 * MINUTE, 0.716],
+    [90 * MINUTE, 0.8],
+  ])('grows along the curve: at %d ms it is %d of a configured 0.8', (now, share) => {
+    expect(effectiveShare(reduced, ceilingOf(0.8, 0), now)).toBeCloseTo(share, 9);
+  });
+
+  test('grows in a straight line if the refused share is unknown', () => {
+    expect(effectiveShare({ share: 0.2, growsFrom: 0 }, ceilingOf(1, 0), 10 * MINUTE)).toBeCloseTo(
+      0.2 + (10 * 4.3) / 200,
+      9,
+    );
+  });
+
+  test('never exceeds the configured share, also after that was lowered', () => {
+    expect(effectiveShare(reduced, ceilingOf(0.3, 0), 60 * MINUTE)).toBe(0.3);
+    expect(effectiveShare(reduced, ceilingOf(0.1, 0), 10 * MINUTE)).toBe(0.1);
+  });
+
+  test('gains its next slot at the forecast time, and not before', () => {
+    const caps = fc.constantFrom(1, 3, 40, 200, 999);
+    const law = fc.property(
+      caps,
+      fc.double({ min: 0, max: 1, noNaN: true }),
+      fc.double({ min: 0, max: 1, noNaN: true }),
+      fc.nat(600 * MINUTE),
+      fc.constantFrom(
+        ceilingOf(0.8, 0),
+        ceilingOf('auto', Number.NEGATIVE_INFINITY),
+        ceilingOf('auto', 3 * MINUTE),
+        burstCeilingOf('auto', 3 * MINUTE),
+      ),
+      (cap, share, lost, now, ceiling) => {
+        const state = { share, refusedShare: share + lost, growsFrom: 5 * MINUTE };
+        const slotsAt = (time: number) => slotsOf(cap, effectiveShare(state, ceiling, time));
+        const next = nextSlotAt(state, ceiling, cap, now);
+        const isGrown = slotsAt(now) === slotsAt(9_000 * MINUTE);
+        const isExact = next > now && slotsAt(next) > slotsAt(now) && slotsAt(Math.max(now, next - 1)) === slotsAt(now);
+        expect(next === Number.POSITIVE_INFINITY ? isGrown : isExact).toBe(true);
+      },
+    );
+    fc.assert(law);
+  });
+});
+
+describe('the automatic ceiling', () => {
+  const alone = Number.NEGATIVE_INFINITY;
+
+  test.each([
+    ['now', 0, 0.85, 0.5],
+    ['an hour ago', HOUR, 0.85, 0.5],
+    ['3.5 hours ago', 3.5 * HOUR, 0.9175, 0.65],
+    ['six hours ago', 6 * HOUR, 0.985, 0.8],
+    ['a day ago', 24 * HOUR, 0.985, 0.8],
+  ])('depends on the last detection of other users: %s', (_what, now, long, burst) => {
+    expect(ceilingOf('auto', 0).at(now)).toBeCloseTo(long, 9);
+    expect(burstCeilingOf('auto', 0).at(now)).toBeCloseTo(burst, 9);
+  });
+
+  test('always leaves slots to people; a configured number is constant', () => {
+    expect(slotsOf(200, ceilingOf('auto', alone).at(0))).toBe(197);
+    expect(slotsOf(40, burstCeilingOf('auto', alone).at(0))).toBe(32);
+    expect([ceilingOf(1, 0).at(0), burstCeilingOf(0.3, 0).at(0)]).toEqual([1, 0.3]);
+  });
+});
+
+test('an automatic share leaves room at first, rises while no other use is detected, and falls on the first refusal', async () => {
+  const on = await openQuotaBench({ requests: 200, burst: 0, share: 'auto' });
+  const limit = () => on.throttle.snapshot().long.backgroundLimit;
+  expect(limit()).toBe(170);
+  await on.clock.advance(3.5 * HOUR);
+  expect(limit()).toBe(183);
+  // The time without detected use survives a restart and a reboot.
+  on.clock.reboot();
+  const later = await on.restart();
+  await on.clock.advance(2.5 * HOUR);
+  expect(later.throttle.snapshot()).toMatchObject({ configuredShare: 'auto', effectiveShare: 0.985, ceiling: 0.985 });
+  await later.send('mirror', 1, 429, 60_000);
+  expect(later.throttle.snapshot().effectiveShare).toBeCloseTo(0.985 / 2, 9);
+  await on.clock.advance(HOUR);
+  expect(later.throttle.snapshot().long.backgroundLimit).toBe(170);
+  await on.clock.advance(5 * HOUR);
+  expect(later.throttle.snapshot().long.backgroundLimit).toBe(197);
+});
+
+test('a waiting request uses a slot as soon as the growing share adds it', async () => {
+  const on = await openQuotaBench({ burst: 0, requests: 200 });
+  await on.spend(99);
+  await on.send('mirror', 1, 429, 1_000);
+  expect(on.throttle.snapshot().long.backgroundLimit).toBe(100);
+  const next = on.send('mirror');
+  await on.clock.advance(3_210);
+  expect(on.granted).toHaveLength(100);
+  await on.clock.advance(2);
+  await next;
+  expect(on.throttle.snapshot().long.backgroundLimit).toBe(101);
+});
+
+test('a start logs a changed share once, but neither a first share nor an unchanged one', async () => {
+  const messages: string[] = [];
+  const logger = { ...silentLogger, info: (_fields: object, text: string) => void messages.push(text) };
+  const store = await openTestStore();
+  const first = await openQuotaBench({ share: 'auto' }, { store, logger });
+  await first.send('mirror');
+  await first.throttle.stop();
+  await first.restart();
+  expect(messages).toEqual([]);
+  // Older versions did not store the share; their default was 0.8.
+  await store.query.deleteFrom('meta').where('name', '=', 'throttle.share').execute();
+  await first.restart();
+  expect(messages).toEqual([expect.stringContaining('quota.share is auto now')]);
+  await first.restart();
+  expect(messages).toHaveLength(1);
+  await first.restart({ share: 0.5 });
+  expect(messages[1]).toContain('quota.share has changed');
 });
