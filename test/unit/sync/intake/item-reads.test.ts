@@ -4,13 +4,13 @@ import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import type { PullRequestPhase } from '../../../../src/model/workflow.ts';
 import { silentLogger } from '../../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../../src/platform/lib/meter.ts';
+import { piecesOf } from '../../../../src/platform/lib/pieces.ts';
 import { purposeNow } from '../../../../src/platform/lib/purpose.ts';
 import { systemRandom } from '../../../../src/platform/lib/random.ts';
 import type { Job } from '../../../../src/platform/lib/scheduler.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { blankEntity, saveEntity } from '../../../../src/store/entities.ts';
-import { saveItem } from '../../../../src/store/items.ts';
 import { dueFetches } from '../../../../src/store/wanted-fetches.ts';
 import { createPauses } from '../../../../src/sync/intake/pauses.ts';
 import { reviewJobs } from '../../../../src/sync/intake/review-reads.ts';
@@ -47,16 +47,22 @@ const itemOf = ({ number, repo = 'app', state = 'open' }: Stored) =>
   forgeItem(repo, { number, title: '', state, updatedAt: 5 });
 
 async function storeItems(store: Store, items: readonly Stored[]): Promise<void> {
+  const rows = items.map((stored) => {
+    const { unverified = 0, gone = 0, seen_at = 1, connection = 'forge', reviewsReadAt, commitsSha } = stored;
+    const item = itemOf(stored);
+    const { key, connector, kind } = item;
+    const fields = JSON.stringify({ item: { ...item, reviewsReadAt, commitsSha }, older: {} });
+    const row = { connection, connector, kind, finished: item.state === 'open' ? 0 : 1 } as const;
+    return itemRow(key, { ...row, unverified, gone, seen_at, fields });
+  });
   await store.commit(async (transaction) => {
-    for (const stored of items) {
-      const { number, unverified = 0, gone = 0, seen_at = 1, link, connection = 'forge' } = stored;
-      const { reviewsReadAt, commitsSha } = stored;
-      const item = { ...itemOf(stored), ...JSON.parse(JSON.stringify({ reviewsReadAt, commitsSha })) };
-      const finished = item.state === 'open' ? 0 : 1;
-      const row = { connection, connector: item.connector, kind: 'pull_request', finished, unverified } as const;
-      const fields = JSON.stringify({ item, older: {} });
-      await saveItem(transaction, itemRow(item.key, { ...row, gone, seen_at, fields }), 1);
-      const entity = { task_id: 't1', item_key: item.key, hand: link === 'gone' ? link : null } as const;
+    for (const some of piecesOf(rows, 500))
+      await transaction
+        .insertInto('items')
+        .values([...some])
+        .execute();
+    for (const [index, { number, link }] of items.entries()) {
+      const entity = { task_id: 't1', item_key: rows[index]?.key, hand: link === 'gone' ? link : null } as const;
       if (link !== 'none') await saveEntity(transaction, blankEntity(`link:${number}`, 'link', entity));
     }
   });
@@ -278,7 +284,7 @@ describe('a sweep', () => {
   }
 
   test('requests few fetches at a time if many items are missing', async () => {
-    const count = 1_000;
+    const count = 4_000;
     const commits: number[] = [];
     let statements = 0;
     const store = await openTestStore({
