@@ -79,12 +79,12 @@ test('stores the start in one transaction', async () => {
 
 test('requeues nothing after it lost the workspace to another process', async () => {
   const getReady = async (store: Store) => {
-    const { outbox, wakeSignal, clock, slot, take } = await setUpOver(store, 0);
+    const { outbox, wakeSignal, addLink, clock, slot, take } = await setUp(0, undefined, store);
     outbox.start();
     await clock.advance(1_000);
-    await addLink(store, clock.now(), 1);
+    await addLink(1);
     await take(await slot(), linkOf(1));
-    await addLink(store, clock.now());
+    await addLink();
     return async () => {
       wakeSignal.notify();
       await clock.advance(60_000);
@@ -95,11 +95,8 @@ test('requeues nothing after it lost the workspace to another process', async ()
 });
 
 /** Opens an outbox with pending links. */
-async function setUp(links: number, answer?: Parameters<typeof outboxBench>[2]) {
-  return setUpOver(await openTestStore(), links, answer);
-}
-
-async function setUpOver<Own extends Store>(store: Own, links: number, answer?: Parameters<typeof outboxBench>[2]) {
+async function setUp(links: number, answer?: Parameters<typeof outboxBench>[2], given?: Store) {
+  const store = given ?? (await openTestStore());
   const bench = await outboxBench(store, links, answer);
   let commits = 0;
   /** The numbers of commits whose acknowledgement is lost. */
@@ -113,8 +110,7 @@ async function setUpOver<Own extends Store>(store: Own, links: number, answer?: 
     if (lostAcks.has(number)) throw new Error('the connection was lost');
     return result;
   };
-  const wakeSignal = createWakeSignal();
-  const inbox = createWakeSignal();
+  const [wakeSignal, inbox] = [createWakeSignal(), createWakeSignal()];
   let writes = 0;
   const { throttle, client, clock } = bench;
   const outbox = outboxOver({
@@ -122,20 +118,23 @@ async function setUpOver<Own extends Store>(store: Own, links: number, answer?: 
     onWrite: () => void writes++,
   });
   const waiting = async () => (await store.query.selectFrom('outbox').select('entity').execute()).length;
-  const untilDone = async () => {
-    while ((await waiting()) > 0) await bench.clock.toNextTimer();
-  };
   return {
-    ...bench,
-    store,
-    wakeSignal,
-    inbox,
-    outbox,
-    untilDone,
-    waiting,
+    ...{ ...bench, store, wakeSignal, inbox, outbox, waiting, lostAcks, delayedAcks },
     writes: () => writes,
-    lostAcks,
-    delayedAcks,
+    async untilDone() {
+      while ((await waiting()) > 0) await clock.toNextTimer();
+    },
+    /** Adds a link. Then wakes the outbox and lets `ms` pass. */
+    async addLink(number = 9, ms?: number) {
+      const now = clock.now();
+      const ids = { task_id: `t${number}`, desired: '{"url":"u"}' };
+      await saveEntity(store.query, blankEntity(linkOf(number), 'link', ids));
+      const request = { entity: linkOf(number), kind: 'link', lane: 'link', since: now, due: now, weight: 1 } as const;
+      await addDifference(store.query, { ...request, waiting: [] });
+      if (ms === undefined) return;
+      wakeSignal.notify();
+      await clock.advance(ms);
+    },
   };
 }
 
@@ -162,17 +161,15 @@ test('sends all pending changes, and later ones after a wake-up', async () => {
 });
 
 test('continues after the database failed for a while', async () => {
-  const { outbox, store, wakeSignal, clock, untilDone, waiting } = await setUp(1);
-  await withoutTable(store.database, 'outbox', async () => {
+  const { outbox, store, addLink, clock, untilDone, waiting } = await setUp(1);
+  await withoutTable(store.query.whole, 'outbox', async () => {
     outbox.start();
     await clock.advance(60_000);
   });
   expect(await waiting()).toBe(1);
   await untilDone();
-  await withoutTable(store.database, 'ledger', async () => {
-    await addLink(store, clock.now());
-    wakeSignal.notify();
-    await clock.advance(60_000);
+  await withoutTable(store.query.whole, 'ledger', async () => {
+    await addLink(9, 60_000);
   });
   expect(await waiting()).toBe(1);
   await untilDone();
@@ -197,38 +194,25 @@ test.each([1, 2, 3, 4, 5])('sends each change once if the acknowledgement of com
 test('requeues no change that is sent a second time, however late the first commit is acknowledged', async () => {
   const sent: string[] = [];
   const answer = Promise.withResolvers<Answer>();
-  const { outbox, store, wakeSignal, clock, untilDone, lostAcks, delayedAcks } = await setUp(1, (taskId) => {
+  const { outbox, addLink, clock, untilDone, lostAcks, delayedAcks } = await setUp(1, (taskId) => {
     sent.push(taskId);
     return sent.length === 2 ? answer.promise : added(Number(taskId.slice(1)));
   });
   const settled = Promise.withResolvers<void>();
   delayedAcks.set(3, settled.promise);
-  /** Adds a link and waits until the stage is idle. */
-  const addAndWait = async (number: number) => {
-    await addLink(store, clock.now(), number);
-    wakeSignal.notify();
-    await clock.advance(10_000);
-  };
   outbox.start();
   await clock.advance(10_000);
-  await addAndWait(1);
+  await addLink(1, 10_000);
   expect(sent).toEqual(['t1', 't1']);
   settled.resolve();
   await clock.advance(1);
   lostAcks.add(5);
-  await addAndWait(9);
+  await addLink(9, 10_000);
   answer.resolve(added(1));
   await untilDone();
   await outbox.stop();
   expect(sent).toEqual(['t1', 't1', 't9']);
 });
-
-async function addLink(store: Store, now: number, number = 9) {
-  const ids = { task_id: `t${number}`, desired: '{"url":"u"}' };
-  await saveEntity(store.query, blankEntity(linkOf(number), 'link', ids));
-  const request = { entity: linkOf(number), kind: 'link', lane: 'link', since: now, due: now, weight: 1 } as const;
-  await addDifference(store.query, { ...request, waiting: [] });
-}
 
 test('sends one request every 30 s during an outage', async () => {
   const sentAt: number[] = [];
@@ -263,12 +247,10 @@ test('stop waits for requests in flight and claims no more changes', async () =>
   slow.start();
   await clock.until(() => requests > 0).catch(() => undefined);
   while (requests === 0) await clock.advance(1);
-  let isStopped = false;
-  const stopped = slow.stop().then(() => {
-    isStopped = true;
-  });
+  const steps: string[] = [];
+  const stopped = slow.stop().then(() => steps.push('stopped'));
   await clock.advance(1_000);
-  expect([isStopped, slow.inFlight > 0]).toEqual([false, true]);
+  expect([steps, slow.inFlight > 0]).toEqual([[], true]);
   const before = requests;
   answer.resolve();
   await stopped;
@@ -296,6 +278,15 @@ const LIMITED = refusal(429, 'rate_limited');
 /** An answer of a proxy in front of the workspace. */
 const FAILED: Answer = { status: 500 };
 
+/** Claims a link, and returns its request with this answer. */
+const requestWith = (answer: Answer | undefined) => async (store: Store) => {
+  const { slot, take, attempt } = await outboxBench(store, 1, () => answer);
+  const own = await slot();
+  const prepared = await take(own, linkOf(1));
+  if (!prepared) throw new Error('nothing is to be sent');
+  return () => attempt(prepared, own);
+};
+
 test.each<[what: string, answer: Answer | undefined]>([
   ['answered', added(1)],
   ['refused', REFUSED],
@@ -303,38 +294,12 @@ test.each<[what: string, answer: Answer | undefined]>([
   ['refused for its key', REFUSED_KEY],
   ['failed', FAILED],
   ['not answered', undefined],
-])(
-  'stores the end of a request that was %s in the ledger together with the outcome of its change',
-  async (_what, answer) => {
-    expect(
-      await remainsOf(async (store) => {
-        const { slot, take, attempt } = await outboxBench(store, 1, () => answer);
-        const own = await slot();
-        const prepared = await take(own, linkOf(1));
-        if (!prepared) throw new Error('nothing is to be sent');
-        return () => attempt(prepared, own);
-      }),
-    ).toEqual([]);
-  },
-);
+])('stores the end of a request that was %s together with the outcome of its change', async (_what, answer) => {
+  expect(await remainsOf(requestWith(answer))).toEqual([]);
+});
 
-test.each<[what: string, answer: Answer | undefined]>([
-  ['answered', added(1)],
-  ['refused', REFUSED],
-  ['limited', LIMITED],
-  ['not answered', undefined],
-])('stores nothing about a request that was %s when any statement of its end fails', async (_what, answer) => {
-  const wrong = await wrongWhereStatementsFail(
-    async (store) => {
-      const { slot, take, attempt } = await outboxBench(store, 1, () => answer);
-      const own = await slot();
-      const prepared = await take(own, linkOf(1));
-      if (!prepared) throw new Error('nothing is to be sent');
-      return () => attempt(prepared, own);
-    },
-    { isQuiet: true },
-  );
-  expect(wrong).toEqual([]);
+test('stores nothing about a request when any statement of its end fails', async () => {
+  expect(await wrongWhereStatementsFail(requestWith(LIMITED), { isQuiet: true })).toEqual([]);
 });
 
 test('completes the request in the ledger before it resolves', async () => {
@@ -373,11 +338,8 @@ test('reports a refused key at once, and leaves the breaker closed', async () =>
 
 test('reports a refused first read of the tasks until the tasks were read', async () => {
   const store = await openTestStore();
-  const answers: Answer[] = [
-    refusal(404, 'not_found'),
-    refusal(404, 'not_found'),
-    { status: 200, json: { tasks: [], nextCursor: null } },
-  ];
+  const tasks: Answer = { status: 200, json: { tasks: [], nextCursor: null } };
+  const answers = [refusal(404, 'not_found'), refusal(404, 'not_found'), tasks];
   const { send, told, clock } = await outboxBench(store, 0, () => answers.shift());
   await store.database.deleteFrom('meta').where('name', 'in', [TASKS_READ, PULL_REQUESTS_READ]).execute();
   await store.commit((query) => enqueueInitialReads(query, clock.now(), true));
@@ -397,9 +359,7 @@ test.each<[what: string, answer: Answer]>([
   const { send, breaker, told } = await outboxBench(await openTestStore(), 3, (taskId) =>
     taskId === 't3' ? answer : FAILED,
   );
-  await send(linkOf(1));
-  await send(linkOf(2));
-  await send(linkOf(3));
+  for (const number of [1, 2, 3]) await send(linkOf(number));
   expect([breaker.open, told]).toEqual([false, [undefined]]);
   // Only a write that was carried out shows that a change which still fails is at fault.
   expect(breaker.sinceFailure(linkOf(1))).toMatchObject({ othersAnswered: true, othersWritten: what === 'success' });
