@@ -2,9 +2,9 @@ import { describe, expect, it, test } from 'vitest';
 import { entity as entityName, MAX_TIME_IN_FLIGHT } from '../../../../src/model/change.ts';
 import { saveTask } from '../../../../src/store/cached-tasks.ts';
 import type { Store } from '../../../../src/store/database.ts';
-import { blankEntity, type EntityRow, findEntity, saveEntity } from '../../../../src/store/entities.ts';
+import { blankEntity, type EntityRow, findEntity } from '../../../../src/store/entities.ts';
 import { saveItem } from '../../../../src/store/items.ts';
-import { addDifference, findChange, type OutboxRow, updateChange } from '../../../../src/store/outbox-rows.ts';
+import { findChange, type OutboxRow } from '../../../../src/store/outbox-rows.ts';
 import { configureLinks } from '../../../../src/store/server-capabilities.ts';
 import { saveTaskMarks } from '../../../../src/store/task-creations.ts';
 import { noteLinksRead } from '../../../../src/store/workspace-reads.ts';
@@ -33,7 +33,7 @@ import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
 import { withoutTable } from '../../../support/faults/without-table.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { CAME, DUE, differs, waits } from '../../../support/rows/changes.ts';
-import { CONTEXT, failed, ITEM, LINK, LOST, link, newTask, RECORD, TASK } from '../../../support/rows/in-flight.ts';
+import { CONTEXT, ITEM, LINK, LOST, link, newTask, RECORD, REFUSED, TASK } from '../../../support/rows/in-flight.ts';
 import { itemRow } from '../../../support/rows/items.ts';
 
 const NOW = 1_000;
@@ -93,18 +93,13 @@ test('dates a request after what others stored while its transaction waited', as
   const { clock, throttle, store, slot, breaker } = await outboxBench(await openTestStore(), 1);
   const scheduler = createChangeScheduler({ store, throttle, clock, breaker, recordsPullRequests: true });
   let storedAt = 0;
-  const busy: Store = {
-    ...store,
-    async commit(work) {
-      await clock.advance(5);
-      storedAt = clock.now();
-      return store.commit(work);
-    },
+  const commit: Store['commit'] = async (work) => {
+    await clock.advance(5);
+    storedAt = clock.now();
+    return store.commit(work);
   };
-  const taken = await claimChange({ store: busy, throttle, clock, scheduler }, await slot(), {
-    selected: linkOf(1),
-    askedAt: clock.now(),
-  });
+  const context = { store: { ...store, commit }, throttle, clock, scheduler };
+  const taken = await claimChange(context, await slot(), { selected: linkOf(1), askedAt: clock.now() });
   expect(taken?.sentAt).toBe(storedAt);
 });
 
@@ -171,59 +166,48 @@ describe('prepareNext', () => {
   });
 });
 
-describe('on a server that may duplicate links', () => {
-  it("the first link to a task waits for a read of the task's links", async () => {
-    const { query } = await openTestStore();
-    await differs(query, link);
-    const read = await claimAt(query, LATER);
-    expect(read).toMatchObject({ entity: LINKS, lane: link.kind });
-    expect(await findChange(query, LINK)).toMatchObject({ state: 'pending', not_before: LATER + MAX_BLOCK });
-    await settle(query, read as never, { workItems: [] }, { ...CONTEXT, now: LATER });
-    await noteLinksRead(query, 't1', read as PreparedRequest);
-    expect(await claimAt(query, LATER)).toMatchObject({ entity: LINK, action: 'add-link' });
-    // A second link to the task needs no read.
-    const other = { ...link, entity: `${LINK}2` };
-    await differs(query, other);
-    expect(await claimAt(query, LATER)).toMatchObject({ entity: other.entity });
-  });
+test("on a server that may duplicate links, the first link to a task waits for a read of the task's links", async () => {
+  const { query } = await openTestStore();
+  await differs(query, link);
+  const read = await claimAt(query, LATER);
+  expect(read).toMatchObject({ entity: LINKS, lane: link.kind });
+  expect(await findChange(query, LINK)).toMatchObject({ state: 'pending', not_before: LATER + MAX_BLOCK });
+  await settle(query, read as never, { workItems: [] }, { ...CONTEXT, now: LATER });
+  await noteLinksRead(query, 't1', read as PreparedRequest);
+  expect(await claimAt(query, LATER)).toMatchObject({ entity: LINK, action: 'add-link' });
+  // A second link to the task needs no read.
+  const other = { ...link, entity: `${LINK}2` };
+  await differs(query, other);
+  expect(await claimAt(query, LATER)).toMatchObject({ entity: other.entity });
 });
 
 describe('until a list has shown a task that worksync created', () => {
-  const second = { ...newTask, entity: `${TASK}2`, item_key: 'jira:cloud:issue:2' };
-  const twoTasks = async () => {
-    const { query } = await openTestStore();
-    await differs(query, newTask);
-    await differs(query, second);
-    return { query, first: await claimAt(query, LATER) };
-  };
+  const [second, third] = ['2', '3'].map((number) => ({
+    ...{ ...newTask, entity: `${TASK}${number}`, item_key: `jira:cloud:issue:${number}` },
+  })) as [EntityRow, EntityRow];
+  const now = { now: LATER };
 
-  it('one creation is in flight, and the next follows its answer', async () => {
-    const { query, first } = await twoTasks();
-    expect(first).toMatchObject({ entity: TASK });
-    expect(await claimAt(query, LATER)).toBeUndefined();
-    await settle(query, first as never, { taskId: 't1' }, { ...CONTEXT, now: LATER });
-    expect(await claimAt(query, LATER)).toMatchObject({ entity: second.entity });
-  });
-
-  it('the next creation follows a lost answer, and one more waits while two outcomes are unknown', async () => {
-    const { query, first } = await twoTasks();
-    const third = { ...newTask, entity: `${TASK}3`, item_key: 'jira:cloud:issue:3' };
-    await differs(query, third);
-    expect(await claimAt(query, LATER)).toBeUndefined();
-    await settleFailure(query, first as never, LOST, { ...FAILING, now: LATER });
-    const next = await claimAt(query, LATER);
-    expect(next).toMatchObject({ entity: second.entity });
-    await settleFailure(query, next as never, LOST, { ...FAILING, now: LATER });
-    expect(await claimAt(query, LATER + 50_000)).toBeUndefined();
-    expect(await findChange(query, third.entity)).toMatchObject({ state: 'pending' });
-  });
-
-  it('the next creation follows the refusal of the first', async () => {
-    const { query, first } = await twoTasks();
-    expect(await claimAt(query, LATER)).toBeUndefined();
-    await settleFailure(query, first as never, failed('refused', 422, 'validation_failed'), { ...FAILING, now: LATER });
-    expect(await claimAt(query, LATER)).toMatchObject({ entity: second.entity });
-  });
+  it.each<[string, after: (query: Scope, first: PreparedRequest) => Promise<unknown>]>([
+    ['answer', (query, first) => settle(query, first, { taskId: 't1' }, { ...CONTEXT, ...now })],
+    ['refusal', (query, first) => settleFailure(query, first, REFUSED, { ...FAILING, ...now })],
+    ['lost answer', (query, first) => settleFailure(query, first, LOST, { ...FAILING, ...now })],
+  ])(
+    'one creation is in flight, and the next follows its %s; one more waits while two are unknown',
+    async (what, after) => {
+      const { query } = await openTestStore();
+      for (const task of [newTask, second, third]) await differs(query, task);
+      const first = await claimAt(query, LATER);
+      expect(first).toMatchObject({ entity: TASK });
+      expect(await claimAt(query, LATER)).toBeUndefined();
+      await after(query, first as PreparedRequest);
+      const next = await claimAt(query, LATER);
+      expect(next).toMatchObject({ entity: second.entity });
+      await settleFailure(query, next as PreparedRequest, LOST, { ...FAILING, ...now });
+      const isBlocked = what === 'lost answer';
+      expect((await claimAt(query, LATER + 50_000))?.entity).toBe(isBlocked ? undefined : third.entity);
+      expect((await findChange(query, third.entity))?.state).toBe(isBlocked ? 'pending' : 'sending');
+    },
+  );
 });
 
 test('creations are concurrent once a list has shown a task that worksync created', async () => {
@@ -282,59 +266,38 @@ test('a write waits while its item is unverified', async () => {
 describe('the request of a write', () => {
   const SENT = JSON.stringify({ action: 'add-link', body: { url: 'as sent' }, known: '{"url":"k"}', taskId: 't9' });
   const none = { desired: null };
+  const url = '{"url":"u"}';
+  const gone = { ...none, known: url };
   const documentAt = (taskId: string | null) => JSON.stringify({ taskId, isMissing: false });
+  const free = { desired: '{"a":1}', known: documentAt(null) };
+  const written = (action: string, taskId: string | null = null, known = '{"a":1}') => ({
+    ...{ action, body: { a: 1 }, known, taskId },
+  });
+  const addition = { action: 'add-link', body: { url: 'u' }, known: url, taskId: 't1' };
+  const deletion = { action: 'remove-link', body: { workItemId: 'w1' }, known: null, taskId: 't1' };
+  const attached = written('attach-document', 't1', documentAt('t1'));
 
   it.each<[what: string, kind: OutboxRow['kind'], row: Partial<EntityRow>, request: object | undefined]>([
-    [
-      'records the desired pull request',
-      'pull_request',
-      { desired: '{"a":1}' },
-      { action: 'record-pull-request', body: { a: 1 }, known: '{"a":1}', taskId: null },
-    ],
+    ['records the desired pull request', 'pull_request', { desired: '{"a":1}' }, written('record-pull-request')],
     ['is absent for a record that is not desired', 'pull_request', none, undefined],
-    [
-      'creates a task that the workspace does not have',
-      'task',
-      { desired: '{"a":1}' },
-      { action: 'create-task', body: { a: 1 }, known: '{"a":1}', taskId: null },
-    ],
+    ['creates a task that the workspace does not have', 'task', { desired: '{"a":1}' }, written('create-task')],
     ['is absent for a task that the workspace has', 'task', { desired: '{"a":1}', known: '{}' }, undefined],
     ['is absent for a task that is not desired', 'task', none, undefined],
-    [
-      'attaches a document of no task',
-      'document',
-      { desired: '{"a":1}', known: documentAt(null) },
-      { action: 'attach-document', body: { a: 1 }, known: documentAt('t1'), taskId: 't1' },
-    ],
-    ['is absent for a document of another task', 'document', { desired: '{}', known: documentAt('t2') }, undefined],
+    ['attaches a document of no task', 'document', free, attached],
+    ['is absent for a document of another task', 'document', { ...free, known: documentAt('t2') }, undefined],
     ['is absent for an unknown document', 'document', { desired: '{}' }, undefined],
-    ['is absent for a document that is not desired', 'document', { ...none, known: documentAt(null) }, undefined],
-    [
-      'is absent for a document that a person detached',
-      'document',
-      { desired: '{}', known: documentAt(null), hand: 'removed' },
-      undefined,
-    ],
-    [
-      'adds a link without its reason',
-      'link',
-      { desired: '{"url":"u","reason":"named"}' },
-      { action: 'add-link', body: { url: 'u' }, known: '{"url":"u"}', taskId: 't1' },
-    ],
-    ['is absent for a known link', 'link', { desired: '{"url":"u"}', known: '{"url":"u"}' }, undefined],
-    ['is absent for a link that a person removed', 'link', { desired: '{"url":"u"}', hand: 'removed' }, undefined],
-    [
-      'removes a link that worksync added',
-      'link',
-      { ...none, known: '{"url":"u"}', remote_id: 'w1' },
-      { action: 'remove-link', body: { workItemId: 'w1' }, known: null, taskId: 't1' },
-    ],
+    ['is absent for a document that is not desired', 'document', { ...free, ...none }, undefined],
+    ['is absent for a document that a person detached', 'document', { ...free, hand: 'removed' }, undefined],
+    ['adds a link without its reason', 'link', { desired: '{"url":"u","reason":"named"}' }, addition],
+    ['is absent for a known link', 'link', { desired: url, known: url }, undefined],
+    ['is absent for a link that a person removed', 'link', { desired: url, hand: 'removed' }, undefined],
+    ['removes a link that worksync added', 'link', { ...gone, remote_id: 'w1' }, deletion],
     ['is absent for the removal of an unknown link', 'link', { ...none, remote_id: 'w1' }, undefined],
-    ['is absent for the removal of a link without a known id', 'link', { ...none, known: '{"url":"u"}' }, undefined],
+    ['is absent for the removal of a link without an id', 'link', gone, undefined],
     [
-      'is absent for the removal of a link that a person made',
+      'is absent for the removal of a link of a person',
       'link',
-      { ...none, known: '{"url":"u"}', remote_id: 'w1', hand: 'manual' },
+      { ...gone, remote_id: 'w1', hand: 'manual' },
       undefined,
     ],
   ])('%s', (_what, kind, row, request) => {
@@ -349,33 +312,34 @@ describe('the request of a write', () => {
   });
 });
 
-test.each<[entity: string, sent: object | null, request: object]>([
-  [entityName.readTasks, null, { action: 'read-tasks', body: {}, taskId: null }],
-  [entityName.readTask('t1'), null, { action: 'read-task', body: {}, taskId: 't1' }],
-  [entityName.readPullRequests, null, { action: 'read-pull-requests', body: {}, taskId: null }],
-  [entityName.readPullRequests, { cursor: 'c' }, { action: 'read-pull-requests', body: { cursor: 'c' }, taskId: null }],
-  [
-    entityName.readRecords('github', '7', 'main'),
-    null,
-    { action: 'read-records', body: { provider: 'github', repoId: '7', headBranch: 'main' }, taskId: null },
-  ],
-  [entityName.readDocument('d1'), null, { action: 'read-document', body: { documentId: 'd1' }, taskId: null }],
-  [entityName.readLinks('t1'), null, { action: 'read-links', body: {}, taskId: 't1' }],
-])('the read %s, stored with %j, has its request', async (entity, sent, request) => {
+const REPOSITORY = { provider: 'github', repoId: '7', headBranch: 'main' };
+
+test.each<[entity: string, sent: object | null, action: string, body: object, taskId: string | null]>([
+  [entityName.readTasks, null, 'read-tasks', {}, null],
+  [entityName.readTask('t1'), null, 'read-task', {}, 't1'],
+  [entityName.readPullRequests, null, 'read-pull-requests', {}, null],
+  [entityName.readPullRequests, { cursor: 'c' }, 'read-pull-requests', { cursor: 'c' }, null],
+  [entityName.readRecords('github', '7', 'main'), null, 'read-records', REPOSITORY, null],
+  [entityName.readDocument('d1'), null, 'read-document', { documentId: 'd1' }, null],
+  [entityName.readLinks('t1'), null, 'read-links', {}, 't1'],
+])('the read %s, stored with %j, has its request', async (entity, sent, action, body, taskId) => {
   const { query } = await openTestStore();
   await waits(query, entity, { kind: 'read', sent: sent && JSON.stringify(sent) });
-  expect(await prepareNext(query, ELIGIBLE)).toMatchObject({ ...request, known: null, open: false });
+  const request = { action, body, taskId, known: null, open: false };
+  expect(await prepareNext(query, ELIGIBLE)).toMatchObject(request);
 });
 
 const write = (name: string, fields: Partial<PlannedWrite> = {}): PlannedWrite => ({
-  entity: `pull_request:${name}`,
-  kind: 'pull_request',
-  action: 'record-pull-request',
-  body: { title: name },
-  held: false,
-  due: 2,
-  ...fields,
+  ...{ entity: `pull_request:${name}`, kind: 'pull_request', action: 'record-pull-request' },
+  ...{ body: { title: name }, held: false, due: 2, ...fields },
 });
+
+/** Stores a write of this desired title, due at 2. */
+async function plans(query: Scope, name: string, title: string | null, change: Partial<OutboxRow> = {}) {
+  const desired = title === null ? null : JSON.stringify({ title });
+  const row = blankEntity(`pull_request:${name}`, 'pull_request', { desired });
+  await differs(query, row, { lane: 'mirror', due: 2, ...change });
+}
 
 describe('the id of a plan', async () => {
   const { id } = await digestOf([write('a'), write('b')]);
@@ -401,62 +365,34 @@ describe('the id of a plan', async () => {
   });
 });
 
-describe('the writes of a plan', () => {
-  it('are pending, held by the guard or in flight, but not read, refused or without a difference', async () => {
-    const { query } = await openTestStore();
-    const states = {
-      a: {},
-      b: { state: 'held', guard: 'held' },
-      c: { state: 'held', error: 'refused: no' },
-      d: { state: 'unknown' },
-      e: { state: 'sending', sent: JSON.stringify({ action: 'record-pull-request', body: { title: 'as sent' } }) },
-      f: {},
-    } as const;
-    for (const [name, state] of Object.entries(states)) {
-      const entity = `pull_request:${name}`;
-      const desired = name === 'f' ? null : JSON.stringify({ title: name });
-      await saveEntity(query, blankEntity(entity, 'pull_request', { desired }));
-      const times = { since: 1, due: 2, weight: 1 };
-      await addDifference(query, { entity, kind: 'pull_request', lane: 'mirror', ...times, waiting: [] });
-      await updateChange(query, entity, { lane: 'mirror', ...state });
-    }
-    await addDifference(query, {
-      entity: 'read:tasks',
-      kind: 'read',
-      lane: 'read',
-      since: 1,
-      due: 1,
-      weight: 1,
-      waiting: [],
-    });
-    expect(await readPlan(query)).toEqual([
-      write('a'),
-      write('b', { held: true }),
-      write('e', { body: { title: 'as sent' } }),
-    ]);
-  });
+test('a plan has writes that are pending, held by the guard or in flight, and no others', async () => {
+  const { query } = await openTestStore();
+  const sent = JSON.stringify({ action: 'record-pull-request', body: { title: 'as sent' } });
+  await plans(query, 'a', 'a');
+  await plans(query, 'b', 'b', { state: 'held', guard: 'held' });
+  await plans(query, 'refused', 'c', { state: 'held', error: 'refused: no' });
+  await plans(query, 'unknown', 'd', { state: 'unknown' });
+  await plans(query, 'e', 'e', { state: 'sending', sent });
+  await plans(query, 'without a difference', null);
+  await waits(query, 'read:tasks', { kind: 'read' });
+  const inFlight = write('e', { body: { title: 'as sent' } });
+  expect(await readPlan(query)).toEqual([write('a'), write('b', { held: true }), inFlight]);
 });
 
-describe('a plan of many writes', () => {
-  it('is computed in batches between turns of the event loop, ordered by entity', async () => {
-    const store = await openTestStore();
-    const count = 1_100;
-    await store.commit(async (transaction) => {
-      for (let number = 0; number < count; number++) {
-        const entity = `pull_request:${String(number).padStart(5, '0')}`;
-        await saveEntity(transaction, blankEntity(entity, 'pull_request', { desired: '{"title":"t"}' }));
-        const times = { since: 1, due: count - number, weight: 1 };
-        await addDifference(transaction, { entity, kind: 'pull_request', lane: 'mirror', ...times, waiting: [] });
-      }
-    });
-    let turns = 0;
-    const turning = setInterval(() => turns++, 0);
-    const plan = await readPlan(store.query);
-    await digestOf(plan);
-    clearInterval(turning);
-    expect(turns).toBeGreaterThanOrEqual(2);
-    expect(plan).toHaveLength(count);
-    expect(plan.map(({ entity }) => entity)).toEqual(plan.map(({ entity }) => entity).toSorted());
-    expect(firstDue(plan, 2).map(({ due }) => due)).toEqual([1, 2]);
+test('a plan of many writes is computed in batches between turns of the event loop, ordered by entity', async () => {
+  const store = await openTestStore();
+  const count = 1_100;
+  await store.commit(async (transaction) => {
+    for (let number = 0; number < count; number++)
+      await plans(transaction, String(number).padStart(5, '0'), 't', { due: count - number });
   });
+  let turns = 0;
+  const turning = setInterval(() => turns++, 0);
+  const plan = await readPlan(store.query);
+  await digestOf(plan);
+  clearInterval(turning);
+  expect(turns).toBeGreaterThanOrEqual(2);
+  expect(plan).toHaveLength(count);
+  expect(plan.map(({ entity }) => entity)).toEqual(plan.map(({ entity }) => entity).toSorted());
+  expect(firstDue(plan, 2).map(({ due }) => due)).toEqual([1, 2]);
 });
