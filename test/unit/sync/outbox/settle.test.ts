@@ -1,25 +1,43 @@
 import { describe, expect, it, test } from 'vitest';
 import { entity as entityName, MAX_TIME_IN_FLIGHT, SETTLE_AFTER } from '../../../../src/model/change.ts';
+import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import { type EntityRow, findEntity, forgetEntity, saveEntity } from '../../../../src/store/entities.ts';
+import { TASKS_READ, writeMeta } from '../../../../src/store/meta.ts';
 import { addDifference, findChange, type OutboxRow } from '../../../../src/store/outbox-rows.ts';
 import { requestsOfItems } from '../../../../src/store/requests.ts';
-import { configureLinks, linksAreIdempotent } from '../../../../src/store/server-capabilities.ts';
+import {
+  configureLinks,
+  linksAreIdempotent,
+  noteRouteAnswered,
+  noteRouteRefused,
+  readRecordsRoute,
+  routeOffUntil,
+} from '../../../../src/store/server-capabilities.ts';
+import { writeServerFact } from '../../../../src/store/server-facts.ts';
 import type { Scope } from '../../../../src/store/workspace-scope.ts';
+import { MAX_BLOCK } from '../../../../src/sync/outbox/claim.ts';
 import { type ListAnswer, type ListPosition, nextListStep } from '../../../../src/sync/outbox/list-pages.ts';
 import { recover } from '../../../../src/sync/outbox/recovery.ts';
+import type { FailureContext } from '../../../../src/sync/outbox/refusals.ts';
 import { settle } from '../../../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../../../src/sync/outbox/settle-failure.ts';
 import { inboxOf, openTestStore } from '../../../support/harness/intake.ts';
 import { CAME, DUE, differs, waits } from '../../../support/rows/changes.ts';
 import {
+  ABSENT,
+  ABSENT_ROUTE,
   attachment,
   CONTEXT,
   changeMeanwhile,
+  FULL,
+  failed,
   ITEM,
   inFlight,
+  LIMITED,
   LINK,
   LOST,
   link,
+  NEVER_SENT,
   NOW,
   newTask,
   RECORD,
@@ -30,18 +48,21 @@ import {
   SENT_AT,
   TASK,
   take,
+  UNREACHABLE,
 } from '../../../support/rows/in-flight.ts';
 
+const FAILING = { ...CONTEXT, outage: false, atFault: false };
+
+/** Whether the outcome of the change's request is unknown. */
+const isOpen = async (query: Scope, entity: string) => (await findChange(query, entity))?.sent != null;
+
 describe('an answered write', () => {
+  const opened = { ...record, desired: '{"state":"open"}' };
+
   it.each<[what: string, sent: EntityRow, desired: Partial<EntityRow>, again: Partial<OutboxRow> | undefined]>([
     ['record that is still desired', record, {}, undefined],
     ['record whose desired state changed', record, { desired: '{"a":2}' }, { effect: null }],
-    [
-      'record that is desired to be closed',
-      { ...record, desired: '{"state":"open"}' },
-      { desired: '{"state":"closed"}' },
-      { effect: 'removal' },
-    ],
+    ['record that is desired to be closed', opened, { desired: '{"state":"closed"}' }, { effect: 'removal' }],
     ['record that is not desired any more', record, { desired: null }, undefined],
     ['link that is still desired', link, { desired: '{"url":"u","reason":"another"}' }, undefined],
     ['link that is not desired any more', link, { desired: null }, { effect: 'removal' }],
@@ -200,7 +221,7 @@ test.each([
   ['outcome_unknown', LOST, 'again', null],
 ])('stores a request that failed with %s in the history', async (code, error, outcome, status) => {
   const { query, prepared } = await inFlight(link);
-  expect(await settleFailure(query, prepared, error, { ...CONTEXT, outage: false, atFault: false })).toBe(outcome);
+  expect(await settleFailure(query, prepared, error, FAILING)).toBe(outcome);
   const rows = await requestsOfItems(query, [ITEM], 9);
   expect(rows).toMatchObject([{ outcome, status, error: `${code}: why`, attempt: 1 }]);
 });
@@ -211,6 +232,8 @@ const page = (answer: ListAnswer, length: number, place: ListPosition = {}) =>
 const ended = (isComplete: boolean, began = SENT_AT) => ({ page: { began, isEnd: true, isComplete } });
 const notLast = { began: SENT_AT, isEnd: false, isComplete: false };
 const SECOND = { limit: 5_000, first: 50, began: 500 };
+const LAST = { cursor: 'b', began: 500 };
+const repeated = { page: notLast, next: { ...SECOND, began: SENT_AT } };
 
 describe('a page without a cursor', () => {
   it.each<[what: string, answer: ListAnswer, length: number, place: ListPosition, expected: object]>([
@@ -218,24 +241,12 @@ describe('a page without a cursor', () => {
     ['that says that it is the last is complete, whatever its length', { isLast: true }, 50, {}, ended(true)],
     ['that says that it is not the last is incomplete', { isLast: false }, 7, {}, ended(false)],
     ['with an unreadable element is incomplete', { isLast: true, unreadable: 1 }, 7, {}, ended(false)],
-    [
-      'of exactly 50 that does not say that it is the last is read a second time with a limit',
-      { isLast: null },
-      50,
-      {},
-      { page: notLast, next: { limit: 5_000, first: 50, began: SENT_AT } },
-    ],
+    ['of exactly 50 that does not say that it is the last is read a second time', { isLast: null }, 50, {}, repeated],
     ['read a second time with as many elements is complete', {}, 50, SECOND, ended(true, 500)],
     ['read a second time with more elements is complete', {}, 73, SECOND, ended(true, 500)],
     ['read a second time and cut at another limit is incomplete', {}, 1_000, SECOND, ended(false, 500)],
-    ['at the end of several pages is complete', { nextCursor: null }, 3, { cursor: 'b', began: 500 }, ended(true, 500)],
-    [
-      'at the end of several pages that may be cut itself is incomplete',
-      {},
-      50,
-      { cursor: 'b', began: 500 },
-      ended(false, 500),
-    ],
+    ['at the end of several pages is complete', { nextCursor: null }, 3, LAST, ended(true, 500)],
+    ['at the end of several pages that may be cut itself is incomplete', {}, 50, LAST, ended(false, 500)],
   ])('%s', (_what, answer, length, place, expected) => {
     expect(page(answer, length, place)).toEqual(expected);
   });
@@ -261,9 +272,6 @@ test('ends as incomplete after 500 pages', () => {
   for (; place !== undefined; pages++) place = page({ nextCursor: `c${pages}` }, 1, place).next;
   expect(pages).toBe(501);
 });
-
-/** Whether the outcome of the change's request is unknown. */
-const isOpen = async (query: Scope, entity: string) => (await findChange(query, entity))?.sent != null;
 
 test.each([0, 40_000])(
   'recover settles requests in flight as unknown, and repeats writes after %d ms',
@@ -291,3 +299,326 @@ test.each([0, 40_000])(
     expect(rows).toEqual(Array(4).fill({ outcome: 'unknown', completed_at: NOW }));
   },
 );
+
+const AT_FAULT = { atFault: true };
+const OUTAGE = { outage: true };
+const ANSWERED = { othersAnswered: true };
+const INVALID = failed('refused', 400, 'validation_failed');
+const FORBIDDEN = failed('forbidden', 403, 'forbidden');
+const CONFLICT = failed('conflict', 409, 'conflict');
+const RECORDS = entityName.readPullRequests;
+const LINKS = entityName.readLinks('t1');
+const refuse = async (query: Scope, error: SyncError, now = NOW) =>
+  settleFailure(query, await take(query), error, { ...FAILING, now });
+
+type Columns = Partial<OutboxRow> & { readonly open?: boolean };
+const again = (columns: Columns = {}) => ['again', { state: 'pending', sent_at: null, ...columns }] as const;
+const held = (columns: Columns = {}) => ['held', { state: 'held', ...columns }] as const;
+const unknown = (columns: Columns) => ['unknown', { state: 'unknown', ...columns }] as const;
+const dueIn = (ms: number) => ({ not_before: NOW + ms });
+
+type Case = [
+  what: string,
+  row: EntityRow,
+  error: SyncError,
+  cause: Partial<Pick<FailureContext, 'outage' | 'atFault' | 'othersAnswered'>> & { readonly attempts?: number },
+  expected: readonly [outcome: string, change: Columns],
+];
+
+describe('a failed write', () => {
+  it.each<Case>([
+    ['link without an answer', link, LOST, {}, again({ open: true, attempts: 1, ...dueIn(2_000) })],
+    ['link after a failure of the server', link, failed('server_failed', 500, 'internal'), {}, again({ open: true })],
+    ['link with a malformed answer', link, failed('answer_malformed', 201), {}, again({ open: true })],
+    ['link with an answer too large', link, failed('answer_too_large', 200), {}, again({ open: true })],
+    ['link with a rate limit', link, LIMITED, {}, again({ open: false, attempts: 0, ...dueIn(0) })],
+    ['link that was refused', link, REFUSED, {}, held({ open: false, attempts: 0, sent_at: null })],
+    ['link that was never sent', link, NEVER_SENT, {}, held({ open: false })],
+    ['link that a proxy refused', link, ABSENT_ROUTE, {}, again({ open: false })],
+    ['link to a missing task', link, ABSENT, {}, held()],
+    ['removal that a proxy refused', removal, ABSENT_ROUTE, {}, again({ open: false })],
+    ['link in a full workspace', link, FULL, {}, again({ open: false, attempts: 1 })],
+    ['task in a full workspace', newTask, FULL, {}, again({ open: false, attempts: 1 })],
+    ['fifth in a full workspace', link, FULL, { attempts: 4, ...AT_FAULT }, again({ attempts: 4, ...dueIn(30_000) })],
+    ['task without an answer', newTask, LOST, {}, unknown(dueIn(SETTLE_AFTER))],
+    ['task that was refused', newTask, REFUSED, {}, held()],
+    ['task with a rate limit', newTask, LIMITED, {}, again({ open: false, attempts: 0 })],
+    ['second failure', link, LOST, { attempts: 1 }, again({ attempts: 2, ...dueIn(4_000) })],
+    ['third failure', link, LOST, { attempts: 2 }, again({ attempts: 3, ...dueIn(30_000) })],
+    ['fourth failure, at fault', link, LOST, { attempts: 3, ...AT_FAULT }, again({ attempts: 4 })],
+    ['fifth failure, at fault', link, LOST, { attempts: 4, ...AT_FAULT }, held({ attempts: 5, open: true })],
+    ['fifth failure, perhaps not at fault', link, LOST, { attempts: 4 }, again({ attempts: 5 })],
+    [
+      'seventh, while reads succeed',
+      link,
+      LOST,
+      { attempts: 6, ...ANSWERED },
+      again({ attempts: 7, ...dueIn(120_000) }),
+    ],
+    ['seventh, while nothing succeeds', link, LOST, { attempts: 6 }, again({ attempts: 7, ...dueIn(30_000) })],
+    ['failure in an outage', link, LOST, { attempts: 2, ...OUTAGE }, again({ attempts: 2, ...dueIn(0) })],
+    ['third attempt that was not sent', link, UNREACHABLE, { attempts: 2 }, again({ attempts: 3, ...dueIn(30_000) })],
+    ['fourth attempt that was not sent', link, UNREACHABLE, { attempts: 3 }, again({ attempts: 3, ...dueIn(30_000) })],
+    ['fifth attempt that was not sent', link, UNREACHABLE, { attempts: 4, ...AT_FAULT }, again({ attempts: 4 })],
+    ['fifth failure, at fault in an outage', link, LOST, { attempts: 4, ...OUTAGE, ...AT_FAULT }, held()],
+  ])('%s', async (_what, row, error, { attempts = 0, ...cause }, [outcome, change]) => {
+    const { store, query, prepared } = await inFlight(row, { attempts });
+    expect(await settleFailure(query, prepared, error, { ...FAILING, ...cause })).toBe(outcome);
+    const { open, ...columns } = change;
+    expect(await findChange(query, row.entity)).toMatchObject({ ...columns, error: `${error.code}: why` });
+    if (open !== undefined) expect(await isOpen(query, row.entity)).toBe(open);
+    // A notice may wait for a change that is held now.
+    const evaluations = (await inboxOf(store)).filter(({ event }) => event === 'look-again');
+    expect(evaluations.map(({ body }) => JSON.parse(body ?? '').entity)).toEqual(outcome === 'held' ? [ITEM] : []);
+  });
+
+  it.each([
+    ['a rate limit', LIMITED],
+    ['a refusal by a proxy', ABSENT_ROUTE],
+  ])('keeps its unknown outcome after %s', async (_what, error) => {
+    const { query, prepared } = await inFlight(link);
+    await settleFailure(query, prepared, LOST, FAILING);
+    await settleFailure(query, { ...prepared, open: true }, error, FAILING);
+    expect(await isOpen(query, LINK)).toBe(true);
+  });
+
+  it('is pending again if its desired state changed before the refusal', async () => {
+    const { store, query, prepared } = await inFlight(record, { attempts: 3 });
+    await changeMeanwhile(query, { ...record, desired: '{"a":2}' }, 1_500);
+    expect(await settleFailure(query, prepared, REFUSED, { ...FAILING, ...AT_FAULT })).toBe('again');
+    expect(await findChange(query, RECORD)).toMatchObject({ state: 'pending', attempts: 0, next_since: null });
+    expect(await inboxOf(store)).toEqual([]);
+  });
+
+  it('without an item requests no evaluation', async () => {
+    const { store, query, prepared } = await inFlight({ ...record, item_key: null });
+    expect(await settleFailure(query, prepared, REFUSED, FAILING)).toBe('held');
+    expect(await inboxOf(store)).toEqual([]);
+  });
+
+  it('with an unknown creation requests a list of the tasks after SETTLE_AFTER', async () => {
+    const { query, prepared } = await inFlight(newTask);
+    await settleFailure(query, prepared, LOST, FAILING);
+    expect(await findChange(query, entityName.readTasks)).toMatchObject({
+      ...{ state: 'pending', lane: 'triage', since: NOW, due: NOW + 2_400, not_before: NOW + SETTLE_AFTER },
+    });
+  });
+});
+
+describe('a failed read', () => {
+  const PAGE_GONE = failed('refused', 400, 'invalid_request');
+  it.each<[what: string, entity: string, sent: object | null, error: SyncError, left: object | undefined]>([
+    ['without an answer', entityName.readTasks, null, LOST, { state: 'pending', sent: '{}', attempts: 5 }],
+    ['refused', entityName.readTasks, null, REFUSED, { state: 'pending', sent: '{}', attempts: 5 }],
+    ['of a page', entityName.readPullRequests, { cursor: 'c' }, LOST, { sent: '{"cursor":"c"}', attempts: 5 }],
+    ['of a refused page', entityName.readPullRequests, { cursor: 'c' }, PAGE_GONE, { sent: '{"restarts":1}' }],
+    ['of a page refused thrice', entityName.readTasks, { cursor: 'c', restarts: 2 }, PAGE_GONE, undefined],
+    ['of links of a missing task', entityName.readLinks('t1'), null, ABSENT, undefined],
+    ['of a missing document', entityName.readDocument('d1'), null, ABSENT, undefined],
+    ['of a missing task', entityName.readTask('t1'), null, ABSENT, undefined],
+    ['of one task, refused by a proxy', entityName.readTask('t1'), null, failed('refused', 404), undefined],
+    ['of one task, without an answer', entityName.readTask('t1'), null, LOST, { state: 'pending' }],
+    ['of the tasks, answered with 404', entityName.readTasks, null, ABSENT, { state: 'pending' }],
+  ])('%s', async (_what, entity, sent, error, left) => {
+    const change = { sent: sent && JSON.stringify(sent), attempts: 4, awaits: 'check' } as const;
+    const { query, prepared } = await readInFlight(entity, change);
+    const outcome = await settleFailure(query, prepared, error, { ...FAILING, ...AT_FAULT });
+    expect(outcome).toBe(left ? 'again' : 'settled');
+    const row = await findChange(query, entity);
+    if (left) expect(row).toMatchObject(left);
+    else expect(row).toBeUndefined();
+  });
+
+  it.each([
+    [entityName.readLinks('t1'), ABSENT, { workItems: [] }],
+    [entityName.readDocument('d1'), ABSENT, null],
+    [entityName.readTask('t1'), ABSENT, null],
+    // The list of tasks follows.
+    [entityName.readTask('t1'), ABSENT_ROUTE, null],
+  ])('%s of a missing thing is settled by an empty answer', async (entity, error, body) => {
+    const { store, query, prepared } = await readInFlight(entity);
+    // Another read of this kind succeeded recently, so this refusal concerns this one thing.
+    for (const route of ['listWorkItems', 'getDocument', 'getTask'] as const)
+      await noteRouteAnswered(query, route, NOW);
+    expect(await settleFailure(query, prepared, error, FAILING)).toBe('settled');
+    expect((await inboxOf(store)).map((row) => JSON.parse(row.body ?? '').body)).toEqual([body]);
+  });
+});
+
+test('stores the first 500 characters of an error', async () => {
+  const { query, prepared } = await inFlight(link);
+  const error = new SyncError('server_failed', 'x'.repeat(600), { status: 500 });
+  await settleFailure(query, prepared, error, FAILING);
+  expect((await findChange(query, LINK))?.error).toBe(`server_failed: ${'x'.repeat(485)}`);
+});
+
+describe('a refused list of records', () => {
+  it.each<[what: string, error: SyncError, state: string]>([
+    ['404 by the workspace', ABSENT, 'closed'],
+    ['403 by the workspace', FORBIDDEN, 'closed'],
+    ['501 by the workspace', failed('server_failed', 501, 'not_implemented'), 'closed'],
+    ['409 by the workspace', CONFLICT, 'unknown'],
+    ['412 by the workspace', failed('conflict', 412, 'precondition_failed'), 'unknown'],
+    ['404 as HTML of a proxy', ABSENT_ROUTE, 'unknown'],
+    ['401', failed('unauthorized', 401, 'unauthorized'), 'unknown'],
+    ['503', failed('server_failed', 503, 'internal'), 'unknown'],
+    ['no answer', LOST, 'unknown'],
+  ])('with %s leaves the route %s', async (_what, error, state) => {
+    const { query, prepared } = await readInFlight(RECORDS);
+    await writeMeta(query, TASKS_READ, '1');
+    await differs(query, record);
+    const outcome = await settleFailure(query, prepared, error, FAILING);
+    expect((await readRecordsRoute(query)).state).toBe(state);
+    const isClosed = state === 'closed';
+    expect([outcome === 'settled', (await findChange(query, RECORDS)) === undefined]).toEqual([isClosed, isClosed]);
+    // Pending records are dropped only if they can never be sent.
+    expect((await findChange(query, RECORD)) === undefined).toBe(isClosed);
+  });
+
+  it('with 403 before the tasks were read shows nothing about the route', async () => {
+    const { query, prepared } = await readInFlight(RECORDS);
+    await settleFailure(query, prepared, FORBIDDEN, FAILING);
+    expect((await readRecordsRoute(query)).state).toBe('unknown');
+    expect(await findChange(query, entityName.readTasks)).toBeDefined();
+  });
+});
+
+test('three records in a row refused with 404 close the route and drop all pending records', async () => {
+  const { query, prepared } = await inFlight(record);
+  await writeServerFact(query, 'records', { state: 'open', since: 0 });
+  for (const number of [1, 2, 3]) await differs(query, { ...record, entity: `${RECORD}${number}` });
+  expect(await settleFailure(query, prepared, ABSENT, FAILING)).toBe('held');
+  expect(await refuse(query, ABSENT)).toBe('held');
+  expect((await readRecordsRoute(query)).state).toBe('open');
+  expect(await refuse(query, ABSENT)).toBe('settled');
+  expect((await readRecordsRoute(query)).state).toBe('closed');
+  expect(await query.selectFrom('outbox').select('entity').execute()).toEqual([]);
+});
+
+describe('a refused link', () => {
+  it.each([
+    ['an addition with 409', link, CONFLICT],
+    ['a removal with 404', removal, ABSENT],
+    ['a removal with 404 of a proxy', removal, ABSENT_ROUTE],
+  ])('%s requests a read of the links, and is held if it is refused again', async (_what, row, error) => {
+    const { query, prepared } = await inFlight(row, { attempts: 4 });
+    const waiting = { state: 'pending', attempts: 5, awaits: 'check', not_before: NOW + MAX_BLOCK };
+    expect(await settleFailure(query, prepared, error, FAILING)).toBe('again');
+    expect(await findChange(query, LINK)).toMatchObject(waiting);
+    expect(await findChange(query, LINKS)).toMatchObject({ state: 'pending', not_before: 0 });
+    expect(await settleFailure(query, { ...prepared, isChecked: true }, error, FAILING)).toBe('held');
+  });
+
+  it('is settled after an unknown outcome if the link became known meanwhile', async () => {
+    const { query, prepared } = await inFlight(link);
+    await saveEntity(query, { ...link, known: '{"url":"u"}' });
+    const repeated = { ...prepared, isChecked: true, open: true };
+    expect(await settleFailure(query, repeated, CONFLICT, FAILING)).toBe('settled');
+    expect(await findChange(query, LINK)).toBeUndefined();
+    expect(await findEntity(query, LINK)).toMatchObject({ known: link.desired, hand: null, remote_id: null });
+  });
+
+  it('settles the removal of a missing link if links cannot be read', async () => {
+    const { query, prepared } = await inFlight(removal);
+    for (const resource of ['a', 'b']) await noteRouteRefused(query, 'listWorkItems', { status: 405, resource }, NOW);
+    expect(await settleFailure(query, prepared, ABSENT, FAILING)).toBe('settled');
+    expect(await findChange(query, LINK)).toBeUndefined();
+    expect(await findChange(query, LINKS)).toBeUndefined();
+  });
+});
+
+describe('a refused read of the links of a task', () => {
+  it('for two tasks switches the route off and delays the links that wait for it', async () => {
+    const { query, prepared } = await readInFlight(LINKS);
+    expect(await settleFailure(query, prepared, INVALID, FAILING)).toBe('again');
+    expect(await routeOffUntil(query, 'listWorkItems', NOW)).toBeUndefined();
+    await waits(query, entityName.readLinks('t2'), { kind: 'read' });
+    expect(await refuse(query, INVALID)).toBe('settled');
+    const off = await routeOffUntil(query, 'listWorkItems', NOW);
+    expect(off).toBe(NOW + 3_600_000);
+    await differs(query, link);
+    await expect(take(query)).rejects.toThrow('nothing is to be sent');
+    expect(await findChange(query, LINK)).toMatchObject({ state: 'pending', not_before: off });
+  });
+
+  it('is repeated once, and then holds the links that wait for it', async () => {
+    const { query, prepared } = await readInFlight(LINKS);
+    await differs(query, link, { not_before: NOW + MAX_BLOCK, awaits: 'links' });
+    const pausing = { ...link, entity: `${LINK}2` };
+    await differs(query, pausing, { not_before: NOW + 30_000 });
+    expect(await settleFailure(query, prepared, INVALID, FAILING)).toBe('again');
+    await settleFailure(query, { ...prepared, isChecked: true }, INVALID, FAILING);
+    expect(await findChange(query, LINKS)).toBeUndefined();
+    expect(await findChange(query, LINK)).toMatchObject({ state: 'held', error: 'refused: why' });
+    expect(await findChange(query, pausing.entity)).toMatchObject({ state: 'pending', error: null });
+  });
+});
+
+describe.each([409, 412])('a conflict with %i', (status) => {
+  it.each([
+    ['a record', record],
+    ['the removal of a link', removal],
+    ['the attachment of a document', attachment],
+  ])('of %s is repeated with pauses, and held after five in a row', async (_what, row) => {
+    const { query, prepared } = await inFlight(row, { attempts: 4 });
+    const conflict = failed('conflict', status, 'conflict');
+    expect(await settleFailure(query, prepared, conflict, FAILING)).toBe('again');
+    expect(await findChange(query, row.entity)).toMatchObject({ attempts: 1, not_before: NOW + 2_000 });
+    const last = { ...prepared, isConflicted: true };
+    expect(await settleFailure(query, last, conflict, FAILING)).toBe('held');
+  });
+});
+
+describe('a refused creation', () => {
+  const BODY = { title: 'a', description: 'b', labels: ['ui'], priority: 'p1' };
+  const task = { ...newTask, desired: JSON.stringify(BODY) };
+
+  it('is repeated without the optional fields, and held if it is refused again', async () => {
+    const { query, prepared } = await inFlight(task);
+    expect(prepared.body).toEqual(BODY);
+    expect(await settleFailure(query, prepared, INVALID, FAILING)).toBe('again');
+    expect(await findChange(query, TASK)).toMatchObject({
+      ...{ state: 'pending', attempts: 0, sent: null },
+      error: 'refused: why; sent again without labels, priority',
+    });
+    await query.updateTable('outbox').set({ not_before: 0 }).execute();
+    const again = await take(query);
+    expect(again.body).toEqual({ title: 'a', description: 'b' });
+    expect(await settleFailure(query, again, INVALID, FAILING)).toBe('held');
+    expect(await findChange(query, TASK)).toMatchObject({ state: 'held', error: 'refused: why' });
+  });
+
+  it('is checked in a list of the tasks after 409, and repeated without fields only then', async () => {
+    const { query, prepared } = await inFlight(task);
+    expect(await settleFailure(query, prepared, CONFLICT, FAILING)).toBe('again');
+    expect(await findChange(query, TASK)).toMatchObject({ awaits: 'check', error: 'conflict: why' });
+    expect(await findChange(query, entityName.readTasks)).toMatchObject({ state: 'pending' });
+    expect(await settleFailure(query, { ...prepared, isChecked: true }, CONFLICT, FAILING)).toBe('again');
+    expect((await findChange(query, TASK))?.error).toBe('conflict: why; sent again without labels, priority');
+  });
+
+  it.each([
+    ['with 403', FORBIDDEN],
+    ['with 413', failed('refused', 413, 'payload_too_large')],
+  ])('%s shows nothing about its fields', async (_what, error) => {
+    const { query, prepared } = await inFlight(task);
+    await settleFailure(query, prepared, error, FAILING);
+    expect((await findChange(query, TASK))?.error).not.toContain('sent again without');
+  });
+
+  it('allows the next creation', async () => {
+    const { query, prepared } = await inFlight(task);
+    await differs(query, { ...task, entity: `${TASK}2` }, { not_before: NOW + 1 });
+    await settleFailure(query, prepared, REFUSED, FAILING);
+    expect(await findChange(query, `${TASK}2`)).toMatchObject({ state: 'pending', not_before: 0 });
+  });
+});
+
+test('a refused page with a limit ends the list as incomplete', async () => {
+  const { store, query, prepared } = await readInFlight(entityName.readTasks);
+  const tasks = Array.from({ length: 50 }, (_, index) => ({ taskId: `t${index}` }));
+  await settle(query, prepared, { tasks }, CONTEXT);
+  expect(await refuse(query, INVALID)).toBe('settled');
+  const pages = (await inboxOf(store)).map(({ body }) => JSON.parse(body ?? '').page);
+  expect(pages.at(-1)).toMatchObject({ isEnd: true, isComplete: false });
+});
