@@ -374,14 +374,19 @@ describe('a sweep', () => {
     const store = await openTestStore();
     const clock = createTravellingClock();
     const swept: string[] = [];
+    const counts: unknown[] = [];
+    const meter = { ...silentMeter, count: (_name: string, labels?: object) => void counts.push(labels) };
     const sweep = async (unit: string) => {
       swept.push(unit);
       if (unit === 'a' && swept.length <= times) throw new SyncError(code, 'no');
       return { keys: [], containers: [] };
     };
-    await runToEnd(sweepOf({ store, clock }, { units: async () => ['a', 'b', 'c'], sweep }), clock);
+    await runToEnd(sweepOf({ store, clock, meter }, { units: async () => ['a', 'b', 'c'], sweep }), clock);
     expect(swept).toEqual(expected);
     expect((await rowsOf(store))[0]).toMatchObject({ unit: 'a', error });
+    const outcome = error === null ? 'complete' : 'failed';
+    expect(counts[0]).toEqual({ connection: 'forge', outcome });
+    expect(counts).toHaveLength(new Set(expected).size);
   });
 
   test('fails on a list whose pages form a circle, and sweeps the other units', async () => {
@@ -392,8 +397,10 @@ describe('a sweep', () => {
       ...{ keys: [], containers: [] },
       ...(unit === 'b' && { next: `${pages++ % 3}` }),
     });
+    const begun = clock.elapsed();
     await runToEnd(sweepOf({ store, clock }, { units: async () => ['a', 'b', 'c'], sweep }), clock);
     expect(pages).toBeLessThanOrEqual(11);
+    expect(clock.elapsed() - begun).toBe((pages - 1) * 1_000);
     expect((await rowsOf(store)).map(({ error }) => error?.split(':')[0])).toEqual([
       undefined,
       'list_endless',

@@ -31,9 +31,16 @@ async function bench(store: Store) {
   const clock = createTravellingClock();
   const gauges: number[] = [];
   const meter = { ...silentMeter, gauge: (_name: string, value: number) => void gauges.push(value) };
-  const deps = { store, clock, logger: { ...silentLogger, child: () => silentLogger }, meter };
+  const logs: string[] = [];
+  const log = (_fields: object, message: string) => void logs.push(message);
+  const deps = {
+    store,
+    clock,
+    logger: { ...silentLogger, child: () => ({ ...silentLogger, warn: log, info: log }) },
+    meter,
+  };
   const bindings = await openNameBindings(deps, { connection: 'github', entries: ENTRIES });
-  return { store, bindings, clock, gauges };
+  return { store, bindings, clock, gauges, logs };
 }
 
 /** Opens bindings of which `acme/app` led to 7 first, and leads to 8 now. */
@@ -54,7 +61,10 @@ const idsOf = async ({ query }: Store) => (await loadNames(query, 'github', ENTR
 
 describe('a rebind', () => {
   test('binds a name to the id to which it leads now, and restarts its units; until then the old id stays', async () => {
-    const { store, bindings, vendor, gauges } = await reboundNames();
+    const { store, bindings, vendor, gauges, logs, clock } = await reboundNames();
+    await clock.advance(25 * HOUR);
+    await bindings.refresh(vendor, signal);
+    expect(logs).toEqual(['a name leads to another target than before']);
     expect([bindings.idOf('acme/app'), await idsOf(store)]).toEqual(['7', ['1', '7']]);
     expect([gauges[0], gauges.at(-1)]).toEqual([0, 1]);
     const before = bindings.version();
@@ -134,6 +144,7 @@ describe('a refresh', () => {
     ['just under a quarter of an hour, in doubt, which stays', true, HOUR / 4 - 1, false, true],
     ['a quarter of an hour, in doubt', true, HOUR / 4, true, false],
     ['a quarter of an hour, without doubt', false, HOUR / 4, false, false],
+    ['no time', false, 0, false, false],
     ['a negative time, because the clock was set back', false, -1, true, false],
   ])('asks again for a name after %s: %#', async (_what, isDoubted, age, isRequested, isRequestedLater) => {
     const { bindings, clock } = await reboundNames();
@@ -166,9 +177,11 @@ describe('a refresh', () => {
 
 describe('a report of a delivery', () => {
   test('is stored after `settled`', async () => {
-    const { store, bindings } = await reboundNames();
-    bindings.report({ id: '7', name: 'acme/renamed' });
+    const { store, bindings, logs } = await reboundNames();
+    logs.length = 0;
+    for (let times = 0; times < 2; times++) bindings.report({ id: '7', name: 'acme/renamed' });
     await bindings.settled();
+    expect(logs).toEqual(['a repository, project or team was renamed']);
     const names = await loadNames(store.query, 'github', ENTRIES);
     expect(names.find(({ id }) => id === '7')?.called).toBe('acme/renamed');
   });

@@ -205,11 +205,12 @@ describe('a stored walk', () => {
 
 describe('a walk', () => {
   test('stores each page with the position after it, and moves the watermark with the last', async () => {
-    const all = await bench([
+    const answers = [
       page('one', { next: '2', newest: at(-1), etag: '"e1"' }),
       page('two', { next: '3', newest: at(-2) }),
       page('three', { newest: at(-3) }),
-    ]);
+    ];
+    const all = await bench(answers);
     await all.polls.pollNow();
     const row = { connection: 'notes', source: 'poll', event: 'list', state: 'pending' };
     expect(await inboxOf(all.store)).toMatchObject(['one', 'two', 'three'].map((body) => ({ ...row, body })));
@@ -218,6 +219,11 @@ describe('a walk', () => {
     ]);
     expect(all.pages()).toEqual([undefined, '2', '3']);
     expect([all.counts, all.notifications()]).toEqual([['polls_total notes complete'], 3]);
+    // Pages of the first walk are an import, and later ones are not.
+    answers.push(page('four'));
+    await all.polls.pollNow();
+    const keys = (await inboxOf(all.store)).map(({ delivery_key }) => delivery_key.split(':')[0]);
+    expect(keys).toEqual(['import', 'import', 'import', 'poll']);
   });
 
   test('without a change stores only the time, and notifies nothing', async () => {
