@@ -34,6 +34,7 @@ interface Setting {
   readonly override?: Override;
   /** The server sends tags, which change with the status. */
   readonly hasTags?: boolean;
+  readonly areEditsReported?: boolean;
 }
 
 const MINUTE = 60_000;
@@ -62,7 +63,8 @@ const MERGE = (task: Fields, body: Fields) => ({ ...task, ...body });
 const REPLACE = (task: Fields, body: Fields) => ({ taskId: task['taskId'], key: task['key'], labels: [], ...body });
 
 /** A workspace with any number of tasks, and the outbox that updates them. */
-async function bench({ form = 'whole', words = {}, apply = MERGE, override, hasTags = false }: Setting = {}) {
+async function bench({ form = 'whole', words = {}, apply = MERGE, override, hasTags, ...setting }: Setting = {}) {
+  const { areEditsReported = true } = setting;
   const store = await openTestStore();
   const tasks = new Map<string, Fields>();
   const requests: Request[] = [];
@@ -80,7 +82,7 @@ async function bench({ form = 'whole', words = {}, apply = MERGE, override, hasT
       if (method !== 'GET') tasks.set(task, apply(seen(task), request.body ?? {}));
       return { status: 200, json: seen(task), ...(method === 'GET' && tag) };
     },
-    { form, words, areEditsReported: true },
+    { form, words, areEditsReported },
   );
   const { clock } = all;
   const changeOf = (taskId = 't1') => findChange(store.query, entity.taskUpdate(taskId));
@@ -269,6 +271,15 @@ test('reads before the first update in fields, and then updates a task cached wi
   await want({ status: 'review', from: 'completed' });
   await send();
   expect(methods()).toEqual(['GET', 'PUT', 'PUT', 'GET', 'PUT']);
+});
+
+test('reads before each update in fields if edits are not reported', async () => {
+  const { send, methods, want, cache } = await setUp({ form: 'fields', areEditsReported: false });
+  await send();
+  await cache({ status: 'review' });
+  await want({ status: 'completed', from: 'review' });
+  await send();
+  expect(methods()).toEqual(['GET', 'PUT', 'GET', 'PUT']);
 });
 
 test('restores the fields that an update in fields cleared, and sends whole tasks from then on', async () => {
@@ -561,15 +572,19 @@ it('changes the form for all tasks only if the same task accepts another form', 
 });
 
 test.each([
-  ['that is found but answered with 404', 'PUT', 404, 'not_found', 1],
-  ['whose read is refused', 'GET', 400, 'refused', 2],
-])('holds the update of a task %s, and sends those of others', async (_what, refused, status, code, attempts) => {
-  const override: Override = ({ method, task }) => (method === refused && task === 't1' ? refusal(status) : undefined);
-  const { move, stateOf, offUntil } = await bench({ hasTags: true, override });
-  await move('t0');
-  await move('t1', {}, attempts);
-  expect(await offUntil()).toBeUndefined();
-  await move(['t2', 't1']);
-  expect(await stateOf('t1')).toMatch(new RegExp(`^held: ${code}: ${refused} .*/t1: ${status}`));
-  expect(await stateOf('t2')).toBe('review');
-});
+  ['that is found but answered with 404', 'fields', 'PUT', 404, 'not_found', []],
+  ['whose read is refused', 'whole', 'GET', 400, 'refused', ['t0']],
+] as const)(
+  'holds the update of a task %s, and sends those of others',
+  async (_what, form, refused, status, code, before) => {
+    const override: Override = ({ method, task }) =>
+      method === refused && task === 't1' ? refusal(status) : undefined;
+    const { move, stateOf, offUntil } = await bench({ form, hasTags: true, override });
+    await move(before);
+    await move('t1', {}, 1 + before.length);
+    expect(await offUntil()).toBeUndefined();
+    await move(['t2', 't1']);
+    expect(await stateOf('t1')).toMatch(new RegExp(`^held: ${code}: ${refused} .*/t1: ${status}`));
+    expect(await stateOf('t2')).toBe('review');
+  },
+);
