@@ -56,13 +56,6 @@ const rows = ({ query }: Store) =>
 
 const PAGE = { event: 'list', body: Buffer.from('one') };
 
-test('finishes a unit with its last page', async () => {
-  const store = await openTestStore();
-  await (await backfill(store, async () => PAGE))();
-  expect((await inboxOf(store)).map(({ source, body }) => [source, body])).toEqual([['backfill', 'one']]);
-  expect(await rows(store)).toEqual([{ unit: 'unit', error: null, attempts: 0, finished_at: expect.any(Number) }]);
-});
-
 test('finishes a unit whose pages form a circle with an error, and keeps the pages', async () => {
   const store = await openTestStore();
   const clock = createTravellingClock();

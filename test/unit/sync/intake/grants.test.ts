@@ -94,15 +94,6 @@ describe('access tokens', () => {
     expect(endpoint.asked).toEqual(['refresh-token-1', 'refresh-token-2', 'refresh-token-3', 'refresh-token-4']);
   });
 
-  it('of one grant are renewed by one request for all callers', async () => {
-    const shared = grants();
-    const ofOne = shared.tokensOf(grant, 'jira');
-    const ofAnother = shared.tokensOf({ ...grant }, 'jira');
-    const tokens = await Promise.all([ofOne, ofAnother, ofOne, ofAnother].map((each) => each.get(signal)));
-    expect(new Set(tokens).size).toBe(1);
-    expect(endpoint.asked).toHaveLength(1);
-  });
-
   it('are renewed once, even if a caller reads the stored row late', async () => {
     const late = withLateAnswers(installation.query, (number) => number > 1);
     const ours = tokens(grants({ installation: { ...installation, query: late.query } }));
@@ -112,15 +103,6 @@ describe('access tokens', () => {
     expect(await Promise.all(others)).toEqual([token, token]);
     expect(await ours.get(signal)).toBe(token);
     expect(endpoint.asked).toEqual(['refresh-token-1']);
-  });
-
-  it('are reused after a restart', async () => {
-    const before = await tokens().get(signal);
-    const after = await restart();
-    expect(await after.get(signal)).toBe(before);
-    await clock.advance(HOUR);
-    await good(after);
-    expect(endpoint.asked).toEqual(['refresh-token-1', 'refresh-token-2']);
   });
 
   it('end at a whole millisecond, although the monotonic clock counts fractions', async () => {

@@ -214,23 +214,6 @@ test('requeues no change that is sent a second time, however late the first comm
   expect(sent).toEqual(['t1', 't1', 't9']);
 });
 
-test('sends one request every 30 s during an outage', async () => {
-  const sentAt: number[] = [];
-  let isAway = true;
-  const { outbox, clock, untilDone } = await setUp(6, (taskId) => {
-    sentAt.push(clock.elapsed());
-    return isAway ? { status: 500 } : added(Number(taskId.slice(1)));
-  });
-  outbox.start();
-  await clock.until(() => sentAt.length >= 8);
-  const pauses = sentAt.slice(4).map((at, index) => at - (sentAt[index + 3] as number));
-  // The first requests include those that were in flight when the breaker opened.
-  for (const pause of pauses.slice(2)) expect(pause).toBeGreaterThanOrEqual(30_000);
-  isAway = false;
-  await untilDone();
-  await outbox.stop();
-});
-
 test('stop waits for requests in flight and claims no more changes', async () => {
   const { outbox, store, throttle, clock } = await setUp(2);
   const answer = Promise.withResolvers<void>();
