@@ -170,7 +170,7 @@ export function afterPage(state: PollState, walk: Walk, page: Page, digest: stri
 }
 
 /** Returns why the walk must stop after this page, although another page follows. */
-export function faultAfter(walk: Walk, page: Page): SyncError | undefined {
+function faultAfter(walk: Walk, page: Page): SyncError | undefined {
   const { fault } = trailAfter(walk, page);
   return fault && new SyncError('list_endless', `the list was left: ${fault.message}`);
 }
