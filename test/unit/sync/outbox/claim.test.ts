@@ -74,19 +74,45 @@ test('releases the slot if no change is eligible or the commit fails', async () 
   expect(throttle.used().used).toBe(0);
 });
 
-test('stops the timer for live work when a backfill has its slot', async () => {
-  const { clock, throttle, store } = await outboxBench(await openTestStore(), 0);
-  const later = { lane: 'link', due: clock.now() + 60_000, at: clock.now() + 60_000, entity: linkOf(1) } as const;
-  const scheduler = { nextLiveChange: async () => later } as unknown as ChangeScheduler;
-  // The throttle keeps a timer of its own from the first slot on.
-  (await throttle.acquire({ lane: 'link', due: 1 })).release();
-  const before = clock.pending;
+describe('a backfill that waits for a slot', () => {
   const never = new Promise<void>(() => undefined);
-  const { signal } = new AbortController();
-  const due = { ...later, lane: 'backfill' } as const;
-  const slot = await acquireSlot({ store, throttle, clock, scheduler }, due, never, signal);
-  slot?.release();
-  expect(clock.pending).toBe(before);
+
+  /** Requests a slot for a backfill while live work is due in a minute, and all slots are in use or none is. */
+  async function waiting(inUse: number, wake: Promise<void> = never) {
+    const { clock, throttle, store } = await outboxBench(await openTestStore(), 0);
+    const live = { lane: 'link', due: clock.now() + 60_000, at: clock.now() + 60_000, entity: linkOf(1) } as const;
+    const scheduler = { nextLiveChange: async () => live } as unknown as ChangeScheduler;
+    // The throttle keeps a timer of its own from the first slot on.
+    (await throttle.acquire({ lane: 'link', due: 1 })).release();
+    for (let slot = 0; slot < inUse; slot++) await throttle.acquire({ lane: 'link', due: 1 });
+    const before = clock.pending;
+    const stopping = new AbortController();
+    const due = { ...live, lane: 'backfill' } as const;
+    const slot = acquireSlot({ store, throttle, clock, scheduler }, due, wake, stopping.signal);
+    return { clock, throttle, slot, stopping, timers: () => clock.pending - before };
+  }
+
+  test('leaves no timer for live work when it has its slot', async () => {
+    const { slot, timers } = await waiting(0);
+    (await slot)?.release();
+    expect(timers()).toBe(0);
+  });
+
+  test('gives way to live work that is due, and to a wake-up, but rejects at a stop', async () => {
+    const due = await waiting(4);
+    await due.clock.advance(60_000);
+    expect(await due.slot).toBeUndefined();
+    const woken = await waiting(4, Promise.resolve());
+    await woken.clock.advance(1);
+    expect(await woken.slot).toBeUndefined();
+    const stopped = await waiting(4);
+    stopped.stopping.abort();
+    await expect(stopped.slot).rejects.toMatchObject({ code: 'aborted' });
+    const ended = await waiting(4);
+    await ended.clock.advance(1);
+    void ended.throttle.stop();
+    await expect(ended.slot).rejects.toMatchObject({ code: 'aborted' });
+  });
 });
 
 test('dates a request after what others stored while its transaction waited', async () => {
