@@ -91,6 +91,7 @@ const TABLE: readonly Row[] = [
   ['a state replaces that of the creation', 'needs fetch', at(5, B), CREATED, at(5, B)],
   ['a repeated creation replaces no later state', 'needs fetch', at(5, B), CREATED, at(5, B), CREATED],
   ['nor the last of several later states', 'needs fetch', at(5, C), CREATED, at(5, B), at(5, C), CREATED],
+  ['of two creations the last one wins', 'needs fetch', at(5, C), CREATED, at(5, { ...C, isCreation: true })],
   ['fetched content wins', 'applied', at(5, A), at(5, A), at(5, B), fetched(5, A)],
   ['older fetched content does not', 'superseded', at(6, A), at(6, A), fetched(5, B)],
   ['a fetched object that agrees changes nothing', 'unchanged', at(5, A), at(5, A), fetched(5, A)],

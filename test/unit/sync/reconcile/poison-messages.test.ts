@@ -1,28 +1,204 @@
 import { expect, test } from 'vitest';
+import type { DeliveryOrigin } from '../../../../src/model/delivery.ts';
+import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import { appendDeliveries } from '../../../../src/store/append-deliveries.ts';
+import { unpackBody } from '../../../../src/store/bodies.ts';
 import type { Store } from '../../../../src/store/database.ts';
-import { countAttempt, settleDeliveries } from '../../../../src/store/inbox.ts';
+import {
+  countAttempt,
+  quarantinedDeliveries,
+  retryQuarantined,
+  settleDeliveries,
+} from '../../../../src/store/inbox.ts';
+import type { ReconcileConnection, WorkerTranslator } from '../../../../src/sync/reconcile/context.ts';
 import { createPoisonMessages, type PoisonMessages } from '../../../../src/sync/reconcile/poison-messages.ts';
-import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { createTravellingClock, type TravellingClock } from '../../../support/clocks/travelling-clock.ts';
 import { remainsOfLost } from '../../../support/faults/all-or-nothing.ts';
 import { withoutTable } from '../../../support/faults/without-table.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
+import { reconcileOver } from '../../../support/harness/reconcile-over.ts';
+import { pull } from '../../../support/rows/items.ts';
+
+/**
+ * Deliveries that exceed their budget, or during which the process crashed. Bodies are JSON lists of numbers of pull requests;
+ * `hard` exceeds the budget.
+ */
+
+const PAGE = 1024 * 1024 + 1;
+const itemsOf = (body: Uint8Array) =>
+  (JSON.parse(Buffer.from(body).toString()) as (number | 'hard')[]).map((identifier) => {
+    if (identifier === 'hard') throw new SyncError('over_budget', 'more than 3000 ms of CPU');
+    return pull({ identifier: String(identifier), key: `github:github.com:r1:pr:${identifier}` });
+  });
+
+interface Stage {
+  /** Bodies that the worker thread translated, as texts. */
+  readonly worker: string[];
+  /** The attempts of the pending rows at that time. */
+  readonly attempts: number[];
+  drain(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+interface Life {
+  readonly clock?: TravellingClock;
+  /** The wait before the translation of a suspected delivery. */
+  readonly translation?: (body: string) => Promise<void>;
+}
+
+function stageOver(store: Store, version = '1.0.0', { clock, translation }: Life = {}): Stage {
+  const read: string[] = [];
+  const attempts: number[] = [];
+  const worker: WorkerTranslator = {
+    async translate({ stored }) {
+      const body = unpackBody(stored);
+      read.push(body.toString().trim());
+      await translation?.(body.toString());
+      const rows = await states(store);
+      attempts.push(...rows.filter(({ state }) => state === 'pending').map((row) => row.attempts));
+      return { outcome: 'items', items: itemsOf(body) };
+    },
+    async elements(stored) {
+      const elements = JSON.parse(unpackBody(stored).toString()) as unknown[];
+      return elements.map((element) => ({
+        body: Buffer.from(JSON.stringify([element])),
+        content: `content of ${JSON.stringify(element)}`,
+      }));
+    },
+  };
+  const translate: ReconcileConnection['translate'] = ({ body }) => ({ outcome: 'items', items: itemsOf(body) });
+  const reconcile = reconcileOver(store, { translate, worker, version, ...(clock && { clock }) });
+  return { worker: read, attempts, drain: () => reconcile.drain(), stop: () => reconcile.stop() };
+}
+
+async function append(store: Store, key: string, content: unknown, source: DeliveryOrigin = 'webhook', size = 0) {
+  const body = Buffer.from(JSON.stringify(content).padEnd(size));
+  const [row] = await appendDeliveries(store.query, [{ connection: 'main', key, source, event: 'e', body }], 1);
+  return row?.appended;
+}
+
+const states = (store: Store) =>
+  store.query.selectFrom('inbox').select(['delivery_key as key', 'state', 'attempts']).orderBy('id').execute();
+
+const storedItems = async (store: Store) =>
+  (await store.query.selectFrom('items').select('key').orderBy('key').execute()).map(({ key }) =>
+    key.split(':').at(-1),
+  );
+
+test('only the faulty element of a page is quarantined, and the next page with it does not retry it', async () => {
+  const store = await openTestStore();
+  const stage = stageOver(store);
+  await append(store, 'page', [1, 'hard', 2], 'poll', PAGE);
+  await stage.drain();
+  expect(await storedItems(store)).toEqual(['1', '2']);
+  expect(await states(store)).toEqual([
+    { key: 'page', state: 'applied', attempts: 0 },
+    { key: 'part:content of "hard"', state: 'quarantined', attempts: 0 },
+  ]);
+  stage.worker.length = 0;
+  await append(store, 'next page', [3, 'hard'], 'poll', PAGE);
+  await stage.drain();
+  expect(await storedItems(store)).toEqual(['1', '2', '3']);
+  expect(stage.worker).toEqual(['[3,"hard"]', '[3]']);
+});
+
+test('a repeated webhook stays quarantined until its bytes change', async () => {
+  const store = await openTestStore();
+  const stage = stageOver(store);
+  await append(store, 'hook', ['hard'], 'webhook', PAGE);
+  await stage.drain();
+  expect(await quarantinedDeliveries(store.query, 10)).toMatchObject([
+    { reason: 'over_budget: more than 3000 ms of CPU' },
+  ]);
+  expect(await append(store, 'hook', ['hard'], 'webhook', PAGE)).toBe('repeated');
+  expect(await append(store, 'hook', [1], 'webhook', PAGE)).toBe('revived');
+  await stage.drain();
+  expect(await states(store)).toEqual([{ key: 'hook', state: 'applied', attempts: 0 }]);
+});
+
+test('a command retries a quarantined delivery', async () => {
+  const store = await openTestStore();
+  const first = stageOver(store);
+  await append(store, 'hook', ['hard'], 'webhook', PAGE);
+  await first.drain();
+  first.worker.length = 0;
+  const [waiting] = await quarantinedDeliveries(store.query, 1);
+  expect(await retryQuarantined(store, [waiting?.id ?? 0])).toBe(1);
+  await first.drain();
+  expect(first.worker).toEqual(['["hard"]']);
+});
+
+/** Processes a delivery without a clean end. */
+async function crashAtWork(store: Store): Promise<void> {
+  await append(store, 'earlier', [0]);
+  await stageOver(store).drain();
+}
+
+test('after a crash the pending deliveries are counted and then translated by the worker thread', async () => {
+  const store = await openTestStore();
+  await crashAtWork(store);
+  await append(store, 'before', [1]);
+  const next = stageOver(store);
+  await next.drain();
+  expect(next.worker).toEqual(['[1]']);
+  expect(next.attempts).toEqual([1]);
+  expect(await storedItems(store)).toEqual(['0', '1']);
+  await append(store, 'after', [2]);
+  await next.drain();
+  expect(next.worker).toEqual(['[1]']);
+});
+
+/** Runs a process until it ends during the translation of a suspected delivery, or until no delivery is pending. */
+async function live(store: Store, endsDuring: (body: string) => boolean): Promise<void> {
+  const clock = createTravellingClock();
+  let isOver = false;
+  const translation = async (body: string) => {
+    if (!endsDuring(body)) return;
+    isOver = true;
+    await new Promise(() => undefined);
+  };
+  void stageOver(store, '1.0.0', { clock, translation })
+    .drain()
+    .finally(() => (isOver = true));
+  while (!isOver) await clock.advance(1_000);
+}
+
+test('31 kills, each while a delivery is processed alone, quarantine none, and all are applied afterwards', async () => {
+  const store = await openTestStore();
+  await crashAtWork(store);
+  for (let number = 1; number <= 40; number++) await append(store, `load ${number}`, [number]);
+  for (let kill = 0; kill < 31; kill++) await live(store, () => true);
+  await live(store, () => false);
+  expect(new Set((await states(store)).map(({ state }) => state))).toEqual(new Set(['applied']));
+});
+
+test('a delivery that ends the process each time is quarantined by itself, and the others are processed meanwhile', async () => {
+  const store = await openTestStore();
+  await crashAtWork(store);
+  await append(store, 'deadly', [1]);
+  await append(store, 'behind it', [2]);
+  const course: string[] = [];
+  for (let life = 0; life < 6; life++) {
+    await live(store, (body) => body === '[1]');
+    const [, deadly, behind] = await states(store);
+    course.push(`${deadly?.state} ${deadly?.attempts} ${behind?.state}`);
+  }
+  const lives = ['pending 2 applied', 'pending 3 applied', 'pending 4 applied', 'pending 5 applied'];
+  expect(course).toEqual(['pending 1 pending', ...lives, 'quarantined 5 applied']);
+  const reason = expect.stringContaining('ended 5 times');
+  expect(await quarantinedDeliveries(store.query, 10)).toMatchObject([{ reason }]);
+});
 
 /** Deliveries of one batch. */
 const BATCH = 2;
 
-const process = (store: Store, version = '1.0.0') =>
+const suspicionOf = (store: Store, version = '1.0.0') =>
   createPoisonMessages({ store, clock: createTravellingClock(), version, batch: BATCH });
-
-function deliveryOf(key: string) {
-  return { connection: 'main', key, source: 'webhook', event: 'e', body: Buffer.from('{}') } as const;
-}
 
 /** A store with pending deliveries. */
 async function waiting(count: number) {
   const store = await openTestStore();
-  const deliveries = Array.from({ length: count }, (_, at) => deliveryOf(String(at)));
-  await appendDeliveries(store.query, deliveries, 1);
+  for (let number = 1; number <= count; number++) await append(store, String(number), {});
   const ids = (await store.query.selectFrom('inbox').select('id').orderBy('id').execute()).map(({ id }) => id);
   return {
     store,
@@ -31,17 +207,15 @@ async function waiting(count: number) {
   };
 }
 
-/** Works on the inbox without a clean end. */
-async function crash(store: Store): Promise<void> {
-  const poisonMessages = process(store);
-  await poisonMessages.detect();
-  await poisonMessages.markBusy();
-}
-
 async function startAfter(store: Store, version?: string): Promise<PoisonMessages> {
-  const poisonMessages = process(store, version);
+  const poisonMessages = suspicionOf(store, version);
   await poisonMessages.detect();
   return poisonMessages;
+}
+
+/** Works on the inbox without a clean end. */
+async function crash(store: Store): Promise<void> {
+  await (await startAfter(store)).markBusy();
 }
 
 test('after an unclean end the oldest deliveries of one batch are suspected, and no later ones', async () => {
@@ -53,7 +227,7 @@ test('after an unclean end the oldest deliveries of one batch are suspected, and
 test('no delivery is suspected before the detection, or if none is pending', async () => {
   const { store, suspected, ids } = await waiting(1);
   await crash(store);
-  expect(suspected(process(store))).toEqual([false]);
+  expect(suspected(suspicionOf(store))).toEqual([false]);
   await settleDeliveries(store.query, [{ id: ids[0] as number, state: 'applied' }], 1);
   expect(suspected(await startAfter(store))).toEqual([false]);
 });
@@ -81,7 +255,7 @@ test('a clean end keeps the suspicion and the pause of a delivery that was not t
   expect([...last.paused()]).toEqual([[poison, 10_000]]);
   await settleDeliveries(store.query, [{ id: poison, state: 'applied' }], 1);
   await last.markIdle();
-  await appendDeliveries(store.query, [deliveryOf('later')], 1);
+  await append(store, 'later', {});
   const later = await startAfter(store);
   expect(later.isSuspected({ id: other + 1 })).toBe(false);
 });
@@ -128,17 +302,17 @@ test('another version retries the deliveries that exceeded their budget, once', 
   expect(await state()).toBe('quarantined');
 });
 
+type Step = 'detect' | 'markBusy' | 'markIdle';
+
 test.each<[what: string, earlier: readonly Step[], step: Step]>([
   ['marks the process as busy', ['detect'], 'markBusy'],
   ['marks it as idle', ['detect', 'markBusy'], 'markIdle'],
   ['detects', [], 'detect'],
 ])('a process that lost its lease stores nothing when it %s', async (_what, earlier, step) => {
   const remains = await remainsOfLost(async (store) => {
-    const poisonMessages = process(store);
+    const poisonMessages = suspicionOf(store);
     for (const each of earlier) await poisonMessages[each]();
     return () => poisonMessages[step]();
   });
   expect(remains).toEqual([]);
 });
-
-type Step = 'detect' | 'markBusy' | 'markIdle';

@@ -1,20 +1,24 @@
-import { expect, test } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { entity } from '../../../../../src/model/change.ts';
+import type { PullRequest } from '../../../../../src/model/item.ts';
 import type { Store } from '../../../../../src/store/database.ts';
 import { blankEntity, type EntityRow, findEntity, json, saveEntity } from '../../../../../src/store/entities.ts';
 import { PULL_REQUESTS_READ, readMeta } from '../../../../../src/store/meta.ts';
-import { addDifference, updateChange } from '../../../../../src/store/outbox-rows.ts';
+import { addDifference, findChange, updateChange } from '../../../../../src/store/outbox-rows.ts';
 import { noteListRefused, noteRecordsListed } from '../../../../../src/store/server-capabilities.ts';
-import type { Answer } from '../../../../../src/store/workspace-answers.ts';
+import { saveRows } from '../../../../../src/store/unit-of-work/unit-of-work.ts';
+import { type Answer, readAnswer } from '../../../../../src/store/workspace-answers.ts';
+import { beginSweep, findRunningSweep, noteListed, type Sweep } from '../../../../../src/store/workspace-sweeps.ts';
 import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply-answer.ts';
 import { continueRecordEvaluation } from '../../../../../src/sync/reconcile/answers/record-answers.ts';
 import { openTestStore } from '../../../../support/harness/intake.ts';
-import { PULL_IDENTITY } from '../../../../support/rows/items.ts';
-import { openRecordsRoute } from '../../../../support/rows/records-route.ts';
+import { answered, START, saidOf, takeBatch } from '../../../../support/rows/batches.ts';
+import { PULL_IDENTITY, pull } from '../../../../support/rows/items.ts';
+import { openRecords, openRecordsRoute } from '../../../../support/rows/records-route.ts';
 
 /** The times of the requests and of the processing. */
-const REQUESTED = 20_000;
-const NOW = 30_000;
+const REQUESTED = START + 20_000;
+const NOW = START + 30_000;
 
 const ITEM = PULL_IDENTITY.key;
 const NAME = entity.pullRequest('github', '5001', '1');
@@ -141,7 +145,7 @@ test.each<[what: string, taskIds: string[], row: Partial<EntityRow>]>([
   expect(await known(store)).toMatchObject({ taskIds });
 });
 
-test.each<[action: Answer['action']]>([['saw-record'], ['saw-records'], ['saw-record-edit'], ['read-records']])(
+test.each<Answer['action']>(['saw-record', 'saw-records', 'saw-record-edit', 'read-records'])(
   'without the route for records, %s changes nothing',
   async (action) => {
     const store = await openTestStore();
@@ -183,4 +187,189 @@ test('all records count as read after the last page', async () => {
     isSweep: false,
   });
   expect(await readMeta(store.query, PULL_REQUESTS_READ)).toBe(String(NOW));
+});
+
+describe('a sweep round', () => {
+  const PULLS = ['1', '2', '3'].map((identifier) =>
+    pull({
+      ...{ key: `github:github.com:5001:pull:${identifier}`, identifier, updatedAt: START },
+      url: `https://github.com/acme/api/pull/${identifier}`,
+    }),
+  ) as [PullRequest, PullRequest, PullRequest];
+  const nameOf = ({ identifier }: PullRequest) => entity.pullRequest('github', '5001', identifier);
+  const recordOf = ({ identifier, url, title, headBranch, baseBranch, state }: PullRequest, fields = {}) => ({
+    ...{ provider: 'github', repoId: '5001', identifier, url, title, headBranch, baseBranch, state, taskIds: [] },
+    ...fields,
+  });
+  const THEIR_TITLE = { title: 'Theirs' };
+  const WITHOUT_ITEM = entity.pullRequest('github', '5001', '9');
+
+  /** A store with three recorded pull requests, another record, and an open round. */
+  async function swept(): Promise<Store> {
+    const store = await openTestStore();
+    const { query, commit } = store;
+    await openRecords(query);
+    const items = PULLS.map((each) => saidOf(each));
+    await commit((own) => takeBatch(own, items, 1));
+    for (const each of PULLS) {
+      const row = (await findEntity(query, nameOf(each))) as EntityRow;
+      await saveEntity(query, { ...row, known: row.desired, known_at: START + 1_000 });
+    }
+    await saveEntity(query, { ...blankEntity(WITHOUT_ITEM, 'pull_request'), known: '{}', known_at: START + 1_000 });
+    await query.deleteFrom('outbox').execute();
+    await commit((own) => beginSweep(own, START + 10_000));
+    return store;
+  }
+
+  const rename = ({ commit }: Store, item: PullRequest) =>
+    commit((query) => takeBatch(query, [saidOf({ ...item, title: 'Other', updatedAt: START + 15_000 })], 15));
+
+  /** Applies a list of these records, and compares all known records with it. */
+  async function list({ commit }: Store, pullRequests: readonly object[]): Promise<void> {
+    const page = answered('read-pull-requests', { pullRequests, nextCursor: null }, { seconds: 20 });
+    await commit((query) => takeBatch(query, [page], 21));
+    await commit((query) => takeBatch(query, [answered('compare-records', null, { seconds: 20 })], 22));
+  }
+
+  const findings = async ({ query }: Store) => {
+    const rows = await query.selectFrom('workspace_findings').select(['what', 'entity']).execute();
+    return rows.map(({ what, entity: name }) => `${what} ${name}`);
+  };
+
+  it('writes a record that the list lacks again, or removes it if it has no item', async () => {
+    const store = await swept();
+    const [there, gone, also] = PULLS;
+    await list(store, [recordOf(there), recordOf(also)]);
+    expect(await findEntity(store.query, nameOf(gone))).toMatchObject({ known: null, known_at: START + 22_000 });
+    expect(await findChange(store.query, nameOf(gone))).toMatchObject({ state: 'pending' });
+    expect((await findEntity(store.query, nameOf(there)))?.known).not.toBeNull();
+    expect(await findChange(store.query, nameOf(there))).toBeUndefined();
+    expect(await findEntity(store.query, WITHOUT_ITEM)).toBeUndefined();
+    expect(await findRunningSweep(store.query)).toMatchObject({ records_at: START + 22_000, finished_at: null });
+  });
+
+  it('keeps a missing record with a request in flight until the answer', async () => {
+    const store = await swept();
+    const [there, gone] = PULLS;
+    await rename(store, gone);
+    await updateChange(store.query, nameOf(gone), { state: 'sending', sent: '{}' });
+    await list(store, [recordOf(there)]);
+    expect((await findEntity(store.query, nameOf(gone)))?.known).not.toBeNull();
+  });
+
+  it('reports the records that it repairs, except those with a waiting change', async () => {
+    const store = await swept();
+    const [edited, gone, waiting] = PULLS;
+    await rename(store, waiting);
+    await list(store, [recordOf(edited, THEIR_TITLE), recordOf(waiting, THEIR_TITLE)]);
+    expect(await findings(store)).toEqual([`record-changed ${nameOf(edited)}`, `record-missing ${nameOf(gone)}`]);
+    expect(await findChange(store.query, nameOf(edited))).toMatchObject({ lane: 'backfill', effect: 'repair' });
+  });
+
+  it('does not report an edit that it did not find', async () => {
+    const store = await swept();
+    const [edited] = PULLS;
+    const event = answered('saw-record', recordOf(edited, THEIR_TITLE), { seconds: 20 });
+    await store.commit((query) => takeBatch(query, [event], 21));
+    expect(await findings(store)).toEqual([]);
+    expect(await findChange(store.query, nameOf(edited))).toMatchObject({ lane: 'mirror', effect: null });
+  });
+
+  /** A store with an open round with these fields, which has listed one record. */
+  async function round(fields: Partial<Sweep> = {}): Promise<Store> {
+    const store = await openTestStore();
+    const { sweep } = await beginSweep(store.query, REQUESTED);
+    await saveRows(store.query, 'workspace_sweeps', [{ ...sweep, ...fields }]);
+    await noteListed(store.query, ['before']);
+    return store;
+  }
+
+  const PAGE = { pullRequests: [recordOf(PULLS[0])], nextCursor: null };
+  /** A page that is not the last one of a list that began when this one was requested. */
+  const MORE = { page: { began: REQUESTED, isEnd: false, isComplete: false } };
+  const LATER = { cursor: 'c', ...MORE };
+  const LAST = { cursor: 'c' };
+  const BEGAN = { list_began_at: REQUESTED };
+  const COMPARISON = { action: 'compare-records', entity: '', sentAt: REQUESTED, body: null };
+
+  const comparisons = async ({ query }: Store) =>
+    (await query.selectFrom('inbox').selectAll().where('event', '=', 'compare-records').execute()).map(({ body }) =>
+      readAnswer(body ?? Buffer.alloc(0)),
+    );
+
+  type Next = 'compares' | 'requests' | 'waits';
+
+  it.each<[what: string, listed: string[], next: Next, sweep: Partial<Sweep>, answer: Partial<Answer>]>([
+    ['the first page', ['new'], 'waits', {}, MORE],
+    ['the only page', ['new'], 'compares', {}, {}],
+    ['a later page', ['before', 'new'], 'waits', BEGAN, LATER],
+    ['the last page', ['before', 'new'], 'compares', BEGAN, LAST],
+    ['a page of a list that began before the round', ['before'], 'waits', {}, LATER],
+    ['the last page of a list that began before the round', ['before'], 'requests', {}, LAST],
+    ['a page that was requested before the round', ['before'], 'waits', {}, { sentAt: REQUESTED - 1 }],
+    ['a page after the records were compared', ['before'], 'waits', { records_at: REQUESTED }, {}],
+  ])('handles %s: it has listed %j, and %s', async (_what, listed, next, sweep, more) => {
+    const store = await round(sweep);
+    await apply(store, 'read-pull-requests', PAGE, { entity: '', ...more });
+    const rows = await store.query.selectFrom('workspace_listed').select('entity').orderBy('entity').execute();
+    expect(rows.map((row) => (row.entity === NAME ? 'new' : row.entity))).toEqual(listed);
+    expect(await comparisons(store)).toEqual(next === 'compares' ? [COMPARISON] : []);
+    const read = await findChange(store.query, entity.readPullRequests);
+    if (next === 'requests') expect(read).toMatchObject({ lane: 'backfill', due: NOW });
+    else expect(read).toBeUndefined();
+  });
+
+  it('compares nothing at the end of an incomplete list', async () => {
+    const store = await round();
+    await apply(store, 'read-pull-requests', PAGE, { page: { ...MORE.page, isEnd: true } });
+    expect(await comparisons(store)).toEqual([]);
+    expect((await findRunningSweep(store.query))?.records_at).toBe(NOW);
+  });
+
+  it.each<[what: string, sweep: Partial<Sweep>, ended: object | undefined]>([
+    ['ends with it if the tasks were listed', { ...BEGAN, tasks_at: REQUESTED }, { finished_at: NOW }],
+    ['stores it if the tasks were not listed', BEGAN, undefined],
+  ])('compares all records, and %s', async (_what, sweep, ended) => {
+    const store = await round(sweep);
+    const applied = await apply(store, 'compare-records', null, { entity: '' });
+    expect(applied).toMatchObject({ reevaluate: [], isSweep: true });
+    if (ended) expect(applied.swept).toMatchObject(ended);
+    else expect(applied.swept).toBeUndefined();
+    expect((await findRunningSweep(store.query))?.records_at).toBe(ended ? undefined : NOW);
+  });
+
+  it.each<[what: string, sweep: Partial<Sweep>]>([
+    ['of another list', { list_began_at: REQUESTED + 1 }],
+    ['that was already made', { ...BEGAN, records_at: REQUESTED }],
+    ['after its end', { ...BEGAN, finished_at: REQUESTED }],
+  ])('ignores a comparison %s', async (_what, sweep) => {
+    const store = await round(sweep);
+    const row = { ...blankEntity(NAME, 'pull_request'), item_key: ITEM, known: '{}', known_at: 1 };
+    await saveEntity(store.query, row);
+    expect(await apply(store, 'compare-records', null, { entity: '' })).toEqual({ reevaluate: [], isSweep: true });
+    expect(await findEntity(store.query, NAME)).toEqual(row);
+  });
+
+  it('compares many records in steps, and each step is a delivery', async () => {
+    const store = await round(BEGAN);
+    const names = Array.from({ length: 101 }, (_, at) => entity.pullRequest('github', '5001', String(100 + at)));
+    await store.commit(async (query) => {
+      for (const name of names)
+        await saveEntity(query, { ...blankEntity(name, 'pull_request'), known: '{}', known_at: 1 });
+    });
+    await apply(store, 'compare-records', null, { entity: '' });
+    const after = names[99] as string;
+    expect(await comparisons(store)).toEqual([{ ...COMPARISON, entity: after }]);
+    expect((await findRunningSweep(store.query))?.records_at).toBeNull();
+    await apply(store, 'compare-records', null, { entity: after });
+    expect((await findRunningSweep(store.query))?.records_at).toBe(NOW);
+  });
+
+  it('takes earlier deliveries of its batch into account', async () => {
+    const store = await round({ ...BEGAN, tasks_at: REQUESTED });
+    const seen = answered('saw-record', recordOf(PULLS[0]), { seconds: 19 });
+    const compared = answered('compare-records', null, { seconds: 20 });
+    await store.commit((query) => takeBatch(query, [seen, compared], 1));
+    expect(await findEntity(store.query, NAME)).toBeUndefined();
+  });
 });
