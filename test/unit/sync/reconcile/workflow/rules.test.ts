@@ -25,11 +25,11 @@ import {
 } from '../../../../support/harness/board-steps.ts';
 
 // The rules of `config/workflow.md`: facts, and the status that the task BUG-1 then has, or its labels in a list.
-// Several tasks have their statuses by key. A number in front of a claim is that of a complaint about similar products.
+// Two statuses are those of BUG-1 and BUG-2. A number in front of a claim is that of a complaint about similar products.
 
 type Case = [
   claim: string,
-  expected: string | readonly string[] | Readonly<Record<string, string>>,
+  expected: string | readonly string[],
   steps: readonly Step[],
   workflow?: Partial<WorkflowInput>,
   options?: BoardOptions,
@@ -39,6 +39,9 @@ const PUBLIC = { isPublic: true };
 const STRANGER = { isPublic: true, isFork: true, author: 'eve' };
 const MEMBER = { isPublic: true, isFork: false, author: 'ann' };
 const LANDED = { landed: { title: String.raw`^\[Merged by Bors\]` as never, label: ['land*'] } };
+const ON_DEVELOP = { state: 'merged', baseBranch: 'develop' } as const;
+const AGAIN = { id: 's' };
+const CHO = { id: 's', reviewer: 'cho' };
 const BOT = { isBot: true, author: 'queue[bot]' };
 
 /** These rules, and no preset. */
@@ -78,17 +81,23 @@ const SEEN = changed(1, { labels: ['seen'] });
 const DRAFT = opened(1, 'Fixes BUG-1', { draft: true });
 const FORK = opened(1, 'Fixes BUG-1', STRANGER);
 const MENTION = described('see BUG-1');
+const NAMED = changed(1, { title: 'Fixes BUG-1' });
+const NAMELESS_FORK = opened(1, 'A change', STRANGER);
+const FIX_2 = opened(2, 'Fixes BUG-1', MEMBER);
 const UNLINKED = changed(1, { title: 'Other' });
+const REOPENED = issue({ state: 'open', closedAt: null });
 const fixed = (fields: Parameters<typeof issue>[0]) => issue({ title: 'Fixes BUG-1', ...fields });
 const EDITED = [OPENED, later, person('planned')];
-const TWO = [FIX, opened(2, 'Fixes BUG-1 too')];
+const TWO = [FIX, FIX_2];
 const OFF = configured(undefined);
 const ON = configured({ since: undefined });
 const DONE = [FIX, merged(), later];
 const REVERTED = [revert(2, 1), merged(2)];
 const BUGS = (count: number) => Array.from({ length: count }, (_, index) => `BUG-${index + 1}`);
+const trusting = (name: string) => ({ trust: { people: [name] } });
+const connected = (name: string) => ({ rules: { connections: new Set([name]) } });
+const ELEVEN = BUGS(11).join();
 const open = (count: number) => ({ tasks: Object.fromEntries(BUGS(count).map((key) => [key, 'open'])) });
-const started = (status: string) => ({ tasks: { 'BUG-1': status } });
 
 const CASES: readonly Case[] = [
   // The states of a pull request
@@ -100,17 +109,17 @@ const CASES: readonly Case[] = [
   [
     'a comment after requested changes decides nothing',
     'in_progress',
-    [OPENED, reviewed(1, 'changes'), reviewed(1, 'commented', { id: 's' })],
+    [OPENED, reviewed(1, 'changes'), reviewed(1, 'commented', AGAIN)],
   ],
   [
     'an approval replaces the changes of its reviewer',
     'review',
-    [OPENED, reviewed(1, 'changes'), reviewed(1, 'approved', { id: 's' })],
+    [OPENED, reviewed(1, 'changes'), reviewed(1, 'approved', AGAIN)],
   ],
   [
     'an approval replaces no changes of another reviewer',
     'in_progress',
-    [OPENED, reviewed(1, 'changes'), reviewed(1, 'approved', { id: 's', reviewer: 'cho' })],
+    [OPENED, reviewed(1, 'changes'), reviewed(1, 'approved', CHO)],
   ],
   ['an approval is a state of its own', ['approved'], [OPENED, reviewed(1, 'approved')], APPROVED],
   [
@@ -153,13 +162,7 @@ const CASES: readonly Case[] = [
   ['another label does not', 'open', [FIX, later, closed(1, { labels: ['other'] })], LANDED],
 
   // The states of a work item
-  [
-    '22: a status that is final already stays',
-    'merged',
-    [issue({ title: 'BUG-1' }), issue({ state: 'done' })],
-    ISSUES,
-    started('merged'),
-  ],
+  ['22: a status that is final already stays', 'merged', [person('merged'), fixed({ state: 'done' })], ISSUES],
   ['a completed work item finishes the task', 'completed', [fixed({ state: 'done' })], ISSUES],
   ['a moved work item finishes nothing', 'open', [fixed({ state: 'done', movedTo: 'jira:cloud-1:2' })], ISSUES],
   [
@@ -168,12 +171,7 @@ const CASES: readonly Case[] = [
     [FIX, merged(), fixed({ state: 'done' }), later, issue({ state: 'open' }), later, issue({ state: 'done' })],
   ],
   ['24: dropped work finishes nothing', 'open', [fixed({ state: 'done', isDropped: true })], ISSUES],
-  [
-    '25: a regression reopens the task',
-    'in_progress',
-    [fixed({ state: 'done' }), later, issue({ state: 'open', closedAt: null })],
-    ISSUES,
-  ],
+  ['25: a regression reopens the task', 'in_progress', [fixed({ state: 'done' }), later, REOPENED], ISSUES],
   ['an own rule reopens the task', 'planned', [fixed({ state: 'done' }), later, issue({ state: 'open' })], REOPENS],
   ['a started work item is in progress', 'in_progress', [fixed({ state: 'in_progress' })], STARTED],
   ['an open work item is not started', 'open', [fixed({ state: 'open' })], STARTED],
@@ -183,72 +181,45 @@ const CASES: readonly Case[] = [
 
   // Links
   ['32: the title counts', 'completed', [opened(1, 'Closes BUG-1', { description: '' }), merged()]],
-  ['1: prose takes no task out of its end', 'completed', [described('Background: BUG-1')], {}, started('completed')],
+  ['1: prose takes no task out of its end', 'completed', [person('completed'), described('Background: BUG-1')]],
   [
     '3: an address takes no task out of its end',
     'completed',
-    [described('see https://app.example.com/workspace/tasks/BUG-1')],
-    {},
-    started('completed'),
+    [person('completed'), described('see https://app.example.com/workspace/tasks/BUG-1')],
   ],
   [
     '2: a title with the keys of siblings takes none out of its end',
-    { 'BUG-1': 'completed', 'BUG-2': 'review' },
-    [opened(1, 'BUG-1 and BUG-2')],
-    {},
-    { tasks: { 'BUG-1': 'completed', 'BUG-2': 'open' } },
+    'completed review',
+    [person('completed'), opened(1, 'BUG-1 and BUG-2')],
   ],
-  [
-    '4: a mention finishes nothing, the only carried task is finished',
-    { 'BUG-1': 'completed', 'BUG-2': 'open' },
-    [opened(1, 'BUG-1 Pay', { description: 'Follow-up in BUG-2' }), merged()],
-    {},
-    open(2),
-  ],
-  ['one of two carried tasks is not finished', 'review', [opened(1, 'BUG-1 and BUG-2'), later, merged()], {}, open(2)],
-  [
-    '16: all closed tasks of a pull request are finished',
-    { 'BUG-1': 'completed', 'BUG-2': 'completed' },
-    [opened(1, 'Fixes BUG-1, fixes BUG-2'), merged()],
-    {},
-    open(2),
-  ],
-  [
-    '20: a negated closing word closes nothing',
-    { 'BUG-1': 'open', 'BUG-2': 'open' },
-    [described('Does not close BUG-1. skip BUG-2'), merged()],
-    {},
-    open(2),
-  ],
+  ['4: a mention finishes nothing', 'completed open', [opened(1, 'BUG-1', { description: 'See BUG-2' }), merged()]],
+  ['one of two carried tasks is not finished', 'review', [opened(1, 'BUG-1 and BUG-2'), later, merged()]],
+  ['16: all closed tasks are finished', 'completed completed', [opened(1, 'Fixes BUG-1, fixes BUG-2'), merged()]],
+  ['20: a negated closing word closes nothing', 'open open', [described('Does not close BUG-1. skip BUG-2'), merged()]],
   ['a closing word in the description counts', 'completed', [described('Fixes BUG-1'), merged()]],
   ['ten tasks of one pull request move', 'review', [opened(1, BUGS(10).join())], {}, open(10)],
-  ['eleven tasks of one pull request do not', 'open', [opened(1, BUGS(11).join())], {}, open(11)],
+  ['eleven tasks of one pull request do not', 'open', [opened(1, ELEVEN)], {}, open(11)],
   [
-    'the closed one of eleven tasks moves',
-    { 'BUG-1': 'review', 'BUG-2': 'open' },
-    [opened(1, BUGS(11).join(), { description: 'Fixes BUG-1' })],
+    'the closed one of eleven moves',
+    'review open',
+    [described(`Fixes BUG-1. ${ELEVEN}`, { title: ELEVEN })],
     {},
     open(11),
   ],
   ['a rule may count mentions', 'review', [MENTION], only(MENTIONS)],
   ['a rule may want a closing word', 'open', [OPENED], only(opens('review', { when: { ...OPEN, link: 'closing' } }))],
-  [
-    'an own rule finishes the only task that a title names',
-    'merged',
-    [opened(1, 'BUG-1', { state: 'merged', baseBranch: 'develop' })],
-    first(DEVELOP),
-  ],
+  ['an own rule finishes the only task that a title names', 'merged', [opened(1, 'BUG-1', ON_DEVELOP)], first(DEVELOP)],
   [
     'an own rule finishes none of two tasks without a closing word',
     'open',
-    [opened(1, 'BUG-1 and BUG-2', { state: 'merged', baseBranch: 'develop' })],
+    [opened(1, 'BUG-1 and BUG-2', ON_DEVELOP)],
     first(DEVELOP),
     open(2),
   ],
   [
     'a rule may want a closing word for the end',
     'open',
-    [opened(1, 'BUG-1', { state: 'merged', baseBranch: 'develop' })],
+    [opened(1, 'BUG-1', ON_DEVELOP)],
     first({ ...DEVELOP, when: { ...DEVELOP.when, link: 'closing' } }),
   ],
   [
@@ -268,12 +239,7 @@ const CASES: readonly Case[] = [
     'open',
     [OPENED, later, opened(2, 'Other', { description: 'see BUG-1' }), merged(2), later, closed()],
   ],
-  [
-    'an own rule finishes a task by a closing word',
-    'merged',
-    [opened(1, 'Fixes BUG-1', { state: 'merged', baseBranch: 'develop' })],
-    first(DEVELOP),
-  ],
+  ['an own rule finishes a task by a closing word', 'merged', [opened(1, 'Fixes BUG-1', ON_DEVELOP)], first(DEVELOP)],
   [
     '17: closing need not be the end',
     'review',
@@ -285,62 +251,37 @@ const CASES: readonly Case[] = [
     'review',
     [opened(1, 'Fixes BUG-1', { baseBranch: 'develop' }), later, merged()],
   ],
-  [
-    'an item of a removed connection moves nothing',
-    'open',
-    [FIX, merged()],
-    {},
-    { rules: { connections: new Set(['tracker']) } },
-  ],
-  [
-    'an item of a configured connection moves its task',
-    'completed',
-    [FIX, merged()],
-    {},
-    { rules: { connections: new Set(['code']) } },
-  ],
+  ['an item of a removed connection moves nothing', 'open', [FIX, merged()], {}, connected('tracker')],
+  ['an item of a configured connection moves its task', 'completed', [FIX, merged()], {}, connected('code')],
 
   // Bots
   ['the title of a bot counts', 'completed', [opened(1, 'Fixes BUG-1', BOT), merged()]],
   ['15: the description of a bot does not count', 'open', [BUMP, merged()]],
   ['the description of a bot counts by `bots: count`', 'review', [BUMP], { bots: 'count' }],
   ['it finishes nothing', 'review', [BUMP, later, merged()], { bots: 'count' }],
-  ['the description of a bot that `trust` names counts', 'review', [BUMP], { trust: { people: ['Queue[bot]'] } }],
+  ['the description of a bot that `trust` names counts', 'review', [BUMP], trusting('Queue[bot]')],
   ['the title of a bot does not count by `bots: ignore`', 'open', [opened(1, 'Fixes BUG-1', BOT)], { bots: 'ignore' }],
 
   // Several items
   ['6: the first of several merges finishes nothing', 'review', [...TWO, merged()]],
-  [
-    '5: the last of several merges finishes the task',
-    'completed',
-    [FIX, opened(2, 'BUG-1 part'), merged(), later, merged(2)],
-  ],
+  ['5: the last of several merges is the end', 'completed', [FIX, opened(2, 'BUG-1 part'), merged(), later, merged(2)]],
   ['the first one does by `several: any`', 'completed', [...TWO, merged()], { several: 'any' }],
   [
     'the first one does by a rule with `several: any`',
     'merged',
-    [...TWO, merged(1, { baseBranch: 'develop' })],
+    [...TWO, merged(1, ON_DEVELOP)],
     first({ ...DEVELOP, several: 'any' }),
   ],
   [
-    '7: a plan of several pull requests ends with the last one',
+    '7: a plan of several ends with the last one',
     'completed',
     [OPENED, merged(), later, opened(2, 'BUG-1'), later, merged(2)],
   ],
+  ['work of before delays the end', 'review', [opened(2, 'Other'), ...DONE, changed(2, { title: 'BUG-1' })]],
+  ['a pull request that is opened after the end changes nothing', 'completed', [...DONE, FIX_2]],
+  ['it reopens the task by `reopen`', 'review', [...DONE, FIX_2], first(opens('review', { reopen: true }))],
   [
-    'work that was opened before delays the end',
-    'review',
-    [opened(2, 'Other'), ...DONE, changed(2, { title: 'BUG-1' })],
-  ],
-  ['a pull request that is opened after the end changes nothing', 'completed', [...DONE, opened(2, 'Fixes BUG-1')]],
-  [
-    'it reopens the task by `reopen`',
-    'review',
-    [...DONE, opened(2, 'Fixes BUG-1')],
-    first(opens('review', { reopen: true })),
-  ],
-  [
-    '11: pull requests of a queue do not delay the end',
+    '11: helpers of a queue do not delay the end',
     'completed',
     [FIX, opened(2, 'Batch BUG-1', BOT), closed(2), merged()],
   ],
@@ -350,23 +291,13 @@ const CASES: readonly Case[] = [
     [FIX, opened(2, 'Other', { description: 'see BUG-1' }), merged()],
     first(MENTIONS),
   ],
-  [
-    'work of which a part is merged is in progress at least',
-    'in_progress',
-    [...TWO, merged()],
-    first(opens('planned')),
-  ],
+  ['work with a merged part is in progress', 'in_progress', [...TWO, merged()], first(opens('planned'))],
   ['the furthest of several pull requests decides', 'review', [OPENED, opened(2, 'BUG-1', { draft: true })]],
-  [
-    'the newest of several merges decides',
-    'merged',
-    [...TWO, merged(), merged(2, { baseBranch: 'develop' })],
-    first(DEVELOP),
-  ],
+  ['the newest of several merges decides', 'merged', [...TWO, merged(), merged(2, ON_DEVELOP)], first(DEVELOP)],
   [
     'the best of several merges at one time decides',
     'completed',
-    [...TWO, merged(1, { mergedAt: time(40) }), merged(2, { mergedAt: time(40), baseBranch: 'develop' })],
+    [...TWO, merged(1, { mergedAt: time(40) }), merged(2, { mergedAt: time(40), ...ON_DEVELOP })],
     first(DEVELOP),
   ],
 
@@ -374,25 +305,15 @@ const CASES: readonly Case[] = [
   ['a rule adds its label', ['wip'], [OPENED], LABELS],
   ['the next rule adds and removes labels', ['staging'], [OPENED, later, merged()], LABELS],
   ['a label that no rule names stays', ['own', 'staging'], [labelled('own'), OPENED, later, merged()], LABELS],
+  ['a label that a person takes away stays away', [], [OPENED, later, labelled(), SEEN], LABELS],
   [
-    'a label that a person takes away stays away',
-    [],
-    [OPENED, later, labelled(), changed(1, { title: 'BUG-1 again' })],
-    LABELS,
-  ],
-  [
-    'a label is set again when its condition becomes true again',
+    'a label is set again when its condition holds again',
     ['wip'],
     [OPENED, later, labelled(), closed(), later, changed(1, { state: 'open', closedAt: null })],
     LABELS,
   ],
   ['a label that one item adds is not removed by another', ['wip', 'staging'], [...TWO, later, merged()], LABELS],
-  [
-    'a new rule labels nothing old',
-    [],
-    [OPENED, configured({ ...LABELS, since: undefined }), changed(1, { title: 'BUG-1 again' })],
-    only(),
-  ],
+  ['a new rule labels nothing old', [], [OPENED, configured({ ...LABELS, since: undefined }), SEEN], only()],
   ['a new rule labels what is old by `since`', ['wip'], [OPENED, configured({ ...LABELS, since: 0 })], only()],
 
   // Strangers
@@ -401,46 +322,25 @@ const CASES: readonly Case[] = [
   ['the fork of a member counts', 'review', [opened(1, 'BUG-1', { ...STRANGER, isAuthorMember: true })]],
   ['the fork of a private repository counts', 'review', [opened(1, 'BUG-1', { ...STRANGER, isPublic: false })]],
   ['the fork of a configured user counts', 'review', [FORK], {}, { rules: { users: { github: { eve: 'u1' } } } }],
-  ['a stranger whom `trust` names counts', 'review', [FORK], { trust: { people: ['Eve'] } }],
-  ['a stranger whom `trust` does not name does not count', 'open', [FORK], { trust: { people: ['ann'] } }],
+  ['a stranger whom `trust` names counts', 'review', [FORK], trusting('Eve')],
+  ['a stranger whom `trust` does not name does not count', 'open', [FORK], trusting('ann')],
   ['every stranger counts by `trust: anyone`', 'review', [FORK], { trust: 'anyone' }],
   ['the merge of a stranger’s work counts', 'completed', [FORK, merged()]],
   ['the revert of a stranger’s work counts', 'in_progress', [FORK, merged(), revert(2, 1, MEMBER), merged(2)]],
-  [
-    'a name that a stranger adds after the merge does not count',
-    'open',
-    [opened(1, 'A change', STRANGER), merged(), changed(1, { title: 'Fixes BUG-1' })],
-  ],
-  [
-    'a name that a stranger adds after the revert does not count',
-    'open',
-    [opened(1, 'A change', STRANGER), merged(), revert(2, 1, MEMBER), merged(2), changed(1, { title: 'Fixes BUG-1' })],
-  ],
-  [
-    'a name that a member adds after the merge counts',
-    'completed',
-    [opened(1, 'A change', MEMBER), merged(), changed(1, { title: 'Fixes BUG-1' })],
-  ],
+  ['a name that a stranger adds after the merge does not count', 'open', [NAMELESS_FORK, merged(), NAMED]],
+  ['nor one that is added after the revert', 'open', [NAMELESS_FORK, merged(), revert(2, 1, MEMBER), merged(2), NAMED]],
+  ['a name that a member adds after the merge counts', 'completed', [opened(1, 'A change', MEMBER), merged(), NAMED]],
   ['an approval by a member counts', 'review', [FORK, reviewed(1, 'approved', { isMember: true })]],
   ['an approval by another stranger does not count', 'open', [FORK, reviewed(1, 'approved')]],
   ['a review by anybody counts by `trust: anyone`', 'in_progress', [FORK, reviewed(1, 'changes')], { trust: 'anyone' }],
-  [
-    'an approval by somebody whom `trust` names counts',
-    'review',
-    [FORK, reviewed(1, 'approved')],
-    { trust: { people: ['Ben'] } },
-  ],
-  ['a stranger’s open work does not delay the end', 'completed', [FORK, opened(2, 'Fixes BUG-1', MEMBER), merged(2)]],
-  [
-    'a member’s open work delays the end',
-    'review',
-    [opened(1, 'BUG-1', MEMBER), opened(2, 'Fixes BUG-1', MEMBER), merged(2)],
-  ],
+  ['an approval by one whom `trust` names counts', 'review', [FORK, reviewed(1, 'approved')], trusting('Ben')],
+  ['a stranger’s open work does not delay the end', 'completed', [FORK, FIX_2, merged(2)]],
+  ['a member’s open work delays the end', 'review', [opened(1, 'BUG-1', MEMBER), FIX_2, merged(2)]],
   ['a stranger’s issue in public moves nothing', 'open', [fixed({ state: 'done', ...PUBLIC })], ISSUES],
 
   // Restores
   [
-    'nothing moves before a restored item is confirmed',
+    'a restored item moves nothing before it is confirmed',
     'review',
     [FIX, later, merged(), restored, opened(2, 'BUG-1 b')],
   ],
@@ -450,11 +350,7 @@ const CASES: readonly Case[] = [
   ['an open revert reverts nothing', 'completed', [FIX, merged(), revert(2, 1)]],
   ['26: a merged revert takes the task out of its end', 'in_progress', [...DONE, ...REVERTED]],
   ['a closed revert reverts nothing', 'completed', [...DONE, revert(2, 1), closed(2)]],
-  [
-    '26: the revert of a revert finishes the task again',
-    'completed',
-    [...DONE, ...REVERTED, later, revert(3, 2), merged(3)],
-  ],
+  ['26: its revert finishes the task again', 'completed', [...DONE, ...REVERTED, later, revert(3, 2), merged(3)]],
   ['the open revert of a revert changes nothing', 'in_progress', [...DONE, ...REVERTED, later, revert(3, 2)]],
   ['a revert that is gone reverts nothing', 'completed', [...DONE, ...REVERTED, later, changed(2, { gone: true })]],
   [
@@ -560,24 +456,23 @@ const CASES: readonly Case[] = [
     first({ when: { pullRequest: ['draft'] }, set: { status: 'in_progress' }, back: true }),
   ],
   [
-    'requested changes lower a status that a person set',
+    'requested changes lower a person’s status',
     'in_progress',
     [OPENED, later, person('review'), reviewed(1, 'changes')],
   ],
   ['a finished task stays finished', 'cancelled', [person('cancelled'), FIX]],
   ['`blocked` is left to finish', 'completed', [DRAFT, later, person('blocked'), merged()]],
   ['`blocked` is not left for progress', 'blocked', [person('blocked'), FIX]],
-  ['a status that no rule knows is not left', 'Triage', [OPENED], {}, started('Triage')],
+  ['a status that no rule knows is not left', 'Triage', [person('Triage'), OPENED]],
   [
     'a status that `from` names is left',
     'review',
-    [OPENED],
+    [person('Triage'), OPENED],
     first(opens('review', { from: ['Triage'] })),
-    started('Triage'),
   ],
   ['a status that `from` does not name is not left', 'open', [OPENED], first(opens('review', { from: ['planned'] }))],
   ['work of before a person reopened a task does not finish it', 'open', [...DONE, person('open'), SEEN]],
-  ['work of afterwards does', 'completed', [...DONE, person('open'), opened(2, 'Fixes BUG-1'), merged(2)]],
+  ['work of afterwards does', 'completed', [...DONE, person('open'), FIX_2, merged(2)]],
   ['a released status follows the rules again', 'review', [OPENED, later, person('in_progress'), released]],
   ['a release keeps the earlier status of a task that worksync moved', 'open', [OPENED, later, released, closed()]],
   [
@@ -588,11 +483,11 @@ const CASES: readonly Case[] = [
 ];
 
 it.each<Case>(CASES)('%s', async (_claim, expected, steps, workflow, options) => {
-  const board = await openBoard({ ...options, workflow: { since: undefined, ...workflow } });
+  const board = await openBoard({ ...open(2), ...options, workflow: { since: undefined, ...workflow } });
   await play(board, [...steps, later]);
-  if (typeof expected === 'string') expect(board.status('BUG-1')).toBe(expected);
-  else if (Array.isArray(expected)) expect(board.labels('BUG-1')).toEqual(expected);
-  else expect(Object.fromEntries(Object.keys(expected).map((key) => [key, board.status(key)]))).toEqual(expected);
+  const statuses = BUGS(2).map(board.status).join(' ');
+  if (typeof expected === 'string') expect(`${statuses} `).toMatch(new RegExp(`^${expected} `));
+  else expect(board.labels('BUG-1')).toEqual(expected);
 });
 
 it.each<[when: WorkflowRule['when'], item: Partial<PullRequest>, fits: boolean]>([
