@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Item, PullRequest, Review, WorkItem } from '../../../../src/model/item.ts';
 import type { StoredItem } from '../../../../src/store/items.ts';
 import { clampTime, isSameValue, mergeNewest } from '../../../../src/sync/reconcile/newest-wins.ts';
-import { bare as at, workItem } from '../../../support/rows/items.ts';
+import { bare, workItem } from '../../../support/rows/items.ts';
 
 interface Fetched {
   readonly fetched: Item;
@@ -21,7 +21,13 @@ function merge(...deliveries: readonly (Item | Fetched)[]) {
   return { outcome, item: (stored as StoredItem).item as PullRequest, older: (stored as StoredItem).older };
 }
 
-const fetched = (time: number, fields: Partial<PullRequest>): Fetched => ({ fetched: at(time, fields) });
+/** A pull request with these fields at this time. */
+const at = (time: number, ...fields: readonly Partial<PullRequest>[]) => bare(time, Object.assign({}, ...fields));
+const fetched = (time: number, ...fields: readonly Partial<PullRequest>[]): Fetched => ({
+  fetched: at(time, ...fields),
+});
+const work = (updatedAt: number, state: WorkItem['state'] = 'open') => workItem({ updatedAt, state });
+const v = (version: number) => ({ version });
 
 const A = { title: 'a' };
 const B = { title: 'b' };
@@ -36,6 +42,12 @@ const CREATED = at(5, { ...A, isCreation: true });
 const APPROVED: Review = { reviewer: 'ben', state: 'approved', at: '2026-03-02T08:00:00Z' };
 const DISMISSED: Review = { ...APPROVED, state: 'dismissed' };
 const CHANGES: Review = { reviewer: 'cho', state: 'changes', at: '2026-03-02T09:00:00Z' };
+const SINCE = { mergedAt: 'x' };
+const NEVER = { mergedAt: null };
+const ONE = { reviews: { 7: APPROVED } };
+const OTHER = { reviews: { 8: CHANGES } };
+const BOTH = { reviews: { 7: APPROVED, 8: CHANGES } };
+const LATEST = { reviews: { 7: DISMISSED } };
 const QUEUED = { isQueued: true, baseBranch: 'next', labels: ['bug', 'urgent'] };
 const UNQUEUED = { isQueued: false, baseBranch: 'main', labels: ['bug'] };
 const none = { reviewDecision: { state: 'none' } } as const;
@@ -48,50 +60,25 @@ const TABLE: readonly Row[] = [
   ['the first delivery is applied', 'applied', at(5, A), at(5, A)],
   ['newer content replaces older content', 'applied', at(6, B), at(5, A), at(6, B)],
   ['older content is superseded', 'superseded', at(6, A), at(6, A), at(5, B)],
-  ['an absent field is kept', 'applied', at(6, { ...B, ...DRAFT }), at(5, { ...A, ...DRAFT }), at(6, B)],
-  [
-    'an undefined field is absent',
-    'applied',
-    at(6, { ...B, ...DRAFT }),
-    at(5, DRAFT),
-    at(6, { ...B, draft: undefined }),
-  ],
+  ['an absent field is kept', 'applied', at(6, B, DRAFT), at(5, A, DRAFT), at(6, B)],
+  ['an undefined field is absent', 'applied', at(6, B, DRAFT), at(5, DRAFT), at(6, B, { draft: undefined })],
   ['null is a value', 'applied', at(6, { author: null }), at(5, { author: 'x' }), at(6, { author: null })],
-  [
-    'older content fills missing fields only',
-    'applied',
-    at(6, { ...A, ...DRAFT }),
-    at(6, A),
-    at(5, { ...B, ...DRAFT }),
-  ],
-  ['newer content replaces a filled field', 'applied', at(9, { ...A, ...READY }), at(9, A), at(5, DRAFT), at(7, READY)],
-  ['older content does not', 'superseded', at(9, { ...A, ...READY }), at(9, A), at(7, READY), at(5, DRAFT)],
-  ['a field keeps its own time', 'applied', at(9, { ...A, ...READY }), at(5, DRAFT), at(9, A), at(7, READY)],
+  ['older content fills missing fields only', 'applied', at(6, A, DRAFT), at(6, A), at(5, B, DRAFT)],
+  ['newer content replaces a filled field', 'applied', at(9, A, READY), at(9, A), at(5, DRAFT), at(7, READY)],
+  ['older content does not', 'superseded', at(9, A, READY), at(9, A), at(7, READY), at(5, DRAFT)],
+  ['a field keeps its own time', 'applied', at(9, A, READY), at(5, DRAFT), at(9, A), at(7, READY)],
   ['a repeat changes nothing', 'unchanged', at(5, A), at(5, A), at(5, A)],
   ['lists are compared by content', 'unchanged', at(5, QUEUED), at(5, QUEUED), at(5, { labels: ['bug', 'urgent'] })],
   // Contents of one time.
-  [
-    'a tie that only adds fields needs no fetch',
-    'applied',
-    at(5, { ...A, ...DRAFT }),
-    at(5, A),
-    at(5, { ...A, ...DRAFT }),
-  ],
+  ['a tie that only adds fields needs no fetch', 'applied', at(5, A, DRAFT), at(5, A), at(5, A, DRAFT)],
   ['the last arrival wins a contradicting tie until a fetch', 'needs fetch', at(5, B), at(5, A), at(5, B)],
   ['the last arrival wins each field', 'needs fetch', at(5, QUEUED), at(5, UNQUEUED), at(5, QUEUED)],
-  [
-    'the last arrival wins a tie of older times',
-    'needs fetch',
-    at(9, { ...B, ...DRAFT }),
-    at(9, DRAFT),
-    at(5, A),
-    at(5, B),
-  ],
+  ['the last arrival wins a tie of older times', 'needs fetch', at(9, B, DRAFT), at(9, DRAFT), at(5, A), at(5, B)],
   ['the last decision of the reviewers wins', 'needs fetch', at(5, none), at(5, approved), at(5, none)],
   ['a state replaces that of the creation', 'needs fetch', at(5, B), CREATED, at(5, B)],
   ['a repeated creation replaces no later state', 'needs fetch', at(5, B), CREATED, at(5, B), CREATED],
   ['nor the last of several later states', 'needs fetch', at(5, C), CREATED, at(5, B), at(5, C), CREATED],
-  ['of two creations the last one wins', 'needs fetch', at(5, C), CREATED, at(5, { ...C, isCreation: true })],
+  ['of two creations the last one wins', 'needs fetch', at(5, C), CREATED, at(5, C, { isCreation: true })],
   ['fetched content wins', 'applied', at(5, A), at(5, A), at(5, B), fetched(5, A)],
   ['older fetched content does not', 'superseded', at(6, A), at(6, A), fetched(5, B)],
   ['a fetched object that agrees changes nothing', 'unchanged', at(5, A), at(5, A), fetched(5, A)],
@@ -101,11 +88,11 @@ const TABLE: readonly Row[] = [
   ['a merge needs no fetch', 'applied', at(5, MERGED), at(5, OPEN), at(5, MERGED)],
   ['a contested state reopens no closed pull request', 'needs fetch', at(5, CLOSED), at(5, CLOSED), at(5, OPEN)],
   [
-    'a contested state reopens no merged pull request, and no other field of that delivery is applied',
+    'a contested state reopens no merged one, and no other field is applied',
     'needs fetch',
-    at(5, { ...A, ...MERGED }),
-    at(5, { ...A, ...MERGED }),
-    at(5, { ...B, ...OPEN }),
+    at(5, A, MERGED),
+    at(5, A, MERGED),
+    at(5, B, OPEN),
   ],
   [
     'a fetched state reopens a closed pull request',
@@ -117,18 +104,18 @@ const TABLE: readonly Row[] = [
   ],
   ['a newer state reopens a closed pull request', 'applied', at(6, OPEN), at(5, CLOSED), at(6, OPEN)],
   [
-    'an open state of any time does not replace a merged one, but its other fields do',
+    'an open state replaces no merged one, but its other fields do',
     'applied',
-    at(9, { ...B, ...MERGED, mergedAt: 'x' }),
-    at(5, { ...A, ...MERGED, mergedAt: 'x' }),
-    at(9, { ...B, ...OPEN, mergedAt: null }),
+    at(9, B, MERGED, SINCE),
+    at(5, A, MERGED, SINCE),
+    at(9, B, OPEN, NEVER),
   ],
   [
-    'a merged state of any time replaces an open one, and no other field',
+    'an older merged state replaces an open one, and no other field',
     'applied',
-    at(9, { ...A, ...MERGED, mergedAt: 'x' }),
-    at(9, { ...A, ...OPEN, mergedAt: null }),
-    at(5, { ...B, ...MERGED, mergedAt: 'x' }),
+    at(9, A, MERGED, SINCE),
+    at(9, A, OPEN, NEVER),
+    at(5, B, MERGED, SINCE),
   ],
   [
     'a declined pull request stays declined',
@@ -138,109 +125,53 @@ const TABLE: readonly Row[] = [
     at(9, OPEN),
   ],
   ['a fetch decides that a merged one is open', 'applied', at(9, OPEN), at(5, MERGED), fetched(9, OPEN)],
-  [
-    'a newer state reopens a work item',
-    'applied',
-    workItem({ updatedAt: 2_000 }),
-    workItem({ state: 'done' }),
-    workItem({ updatedAt: 2_000 }),
-  ],
+  ['a newer state reopens a work item', 'applied', work(2_000), work(1_000, 'done'), work(2_000)],
   [
     'a contested state reopens no finished work item',
     'needs fetch',
-    workItem({ state: 'done' }),
-    workItem({ state: 'done' }),
-    workItem({ state: 'in_progress' }),
+    work(1_000, 'done'),
+    work(1_000, 'done'),
+    work(1_000, 'in_progress'),
   ],
   // Items that are gone.
-  ['a report of a gone item needs a fetch', 'needs fetch', at(5, { ...A, ...GONE }), at(5, A), at(6, GONE)],
-  [
-    'a fetch that finds the item gone counts at any time',
-    'applied',
-    at(5, { ...A, ...GONE }),
-    at(5, A),
-    fetched(4, GONE),
-  ],
-  [
-    'a gone item that exists needs a fetch',
-    'needs fetch',
-    at(7, { ...B, ...GONE }),
-    at(5, A),
-    fetched(6, GONE),
-    at(7, B),
-  ],
-  ['an old event of a gone item too', 'needs fetch', at(5, { ...A, ...GONE }), at(5, A), fetched(6, GONE), at(4, A)],
-  ['a second report changes nothing', 'unchanged', at(5, { ...A, ...GONE }), at(5, A), fetched(6, GONE), at(7, GONE)],
-  ['a fetch restores it', 'applied', at(5, { ...A, gone: false }), at(5, A), fetched(9, GONE), fetched(5, A)],
+  ['a report of a gone item needs a fetch', 'needs fetch', at(5, A, GONE), at(5, A), at(6, GONE)],
+  ['a fetch that finds the item gone counts at any time', 'applied', at(5, A, GONE), at(5, A), fetched(4, GONE)],
+  ['a gone item that exists needs a fetch', 'needs fetch', at(7, B, GONE), at(5, A), fetched(6, GONE), at(7, B)],
+  ['an old event of a gone item too', 'needs fetch', at(5, A, GONE), at(5, A), fetched(6, GONE), at(4, A)],
+  ['a second report changes nothing', 'unchanged', at(5, A, GONE), at(5, A), fetched(6, GONE), at(7, GONE)],
+  ['a fetch restores it', 'applied', at(5, A, { gone: false }), at(5, A), fetched(9, GONE), fetched(5, A)],
   [
     'a fetch restores it with new content',
     'applied',
-    at(6, { ...B, gone: false }),
+    at(6, B, { gone: false }),
     at(5, A),
     fetched(9, GONE),
     fetched(6, B),
   ],
-  ['an older report is ignored', 'needs fetch', at(7, { ...A, gone: false }), at(7, A), at(6, GONE)],
-  ['also for a restored item', 'needs fetch', at(7, { ...A, gone: false }), at(4, GONE), fetched(7, A), at(6, GONE)],
-  ['older content fills a gone item', 'needs fetch', at(6, { ...A, ...GONE }), at(6, GONE), at(5, A)],
+  ['an older report is ignored', 'needs fetch', at(7, A, { gone: false }), at(7, A), at(6, GONE)],
+  ['also for a restored item', 'needs fetch', at(7, A, { gone: false }), at(4, GONE), fetched(7, A), at(6, GONE)],
+  ['older content fills a gone item', 'needs fetch', at(6, A, GONE), at(6, GONE), at(5, A)],
   // Versions within one time.
-  [
-    'a higher version replaces',
-    'applied',
-    at(5, { ...B, version: 2 }),
-    at(5, { ...A, version: 1 }),
-    at(5, { ...B, version: 2 }),
-  ],
-  ['a lower version is superseded', 'superseded', at(5, A), at(5, { ...A, version: 2 }), at(5, { ...B, version: 1 })],
-  ['an equal version is a tie', 'needs fetch', at(5, B), at(5, { ...A, version: 2 }), at(5, { ...B, version: 2 })],
-  ['a version on one side is a tie', 'needs fetch', at(5, B), at(5, { ...A, version: 2 }), at(5, B)],
-  ['a version on the other side too', 'needs fetch', at(5, B), at(5, A), at(5, { ...B, version: 2 })],
-  ['the time counts before the version', 'applied', at(6, B), at(5, { ...A, version: 9 }), at(6, { ...B, version: 1 })],
-  [
-    'a version of another time does not count',
-    'needs fetch',
-    at(6, B),
-    at(5, { ...A, version: 1 }),
-    at(6, A),
-    at(6, { ...B, version: 2 }),
-  ],
+  ['a higher version replaces', 'applied', at(5, B, v(2)), at(5, A, v(1)), at(5, B, v(2))],
+  ['a lower version is superseded', 'superseded', at(5, A), at(5, A, v(2)), at(5, B, v(1))],
+  ['an equal version is a tie', 'needs fetch', at(5, B), at(5, A, v(2)), at(5, B, v(2))],
+  ['a version on one side is a tie', 'needs fetch', at(5, B), at(5, A, v(2)), at(5, B)],
+  ['a version on the other side too', 'needs fetch', at(5, B), at(5, A), at(5, B, v(2))],
+  ['the time counts before the version', 'applied', at(6, B), at(5, A, v(9)), at(6, B, v(1))],
+  ['a version of another time does not count', 'needs fetch', at(6, B), at(5, A, v(1)), at(6, A), at(6, B, v(2))],
   [
     'a field that the newest lacks is filled by the last that has it',
     'applied',
-    at(5, { ...A, ...READY, version: 3 }),
-    at(5, { ...DRAFT, version: 1 }),
-    at(5, { ...A, version: 3 }),
-    at(5, { ...READY, version: 2 }),
+    at(5, A, READY, v(3)),
+    at(5, DRAFT, v(1)),
+    at(5, A, v(3)),
+    at(5, READY, v(2)),
   ],
   // Reviews.
-  [
-    'reviews are merged by their ids',
-    'applied',
-    at(6, { ...B, reviews: { 7: APPROVED, 8: CHANGES } }),
-    at(5, { ...A, reviews: { 7: APPROVED } }),
-    at(6, { ...B, reviews: { 8: CHANGES } }),
-  ],
-  [
-    'an older delivery adds its review, and nothing else',
-    'applied',
-    at(6, { ...A, reviews: { 7: APPROVED, 8: CHANGES } }),
-    at(6, { ...A, reviews: { 8: CHANGES } }),
-    at(5, { ...B, reviews: { 7: APPROVED } }),
-  ],
-  [
-    'a dismissed review stays dismissed',
-    'applied',
-    at(6, { reviews: { 7: DISMISSED } }),
-    at(5, { reviews: { 7: DISMISSED } }),
-    at(6, { reviews: { 7: APPROVED } }),
-  ],
-  [
-    'two reviews of one time need no fetch',
-    'applied',
-    at(5, { ...A, reviews: { 7: APPROVED, 8: CHANGES } }),
-    at(5, { ...A, reviews: { 7: APPROVED } }),
-    at(5, { ...A, reviews: { 8: CHANGES } }),
-  ],
+  ['reviews are merged by their ids', 'applied', at(6, B, BOTH), at(5, A, ONE), at(6, B, OTHER)],
+  ['an older delivery adds its review, and nothing else', 'applied', at(6, A, BOTH), at(6, A, OTHER), at(5, B, ONE)],
+  ['a dismissed review stays dismissed', 'applied', at(6, LATEST), at(5, LATEST), at(6, ONE)],
+  ['two reviews of one time need no fetch', 'applied', at(5, A, BOTH), at(5, A, ONE), at(5, A, OTHER)],
 ];
 
 describe('newest wins', () => {
@@ -269,7 +200,7 @@ describe('newest wins', () => {
 
   it('stores when a work item was finished, and since when it is open again', () => {
     const seconds = (second: number) => new Date(second * 1_000).toISOString();
-    const state = (second: number, value: WorkItem['state']) => workItem({ updatedAt: second * 1_000, state: value });
+    const state = (second: number, value: WorkItem['state']) => work(second * 1_000, value);
     const times = (...deliveries: Item[]) => {
       const { lastClosedAt, openSince } = merge(...deliveries).item;
       return [lastClosedAt, openSince];

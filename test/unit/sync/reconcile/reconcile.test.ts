@@ -12,7 +12,6 @@ import {
 } from '../../../../src/sync/reconcile/context.ts';
 import { rulesEvaluatedBy } from '../../../../src/sync/reconcile/reevaluate.ts';
 import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
-import { turnsBetweenCommits } from '../../../support/cost/turns-of-others.ts';
 import { withoutTable } from '../../../support/faults/without-table.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { reconcileOver } from '../../../support/harness/reconcile-over.ts';
@@ -113,19 +112,6 @@ test.each<[why: string, table: 'inbox' | 'items', rules?: Rules]>([
   await clock.advance(5_000);
   await settle();
   expect([await states(store), await rulesEvaluatedBy(store.query)]).toEqual([['applied'], rules?.digest]);
-});
-
-test('yields the event loop many times between two batches', async () => {
-  const turns = await turnsBetweenCommits(async (store) => {
-    const deliveries = Array.from({ length: 201 }, (_, at) => ({
-      ...({ connection: 'main', key: String(at), source: 'webhook', event: 'e', body: Buffer.from('{}') } as const),
-    }));
-    await appendDeliveries(store.query, deliveries, 1);
-    const ignored = { outcome: 'ignored', reason: 'no' } as const;
-    const stage = reconcileOver(store, { translate: () => ignored });
-    return () => stage.drain();
-  });
-  expect(Math.min(...turns.slice(-2))).toBeGreaterThanOrEqual(10);
 });
 
 const RECEIVED = Date.UTC(2026, 0, 2);
