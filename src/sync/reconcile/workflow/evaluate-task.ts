@@ -311,7 +311,9 @@ export async function decideTask(
 ): Promise<TaskEvaluation | undefined> {
   const linked = await linkedItemsOf(query, workflow, task.taskId);
   if (linked.isUnverified) return undefined;
-  const { changedAt, switchedOnAt } = await rulesInForceSince(query, workflow, now);
+  const { since } = workflow;
+  const { changedAt, switchedOnAt } =
+    since === undefined ? await rulesInForceSince(query, workflow, now) : { changedAt: since, switchedOnAt: since };
   const items = linked.items.map((each): JudgedItem => {
     const judgement = workflow.judge(each, task.kind);
     // Work from before the rules neither counts nor delays.
@@ -377,13 +379,13 @@ interface InForce {
   readonly switchedOnAt: number;
 }
 
-/** Returns since when rules are in force: since the configured time, or since they were first seen. For new rules it stores the present time. */
-export async function rulesInForceSince(query: Scope, { id, since }: Workflow, now: number): Promise<InForce> {
+/** Returns since when the rules are in force without a configured time. For new rules it stores the present time. */
+export async function rulesInForceSince(query: Scope, { id }: Workflow, now: number): Promise<InForce> {
   const [storedId, changedAt, switchedOnAt = changedAt] = ((await readMeta(query, IN_FORCE)) ?? '').split(' ');
   const stored = storedId === id ? { changedAt: Number(changedAt), switchedOnAt: Number(switchedOnAt) } : undefined;
   const present = stored ?? { changedAt: now, switchedOnAt: switchedOnAt === undefined ? now : Number(switchedOnAt) };
   if (stored === undefined) await writeMeta(query, IN_FORCE, [id, ...Object.values(present)].join(' '));
-  return since === undefined ? present : { changedAt: since, switchedOnAt: since };
+  return present;
 }
 
 /** Forgets since when rules are in force, because there are none: rules that are switched on again move nothing old. */
