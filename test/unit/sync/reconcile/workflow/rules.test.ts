@@ -297,7 +297,7 @@ const CASES: readonly Case[] = [
   [
     'the best of several merges at one time decides',
     'completed',
-    [...TWO, merged(1, { mergedAt: time(40) }), merged(2, { mergedAt: time(40), ...ON_DEVELOP })],
+    [...TWO, merged(1, { mergedAt: time(40), ...ON_DEVELOP }), merged(2, { mergedAt: time(40) })],
     first(DEVELOP),
   ],
 
