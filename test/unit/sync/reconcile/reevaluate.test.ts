@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { entity } from '../../../../src/model/change.ts';
 import { SyncError } from '../../../../src/model/errors/sync-error.ts';
+import { DatabaseFault } from '../../../../src/platform/database/database-fault.ts';
 import { type LogFields, silentLogger } from '../../../../src/platform/lib/logger.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
 import { saveTask } from '../../../../src/store/cached-tasks.ts';
@@ -118,6 +119,16 @@ test('items that cannot be evaluated are skipped and logged', async () => {
   expect(errors).toEqual([{ from: 'jira:cloud-1:10001', items: 2, error: expect.any(Error) }]);
   expect(await rulesEvaluatedBy(store.query)).toBe(PRESENT.digest);
   expect(await enqueued(store)).toBe(0);
+});
+
+test('a database that accepts no writes skips no item', async () => {
+  const plain = await openTestStore();
+  await afterOtherRules(plain, 1);
+  const full = new DatabaseFault('full', 'a file', 'no space is left');
+  const refuse = () => Promise.reject(full);
+  const { reevaluate, errors } = await afterOtherRules({ ...plain, commitRelaxed: refuse }, 0);
+  await expect(reevaluate(new AbortController().signal)).rejects.toBe(full);
+  expect([errors, await rulesEvaluatedBy(plain.query)]).toEqual([[], undefined]);
 });
 
 test('rules without a digest cause no evaluation', async () => {
