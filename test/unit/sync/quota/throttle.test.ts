@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import { CALLERS } from '../../../../src/model/caller.ts';
 import { type LogFields, silentLogger } from '../../../../src/platform/lib/logger.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { readLedger } from '../../../../src/store/ledger.ts';
 import { readMeta, writeMeta } from '../../../../src/store/meta.ts';
+import { quotaUseSince } from '../../../../src/store/quota-use.ts';
 import { wasUncleanShutdown } from '../../../../src/sync/quota/slot.ts';
 import { createDeadlineTimer } from '../../../../src/sync/quota/wait-queue.ts';
 import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
@@ -189,7 +191,7 @@ test('makes the same decisions after a restart as without one', async () => {
 
 describe('a slot', () => {
   test('is free at once after its release; a second release and a completion have no effect', async () => {
-    const on = await openQuotaBench({ burst: 1 });
+    const on = await openQuotaBench({ burst: 1, concurrency: 1 });
     const slot = await on.acquire('mirror');
     slot.release();
     slot.release();
@@ -212,6 +214,16 @@ describe('a slot', () => {
     expect(await readLedger(on.store.query)).toMatchObject([{ completed: 0, status: 429 }]);
     const again = await on.restart();
     expect(again.throttle.snapshot().paused?.until).toBe(on.clock.now() + 55_000);
+  });
+
+  test('that is refused stores the use by others that the refusal proves', async () => {
+    const on = await openQuotaBench({ requests: 10 });
+    await on.send('mirror', 1, 429, 300_000);
+    const used = await quotaUseSince(on.store.query, 0);
+    expect(used.map(({ caller, requests }) => [caller, requests])).toEqual([
+      ['mirror', 1],
+      [CALLERS.others, 10],
+    ]);
   });
 
   test('that is left without a completion delays neither the next slot nor the stop, and its row stays open', async () => {
