@@ -453,17 +453,17 @@ test('stores the first 500 characters of an error', async () => {
 });
 
 describe('a refused list of records', () => {
-  it.each<[what: string, error: SyncError, state: string]>([
-    ['404 by the workspace', ABSENT, 'closed'],
-    ['403 by the workspace', FORBIDDEN, 'closed'],
-    ['501 by the workspace', failed('server_failed', 501, 'not_implemented'), 'closed'],
-    ['409 by the workspace', CONFLICT, 'unknown'],
-    ['412 by the workspace', failed('conflict', 412, 'precondition_failed'), 'unknown'],
-    ['404 as HTML of a proxy', ABSENT_ROUTE, 'unknown'],
-    ['401', failed('unauthorized', 401, 'unauthorized'), 'unknown'],
-    ['503', failed('server_failed', 503, 'internal'), 'unknown'],
-    ['no answer', LOST, 'unknown'],
-  ])('with %s leaves the route %s', async (_what, error, state) => {
+  it.each<[what: string, state: string, error: SyncError]>([
+    ['404 by the workspace', 'closed', ABSENT],
+    ['403 by the workspace', 'closed', FORBIDDEN],
+    ['501 by the workspace', 'closed', failed('server_failed', 501, 'not_implemented')],
+    ['409 by the workspace', 'unknown', CONFLICT],
+    ['412 by the workspace', 'unknown', failed('conflict', 412, 'precondition_failed')],
+    ['404 as HTML of a proxy', 'unknown', ABSENT_ROUTE],
+    ['401', 'unknown', failed('unauthorized', 401, 'unauthorized')],
+    ['503', 'unknown', failed('server_failed', 503, 'internal')],
+    ['no answer', 'unknown', LOST],
+  ])('with %s leaves the route %s', async (_what, state, error) => {
     const { query, prepared } = await readInFlight(RECORDS);
     await writeMeta(query, TASKS_READ, '1');
     await differs(query, record);
