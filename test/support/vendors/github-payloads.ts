@@ -25,7 +25,7 @@ function repositoryOf({ repository = { id: 5_001, name: 'app' }, isOfStranger = 
 
 /** The object of GitHub's REST API and of its `pull_request` webhooks. */
 export function pullObject(setting: PullSetting = {}) {
-  const { created = '2026-01-05T08:00:00Z', isOfStranger } = setting;
+  const { created = '2026-01-05T09:00:01Z', isOfStranger } = setting;
   const repository = repositoryOf(setting);
   const headRepository = isOfStranger ? { ...repository, id: 77_001, full_name: 'stranger/app' } : repository;
   const { number = 1, title = 'A change', body = null, head = 'feature', labels = [], draft = false } = setting;
