@@ -125,6 +125,9 @@ export interface PullRequest extends ItemBase {
   readonly reverts?: string | null;
   /** RFC 3339, UTC; null while it is not merged. */
   readonly mergedAt?: string | null;
+  /** Its base and the default branch at its merge: those of the oldest state that contains the merge. Set like `lastClosedAt`. */
+  readonly mergedBaseBranch?: string;
+  readonly mergedDefaultBranch?: string;
   /** Messages of its commits, newest first, if the connection fetches them; searched for names and trailers. */
   readonly commitMessages?: readonly string[];
   /** The head commit to which those messages belong. */

@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { DeliveryOrigin } from '../../model/delivery.ts';
-import { type Item, isFinished, type Review } from '../../model/item.ts';
+import { type Item, isFinished, type PullRequest, type Review } from '../../model/item.ts';
 import type { StoredItem } from '../../store/items.ts';
 
 // Newest wins, field by field.
@@ -60,6 +60,8 @@ const NOT_CONTENT: ReadonlySet<string> = new Set([
 ]);
 
 /** The fields that show whether an item is finished. */
+/** Fields of the oldest state that contains the merge: a later rename of a branch changes nothing that is finished. */
+const AT_MERGE: ReadonlySet<string> = new Set(['mergedBaseBranch', 'mergedDefaultBranch']);
 const STATE_FIELDS: ReadonlySet<string> = new Set(['state', 'rawState', 'closedAt', 'mergedAt', 'isDropped']);
 
 /** The times among the content of an item. */
@@ -138,7 +140,9 @@ function mergeGone(stored: StoredItem, received: Item, source: DeliveryOrigin): 
   return { outcome: 'applied', stored: { ...stored, item: { ...stored.item, gone: true } }, needsFetch };
 }
 
-function mergeContent(stored: StoredItem, received: Item, source: DeliveryOrigin): MergeResult {
+function mergeContent(before: StoredItem, received: Item, source: DeliveryOrigin): MergeResult {
+  // Earlier versions did not store the branches of the merge.
+  const stored: StoredItem = { ...before, item: { ...branchesAtMerge(before.item), ...before.item } as Item };
   const order = compare(received, stored.item);
   const fields = contentFields(received);
   const isSame = (field: string) => isSameValue(fieldOf(received, field), fieldOf(stored.item, field));
@@ -218,6 +222,8 @@ function compareField(stored: StoredItem, received: Item, field: string): number
   const order = carries(stored.item, field) ? compare(received, stampOfField(stored, field)) : 1;
   if (STATE_FIELDS.has(field) && compareFinality(received, stored.item) * order < 0) return 0;
   if (field === 'lastClosedAt') return closedTimeOf(received) > closedTimeOf(stored.item) ? 1 : -1;
+  if (AT_MERGE.has(field) && carries(stored.item, field))
+    return -order || compareTexts(String(fieldOf(stored.item, field)), String(fieldOf(received, field)));
   if (field === 'openSince') return isOpenEarlier(received, stored.item) ? 1 : -1;
   if (!field.startsWith(REVIEW)) return order;
   const review = fieldOf(received, field) as Review;
@@ -354,5 +360,15 @@ function storedForm(item: Item): Item {
   const at = new Date(item.updatedAt).toISOString();
   const isOpen = item.kind === 'work_item' && item.state !== undefined;
   const closed = isFinished(item) ? { lastClosedAt: item.closedAt ?? at } : isOpen && { openSince: at };
-  return { ...(Object.fromEntries(present) as unknown as Item), ...shortened, ...closed, gone: item.gone ?? false };
+  const known = { ...shortened, ...closed, ...branchesAtMerge(item), gone: item.gone ?? false };
+  return { ...Object.fromEntries(present), ...known } as unknown as Item;
+}
+
+function branchesAtMerge(item: Item): Partial<PullRequest> {
+  if (item.kind !== 'pull_request' || (item.mergedAt == null && item.state !== 'merged')) return {};
+  const { baseBranch, defaultBranch } = item;
+  return {
+    ...(baseBranch !== undefined && { mergedBaseBranch: baseBranch }),
+    ...(defaultBranch !== undefined && { mergedDefaultBranch: defaultBranch }),
+  };
 }

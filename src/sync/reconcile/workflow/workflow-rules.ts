@@ -331,7 +331,7 @@ function matchesAny(globs: readonly Pattern[], text: string): boolean {
 /** Returns the condition for the base branch of a pull request. */
 function createBase(names: Names): (linked: LinkedItem) => boolean {
   const matches = createBaseMatcher(names);
-  return ({ item }) => item.kind !== 'pull_request' || matches(item);
+  return ({ item }) => item.kind !== 'pull_request' || matches(branchesOf(item));
 }
 
 /**
@@ -352,12 +352,19 @@ export function createBaseMatcher(
   };
 }
 
+/** Returns the branches of a pull request, those of its merge if it is merged. */
+function branchesOf(item: PullRequest): Pick<PullRequest, 'baseBranch' | 'defaultBranch'> {
+  const { mergedBaseBranch: baseBranch = item.baseBranch, mergedDefaultBranch: defaultBranch = item.defaultBranch } =
+    item;
+  return { ...(baseBranch !== undefined && { baseBranch }), ...(defaultBranch !== undefined && { defaultBranch }) };
+}
+
 /** Returns why no rule applies. For a base that does not match, the detail names the bases of all rules. */
 function missOf({ item }: LinkedItem, misses: readonly Uncounted[]): Uncounted {
   const [first = { why: 'no-rule' }] = misses;
   if (first.why !== 'base' || item.kind !== 'pull_request') return first;
   const wants = misses.flatMap(({ why, detail }) => (why === 'base' ? (detail ?? []) : []));
-  const { baseBranch = 'not known', defaultBranch = 'not known' } = item;
+  const { baseBranch = 'not known', defaultBranch = 'not known' } = branchesOf(item);
   return { why: 'base', detail: `its base is ${baseBranch}, the default branch ${defaultBranch}; ${wants.join('; ')}` };
 }
 

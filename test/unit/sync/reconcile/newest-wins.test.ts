@@ -69,6 +69,14 @@ const TABLE: readonly Row[] = [
   ['a field keeps its own time', 'applied', at(9, A, READY), at(5, DRAFT), at(9, A), at(7, READY)],
   ['a repeat changes nothing', 'unchanged', at(5, A), at(5, A), at(5, A)],
   ['lists are compared by content', 'unchanged', at(5, QUEUED), at(5, QUEUED), at(5, { labels: ['bug', 'urgent'] })],
+  [
+    'the branches of a merge are those of its oldest state',
+    'applied',
+    at(9, MERGED, { defaultBranch: 'trunk', mergedDefaultBranch: 'master' }),
+    at(9, MERGED, { defaultBranch: 'trunk' }),
+    at(5, OPEN, { defaultBranch: 'main' }),
+    at(7, MERGED, { defaultBranch: 'master' }),
+  ],
   // Contents of one time.
   ['a tie that only adds fields needs no fetch', 'applied', at(5, A, DRAFT), at(5, A), at(5, A, DRAFT)],
   ['the last arrival wins a contradicting tie until a fetch', 'needs fetch', at(5, B), at(5, A), at(5, B)],

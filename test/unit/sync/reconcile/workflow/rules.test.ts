@@ -247,6 +247,11 @@ const CASES: readonly Case[] = [
     only({ when: { pullRequest: ['merged'] }, set: { status: 'review' } }),
   ],
   [
+    'the default branch of the merge counts after a rename',
+    'completed',
+    [FIX, merged(), later, changed(1, { defaultBranch: 'trunk' })],
+  ],
+  [
     '18: a merge into another branch finishes nothing',
     'review',
     [opened(1, 'Fixes BUG-1', { baseBranch: 'develop' }), later, merged()],
