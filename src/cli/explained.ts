@@ -1,5 +1,6 @@
 import type { Answered } from '../admin/admin-operations.ts';
 import { entity } from '../model/change.ts';
+import { reasonWords } from '../model/workflow.ts';
 import { asTyped } from '../platform/lib/own-command.ts';
 import { counted } from '../platform/lib/quantities.ts';
 import { at, printable, table } from './words.ts';
@@ -88,12 +89,12 @@ export function describeTaskStatus(task: TaskStatus): string[] {
   const rows = items.map((item) => [
     `    ${item.connection} ${item.name}`,
     `${item.phase} ${at(item.since)}, ${item.strength} (${item.place})`,
-    [item.counts ? item.status : 'does not count', withDetail(item.reason)].filter(Boolean).join(': '),
+    [item.counts ? item.status : 'does not count', reasonWords(item.reason)].filter(Boolean).join(': '),
   ]);
   return [
     `  ${name}  ${status}  (${setBy.rule === null ? AUTHORS[setBy.who] : `${setBy.who}, ${setBy.rule}`}${since}${before})`,
     ...(wanted ? [`    the rules want ${wanted.status}: ${wanted.rule}${because}`] : []),
-    ...(reason ? [`    no change: ${withDetail(reason)} [${reason.code}]`] : []),
+    ...(reason ? [`    no change: ${reasonWords(reason)}`] : []),
     ...(labels.add.length + labels.remove.length > 0 ? [`    the rules want the labels ${labelWords(labels)}`] : []),
     ...(change ? [`    the change is ${change.state}${nextOf(task)}`] : []),
     ...(isHeld ? [`    ${asTyped(`"worksync links release-status ${name}"`)} lets the rules decide`] : []),
@@ -115,8 +116,4 @@ function nextOf({ taskId, change }: TaskStatus): string {
 /** `+review -ready` */
 function labelWords({ add, remove }: TaskStatus['labels']): string {
   return [...add.map((label) => `+${label}`), ...remove.map((label) => `-${label}`)].join(' ');
-}
-
-function withDetail({ text, detail }: { readonly text: string; readonly detail: string | null }): string {
-  return detail === null ? text : `${text} (${detail})`;
 }

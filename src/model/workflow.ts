@@ -59,3 +59,13 @@ export const NO_MOVES = [
   'no-previous',
 ] as const;
 export type NoMove = (typeof NO_MOVES)[number];
+
+/** Returns a reason with its code, by which `config/workflow.md` explains it. */
+export function reasonWords(reason: {
+  readonly code: string;
+  readonly text: string;
+  readonly detail: string | null;
+}): string {
+  const { code, text, detail } = reason;
+  return `${text}${detail === null ? '' : ` (${detail})`} [${code}]`;
+}

@@ -1,5 +1,6 @@
 import type { ShownItem, ShownItems } from '../../admin/item-timeline.ts';
 import { entity } from '../../model/change.ts';
+import { reasonWords } from '../../model/workflow.ts';
 import { commandAsTyped } from '../../platform/lib/own-command.ts';
 import { counted } from '../../platform/lib/quantities.ts';
 import { HELP_OF_REASONS } from '../help.ts';
@@ -55,7 +56,7 @@ function statusCard(task: ExplainedTask, now: number): Markup {
 ${fact('Set at', setBy.since === null ? null : when(setBy.since, now))}
 ${fact('Before', previous)}
 ${fact('Wanted', wanted && `${wanted.status}: ${wanted.rule}${wanted.item === null ? '' : `, because of ${wanted.item}`}`)}
-${fact('No change', reason && withDetail(reason))}
+${fact('No change', reason && reasonWords(reason))}
 ${fact('Labels to add', labels.add.join(', ') || null)}
 ${fact('Labels to remove', labels.remove.join(', ') || null)}
 ${fact('Change', change && changeWords(task, now))}
@@ -85,15 +86,11 @@ function statusItems(workspace: string, { items, more }: ExplainedTask, now: num
         title: 'Part',
         kind: 'text',
         cell: ({ counts, status, reason }) =>
-          [counts ? status : 'does not count', withDetail(reason)].filter(Boolean).join(': '),
+          [counts ? status : 'does not count', reasonWords(reason)].filter(Boolean).join(': '),
       },
     ],
   });
   return html`${table}${more > 0 ? html`<p class="soft">and ${counted(more, 'item')} more</p>` : null}`;
-}
-
-function withDetail({ text, detail }: { readonly text: string; readonly detail: string | null }): string {
-  return detail === null ? text : `${text} (${detail})`;
 }
 
 function searchForm(name: string): Markup {

@@ -243,7 +243,7 @@ function isRefused({ guard, error }: OutboxRow): boolean {
 
 function reasonWithoutTarget(wanted: TaskEvaluation['wanted']): Reason {
   if (wanted.outcome === 'older-than-epoch') return reasonFor('older-than-epoch', wanted.item.name);
-  const item = 'item' in wanted ? wanted.item : 'mention' in wanted ? wanted.mention : undefined;
+  const item = 'item' in wanted ? wanted.item : undefined;
   if (item === undefined) return reasonFor('nothing-linked');
   const { linked, judgement } = item;
   return judgement.counts ? reasonFor('nothing-linked') : reasonFor(judgement.why, judgement.detail ?? linked.name);

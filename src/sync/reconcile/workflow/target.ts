@@ -35,8 +35,8 @@ export type Wanted =
   | { readonly outcome: 'older-than-epoch'; readonly item: LinkedItem }
   /** Items count, and they ask for labels only. */
   | { readonly outcome: 'labels-only' }
-  /** `mention`: a merged pull request that only mentions the task. */
-  | { readonly outcome: 'nothing'; readonly mention?: JudgedItem | undefined };
+  /** `item`: one that does not count. */
+  | { readonly outcome: 'nothing'; readonly item: JudgedItem | undefined };
 
 interface Counted {
   readonly linked: LinkedItem;
@@ -85,7 +85,7 @@ export function wantedStatus(items: readonly JudgedItem[], epoch: number): Wante
   const early = work.find(({ judgement }) => !judgement.counts && judgement.why === 'older-than-rule');
   if (early) return { outcome: 'older-than-rule', item: early };
   if (items.some(({ judgement }) => judgement.counts)) return { outcome: 'labels-only' };
-  return { outcome: 'nothing', mention: uncounted.find(({ linked }) => isMerged(linked.phase)) };
+  return { outcome: 'nothing', item: work[0] ?? uncounted[0] };
 }
 
 /** Returns the evidence of the items of a task. @param epoch see `wantedStatus` */
