@@ -19,7 +19,7 @@ import { noSteps } from '../../src/platform/lib/steps.ts';
 import type { ReconcileConnection, WorkerTranslator } from '../../src/sync/reconcile/context.ts';
 import { type Translated, translateAll } from '../../src/sync/reconcile/translate-deliveries.ts';
 import { createInlineConverter, parseInWorker } from '../../src/sync/worker/converter.ts';
-import { createTravellingClock } from '../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../support/fakes/travelling-clock.ts';
 import { drawn } from '../support/harness/depth.ts';
 import { openTestStore } from '../support/harness/intake.ts';
 import { answerByNock, nock } from '../support/harness/nock.ts';

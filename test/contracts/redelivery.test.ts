@@ -4,7 +4,7 @@ import { github } from '../../src/connectors/github/index.ts';
 import { gitlab } from '../../src/connectors/gitlab/index.ts';
 import type { HttpClient, HttpRequest } from '../../src/platform/http/http-client.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
-import { createTravellingClock, type TravellingClock } from '../support/clocks/travelling-clock.ts';
+import { createTravellingClock, type TravellingClock } from '../support/fakes/travelling-clock.ts';
 import { documentedOnly } from '../support/vendors/vendor-requests/index.ts';
 
 /**

@@ -18,9 +18,9 @@ import { tmpdir } from 'node:os';
 import { basename, join, relative } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CAN_MOUNT } from '../support/faults/small-volume.ts';
+import { environmentOf, execForm, type Instruction, ignoredBy, readDockerfile } from '../support/harness/dockerfile.ts';
 import { npm } from '../support/harness/npm.ts';
 import { type Running, startNode, startProgram, TOP } from '../support/harness/processes.ts';
-import { environmentOf, execForm, type Instruction, ignoredBy, readDockerfile } from '../support/source/dockerfile.ts';
 
 /**
  * A container made by the kernel alone: the folders of the image are its read-only root, and a process runs as another user, without

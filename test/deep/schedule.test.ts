@@ -4,9 +4,9 @@ import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';
 import { createScheduler, type Job } from '../../src/platform/lib/scheduler.ts';
 import { installationRuns } from '../../src/store/job-runs.ts';
-import { createRunMemory } from '../support/clocks/timetable.ts';
-import { createTravellingClock } from '../support/clocks/travelling-clock.ts';
 import { createForge, pulls } from '../support/fakes/forge.ts';
+import { createRunMemory } from '../support/fakes/timetable.ts';
+import { createTravellingClock } from '../support/fakes/travelling-clock.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
 import { drawn } from '../support/harness/depth.ts';
 

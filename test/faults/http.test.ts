@@ -15,7 +15,7 @@ import { createOrigins } from '../../src/platform/http/origin.ts';
 import { createServer, listen as listenOn } from '../../src/platform/http/server.ts';
 import { silentMeter } from '../../src/platform/lib/meter.ts';
 import { noSteps } from '../../src/platform/lib/steps.ts';
-import { createTravellingClock } from '../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../support/fakes/travelling-clock.ts';
 
 const closing: (() => unknown)[] = [];
 

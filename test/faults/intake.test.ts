@@ -8,8 +8,8 @@ import { systemRandom } from '../../src/platform/lib/random.ts';
 import { createWakeSignal } from '../../src/platform/lib/wake-signal.ts';
 import { createPauses } from '../../src/sync/intake/pauses.ts';
 import { createPolls } from '../../src/sync/intake/polls.ts';
-import { createTravellingClock } from '../support/clocks/travelling-clock.ts';
 import { signed } from '../support/fakes/notes.ts';
+import { createTravellingClock } from '../support/fakes/travelling-clock.ts';
 import { activeWith, inboxOf, openEndpoint, openTestStore } from '../support/harness/intake.ts';
 import type { OpenedStore } from '../support/harness/store.ts';
 

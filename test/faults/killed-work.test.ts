@@ -12,7 +12,7 @@ import { readBackfills, requestBackfill } from '../../src/store/backfills.ts';
 import { openInstallationFile, openTables } from '../../src/store/installation.ts';
 import { INSTALLATION_MIGRATIONS } from '../../src/store/schema/installation-migrations.ts';
 import type { Schema } from '../../src/store/schema/tables.ts';
-import { fastClock } from '../support/clocks/crash-clock.ts';
+import { fastClock } from '../support/fakes/crash-clock.ts';
 import { NO_QUOTA, startWorkspaceService } from '../support/fakes/workspace-service.ts';
 import type { WorkInputs } from '../support/faults/killed-work.ts';
 import { killsOf } from '../support/harness/depth.ts';

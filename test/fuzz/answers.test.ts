@@ -6,7 +6,7 @@ import { SyncError } from '../../src/model/errors/sync-error.ts';
 import type { HttpAnswer, HttpClient, HttpRequest } from '../../src/platform/http/http-client.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import type { Exchange } from '../contracts/connectors/profile.ts';
-import { createTravellingClock } from '../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../support/fakes/travelling-clock.ts';
 import { VICTIMS, type Victim } from '../support/faults/fuzz/deliveries.ts';
 import { HOSTILE_ADDRESSES, HOSTILE_TEXTS } from '../support/faults/fuzz/hostile.ts';
 import { type Tree, treeOf } from '../support/faults/fuzz/json-tree.ts';

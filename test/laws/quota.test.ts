@@ -10,7 +10,7 @@ import { silentMeter } from '../../src/platform/lib/meter.ts';
 import type { Random } from '../../src/platform/lib/random.ts';
 import type { QuotaOptions } from '../../src/sync/quota/limits.ts';
 import { createThrottle, type Throttle } from '../../src/sync/quota/throttle.ts';
-import { createTravellingClock, type TravellingClock } from '../support/clocks/travelling-clock.ts';
+import { createTravellingClock, type TravellingClock } from '../support/fakes/travelling-clock.ts';
 import { drawn } from '../support/harness/depth.ts';
 import { type OpenedStore, openStore } from '../support/harness/store.ts';
 

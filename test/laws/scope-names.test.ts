@@ -10,7 +10,7 @@ import type { NamedUnit } from '../../src/model/names.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../src/platform/lib/meter.ts';
 import { type NameBindings, openNameBindings } from '../../src/sync/intake/name-bindings.ts';
-import { createTravellingClock, type TravellingClock } from '../support/clocks/travelling-clock.ts';
+import { createTravellingClock, type TravellingClock } from '../support/fakes/travelling-clock.ts';
 import { drawn } from '../support/harness/depth.ts';
 import { type OpenedStore, openStore } from '../support/harness/store.ts';
 import { modelProviders } from '../support/vendors/model-providers/index.ts';

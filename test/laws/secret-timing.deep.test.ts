@@ -6,7 +6,7 @@ import { isSameSecret } from '../../src/platform/lib/same-secret.ts';
 import { createCallers } from '../../src/web/token-callers.ts';
 import { verifyWorkspaceWebhook, WEBHOOK_HEADERS } from '../../src/workspace-api/webhook-signature.ts';
 import { PROFILES } from '../contracts/connectors/index.ts';
-import { createTravellingClock } from '../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../support/fakes/travelling-clock.ts';
 
 /** Does something so many times; what it answers or throws is of no interest. */
 type Work = (times: number) => void | Promise<void>;

@@ -7,7 +7,7 @@ import type { Item, ItemKey } from '../../src/model/item.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import type { PollState } from '../../src/store/poll-states.ts';
 import { afterPage, positionOf, walkOf } from '../../src/sync/intake/poll-walk.ts';
-import { createTravellingClock } from '../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../support/fakes/travelling-clock.ts';
 import { drawn } from '../support/harness/depth.ts';
 import {
   type ModelOptions,

@@ -28,8 +28,8 @@ import {
 } from '../../src/sync/reconcile/context.ts';
 import { desiredRecord, differingFields } from '../../src/sync/reconcile/evaluate-record.ts';
 import { translateAll } from '../../src/sync/reconcile/translate-deliveries.ts';
-import { createTravellingClock } from '../support/clocks/travelling-clock.ts';
 import { createModelWorkspace } from '../support/fakes/model-workspace.ts';
+import { createTravellingClock } from '../support/fakes/travelling-clock.ts';
 import { drawn } from '../support/harness/depth.ts';
 import { type OpenedStore, openStore } from '../support/harness/store.ts';
 

@@ -17,7 +17,7 @@ import { settle } from '../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../src/sync/outbox/settle-failure.ts';
 import { type Entry, openWindowLedger, type WindowLedger } from '../../src/sync/quota/window-ledger.ts';
 import { applyTaskList } from '../../src/sync/reconcile/answers/task-answers.ts';
-import { createTravellingClock } from '../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../support/fakes/travelling-clock.ts';
 import { openTestInstallation } from '../support/harness/store.ts';
 import { openRecords } from '../support/rows/records-route.ts';
 import type { Bounds, Change, ChangeName, Slot, State } from './model.ts';

@@ -17,7 +17,7 @@ interface Loaded extends Ended {
 }
 
 async function loadedBy(args: readonly string[], options: StartOptions = {}): Promise<Loaded> {
-  const ended = await startNode(['--import', './test/support/source/tell-loads.ts', 'src/main.ts', ...args], options)
+  const ended = await startNode(['--import', './test/support/harness/tell-loads.ts', 'src/main.ts', ...args], options)
     .ended;
   const urls = [...ended.stderr.matchAll(/^loads (.+)$/gm)].map((match) => match[1] as string);
   const matches = (pattern: RegExp) => [...new Set(urls.flatMap((url) => pattern.exec(url)?.[1] ?? []))].sort();

@@ -11,7 +11,7 @@ import { loadConfig } from '../../src/platform/config/load.ts';
 import { isMemoryFolder } from '../../src/platform/lib/memory-folder.ts';
 import { apiOverrides } from '../../src/workspace-api/contract.ts';
 import { commandLine } from '../support/harness/command-line.ts';
-import { environmentOf, execForm, readDockerfile } from '../support/source/dockerfile.ts';
+import { environmentOf, execForm, readDockerfile } from '../support/harness/dockerfile.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: manifests have no types here, and a wrong path fails the test.
 type Loose = any; // oxlint-disable-line typescript/no-explicit-any

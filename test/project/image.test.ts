@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { environmentOf, execForm, ignoredBy, readDockerfile } from '../support/harness/dockerfile.ts';
 import { TOP } from '../support/harness/processes.ts';
-import { environmentOf, execForm, ignoredBy, readDockerfile } from '../support/source/dockerfile.ts';
 
 /** Reads the Dockerfile; `test/deep/image.test.ts` runs its steps. */
 const instructions = readDockerfile(join(TOP, 'Dockerfile'));

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { describeStatus } from '../../src/cli/status.ts';
-import type { TravellingClock } from '../support/clocks/travelling-clock.ts';
 import { createTracker, issue, tell } from '../support/fakes/tracker.ts';
+import type { TravellingClock } from '../support/fakes/travelling-clock.ts';
 import { createWeather, type Weather } from '../support/fakes/weather.ts';
 import { allRecords } from '../support/harness/all-records.ts';
 import { createWorld, GITHUB, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';

@@ -202,7 +202,7 @@ describe('what the workspace holds already when the daemon first starts', () => 
           url: pull.html_url,
           author: 'mona',
           labels: ['b', 'a'],
-          createdAt: '2026-01-05T10:00:00+02:00',
+          createdAt: '2026-01-05T11:00:01+02:00',
           mergedAt: '2026-01-05T09:00:00.000Z',
         },
       },

@@ -7,8 +7,8 @@ import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';
 import type { Installation } from '../../src/store/installation.ts';
 import { localTime } from '../../src/store/leases.ts';
-import type { TravellingClock } from '../support/clocks/travelling-clock.ts';
-import { createWakefulness, type Wakefulness } from '../support/clocks/wakefulness.ts';
+import type { TravellingClock } from '../support/fakes/travelling-clock.ts';
+import { createWakefulness, type Wakefulness } from '../support/fakes/wakefulness.ts';
 import { createWorld, GITHUB, type World, type WorldOptions } from '../support/harness/daemon.ts';
 import { pullEvent } from '../support/vendors/github-payloads.ts';
 

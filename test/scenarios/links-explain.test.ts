@@ -113,7 +113,9 @@ describe('explain', () => {
 
 describe('the status of a task', () => {
   it('names why merged work has not finished it, counts it, and follows the rules after a release', async () => {
-    await open({ workflow: { rules: [{ when: { pullRequest: 'merged', link: 'closing' }, set: { status: 'completed' } }] } });
+    await open({
+      workflow: { rules: [{ when: { pullRequest: 'merged', link: 'closing' }, set: { status: 'completed' } }] },
+    });
     await newBug();
     await edit({ title: 'BUG-1' });
     await edit({ title: 'BUG-1', merged: true });

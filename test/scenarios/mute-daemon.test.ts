@@ -3,15 +3,15 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { DataFolder } from '../../src/store/data-folder.ts';
-import { PACE } from '../support/clocks/paced-clock.ts';
-import { replaceClock } from '../support/clocks/replace-clock.ts';
+import { PACE } from '../support/fakes/paced-clock.ts';
+import { replaceClock } from '../support/fakes/replace-clock.ts';
 import type { Leaf } from '../support/harness/command-line.ts';
 import { folderOfFile } from '../support/harness/folder.ts';
 import { listenLocally } from '../support/harness/listen.ts';
 
 /** No command waits silently, or without end, for a daemon that takes connections and says nothing. */
 
-replaceClock(new URL('../support/clocks/paced-clock.ts', import.meta.url).href);
+replaceClock(new URL('../support/fakes/paced-clock.ts', import.meta.url).href);
 // Loaded after it, so that they have the other clock.
 const { acquireDataFolder } = await import('../../src/store/data-folder.ts');
 const { allCommands, commandLine } = await import('../support/harness/command-line.ts');

@@ -1,7 +1,7 @@
 import type { Clock } from '../../src/platform/lib/clock.ts';
 import type { Steps } from '../../src/platform/lib/steps.ts';
-import type { TravellingClock } from '../support/clocks/travelling-clock.ts';
-import { createWakefulness, type Wakefulness } from '../support/clocks/wakefulness.ts';
+import type { TravellingClock } from '../support/fakes/travelling-clock.ts';
+import { createWakefulness, type Wakefulness } from '../support/fakes/wakefulness.ts';
 
 /** What a process throws where it ended: nothing of it goes on that anybody else could see. */
 export class ProcessEnded extends Error {

@@ -2,7 +2,7 @@ import { SyncError } from '../../src/model/errors/sync-error.ts';
 import type { HttpAnswer, HttpClient, HttpRequest } from '../../src/platform/http/http-client.ts';
 import type { Server } from '../../src/platform/http/server.ts';
 import type { Chance } from '../bench/quota/references/chance.ts';
-import type { TravellingClock } from '../support/clocks/travelling-clock.ts';
+import type { TravellingClock } from '../support/fakes/travelling-clock.ts';
 import type { Recorder } from './history.ts';
 import { WORKSPACE } from './hosts.ts';
 import type { Life } from './life.ts';

@@ -1,6 +1,6 @@
 import type { HttpRequest } from '../../src/platform/http/http-client.ts';
 import type { Fields } from '../bench/quota/references/trace.ts';
-import type { TravellingClock } from '../support/clocks/travelling-clock.ts';
+import type { TravellingClock } from '../support/fakes/travelling-clock.ts';
 import { bitbucketVendor } from '../support/vendors/provider-servers/bitbucket.ts';
 import { genericTracker } from '../support/vendors/provider-servers/generic.ts';
 import { githubVendor } from '../support/vendors/provider-servers/github.ts';

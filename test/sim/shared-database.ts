@@ -6,7 +6,7 @@ import { localTime } from '../../src/store/leases.ts';
 import type { Schema } from '../../src/store/schema/tables.ts';
 import type { Sql } from '../../src/store/workspace-scope.ts';
 import type { Chance } from '../bench/quota/references/chance.ts';
-import type { TravellingClock } from '../support/clocks/travelling-clock.ts';
+import type { TravellingClock } from '../support/fakes/travelling-clock.ts';
 import { kyselyOver } from '../support/harness/kysely-over.ts';
 import type { Life } from './life.ts';
 import type { Slowness } from './slowness.ts';

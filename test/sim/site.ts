@@ -29,7 +29,7 @@ import { createInlineConverter } from '../../src/sync/worker/converter.ts';
 import { apiOverrides } from '../../src/workspace-api/contract.ts';
 import { createSend } from '../../src/workspace-api/transport.ts';
 import { createWorkspaceClient, type WorkspaceClient } from '../../src/workspace-api/typed-client.ts';
-import { createTravellingClock, type TravellingClock } from '../support/clocks/travelling-clock.ts';
+import { createTravellingClock, type TravellingClock } from '../support/fakes/travelling-clock.ts';
 import { chanceOf, randomOf } from './chances.ts';
 import { makeFolder } from './folder.ts';
 import { createRecorder, type Recorder } from './history.ts';

@@ -1,5 +1,5 @@
 import type { Chance } from '../bench/quota/references/chance.ts';
-import type { TravellingClock } from '../support/clocks/travelling-clock.ts';
+import type { TravellingClock } from '../support/fakes/travelling-clock.ts';
 
 /** Delays the work of a database. */
 export interface Slowness {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { createWorkspaceService } from '../../src/reference-service/service.ts';
 import { openInstallation } from '../../src/store/installation.ts';
-import { createTravellingClock } from '../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../support/fakes/travelling-clock.ts';
 import { chanceOf, randomOf } from './chances.ts';
 import { makeFolder } from './folder.ts';
 import { type Keys, readKeys } from './keys.ts';

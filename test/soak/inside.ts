@@ -1,5 +1,5 @@
 import { appendFileSync } from 'node:fs';
-import { replaceClock } from '../support/clocks/replace-clock.ts';
+import { replaceClock } from '../support/fakes/replace-clock.ts';
 
 /**
  * Loaded before the daemon of a soak: its clock runs faster, and it tells what its memory holds after everything was collected

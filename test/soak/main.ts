@@ -7,7 +7,7 @@ import { stringify } from 'yaml';
 import { WORKSPACE } from '../bench/daemon.ts';
 import { converse, open } from '../bench/load.ts';
 import { type Running, runDaemon } from '../bench/watched.ts';
-import { fastClock } from '../support/clocks/crash-clock.ts';
+import { fastClock } from '../support/fakes/crash-clock.ts';
 import { startWorkspaceService } from '../support/fakes/workspace-service.ts';
 import { CONNECTIONS, createDeliveries } from './deliveries.ts';
 import { isBusy, type Observed, observe } from './observe.ts';

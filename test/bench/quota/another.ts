@@ -1,5 +1,5 @@
 import { sleep } from '../../../src/platform/lib/clock.ts';
-import type { TravellingClock } from '../../support/clocks/travelling-clock.ts';
+import type { TravellingClock } from '../../support/fakes/travelling-clock.ts';
 import type { Gate } from './references/windows.ts';
 
 /** Seconds that a request takes. */

@@ -1,7 +1,7 @@
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { createThrottle } from '../../../src/sync/quota/throttle.ts';
-import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { openStore } from '../../support/harness/store.ts';
 import type { Bench } from '../bench.ts';
 import { compared, figure, type Measured } from '../report.ts';

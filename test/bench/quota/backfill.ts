@@ -1,4 +1,4 @@
-import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { type OpenedStore, openStore } from '../../support/harness/store.ts';
 import type { Bench } from '../bench.ts';
 import { figure } from '../report.ts';

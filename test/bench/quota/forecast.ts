@@ -1,5 +1,5 @@
 import type { Throttle } from '../../../src/sync/quota/throttle.ts';
-import { createTravellingClock, type TravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { createTravellingClock, type TravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { type OpenedStore, openStore } from '../../support/harness/store.ts';
 import type { Bench } from '../bench.ts';
 import { figure, type Measured } from '../report.ts';

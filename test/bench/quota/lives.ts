@@ -1,5 +1,5 @@
 import type { Clock } from '../../../src/platform/lib/clock.ts';
-import { createTravellingClock, type TravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { createTravellingClock, type TravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { openStore } from '../../support/harness/store.ts';
 import { atOnce } from './at-once.ts';
 import { knowLists, type QuotaDaemonOptions, startDaemon } from './daemon.ts';

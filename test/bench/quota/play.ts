@@ -1,5 +1,5 @@
 import type { QuotaOptions } from '../../../src/sync/quota/limits.ts';
-import { createTravellingClock, type TravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { createTravellingClock, type TravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { type OpenedStore, openStore } from '../../support/harness/store.ts';
 import { knowLists, type Moving, type QuotaDaemon, startDaemon } from './daemon.ts';
 import type { Line } from './references/trace.ts';

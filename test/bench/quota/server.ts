@@ -1,4 +1,4 @@
-import type { TravellingClock } from '../../support/clocks/travelling-clock.ts';
+import type { TravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { createGate, type Gate, type Window } from './references/windows.ts';
 
 /** The workspace's end of a request in virtual time: it takes `duration` seconds and arrives somewhere within. */

@@ -1,7 +1,7 @@
 import { saveTask } from '../../../src/store/cached-tasks.ts';
 import { createRules } from '../../../src/sync/reconcile/context.ts';
 import type { ApiRequest } from '../../../src/workspace-api/exchange.ts';
-import type { TravellingClock } from '../../support/clocks/travelling-clock.ts';
+import type { TravellingClock } from '../../support/fakes/travelling-clock.ts';
 import type { OpenedStore } from '../../support/harness/store.ts';
 import type { Bench } from '../bench.ts';
 import { compared, figure, type Measured } from '../report.ts';

@@ -1,7 +1,7 @@
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { createThrottle, type Throttle } from '../../../src/sync/quota/throttle.ts';
-import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { type OpenedStore, openStore } from '../../support/harness/store.ts';
 import type { Bench } from '../bench.ts';
 import { figure, type Measured } from '../report.ts';

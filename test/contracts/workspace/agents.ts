@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Role } from '../../../src/reference-service/storage/service-tables.ts';
-import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { NO_QUOTA, startWorkspaceService } from '../../support/fakes/workspace-service.ts';
 import { expectRefused, failure } from './general.ts';
 import { ask, isEmbedded, type Target, unique } from './target.ts';

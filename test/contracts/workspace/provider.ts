@@ -5,7 +5,7 @@ import { createHttpClient } from '../../../src/platform/http/http-client.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { noSteps } from '../../../src/platform/lib/steps.ts';
-import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { NO_QUOTA, startWorkspaceService } from '../../support/fakes/workspace-service.ts';
 import { startGithub } from '../../support/vendors/github-stand-in.ts';
 import { expectRefused, failure } from './general.ts';

@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openServiceDatabase } from '../../../src/reference-service/storage/open-database.ts';
 import { verifyWorkspaceWebhook } from '../../../src/workspace-api/contract.ts';
-import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { startWebhookReceiver } from '../../support/fakes/webhook-receiver.ts';
 import { NO_QUOTA, startWorkspaceService, type TestServiceOptions } from '../../support/fakes/workspace-service.ts';
 import { expectRefused } from './general.ts';

@@ -17,7 +17,7 @@ import { createSender, type SendAndSettle } from '../../../src/sync/outbox/send.
 import { createThrottle, type Throttle } from '../../../src/sync/quota/throttle.ts';
 import type { ApiRequest, ApiResponse } from '../../../src/workspace-api/exchange.ts';
 import { createWorkspaceClient } from '../../../src/workspace-api/typed-client.ts';
-import { createTravellingClock, type TravellingClock } from '../clocks/travelling-clock.ts';
+import { createTravellingClock, type TravellingClock } from '../fakes/travelling-clock.ts';
 
 const MINUTE = 60_000;
 const QUOTA = { requests: 100, window: 15 * MINUTE, burst: 50, burstWindow: MINUTE, share: 1, concurrency: 4 };

@@ -5,7 +5,7 @@ import type { Store } from '../../../src/store/database.ts';
 import type { QuotaOptions } from '../../../src/sync/quota/limits.ts';
 import type { Slot } from '../../../src/sync/quota/slot.ts';
 import { createThrottle, type Throttle, type ThrottleOptions } from '../../../src/sync/quota/throttle.ts';
-import { createTravellingClock, type TravellingClock } from '../clocks/travelling-clock.ts';
+import { createTravellingClock, type TravellingClock } from '../fakes/travelling-clock.ts';
 import { openTestStore } from '../harness/intake.ts';
 
 export const MINUTE = 60_000;

@@ -14,7 +14,7 @@ import { readBackfills } from '../../../src/store/backfills.ts';
 import { openInstallationFile } from '../../../src/store/installation.ts';
 import { createBackfills } from '../../../src/sync/intake/backfill-stage.ts';
 import { createPauses } from '../../../src/sync/intake/pauses.ts';
-import { fastClock } from '../clocks/crash-clock.ts';
+import { fastClock } from '../fakes/crash-clock.ts';
 import { connectionWith, notesConnector } from '../fakes/notes.ts';
 import { numberedSteps } from './numbered-steps.ts';
 

@@ -13,7 +13,7 @@ import { createMetrics } from '../../../src/platform/observe/metrics.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 import { createInlineConverter } from '../../../src/sync/worker/converter.ts';
 import { apiOverrides } from '../../../src/workspace-api/contract.ts';
-import { fastClock } from '../clocks/crash-clock.ts';
+import { fastClock } from '../fakes/crash-clock.ts';
 
 /** One key for all starts, so that values stored before a kill can be read after it. */
 const SECRET_KEY = Buffer.alloc(32, 7);

@@ -12,7 +12,7 @@ import { noSteps } from '../../../src/platform/lib/steps.ts';
 import { createWorkspaceService } from '../../../src/reference-service/service.ts';
 import { createSend } from '../../../src/workspace-api/transport.ts';
 import { createWorkspaceClient, type WorkspaceClient } from '../../../src/workspace-api/typed-client.ts';
-import { fastClock } from '../clocks/crash-clock.ts';
+import { fastClock } from '../fakes/crash-clock.ts';
 import { COMPILE_CACHE } from '../harness/processes.ts';
 import { sessionsEnded } from '../postgres/server-sessions.ts';
 import { ON_POSTGRES, storePlace } from '../postgres/store-place.ts';

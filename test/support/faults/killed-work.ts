@@ -54,7 +54,7 @@ const WORKS: Works = {
     const { silentMeter } = await import('../../../src/platform/lib/meter.ts');
     const { createSend } = await import('../../../src/workspace-api/transport.ts');
     const { createWorkspaceClient } = await import('../../../src/workspace-api/typed-client.ts');
-    const { fastClock } = await import('../clocks/crash-clock.ts');
+    const { fastClock } = await import('../fakes/crash-clock.ts');
     const http = createHttpClient({ steps, meter: silentMeter });
     await rotateKey({
       client: createWorkspaceClient({

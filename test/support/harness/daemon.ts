@@ -46,7 +46,6 @@ import type { Token } from '../../../src/web/token-callers.ts';
 import { apiOverrides } from '../../../src/workspace-api/contract.ts';
 import { createSend } from '../../../src/workspace-api/transport.ts';
 import { createWorkspaceClient, type WorkspaceClient } from '../../../src/workspace-api/typed-client.ts';
-import { createTravellingClock, type TravellingClock } from '../clocks/travelling-clock.ts';
 import { createQueryPlans } from '../cost/query-plans.ts';
 import type { Behaviours } from '../fakes/plausible-server/dimensions.ts';
 import {
@@ -54,6 +53,7 @@ import {
   type PlausibleServerOptions,
   plausibleServer,
 } from '../fakes/plausible-server/plausible-server.ts';
+import { createTravellingClock, type TravellingClock } from '../fakes/travelling-clock.ts';
 import { openGate } from '../postgres/server-gate.ts';
 import { ON_POSTGRES, storePlace } from '../postgres/store-place.ts';
 import { documentedOnly } from '../vendors/vendor-requests/index.ts';

@@ -11,7 +11,7 @@ import { callerOf, type DoorOptions, guardDoors } from '../../../src/web/access-
 import { loginRoutes } from '../../../src/web/login-routes.ts';
 import { createSessions, type Sessions } from '../../../src/web/sessions.ts';
 import { createCallers, type Token } from '../../../src/web/token-callers.ts';
-import { createTravellingClock, type TravellingClock } from '../clocks/travelling-clock.ts';
+import { createTravellingClock, type TravellingClock } from '../fakes/travelling-clock.ts';
 import { openTestInstallation } from './store.ts';
 
 export const ADMIN = 'the-token-of-the-admin-nobody-can-guess';

@@ -13,8 +13,8 @@ import type { Store } from '../../../src/store/database.ts';
 import type { ActiveConnection } from '../../../src/sync/intake/active-connection.ts';
 import { createCollector, createGroupCommit } from '../../../src/sync/intake/append.ts';
 import { type Receiver, webhookRoutes } from '../../../src/sync/intake/webhook-routes.ts';
-import { createTravellingClock, type TravellingClock } from '../clocks/travelling-clock.ts';
 import { connectionWith, notesConnector, SECRET } from '../fakes/notes.ts';
+import { createTravellingClock, type TravellingClock } from '../fakes/travelling-clock.ts';
 import { folderOfTest } from './folder.ts';
 import { type OpenedStore, openStore } from './store.ts';
 

@@ -2,7 +2,7 @@ import type { Connection, Connector, PollPosition } from '../../../src/connector
 import type { Item } from '../../../src/model/item.ts';
 import type { HttpAnswer, HttpClient, HttpRequest } from '../../../src/platform/http/http-client.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import type { TravellingClock } from '../clocks/travelling-clock.ts';
+import type { TravellingClock } from '../fakes/travelling-clock.ts';
 import { documentedOnly } from '../vendors/vendor-requests/index.ts';
 
 /** A provider in memory. */

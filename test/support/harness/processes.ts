@@ -7,7 +7,7 @@ export const TOP = join(import.meta.dirname, '../../..');
 export const COMPILE_CACHE = join(TOP, 'node_modules/.cache/worksync');
 
 /** For Node's `--import`. */
-export const PATIENT_CLOCK = join(import.meta.dirname, '../clocks/patient-clock.ts');
+export const PATIENT_CLOCK = join(import.meta.dirname, '../fakes/patient-clock.ts');
 
 /** Output and exit code of a process. */
 export interface Ended {
@@ -36,7 +36,7 @@ export interface StartOptions {
   readonly isTyped?: boolean;
 }
 
-/** Starts `worksync run` with `clocks/patient-clock.ts`. */
+/** Starts `worksync run` with `fakes/patient-clock.ts`. */
 export function startPatientDaemon(args: readonly string[]): Running {
   return startNode(['--import', PATIENT_CLOCK, 'src/main.ts', 'run', ...args]);
 }

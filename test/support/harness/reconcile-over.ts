@@ -5,7 +5,7 @@ import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
 import type { Store } from '../../../src/store/database.ts';
 import type { GuardLimits, ReconcileConnection, Rules } from '../../../src/sync/reconcile/context.ts';
 import { createReconcile } from '../../../src/sync/reconcile/reconcile.ts';
-import { createTravellingClock, type TravellingClock } from '../clocks/travelling-clock.ts';
+import { createTravellingClock, type TravellingClock } from '../fakes/travelling-clock.ts';
 
 interface Parts extends Pick<ReconcileConnection, 'translate'>, Partial<Pick<ReconcileConnection, 'worker'>> {
   readonly start?: number;

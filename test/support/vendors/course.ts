@@ -13,7 +13,7 @@ import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import type { Item, WorkItem } from '../../../src/model/item.ts';
 import type { HttpAnswer, HttpClient, HttpRequest } from '../../../src/platform/http/http-client.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import { createTravellingClock, type TravellingClock } from '../clocks/travelling-clock.ts';
+import { createTravellingClock, type TravellingClock } from '../fakes/travelling-clock.ts';
 import { requireDocumented } from './vendor-requests/index.ts';
 import { surprises } from './vendor-requests/surprises.ts';
 

@@ -12,7 +12,7 @@ import { deleteAudit, listAudit } from '../../../src/store/audit-rows.ts';
 import { addGatewayToken } from '../../../src/store/gateway-tokens.ts';
 import { createThrottle } from '../../../src/sync/quota/throttle.ts';
 import type { ApiRequest } from '../../../src/workspace-api/exchange.ts';
-import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { type OpenedStore, openStore } from '../../support/harness/store.ts';
 
 const DAY = 86_400_000;

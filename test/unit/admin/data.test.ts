@@ -17,7 +17,7 @@ import { addSession } from '../../../src/store/session-rows.ts';
 import { numbersOf } from '../../../src/store/workspace-numbers.ts';
 import { tasksWereRead } from '../../../src/store/workspace-reads.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
-import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { folderOfTest } from '../../support/harness/folder.ts';
 import { openTestInstallation } from '../../support/harness/store.ts';
 

@@ -13,7 +13,7 @@ import { takeLeases } from '../../../src/store/leases.ts';
 import { readLedger } from '../../../src/store/ledger.ts';
 import { readMeta, writeMeta } from '../../../src/store/meta.ts';
 import { openWindowLedger } from '../../../src/sync/quota/window-ledger.ts';
-import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { commandLine } from '../../support/harness/command-line.ts';
 import { folderOfTest } from '../../support/harness/folder.ts';
 import { newPlace, ON_POSTGRES, storePlace } from '../../support/postgres/store-place.ts';

@@ -6,7 +6,7 @@ import { type KeyFile, keyFile } from '../../../src/cli/api-key-file.ts';
 import { type Rotation, type RotationEvent, rotateKey } from '../../../src/cli/key-rotation.ts';
 import type { CommandClient } from '../../../src/cli/workspace-client.ts';
 import type { Clock } from '../../../src/platform/lib/clock.ts';
-import { createTravellingClock, type TravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { createTravellingClock, type TravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { NO_QUOTA, startWorkspaceService, type TestService } from '../../support/fakes/workspace-service.ts';
 
 const MINUTE = 60_000;

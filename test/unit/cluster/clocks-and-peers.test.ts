@@ -2,7 +2,7 @@ import { describe, expect, it, test } from 'vitest';
 import { createClockOffset, ledgerClock, offsetClock } from '../../../src/cluster/clock-offset.ts';
 import { createExpiryReaper, createUnownedMonitor } from '../../../src/cluster/liveness.ts';
 import { createPeers, shareOf } from '../../../src/cluster/peers.ts';
-import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 
 const HOUR = 3_600_000;
 

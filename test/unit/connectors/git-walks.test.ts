@@ -5,7 +5,7 @@ import type { Connector } from '../../../src/connectors/connector.ts';
 import { github } from '../../../src/connectors/github/index.ts';
 import { gitlab } from '../../../src/connectors/gitlab/index.ts';
 import type { HttpAnswer, HttpRequest } from '../../../src/platform/http/http-client.ts';
-import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { drawn } from '../../support/harness/depth.ts';
 import { PollMirror } from '../../support/harness/poll-mirror.ts';
 import { courseOf, type Reply } from '../../support/vendors/course.ts';

@@ -12,7 +12,7 @@ import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import type { HttpAnswer, HttpRequest } from '../../../src/platform/http/http-client.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { forPurpose } from '../../../src/platform/lib/purpose.ts';
-import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { documentedOnly } from '../../support/vendors/vendor-requests/index.ts';
 
 describe('cached reads', () => {

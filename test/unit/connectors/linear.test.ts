@@ -5,7 +5,7 @@ import { linear } from '../../../src/connectors/linear/index.ts';
 import * as queries from '../../../src/connectors/linear/queries.ts';
 import type { WorkItem } from '../../../src/model/item.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { activeWith, inboxOf, openEndpoint, openTestStore } from '../../support/harness/intake.ts';
 import {
   conversations,

@@ -13,7 +13,7 @@ import { sentry } from '../../../src/connectors/sentry/index.ts';
 import type { Names } from '../../../src/model/names.ts';
 import type { HttpRequest } from '../../../src/platform/http/http-client.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { drawn } from '../../support/harness/depth.ts';
 import { translationsOf } from '../../support/vendors/course.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';

@@ -3,7 +3,7 @@ import type { Connection } from '../../../src/connectors/connector.ts';
 import { shortcut } from '../../../src/connectors/shortcut/index.ts';
 import type { ItemReference } from '../../../src/model/item.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import {
   conversations,
   exactly,

@@ -4,7 +4,7 @@ import type { Workspaces } from '../../../src/daemon/workspaces.ts';
 import type { LoadedConfig } from '../../../src/platform/config/load.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
-import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 
 test('logs a configuration that could not be applied, and applies the next one', async () => {
   const errors: unknown[] = [];

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { gatewaySend } from '../../../src/daemon/workspace-send.ts';
 import type { HttpRequest } from '../../../src/platform/http/http-client.ts';
-import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { piecesOf } from '../../support/rows/canaries.ts';
 
 const KEY = 'wsk_Vd7f9CngpQ2x.Lm0+Zt5uRk8YbW3hJ1sEaNo';

@@ -20,7 +20,7 @@ import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 import type { Installation } from '../../../src/store/installation.ts';
 import { markRunning, wasUncleanShutdown } from '../../../src/sync/quota/slot.ts';
-import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 import { openTestInstallation } from '../../support/harness/store.ts';
 

@@ -5,8 +5,8 @@ import { createCallers } from '../../../src/gateway/known-callers.ts';
 import { createTokenBook, createTokens, type TokenBook } from '../../../src/gateway/token-book.ts';
 import type { Upstream } from '../../../src/gateway/upstream.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
 import { withLateAnswers } from '../../support/fakes/late-answers.ts';
+import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { type OpenedStore, openStore } from '../../support/harness/store.ts';
 
 interface Setting {

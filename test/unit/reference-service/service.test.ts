@@ -12,7 +12,7 @@ import { createWindows } from '../../../src/reference-service/http/quota-windows
 import { createWorkspaceService } from '../../../src/reference-service/service.ts';
 import { MIGRATIONS } from '../../../src/reference-service/storage/migrations.ts';
 import type { ServiceTables } from '../../../src/reference-service/storage/service-tables.ts';
-import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import {
   NO_QUOTA,
   SPECIFIED_QUOTA,

@@ -6,7 +6,7 @@ import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { noSteps } from '../../../src/platform/lib/steps.ts';
 import { OWN_VARIANT, type Variant } from '../../../src/reference-service/http/variant.ts';
 import { ask } from '../../contracts/workspace/target.ts';
-import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { startWebhookReceiver } from '../../support/fakes/webhook-receiver.ts';
 import { NO_QUOTA, startWorkspaceService } from '../../support/fakes/workspace-service.ts';
 import { startGithub } from '../../support/vendors/github-stand-in.ts';

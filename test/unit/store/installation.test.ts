@@ -30,7 +30,7 @@ import {
 } from '../../../src/store/session-rows.ts';
 import { areTasksUnverified, markTasksUnverified, markTasksVerified } from '../../../src/store/task-creations.ts';
 import { numbersOf } from '../../../src/store/workspace-numbers.ts';
-import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { folderOfTest } from '../../support/harness/folder.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 import { openTestInstallation } from '../../support/harness/store.ts';

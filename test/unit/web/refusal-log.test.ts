@@ -5,7 +5,7 @@ import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 import { readStatus } from '../../../src/store/stored-status.ts';
 import { createRefusalLog } from '../../../src/web/refusal-log.ts';
-import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { openTestInstallation } from '../../support/harness/store.ts';
 
 const SECRET = 'a-very-secret-value';

@@ -8,7 +8,7 @@ import { unwrap } from '../../../src/workspace-api/envelope.ts';
 import type { ApiRequest, ApiResponse } from '../../../src/workspace-api/exchange.ts';
 import { type ReadLarge, readLargeAnswer } from '../../../src/workspace-api/large-answers.ts';
 import { createWorkspaceClient } from '../../../src/workspace-api/typed-client.ts';
-import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 
 const TASK = { taskId: 'tsk_1', key: 'BUG-1', title: 'T', status: 'open' };
 

@@ -6,7 +6,7 @@ import { createServerClocks } from '../../../../src/platform/http/server-clocks.
 import { createSharedLookup } from '../../../../src/platform/http/shared-lookup.ts';
 import { unreachableHint } from '../../../../src/platform/http/unreachable-hint.ts';
 import { createMetrics } from '../../../../src/platform/observe/metrics.ts';
-import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { answerByNock, nock } from '../../../support/harness/nock.ts';
 
 const NOW = Date.UTC(2026, 10, 20, 12);

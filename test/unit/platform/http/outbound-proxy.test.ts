@@ -6,8 +6,8 @@ import { createHttpClient, type HttpClientOptions } from '../../../../src/platfo
 import { createOutboundProxy, REFUSED_FOR } from '../../../../src/platform/http/outbound-proxy.ts';
 import { silentMeter } from '../../../../src/platform/lib/meter.ts';
 import { noSteps } from '../../../../src/platform/lib/steps.ts';
-import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
 import { startConnectProxy } from '../../../support/fakes/connect-proxy.ts';
+import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 
 /** A server, and a proxy that leads every name to it. */
 async function openNetwork(environment: Record<string, string> = {}, options: Partial<HttpClientOptions> = {}) {

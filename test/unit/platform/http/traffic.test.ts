@@ -7,7 +7,7 @@ import { createAddressGuard } from '../../../../src/platform/http/address-guard.
 import { createFairQueue } from '../../../../src/platform/http/fair-queue.ts';
 import { type BodyHolder, createMemoryBudget } from '../../../../src/platform/http/memory-budget.ts';
 import { limitConnections } from '../../../../src/platform/http/open-connections.ts';
-import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 
 const MEBIBYTE = 1024 * 1024;
 const KIBIBYTE = 1024;

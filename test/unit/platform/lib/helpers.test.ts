@@ -11,7 +11,7 @@ import { createQueue } from '../../../../src/platform/lib/queue.ts';
 import { backoff, type Random, systemRandom } from '../../../../src/platform/lib/random.ts';
 import { createTransitionLogger } from '../../../../src/platform/lib/transition-logger.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
-import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 

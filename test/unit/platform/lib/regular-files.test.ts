@@ -10,7 +10,7 @@ import {
   diskFiles,
   type FileFault,
 } from '../../../../src/platform/lib/regular-files.ts';
-import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { folderOfTest } from '../../../support/harness/folder.ts';
 
 const LARGEST = 1_048_576;

@@ -10,8 +10,8 @@ import {
   type Timetable,
 } from '../../../../src/platform/lib/scheduler.ts';
 import { phaseOf } from '../../../../src/platform/lib/startup-jitter.ts';
-import { createRunMemory, EVEN, startJobs } from '../../../support/clocks/timetable.ts';
-import { createTravellingClock, type TravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { createRunMemory, EVEN, startJobs } from '../../../support/fakes/timetable.ts';
+import { createTravellingClock, type TravellingClock } from '../../../support/fakes/travelling-clock.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;

@@ -6,7 +6,7 @@ import type { LogFields, Logger } from '../../../../src/platform/lib/logger.ts';
 import { mergingRepeats } from '../../../../src/platform/observe/merged-repeats.ts';
 import { createLogger } from '../../../../src/platform/observe/pino-logger.ts';
 import { createScrubber } from '../../../../src/platform/observe/scrubber.ts';
-import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { drawn } from '../../../support/harness/depth.ts';
 import { holds } from '../../../support/rows/canaries.ts';
 

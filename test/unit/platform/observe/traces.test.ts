@@ -7,7 +7,7 @@ import { traceRequest } from '../../../../src/platform/observe/otlp-json.ts';
 import { createScrubber } from '../../../../src/platform/observe/scrubber.ts';
 import { type CollectorAnswer, createSpanExporter } from '../../../../src/platform/observe/span-exporter.ts';
 import { createSpanTracer, type IdentifiedSpan } from '../../../../src/platform/observe/span-tracer.ts';
-import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 
 describe('the export of spans', () => {
   const TAKEN: CollectorAnswer = { status: 200, headers: {}, body: Buffer.from('{}') };

@@ -3,7 +3,7 @@ import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
 import { yieldToEventLoop } from '../../../../src/platform/lib/yield.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { type CollectorDeps, createCollector, createGroupCommit } from '../../../../src/sync/intake/append.ts';
-import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { inboxOf, openTestStore } from '../../../support/harness/intake.ts';
 import { ON_POSTGRES } from '../../../support/postgres/store-place.ts';
 

@@ -9,7 +9,7 @@ import { requestBackfill } from '../../../../src/store/backfills.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { createBackfills } from '../../../../src/sync/intake/backfill-stage.ts';
 import { createPauses } from '../../../../src/sync/intake/pauses.ts';
-import { createTravellingClock, type TravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { createTravellingClock, type TravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { remainsOfLost } from '../../../support/faults/all-or-nothing.ts';
 import { activeWith, inboxOf, openTestStore } from '../../../support/harness/intake.ts';
 

@@ -11,7 +11,7 @@ import { readStatus } from '../../../../src/store/stored-status.ts';
 import { requestFetch } from '../../../../src/store/wanted-fetches.ts';
 import { createFetches } from '../../../../src/sync/intake/fetches.ts';
 import { createPauses } from '../../../../src/sync/intake/pauses.ts';
-import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
 import { activeWith, inboxOf, openTestStore } from '../../../support/harness/intake.ts';

@@ -6,7 +6,7 @@ import { silentMeter } from '../../../../src/platform/lib/meter.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { loadNames, storedUnits } from '../../../../src/store/scope-names.ts';
 import { openNameBindings } from '../../../../src/sync/intake/name-bindings.ts';
-import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';

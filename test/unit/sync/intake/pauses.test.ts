@@ -4,7 +4,7 @@ import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import type { ItemReference } from '../../../../src/model/item.ts';
 import type { HttpClient } from '../../../../src/platform/http/http-client.ts';
 import { createPauses, recordRateLimits, withRateLimitGuard } from '../../../../src/sync/intake/pauses.ts';
-import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 
 const { signal } = new AbortController();
 const STATUS = [{ key: '1' } as ItemReference, {} as LinkedStatus, signal] as const;

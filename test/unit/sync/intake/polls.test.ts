@@ -14,8 +14,8 @@ import type { ActiveConnection } from '../../../../src/sync/intake/active-connec
 import { createPauses } from '../../../../src/sync/intake/pauses.ts';
 import { afterPage, afterUnchanged, isSamePage, positionOf, walkOf } from '../../../../src/sync/intake/poll-walk.ts';
 import { createPolls } from '../../../../src/sync/intake/polls.ts';
-import { startJobs } from '../../../support/clocks/timetable.ts';
-import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { startJobs } from '../../../support/fakes/timetable.ts';
+import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
 import { activeWith, inboxOf, openTestStore } from '../../../support/harness/intake.ts';

@@ -9,7 +9,7 @@ import type { Installation } from '../../../../src/store/installation.ts';
 import { addQuotaUse, deleteQuotaUse, quotaUseSince } from '../../../../src/store/quota-use.ts';
 import { addRequest, requestsOfItems } from '../../../../src/store/requests.ts';
 import { type RetainedWorkspace, retentionJob } from '../../../../src/sync/intake/retention.ts';
-import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
 import { inboxOf, openTestStore } from '../../../support/harness/intake.ts';
 import { openTestInstallation } from '../../../support/harness/store.ts';

@@ -15,8 +15,8 @@ import {
   webhookRoutes,
   webhookUrlOf,
 } from '../../../../src/sync/intake/webhook-routes.ts';
-import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
 import { notesConnector, SECRET, signed } from '../../../support/fakes/notes.ts';
+import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { activeWith, openTestStore } from '../../../support/harness/intake.ts';
 
 const LARGEST = 100;

@@ -6,7 +6,7 @@ import { writeServerFact } from '../../../../src/store/server-facts.ts';
 import { createBreaker, isWorkspaceRefusal, PROBE_EVERY } from '../../../../src/sync/outbox/breaker.ts';
 import { createChangeScheduler, forecastDueTimes, leadTime } from '../../../../src/sync/outbox/change-scheduler.ts';
 import type { Pace } from '../../../../src/sync/outbox/outbox-context.ts';
-import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import type { OpenedStore } from '../../../support/harness/store.ts';
 import { waits } from '../../../support/rows/changes.ts';

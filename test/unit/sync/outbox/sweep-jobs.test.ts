@@ -11,7 +11,7 @@ import { writeServerFact } from '../../../../src/store/server-facts.ts';
 import { readSweepPosition } from '../../../../src/store/sweep-position.ts';
 import { beginSweep } from '../../../../src/store/workspace-sweeps.ts';
 import { SWEEP, workspaceSweepJobs } from '../../../../src/sync/outbox/sweep-jobs.ts';
-import { createTravellingClock, type TravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { createTravellingClock, type TravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { itemRow } from '../../../support/rows/items.ts';

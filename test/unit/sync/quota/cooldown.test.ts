@@ -18,8 +18,8 @@ import {
   rebaseCooldown,
 } from '../../../../src/sync/quota/cooldown.ts';
 import { burstCeilingOf, ceilingOf, effectiveShare, nextSlotAt, slotsOf } from '../../../../src/sync/quota/share.ts';
-import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
 import { MINUTE, openQuotaBench } from '../../../support/cost/quota-bench.ts';
+import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 
 const HOUR = 60 * MINUTE;

@@ -5,7 +5,7 @@ import { addLedgerRow, endLedgerRow, readLedger } from '../../../../src/store/le
 import { quotaUseSince } from '../../../../src/store/quota-use.ts';
 import { createUseCount, leastOfOthers, QUARTER, quarterOf } from '../../../../src/sync/quota/use-count.ts';
 import { openWindowLedger, rebaseRow } from '../../../../src/sync/quota/window-ledger.ts';
-import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 
 async function bench(options: Parameters<typeof openTestStore>[0] = {}) {

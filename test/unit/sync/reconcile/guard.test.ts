@@ -11,7 +11,7 @@ import type { Scope } from '../../../../src/store/workspace-scope.ts';
 import { applyBatch } from '../../../../src/sync/reconcile/apply-batch.ts';
 import { createRules, type GuardLimits } from '../../../../src/sync/reconcile/context.ts';
 import { guardChanges, surplusOf } from '../../../../src/sync/reconcile/enqueue.ts';
-import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { reconcileOver } from '../../../support/harness/reconcile-over.ts';
 import { batchContext, START } from '../../../support/rows/batches.ts';

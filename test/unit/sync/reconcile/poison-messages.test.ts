@@ -12,7 +12,7 @@ import {
 } from '../../../../src/store/inbox.ts';
 import type { ReconcileConnection, WorkerTranslator } from '../../../../src/sync/reconcile/context.ts';
 import { createPoisonMessages, type PoisonMessages } from '../../../../src/sync/reconcile/poison-messages.ts';
-import { createTravellingClock, type TravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { createTravellingClock, type TravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { remainsOfLost } from '../../../support/faults/all-or-nothing.ts';
 import { withoutTable } from '../../../support/faults/without-table.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';

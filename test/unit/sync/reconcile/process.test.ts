@@ -22,8 +22,8 @@ import {
 } from '../../../../src/sync/reconcile/context.ts';
 import type { PoisonMessages } from '../../../../src/sync/reconcile/poison-messages.ts';
 import { createProcessor } from '../../../../src/sync/reconcile/process.ts';
-import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
 import { turnsBetweenCommits } from '../../../support/cost/turns-of-others.ts';
+import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { remainsOf, remainsOfLost } from '../../../support/faults/all-or-nothing.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { RULES, SOURCES, START, said, saidOf, TRACKER, takeBatch } from '../../../support/rows/batches.ts';

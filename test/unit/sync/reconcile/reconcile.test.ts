@@ -11,7 +11,7 @@ import {
   type WorkerTranslator,
 } from '../../../../src/sync/reconcile/context.ts';
 import { rulesEvaluatedBy } from '../../../../src/sync/reconcile/reevaluate.ts';
-import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { withoutTable } from '../../../support/faults/without-table.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { reconcileOver } from '../../../support/harness/reconcile-over.ts';

@@ -15,8 +15,8 @@ import {
   type RulesInput,
 } from '../../../../src/sync/reconcile/context.ts';
 import { createReevaluation, rulesEvaluatedBy } from '../../../../src/sync/reconcile/reevaluate.ts';
-import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
 import { turnsBetweenCommits } from '../../../support/cost/turns-of-others.ts';
+import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { remainsOf, remainsOfLost } from '../../../support/faults/all-or-nothing.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { openTestInstallation } from '../../../support/harness/store.ts';
