@@ -123,6 +123,10 @@ export interface PullRequest extends ItemBase {
   readonly defaultBranch?: string;
   /** The identifier of the pull request of the same repository that it reverts, by the vendor's own text. */
   readonly reverts?: string | null;
+  /** The hash of the commit that it reverts, by git's own text. */
+  readonly revertsCommit?: string | null;
+  /** The hashes of the commits that merged it: of the merge, of the squash, or both. */
+  readonly mergeCommits?: readonly string[];
   /** RFC 3339, UTC; null while it is not merged. */
   readonly mergedAt?: string | null;
   /** Its base and the default branch at its merge: those of the oldest state that contains the merge. Set like `lastClosedAt`. */

@@ -134,7 +134,7 @@ describe('history and sweep', () => {
   const STATES = 'state=OPEN&state=MERGED&state=DECLINED&state=SUPERSEDED&pagelen=50';
   const SECOND = `${LIST}?sort=id&page=2`;
   const FIELDS =
-    'size,next,values.id,values.title,values.description,values.state,values.draft,values.queued,values.created_on,values.updated_on,values.links.html.href,values.author.uuid,values.author.type,values.reviewers,values.participants,values.source.branch.name,values.source.commit.hash,values.source.repository.uuid,values.destination.branch.name,values.destination.repository.uuid,values.destination.repository.full_name,values.destination.repository.is_private,values.destination.repository.mainbranch.name';
+    'size,next,values.id,values.title,values.description,values.state,values.draft,values.queued,values.merge_commit.hash,values.created_on,values.updated_on,values.links.html.href,values.author.uuid,values.author.type,values.reviewers,values.participants,values.source.branch.name,values.source.commit.hash,values.source.repository.uuid,values.destination.branch.name,values.destination.repository.uuid,values.destination.repository.full_name,values.destination.repository.is_private,values.destination.repository.mainbranch.name';
   const SWEPT = `GET ${LIST}?${STATES}&fields=next,values.id,values.destination.repository.uuid&sort=id`;
   const swept = (id: unknown) => ({ id, destination: { repository: { uuid: API } } });
   const key = (id: number) => `bitbucket:bitbucket.org:${API}:pull:${id}`;

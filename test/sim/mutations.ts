@@ -12,13 +12,13 @@ import { tryOut, WAYS } from './mutants/ways.ts';
 /**
  * Measures what the tests find: `npm run sim:mutations -- --seed S --mutants N` draws N mistakes, makes each in a copy of the project,
  * and reports whether a test fails. `--results FILE` keeps JSON lines, so that an interrupted run goes on. `--from` and `--to` select a
- * part of the list, `--ways near` tries only the tests that load the file.
+ * part of the list, `--ways closest` tries only the tests that load the fewest files beside it.
  */
 const { values } = parseArgs({
   options: {
     seed: { type: 'string', default: '1' },
     mutants: { type: 'string', default: '120' },
-    ways: { type: 'string', default: 'near,rest' },
+    ways: { type: 'string', default: 'closest,near,rest' },
     from: { type: 'string', default: '0' },
     to: { type: 'string' },
     results: { type: 'string' },

@@ -5,7 +5,7 @@ import type { Translation } from '../connector.ts';
 import { type GitVendor, goneItemReader, type Kind, referenceTo, translateItems } from '../kit/git.ts';
 import { outOfScope, pullIdentityOf, type ScopeUnknown } from '../kit/items.ts';
 import { omitUndefined, read, readable, sorted } from '../kit/payload.ts';
-import { revertedNumber } from '../kit/reverts.ts';
+import { revertedCommit, revertedNumber } from '../kit/reverts.ts';
 import { inScope } from '../kit/scope.ts';
 import { timeOf } from '../kit/walk.ts';
 import { HOST, type Options, REPOSITORY, scopeOf } from './options.ts';
@@ -106,6 +106,8 @@ function toItem(pull: schema.BitbucketPullRequest, eventRepository?: schema.Bitb
       isPublic: facts.is_private === undefined ? undefined : !facts.is_private,
       isFork: pull.source?.repository === undefined ? undefined : pull.source.repository?.uuid !== repository.uuid,
       reverts: revertedNumber(pull.description, [pull.title, REVERT_TITLE], [pull.source?.branch?.name, REVERT_BRANCH]),
+      revertsCommit: revertedCommit(pull.description),
+      mergeCommits: pull.merge_commit ? [pull.merge_commit.hash] : undefined,
     }),
   };
 }

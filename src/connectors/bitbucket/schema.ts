@@ -52,6 +52,7 @@ export const pullRequest = z.object({
   reviewers: absent(z.array(account)),
   participants: absent(z.array(participant)),
   queued: absent(z.boolean()),
+  merge_commit: absent(z.object({ hash: z.string().min(1) }).nullable()),
   // For a deleted fork Bitbucket sends null as the repository, and may do so as the commit.
   source: absent(
     z.object({
@@ -91,6 +92,7 @@ const FIELDS = [
   'state',
   'draft',
   'queued',
+  'merge_commit.hash',
   'created_on',
   'updated_on',
   'links.html.href',

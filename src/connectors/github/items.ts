@@ -7,7 +7,7 @@ import type { Translation } from '../connector.ts';
 import { type GitVendor, goneItemReader, type Kind, referenceTo, translateItems } from '../kit/git.ts';
 import { identityOf, NOT_FOLLOWED, outOfScope, pullIdentityOf, type ScopeUnknown } from '../kit/items.ts';
 import { omitUndefined, read, readable, readJson, sorted } from '../kit/payload.ts';
-import { revertedNumber } from '../kit/reverts.ts';
+import { revertedCommit, revertedNumber } from '../kit/reverts.ts';
 import { inScope } from '../kit/scope.ts';
 import { timeOf } from '../kit/walk.ts';
 import { type Options, REPOSITORY, scopeOf } from './options.ts';
@@ -285,6 +285,8 @@ function toPull(pull: schema.GithubPullRequest, host: string, eventRepository?: 
       defaultBranch: repository.default_branch,
       isFork: isFork(pull, repository),
       reverts: revertedBy(pull.body, repository, pull.head?.ref),
+      revertsCommit: revertedCommit(pull.body),
+      mergeCommits: stateOf(pull) === 'merged' && pull.merge_commit_sha ? [pull.merge_commit_sha] : undefined,
       mergedAt: pull.merged_at,
       reviewsReadAt: pull.reviews && Date.parse(pull.updated_at),
     }),

@@ -46,6 +46,8 @@ export const pullRequest = z.object({
   draft: absent(z.boolean()),
   merged: absent(z.boolean().nullable()),
   merged_at: absent(instant.nullable()),
+  // Before the merge, that of a trial.
+  merge_commit_sha: absent(z.string().nullable()),
   created_at: absent(instant),
   closed_at: absent(instant.nullable()),
   html_url: absent(webAddress),

@@ -27,7 +27,7 @@ import {
   scopeUnknown,
 } from '../kit/items.ts';
 import { omitUndefined, read, readable, sorted } from '../kit/payload.ts';
-import { revertedNumber } from '../kit/reverts.ts';
+import { revertedCommit, revertedNumber } from '../kit/reverts.ts';
 import { inScope } from '../kit/scope.ts';
 import { timeOf } from '../kit/walk.ts';
 import { type Options, scopeOf } from './options.ts';
@@ -266,6 +266,8 @@ function mergeRequestOf(
       isFork: told.source_project_id === undefined ? undefined : told.source_project_id !== project.id,
       defaultBranch: project.default_branch,
       reverts: revertedNumber(told.description, [told.description, REVERT_LINE]),
+      revertsCommit: revertedCommit(told.description),
+      mergeCommits: mergeCommitsOf(told),
       mergedAt: told.merged_at,
       phaseChangedAt: phaseChangeOf(told),
       reviewsReadAt: told.approvals && wholeSeconds(told.updated_at),
@@ -275,6 +277,11 @@ function mergeRequestOf(
 
 /** Written by GitLab into the description of the merge request that its button makes (GL15). */
 const REVERT_LINE = /^This reverts merge request !([1-9]\d{0,15})\b/m;
+
+function mergeCommitsOf({ merge_commit_sha: merge, squash_commit_sha: squash }: schema.ToldMergeRequest) {
+  const hashes = [merge ?? [], squash ?? []].flat();
+  return hashes.length === 0 ? undefined : hashes;
+}
 
 function phaseChangeOf({
   changesPhase,

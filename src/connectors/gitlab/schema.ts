@@ -76,12 +76,15 @@ const inApi = {
 /** The issue that GitLab made from this one, in another project; null where it was not moved. */
 const moved = { moved_to_id: absent(id.nullable()) };
 
+const mergedBy = { merge_commit_sha: absent(text.nullable()), squash_commit_sha: absent(text.nullable()) };
+
 /** What the REST API says of a merge request, and of an issue, in a list or alone. */
 export const mergeRequest = z.object({
   ...ofMergeRequests,
   ...inApi,
   sha: absent(text),
   reviewers,
+  ...mergedBy,
   merged_at: absent(instant.nullable()),
 });
 export const issue = z.object({
@@ -158,6 +161,7 @@ export const mergeRequestHook = z
     object_attributes: z.object({
       ...ofMergeRequests,
       ...inHook,
+      ...mergedBy,
       last_commit: absent(z.object({ id: text })),
       reviewer_ids: ids,
     }),

@@ -19,3 +19,11 @@ export function revertedNumber(
   }
   return all.some(([text]) => text === undefined) ? undefined : null;
 }
+
+/** Written by `git revert`. */
+const COMMIT = /^This reverts commit ([0-9a-f]{12,64})\b/m;
+
+/** Returns the hash of the commit that a pull request reverts, by git's own text in its description. Null and undefined as above. */
+export function revertedCommit(description: string | null | undefined): string | null | undefined {
+  return description == null ? description : (COMMIT.exec(description)?.[1] ?? null);
+}

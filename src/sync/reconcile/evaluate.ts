@@ -70,7 +70,7 @@ function movesTasks({ item, rules: { workflow, triage } }: Evaluation): boolean 
 async function tasksToEvaluate(evaluation: Evaluation, before: readonly EntityRow[]): Promise<readonly string[]> {
   if (!movesTasks(evaluation)) return [];
   const { query, item, rules } = evaluation;
-  if (rules.workflow.isOn) await savePhase(query, rules.workflow, item.key);
+  if (rules.workflow.isOn) await savePhase(query, rules.workflow, item.key, evaluation.now);
   const ofReverted = rules.workflow.isOn ? await linksOfReverted(query, item) : [];
   const links = [...before, ...(await linksOfItem(query, item.key)), ...ofReverted];
   return [...new Set(links.flatMap(({ task_id }) => task_id ?? []))];

@@ -10,7 +10,7 @@ const UUID = '{7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10}';
 const BY_ID = `/2.0/repositories/acme/${encodeURIComponent(UUID)}`;
 const ANYWHERE = `/2.0/repositories/%7B%7D/${encodeURIComponent(UUID)}`;
 const FIELDS =
-  'id,title,description,state,draft,queued,created_on,updated_on,links.html.href,author.uuid,author.type,reviewers,participants,source.branch.name,source.commit.hash,source.repository.uuid,destination.branch.name,destination.repository.uuid,destination.repository.full_name,destination.repository.is_private,destination.repository.mainbranch.name';
+  'id,title,description,state,draft,queued,merge_commit.hash,created_on,updated_on,links.html.href,author.uuid,author.type,reviewers,participants,source.branch.name,source.commit.hash,source.repository.uuid,destination.branch.name,destination.repository.uuid,destination.repository.full_name,destination.repository.is_private,destination.repository.mainbranch.name';
 const QUERY = {
   state: ['OPEN', 'MERGED', 'DECLINED', 'SUPERSEDED'],
   q: 'updated_on >= 2026-02-28T23:50:00.000+00:00',
@@ -71,6 +71,7 @@ const FACTS = {
   isQueued: false,
   defaultBranch: undefined,
   reverts: null,
+  revertsCommit: null,
   closedAt: undefined,
   reviewDecision: { state: 'none' },
 } as const;

@@ -64,6 +64,7 @@ const FACTS = {
   isFork: false,
   defaultBranch: 'main',
   reverts: null,
+  revertsCommit: null,
   reviews: undefined,
   isQueued: undefined,
 } as const;

@@ -70,7 +70,14 @@ function page(number: number): Exchange {
   };
 }
 
-const FACTS = { isPublic: false, isFork: false, defaultBranch: 'main', reverts: null, closedAt: undefined } as const;
+const FACTS = {
+  isPublic: false,
+  isFork: false,
+  defaultBranch: 'main',
+  reverts: null,
+  revertsCommit: null,
+  closedAt: undefined,
+} as const;
 
 const first: Exchange = { path: LIST, query: QUERY };
 const said = (message: string) => JSON.stringify({ message });

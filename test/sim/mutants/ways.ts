@@ -1,19 +1,20 @@
 import { spawn } from 'node:child_process';
 
 /**
- * How a mistake is looked for: by the tests of `npm test` that load its file, by all of `npm test`, and by the deep tests that load
- * its file.
+ * How a mistake is looked for: by the closest tests of `npm test` that load its file, by the others that load it, by all of
+ * `npm test`, and by the deep tests that load its file.
  */
-export const WAYS = ['near', 'rest', 'deep'] as const;
+export const WAYS = ['closest', 'near', 'rest', 'deep'] as const;
 export type Way = (typeof WAYS)[number];
 
 const PROJECTS: Readonly<Record<Way, readonly string[]>> = {
+  closest: ['fast', 'whole', 'alone'],
   near: ['fast', 'whole', 'alone'],
   rest: ['fast', 'whole', 'alone', 'postgres'],
   deep: ['deep'],
 };
 
-/** How many test files are tried before the others that load the file. */
+/** Test files. Most mistakes are found by these. */
 const CLOSEST = 20;
 /** A process that takes longer hangs, milliseconds. */
 const PATIENCE = 600_000;
@@ -27,16 +28,8 @@ const PATIENCE_OF_TEST = 180_000;
  * @param tests the test files that load the file of the mistake, the closest first
  */
 export async function tryOut(way: Way, folder: string, tests: readonly string[]): Promise<string | undefined> {
-  if (way === 'rest') return runTests(way, folder, []);
-  // Most mistakes are found by the tests closest to them.
-  for (const files of [tests.slice(0, CLOSEST), tests.slice(CLOSEST)]) {
-    const found = files.length > 0 ? await runTests(way, folder, files) : undefined;
-    if (found !== undefined) return found;
-  }
-  return undefined;
-}
-
-async function runTests(way: Way, folder: string, files: readonly string[]): Promise<string | undefined> {
+  const files = { closest: tests.slice(0, CLOSEST), near: tests.slice(CLOSEST), rest: [], deep: tests }[way];
+  if (way !== 'rest' && files.length === 0) return undefined;
   const { code, isLate, output } = await run(
     [
       ...['node_modules/vitest/vitest.mjs', 'run', '--config', 'test/vitest.config.ts', '--bail', '1'],

@@ -303,7 +303,7 @@ describe('GitHub', () => {
       ...{ state: 'open', rawState: 'open', draft: false, headBranch: 'bug-12-problem-details' },
       headSha: expect.stringMatching(/^[0-9a-f]{40}$/),
       ...{ baseBranch: 'main', defaultBranch: 'main', isFork: false, isPublic: false, isBot: false },
-      ...{ isAuthorMember: true, reverts: null, closedAt: null, mergedAt: null },
+      ...{ isAuthorMember: true, reverts: null, revertsCommit: null, closedAt: null, mergedAt: null },
     });
   });
 
@@ -494,7 +494,14 @@ describe('Bitbucket', () => {
       reviewers: ['{b2c0ffee-0002-4a5b-8c9d-000000000002}', '{c3c0ffee-0003-4a5b-8c9d-000000000003}'],
       ...{ createdAt: '2026-03-02T08:00:00.125Z', state: 'open', rawState: 'OPEN', draft: false },
       ...{ headBranch: 'bug-12-problem-details', headSha: '4f1d2c3b5a69', baseBranch: 'main' },
-      ...{ reviewDecision: { state: 'none' }, isPublic: false, isFork: false, isQueued: false, reverts: null },
+      ...{
+        reviewDecision: { state: 'none' },
+        isPublic: false,
+        isFork: false,
+        isQueued: false,
+        reverts: null,
+        revertsCommit: null,
+      },
     });
   });
 

@@ -34,7 +34,7 @@ describe('a webhook about a merge request', () => {
     ...{ labels: ['api', 'errors'], assignees: ['ben'], reviewers: ['ben', 'cho'] },
     ...{ createdAt: '2026-03-02T08:00:00.000Z', state: 'open', rawState: 'opened', draft: false },
     ...{ headBranch: 'bug-12-problem-details', headSha: '9f2c1a7be04d5c6f8a90b1e2d3c4f5a6b7c8d9e0' },
-    ...{ baseBranch: 'main', isFork: false, reverts: null },
+    ...{ baseBranch: 'main', isFork: false, reverts: null, revertsCommit: null },
   };
   const ofProject = { defaultBranch: 'main', isPublic: false };
 

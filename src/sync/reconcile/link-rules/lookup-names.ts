@@ -14,6 +14,9 @@ export const nameOf = {
   /** A number within a project, which is identified by its id or by the name that people use. */
   number: ({ connector, host }: NumberSpace, project: string, number: string) =>
     `${connector}:${host}:${project.toLowerCase()}#${number}`,
+  /** A commit of a repository. Bitbucket shortens hashes to twelve digits. */
+  commit: ({ connector, host }: NumberSpace, repository: string, hash: string) =>
+    `${connector}:${host}:${repository}@${hash.slice(0, 12)}`,
   hostNumber: ({ connector, host }: NumberSpace, number: string) => `${connector}:${host}#${number}`,
 } as const;
 

@@ -2,9 +2,11 @@ import { displayNameOf, type Item, type ItemKey, type PullRequest, pullRequestKe
 import type { LinkReason } from '../../../model/link.ts';
 import type { Strength } from '../../../model/workflow.ts';
 import { type EntityRow, json, linksOfItem, linksOfTask } from '../../../store/entities.ts';
+import { itemsNamed, saveItemNames } from '../../../store/item-names.ts';
 import { findItem, findItems, type ItemRow, readFields, revertsOf, saveWorkflowFacts } from '../../../store/items.ts';
 import { findChanges } from '../../../store/outbox-rows.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
+import { nameOf } from '../link-rules/lookup-names.ts';
 import { mergeTime, type Phase, phaseOf, type StoredPhase, storedPhaseOf } from './phase.ts';
 import type { LinkedItem, Workflow } from './workflow-rules.ts';
 
@@ -121,23 +123,37 @@ async function revertTime(query: Scope, workflow: Workflow, key: ItemKey, depth 
 }
 
 /** Stores the present phase of an item, and the pull request that it reverts. */
-export async function savePhase(query: Scope, workflow: Workflow, key: ItemKey): Promise<void> {
+export async function savePhase(query: Scope, workflow: Workflow, key: ItemKey, now: number): Promise<void> {
   const row = await findItem(query, key);
   if (row === undefined) return;
   const { item } = readFields(row);
   const phase = storedPhaseOf(item, await phaseOfRow(query, workflow, row));
-  await saveWorkflowFacts(query, key, { phase: JSON.stringify(phase), reverts: revertedKey(item) });
+  await saveMergeCommits(query, item, now);
+  await saveWorkflowFacts(query, key, { phase: JSON.stringify(phase), reverts: await revertedKey(query, item) });
 }
 
-function revertedKey(item: Item): ItemKey | null {
-  if (item.kind !== 'pull_request' || item.reverts == null) return null;
-  return pullRequestKey(item.connector, item.host, item.repoId, item.reverts);
+/** Stores the commits that merged a pull request with a task, so that a revert finds it by its commit. */
+async function saveMergeCommits(query: Scope, item: Item, now: number): Promise<void> {
+  if (item.kind !== 'pull_request' || item.mergeCommits === undefined) return;
+  if ((await linksOfItem(query, item.key)).length === 0) return;
+  const names = item.mergeCommits.map((hash) => nameOf.commit(item, item.repoId, hash));
+  const placed = [...new Set(names)].map((name) => ({ name, place: null, container: null }));
+  await saveItemNames(query, item.key, { names: placed, former: [], now });
+}
+
+async function revertedKey(query: Scope, item: Item): Promise<ItemKey | null> {
+  if (item.kind !== 'pull_request') return null;
+  const { connector, host, repoId, reverts, revertsCommit } = item;
+  if (reverts != null) return pullRequestKey(connector, host, repoId, reverts);
+  if (revertsCommit == null) return null;
+  const [reverted] = await itemsNamed(query, [nameOf.commit(item, repoId, revertsCommit)]);
+  return reverted?.itemKey ?? null;
 }
 
 /** Returns the links of the pull request that an item reverts, and of what that one reverts in turn. */
 export async function linksOfReverted(query: Scope, item: Item): Promise<readonly EntityRow[]> {
   const links: EntityRow[] = [];
-  let key = revertedKey(item);
+  let key = await revertedKey(query, item);
   for (let depth = 0; key !== null && depth < MAX_DEPTH; depth++) {
     links.push(...(await linksOfItem(query, key)));
     key = (await findItem(query, key))?.reverts ?? null;

@@ -72,6 +72,10 @@ const opens = (status: 'planned' | 'review' | 'in_progress', more: Partial<Workf
 const MENTIONS = opens('review', { when: { ...OPEN, link: 'mentioning' } });
 const DEVELOP: WorkflowRule = { when: { pullRequest: ['merged'], base: ['develop'] }, set: { status: 'merged' } };
 
+const HASH = 'c0ffee0123456789c0ffee0123456789c0ffee01';
+const COMMITTED = { mergeCommits: ['0123456789ab', HASH.slice(0, 12)] };
+const REVERTS_COMMIT = { revertsCommit: HASH };
+
 /** A pull request whose description names tasks. */
 const described = (description: string, fields = {}) => opened(1, 'Work', { description, ...fields });
 const OPENED = opened(1, 'BUG-1');
@@ -364,6 +368,16 @@ const CASES: readonly Case[] = [
     [FIX, merged(), ...REVERTED, later, opened(3, 'Fixes BUG-1'), merged(3)],
   ],
   ['new open work on a reverted task is a review', 'review', [...DONE, ...REVERTED, later, opened(3, 'Fixes BUG-1')]],
+  [
+    'a revert by git is recognised by the commit of the merge',
+    'in_progress',
+    [FIX, merged(1, COMMITTED), later, opened(2, 'Revert "Fixes BUG-1"', REVERTS_COMMIT), merged(2)],
+  ],
+  [
+    'a revert of another commit takes no task out of its end',
+    'completed',
+    [FIX, merged(), later, opened(2, 'Revert "Fixes BUG-1"', REVERTS_COMMIT), merged(2)],
+  ],
   [
     'a revert of work that finished nothing takes no task out of its end',
     'completed',
