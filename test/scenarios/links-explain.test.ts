@@ -37,6 +37,18 @@ const linksOf = async (taskId: string) => (await world.people.listWorkItems({ ta
 const PULL = 'https://github.com/acme/app/pull/1';
 
 describe('explain', () => {
+  it('names the first of the names that an item has beyond the limit, and their number', async () => {
+    await open();
+    await newBug();
+    const names = Array.from({ length: 60 }, (_, index) => `BUG-${index + 1}`);
+    await edit({ title: 'A list', body: names.join(' ') });
+    const { items } = await ask('explain', { target: PULL });
+    expect(items[0]?.others.at(-1)).toMatchObject({ text: 'BUG-51', place: 'description', outcome: 'left-out' });
+    expect(describeExplained({ task: null, statuses: [], items, isCut: false })).toContain(
+      'not by "BUG-51" (description): left out, and 9 names after it: worksync reads 50 names of tasks',
+    );
+  });
+
   it('names rule, place, text, delivery and request of a link, by item and by task', async () => {
     await open();
     const taskId = await newBug();

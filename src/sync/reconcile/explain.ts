@@ -1,6 +1,7 @@
 import { entity } from '../../model/change.ts';
 import type { LinkReason } from '../../model/link.ts';
 import { taskName } from '../../model/task.ts';
+import { counted } from '../../platform/lib/quantities.ts';
 import { taskIdPrefixes, taskNameOf, tasksByIds } from '../../store/cached-tasks.ts';
 import { type EntityRow, findEntity, json, linksOfItem } from '../../store/entities.ts';
 import { type DeliverySummary, findDelivery } from '../../store/inbox.ts';
@@ -11,6 +12,7 @@ import type { Scope } from '../../store/workspace-scope.ts';
 import type { Evaluation, ReconcileConnections, Rules } from './context.ts';
 import { tasksOfItem } from './evaluate-links.ts';
 import { decideTask } from './evaluate-work-item.ts';
+import { MAX_NAMES } from './link-rules/link-rules.ts';
 import { type Resolved, resolveReadOnly } from './resolve.ts';
 
 /** The last answered request of worksync for a link or a task. */
@@ -45,7 +47,9 @@ interface ExplainedLink {
 }
 
 /** A mention that leads to no link. */
-interface ExplainedMention extends Pick<Resolved, 'rule' | 'place' | 'text' | 'outcome'> {
+interface ExplainedMention extends Pick<Resolved, 'rule' | 'place' | 'text'> {
+  /** `left-out`: the item names too many. */
+  readonly outcome: Resolved['outcome'] | 'left-out';
   readonly via: string | null;
   /** The mention uses a former name of that item. */
   readonly isFormerName: boolean;
@@ -89,7 +93,10 @@ export async function explainItem(
     title: item.title ?? null,
     gone: item.gone ?? false,
     links,
-    others: resolved.filter(({ outcome }) => outcome !== 'linked').map(explainMention),
+    others: [
+      ...resolved.filter(({ outcome }) => outcome !== 'linked').map(explainMention),
+      ...(evaluation ? explainLeftOut(evaluation) : []),
+    ],
     writeBack: (await noticesOf(query, itemKey)).map(({ kind, state, wanted, error }) => ({
       kind,
       state,
@@ -98,6 +105,16 @@ export async function explainItem(
     })),
     triage: evaluation ? await explainTriage(evaluation) : `the connection "${row.connection}" is no longer configured`,
   };
+}
+
+/** Explains the names of an item beyond the limit, in one entry. */
+function explainLeftOut({ item, connection, rules, idPrefixes }: Evaluation): ExplainedMention[] {
+  const leftOut = rules.links.leftOutOf(item, connection, idPrefixes);
+  if (leftOut === undefined) return [];
+  const { count, ...first } = leftOut;
+  const others = count === 1 ? '' : `, and ${counted(count - 1, 'name')} after it`;
+  const why = `left out${others}: worksync reads ${MAX_NAMES} names of tasks and ${MAX_NAMES} of items from one item`;
+  return [{ ...first, outcome: 'left-out', via: null, isFormerName: false, why }];
 }
 
 async function explainLink(query: Scope, row: EntityRow): Promise<ExplainedLink> {

@@ -71,10 +71,18 @@ export interface LinkRules {
    * @param idPrefixes the prefixes of the ids of the workspace's tasks. Absent: the usual ones
    */
   mentionsOf(item: Item, reader: Reader, idPrefixes?: readonly string[]): readonly Mention[];
+  /** Returns the names beyond the limit, which make no link; undefined if there are none. */
+  leftOutOf(item: Item, reader: Reader, idPrefixes?: readonly string[]): LeftOut | undefined;
+}
+
+/** Names that an item has beyond the limit. */
+export interface LeftOut extends Pick<Mention, 'rule' | 'place' | 'text'> {
+  /** How many there are; rule, place and text are those of the first one. */
+  readonly count: number;
 }
 
 /** Names of tasks, and of other things, that are read from one item. More are a list of something else. */
-const MAX_NAMES = 50;
+export const MAX_NAMES = 50;
 const MAX_SHOWN_TEXT = 120;
 /** Characters of a text that are searched: as many as the workspace accepts, and fewer for configured patterns. */
 const MAX_SEARCHED = 200_000;
@@ -113,24 +121,31 @@ export function createLinkRules(input: LinkRulesInput): LinkRules {
   };
   const cache = new WeakMap<
     Item,
-    { readonly reader: Reader; readonly ids: RegExp | undefined; readonly mentions: readonly Mention[] }
+    { readonly reader: Reader; readonly ids: RegExp | undefined; readonly found: Found }
   >();
   let compiled: { readonly prefixes: readonly string[]; readonly ids: RegExp | undefined } | undefined;
   function idPatternOf(prefixes: readonly string[]): RegExp | undefined {
     if (compiled?.prefixes.join() !== prefixes.join()) compiled = { prefixes, ids: idPattern(prefixes) };
     return compiled.ids;
   }
+  function find(item: Item, reader: Reader, idPrefixes: readonly string[] = USUAL_ID_PREFIXES): Found {
+    const ids = idPatternOf(idPrefixes);
+    const cached = cache.get(item);
+    if (cached?.reader === reader && cached.ids === ids) return cached.found;
+    const scanOptions = { ...rules.scanOptions, ids };
+    const found = findMentions(item, reader, { ...rules, idPrefixes, scanOptions });
+    cache.set(item, { reader, ids, found });
+    return found;
+  }
   return {
-    mentionsOf(item, reader, idPrefixes = USUAL_ID_PREFIXES) {
-      const ids = idPatternOf(idPrefixes);
-      const cached = cache.get(item);
-      if (cached?.reader === reader && cached.ids === ids) return cached.mentions;
-      const scanOptions = { ...rules.scanOptions, ids };
-      const mentions = findMentions(item, reader, { ...rules, idPrefixes, scanOptions });
-      cache.set(item, { reader, ids, mentions });
-      return mentions;
-    },
+    mentionsOf: (...texts) => find(...texts).mentions,
+    leftOutOf: (...texts) => find(...texts).leftOut,
   };
+}
+
+interface Found {
+  readonly mentions: readonly Mention[];
+  readonly leftOut: LeftOut | undefined;
 }
 
 /** A text of an item. */
@@ -141,7 +156,7 @@ interface ItemText {
   readonly searched: string;
 }
 
-function findMentions(item: Item, reader: Reader, rules: CompiledRules): Mention[] {
+function findMentions(item: Item, reader: Reader, rules: CompiledRules): Found {
   const mentions = new MentionCollector();
   for (const text of textsOf(item, rules)) {
     for (const token of scan(text.searched, scanOptionsOf(text, rules))) {
@@ -152,7 +167,7 @@ function findMentions(item: Item, reader: Reader, rules: CompiledRules): Mention
   }
   if (item.kind === 'pull_request') addBranchNumber(item, reader, mentions);
   addPatternMatches(item, reader, rules, mentions);
-  return mentions.all();
+  return mentions.found();
 }
 
 /**
@@ -261,6 +276,8 @@ function nameOfTask(text: string): string | undefined {
 /** Collects mentions by name, in the order of the texts. */
 class MentionCollector {
   readonly #mentions = new Map<string, Mention & { readonly words: NameWord[] }>();
+  readonly #leftOut = new Set<string>();
+  #firstLeftOut: Omit<LeftOut, 'count'> | undefined;
   #ofTasks = 0;
   #ofItems = 0;
 
@@ -272,9 +289,14 @@ class MentionCollector {
     const known = this.#mentions.get(name);
     const words = word === undefined ? [] : [{ word, isFirst }];
     if (known) addWords(known.words, words);
-    if (known || name.length > MAX_NAME_LENGTH || this.#isFull(rule)) return;
+    if (known || name.length > MAX_NAME_LENGTH) return;
     // The match is shown in its original case.
     const text = cut(original.slice(index, index + length), MAX_SHOWN_TEXT);
+    if (this.#isFull(rule)) {
+      this.#firstLeftOut ??= { rule, place, text };
+      this.#leftOut.add(name);
+      return;
+    }
     this.#mentions.set(name, { name, rule, place, text, words });
   }
 
@@ -282,8 +304,9 @@ class MentionCollector {
     return rule.startsWith('item-') ? ++this.#ofItems > MAX_NAMES : ++this.#ofTasks > MAX_NAMES;
   }
 
-  all(): Mention[] {
-    return [...this.#mentions.values()];
+  found(): Found {
+    const leftOut = this.#firstLeftOut && { ...this.#firstLeftOut, count: this.#leftOut.size };
+    return { mentions: [...this.#mentions.values()], leftOut };
   }
 }
 
