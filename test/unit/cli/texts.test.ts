@@ -8,6 +8,7 @@ import { describePlan } from '../../../src/cli/plan.ts';
 import { main } from '../../../src/cli/program.ts';
 import { reportError } from '../../../src/cli/report-error.ts';
 import { print, say } from '../../../src/cli/setting.ts';
+import { describeRound } from '../../../src/cli/sweep.ts';
 import { safeOutput } from '../../../src/cli/words.ts';
 import { show } from '../../../src/cli/workspace-command.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
@@ -65,6 +66,14 @@ it('a summary shows texts as they are, and no more than some lines', () => {
 it('an annotation is one line', () => {
   expect(annotation('error', { message: 'a\r\n::b', hint: '100 % c' })).toBe(
     '::error title=worksync::a%0D%0A::b. 100 %25 c',
+  );
+});
+
+it('names the findings by people in a round, and those alone', () => {
+  const found = { 'record-changed': 1, 'record-missing': 0, 'link-removed': 2, 'task-changed': 0, 'task-missing': 1 };
+  const round = { tasks: 3, records: 1, found, repairs: { done: 1, waiting: 0, held: 0 } };
+  expect(describeRound(round as never)).toBe(
+    '3 tasks and 1 record compared; 1 record repaired; changed by people: 1 task missing, 2 links removed',
   );
 });
 

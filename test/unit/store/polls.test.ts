@@ -1,7 +1,9 @@
 import { describe, expect, it, test } from 'vitest';
 import type { ItemReference } from '../../../src/model/item.ts';
+import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
 import {
   advanceBackfill,
+  isBackfillAhead,
   nextBackfillUnit,
   pauseBackfill,
   postponeBackfill,
@@ -16,6 +18,7 @@ import {
   recordSweepFailure,
   storedItemsAfter,
 } from '../../../src/store/connection-sweeps.ts';
+import { addDifference } from '../../../src/store/outbox-rows.ts';
 import {
   ALL_UNITS,
   clearFailures,
@@ -304,4 +307,25 @@ test('a stored name is replaced, and forgotten with its entry in the configurati
   expect(await loadNames(query, 'gitlab', ['acme/app', 'acme/old'])).toHaveLength(2);
   expect(await loadNames(query, 'gitlab', [])).toEqual([]);
   expect(await loadNames(query, 'github', ['acme/app', 'acme/old'])).toHaveLength(1);
+});
+
+test.each<[filled: string, isAhead: boolean, deliveries: number, fetches: number, changes: number]>([
+  ['less than the bounds', false, 1, 1, 1],
+  ['deliveries at the bound', true, 2, 0, 0],
+  ['fetches at the bound', true, 0, 2, 0],
+  ['changes at the bound', true, 0, 0, 2],
+])('a backfill is ahead by %s: %s', async (_filled, isAhead, deliveries, fetches, changes) => {
+  const { query } = await openTestStore();
+  const numbers = (count: number) => Array.from({ length: count }, (_, index) => String(index));
+  const body = Buffer.from('{}');
+  const ofKey = (key: string) => ({ connection: 'main', key, source: 'webhook', event: 'e', body }) as const;
+  await appendDeliveries(query, numbers(deliveries).map(ofKey), 1);
+  for (const reference of numbers(fetches))
+    await query
+      .insertInto('fetches')
+      .values({ reference, connection: 'main', since: 1, not_before: 1, delivery_id: 1 })
+      .execute();
+  const change = { kind: 'link', lane: 'backfill', since: 1, due: 1, weight: 1, waiting: [] } as const;
+  for (const entity of numbers(changes)) await addDifference(query, { entity, ...change });
+  expect(await isBackfillAhead(query, 'main', { deliveries: 2, fetches: 2, changes: 2 })).toBe(isAhead);
 });
