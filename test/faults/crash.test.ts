@@ -34,7 +34,7 @@ async function survive(killAt: number): Promise<boolean> {
 describe('kill -9', () => {
   let steps: readonly string[] = [];
 
-  it('is numbered at every commit and every request, as counted at the database and at the service [F1]', async () => {
+  it('is numbered at every commit and every request, as counted at the database and at the service', async () => {
     const { site, tasks } = await openWithTasks();
     const end = await site.runChild(STORY, 0);
     if (end.killed) throw new Error('nobody was to kill it');
@@ -47,21 +47,18 @@ describe('kill -9', () => {
     steps = end.steps;
   });
 
-  it.each(PARTS_OF_KILLS)(
-    'at a step loses nothing, doubles nothing and keeps both windows, part %d [F1]',
-    async (part) => {
-      expect(steps.length).toBeGreaterThan(0);
-      const left = stepsToKillAt(steps).filter((_, index) => index % PARTS_OF_KILLS.length === part - 1);
-      const survived: number[] = [];
-      const work = async () => {
-        for (let step = left.shift(); step !== undefined; step = left.shift()) {
-          if (!(await survive(step))) survived.push(step);
-        }
-      };
-      await Promise.all(Array.from({ length: AT_ONCE }, work));
-      // Deliveries that come in close together may share a commit, and a slow run writes more often that it lives: another run can be
-      // shorter than the counted one.
-      expect(survived.filter((step) => step < steps.length / 2)).toEqual([]);
-    },
-  );
+  it.each(PARTS_OF_KILLS)('at a step loses nothing, doubles nothing and keeps both windows, part %d', async (part) => {
+    expect(steps.length).toBeGreaterThan(0);
+    const left = stepsToKillAt(steps).filter((_, index) => index % PARTS_OF_KILLS.length === part - 1);
+    const survived: number[] = [];
+    const work = async () => {
+      for (let step = left.shift(); step !== undefined; step = left.shift()) {
+        if (!(await survive(step))) survived.push(step);
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, work));
+    // Deliveries that come in close together may share a commit, and a slow run writes more often that it lives: another run can be
+    // shorter than the counted one.
+    expect(survived.filter((step) => step < steps.length / 2)).toEqual([]);
+  });
 });

@@ -10,7 +10,7 @@ import { useScratch } from '../support/harness/scratch.ts';
 const scratch = useScratch('daemon-ends');
 const startAgain = (flags: readonly string[]) => scratch.start(['run', ...flags, '--port', '0']).says('Status page');
 
-it('SIGTERM while the workspace does not answer ends with 0, and the data is free for the next start [F28]', async () => {
+it('SIGTERM while the workspace does not answer ends with 0, and the data is free for the next start', async () => {
   const silent = createServer();
   onTestFinished(() => {
     silent.close();
@@ -25,7 +25,7 @@ it('SIGTERM while the workspace does not answer ends with 0, and the data is fre
   expect(await startAgain(flags)).toContain('worksync runs.');
 });
 
-it('kill -9 frees the data for the next start [F24]', async () => {
+it('kill -9 frees the data for the next start', async () => {
   const { daemon, flags, deliver } = await startOwnDaemon(scratch, '');
   await deliver(1, 2, 3);
   await daemon.end('SIGKILL');

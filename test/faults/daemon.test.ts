@@ -91,7 +91,7 @@ async function command(...args: readonly string[]) {
 const post = (address: string, number: number) => postPull(`${address}/webhooks/test/github`, WEBHOOK_SECRET, number);
 
 describe('a second daemon on the same data', () => {
-  it('ends at once with 75 and says why; the first one goes on, and only its end frees the data [U8] [F24]', async () => {
+  it('ends at once with 75 and says why; the first one goes on, and only its end frees the data', async () => {
     const { running, address } = await startDaemon();
     const { code, stderr } = await command('run', ...flags());
     expect(code).toBe(75);
@@ -132,7 +132,7 @@ describe('SIGTERM', () => {
     return seen;
   }
 
-  it('under load ends with 0, readiness first, and loses nothing that was acknowledged [U14] [F28]', async () => {
+  it('under load ends with 0, readiness first, and loses nothing that was acknowledged', async () => {
     const { running, address } = await startDaemon();
     isSlow = true;
     const load = putUnderLoad(address);
@@ -148,7 +148,7 @@ describe('SIGTERM', () => {
     expect((await service.service.statistics()).pullRequests).toBeGreaterThanOrEqual(load.acknowledged.size);
   });
 
-  it('while the workspace does not answer waits 5 s for it, stores the rest, and the next start sends it [F28]', async () => {
+  it('while the workspace does not answer waits 5 s for it, stores the rest, and the next start sends it', async () => {
     const answer = Promise.withResolvers<undefined>();
     let held = 0;
     let isSilent = false;
@@ -209,7 +209,7 @@ describe('other signals', () => {
 });
 
 describe('a start that cannot be', () => {
-  it('for a wrong configuration ends with 78 and names every place [U2]', async () => {
+  it('for a wrong configuration ends with 78 and names every place', async () => {
     writeConfig({ quotas: {}, quota: { share: 2 } });
     const { code, stderr } = await command('run', ...flags());
     expect(code).toBe(78);
@@ -218,7 +218,7 @@ describe('a start that cannot be', () => {
     expect(stderr).toContain('code:   config_invalid');
   });
 
-  it('for a data folder of a version before the first release ends with 78 and the remedy [F26]', async () => {
+  it('for a data folder of a version before the first release ends with 78 and the remedy', async () => {
     mkdirSync(data());
     writeFileSync(join(data(), 'test.db'), 'the rows of a workspace');
     const { code, stderr } = await command('run', ...flags());
@@ -229,7 +229,7 @@ describe('a start that cannot be', () => {
     expect(readFileSync(join(data(), 'test.db'), 'utf8')).toBe('the rows of a workspace');
   });
 
-  it('for a database that is damaged ends with 78 and the remedy each time; moved away, it is rebuilt [F26]', async () => {
+  it('for a database that is damaged ends with 78 and the remedy each time; moved away, it is rebuilt', async () => {
     const world = await createWorld();
     const deliver = (number: number) => world.deliver('pull_request', pullEvent({ number }), { id: `${number}` });
     try {
@@ -274,7 +274,7 @@ describe('a full disk', () => {
    * Modelled: SQLite refuses to take another page, in the middle of whatever transaction needs it, as it does when the
    * file system has no block left. Not modelled: a file system that fails other files too.
    */
-  it('under the whole daemon: refused before any acknowledgement, nothing sent unrecorded, resumed by itself [F3]', async () => {
+  it('under the whole daemon: refused before any acknowledgement, nothing sent unrecorded, resumed by itself', async () => {
     const world: World = await createWorld();
     try {
       await world.settled();

@@ -108,7 +108,7 @@ describe('a database file that is', () => {
     ],
   ];
 
-  it.each(places)('%s while the daemon runs takes no delivery any more [F26]', async (_name, change) => {
+  it.each(places)('%s while the daemon runs takes no delivery any more', async (_name, change) => {
     expect(await deliver(1)).toBe(202);
     await world.settled();
     change(database().file);
@@ -150,7 +150,7 @@ describe('a disk that does not write', () => {
 });
 
 describe('a full disk', () => {
-  it('makes the process not ready, and ready again by itself within five seconds of the space [F3]', async () => {
+  it('makes the process not ready, and ready again by itself within five seconds of the space', async () => {
     const limit = (pages: number) => sql.raw(`pragma max_page_count = ${pages}`).execute(database().query);
     await limit(1);
     expect(
@@ -169,7 +169,7 @@ describe('a full disk', () => {
 describe('the weekly check', () => {
   const DAY = 86_400_000;
 
-  it('reads a copy of the whole database, leaves nothing behind, and blocks all of it where it is damaged [F26]', async () => {
+  it('reads a copy of the whole database, leaves nothing behind, and blocks all of it where it is damaged', async () => {
     const seen: string[] = [];
     checkFile = async (file) => (seen.push(file) < 2 ? [] : ['row 7 missing']);
     await world.clock.advance(8 * DAY);
@@ -193,7 +193,7 @@ describe('the weekly check', () => {
     expect(database().fault()).toMatchObject({ kind: 'corrupt' });
   });
 
-  it('comes before the tables of an older database are changed [F27]', async () => {
+  it('comes before the tables of an older database are changed', async () => {
     const file = join(dirname(database().file), 'old.db');
     await (await openStore({ file })).close();
     let applied = 0;

@@ -39,7 +39,7 @@ test.each([
   ['small', 60, ['x', 'y'.repeat(21_000), 'z'.repeat(200_000)]],
   ['large', 8, ['y'.repeat(2 * MEBIBYTE)]],
 ])(
-  'half-sent bodies hold no more than the budget, and make room for others: %s [F12] [A12]',
+  'half-sent bodies hold no more than the budget, and make room for others: %s [A12]',
   async (_name, senders, good) => {
     const store = await openTestStore();
     const endpoint = await openEndpoint(store, [large], { limits: { bytes: 8 * MEBIBYTE } });
@@ -99,7 +99,7 @@ test.each([
   await expect.poll(() => endpoint.held()).toBe(0);
 });
 
-test('idle connections lock nobody out: the oldest are given up [F11]', async () => {
+test('idle connections lock nobody out: the oldest are given up', async () => {
   const endpoint = await openEndpoint(await openTestStore(), [activeWith()], { limits: { connections: 50 } });
   const idle = await Promise.all(
     Array.from({ length: 200 }, () => open(endpoint.port, 'GET / HTTP/1.1\r\nhost: a\r\n\r\n')),
@@ -109,7 +109,7 @@ test('idle connections lock nobody out: the oldest are given up [F11]', async ()
   await expect.poll(() => idle.filter(({ socket }) => socket.closed).length).toBeGreaterThanOrEqual(150);
 });
 
-test('requests that never end lock nobody out either [F11]', async () => {
+test('requests that never end lock nobody out either', async () => {
   const endpoint = await openEndpoint(await openTestStore(), [activeWith()], { limits: { connections: 50 } });
   await Promise.all(Array.from({ length: 100 }, () => open(endpoint.port, head(100), Buffer.from('{'))));
   for (let index = 0; index < 20; index++)

@@ -29,7 +29,7 @@ async function freeDisk(store: OpenedStore): Promise<void> {
 }
 
 describe('a full disk', () => {
-  test('is answered 503 before any acknowledgement, loses nothing, and work resumes by itself [F3]', async () => {
+  test('is answered 503 before any acknowledgement, loses nothing, and work resumes by itself', async () => {
     const store = await openTestStore();
     const endpoint = await openEndpoint(store, [activeWith()]);
     await limitDisk(store, 200);

@@ -170,7 +170,7 @@ describe('a process that is killed', () => {
     expect(steps).toBeGreaterThanOrEqual(40);
   });
 
-  it('at any step of a walk goes on where it stopped: each page once, the watermark with the last [F23]', async () => {
+  it('at any step of a walk goes on where it stopped: each page once, the watermark with the last', async () => {
     // The schema is there already, so that the steps counted are those of the walk.
     const begin = async () => {
       const file = join(folder(), 'walk.db');
@@ -196,7 +196,7 @@ describe('a process that is killed', () => {
     }
   });
 
-  it('at any step of a backfill goes on where it stopped: each page once [F23]', async () => {
+  it('at any step of a backfill goes on where it stopped: each page once', async () => {
     const begin = async () => {
       const file = join(folder(), 'backfill.db');
       const at = named(await storePlace(file));

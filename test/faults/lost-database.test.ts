@@ -140,7 +140,7 @@ async function liveOnAfterBackup() {
 }
 
 describe('a workspace that is full', () => {
-  it('beside a database that was deleted is read again: no record and no task is written, and nothing is doubled [F26]', async () => {
+  it('beside a database that was deleted is read again: no record and no task is written, and nothing is doubled', async () => {
     const before = await content();
     expect([before.records.length, before.tasks.length, before.links.length]).toEqual([18, 2 + 6, 6 + 6 + 6]);
     const seen = writes();
@@ -157,7 +157,7 @@ describe('a workspace that is full', () => {
     ['by hand, as a copy of the file', putCopy],
   ];
   it.each(sampleOf(WAYS, 2))(
-    'beside an older backup, put back %s, is read again: no record and no task is written, and nothing is doubled [F26]',
+    'beside an older backup, put back %s, is read again: no record and no task is written, and nothing is doubled',
     async (_name, putBack) => {
       const { backup, before } = await liveOnAfterBackup();
       const seen = writes();
@@ -170,7 +170,7 @@ describe('a workspace that is full', () => {
     },
   );
 
-  it.runIf(isDeep)('beside an older copy that nobody said to be one doubles nothing either [F26]', async () => {
+  it.runIf(isDeep)('beside an older copy that nobody said to be one doubles nothing either', async () => {
     const { backup, before } = await liveOnAfterBackup();
     const seen = writes();
     await restart((data) => {

@@ -100,7 +100,7 @@ function deliveriesInFile(): number {
 }
 
 describe('a program that reads the database on and on', () => {
-  it('and a backup beside it disturb no request, and the log is checkpointed when it ends [F4]', async () => {
+  it('and a backup beside it disturb no request, and the log is checkpointed when it ends', async () => {
     await begin(READ);
     const backup = join(world.dataFolder, 'beside.backup');
     const copying = commandLine('backup', backup, '--data', world.dataFolder);
@@ -126,7 +126,7 @@ describe('a program that reads the database on and on', () => {
     expect(deliveriesInFile()).toBeGreaterThanOrEqual(count);
   });
 
-  it('is told with a remedy when the log has grown over its limit; after its end the log is emptied by itself [F4]', async () => {
+  it('is told with a remedy when the log has grown over its limit; after its end the log is emptied by itself', async () => {
     await begin(READ);
     await write(LOG_LIMIT);
     expect(await deliver(1)).toBe(202);
@@ -162,7 +162,7 @@ describe('a program that keeps the database locked', () => {
   });
   afterEach(() => vi.restoreAllMocks());
 
-  it('for a moment is waited for: the delivery is taken, and all else goes on meanwhile [F4]', async () => {
+  it('for a moment is waited for: the delivery is taken, and all else goes on meanwhile', async () => {
     await begin(LOCK);
     const answer = deliver(1);
     // All this while the other program holds the lock: the delivery is tried again and again, and probes are answered.
@@ -175,7 +175,7 @@ describe('a program that keeps the database locked', () => {
     expect(await answer).toBe(202);
   });
 
-  it('for long gets every delivery 503 before any acknowledgement, with the cause and a remedy, and is over by itself [F4]', async () => {
+  it('for long gets every delivery 503 before any acknowledgement, with the cause and a remedy, and is over by itself', async () => {
     await begin(LOCK);
     const answers = Promise.all(numbers(5).map((number) => deliver(number)));
     await tried();

@@ -145,7 +145,7 @@ it.each(
     3,
   ),
 )(
-  '50 clients, kill -9 in the middle of a quota of %d: all acknowledged is there, all sent is counted [F1]',
+  '50 clients, kill -9 in the middle of a quota of %d: all acknowledged is there, all sent is counted',
   async (quota, row) => {
     const first = await serve(quota);
     const book = await killedUnderLoad(first, quota / 2);

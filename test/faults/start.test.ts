@@ -113,7 +113,7 @@ function fullVolume(left: number): string {
 describe.runIf(CAN_MOUNT)('a full disk at the start', () => {
   // From not even a place for the lock to one for everything but the last table.
   it.each(sampleOf([0, 4_096, 16_384, 65_536, 131_072, 262_144], 3))(
-    'ends with 75, also with %d bytes left [F3]',
+    'ends with 75, also with %d bytes left',
     async (left) => {
       data = join(fullVolume(left), 'data');
       const { code, stderr } = await commandLine('run', ...flags(workspaces({ 'one.yaml': GOOD })), ...SILENT);
@@ -157,14 +157,14 @@ describe.runIf(process.getuid?.() === 0)('files that the daemon may not write', 
     return workspaces({ 'one.yaml': GOOD });
   }
 
-  it.each(['worksync.db', 'one.service.db'])('%s: ends with 78 and names it [F3]', async (name) => {
+  it.each(['worksync.db', 'one.service.db'])('%s: ends with 78 and names it', async (name) => {
     const { code, stderr } = await asNobody(configurationBeside(name));
     expect([code, stderr]).toEqual([78, expect.stringContaining('code:   data_folder_unusable')]);
     expect(stderr).toContain(name);
   });
 
   // The lock asks for the rights of the user who started the process.
-  it.runIf(isDeep)('worksync.lock: ends with 78 and names it [F3]', async () => {
+  it.runIf(isDeep)('worksync.lock: ends with 78 and names it', async () => {
     const place = { uid: NOBODY, env: { NODE_DISABLE_COMPILE_CACHE: '1' } };
     const { code, stderr } = await worksync(['run', ...flags(configurationBeside('worksync.lock'))], place);
     expect([code, stderr]).toEqual([78, expect.stringContaining('code:   data_folder_unusable')]);
@@ -180,7 +180,7 @@ describe.runIf(process.getuid?.() === 0)('files that the daemon may not write', 
 });
 
 describe('a daemon of variables alone, with its data in memory', () => {
-  it('is found by commands of the same variables, stores deliveries, and leaves nothing [U19]', async () => {
+  it('is found by commands of the same variables, stores deliveries, and leaves nothing', async () => {
     const name = `:memory:start-${process.pid}`;
     const env = { WORKSYNC_CONFIG_YAML: `name: ci\n${GOOD}`, WORKSYNC_CONFIG: '/absent', WORKSYNC_DATA: name };
     const daemon = startWorksync(['run', '--port', '0'], { env });

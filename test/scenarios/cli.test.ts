@@ -38,7 +38,7 @@ connections:
 `;
 
 describe('demo', () => {
-  it('plays the whole story inside its budget, and ends with one JSON line [U1]', async () => {
+  it('plays the whole story inside its budget, and ends with one JSON line', async () => {
     const { code, stdout } = await commandLine('demo', '--json');
     expect(code).toBe(0);
     const result = JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '') as Record<string, number>;
@@ -79,7 +79,7 @@ describe('run', () => {
     expect(forgotten.stderr).toContain(`${join(data, 'alpha.service.db')} and the files`);
   });
 
-  it('writes its log to standard error, one JSON object per line, and its data for this user alone [U12]', async () => {
+  it('writes its log to standard error, one JSON object per line, and its data for this user alone', async () => {
     const daemon = start(['run', '--config', file('one.yaml', CONNECTIONS), '--data', data, '--port', '0']);
     await daemon.says('Status page');
     expect(statSync(data).mode & 0o777).toBe(0o700);
@@ -173,7 +173,7 @@ describe('once and check', () => {
   });
   afterEach(() => service.close());
 
-  it('once drains and ends with 0; with 3, and the reason, where nothing gets through [U8]', async () => {
+  it('once drains and ends with 0; with 3, and the reason, where nothing gets through', async () => {
     const good = await commandLine('once', '--json', ...flags);
     expect([good.code, complaintsOf(good)]).toEqual([0, '']);
     expect(good.json()).toEqual([{ workspace: 'own', pullRequests: 0, links: 0, left: 0, failures: [] }]);
@@ -187,7 +187,7 @@ describe('once and check', () => {
     expect(failures).toEqual([expect.stringMatching(/^workspace: unreachable: GET http/)]);
   });
 
-  it('check names what is right and what is wrong, with a remedy [U7]', async () => {
+  it('check names what is right and what is wrong, with a remedy', async () => {
     const found = await commandLine('check', '--json', ...flags);
     const findings = found.json();
     expect(findings.slice(0, 3)).toMatchObject([
@@ -206,7 +206,7 @@ describe('once and check', () => {
 });
 
 describe('usage', () => {
-  it('check --offline looks at the configuration alone: no data folder, no request, nobody waited for [U7]', async () => {
+  it('check --offline looks at the configuration alone: no data folder, no request, nobody waited for', async () => {
     const config = file(
       'own.yaml',
       `workspace: { url: "http://127.0.0.1:9/api/v1", apiKey: a-key-of-mine }\n${CONNECTIONS}`,
