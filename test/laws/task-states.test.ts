@@ -314,7 +314,7 @@ async function settleAll(board: Board, requests: Request[], from: number): Promi
 
 const MINUTE = 60;
 const WEBHOOKS: readonly Webhooks[] = ['none', 'whole', 'timeless'];
-const HISTORIES = drawn(5_000, 50);
+const HISTORIES = drawn(5_000, 125);
 
 it(`in any order, repeated, with each delivery lost in turn, and with kills, of ${HISTORIES} histories`, {
   timeout: 3_600_000,
@@ -496,7 +496,7 @@ function phasesOf(reports: readonly Item[], { pulls: [first, second, third], iss
   return [...ofPull(first, 0), ...ofPull(second, 1), ...(isCounted ? [closedAt] : [])];
 }
 
-const EDITED = drawn(5_000, 50);
+const EDITED = drawn(5_000, 125);
 
 it(`keeps what people set until a newer phase, in ${EDITED} histories`, { timeout: 3_600_000 }, async () => {
   for (let first = 0; first < EDITED; first += AT_ONCE) {

@@ -8,9 +8,9 @@ export const isDeep = process.env['TEST_DEPTH'] === 'deep';
 
 const FIXED_SEED = 20_261_122;
 /** A plain run plays one in so many cases of a deep run. */
-const PART = 10;
+const PART = 25;
 /** Fewer show nothing. */
-const FEWEST = 10;
+const FEWEST = 6;
 
 /** How many cases of a law are drawn, of so many in a deep run. @param part of the cases of a deep run, for a plain one */
 export function drawn(deep: number, part = PART): number {
@@ -18,7 +18,7 @@ export function drawn(deep: number, part = PART): number {
 }
 
 /** Broken texts are cheap to find by many cases, which the deep run has. */
-export const fuzzed = (deep: number): number => drawn(deep, 30);
+export const fuzzed = (deep: number): number => drawn(deep, 60);
 
 /** All of them in a deep run, otherwise one of so many. */
 export function sampleOf<Each>(all: readonly Each[], every: number): readonly Each[] {
