@@ -54,7 +54,7 @@ interface ItemBase {
   /** When a work item was opened or reopened, as far as that was observed; RFC 3339, UTC. Set like `lastClosedAt`. */
   readonly openSince?: string;
   /**
-   * When its state changed last, from a field or an event that reports this; RFC 3339, UTC. Absent: none has. Of a pull request: when
+   * Time of the last reported change of its state; RFC 3339, UTC. Absent: nothing has reported one. Of a pull request: when
    * it became a draft or ready, was queued or reopened, or its reviewers were changed.
    */
   readonly phaseChangedAt?: string;

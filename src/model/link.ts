@@ -15,6 +15,8 @@ export interface LinkReason {
   readonly isFormerName?: true;
   /** How strongly the texts of the item name the task. Absent: they only mention it. */
   readonly strength?: 'closing' | 'carrying';
+  /** The place that makes it carrying, if that is another one than `place`. */
+  readonly carriedBy?: string;
   /** The provider's time of the state whose text named the task first, epoch milliseconds. */
   readonly namedAt?: number;
   /** The delivery that brought the text; absent if it was purged from memory. */

@@ -64,7 +64,8 @@ export function afterObservation(
   const { status, setBefore, isReopened } = observed;
   if (written.status === status) return written;
   const lastMove = written.moves?.at(-1) ?? Number.NEGATIVE_INFINITY;
-  const isBack = written.status !== undefined && (RANKS[status] ?? 0) <= (RANKS[written.status] ?? 0);
+  const [from, to] = [RANKS[written.status ?? ''], RANKS[status]];
+  const isBack = from !== undefined && to !== undefined && to < from;
   const isContest = isBack && setBefore - lastMove <= CONTESTED_WITHIN;
   const contested = [...(written.contested ?? []), ...(isContest ? [setBefore] : [])].filter((at) => at > now - DAY);
   const epoch = isReopened ? Math.max(written.epoch ?? 0, setBefore) : written.epoch;

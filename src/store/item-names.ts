@@ -30,7 +30,7 @@ interface NamesToSave {
 }
 
 /**
- * Saves the names of a work item. Lost names stay as former names until another item takes them, because vendors redirect them
+ * Saves the names of an item. Lost names stay as former names until another item takes them, because vendors redirect them
  * and old texts still contain them.
  */
 export async function saveItemNames(
@@ -148,7 +148,7 @@ export interface NamedItem {
   readonly isFormer: boolean;
 }
 
-/** Returns the work items with one of these names. If no item has a name now, returns the last one that had it. */
+/** Returns the items with one of these names. If no item has a name now, returns the last one that had it. */
 export async function itemsNamed(query: Scope, names: readonly string[]): Promise<NamedItem[]> {
   const rows = await rowsWhere(query, 'item_names', 'name', names);
   const owners = await placeOwners(

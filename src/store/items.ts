@@ -204,9 +204,9 @@ export async function saveWorkflowFacts(
   await saveRows(query, 'items', [{ ...row, ...facts }]);
 }
 
-/** Returns the pull requests that revert this one. */
-export async function revertsOf(query: Scope, key: ItemKey): Promise<readonly ItemRow[]> {
-  return rowsWhere(query, 'items', 'reverts', [key]);
+/** Returns the pull requests that revert one with this key, or with the names of these commits. */
+export async function revertsOf(query: Scope, names: readonly string[]): Promise<readonly ItemRow[]> {
+  return rowsWhere(query, 'items', 'reverts', names);
 }
 
 /** Items with the same address or name that are returned. People do not read a longer list. */

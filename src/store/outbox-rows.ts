@@ -142,8 +142,8 @@ function dueOf(present: OutboxRow, { due, maxWait, renewed = false }: Difference
 }
 
 /**
- * Returns the earliest of the requested times for a read, because a caller that needs a later read requests it again. Another
- * update of a task has an earliest time of its own. A pause after a failure stays.
+ * Returns the earliest of the requested times for a read, because a caller that needs a later read requests it again. A changed
+ * update of a task replaces its earliest time. A pause after a failure stays.
  */
 function notBeforeOf({ kind, attempts, not_before }: OutboxRow, { notBefore = 0, renewed }: Difference): number {
   if (attempts > 0) return not_before;

@@ -46,7 +46,7 @@ export const pullRequest = z.object({
   draft: absent(z.boolean()),
   merged: absent(z.boolean().nullable()),
   merged_at: absent(instant.nullable()),
-  // Before the merge, that of a trial.
+  // Before the merge: the commit of GitHub's test merge.
   merge_commit_sha: absent(z.string().nullable()),
   created_at: absent(instant),
   closed_at: absent(instant.nullable()),

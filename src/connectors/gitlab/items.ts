@@ -299,10 +299,7 @@ const REVIEW_STATES = ['unreviewed', 'review_started', 'reviewed', 'requested_ch
 function reviewDecision(told: schema.ToldMergeRequest): ReviewDecision | undefined {
   const states = told.reviewers?.map(({ state }) => state ?? '').filter((state) => REVIEW_STATES.includes(state)) ?? [];
   const reason = told.detailed_merge_status;
-  // GitLab keeps the reason of the merge after the reviewer was asked again.
-  const isAskedAgain = states.some((state) => state === 'unreviewed' || state === 'review_started');
-  if (states.includes('requested_changes') || (reason === 'requested_changes' && !isAskedAgain))
-    return { state: 'changes' };
+  if (states.includes('requested_changes') || reason === 'requested_changes') return { state: 'changes' };
   if (reason === 'not_approved') return { state: 'none' };
   if (told.approvals) return approvedBy(told.approvals.approved_by);
   if (states.includes('approved')) return { state: 'approved' };

@@ -44,7 +44,7 @@ const organizationId = z.string().regex(UUID);
 export const issueEvent = z.object({
   action: text,
   createdAt: absent(instant),
-  /** The values of before, of the fields that changed. */
+  /** The previous values of the changed fields. */
   updatedFrom: absent(z.looseObject({})),
   data: z.object({
     ...common,

@@ -47,7 +47,7 @@ const when = z
       .enum(STRENGTHS)
       .optional()
       .describe(
-        'Weakest link that counts. `closing`: with a closing word; `carrying`: named in branch, title or trailer; `mentioning`: any. Absent: `carrying`; a rule with a final status also wants a closing word, or that the item carries no other task.',
+        'Weakest link that counts. `closing`: with a closing word; `carrying`: named in branch, title or trailer; `mentioning`: any. Absent: `carrying`; a rule with a final status also requires a closing word, or that branch, title and trailer name this task only.',
       ),
   })
   .refine(({ pullRequest, workItem: item }) => pullRequest !== undefined || item !== undefined, {

@@ -54,7 +54,7 @@ export function readAddress(text: string): PostgresAddress {
   const options = url.searchParams.get('options') ?? '';
   // `pg` would take what the address says in the place of all that we say, also of the schema.
   for (const own of ['schema', 'connections', 'options']) url.searchParams.delete(own);
-  const tls = takeTls(url.searchParams);
+  const tls = extractTls(url.searchParams);
   const connection = { connectionString: url.href, ...(tls && { ssl: tls.options }) };
   return { place: placeOf(url, schema), connection, tls, options, schema, connections };
 }
@@ -63,7 +63,7 @@ export function readAddress(text: string): PostgresAddress {
  * Moves TLS out of the query of an address that names files, because `pg` would read these for each connection, and a file system that
  * does not answer would block the process. Other addresses are left to `pg`.
  */
-function takeTls(query: URLSearchParams): Tls | undefined {
+function extractTls(query: URLSearchParams): Tls | undefined {
   const paths = new Map<FileOption, string>();
   for (const [option, name] of Object.entries(TLS_FILES)) {
     const path = query.get(name);
@@ -83,7 +83,7 @@ function pgOptions(mode: string): ConnectionOptions {
   return mode === 'no-verify' ? { ...UNVERIFIED } : {};
 }
 
-/** Returns what a mode means to libpq. With an authority `require` checks the certificate, but as `verify-ca` no host name. */
+/** Returns the options by libpq's meaning of the mode. With an authority, `require` checks the certificate as `verify-ca` does, but no host name. */
 function libpqOptions(mode: string, hasAuthority: boolean): ConnectionOptions {
   if (hasAuthority && ['require', 'verify-ca'].includes(mode)) return { checkServerIdentity: () => undefined };
   return ['prefer', 'require'].includes(mode) ? { ...UNVERIFIED } : {};

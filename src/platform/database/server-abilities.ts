@@ -134,6 +134,7 @@ function listenOn(
     own.on('end', again);
     try {
       await own.connect();
+      if (isEnded) return void (await own.end());
       await own.query(`listen ${pg.escapeIdentifier(channel)}`);
       pause = SHORTEST_PAUSE;
       onGap();

@@ -83,7 +83,7 @@ export interface Tables {
     unverified: Generated<0 | 1>;
     /** The phase at the last evaluation by the rules for task states, as JSON: `StoredPhase`. */
     phase: Generated<string | null>;
-    /** Key of the pull request that this one reverts. */
+    /** Key of the pull request that this one reverts, or the name of the commit. */
     reverts: Generated<string | null>;
     /** The sign before the number in its name for people, if it is not `#`. */
     number_sign: Generated<string | null>;

@@ -49,7 +49,7 @@ interface FailedChange {
 }
 
 const THRESHOLD = 3;
-/** Failed changes that are remembered, the latest ones. */
+/** Failed changes that are remembered; the oldest are dropped. */
 const MAX_FAILED_CHANGES = 1_000;
 /** Pause between two requests during an outage, milliseconds. */
 export const PROBE_EVERY = 30_000;
@@ -86,7 +86,7 @@ export function createBreaker(): Breaker {
       const isAtFault = writes > before.last.writes && recoveries === before.last.recoveries;
       failedChanges.delete(entity);
       failedChanges.set(entity, { first: before.first, last, isAtFault });
-      // A change that was dropped or held after its failure never passes.
+      // A dropped or held change never passes, so its entry would stay for ever.
       if (failedChanges.size > MAX_FAILED_CHANGES) failedChanges.delete(failedChanges.keys().next().value as string);
     },
     sinceFailure(entity) {

@@ -60,9 +60,9 @@ const NOT_CONTENT: ReadonlySet<string> = new Set([
 ]);
 
 /** The fields that show whether an item is finished. */
-/** Fields of the oldest state that contains the merge: a later rename of a branch changes nothing that is finished. */
-const AT_MERGE: ReadonlySet<string> = new Set(['mergedBaseBranch', 'mergedDefaultBranch']);
 const STATE_FIELDS: ReadonlySet<string> = new Set(['state', 'rawState', 'closedAt', 'mergedAt', 'isDropped']);
+/** The branches at the merge. The oldest merged state decides, so that renaming a branch later changes nothing. */
+const AT_MERGE: ReadonlySet<string> = new Set(['mergedBaseBranch', 'mergedDefaultBranch']);
 
 /** The times among the content of an item. */
 const CONTENT_TIMES = ['createdAt', 'closedAt', 'mergedAt', 'phaseChangedAt'];

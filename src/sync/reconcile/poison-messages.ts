@@ -41,7 +41,7 @@ export interface PoisonMessages {
   isSuspected(delivery: Pick<PendingDelivery, 'id'>): boolean;
   /** Returns the milliseconds until each paused delivery may be processed, by its id. */
   paused(): ReadonlyMap<number, number>;
-  /** Records a clean end, so that the next start suspects no delivery but those that still wait to be tried alone. */
+  /** Records a clean end. If suspected deliveries are still pending, the next start suspects the oldest batch again. */
   markIdle(): Promise<void>;
 }
 

@@ -163,6 +163,10 @@ async function resolveThroughItems(
 export function desiredLinks(resolved: readonly Resolved[]): Map<string, LinkReason> {
   const links = new Map<string, LinkReason>();
   const strengths = strengthsOf(resolved);
+  const strengthAt = (taskId: string, shown: string): Pick<LinkReason, 'strength' | 'carriedBy'> => {
+    const { strength, place = shown } = strengths.get(taskId) ?? {};
+    return { ...(strength && { strength }), ...(strength === 'carrying' && place !== shown && { carriedBy: place }) };
+  };
   const direct = resolved.filter(({ via }) => via === undefined);
   const throughItems = resolved.filter(({ via }) => via !== undefined);
   for (const { rule, place, text, intent, via, isFormerName, delivery, tasks } of [...direct, ...throughItems]) {
@@ -172,9 +176,8 @@ export function desiredLinks(resolved: readonly Resolved[]): Map<string, LinkRea
       ...(delivery === undefined ? {} : { delivery }),
     };
     for (const taskId of tasks) {
-      const strength = strengths.get(taskId);
       if (!links.has(taskId))
-        links.set(taskId, { rule, place, text, intent, ...optional, ...(strength && { strength }) });
+        links.set(taskId, { rule, place, text, intent, ...optional, ...strengthAt(taskId, place) });
     }
   }
   return links;
@@ -183,14 +186,19 @@ export function desiredLinks(resolved: readonly Resolved[]): Map<string, LinkRea
 /** Places that name the work itself. A description only tells about it. */
 const CARRYING: ReadonlySet<string> = new Set(['branch', 'title', 'trailer']);
 
-/** Returns how strongly the texts name each task, over all mentions. A task that is only mentioned is left out. */
-function strengthsOf(resolved: readonly Resolved[]): ReadonlyMap<string, 'closing' | 'carrying'> {
-  const strengths = new Map<string, 'closing' | 'carrying'>();
+interface StrongMention {
+  readonly strength: 'closing' | 'carrying';
+  readonly place: string;
+}
+
+/** Returns the strongest mention of each task. A task that is only mentioned is left out. */
+function strengthsOf(resolved: readonly Resolved[]): ReadonlyMap<string, StrongMention> {
+  const strengths = new Map<string, StrongMention>();
   for (const { tasks, intent, place, rule } of resolved) {
     const isCarrying = CARRYING.has(place) || rule.startsWith('pattern');
     for (const taskId of tasks) {
-      if (intent === 'closes') strengths.set(taskId, 'closing');
-      else if (isCarrying && !strengths.has(taskId)) strengths.set(taskId, 'carrying');
+      if (intent === 'closes') strengths.set(taskId, { strength: 'closing', place });
+      else if (isCarrying && !strengths.has(taskId)) strengths.set(taskId, { strength: 'carrying', place });
     }
   }
   return strengths;

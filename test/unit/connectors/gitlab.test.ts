@@ -63,7 +63,7 @@ describe('a webhook about a merge request', () => {
     ['an approval of several', reviewers('approved'), { detailed_merge_status: 'not_approved' }, 'none'],
     ['requested changes beside an approval', reviewers('approved', 'requested_changes'), draft, 'changes'],
     ['requested changes by the status', {}, { detailed_merge_status: 'requested_changes' }, 'changes'],
-    ['a reviewer who is asked again', reviewers('unreviewed'), { detailed_merge_status: 'requested_changes' }, 'none'],
+    ['a reviewer who is asked again', reviewers('unreviewed'), draft, 'none'],
     ['reviews without a decision', reviewers('reviewed', 'unapproved'), draft, 'none'],
     ['an approval by the action alone', {}, { ...draft, action: 'approved' }, undefined],
     ['a withdrawal by the action alone', reviewers('approved'), { ...draft, action: 'unapproved' }, 'approved'],

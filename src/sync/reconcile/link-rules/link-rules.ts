@@ -138,8 +138,8 @@ export function createLinkRules(input: LinkRulesInput): LinkRules {
     return found;
   }
   return {
-    mentionsOf: (...texts) => find(...texts).mentions,
-    leftOutOf: (...texts) => find(...texts).leftOut,
+    mentionsOf: (...given) => find(...given).mentions,
+    leftOutOf: (...given) => find(...given).leftOut,
   };
 }
 

@@ -373,18 +373,18 @@ function abandonedTarget(
 /** Name of the stored fact: the id of the rules, when they were changed last, and when they were switched on. */
 const IN_FORCE = 'workflow.in_force';
 
-/** Epoch milliseconds. Work from before the change starts no move, and work from before there were rules does not count. */
+/** Start of the rules, epoch milliseconds. `changedAt`: earlier work starts no move. `switchedOnAt`: earlier work does not count. */
 interface InForce {
   readonly changedAt: number;
   readonly switchedOnAt: number;
 }
 
-/** Returns since when the rules are in force without a configured time. For new rules it stores the present time. */
+/** Returns when the rules were changed last and switched on, if `since` is not configured. For new rules it stores the present time. */
 export async function rulesInForceSince(query: Scope, { id }: Workflow, now: number): Promise<InForce> {
   const [storedId, changedAt, switchedOnAt = changedAt] = ((await readMeta(query, IN_FORCE)) ?? '').split(' ');
   const stored = storedId === id ? { changedAt: Number(changedAt), switchedOnAt: Number(switchedOnAt) } : undefined;
   const present = stored ?? { changedAt: now, switchedOnAt: switchedOnAt === undefined ? now : Number(switchedOnAt) };
-  if (stored === undefined) await writeMeta(query, IN_FORCE, [id, ...Object.values(present)].join(' '));
+  if (stored === undefined) await writeMeta(query, IN_FORCE, `${id} ${present.changedAt} ${present.switchedOnAt}`);
   return present;
 }
 

@@ -46,7 +46,7 @@ export const TEXTS: Readonly<Record<ReasonCode, string>> = {
   'held-by-person': 'a person set the present status, and no linked item has changed its state since',
   from: 'the rule does not leave the present status',
   backwards: 'a person set the present status, and it ranks higher',
-  'no-previous': 'worksync has not moved the task, so there is no earlier status to restore',
+  'no-previous': 'worksync did not set the present status, so it restores no earlier one',
   'mention-only': 'the text only mentions the task',
   'not-closing': 'no closing word names the task, or it is not the only task of the item',
   base: 'merged into another branch',

@@ -74,7 +74,7 @@ function textLinkOf({ desired, hand }: EntityRow, item: Item): TextLink {
   if (hand === 'manual' || reason === undefined)
     return { strength: isWorkItem ? 'closing' : 'carrying', place: 'hand' };
   if (reason.rule === 'triage') return { strength: 'closing', place: 'triage' };
-  const { strength = 'mentioning', place, namedAt } = reason;
+  const { strength = 'mentioning', carriedBy: place = reason.place, namedAt } = reason;
   if (isRevert(item)) return { strength: 'mentioning', place, namedAt };
   // The closing word may be in the description, where the words of a bot do not count.
   return { strength: item.isBot && strength === 'closing' ? 'carrying' : strength, place, namedAt };
@@ -87,14 +87,14 @@ const REVERT_TITLE = /^(?:Revert ")+/;
 function isRevert(item: Item): boolean {
   if (item.kind !== 'pull_request') return false;
   const [reverts = ''] = REVERT_TITLE.exec(item.title ?? '') ?? [];
-  return item.reverts != null || (reverts.length / 'Revert "'.length) % 2 === 1;
+  return item.reverts != null || item.revertsCommit != null || (reverts.length / 'Revert "'.length) % 2 === 1;
 }
 
 /** Returns the present phase of a stored item. */
 async function phaseOfRow(query: Scope, workflow: Workflow, row: ItemRow): Promise<Phase> {
   const stored = readFields(row);
   const { item } = stored;
-  const revertedAt = item.kind === 'pull_request' ? await revertTime(query, workflow, item.key) : undefined;
+  const revertedAt = item.kind === 'pull_request' ? await revertTime(query, workflow, item) : undefined;
   return phaseOf(stored, {
     ...(revertedAt !== undefined && { revertedAt }),
     hasLanded: workflow.hasLanded,
@@ -110,14 +110,14 @@ const MAX_DEPTH = 8;
  * Returns when the last revert of a pull request was merged, epoch milliseconds; undefined if none is in effect. A
  * revert that was itself reverted has no effect, and neither has one by a stranger.
  */
-async function revertTime(query: Scope, workflow: Workflow, key: ItemKey, depth = 0): Promise<number | undefined> {
+async function revertTime(query: Scope, workflow: Workflow, reverted: Item, depth = 0): Promise<number | undefined> {
   const times: number[] = [];
-  for (const row of await revertsOf(query, key)) {
+  for (const row of await revertsOf(query, [reverted.key, ...commitNamesOf(reverted)])) {
     const stored = readFields(row);
     const { item } = stored;
     const mergedAt = item.gone ? undefined : mergeTime(stored);
     if (mergedAt === undefined || !workflow.isTrusted(item, row.connection) || depth >= MAX_DEPTH) continue;
-    if ((await revertTime(query, workflow, item.key, depth + 1)) === undefined) times.push(mergedAt);
+    if ((await revertTime(query, workflow, item, depth + 1)) === undefined) times.push(mergedAt);
   }
   return times.length === 0 ? undefined : Math.max(...times);
 }
@@ -129,34 +129,40 @@ export async function savePhase(query: Scope, workflow: Workflow, key: ItemKey, 
   const { item } = readFields(row);
   const phase = storedPhaseOf(item, await phaseOfRow(query, workflow, row));
   await saveMergeCommits(query, item, now);
-  await saveWorkflowFacts(query, key, { phase: JSON.stringify(phase), reverts: await revertedKey(query, item) });
+  await saveWorkflowFacts(query, key, { phase: JSON.stringify(phase), reverts: revertedName(item) });
 }
 
 /** Stores the commits that merged a pull request with a task, so that a revert finds it by its commit. */
 async function saveMergeCommits(query: Scope, item: Item, now: number): Promise<void> {
-  if (item.kind !== 'pull_request' || item.mergeCommits === undefined) return;
-  if ((await linksOfItem(query, item.key)).length === 0) return;
-  const names = item.mergeCommits.map((hash) => nameOf.commit(item, item.repoId, hash));
-  const placed = [...new Set(names)].map((name) => ({ name, place: null, container: null }));
+  const names = commitNamesOf(item);
+  if (names.length === 0 || (await linksOfItem(query, item.key)).length === 0) return;
+  const placed = names.map((name) => ({ name, place: null, container: null }));
   await saveItemNames(query, item.key, { names: placed, former: [], now });
 }
 
-async function revertedKey(query: Scope, item: Item): Promise<ItemKey | null> {
+/** Returns the names of the commits that merged a pull request. */
+function commitNamesOf(item: Item): readonly string[] {
+  if (item.kind !== 'pull_request') return [];
+  return [...new Set(item.mergeCommits?.map((hash) => nameOf.commit(item, item.repoId, hash)))];
+}
+
+/** Returns the key of the pull request that an item reverts, or the name of the commit. */
+function revertedName(item: Item): string | null {
   if (item.kind !== 'pull_request') return null;
   const { connector, host, repoId, reverts, revertsCommit } = item;
   if (reverts != null) return pullRequestKey(connector, host, repoId, reverts);
-  if (revertsCommit == null) return null;
-  const [reverted] = await itemsNamed(query, [nameOf.commit(item, repoId, revertsCommit)]);
-  return reverted?.itemKey ?? null;
+  return revertsCommit == null ? null : nameOf.commit(item, repoId, revertsCommit);
 }
 
 /** Returns the links of the pull request that an item reverts, and of what that one reverts in turn. */
 export async function linksOfReverted(query: Scope, item: Item): Promise<readonly EntityRow[]> {
   const links: EntityRow[] = [];
-  let key = await revertedKey(query, item);
-  for (let depth = 0; key !== null && depth < MAX_DEPTH; depth++) {
+  let name = revertedName(item);
+  for (let depth = 0; name !== null && depth < MAX_DEPTH; depth++) {
+    const [ofCommit] = await itemsNamed(query, [name]);
+    const key = ofCommit?.itemKey ?? name;
     links.push(...(await linksOfItem(query, key)));
-    key = (await findItem(query, key))?.reverts ?? null;
+    name = (await findItem(query, key))?.reverts ?? null;
   }
   return links;
 }

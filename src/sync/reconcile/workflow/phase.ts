@@ -148,7 +148,7 @@ function observedTime(item: Item, name: PhaseName, stored: StoredPhase | undefin
   const isExact = changedAt !== undefined && changedAt >= after && changedAt <= item.updatedAt;
   if (isExact) return { after: changedAt, at: changedAt };
   // A pull request that was never seen before counts from its creation: later events that report no change of its phase prove none.
-  if (stored === undefined && FROM_CREATION.has(name)) return { after, at: after };
+  if (stored === undefined && item.kind === 'pull_request' && FROM_CREATION.has(name)) return { after, at: after };
   return { after, at: Math.max(after, item.updatedAt) };
 }
 

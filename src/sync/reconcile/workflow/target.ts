@@ -73,7 +73,7 @@ export function wantedStatus(items: readonly JudgedItem[], epoch: number): Wante
   if (progress) return target({ ...progress, mayLeaveEnd: true });
   const uncounted = items.filter((item) => countedItem(item).length === 0);
   const work = uncounted.filter(({ linked }) => linked.strength !== 'mentioning');
-  const done = work.find(({ linked }) => isDone(linked.phase));
+  const done = work.find(({ linked, judgement }) => isDone(linked.phase) && !isPast(judgement));
   if (done) return { outcome: 'done-not-finished', item: done };
   const [old] = finished;
   if (old) return { outcome: 'older-than-epoch', item: old.linked };
@@ -122,8 +122,8 @@ function isProgress({ status, isFinal }: Contribution): boolean {
 }
 
 /**
- * Returns the last revert of an item that had finished the task, or the last reopening of a work item. Pull requests are reopened without an epoch: the rule for
- * their present phase applies.
+ * Returns the last revert of an item that had finished the task, or the last reopening of a work item. A reopened pull request
+ * starts no epoch: the rule for its phase applies.
  */
 function latestReversal(counted: readonly Counted[]): Target | undefined {
   const reversals = counted.flatMap((each): Target[] => {
@@ -199,6 +199,11 @@ function byTime(left: Counted, right: Counted): number {
 
 function byKey(left: Counted, right: Counted): number {
   return left.linked.item.key < right.linked.item.key ? -1 : 1;
+}
+
+/** Whether an item does not count because it is older than the rules, or goes on elsewhere. */
+function isPast(judgement: Judgement): boolean {
+  return !judgement.counts && ['older-than-rule', 'moved'].includes(judgement.why);
 }
 
 export function isMerged({ name }: Phase): boolean {

@@ -27,7 +27,7 @@ export interface TransitionContext {
   readonly phases: readonly Phase[];
   /** Phases that began earlier start no move, epoch milliseconds. */
   readonly inForceSince: number;
-  /** The status of the change that waits: work that led to it before the rules were changed still does. */
+  /** The status of the pending change. Work from before a change of the rules may still lead to it. */
   readonly waiting?: string | undefined;
 }
 
@@ -36,15 +36,13 @@ export function transitionTo(target: Target, state: TaskState, context: Transiti
   const { contribution } = target;
   const status = target.status === PREVIOUS ? state.previous : target.status;
   if (status === state.status) return none('same');
-  if (status === undefined) return none('no-previous');
+  if (status === undefined || (target.status === PREVIOUS && !state.isOurs)) return none('no-previous');
   if (target.at < context.inForceSince && status !== context.waiting)
     return none('older-than-rule', olderText(target.at, context.inForceSince));
   if (state.isContested) return none('breaker');
   if (contribution.force) return { outcome: 'move', status };
   if (RANKS[state.status] === undefined && state.status !== 'blocked' && !contribution.from.has(state.status))
     return none('unknown-status', state.status);
-  // Only a status of worksync is replaced by the one before it.
-  if (!state.isOurs && target.status === PREVIOUS) return none('held-by-person');
   if (!state.isOurs && !context.phases.some((phase) => isAfter(phase, state.setBefore))) return none('held-by-person');
   if (!maySetAside(target, state)) return none('from', [...contribution.from].join(', '));
   return isForward(status, state, target) ? { outcome: 'move', status } : none('backwards', state.status);

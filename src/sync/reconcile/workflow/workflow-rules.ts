@@ -41,8 +41,8 @@ const STANDARD: readonly WorkflowRule[] = [
   },
 ];
 
-/** The version of what rules mean. Another meaning counts as a change of all rules, so that it moves nothing old. */
-const MEANING = 2;
+/** Version of the rules' semantics. A new version counts as a change of all rules, so that it moves nothing old. */
+const SEMANTICS_VERSION = 2;
 
 /** Returns whether a rule depends on the decision of reviewers. */
 export function needsReviews({ preset, rules }: Pick<WorkflowInput, 'preset' | 'rules'>): boolean {
@@ -152,7 +152,7 @@ export function createWorkflow(input: WorkflowInput | undefined, connections?: R
   return {
     isOn: true,
     id: createHash('sha256')
-      .update(JSON.stringify([MEANING, input]))
+      .update(JSON.stringify([SEMANTICS_VERSION, input]))
       .digest('hex')
       .slice(0, 16),
     since: input.since,
@@ -171,8 +171,11 @@ export function createWorkflow(input: WorkflowInput | undefined, connections?: R
       for (const rule of rules) {
         const result = rule.test(linked, kind);
         if (result === true) {
-          const { contribution } = rule;
-          return { counts: true, contribution, isTrusted: trusted, hadFinished: hadFinished(linked, kind) };
+          const isEndReverted = hadFinished(linked, kind);
+          const isReverted = linked.phase.name === 'reverted' && !isEndReverted;
+          // The revert of work that finished nothing leaves no end.
+          const contribution = isReverted ? withoutEnds(rule.contribution) : rule.contribution;
+          return { counts: true, contribution, isTrusted: trusted, hadFinished: isEndReverted };
         }
         if (result) misses.push(result);
       }
@@ -183,6 +186,10 @@ export function createWorkflow(input: WorkflowInput | undefined, connections?: R
     hasSay: (item, { reviewer, isMember }) =>
       isMember === true || item.isPublic === false || input.trust === 'anyone' || people.has(lower(reviewer)),
   };
+}
+
+function withoutEnds(contribution: Contribution): Contribution {
+  return { ...contribution, from: new Set([...contribution.from].filter((status) => !FINAL_STATUSES.has(status))) };
 }
 
 /** Creates the function that decides whether the author of an item is trusted. It needs no rules for task states. */
@@ -239,7 +246,8 @@ function doubtOf(linked: LinkedItem, isTrusted: boolean, { bots, isListed }: Dou
   if (item.kind === 'work_item') return place === 'triage' || place === 'hand' ? undefined : { why: 'untrusted' };
   if (!BY_MEMBERS.has(phase.name)) return { why: 'untrusted', detail: 'not merged, no decision of a reviewer' };
   const isMerged = phase.name === 'merged' || phase.name === 'reverted';
-  const isLate = isMerged && place !== 'hand' && namedAt !== undefined && namedAt > phase.at;
+  const mergedAt = item.mergedAt == null ? phase.at : Date.parse(item.mergedAt);
+  const isLate = isMerged && place !== 'hand' && namedAt !== undefined && namedAt > mergedAt;
   return isLate ? { why: 'late-name', detail: 'the text may have named the task only after the merge' } : undefined;
 }
 

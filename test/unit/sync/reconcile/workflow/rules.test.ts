@@ -374,6 +374,21 @@ const CASES: readonly Case[] = [
     [FIX, merged(1, COMMITTED), later, opened(2, 'Revert "Fixes BUG-1"', REVERTS_COMMIT), merged(2)],
   ],
   [
+    'a revert by git that is heard of before the merge is recognised too',
+    'in_progress',
+    [FIX, opened(2, 'Roll it back', REVERTS_COMMIT), merged(2), merged(1, COMMITTED)],
+  ],
+  [
+    'a revert by git names the work of its title, and does not do it',
+    'open',
+    [opened(1, 'Roll back BUG-1', REVERTS_COMMIT), merged()],
+  ],
+  [
+    'a revert of work that finished nothing leaves the end that a person set',
+    'completed',
+    [opened(1, 'BUG-1', { baseBranch: 'release/1' }), merged(), person('completed'), later, ...REVERTED],
+  ],
+  [
     'a revert of another commit takes no task out of its end',
     'completed',
     [FIX, merged(), later, opened(2, 'Revert "Fixes BUG-1"', REVERTS_COMMIT), merged(2)],
@@ -416,6 +431,11 @@ const CASES: readonly Case[] = [
   ['rules that are on again move what happens then', 'completed', [FIX, later, OFF, ON, merged()]],
   ['a pull request of before the rules moves nothing when a label is added', 'open', [OFF, OPENED, ON, SEEN]],
   ['it moves its task when its state changes', 'in_progress', [OFF, OPENED, ON, reviewed(1, 'changes')]],
+  [
+    'merged work of before the rules does not keep a task from its earlier status',
+    'open',
+    [OFF, FIX, merged(), ON, opened(2, 'BUG-1'), later, closed(2)],
+  ],
   ['it does not outrank newer work', 'in_progress', [OFF, OPENED, ON, opened(2, 'BUG-1', { draft: true })]],
   ['it does not delay the end', 'completed', [OFF, OPENED, ON, opened(2, 'Fixes BUG-1'), later, merged(2)]],
   ['its task does not go back', 'review', [OPENED, later, OFF, ON, SEEN]],
@@ -538,6 +558,13 @@ it.each<[when: WorkflowRule['when'], item: Partial<PullRequest>, fits: boolean]>
   expect(board.status('BUG-1')).toBe(fits ? 'review' : 'open');
 });
 
+it('finishes a task that the title names by its issue, although the description mentions it first', async () => {
+  const board = await openBoard();
+  await play(board, [issue({ title: 'Fixes BUG-1', identifier: 'ENG-1' }), later]);
+  await play(board, [opened(1, 'ENG-1 fix the door', { description: 'see BUG-1' }), merged(), later]);
+  expect(board.status('BUG-1')).toBe('completed');
+});
+
 it('avoids complaint 23: two issues of one task reopen each other', async () => {
   const board = await openBoard({ workflow: ISSUES });
   const rounds = [1, 2, 3].flatMap((round) => [
@@ -561,7 +588,8 @@ it('counts a status that others change back soon once, however often the task is
 it.each([
   ['planned', 1],
   ['completed', 0],
-])('counts a status that a person sets soon after worksync only if it is no further: %s', async (status, contests) => {
+  ['blocked', 0],
+])('counts a status that a person sets soon after worksync only if it ranks lower: %s', async (status, contests) => {
   const board = await openBoard();
   await play(board, [OPENED, sent, person(status), SEEN]);
   expect(await board.contests()).toBe(contests);
