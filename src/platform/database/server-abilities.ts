@@ -134,7 +134,10 @@ function listenOn(
     own.on('end', again);
     try {
       await own.connect();
-      if (isEnded) return void (await own.end());
+      if (isEnded) {
+        await own.end();
+        return;
+      }
       await own.query(`listen ${pg.escapeIdentifier(channel)}`);
       pause = SHORTEST_PAUSE;
       onGap();
