@@ -37,7 +37,7 @@ const linksOf = async (taskId: string) => (await world.people.listWorkItems({ ta
 const PULL = 'https://github.com/acme/app/pull/1';
 
 describe('explain', () => {
-  it('names the first of the names that an item has beyond the limit, and their number', async () => {
+  it('explains the names beyond the limit by the first one and their number', async () => {
     await open();
     await newBug();
     const names = Array.from({ length: 60 }, (_, index) => `BUG-${index + 1}`);

@@ -47,7 +47,7 @@ describe('the address of PostgreSQL', () => {
     expect(address.connection.ssl).toEqual({ ...options, ca: readFileSync(import.meta.filename, 'utf8') });
   });
 
-  it('checks no name of a server only where an authority is named', () => {
+  it('skips the check of the host name only if an authority is named', () => {
     const optionsOf = (mode: string) =>
       readAddress(`postgres://db/work?sslcert=c&sslmode=${mode}&uselibpqcompat=true`).connection.ssl;
     expect(optionsOf('require')).toEqual({ rejectUnauthorized: false });
@@ -63,7 +63,7 @@ describe('the address of PostgreSQL', () => {
     });
   });
 
-  it('refuses a certificate that is no regular file, and keeps the contents of before', async () => {
+  it('refuses a certificate that is no regular file, and keeps the last contents', async () => {
     const address = readAddress('postgres://db/work?sslrootcert=/dev/zero');
     Object.assign(address.connection.ssl as object, { ca: 'before' });
     await expect(readTlsFiles(address)).rejects.toThrow('sslrootcert: /dev/zero is a device, not a regular file');

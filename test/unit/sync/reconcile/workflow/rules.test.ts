@@ -143,7 +143,7 @@ const CASES: readonly Case[] = [
     [OPENED, later, reviewed(1, 'changes'), later, changed(1, { reviewers: ['cho'] })],
   ],
   [
-    'the list of before the review asks nobody again',
+    'reviewers who were requested before a review are not asked again',
     'in_progress',
     [opened(1, 'BUG-1', { reviewers: ['ben'] }), later, reviewed(1, 'changes')],
   ],
@@ -274,9 +274,9 @@ const CASES: readonly Case[] = [
   // Several items
   ['6: the first of several merges finishes nothing', 'review', [...TWO, merged()]],
   ['5: the last of several merges is the end', 'completed', [FIX, opened(2, 'BUG-1 part'), merged(), later, merged(2)]],
-  ['the first one does by `several: any`', 'completed', [...TWO, merged()], { several: 'any' }],
+  ['the first merge finishes the task by `several: any`', 'completed', [...TWO, merged()], { several: 'any' }],
   [
-    'the first one does by a rule with `several: any`',
+    'the first merge finishes the task by a rule with `several: any`',
     'merged',
     [...TWO, merged(1, ON_DEVELOP)],
     first({ ...DEVELOP, several: 'any' }),
@@ -288,7 +288,12 @@ const CASES: readonly Case[] = [
   ],
   ['work of before delays the end', 'review', [opened(2, 'Other'), ...DONE, changed(2, { title: 'BUG-1' })]],
   ['a pull request that is opened after the end changes nothing', 'completed', [...DONE, FIX_2]],
-  ['it reopens the task by `reopen`', 'review', [...DONE, FIX_2], first(opens('review', { reopen: true }))],
+  [
+    'a pull request that is opened after the end reopens the task by `reopen`',
+    'review',
+    [...DONE, FIX_2],
+    first(opens('review', { reopen: true })),
+  ],
   [
     '11: helpers of a queue do not delay the end',
     'completed',
@@ -337,7 +342,16 @@ const CASES: readonly Case[] = [
   ['the merge of a stranger’s work counts', 'completed', [FORK, merged()]],
   ['the revert of a stranger’s work counts', 'in_progress', [FORK, merged(), revert(2, 1, MEMBER), merged(2)]],
   ['a name that a stranger adds after the merge does not count', 'open', [NAMELESS_FORK, merged(), NAMED]],
-  ['nor one that is added after the revert', 'open', [NAMELESS_FORK, merged(), revert(2, 1, MEMBER), merged(2), NAMED]],
+  [
+    'a name that a stranger adds after the revert does not count',
+    'open',
+    [NAMELESS_FORK, merged(), revert(2, 1, MEMBER), merged(2), NAMED],
+  ],
+  [
+    'the revert of work that a stranger named after the merge takes no task out of its end',
+    'completed',
+    [person('completed'), NAMELESS_FORK, merged(), NAMED, revert(2, 1, MEMBER), merged(2)],
+  ],
   ['a name that a member adds after the merge counts', 'completed', [opened(1, 'A change', MEMBER), merged(), NAMED]],
   ['an approval by a member counts', 'review', [FORK, reviewed(1, 'approved', { isMember: true })]],
   ['an approval by another stranger does not count', 'open', [FORK, reviewed(1, 'approved')]],
@@ -420,8 +434,8 @@ const CASES: readonly Case[] = [
 
   // Work that no longer names the task
   ['a task that is no longer named gets its earlier status', 'open', [OPENED, later, UNLINKED]],
-  ['a finished task too', 'open', [...DONE, UNLINKED]],
-  ['a task whose work is gone too', 'open', [OPENED, later, changed(1, { gone: true })]],
+  ['a finished task that is no longer named gets its earlier status', 'open', [...DONE, UNLINKED]],
+  ['a task whose work is gone gets its earlier status', 'open', [OPENED, later, changed(1, { gone: true })]],
   ['a task that a person moved since stays', 'planned', [...EDITED, UNLINKED]],
   ['without a rule that restores the status it stays', 'review', [OPENED, later, UNLINKED], only(opens('review'))],
 
@@ -429,16 +443,28 @@ const CASES: readonly Case[] = [
   ['a move that waits is dropped with its rules', 'review', [FIX, later, merged(), OFF]],
   ['rules that are on again move nothing old', 'review', [FIX, later, OFF, merged(), later, ON, SEEN]],
   ['rules that are on again move what happens then', 'completed', [FIX, later, OFF, ON, merged()]],
-  ['a pull request of before the rules moves nothing when a label is added', 'open', [OFF, OPENED, ON, SEEN]],
-  ['it moves its task when its state changes', 'in_progress', [OFF, OPENED, ON, reviewed(1, 'changes')]],
+  ['a pull request from before the rules moves nothing when a label is added', 'open', [OFF, OPENED, ON, SEEN]],
   [
-    'merged work of before the rules does not keep a task from its earlier status',
+    'a pull request from before the rules moves its task when its state changes',
+    'in_progress',
+    [OFF, OPENED, ON, reviewed(1, 'changes')],
+  ],
+  [
+    'merged work from before the rules does not keep a task from its earlier status',
     'open',
     [OFF, FIX, merged(), ON, opened(2, 'BUG-1'), later, closed(2)],
   ],
-  ['it does not outrank newer work', 'in_progress', [OFF, OPENED, ON, opened(2, 'BUG-1', { draft: true })]],
-  ['it does not delay the end', 'completed', [OFF, OPENED, ON, opened(2, 'Fixes BUG-1'), later, merged(2)]],
-  ['its task does not go back', 'review', [OPENED, later, OFF, ON, SEEN]],
+  [
+    'a pull request from before the rules does not outrank newer work',
+    'in_progress',
+    [OFF, OPENED, ON, opened(2, 'BUG-1', { draft: true })],
+  ],
+  [
+    'a pull request from before the rules does not delay the end',
+    'completed',
+    [OFF, OPENED, ON, opened(2, 'Fixes BUG-1'), later, merged(2)],
+  ],
+  ['a task keeps its status when its rules are off and on again', 'review', [OPENED, later, OFF, ON, SEEN]],
   [
     'work of before a change of the rules still delays the end',
     'review',
