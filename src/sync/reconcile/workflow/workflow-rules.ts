@@ -163,8 +163,6 @@ export function createWorkflow(input: WorkflowInput | undefined, connections?: R
       const trusted = isTrusted(linked.item, linked.connection);
       if (connections?.has(linked.connection) === false)
         return { counts: false, isTrusted: trusted, why: 'no-connection', detail: linked.connection };
-      if (linked.item.kind === 'work_item' && linked.item.movedTo !== undefined)
-        return { counts: false, isTrusted: trusted, why: 'moved' };
       const doubt = doubtOf(linked, trusted, { ...input, isListed: people.has(lower(linked.item.author ?? '')) });
       if (doubt) return { counts: false, isTrusted: trusted, ...doubt };
       const misses: Uncounted[] = [];
@@ -237,6 +235,7 @@ interface DoubtOptions extends Pick<WorkflowInput, 'bots'> {
 /** Returns why an item does not count under any rule; undefined if rules decide. */
 function doubtOf(linked: LinkedItem, isTrusted: boolean, { bots, isListed }: DoubtOptions): Uncounted | undefined {
   const { item, strength, place, phase, carried, namedAt } = linked;
+  if (item.kind === 'work_item' && item.movedTo !== undefined) return { why: 'moved' };
   if (item.isBot && !isListed && bots !== 'count') {
     if (bots === 'ignore') return { why: 'bot-text', detail: 'bots are ignored' };
     if (['description', 'commit'].includes(place)) return { why: 'bot-text', detail: `${place} of a bot` };
