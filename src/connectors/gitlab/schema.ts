@@ -140,7 +140,7 @@ function asInApi<Own extends z.infer<z.ZodObject<typeof inHook & typeof ofAll>>>
     web_url: own.url,
     // Webhooks tell whole seconds.
     isCreation: own.action === 'open' ? (true as const) : undefined,
-    changesPhase: PHASE_ACTIONS.has(own.action ?? '') || undefined,
+    changesPhase: PHASE_ACTIONS.has(own.action ?? '') ? (true as const) : undefined,
   };
 }
 
@@ -171,11 +171,7 @@ export const mergeRequestHook = z
   })
   .transform(({ object_attributes: own, changes = {}, ...beside }) => ({
     ...asInApi(beside, own),
-    changesPhase:
-      PHASE_ACTIONS.has(own.action ?? '') ||
-      changes.draft !== undefined ||
-      changes.reviewers !== undefined ||
-      undefined,
+    ...((changes.draft !== undefined || changes.reviewers !== undefined) && { changesPhase: true as const }),
     sha: own.last_commit?.id,
     systemAction: beside.system_action,
     reviewers: named(beside.reviewers, own.reviewer_ids),

@@ -262,7 +262,7 @@ export const CODES = {
   },
   workflow_contested: {
     verdict: 'never',
-    hint: 'Switch the other automation off, then run "worksync held release --refused" for the changes held so far. New ones are sent a day after the last was changed back.',
+    hint: 'Switch the other automation off, then run "worksync held release --refused" for the changes held so far. New ones are sent when fewer than 20 were changed back in a day.',
   },
   update_clears_fields: {
     verdict: 'never',
