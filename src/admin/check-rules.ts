@@ -1,6 +1,6 @@
 import type { Finding } from '../connectors/connector.ts';
-import { OWN_STATUSES, serverStatus } from '../model/task-status.ts';
-import { FINAL_STATUSES, STRENGTHS } from '../model/workflow.ts';
+import { isFinalStatus, serverStatus, statusNames, type TaskStatuses } from '../model/task-status.ts';
+import { STRENGTHS } from '../model/workflow.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import { nearest } from '../platform/lib/nearest.ts';
 import { type OpenPullRequest, openPullRequests } from '../store/items.ts';
@@ -79,7 +79,7 @@ export function workflowFindings(
   const rules = workflow.rules.map((rule, index) => ({ rule, name: `rule ${index + 1} of rules.workflow` }));
   const warnings = [
     ...rules.flatMap(({ rule, name }, index) => {
-      const earlier = rules.slice(0, index).find((other) => covers(other.rule, rule));
+      const earlier = rules.slice(0, index).find((other) => covers(other.rule, rule, config.workspace.statuses));
       return earlier
         ? [[`${name} never applies: ${earlier.name} takes all its items`, 'Put it before that rule.']]
         : [];
@@ -90,7 +90,9 @@ export function workflowFindings(
     ...rules.flatMap(({ rule, name }) => unknownBase(rule, name, pullRequests)),
     ...rules.flatMap(({ rule, name }) => withoutItems(rule.when, name, sources)),
     ...rules.flatMap(({ rule, name }) => unknownRepository(rule, name, { pullRequests, sources })),
-    ...rules.flatMap(({ rule, name }) => unknownFrom(rule, name, statuses)),
+    ...rules.flatMap(({ rule, name }) =>
+      unknownFrom(rule, name, { named: statusNames(config.workspace.statuses), statuses }),
+    ),
     ...rules.flatMap(({ rule, name }) => (config.workspace.url === undefined ? [] : unknownLabels(rule, name, labels))),
     ...missingEvents(config, workflow),
     ...finalMerged(config, rules),
@@ -103,7 +105,7 @@ export function workflowFindings(
 }
 
 /** Whether a rule applies to each item to which a later one applies. */
-function covers({ when: wide, set }: Rule, later: Rule): boolean {
+function covers({ when: wide, set }: Rule, later: Rule, statuses: TaskStatuses): boolean {
   const narrow = later.when;
   // A rule without states of pull requests applies to no pull request, and the same holds for work items.
   const kinds = (['pullRequest', 'workItem'] as const).filter((kind) => narrow[kind] !== undefined);
@@ -111,7 +113,7 @@ function covers({ when: wide, set }: Rule, later: Rule): boolean {
   const conditions = ['connection', 'repository', 'labels', 'author', 'task'] as const;
   if (!conditions.every((name) => includesAll(wide[name], narrow[name]))) return false;
   const strength = (when: Rule['when'], { status }: Rule['set']) =>
-    STRENGTHS.indexOf(when.link ?? (status !== undefined && FINAL_STATUSES.has(status) ? 'closing' : 'carrying'));
+    STRENGTHS.indexOf(when.link ?? (status !== undefined && isFinalStatus(statuses, status) ? 'closing' : 'carrying'));
   const isAnyBase = wide.base?.length === 1 && wide.base[0] === '*';
   return (isAnyBase || includesAll(wide.base, narrow.base)) && strength(wide, set) >= strength(narrow, later.set);
 }
@@ -232,12 +234,15 @@ function shortList(names: readonly string[]): string {
 }
 
 /** Warns of a status in `from` that neither worksync nor a task has, because it may be misspelt. */
-function unknownFrom({ from = [] }: Rule, name: string, statuses: ReadonlySet<string>): string[][] {
-  const own: ReadonlySet<string> = new Set(OWN_STATUSES);
-  const unknown = from.filter((status) => !own.has(status) && !statuses.has(status));
+function unknownFrom(
+  { from = [] }: Rule,
+  name: string,
+  { named, statuses }: { readonly named: readonly string[]; readonly statuses: ReadonlySet<string> },
+): string[][] {
+  const unknown = from.filter((status) => !named.includes(status) && !statuses.has(status));
   if (unknown.length === 0) return [];
   const message = `"from" of ${name} names statuses that no task has: ${unknown.join(', ')}`;
-  return [[message, `worksync knows ${OWN_STATUSES.join(', ')}; name others as the workspace spells them.`]];
+  return [[message, `worksync knows ${named.join(', ')}; name others as the workspace spells them.`]];
 }
 
 /** Only webhooks report merge queues, and only they report reviews in time. */
@@ -271,7 +276,8 @@ function unknownStatuses(
   if (workspace.url === undefined || shown.size === 0) return [];
   const standard = preset === undefined ? [] : ['in_progress', 'review', 'completed'];
   const wanted = new Set<string>([...standard, ...rules.flatMap(({ set }) => set.status ?? [])]);
-  const missing = OWN_STATUSES.filter((status) => wanted.has(status))
+  const missing = statusNames(workspace.statuses)
+    .filter((status) => wanted.has(status))
     .map((status) => serverStatus(workspace.statuses, status))
     .filter((word) => !shown.has(word));
   if (missing.length === 0) return [];

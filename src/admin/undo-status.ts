@@ -1,6 +1,6 @@
 import { entity, type Written } from '../model/change.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
-import { ownStatus, serverStatus } from '../model/task-status.ts';
+import { namedStatus, serverStatus } from '../model/task-status.ts';
 import type { WrittenStatus } from '../model/written-status.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { findEntity, json } from '../store/entities.ts';
@@ -41,7 +41,7 @@ export async function undoStatus(
   const sentAt = clock.now();
   const read = await client.getTask({ taskId }, context);
   if (read.body.status !== serverStatus(statuses, status)) {
-    const present = ownStatus(statuses, read.body.status);
+    const present = namedStatus(statuses, read.body.status);
     throw new SyncError('conflict', `worksync set ${name} to ${status}, and somebody has set it to ${present} since`);
   }
   const facts = await readTaskUpdateFacts(store.query);

@@ -3,6 +3,7 @@ import { connectors } from '../connectors/registry.ts';
 import { serviceDatabase } from '../platform/config/daemon-options.ts';
 import { ownProxies } from '../platform/config/proxies.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
+import { OWN_VARIANT } from '../reference-service/http/variant.ts';
 import { createWorkspaceService } from '../reference-service/service.ts';
 import type { ProcessContext } from './daemon-context.ts';
 
@@ -41,6 +42,7 @@ export async function startEmbedded(
     meter: metrics.meter,
     secretKey,
     providers: gitProviders(context),
+    variant: { ...OWN_VARIANT, statuses: config.workspace.statuses },
     // Allowed because everything else of the embedded service is local too.
     allowPrivateWebhooks: true,
     proxies: ownProxies(() => undefined),

@@ -155,7 +155,7 @@ export async function openStages(
     linksAreIdempotent: api.links === 'idempotent',
     taskUpdates: {
       form: updateFormOf(config),
-      words: config.workspace.statuses,
+      statuses: config.workspace.statuses,
       areEditsReported: config.workspace.webhook !== undefined,
     },
     areChangesCurrent: reconcile.areChangesCurrent,
@@ -210,7 +210,7 @@ async function storeConnectionSettings(
     close: writing(config, ({ close }) => close),
     status: writing(config, ({ status }) => status),
   });
-  await correctOwnMoves(store, { words: config.workspace.statuses, now: clock.now(), random });
+  await correctOwnMoves(store, { statuses: config.workspace.statuses, now: clock.now(), random });
 }
 
 /** Returns the connections for which this kind of write-back is switched on. */

@@ -184,7 +184,7 @@ export function rulesOf(
   });
   // Without `baseUrl`: the address of an embedded service changes with each start, and that must not count as other rules.
   const settings = connections.map(({ name, writeBack, mirror }) => [name, writeBack, mirror === 'off']);
-  const digested = [rules, send, users, workspace.url, workspace.web, grammars, settings];
+  const digested = [rules, send, users, workspace.url, workspace.web, workspace.statuses, grammars, settings];
   return createRules({
     trailers,
     links,

@@ -29,21 +29,6 @@ export function isFinishedPhase(name: PhaseName): boolean {
 export const STRENGTHS = ['closing', 'carrying', 'mentioning'] as const;
 export type Strength = (typeof STRENGTHS)[number];
 
-/** The statuses of finished tasks. Write-back closes the items of such tasks. */
-export const FINAL_STATUSES: ReadonlySet<string> = new Set(['completed', 'merged', 'cancelled']);
-
-/** Orders the statuses of tasks by progress. A status without a rank is never compared. */
-export const RANKS: Readonly<Record<string, number>> = {
-  idea: 0,
-  open: 0,
-  planned: 0,
-  in_progress: 1,
-  review: 2,
-  completed: 3,
-  merged: 3,
-  cancelled: 3,
-};
-
 /** The status of a task before the first move by worksync. */
 export const PREVIOUS = 'previous';
 

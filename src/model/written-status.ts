@@ -1,5 +1,4 @@
 import type { WrittenFields } from './synced-fields.ts';
-import { RANKS } from './workflow.ts';
 
 /** The last status that worksync wrote to a task, and the facts that it keeps about changes by people, also of synced fields. `known` of a task update. */
 export interface WrittenStatus extends WrittenFields {
@@ -54,19 +53,23 @@ const CONTESTED_WITHIN = 120_000;
 /**
  * Returns what is known when a status is observed.
  *
- * @param observed the status, when it was set at the latest, and whether it was taken out of a final status
+ * @param observed the status, when it was set at the latest, whether it was taken out of a final status, and whether it ranks lower
+ *   than the written one
  */
 export function afterObservation(
   written: WrittenStatus,
-  observed: { readonly status: string; readonly setBefore: number; readonly isReopened: boolean },
+  observed: {
+    readonly status: string;
+    readonly setBefore: number;
+    readonly isReopened: boolean;
+    readonly isLower: boolean;
+  },
   now: number,
 ): WrittenStatus {
-  const { status, setBefore, isReopened } = observed;
+  const { status, setBefore, isReopened, isLower } = observed;
   if (written.status === status) return written;
   const lastMove = written.moves?.at(-1) ?? Number.NEGATIVE_INFINITY;
-  const [from, to] = [RANKS[written.status ?? ''], RANKS[status]];
-  const isBack = from !== undefined && to !== undefined && to < from;
-  const isContest = isBack && setBefore - lastMove <= CONTESTED_WITHIN;
+  const isContest = isLower && setBefore - lastMove <= CONTESTED_WITHIN;
   const contested = [...(written.contested ?? []), ...(isContest ? [setBefore] : [])].filter((at) => at > now - DAY);
   const epoch = isReopened ? Math.max(written.epoch ?? 0, setBefore) : written.epoch;
   const { status: _, rule: _rule, ...others } = written;

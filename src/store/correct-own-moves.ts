@@ -1,5 +1,5 @@
 import type { Task } from '../model/task.ts';
-import { ownStatus, type StatusWords } from '../model/task-status.ts';
+import { namedStatus, type TaskStatuses } from '../model/task-status.ts';
 import type { WrittenStatus } from '../model/written-status.ts';
 import { piecesOf } from '../platform/lib/pieces.ts';
 import type { Random } from '../platform/lib/random.ts';
@@ -25,8 +25,7 @@ interface OwnState {
 }
 
 interface CorrectionContext {
-  /** The words of the workspace for our statuses. */
-  readonly words: StatusWords;
+  readonly statuses: TaskStatuses;
   /** Epoch milliseconds. */
   readonly now: number;
   readonly random: Pick<Random, 'uuid'>;
@@ -93,7 +92,7 @@ async function correctTasks(
   query: Scope,
   names: readonly string[],
   states: OwnStates,
-  { words, now, random }: CorrectionContext,
+  { statuses, now, random }: CorrectionContext,
 ): Promise<number> {
   const unit = beginUnitOfWork(query);
   const rows = await findEntities(unit, names);
@@ -108,7 +107,7 @@ async function correctTasks(
       row,
       states.get(row.entity) ?? [],
       cachedTasks.get(row.task_id as string),
-      words,
+      statuses,
     );
     if (known === row.known) continue;
     await saveEntity(unit, { ...row, known });
@@ -126,7 +125,7 @@ function corrected(
   row: EntityRow,
   own: readonly OwnState[],
   cached: Task | undefined,
-  words: StatusWords,
+  statuses: TaskStatuses,
 ): { readonly known: string | null; readonly contests: readonly number[] } {
   const written = json<WrittenStatus>(row.known) ?? {};
   const times = own.map(({ updatedAt }) => Date.parse(updatedAt));
@@ -136,7 +135,7 @@ function corrected(
   const isEpochOurs = written.epoch !== undefined && times.includes(written.epoch);
   const last = own.at(-1);
   const isOurs = cached !== undefined && cached.status === last?.status && cached.updatedAt === last.updatedAt;
-  const status = isOurs && written.moves !== undefined ? ownStatus(words, last.status) : undefined;
+  const status = isOurs && written.moves !== undefined ? namedStatus(statuses, last.status) : undefined;
   const isSame = contests.length === 0 && !isEpochOurs && (status === undefined || status === written.status);
   if (isSame) return { known: row.known, contests };
   const { epoch, contested: _, ...others } = written;

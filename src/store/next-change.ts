@@ -1,6 +1,6 @@
 import { type Compilable, sql } from 'kysely';
 import { CHANGE_STATES } from '../model/change.ts';
-import type { StatusWords } from '../model/task-status.ts';
+import type { TaskStatuses } from '../model/task-status.ts';
 import { type CompiledStatement, compileStatement } from './compiled-statement.ts';
 import { findChange, type OutboxRow } from './outbox-rows.ts';
 import { QUEUES, type Queue } from './schema/tables.ts';
@@ -16,8 +16,8 @@ export interface Eligibility {
   readonly withoutRecords?: boolean;
   /** While all requests fail: the change that failed last comes last, so that none blocks the others. */
   readonly retriesLast?: boolean;
-  /** The words of the server for our statuses, by which refused ones are recognised. Absent: the same words. */
-  readonly statusWords?: StatusWords;
+  /** By their words, refused ones are recognised. Absent: those of the specification. */
+  readonly taskStatuses?: TaskStatuses;
   /** How long before their due time changes may be sent, because the quota could not serve all in time. Milliseconds. */
   readonly leadTime?: number;
 }

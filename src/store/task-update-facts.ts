@@ -1,4 +1,4 @@
-import { type StatusWords, serverStatus } from '../model/task-status.ts';
+import { serverStatus, type TaskStatuses } from '../model/task-status.ts';
 import { contestsInDay, MAX_CONTESTED_OF_WORKSPACE } from '../model/written-status.ts';
 import { readServerFact, writeServerFact } from './server-facts.ts';
 import { afterTrialRefused, isOff, type Trial } from './trials.ts';
@@ -50,14 +50,14 @@ export function areStatusesContested({ contested = [] }: TaskUpdateFacts, now: n
  */
 export function refusalOfStatus(
   facts: TaskUpdateFacts,
-  words: StatusWords,
+  statuses: TaskStatuses,
   status: string | undefined,
   now: number,
 ): string | undefined {
   if (status === undefined) return undefined;
   if (areStatusesContested(facts, now))
     return `workflow_contested: others changed ${MAX_CONTESTED_OF_WORKSPACE} statuses back in a day`;
-  const word = serverStatus(words, status);
+  const word = serverStatus(statuses, status);
   if (!isOff(trialOf(facts, word), now)) return undefined;
   return `status_unknown: the workspace refused the status ${word} for three tasks, and accepted it for none`;
 }

@@ -1,5 +1,5 @@
 import { type ZodType, z } from 'zod';
-import { OWN_STATUSES, type StatusWords } from '../../model/task-status.ts';
+import type { TaskStatuses } from '../../model/task-status.ts';
 import type { Schedule } from '../lib/scheduler.ts';
 import {
   type RulesConfig,
@@ -12,6 +12,7 @@ import {
   writeBack,
 } from './rules-schema.ts';
 import { address, duration, liveSecrets, mirror, name, optionalDuration, schedule, webAddresses } from './values.ts';
+import { checkRuleStatuses, taskStatuses } from './workflow-schema.ts';
 
 /** What the configuration needs to know of a connector. The registry's lines fit it. */
 export interface ConnectorOptions {
@@ -43,8 +44,7 @@ export interface WorkspaceConfig {
     };
     /** Overrides of the contract, as the schema that was passed in yields them. */
     readonly api: unknown;
-    /** The words of the server for our statuses. */
-    readonly statuses: StatusWords;
+    readonly statuses: TaskStatuses;
     /** Where people look at it. */
     readonly web: readonly string[];
     /** When its lists are compared with what is known. */
@@ -231,45 +231,42 @@ export const connectionKeys = z
 
 /** A workspace file without the insides of its connections, which depend on their connector. */
 export function workspaceFile(apiOverrides: ZodType) {
-  return z.strictObject({
-    $schema: z.string().optional().describe('Address of the schema, for editors; without effect.'),
-    name: name.optional().describe('Name of the workspace. Absent: the name of the file.'),
-    workspace: z
-      .strictObject({
-        url: address.optional(),
-        id: z
-          .string()
-          .regex(/^[A-Za-z0-9_-]{1,64}$/, 'expected letters, digits, _ and -, at most 64 of them')
-          .default('current')
-          .describe('The workspaceId in the paths of the API.'),
-        apiKey: z.string().min(1).optional().describe('Key for the API; needed with url.'),
-        webhook: webhook.optional(),
-        web: webAddresses,
-        sweep: workspaceSweep,
-        statuses: z
-          .partialRecord(z.enum(OWN_STATUSES), z.string().min(1).max(100))
-          .default({})
-          .describe(
-            'The words of the server for the statuses of a task, such as `in_progress: InProgress`. Absent statuses have the same word.',
-          ),
-        api: apiOverrides.optional().describe('Overrides for an API that differs from the specification.'),
-      })
-      .check(checkWorkspace)
-      .prefault({})
-      .describe('The workspace: its API, its key, its quota.'),
-    quota,
-    retention,
-    guard,
-    gateway,
-    mirror: mirror.default('auto'),
-    rules,
-    triage,
-    users,
-    connections: z
-      .record(connectionName, z.unknown())
-      .refine((given) => Object.keys(given).length > 0, 'nothing would ever come in: add a connection')
-      .describe('Connections to vendors, by name.'),
-  });
+  return z
+    .strictObject({
+      $schema: z.string().optional().describe('Address of the schema, for editors; without effect.'),
+      name: name.optional().describe('Name of the workspace. Absent: the name of the file.'),
+      workspace: z
+        .strictObject({
+          url: address.optional(),
+          id: z
+            .string()
+            .regex(/^[A-Za-z0-9_-]{1,64}$/, 'expected letters, digits, _ and -, at most 64 of them')
+            .default('current')
+            .describe('The workspaceId in the paths of the API.'),
+          apiKey: z.string().min(1).optional().describe('Key for the API; needed with url.'),
+          webhook: webhook.optional(),
+          web: webAddresses,
+          sweep: workspaceSweep,
+          statuses: taskStatuses,
+          api: apiOverrides.optional().describe('Overrides for an API that differs from the specification.'),
+        })
+        .check(checkWorkspace)
+        .prefault({})
+        .describe('The workspace: its API, its key, its quota.'),
+      quota,
+      retention,
+      guard,
+      gateway,
+      mirror: mirror.default('auto'),
+      rules,
+      triage,
+      users,
+      connections: z
+        .record(connectionName, z.unknown())
+        .refine((given) => Object.keys(given).length > 0, 'nothing would ever come in: add a connection')
+        .describe('Connections to vendors, by name.'),
+    })
+    .check(checkRuleStatuses);
 }
 
 /** The inbox calls what the workspace itself says `workspace`. */

@@ -1,15 +1,81 @@
 import { z } from 'zod';
-import { OWN_STATUSES } from '../../model/task-status.ts';
+import { isFinalStatus, rankOf, SPECIFIED_STATUSES, statusNames, type TaskStatuses } from '../../model/task-status.ts';
 import { PREVIOUS, PULL_REQUEST_PHASES, STRENGTHS, WORK_ITEM_PHASES } from '../../model/workflow.ts';
 import { globs, oneOrMore, pattern, since } from './rule-fields.ts';
 
-/** The keys of `rules.workflow`. */
+/** The keys of `rules.workflow`, and `workspace.statuses`. */
 
 const MOST_RULES = 64;
 const LONGEST_LABEL = 255;
 
 const labels = (description: string) =>
   oneOrMore(z.string().min(1).max(LONGEST_LABEL), 'text or list of texts', description);
+
+const statusName = z
+  .string()
+  .regex(/^[a-z][a-z0-9_]{0,39}$/, 'expected lower-case letters, digits and _, at most 40 of them')
+  .refine((name) => name !== PREVIOUS, `"${PREVIOUS}" is the status before the first change by worksync`);
+
+const word = z.string().min(1).max(100);
+
+const addedStatus = z.strictObject({
+  word: word.describe('The word of the server.'),
+  after: statusName.optional().describe('The status after which it ranks. Absent: it has no rank, like `blocked`.'),
+  final: z.boolean().optional().describe('Tasks with this status are finished.'),
+});
+
+const MOST_STATUSES = 32;
+
+export const taskStatuses = z
+  .record(z.union([z.enum(SPECIFIED_STATUSES), statusName]), z.union([word, addedStatus]))
+  .check(checkStatuses)
+  .default({})
+  .meta({
+    title: 'mapping from statuses to words or mappings',
+    description:
+      'The words of the server for the statuses of a task, such as `in_progress: InProgress`; absent ones have the same word. Statuses that the server has beyond those of the specification get a name for rules: `qa: { word: QA, after: review }`, `deployed: { word: Deployed, final: true }`.',
+  });
+
+function checkStatuses({
+  value,
+  issues,
+}: z.core.ParsePayload<Record<string, string | z.output<typeof addedStatus>>>): void {
+  const report = (path: string[], message: string) => issues.push({ code: 'custom', path, message, input: value });
+  const added = Object.entries(value).filter(([name]) => !isSpecified(name));
+  if (added.length > MOST_STATUSES) report([], `expected at most ${MOST_STATUSES} statuses beyond the specification`);
+  for (const [name, status] of Object.entries(value)) {
+    if (isSpecified(name) && typeof status !== 'string')
+      report([name], 'expected the word of the server only: the specification defines this status');
+    if (isSpecified(name)) continue;
+    if (typeof status === 'string')
+      report(
+        [name],
+        `no status of the specification: expected one of ${SPECIFIED_STATUSES.join(', ')}, or a mapping with "word"`,
+      );
+    else if (status.after !== undefined) {
+      if (status.final === true) report([name, 'after'], 'a final status ranks last: leave "after" or "final" out');
+      else if (!isRankable(value, name))
+        report([name, 'after'], `expected a status that has a rank and is not final, found "${status.after}"`);
+    }
+  }
+}
+
+function isSpecified(name: string): boolean {
+  return SPECIFIED_STATUSES.some((status) => status === name);
+}
+
+/** Whether the statuses that a status comes after lead to one of the specification that has a rank and is not final. */
+function isRankable(statuses: TaskStatuses, name: string): boolean {
+  let current = name;
+  for (let steps = 0; steps <= MOST_STATUSES; steps += 1) {
+    const status = Object.hasOwn(statuses, current) ? statuses[current] : undefined;
+    if (typeof status !== 'object')
+      return isSpecified(current) && rankOf({}, current) !== undefined && !isFinalStatus({}, current);
+    if (status.after === undefined) return false;
+    current = status.after;
+  }
+  return false;
+}
 
 const several = z
   .enum(['all', 'any'])
@@ -61,9 +127,13 @@ const rule = z
     set: z
       .strictObject({
         status: z
-          .enum([...OWN_STATUSES, PREVIOUS])
+          .union([z.enum([...SPECIFIED_STATUSES, PREVIOUS]), z.string().max(LONGEST_LABEL)])
           .optional()
-          .describe('Status of the task. `previous`: the one before the first change by worksync.'),
+          .meta({
+            title: 'status',
+            description:
+              'Status of the task: one of the specification, or a name of `workspace.statuses`. `previous`: the one before the first change by worksync.',
+          }),
         addLabels: labels('Labels to add to the task. They must exist in the workspace.'),
         removeLabels: labels('Labels to remove from the task.'),
       })
@@ -71,7 +141,7 @@ const rule = z
     from: oneOrMore(
       z.string().min(1).max(LONGEST_LABEL),
       'status or list of statuses',
-      'Statuses that the rule leaves. Absent: idea, open, planned, in_progress and review; blocked too if the rule finishes tasks.',
+      'Statuses that the rule leaves. Absent: all that have a rank and are not final; blocked too if the rule finishes tasks.',
     ),
     several: several.optional(),
     back: z.boolean().default(false).describe('The rule may set a lower status than one that a person set.'),
@@ -133,3 +203,20 @@ export const workflow = z
   );
 
 export type WorkflowConfig = NonNullable<z.output<typeof workflow>>;
+
+/** Reports the statuses that rules set and that the workspace does not name. */
+export function checkRuleStatuses({
+  value,
+  issues,
+}: z.core.ParsePayload<{
+  workspace: { statuses: TaskStatuses };
+  rules: { workflow?: WorkflowConfig | undefined };
+}>): void {
+  const { statuses } = value.workspace;
+  const known = [...statusNames(statuses), PREVIOUS];
+  for (const [index, { set }] of (value.rules.workflow?.rules ?? []).entries()) {
+    if (set.status === undefined || known.includes(set.status)) continue;
+    const path = ['rules', 'workflow', 'rules', index, 'set', 'status'];
+    issues.push({ code: 'invalid_value', values: known, path, input: set.status });
+  }
+}

@@ -4,7 +4,7 @@ import { ApiError, invalid, notFound } from '../http/api-error.ts';
 import type { Call, Handlers, Service } from '../http/call.ts';
 import { etagOf, isChanged } from '../http/etag.ts';
 import { readPage } from '../http/paging.ts';
-import { type Variant, withoutKey } from '../http/variant.ts';
+import { isFinished, requireStatus, type Variant, withoutKey } from '../http/variant.ts';
 import { newId, timeNow } from '../storage/new-row.ts';
 import { type Prepared, prepared } from '../storage/prepared.ts';
 import type { ServiceTables } from '../storage/service-tables.ts';
@@ -16,7 +16,6 @@ type NewTask = CheckedBody<Routes['createBug']>;
 type TaskUpdate = CheckedBody<Routes['updateTask']>;
 
 const KINDS = { bug: { prefix: 'BUG', status: 'open' }, idea: { prefix: 'IDEA', status: 'idea' } } as const;
-const FINISHED: ReadonlySet<string> = new Set(['completed', 'cancelled', 'merged']);
 
 export function taskHandlers(
   service: Service,
@@ -74,6 +73,7 @@ export async function findTask(query: Query, workspaceId: string, taskId: string
 /** `all=true` gives every status in one answer; otherwise open work, unless `status` names what is wanted (W36). */
 async function listTasks(service: Service, workspaceId: string, query: CheckedQuery<Routes['listTasks']>) {
   let rows = service.database.query.selectFrom('tasks').selectAll().where('workspace_id', '=', workspaceId);
+  for (const status of query.status ?? []) requireStatus(service.variant, status);
   if (query.status) rows = rows.where('status', 'in', query.status);
   else if (!query.all) rows = rows.where('open', '=', 1);
   if (query.kind) rows = rows.where('kind', 'in', query.kind);
@@ -278,12 +278,13 @@ function recordTask(
 
 async function updateTask(service: Service, call: Call<'updateTask'>) {
   const { workspaceId, ids, body, ifMatch } = call;
+  if (body.status !== undefined) requireStatus(service.variant, body.status);
   return service.commits.run(async (write) => {
     const { seq, ...row } = await findTask(write, workspaceId, ids.taskId);
     if (isChanged(ifMatch, etagOf(JSON.stringify(taskOf(row, service.variant)))))
       throw new ApiError('precondition_failed', 'the task has changed since it was read');
     await checkReferences(write, workspaceId, body);
-    const updated = { ...row, ...changedColumns(row, body, timeNow(service.clock)) };
+    const updated = { ...row, ...changedColumns(service, row, body) };
     await write.updateTable('tasks').set(updated).where('seq', '=', seq).execute();
     await replaceRefs(write, workspaceId, seq, body);
     await recordTask(service, write, call, 'task.updated', updated);
@@ -291,9 +292,10 @@ async function updateTask(service: Service, call: Call<'updateTask'>) {
   });
 }
 
-function changedColumns(row: TaskRow, body: TaskUpdate, now: string): Partial<TaskRow> {
+function changedColumns({ variant, clock }: Service, row: TaskRow, body: TaskUpdate): Partial<TaskRow> {
+  const now = timeNow(clock);
   const status = body.status ?? row.status;
-  const finished = FINISHED.has(status);
+  const finished = isFinished(variant, status);
   return {
     title: body.title ?? row.title,
     description: body.description === undefined ? row.description : body.description,

@@ -13,7 +13,7 @@ export interface SchedulerContext
     'store' | 'throttle' | 'clock' | 'visibility' | 'recordsPullRequests' | 'areChangesCurrent'
   > {
   readonly breaker: Breaker;
-  readonly taskUpdates?: Pick<OutboxContext['taskUpdates'], 'words'>;
+  readonly taskUpdates?: Pick<OutboxContext['taskUpdates'], 'statuses'>;
 }
 
 /** Decides which change is sent next, and when. */
@@ -54,7 +54,7 @@ export function createChangeScheduler(context: SchedulerContext): ChangeSchedule
       onlyWrites,
       withoutRecords: !mayRecord,
       retriesLast: isProbing(),
-      statusWords: context.taskUpdates?.words,
+      taskStatuses: context.taskUpdates?.statuses,
       leadTime: await currentLeadTime(),
     };
   }

@@ -276,11 +276,11 @@ async function holdIfStatusIsOff(
   query: Scope,
   { entity, guard }: OutboxRow,
   { action, body }: RequestContent,
-  { statusWords = {}, now }: Eligibility,
+  { taskStatuses = {}, now }: Eligibility,
 ): Promise<boolean> {
   if (action !== 'update-task' || guard === 'confirmed') return false;
   const { status } = body as unknown as TaskUpdate;
-  const error = refusalOfStatus(await readTaskUpdateFacts(query), statusWords, status, now);
+  const error = refusalOfStatus(await readTaskUpdateFacts(query), taskStatuses, status, now);
   if (error !== undefined) await updateChange(query, entity, { state: 'held', error });
   return error !== undefined;
 }

@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../../model/errors/codes.ts';
 import type { SyncError } from '../../model/errors/sync-error.ts';
 import type { Lane } from '../../model/lane.ts';
-import type { StatusWords } from '../../model/task-status.ts';
+import type { TaskStatuses } from '../../model/task-status.ts';
 import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import type { UpdateForm } from '../../store/task-update-facts.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
@@ -44,8 +44,7 @@ export interface OutboxContext extends WorkspaceContext {
 export interface TaskUpdateSettings {
   /** The body of an update that the route takes. */
   readonly form: UpdateForm;
-  /** The words of the server for our statuses. */
-  readonly words: StatusWords;
+  readonly statuses: TaskStatuses;
   /** Whether webhooks of the workspace report edits by people. */
   readonly areEditsReported: boolean;
 }

@@ -10,7 +10,7 @@ import type { ListPage } from '../../model/delivery.ts';
 import { debounceOf } from '../../model/lane.ts';
 import { afterFields } from '../../model/synced-fields.ts';
 import type { TaskUpdate } from '../../model/task.ts';
-import { type StatusWords, serverStatus } from '../../model/task-status.ts';
+import { serverStatus, type TaskStatuses } from '../../model/task-status.ts';
 import { afterUpdate, type WrittenStatus } from '../../model/written-status.ts';
 import type { Random } from '../../platform/lib/random.ts';
 import { saveUpdatedStatus } from '../../store/cached-tasks.ts';
@@ -54,8 +54,8 @@ export interface SettleContext {
   readonly status?: number;
   /** Pause between two pages of a list that is read because of a restore, milliseconds. */
   readonly restorePace?: number;
-  /** The words of the workspace for our statuses. Absent: ours. */
-  readonly statusWords?: StatusWords;
+  /** Absent: those of the specification. */
+  readonly taskStatuses?: TaskStatuses;
 }
 
 /** The part of a quota window that reads after a restore may use. */
@@ -69,8 +69,8 @@ export function settleContextOf({
   taskUpdates,
 }: Pick<OutboxContext, 'clock' | 'random' | 'throttle' | 'visibility' | 'taskUpdates'>): SettleContext {
   const restorePace = Math.max(0, ...throttle.paces().map(({ slots, hold }) => hold / (slots * RESTORE_SHARE)));
-  const statusWords = taskUpdates.words;
-  return { now: clock.now(), random, usedShare: throttle.usedShare(), visibility, restorePace, statusWords };
+  const taskStatuses = taskUpdates.statuses;
+  return { now: clock.now(), random, usedShare: throttle.usedShare(), visibility, restorePace, taskStatuses };
 }
 
 /**
@@ -241,14 +241,14 @@ async function cacheStatus(
   query: Scope,
   { taskId, body: update, update: sent }: PreparedRequest,
   body: unknown,
-  { now, usedShare, visibility, statusWords = {} }: SettleContext,
+  { now, usedShare, visibility, taskStatuses = {} }: SettleContext,
 ): Promise<void> {
   const { status = sent?.word, updatedAt = '' } = (body ?? {}) as {
     readonly status?: string;
     readonly updatedAt?: string;
   };
   if (taskId === null || status === undefined) return;
-  const from = [serverStatus(statusWords, (update as unknown as TaskUpdate).from)];
+  const from = [serverStatus(taskStatuses, (update as unknown as TaskUpdate).from)];
   const isCertain = await saveUpdatedStatus(query, taskId, { status, updatedAt, from }, now);
   if (!isCertain) await requestTaskReads(query, [taskId], { now, usedShare, visibility });
 }

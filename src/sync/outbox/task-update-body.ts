@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isSameField } from '../../model/synced-fields.ts';
 import type { TaskUpdate } from '../../model/task.ts';
-import { type StatusWords, serverStatus } from '../../model/task-status.ts';
+import { serverStatus, type TaskStatuses } from '../../model/task-status.ts';
 import type { WorkspaceConfig } from '../../platform/config/schema.ts';
 import { namesIn } from '../../platform/lib/lenient.ts';
 import type { TaskUpdateFacts, UpdateForm } from '../../store/task-update-facts.ts';
@@ -48,17 +48,17 @@ export function strongTag(etag: string | undefined): string | undefined {
 }
 
 /** Whether a task has the status on which the update was based, or the one that it sets. */
-export function isBasedOn({ status, from }: TaskUpdate, words: StatusWords, present: string): boolean {
-  return [from, status ?? from].some((each) => serverStatus(words, each) === present);
+export function isBasedOn({ status, from }: TaskUpdate, statuses: TaskStatuses, present: string): boolean {
+  return [from, status ?? from].some((each) => serverStatus(statuses, each) === present);
 }
 
 /** Returns the last of these updates that set the present status of the task. */
 export function arrivedOf(
   attempted: readonly TaskUpdate[] | undefined,
-  words: StatusWords,
+  statuses: TaskStatuses,
   present: string,
 ): TaskUpdate | undefined {
-  return attempted?.findLast(({ status }) => status !== undefined && serverStatus(words, status) === present);
+  return attempted?.findLast(({ status }) => status !== undefined && serverStatus(statuses, status) === present);
 }
 
 /**
@@ -66,12 +66,12 @@ export function arrivedOf(
  *
  * @param task as the workspace returned it; undefined: all fields of the update
  */
-export function changedFields(update: TaskUpdate, words: StatusWords, task: TaskFields = {}): TaskFields {
+export function changedFields(update: TaskUpdate, statuses: TaskStatuses, task: TaskFields = {}): TaskFields {
   const labels = labelsAfter(update, task['labels']);
   const wanted = {
     ...update.fields,
     ...(labels && { labels }),
-    ...(update.status !== undefined && { status: serverStatus(words, update.status) }),
+    ...(update.status !== undefined && { status: serverStatus(statuses, update.status) }),
   };
   const isSame = (name: string, value: unknown) =>
     update.fields !== undefined && Object.hasOwn(update.fields, name)

@@ -4,7 +4,7 @@ import { entity } from '../../model/change.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import { afterAnswer, observeFields, withoutTheirs } from '../../model/synced-fields.ts';
 import type { TaskUpdate } from '../../model/task.ts';
-import { type StatusWords, serverStatus } from '../../model/task-status.ts';
+import { serverStatus, type TaskStatuses } from '../../model/task-status.ts';
 import { cachedStatus } from '../../store/cached-tasks.ts';
 import { findChanges, updateChange } from '../../store/outbox-rows.ts';
 import { addRequest } from '../../store/requests.ts';
@@ -93,11 +93,11 @@ interface Sent {
  */
 export class TaskUpdater {
   readonly #context: UpdaterContext;
-  readonly #words: StatusWords;
+  readonly #statuses: TaskStatuses;
 
   constructor(context: UpdaterContext) {
     this.#context = context;
-    this.#words = context.taskUpdates.words;
+    this.#statuses = context.taskUpdates.statuses;
   }
 
   /** Sends a claimed update and settles its change. The slot of the last request is completed; `slot` may be left to the caller. */
@@ -107,7 +107,7 @@ export class TaskUpdater {
     const facts = await readTaskUpdateFacts(this.#context.store.query);
     const [form, ...otherForms] = formsOf(this.#context.taskUpdates.form, facts);
     const turn: Turn = { prepared, update, taskId, facts, form, otherForms, traceparent };
-    if (await this.#mayOmitRead(turn)) return this.#write(turn, slot, changedFields(update, this.#words));
+    if (await this.#mayOmitRead(turn)) return this.#write(turn, slot, changedFields(update, this.#statuses));
     const second = await this.#followingSlot(prepared);
     if (second === undefined) return this.#requeue(prepared, slot);
     await withSlot(second, () => this.#readAndWrite(turn, slot, second));
@@ -121,13 +121,13 @@ export class TaskUpdater {
     if (form.form !== 'fields' || !this.#context.taskUpdates.areEditsReported) return false;
     if (prepared.open || prepared.attempts > 0 || !needsNoTask(update)) return false;
     const verified = facts.verified?.fields ?? [];
-    if (!Object.keys(changedFields(update, this.#words)).every((name) => verified.includes(name))) return false;
+    if (!Object.keys(changedFields(update, this.#statuses)).every((name) => verified.includes(name))) return false;
     const { query } = this.#context.store;
     const reads = await findChanges(query, [entity.readTask(taskId), entity.readTasks]);
     if (reads.length > 0) return false;
     const cached = await cachedStatus(query, taskId);
     const isRecent = cached !== undefined && cached.seenAt > this.#context.clock.now() - CACHED_FOR;
-    return isRecent && cached.status === serverStatus(this.#words, update.from);
+    return isRecent && cached.status === serverStatus(this.#statuses, update.from);
   }
 
   async #readAndWrite(turn: Turn, slot: Slot, second: Slot): Promise<void> {
@@ -142,12 +142,12 @@ export class TaskUpdater {
     }
     const task = fieldsOf(read);
     const observed = observeFields(update, task);
-    const changed = changedFields(withoutTheirs(update, observed), this.#words, task);
+    const changed = changedFields(withoutTheirs(update, observed), this.#statuses, task);
     const status = String(read.body['status']);
-    const isOutdated = !isBasedOn(update, this.#words, status);
+    const isOutdated = !isBasedOn(update, this.#statuses, status);
     if (isOutdated || Object.keys(changed).length === 0) {
       second.release();
-      const arrived = isOutdated ? arrivedOf(prepared.attempted, this.#words, status) : undefined;
+      const arrived = isOutdated ? arrivedOf(prepared.attempted, this.#statuses, status) : undefined;
       return this.#context.answered({ ...reading, observed, isOutdated, arrived }, slot, read);
     }
     const readAt = this.#context.clock.now();

@@ -2,7 +2,7 @@ import type { Capabilities, Translation } from '../../connectors/connector.ts';
 import type { Delivery } from '../../model/delivery.ts';
 import type { Item, ItemReference } from '../../model/item.ts';
 import type { Grammar } from '../../model/link.ts';
-import { ownStatus, type StatusWords } from '../../model/task-status.ts';
+import type { TaskStatuses } from '../../model/task-status.ts';
 import type { Logger } from '../../platform/lib/logger.ts';
 import type { StoredBody } from '../../store/bodies.ts';
 import { highestTaskKeys, taskIdPrefixes } from '../../store/cached-tasks.ts';
@@ -73,8 +73,8 @@ export interface Rules {
   readonly workflow: Workflow;
   /** Whether the author of an item is trusted. Applies the rules for task states, even if none are configured. */
   isTrusted(item: Item, connection: string): boolean;
-  /** Returns our status for a word of the workspace. */
-  ownStatus(word: string): string;
+  /** The statuses of the workspace. */
+  readonly statuses: TaskStatuses;
   /** Whether documents that an item names are attached to its task. */
   readonly documents: boolean;
   /** Identifies the rules: open items are re-evaluated when it changes. Absent: they never are. */
@@ -86,20 +86,19 @@ export interface RulesInput extends LinkRulesInput, TriageInput {
   readonly workflow?: WorkflowInput | undefined;
   /** The names of the configured connections. Absent: the items of all connections count. */
   readonly connections?: ReadonlySet<string>;
-  /** The words of the workspace for our statuses. Absent: ours. */
-  readonly statuses?: StatusWords | undefined;
+  /** The statuses of the workspace. Absent: those of the specification. */
+  readonly statuses?: TaskStatuses | undefined;
   readonly documents: boolean;
   readonly digest?: string;
 }
 
 export function createRules(input: RulesInput): Rules {
-  const { documents, digest } = input;
+  const { statuses = {}, documents, digest } = input;
   const isUser = createIsUser(input.users);
   const workflow = createWorkflow(input.workflow && { ...input.workflow, isUser }, input.connections);
   const isTrusted = createIsTrusted({ trust: input.workflow?.trust, isUser });
-  const toOwn = (word: string) => ownStatus(input.statuses ?? {}, word);
   const links = createLinkRules(input);
-  return { links, triage: createTriage(input), workflow, isTrusted, ownStatus: toOwn, documents, digest };
+  return { links, triage: createTriage(input), workflow, isTrusted, statuses, documents, digest };
 }
 
 /** The rules of a workspace without configured rules. */

@@ -1,15 +1,12 @@
 import { entity } from '../../model/change.ts';
 import { formatStatus, statusOf } from '../../model/notice.ts';
 import type { Task } from '../../model/task.ts';
-import { FINAL_STATUSES } from '../../model/workflow.ts';
+import { isFinalStatus, namedStatus } from '../../model/task-status.ts';
 import { tasksByIds } from '../../store/cached-tasks.ts';
 import { linksOfItem } from '../../store/entities.ts';
 import { deferNotice, forgetNotice, requestNotice } from '../../store/notices.ts';
 import { areUnderWay } from '../../store/outbox-rows.ts';
 import type { Evaluation } from './context.ts';
-
-/** The final statuses that mean success. */
-const SUCCESSFUL: ReadonlySet<string> = new Set(['completed', 'merged']);
 
 /**
  * The delay of a commit status, milliseconds. A text may name a task whose read is in flight: the status would fail
@@ -45,9 +42,9 @@ export async function evaluateNotices({ query, item, connection, rules, now }: E
     else await requestNotice(query, { ...notice, kind: 'status', wanted: formatStatus(desired), notBefore });
   }
   if (!close || item.kind !== 'work_item') return;
-  const statuses = tasks.map((task) => rules.ownStatus(task.status));
+  const statuses = tasks.map((task) => namedStatus(rules.statuses, task.status));
   const isFinished =
-    statuses.every((each) => FINAL_STATUSES.has(each)) && statuses.some((each) => SUCCESSFUL.has(each));
+    statuses.every((each) => isFinalStatus(rules.statuses, each)) && statuses.some((each) => each !== 'cancelled');
   // An item that a person reopened stays open: closing is wanted once for each time that the tasks become finished.
   if (isFinished)
     await requestNotice(query, { ...notice, kind: 'close', wanted: 'closed', isDone: item.state === 'done' });

@@ -1,6 +1,6 @@
 /** The values that fields of the workspace API take, apart from its schemas: commands name them in their help. */
 
-export { OWN_STATUSES as TASK_STATUSES } from '../../model/task-status.ts';
+export { SPECIFIED_STATUSES as TASK_STATUSES } from '../../model/task-status.ts';
 
 export const PRIORITIES = ['urgent', 'high', 'medium', 'low', 'none'] as const;
 export const TASK_KINDS = ['bug', 'idea'] as const;

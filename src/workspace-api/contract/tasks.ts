@@ -4,6 +4,9 @@ import { PRIORITIES, TASK_KINDS, TASK_STATUSES } from './field-values.ts';
 import type { Route } from './route.ts';
 import { answered, asked, ID_PATTERN, listOf, openEnum, sent } from './value-schemas.ts';
 
+/** Servers may have further statuses. */
+const statusName = sent.name.meta({ 'x-extensible-enum': TASK_STATUSES });
+
 /** W30. */
 const taskFields = z
   .looseObject({
@@ -49,7 +52,7 @@ const taskUpdate = z
   .object({
     title: sent.title.optional(),
     description: sent.text.optional(),
-    status: z.enum(TASK_STATUSES).optional(),
+    status: statusName.optional(),
     priority: z.enum(PRIORITIES).optional(),
     teamIds: sent.ids.optional(),
     assigneeIds: sent.ids.optional(),
@@ -60,7 +63,7 @@ const taskUpdate = z
 /** W36. `status` named explicitly is honoured without `all` too. */
 const taskQuery = z.object({
   all: asked.flag.optional(),
-  status: asked.list.pipe(z.array(z.enum(TASK_STATUSES))).optional(),
+  status: asked.list.pipe(z.array(statusName)).optional(),
   kind: asked.list.pipe(z.array(z.enum(TASK_KINDS))).optional(),
   teamId: asked.text.optional(),
   assigneeId: asked.text.optional(),

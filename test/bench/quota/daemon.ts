@@ -99,7 +99,7 @@ export async function startDaemon(options: QuotaDaemonOptions): Promise<QuotaDae
       recordsPullRequests: true,
       baseUrl: ADDRESS,
       linksAreIdempotent: false,
-      taskUpdates: { form: 'whole', words: {}, areEditsReported: true },
+      taskUpdates: { form: 'whole', statuses: {}, areEditsReported: true },
     },
   });
   if (!options.straight) reconcile.start();

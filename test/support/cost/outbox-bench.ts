@@ -60,7 +60,7 @@ export async function outboxBench(
   store: Store,
   links: number,
   answer: (taskId: string, request: ApiRequest) => Answer | undefined | Promise<Answer> = () => added(1),
-  taskUpdates: TaskUpdateSettings = { form: 'whole', words: {}, areEditsReported: true },
+  taskUpdates: TaskUpdateSettings = { form: 'whole', statuses: {}, areEditsReported: true },
 ): Promise<OutboxBench> {
   const clock = createTravellingClock();
   const random = systemRandom();

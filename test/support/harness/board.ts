@@ -35,9 +35,9 @@ import { createReevaluation } from '../../../src/sync/reconcile/reevaluate.ts';
 import type { Translated } from '../../../src/sync/reconcile/translate-deliveries.ts';
 import {
   decideTask,
-  inOwnWords,
   releaseTaskStatus,
   type TaskEvaluation,
+  withNamedStatus,
 } from '../../../src/sync/reconcile/workflow/evaluate-task.ts';
 import { type ExplainedTask, explainTask } from '../../../src/sync/reconcile/workflow/explain-task.ts';
 import type { WorkflowInput } from '../../../src/sync/reconcile/workflow/workflow-rules.ts';
@@ -214,7 +214,7 @@ export async function openBoard({
   } as unknown as OutboxClient;
   const sendAndSettle = createSender({
     ...{ store, throttle: SLOTS, client, clock, random: systemRandom(), logger: silentLogger, meter: silentMeter },
-    taskUpdates: { form, words: {}, areEditsReported: true },
+    taskUpdates: { form, statuses: workflow?.statuses ?? {}, areEditsReported: true },
     breaker: createBreaker(),
     scheduler: { mayWrite: () => true },
     retryUntilCommitted: (work) => work(),
@@ -397,7 +397,7 @@ export async function openBoard({
       const name = entity.taskUpdate(idOf(key));
       const row = (await findEntity(store.query, name)) ?? blankEntity(name, 'task_update', { task_id: idOf(key) });
       const written = json<WrittenStatus>(row.known) ?? {};
-      const own = inOwnWords(task as never, compiled.workflow);
+      const own = withNamedStatus(task as never, compiled.workflow);
       const input = { task: own, written, row, change: await findChange(store.query, name), now: at(now) };
       const evaluation = await decideTask(store.query, compiled.workflow, input);
       if (evaluation === undefined) throw new Error('an item is unverified');

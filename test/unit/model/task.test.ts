@@ -13,7 +13,7 @@ import {
   withItemLine,
   withKey,
 } from '../../../src/model/task.ts';
-import { OWN_STATUSES, ownStatus, serverStatus } from '../../../src/model/task-status.ts';
+import { namedStatus, SPECIFIED_STATUSES, serverStatus } from '../../../src/model/task-status.ts';
 import { cut } from '../../../src/model/text-limits.ts';
 import { bare, workItem } from '../../support/rows/items.ts';
 
@@ -105,16 +105,16 @@ describe('the status of a task', () => {
   const WORDS = { in_progress: 'InProgress', completed: 'Done', merged: 'Done' };
 
   test('translates each status to the word of the server and back', () => {
-    expect(OWN_STATUSES.map((status) => serverStatus(WORDS, status))).toEqual([
+    expect(SPECIFIED_STATUSES.map((status) => serverStatus(WORDS, status))).toEqual([
       ...['open', 'planned', 'InProgress', 'review', 'blocked', 'Done', 'cancelled', 'Done', 'idea'],
     ]);
-    expect(['InProgress', 'Done', 'open'].map((word) => ownStatus(WORDS, word))).toEqual([
+    expect(['InProgress', 'Done', 'open'].map((word) => namedStatus(WORDS, word))).toEqual([
       ...['in_progress', 'completed', 'open'],
     ]);
   });
 
   test('keeps words that stand for none of our statuses', () => {
-    expect([ownStatus(WORDS, 'Waiting'), serverStatus(WORDS, 'Waiting')]).toEqual(['Waiting', 'Waiting']);
+    expect([namedStatus(WORDS, 'Waiting'), serverStatus(WORDS, 'Waiting')]).toEqual(['Waiting', 'Waiting']);
   });
 });
 

@@ -56,6 +56,22 @@ it.each(['GET', 'POST'])('has no record route: 404 to %s with the error object',
   expect((await call('GET', '/openapi.json')).text).not.toContain('pull-request-records');
 });
 
+it('takes further statuses by their words, and refuses all others', async () => {
+  const { call } = await startLiteral({ variant: { ...LITERAL, statuses: { live: { word: 'Live', final: true } } } });
+  const { taskId } = (await call('POST', '/workspaces/current/bugs', { title: 'A' })).body;
+  const [live, other, listed] = [
+    await call('PUT', `/workspaces/current/tasks/${taskId}`, { status: 'Live' }),
+    await call('PUT', `/workspaces/current/tasks/${taskId}`, { status: 'live' }),
+    await call('GET', '/workspaces/current/tasks?status=Live'),
+  ];
+  expect([live.status, live.body.status, typeof live.body.completedAt]).toEqual([200, 'Live', 'string']);
+  expect([other.status, other.body.errorCode, other.body.message]).toEqual([
+    ...[400, 'validation_failed'],
+    'status: expected one of open, planned, in_progress, review, blocked, completed, cancelled, merged, idea, Live',
+  ]);
+  expect(listed.body.tasks).toHaveLength(1);
+});
+
 it('shows tasks without a key', async () => {
   const { call } = await startLiteral();
   const { body: created } = await call('POST', '/workspaces/current/bugs', { title: 'x' });

@@ -247,7 +247,7 @@ describe('moves of tasks by worksync', () => {
     for (const time of stored.contested ?? []) await noteContest(query, time, at(3));
     let drawn = 0;
     const random = { uuid: () => `drawn-${++drawn}` };
-    const correctOnce = () => correctOwnMoves(store, { words: { completed: 'Done' }, now: at(4), random });
+    const correctOnce = () => correctOwnMoves(store, { statuses: { completed: 'Done' }, now: at(4), random });
     await correctOnce();
     await correctOnce();
     return {

@@ -9,7 +9,8 @@ import {
   type SyncField,
 } from '../../../model/synced-fields.ts';
 import { FINAL_DELAY, type Task, type TaskUpdate } from '../../../model/task.ts';
-import { FINAL_STATUSES, type NoMove, PREVIOUS } from '../../../model/workflow.ts';
+import { isFinalStatus, namedStatus, ranksLower } from '../../../model/task-status.ts';
+import { type NoMove, PREVIOUS } from '../../../model/workflow.ts';
 import {
   afterObservation,
   afterRelease,
@@ -74,7 +75,7 @@ export async function evaluateTaskUpdate(
     await dropDifference(query, name);
     return undefined;
   }
-  const input = { row, change, task: inOwnWords(cached, context.rules.workflow) };
+  const input = { row, change, task: withNamedStatus(cached, context.rules.workflow) };
   const wanted = await wantedUpdate(context, query, input);
   if (wanted === undefined) return undefined;
   const { known, update, evaluation, contestedAt } = wanted;
@@ -130,14 +131,14 @@ async function wantedUpdate(
   { row, change, task }: { readonly row: EntityRow; readonly change: OutboxRow | undefined; readonly task: Task },
 ): Promise<WantedUpdate | undefined> {
   const stored = json<WrittenStatus>(row.known) ?? {};
-  const written = workflow.isOn ? writtenStatus(row, task, { change, now }) : stored;
+  const written = workflow.isOn ? writtenStatus(row, task, { workflow, change, now }) : stored;
   const evaluation = workflow.isOn ? await decideTask(query, workflow, { task, written, row, change, now }) : undefined;
   if (workflow.isOn && evaluation === undefined) return undefined;
   const before = json<TaskUpdate>(row.desired);
-  const ofRules = evaluation && updateOf(evaluation, now, before);
+  const ofRules = evaluation && updateOf(workflow, evaluation, now, before);
   const hasFields = triage.syncs && !areFieldsPostponed(change, before, ofRules);
   const wish = hasFields ? await wantedFields(query, { triage, sources }, task.taskId, written) : undefined;
-  const known = JSON.stringify(evaluation ? rememberedOf(written, evaluation) : written);
+  const known = JSON.stringify(evaluation ? rememberedOf(workflow, written, evaluation) : written);
   const update = mergedUpdate(task, written, ofRules, wish);
   const lastContest = written.contested?.at(-1);
   const contestedAt = lastContest === stored.contested?.at(-1) ? undefined : lastContest;
@@ -160,13 +161,14 @@ function areFieldsPostponed(
 
 /** Returns the update that a decision leads to; undefined if the task stays as it is. */
 function updateOf(
+  { statuses }: Workflow,
   { transition, target, state, addLabels, removeLabels }: TaskEvaluation,
   now: number,
   before: TaskUpdate | undefined,
 ): TaskUpdate | undefined {
   const status = transition?.outcome === 'move' ? transition.status : undefined;
   if (status === undefined && addLabels.length + removeLabels.length === 0) return undefined;
-  const isFinal = status !== undefined && FINAL_STATUSES.has(status);
+  const isFinal = status !== undefined && isFinalStatus(statuses, status);
   return {
     ...(status !== undefined && { status }),
     ...(addLabels.length > 0 && { addLabels }),
@@ -253,20 +255,20 @@ export async function releaseTaskStatus(
   const row = (await findEntity(query, name)) ?? blankEntity(name, 'task_update', { task_id: taskId });
   const [cached] = await tasksByIds(query, [taskId]);
   if (cached === undefined) return false;
-  const task = inOwnWords(cached, workflow);
-  const written = writtenStatus(row, task, { change: await findChange(query, name), now });
+  const task = withNamedStatus(cached, workflow);
+  const written = writtenStatus(row, task, { workflow, change: await findChange(query, name), now });
   await saveEntity(query, { ...row, known: JSON.stringify(afterRelease(written, task.status)) });
   const isOfPerson = written.status !== task.status && (task.statusBefore ?? 0) > 0;
   return isOfPerson || isContested(written, now);
 }
 
-/** Returns a cached task with our words for its statuses. */
-export function inOwnWords(task: Task, { ownStatus }: Workflow): Task {
+/** Returns a cached task with the names of its statuses. */
+export function withNamedStatus(task: Task, { statuses }: Workflow): Task {
   const { status, formerStatus } = task;
   return {
     ...task,
-    status: ownStatus(status),
-    ...(formerStatus !== undefined && { formerStatus: ownStatus(formerStatus) }),
+    status: namedStatus(statuses, status),
+    ...(formerStatus !== undefined && { formerStatus: namedStatus(statuses, formerStatus) }),
   };
 }
 
@@ -284,14 +286,21 @@ function attemptsOf(change: Pick<OutboxRow, 'sent'> | undefined): readonly TaskU
 export function writtenStatus(
   { known }: EntityRow,
   task: Task,
-  { change, now }: { readonly change: Pick<OutboxRow, 'sent'> | undefined; readonly now: number },
+  context: {
+    readonly workflow: Workflow;
+    readonly change: Pick<OutboxRow, 'sent'> | undefined;
+    readonly now: number;
+  },
 ): WrittenStatus {
+  const { change, now } = context;
+  const { statuses } = context.workflow;
   const { status, formerStatus = '', statusBefore: setBefore = 0 } = task;
-  const isReopened = FINAL_STATUSES.has(formerStatus) && !FINAL_STATUSES.has(status);
+  const isReopened = isFinalStatus(statuses, formerStatus) && !isFinalStatus(statuses, status);
   const stored = json<WrittenStatus>(known) ?? {};
   const arrived = attemptsOf(change).findLast((update) => update.status === status);
   const written = arrived ? afterUpdate(stored, arrived, now) : stored;
-  return afterObservation(written, { status, setBefore, isReopened }, now);
+  const isLower = ranksLower(statuses, status, written.status ?? status);
+  return afterObservation(written, { status, setBefore, isReopened, isLower }, now);
 }
 
 interface DecisionInput {
@@ -328,7 +337,12 @@ export async function decideTask(
   const counted = items.filter(({ judgement }) => judgement.counts);
   const phases = counted.map((each) => each.linked.phase);
   const waiting = change && json<TaskUpdate>(row.desired)?.status;
-  const transition = target && transitionTo(target, state, { phases, inForceSince: changedAt, waiting });
+  const transition =
+    target &&
+    transitionTo(target, state, {
+      ...{ phases, waiting, inForceSince: changedAt },
+      statuses: workflow.statuses,
+    });
   return { task, items, wanted, target, state, transition, ...labelsOf(items, written, changedAt) };
 }
 
@@ -416,14 +430,14 @@ function wantedLabels(items: readonly JudgedItem[], inForceSince: number) {
  * Returns what worksync remembers after an evaluation. A status that people set as the rules want it counts as ours. A
  * label whose condition is no longer true is set again when it becomes true.
  */
-function rememberedOf(before: WrittenStatus, evaluation: TaskEvaluation): WrittenStatus {
+function rememberedOf(workflow: Workflow, before: WrittenStatus, evaluation: TaskEvaluation): WrittenStatus {
   const { task, items, transition } = evaluation;
   const { unfinished: _, ...written } = before;
   const isAdopted = transition?.outcome === 'none' && transition.why === 'same';
   const { add, remove } = wantedLabels(items, 0);
   const wanted = new Set([...add.map((label) => `+${label}`), ...remove.map((label) => `-${label}`)]);
   const labels = written.labels?.filter((label) => wanted.has(label));
-  const unfinished = unfinishedReason(evaluation);
+  const unfinished = unfinishedReason(workflow, evaluation);
   return {
     ...written,
     ...(isAdopted && { status: task.status }),
@@ -436,14 +450,11 @@ function rememberedOf(before: WrittenStatus, evaluation: TaskEvaluation): Writte
  * Returns why the merged work of a task has not finished it. Undefined if it is finished, if nothing is merged, or if
  * open work is still linked to it.
  */
-function unfinishedReason({
-  task,
-  items,
-  wanted,
-  target,
-  transition,
-}: TaskEvaluation): NoMove | NotCounted | undefined {
-  if (FINAL_STATUSES.has(task.status)) return undefined;
+function unfinishedReason(
+  { statuses }: Workflow,
+  { task, items, wanted, target, transition }: TaskEvaluation,
+): NoMove | NotCounted | undefined {
+  if (isFinalStatus(statuses, task.status)) return undefined;
   if (wanted.outcome === 'done-not-finished') {
     const isWork = ({ linked }: JudgedItem) => isMerged(linked.phase) && linked.strength !== 'mentioning';
     const judgement = items.find((item) => isWork(item) && !item.judgement.counts)?.judgement;

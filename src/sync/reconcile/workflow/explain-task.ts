@@ -13,7 +13,7 @@ import { taskUpdatesOffUntil } from '../../../store/server-capabilities.ts';
 import { beginDryRun } from '../../../store/unit-of-work/unit-of-work.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import type { Triage } from '../triage.ts';
-import { decideTask, inOwnWords, stateOf, type TaskEvaluation, writtenStatus } from './evaluate-task.ts';
+import { decideTask, stateOf, type TaskEvaluation, withNamedStatus, writtenStatus } from './evaluate-task.ts';
 import { type JudgedItem, surveyOf } from './target.ts';
 import type { TaskState } from './transition.ts';
 import type { NotCounted, Workflow } from './workflow-rules.ts';
@@ -155,9 +155,9 @@ export async function explainTask(
   if (cached === undefined) return undefined;
   const name = entity.taskUpdate(taskId);
   const row = (await findEntity(scope, name)) ?? blankEntity(name, 'task_update', { task_id: taskId });
-  const task = inOwnWords(cached, workflow);
+  const task = withNamedStatus(cached, workflow);
   const change = await findChange(scope, name);
-  const written = writtenStatus(row, task, { change, now });
+  const written = writtenStatus(row, task, { workflow, change, now });
   const evaluation = workflow.isOn ? await decideTask(scope, workflow, { task, written, row, change, now }) : undefined;
   return describeTask(task, written, {
     state: stateOf(task, written, now),

@@ -1,6 +1,7 @@
 // Design: src/decisions/workflow.md
 
-import { isFinishedPhase, PREVIOUS, RANKS } from '../../../model/workflow.ts';
+import { rankOf } from '../../../model/task-status.ts';
+import { isFinishedPhase, PREVIOUS } from '../../../model/workflow.ts';
 import type { Phase } from './phase.ts';
 import type { Contribution, Judgement, LinkedItem } from './workflow-rules.ts';
 
@@ -161,7 +162,7 @@ function targetOfFinished(last: Counted, { valid, counted, blockers }: Survey): 
   const blocker = furthest(blockers);
   if (blocker === undefined) return target(targetOf(strongest(valid, end)));
   // The work is at least in progress, because a part of it is merged.
-  const isEarly = (RANKS[blocker.status] ?? 0) < (RANKS['in_progress'] as number);
+  const isEarly = (blocker.contribution.rank ?? 0) < IN_PROGRESS;
   return target({
     ...blocker,
     ...(isEarly && { status: 'in_progress' }),
@@ -177,6 +178,9 @@ function isBlocker({ linked, contribution, isTrusted }: Counted, end: number): b
   return isOpen && isTrusted && strength !== 'mentioning' && createdTime(item) < end;
 }
 
+const IN_PROGRESS = rankOf({}, 'in_progress') as number;
+
+/** Of several ends at the same time the first one counts, and one of the workspace's own before all of them. */
 const FINAL_ORDER: readonly string[] = ['completed', 'merged', 'cancelled'];
 
 /** Returns the newest of the finished items; of those with the same time the one with the best status. */
@@ -188,7 +192,7 @@ function strongest(valid: readonly Counted[], end: number): Counted {
 
 /** Returns the target of the item that is furthest by rank; of several, the one that got there last. */
 function furthest(counted: readonly Counted[]): Target | undefined {
-  const rank = ({ contribution }: Counted) => RANKS[contribution.status] ?? -1;
+  const rank = ({ contribution }: Counted) => contribution.rank ?? -1;
   const last = counted.toSorted((left, right) => rank(left) - rank(right) || byTime(left, right)).at(-1);
   return last && targetOf(last);
 }

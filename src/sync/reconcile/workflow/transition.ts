@@ -1,12 +1,13 @@
 // Design: src/decisions/workflow.md
 
-import { FINAL_STATUSES, type NoMove, PREVIOUS, RANKS } from '../../../model/workflow.ts';
+import { isFinalStatus, ranksLower, statusNames, type TaskStatuses } from '../../../model/task-status.ts';
+import { type NoMove, PREVIOUS } from '../../../model/workflow.ts';
 import type { Phase } from './phase.ts';
 import type { Target } from './target.ts';
 
 /** The known status of a task. */
 export interface TaskState {
-  /** One of our words, or the server's word if the configuration does not map it. */
+  /** The name of the status, or the server's word if it has no name. */
   readonly status: string;
   /** worksync wrote this status, and nobody has changed it since. */
   readonly isOurs: boolean;
@@ -23,6 +24,7 @@ export type Transition =
   | { readonly outcome: 'none'; readonly why: NoMove; readonly detail?: string };
 
 export interface TransitionContext {
+  readonly statuses: TaskStatuses;
   /** The phases of all items that count. */
   readonly phases: readonly Phase[];
   /** Phases that began earlier start no move, epoch milliseconds. */
@@ -34,6 +36,7 @@ export interface TransitionContext {
 /** Returns the change of the status that a target leads to, or why there is none. Pure. */
 export function transitionTo(target: Target, state: TaskState, context: TransitionContext): Transition {
   const { contribution } = target;
+  const { statuses } = context;
   const status = target.status === PREVIOUS ? state.previous : target.status;
   if (status === state.status) return none('same');
   if (status === undefined || (target.status === PREVIOUS && !state.isOurs)) return none('no-previous');
@@ -41,11 +44,12 @@ export function transitionTo(target: Target, state: TaskState, context: Transiti
     return none('older-than-rule', olderText(target.at, context.inForceSince));
   if (state.isContested) return none('breaker');
   if (contribution.force) return { outcome: 'move', status };
-  if (RANKS[state.status] === undefined && state.status !== 'blocked' && !contribution.from.has(state.status))
+  if (!statusNames(statuses).includes(state.status) && !contribution.from.has(state.status))
     return none('unknown-status', state.status);
   if (!state.isOurs && !context.phases.some((phase) => isAfter(phase, state.setBefore))) return none('held-by-person');
-  if (!maySetAside(target, state)) return none('from', [...contribution.from].join(', '));
-  return isForward(status, state, target) ? { outcome: 'move', status } : none('backwards', state.status);
+  if (!maySetAside(target, state, statuses)) return none('from', [...contribution.from].join(', '));
+  const isBackwards = !state.isOurs && !contribution.mayGoBack && ranksLower(statuses, status, state.status);
+  return isBackwards ? none('backwards', state.status) : { outcome: 'move', status };
 }
 
 /** Returns the detail of `older-than-rule`. Epoch milliseconds. */
@@ -63,13 +67,11 @@ function isAfter({ after, at }: Phase, setBefore: number): boolean {
 }
 
 /** Whether the rule may leave the present status. worksync leaves its own final status if the facts no longer say so. */
-function maySetAside({ status, contribution, mayLeaveEnd }: Target, { status: present, isOurs }: TaskState): boolean {
+function maySetAside(
+  { status, contribution, mayLeaveEnd }: Target,
+  { status: present, isOurs }: TaskState,
+  statuses: TaskStatuses,
+): boolean {
   if (contribution.from.has(present)) return true;
-  return isOurs && (status === PREVIOUS || (mayLeaveEnd === true && FINAL_STATUSES.has(present)));
-}
-
-function isForward(status: string, { status: present, isOurs }: TaskState, { contribution }: Target): boolean {
-  const [from, to] = [RANKS[present], RANKS[status]];
-  if (isOurs || contribution.mayGoBack || from === undefined || to === undefined) return true;
-  return to >= from;
+  return isOurs && (status === PREVIOUS || (mayLeaveEnd === true && isFinalStatus(statuses, present)));
 }

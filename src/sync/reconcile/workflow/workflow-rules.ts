@@ -2,8 +2,8 @@
 
 import { createHash } from 'node:crypto';
 import type { Item, PullRequest, Review } from '../../../model/item.ts';
-import { ownStatus, type StatusWords } from '../../../model/task-status.ts';
-import { FINAL_STATUSES, type PhaseName, PREVIOUS, STRENGTHS, type Strength } from '../../../model/workflow.ts';
+import { isFinalStatus, rankOf, statusNames, type TaskStatuses } from '../../../model/task-status.ts';
+import { type PhaseName, PREVIOUS, STRENGTHS, type Strength } from '../../../model/workflow.ts';
 import type { WorkflowConfig } from '../../../platform/config/workflow-schema.ts';
 import { createGlob, createPattern, type Pattern } from '../../../platform/lib/pattern.ts';
 import type { Phase } from './phase.ts';
@@ -16,29 +16,21 @@ export type WorkflowRule = Pick<ConfiguredRule, 'when' | 'set'> & Partial<Config
 
 export interface WorkflowInput extends Omit<WorkflowConfig, 'rules'> {
   readonly rules: readonly WorkflowRule[];
-  /** The server's words for our statuses. Absent: ours. */
-  readonly statuses?: StatusWords | undefined;
+  /** Absent: those of the specification. */
+  readonly statuses?: TaskStatuses | undefined;
   /** Returns whether an author is one of the configured users of the workspace. */
   readonly isUser?: ((item: Item, connection: string) => boolean) | undefined;
 }
 
 /** The preset `standard`. Its rules come after the configured ones. */
 const STANDARD: readonly WorkflowRule[] = [
-  {
-    when: { pullRequest: ['reverted'] },
-    set: { status: 'in_progress' },
-    from: ['idea', 'open', 'planned', 'in_progress', 'review', 'completed', 'merged'],
-  },
+  { when: { pullRequest: ['reverted'] }, set: { status: 'in_progress' } },
   { when: { pullRequest: ['merged'], base: ['default'] }, set: { status: 'completed' } },
   { when: { pullRequest: ['changes'] }, set: { status: 'in_progress' }, back: true },
   { when: { pullRequest: ['open', 'review', 'approved', 'queued'] }, set: { status: 'review' } },
   { when: { pullRequest: ['draft'] }, set: { status: 'in_progress' } },
   { when: { pullRequest: ['closed'] }, set: { status: PREVIOUS } },
-  {
-    when: { workItem: ['reopened'] },
-    set: { status: 'in_progress' },
-    from: ['idea', 'open', 'planned', 'in_progress', 'review', 'completed'],
-  },
+  { when: { workItem: ['reopened'] }, set: { status: 'in_progress' } },
 ];
 
 /** Version of the rules' semantics. A new version counts as a change of all rules, so that it moves nothing old. */
@@ -55,6 +47,8 @@ export interface Contribution {
   /** Name of the rule for people: `rule 2`, or `standard: merged`. */
   readonly rule: string;
   readonly status: string | undefined;
+  /** Undefined without a status, for `previous`, and for a status that is never compared. */
+  readonly rank: number | undefined;
   readonly isFinal: boolean;
   readonly from: ReadonlySet<string>;
   /** May set a lower status than the one that a person set. */
@@ -120,8 +114,7 @@ export interface Workflow {
   /** Identifies the rules. */
   readonly id: string;
   readonly since?: number | undefined;
-  /** Returns our status for the server's word. */
-  ownStatus(word: string): string;
+  readonly statuses: TaskStatuses;
   /** Returns what the rules make of an item. Pure. @param kind the kind of the task, if the workspace reports it */
   judge(linked: LinkedItem, kind?: string): Judgement;
   isTrusted(item: Item, connection: string): boolean;
@@ -136,8 +129,11 @@ export interface Workflow {
 /** @param connections the names of the configured connections; absent: the items of all connections count */
 export function createWorkflow(input: WorkflowInput | undefined, connections?: ReadonlySet<string>): Workflow {
   if (input === undefined || (input.preset === undefined && input.rules.length === 0)) return OFF;
-  const own = input.rules.map((rule, index) => compile(rule, `rule ${index + 1}`, input.several));
-  const standard = input.preset ? STANDARD.map((rule) => compile(rule, nameOfStandard(rule), input.several)) : [];
+  const { statuses = {}, several } = input;
+  const own = input.rules.map((rule, index) => compile(rule, `rule ${index + 1}`, { several, statuses }));
+  const standard = input.preset
+    ? STANDARD.map((rule) => compile(rule, nameOfStandard(rule), { several, statuses }))
+    : [];
   const rules = [...own, ...standard];
   const people = peopleOf(input);
   const isTrusted = createIsTrusted(input);
@@ -156,7 +152,7 @@ export function createWorkflow(input: WorkflowInput | undefined, connections?: R
       .digest('hex')
       .slice(0, 16),
     since: input.since,
-    ownStatus: (word) => ownStatus(input.statuses ?? {}, word),
+    statuses,
     isTrusted,
     onAbandoned: rules.find(({ contribution }) => contribution.status === PREVIOUS)?.contribution,
     judge(linked, kind) {
@@ -172,7 +168,7 @@ export function createWorkflow(input: WorkflowInput | undefined, connections?: R
           const isEndReverted = hadFinished(linked, kind);
           const isReverted = linked.phase.name === 'reverted' && !isEndReverted;
           // The revert of work that finished nothing leaves no end.
-          const contribution = isReverted ? withoutEnds(rule.contribution) : rule.contribution;
+          const contribution = isReverted ? withoutEnds(rule.contribution, statuses) : rule.contribution;
           return { counts: true, contribution, isTrusted: trusted, hadFinished: isEndReverted };
         }
         if (result) misses.push(result);
@@ -186,8 +182,9 @@ export function createWorkflow(input: WorkflowInput | undefined, connections?: R
   };
 }
 
-function withoutEnds(contribution: Contribution): Contribution {
-  return { ...contribution, from: new Set([...contribution.from].filter((status) => !FINAL_STATUSES.has(status))) };
+function withoutEnds(contribution: Contribution, statuses: TaskStatuses): Contribution {
+  const from = [...contribution.from].filter((status) => !isFinalStatus(statuses, status));
+  return { ...contribution, from: new Set(from) };
 }
 
 /** Creates the function that decides whether the author of an item is trusted. It needs no rules for task states. */
@@ -210,7 +207,7 @@ function peopleOf({ trust }: Pick<WorkflowInput, 'trust'>): ReadonlySet<string> 
 const OFF: Workflow = {
   isOn: false,
   id: '',
-  ownStatus: (word) => word,
+  statuses: {},
   isTrusted: () => false,
   judge: () => ({ counts: false, isTrusted: false, why: 'no-rule' }),
   hasLanded: () => false,
@@ -256,24 +253,26 @@ interface CompiledRule {
   test(linked: LinkedItem, kind: string | undefined): true | Uncounted | undefined;
 }
 
-const FROM: Names = ['idea', 'open', 'planned', 'in_progress', 'review'];
-
-function compile(rule: WorkflowRule, name: string, several: 'all' | 'any'): CompiledRule {
+function compile(
+  rule: WorkflowRule,
+  name: string,
+  { several, statuses }: { readonly several: 'all' | 'any'; readonly statuses: TaskStatuses },
+): CompiledRule {
   const { when, set, from, back = false, force = false, reopen = false } = rule;
-  const isFinal = set.status !== undefined && FINAL_STATUSES.has(set.status);
+  const isFinal = set.status !== undefined && isFinalStatus(statuses, set.status);
   const phases = [when.pullRequest ?? [], Array.isArray(when.workItem) ? when.workItem : []].flat() as Names;
   const isOfReversal = phases.includes('reverted') || phases.includes('reopened');
   const mayReopen =
     reopen || phases.includes('reverted') || (when.workItem !== undefined && phases.includes('reopened'));
-  const reopened = mayReopen ? ['completed', 'merged'] : [];
   const conditions = conditionsOf(when);
   const base = when.base && createBase(when.base);
   return {
     contribution: {
       rule: name,
       status: set.status,
+      rank: set.status === undefined ? undefined : rankOf(statuses, set.status),
       isFinal,
-      from: new Set(from ?? [...FROM, ...(isFinal ? ['blocked'] : []), ...reopened]),
+      from: new Set(from ?? statusesToLeave(statuses, { isFinal, mayReopen })),
       mayGoBack: back || isOfReversal || phases.includes('changes'),
       several: rule.several ?? several,
       force,
@@ -287,6 +286,20 @@ function compile(rule: WorkflowRule, name: string, several: 'all' | 'any'): Comp
       return hasLink(linked, when.link, isFinal) || missingLink(linked, isFinal);
     },
   };
+}
+
+/** Returns the statuses that a rule without `from` leaves. */
+function statusesToLeave(
+  statuses: TaskStatuses,
+  { isFinal, mayReopen }: { readonly isFinal: boolean; readonly mayReopen: boolean },
+): Names {
+  const rank = (status: string) => rankOf(statuses, status) ?? Number.POSITIVE_INFINITY;
+  return statusNames(statuses)
+    .filter((status) => {
+      if (rankOf(statuses, status) === undefined) return isFinal && status === 'blocked';
+      return !isFinalStatus(statuses, status) || (mayReopen && status !== 'cancelled');
+    })
+    .toSorted((left, right) => rank(left) - rank(right));
 }
 
 function nameOfStandard({ when }: WorkflowRule): string {

@@ -16,6 +16,7 @@ import {
   refusal,
 } from '../../../support/rows/config-files.ts';
 
+const STATUSES = (added: string) => `workspace: { statuses: { ${added} } }\n${FORGE}`;
 const FORGE = 'connections: { main: { connector: forge, projects: [one] } }';
 const SECRET = 'a-webhook-secret-of-some-length';
 const MINIMAL = `
@@ -243,7 +244,14 @@ connections:
     [`workspace: { url: "https://x/?a", apiKey: k }\n${FORGE}`, 'workspace.url: an address must not contain ? or #'],
     [`workspace: { url: "https://x" }\n${FORGE}`, 'workspace.url: url needs apiKey beside it'],
     [`workspace: { apiKey: k }\n${FORGE}`, 'apiKey needs url beside it; the embedded service makes its own key'],
-    [`workspace: { statuses: { done: Done } }\n${FORGE}`, 'workspace.statuses: unknown key "done"'],
+    [`workspace: { statuses: { done: Done } }\n${FORGE}`, 'workspace.statuses.done: no status of the spec'],
+    [`workspace: { statuses: { review: { word: R } } }\n${FORGE}`, 'statuses.review: expected the word of the server'],
+    [`workspace: { statuses: { qa: { after: review } } }\n${FORGE}`, 'workspace.statuses.qa: missing key "word"'],
+    [`workspace: { statuses: { QA: { word: QA } } }\n${FORGE}`, 'statuses.QA: expected lower-case letters'],
+    [`workspace: { statuses: { previous: { word: P } } }\n${FORGE}`, '"previous" is the status before'],
+    [STATUSES('qa: { word: QA, after: completed }'), 'statuses.qa.after: expected a status that has a rank'],
+    [STATUSES('qa: { word: QA, after: qa }'), 'statuses.qa.after: expected a status that has a rank'],
+    [STATUSES('qa: { word: QA, after: review, final: true }'), 'qa.after: a final status ranks last'],
     [`workspace: { api: { routes: { listTask: x } } }\n${FORGE}`, 'unknown key "listTask" (did you mean "listTasks"?)'],
     [`quota: { burst: 1, share: 0.8 }\n${FORGE}`, 'quota.share: this share leaves no request at all'],
     [`quota: { share: 1.1 }\n${FORGE}`, 'quota.share: expected number to be <=1'],
@@ -536,6 +544,10 @@ users: { main: { ann: u1 }, forge: { bo: u2 }, email: { c@x.example: u3 } }
     [WORKFLOW('pullRequest: merged, connection: mian', 'set: { status: completed }'), '(did you mean "main"?)'],
     [WORKFLOW('pullRequest: merged', 'set: { status: completed }, force: true'), 'from: `force` needs `from`'],
     [WORKFLOW('pullRequest: merged', 'set: { status: Done }'), '"previous" (did you mean "completed"?)'],
+    [
+      `workspace: { statuses: { qa: { word: QA } } }\n${WORKFLOW('pullRequest: open', 'set: { status: qs }')}`,
+      '(did you mean "qa"?)',
+    ],
     [WORKFLOW('pullRequest: [opne]', 'set: { status: open }'), 'when.pullRequest#1: expected one of "open"'],
     [WORKFLOW('pullRequest: opne', 'set: { status: open }'), '"reopened" or a list (did you mean "open"?)'],
     ['rules: { workflow: { trust: [bob] } }', 'rules.workflow.trust: expected one of "members", "anyone" or a mapping'],

@@ -31,7 +31,7 @@ function outboxOver(parts: Parts) {
     recordsPullRequests: true,
     baseUrl: BASE_URL,
     linksAreIdempotent: false,
-    taskUpdates: { form: 'whole', words: {}, areEditsReported: true },
+    taskUpdates: { form: 'whole', statuses: {}, areEditsReported: true },
     logger: silentLogger,
     meter: silentMeter,
     random: systemRandom(),

@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from 'vitest';
 import { entity } from '../../../../src/model/change.ts';
 import type { TaskUpdate } from '../../../../src/model/task.ts';
-import type { StatusWords } from '../../../../src/model/task-status.ts';
+import type { TaskStatuses } from '../../../../src/model/task-status.ts';
 import type { WrittenStatus } from '../../../../src/model/written-status.ts';
 import { saveTask } from '../../../../src/store/cached-tasks.ts';
 import { blankEntity, findEntity, json, saveEntity } from '../../../../src/store/entities.ts';
@@ -28,7 +28,7 @@ type Override = (request: Request, number: number) => Answer | null | undefined;
 
 interface Setting {
   readonly form?: UpdateForm;
-  readonly words?: StatusWords;
+  readonly statuses?: TaskStatuses;
   /** Returns the task after an update. */
   readonly apply?: (task: Fields, body: Fields) => Fields;
   readonly override?: Override;
@@ -63,7 +63,7 @@ const MERGE = (task: Fields, body: Fields) => ({ ...task, ...body });
 const REPLACE = (task: Fields, body: Fields) => ({ taskId: task['taskId'], key: task['key'], labels: [], ...body });
 
 /** A workspace with any number of tasks, and the outbox that updates them. */
-async function bench({ form = 'whole', words = {}, apply = MERGE, override, hasTags, ...setting }: Setting = {}) {
+async function bench({ form = 'whole', statuses = {}, apply = MERGE, override, hasTags, ...setting }: Setting = {}) {
   const { areEditsReported = true } = setting;
   const store = await openTestStore();
   const tasks = new Map<string, Fields>();
@@ -82,7 +82,7 @@ async function bench({ form = 'whole', words = {}, apply = MERGE, override, hasT
       if (method !== 'GET') tasks.set(task, apply(seen(task), request.body ?? {}));
       return { status: 200, json: seen(task), ...(method === 'GET' && tag) };
     },
-    { form, words, areEditsReported },
+    { form, statuses, areEditsReported },
   );
   const { clock } = all;
   const changeOf = (taskId = 't1') => findChange(store.query, entity.taskUpdate(taskId));
@@ -167,7 +167,7 @@ test('reads the task and sends it back whole with the changed status', async () 
 });
 
 test('uses the words of the server in both directions', async () => {
-  const { send, now, set, known } = await setUp({ words: { open: 'Todo', review: 'In Review' } });
+  const { send, now, set, known } = await setUp({ statuses: { open: 'Todo', review: 'In Review' } });
   set({ status: 'Todo' });
   await send();
   expect([now()['status'], await known()]).toEqual(['In Review', WRITTEN]);
@@ -535,7 +535,7 @@ describe.each([
     await move(['t1', 't2', 't3', 't4']);
     const name = entity.taskUpdate('t4');
     await store.commit((query) => updateChange(query, name, { state: 'pending' }));
-    const eligible = { now: clock.now(), onlyReads: false, statusWords: { review: 'In Review' } };
+    const eligible = { now: clock.now(), onlyReads: false, taskStatuses: { review: 'In Review' } };
     expect(await store.commit((query) => prepareNext(query, eligible, name))).toMatchObject({ entity: name });
   });
 

@@ -418,10 +418,10 @@ describe('a notice', () => {
   });
 
   it('closes a work item by the words of the workspace for finished tasks', async () => {
-    const store = await linked(STORY, { statuses: ['Closed', 'Closed'] });
+    const store = await linked(STORY, { statuses: ['Closed', 'Live'] });
     const rules = createRules({
       ...{ trailers: [], links: [], addresses: [], grammars: [], triage: [], users: {}, documents: false },
-      statuses: { completed: 'Closed' },
+      statuses: { completed: 'Closed', live: { word: 'Live', final: true } },
     });
     await look(store, STORY, { ...source({ close: true }), rules });
     expect(await notices(store)).toEqual(['close waiting 0 closed']);

@@ -56,7 +56,7 @@ it.each<
   [`base: ${WANTS}`, [`#1 base: ${WANTS}`], [opened(1, 'Fixes BUG-1', { baseBranch: 'develop' }), merged()]],
   ['held-by-person', ['#1 progress'], [OPENED, later, person('in_progress')]],
   ['backwards: review', ['#1 progress'], [person('review'), opened(1, 'BUG-1', { draft: true })]],
-  ['from: idea, open, planned, in_progress, review', ['#1 progress'], [person('blocked'), OPENED]],
+  ['from: open, planned, idea, in_progress, review', ['#1 progress'], [person('blocked'), OPENED]],
   ['unknown-status: Triage', ['#1 progress'], [OPENED], {}, { tasks: { 'BUG-1': 'Triage' } }],
   [
     `older-than-rule: ${time(10)}; the rules are in force since ${time(30)}`,

@@ -72,6 +72,17 @@ const opens = (status: 'planned' | 'review' | 'in_progress', more: Partial<Workf
 const MENTIONS = opens('review', { when: { ...OPEN, link: 'mentioning' } });
 const DEVELOP: WorkflowRule = { when: { pullRequest: ['merged'], base: ['develop'] }, set: { status: 'merged' } };
 
+/** Statuses that the workspace has beyond those of the specification. */
+const ADDED = {
+  statuses: { qa: { word: 'QA', after: 'review' }, live: { word: 'Live', final: true }, parked: { word: 'Parked' } },
+  ...first(
+    { when: { pullRequest: ['approved'] }, set: { status: 'qa' } },
+    { when: { pullRequest: ['merged'] }, set: { status: 'live' } },
+    { when: { pullRequest: ['open'], labels: ['parked'] }, set: { status: 'parked' } },
+  ),
+};
+const APPROVAL = reviewed(1, 'approved');
+
 const HASH = 'c0ffee0123456789c0ffee0123456789c0ffee01';
 const COMMITTED = { mergeCommits: ['0123456789ab', HASH.slice(0, 12)] };
 const REVERTS_COMMIT = { revertsCommit: HASH };
@@ -431,6 +442,22 @@ const CASES: readonly Case[] = [
     first({ when: { pullRequest: ['reverted'] }, set: { status: 'planned' } }),
   ],
   ['a revert lowers a status that a person set', 'in_progress', [...DONE, person('review'), ...REVERTED]],
+
+  // Statuses of the workspace beyond those of the specification
+  ['an added status is written by its word', 'QA', [OPENED, APPROVAL], ADDED],
+  ['an added status that ranks after review outranks it', 'QA', [OPENED, APPROVAL, opened(2, 'BUG-1')], ADDED],
+  ['an added status that a person set is not lowered', 'QA', [person('QA'), OPENED], ADDED],
+  [
+    'the rules lower an added status that they set',
+    'in_progress',
+    [OPENED, APPROVAL, changed(1, { draft: true })],
+    ADDED,
+  ],
+  ['an added final status finishes the task', 'Live', [...DONE, FIX_2], ADDED],
+  ['a task in an added final status stays finished', 'Live', [person('Live'), FIX], ADDED],
+  ['a revert takes a task out of an added final status', 'in_progress', [...DONE, person('Live'), ...REVERTED], ADDED],
+  ['an added status without a rank is set', 'Parked', [OPENED, changed(1, { labels: ['parked'] })], ADDED],
+  ['an added status without a rank is left only by `from`', 'Parked', [person('Parked'), FIX, merged()], ADDED],
 
   // Work that no longer names the task
   ['a task that is no longer named gets its earlier status', 'open', [OPENED, later, UNLINKED]],
