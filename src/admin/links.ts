@@ -3,6 +3,7 @@ import { SyncError } from '../model/errors/sync-error.ts';
 import type { ItemKey } from '../model/item.ts';
 import { isAutomatic } from '../model/link.ts';
 import type { SyncField } from '../model/synced-fields.ts';
+import { namedStatus } from '../model/task-status.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { yieldForRequests } from '../platform/lib/yield.ts';
 import { tasksByIds } from '../store/cached-tasks.ts';
@@ -117,7 +118,7 @@ export async function unfinishedTasks(
   );
   const tasks = found.flatMap(({ taskId, reason }) => {
     const task = cached.get(taskId);
-    return task ? [{ ...foundTask(task), status: task.status, reason }] : [];
+    return task ? [{ ...foundTask(task), status: namedStatus(rules.statuses, task.status), reason }] : [];
   });
   return { tasks };
 }

@@ -1,6 +1,5 @@
 import type { Answered } from '../admin/admin-operations.ts';
-import { entity } from '../model/change.ts';
-import { reasonWords } from '../model/workflow.ts';
+import { nextWords, reasonWords } from '../model/workflow.ts';
 import { asTyped } from '../platform/lib/own-command.ts';
 import { counted } from '../platform/lib/quantities.ts';
 import { at, printable, table } from './words.ts';
@@ -58,7 +57,7 @@ function wayOf(item: string, isFormerName = false): string {
 function describeLink({ name, state, reason, delivery, request, error }: Link): string[] {
   const because = reason
     ? [
-        `    because ${reason.rule}: "${reason.text}" in ${reason.place} (${reason.intent}${reason.via ? `, of ${wayOf(reason.via, reason.isFormerName)}` : ''})`,
+        `    because ${reason.rule}: "${reason.text}" in ${reason.place} (${reason.strength ?? 'mentioning'}${reason.via ? `, of ${wayOf(reason.via, reason.isFormerName)}` : ''})`,
       ]
     : [];
   return [
@@ -80,9 +79,9 @@ type TaskStatus = Explained['statuses'][number];
 
 const AUTHORS = { worksync: 'worksync', person: 'person', creation: 'set at its creation' } as const;
 
-/** Returns the lines about the status of a task: at most five, then one for each field of people and each linked item. */
+/** Returns the lines about the status of a task: at most six, then one for each field of people and each linked item. */
 export function describeTaskStatus(task: TaskStatus): string[] {
-  const { name, status, setBy, previous, wanted, reason, labels, change, isHeld, fieldsOfPeople, items, more } = task;
+  const { name, status, knownAt, setBy, previous, wanted, reason, labels, change, fieldsOfPeople, items, more } = task;
   const before = previous === null ? '' : `; before: ${previous}`;
   const since = setBy.since === null ? '' : `, since ${at(setBy.since)}`;
   const because = wanted?.item ? `, because of ${wanted.item}` : '';
@@ -92,12 +91,12 @@ export function describeTaskStatus(task: TaskStatus): string[] {
     [item.counts ? item.status : 'does not count', reasonWords(item.reason)].filter(Boolean).join(': '),
   ]);
   return [
-    `  ${name}  ${status}  (${setBy.rule === null ? AUTHORS[setBy.who] : `${setBy.who}, ${setBy.rule}`}${since}${before})`,
+    `  ${name}  ${status}  (${setBy.rule === null ? AUTHORS[setBy.who] : `${setBy.who}, ${setBy.rule}`}${since}${before}; read ${at(knownAt)})`,
     ...(wanted ? [`    the rules want ${wanted.status}: ${wanted.rule}${because}`] : []),
     ...(reason ? [`    no change: ${reasonWords(reason)}`] : []),
+    ...(reason?.remedy ? [`    remedy: ${asTyped(reason.remedy)}`] : []),
     ...(labels.add.length + labels.remove.length > 0 ? [`    the rules want the labels ${labelWords(labels)}`] : []),
-    ...(change ? [`    the change is ${change.state}${nextOf(task)}`] : []),
-    ...(isHeld ? [`    ${asTyped(`"worksync links release-status ${name}"`)} lets the rules decide`] : []),
+    ...(change ? [`    next: ${nextOf(change)}`] : []),
     ...fieldsOfPeople.map(
       (field) =>
         `    a person edited ${field}; ${asTyped(`"worksync links release-field ${name} ${field}"`)} lets it follow the item`,
@@ -107,10 +106,9 @@ export function describeTaskStatus(task: TaskStatus): string[] {
   ].map(printable);
 }
 
-/** Describes when the change is sent, or the command that sends it. */
-function nextOf({ taskId, change }: TaskStatus): string {
-  if (change?.state !== 'held') return change ? `, to be sent at ${at(change.notBefore)} at the earliest` : '';
-  return `; ${asTyped(`"worksync held release ${entity.taskUpdate(taskId)}"`)} sends it`;
+function nextOf(change: NonNullable<TaskStatus['change']>): string {
+  const { words, isTimed } = nextWords(change);
+  return isTimed ? `${words} ${at(change.notBefore)}` : words;
 }
 
 /** `+review -ready` */

@@ -80,7 +80,7 @@ describe('explain', () => {
     }
     const text = describeExplained(byItem);
     expect(text).toContain('BUG-1: linked');
-    expect(text).toContain('because task-key: "BUG-1" in description (closes)');
+    expect(text).toContain('because task-key: "BUG-1" in description (closing)');
     expect(text).toContain('the-delivery');
     expect(text).toContain('add-link');
   });
@@ -134,7 +134,7 @@ describe('the status of a task', () => {
     const explained = await ask('explain', { target: 'BUG-1' });
     expect(explained.statuses).toMatchObject([{ status: 'open', setBy: { who: 'creation' }, wanted: null }]);
     const lines = describeExplained(explained);
-    expect(lines).toMatch(/BUG-1 {2}open {2}\(set at its creation\)/);
+    expect(lines).toMatch(/BUG-1 {2}open {2}\(set at its creation; read 2/);
     expect(lines).toMatch(/no change: no closing word names the task.*\[not-closing\]/);
     expect(lines).toMatch(/github acme\/app#1 {2}merged .*carrying \(title\) {2}does not count: no closing word/);
     expect((await ask('explain', { target: PULL })).statuses).toEqual(explained.statuses);

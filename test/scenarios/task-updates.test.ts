@@ -180,8 +180,8 @@ it.each([
     reason: { code: 'refused', detail: `${code}: PUT /workspaces/current/tasks/${first}: ${status} not now` },
   });
   const text = describeExplained(await world.ask('explain', { target: 'BUG-1' }));
-  expect(text).toContain('the change is held; ');
-  expect(text).toContain(`held release update:${first}" sends it`);
+  expect(text).toContain('status review: held');
+  expect(text).toContain(`held release update:${first}"`);
   await openPull(2);
   await openPull(3);
   expect([(await taskOf(second)).status, (await taskOf(third)).status]).toEqual(['review', 'review']);
@@ -189,6 +189,29 @@ it.each([
   await world.ask('release', { classes: [], entities: [entity.taskUpdate(first)] });
   await world.settled();
   expect((await taskOf(first)).status).toBe('review');
+});
+
+it('explains an update that failed as one that is sent again', async () => {
+  const weather = createWeather(() => 0);
+  const config = { connections: { github: GITHUB }, rules: { workflow: { preset: 'standard' } } };
+  world = await createWorld({ faults: weather, config });
+  await world.people.createBug({ body: { title: 'Door sticks' } }, {});
+  weather.turn({
+    before: ({ method }) => (method === 'PUT' ? errorAnswer(500, 'internal_error', 'later') : undefined),
+  });
+  const updated = new Date(world.clock.now()).toISOString();
+  await world.deliver('pull_request', pullEvent({ number: 1, title: 'BUG-1: oil it', updated }));
+  const explained = () => world.ask('explain', { target: 'BUG-1' });
+  await world.until(async () => (await explained()).statuses[0]?.change?.error !== null);
+  expect((await explained()).statuses[0]).toMatchObject({
+    status: 'open',
+    wanted: { status: 'review' },
+    reason: null,
+    change: { state: 'pending', sets: 'status review', error: expect.stringContaining('500 later') },
+  });
+  expect(describeExplained(await explained())).toMatch(
+    /next: status review failed: .*; to be sent again, at the earli/,
+  );
 });
 
 describe('a server with task updates', () => {

@@ -1,7 +1,6 @@
 import type { ShownItem, ShownItems } from '../../admin/item-timeline.ts';
-import { entity } from '../../model/change.ts';
-import { reasonWords } from '../../model/workflow.ts';
-import { commandAsTyped } from '../../platform/lib/own-command.ts';
+import { nextWords, reasonWords } from '../../model/workflow.ts';
+import { asTyped } from '../../platform/lib/own-command.ts';
 import { counted } from '../../platform/lib/quantities.ts';
 import { HELP_OF_REASONS } from '../help.ts';
 import { html, type Markup } from '../html.ts';
@@ -44,29 +43,28 @@ function statusParts({ partition, now }: WorkspaceVisit, statuses: readonly Expl
 const AUTHORS = { worksync: 'worksync', person: 'a person', creation: 'the creator of the task' } as const;
 
 function statusCard(task: ExplainedTask, now: number): Markup {
-  const { name, status, setBy, previous, wanted, reason, labels, change, isHeld, fieldsOfPeople } = task;
+  const { name, status, knownAt, setBy, previous, wanted, reason, labels, change, fieldsOfPeople } = task;
   const fact = (term: string, value: Markup | string | null) =>
     value === null ? null : html`<div><dt>${term}</dt><dd>${value}</dd></div>`;
   const who = setBy.rule === null ? AUTHORS[setBy.who] : `worksync, ${setBy.rule}`;
-  const release = isHeld
-    ? html`<p class="text"><code>${commandAsTyped(`links release-status ${name}`)}</code> lets the rules decide.</p>`
-    : null;
   return html`<section class="card stack"><div class="row"><h2 class="text">Status of ${name}</h2>${chip('soft', status)}</div>
 <dl class="facts wide">${fact('Set by', who)}
 ${fact('Set at', setBy.since === null ? null : when(setBy.since, now))}
+${fact('Read', when(knownAt, now))}
 ${fact('Before', previous)}
 ${fact('Wanted', wanted && `${wanted.status}: ${wanted.rule}${wanted.item === null ? '' : `, because of ${wanted.item}`}`)}
 ${fact('No change', reason && reasonWords(reason))}
+${fact('Remedy', reason?.remedy ? asTyped(reason.remedy) : null)}
 ${fact('Labels to add', labels.add.join(', ') || null)}
 ${fact('Labels to remove', labels.remove.join(', ') || null)}
-${fact('Change', change && changeWords(task, now))}
-${fact('Fields edited by people', fieldsOfPeople.join(', ') || null)}</dl>${release}
+${fact('Next', change && nextOf(change, now))}
+${fact('Fields edited by people', fieldsOfPeople.join(', ') || null)}</dl>
 <p class="hint"><a href="${HELP_OF_REASONS}">If a task does not move</a></p></section>`;
 }
 
-function changeWords({ taskId, change }: ExplainedTask, now: number): Markup | null {
-  if (change?.state !== 'held') return change && html`${change.state}, ${when(change.notBefore, now)} at the earliest`;
-  return html`held; <code>${commandAsTyped(`held release ${entity.taskUpdate(taskId)}`)}</code> sends it`;
+function nextOf(change: NonNullable<ExplainedTask['change']>, now: number): Markup {
+  const { words, isTimed } = nextWords(change);
+  return isTimed ? html`${words} ${change.notBefore > now ? when(change.notBefore, now) : 'now'}` : html`${words}`;
 }
 
 function statusItems(workspace: string, { items, more }: ExplainedTask, now: number): Markup {

@@ -6,7 +6,7 @@ import { fieldsOfPeople, type SyncField } from '../../../model/synced-fields.ts'
 import { type Task, type TaskUpdate, taskName } from '../../../model/task.ts';
 import { type NoMove, PREVIOUS } from '../../../model/workflow.ts';
 import type { WrittenStatus } from '../../../model/written-status.ts';
-import { tasksByIds } from '../../../store/cached-tasks.ts';
+import { cachedStatus, tasksByIds } from '../../../store/cached-tasks.ts';
 import { blankEntity, type EntityRow, findEntity, json } from '../../../store/entities.ts';
 import { findChange, type OutboxRow } from '../../../store/outbox-rows.ts';
 import { taskUpdatesOffUntil } from '../../../store/server-capabilities.ts';
@@ -37,40 +37,77 @@ export type ReasonCode =
   | 'given-up'
   | 'labels';
 
-/** The texts of the codes. `config/workflow.md` explains all codes. */
-export const TEXTS: Readonly<Record<ReasonCode, string>> = {
-  same: 'the task has this status',
-  'older-than-rule': 'the work changed before the rules were in force; "since" reaches back',
-  breaker: 'the task was moved too often today, by another automation or by worksync, so worksync leaves it for a day',
-  'unknown-status': 'the rules do not know the present status, and "from" does not name it',
-  'held-by-person': 'a person set the present status, and no linked item has changed its state since',
-  from: 'the rule does not leave the present status',
-  backwards: 'a person set the present status, and it ranks higher',
-  'no-previous': 'worksync did not set the present status, so it restores no earlier one',
-  'mention-only': 'the text only mentions the task',
-  'not-closing': 'no closing word names the task, or it is not the only task of the item',
-  base: 'merged into another branch',
-  moved: 'the work goes on in another project',
-  untrusted: 'by a stranger',
-  'bot-text': 'by a bot, whose texts do not count',
-  'too-many-tasks': 'the item names too many tasks',
-  'late-name': 'a stranger may have named the task only after the merge',
-  'no-connection': 'its connection is not configured',
-  'no-rule': 'no rule fits',
-  'nothing-linked': 'no linked item asks for a status',
-  'older-than-epoch': 'it was finished before the task was reopened, or before its work was reverted',
-  unverified: 'a linked item is not confirmed since a restore',
-  guard: 'the change is held: it needs approval',
-  'no-task-route': 'the workspace accepts no updates of tasks',
-  refused: 'the workspace refused the change',
-  finishes: 'finishes the task',
-  'waits-for': 'finishes the task, but other open work delays the end',
-  delays: 'delays the end of the task',
-  'follow-up': 'does not count beside finished work',
-  reversal: 'reopens the task',
-  progress: 'asks for a status',
-  'given-up': 'returns the task to its earlier status, if nothing else counts',
-  labels: 'asks for labels only',
+interface ReasonWords {
+  readonly text: string;
+  /** BUG-12 stands for the task. */
+  readonly remedy?: string;
+}
+
+const APPROVE = 'run "worksync held release update:BUG-12"';
+const RELEASE = 'run "worksync links release-status BUG-12"';
+const TRUST = 'list the author under "trust.people"';
+
+/** The words of the codes. `config/workflow.md` explains all codes. */
+export const REASONS: Readonly<Record<ReasonCode, ReasonWords>> = {
+  same: { text: 'the task has this status' },
+  'older-than-rule': { text: 'the work changed before the rules were in force', remedy: 'set "since"' },
+  breaker: {
+    text: 'the task was moved too often today, by another automation or by worksync, so worksync leaves it for a day',
+    remedy: `switch the other automation off, then ${RELEASE}`,
+  },
+  'unknown-status': {
+    text: 'the rules do not know the present status',
+    remedy: 'name it in "workspace.statuses", or in "from"',
+  },
+  'held-by-person': {
+    text: 'a person set the present status, and no linked item has changed its state since',
+    remedy: RELEASE,
+  },
+  from: { text: 'the rule does not leave the present status', remedy: 'name the status in "from"' },
+  backwards: {
+    text: 'a person set the present status, and it ranks higher',
+    remedy: `set "back: true", or ${RELEASE}`,
+  },
+  'no-previous': { text: 'worksync did not set the present status, so it restores no earlier one' },
+  'mention-only': {
+    text: 'the text only mentions the task',
+    remedy: 'name the task in branch, title or a line "Task: BUG-12"',
+  },
+  'not-closing': {
+    text: 'no closing word names the task, or it is not the only task of the item',
+    remedy: 'write "Fixes BUG-12"; in a rule of your own, "link: carrying"',
+  },
+  base: { text: 'merged into another branch', remedy: 'add a rule with this "base"' },
+  moved: { text: 'the work goes on in another project' },
+  untrusted: { text: 'by a stranger', remedy: TRUST },
+  'bot-text': {
+    text: 'by a bot, whose texts do not count',
+    remedy: 'set "bots: count", or list the bot under "trust.people"',
+  },
+  'too-many-tasks': { text: 'the item names too many tasks', remedy: 'write "Fixes BUG-12"' },
+  'late-name': { text: 'a stranger may have named the task only after the merge', remedy: TRUST },
+  'no-connection': { text: 'its connection is not configured', remedy: 'configure it, or unlink the item' },
+  'no-rule': { text: 'no rule fits', remedy: 'add a rule' },
+  'nothing-linked': { text: 'no linked item asks for a status', remedy: 'name the task in the pull request' },
+  'older-than-epoch': {
+    text: 'it was finished before the task was reopened, or before its work was reverted',
+    remedy: 'the next pull request moves the task',
+  },
+  unverified: {
+    text: 'a linked item is not confirmed since a restore',
+    remedy: 'wait for its next delivery or poll',
+  },
+  guard: { text: 'the change is held: it needs approval', remedy: APPROVE },
+  'no-task-route': { text: 'the workspace accepts no updates of tasks', remedy: 'run "worksync check"' },
+  refused: { text: 'the workspace refused the change', remedy: `do what its answer says, then ${APPROVE}` },
+  finishes: { text: 'finishes the task' },
+  'waits-for': { text: 'finishes the task, but other open work delays the end' },
+  delays: { text: 'delays the end of the task' },
+  'follow-up': { text: 'does not count beside finished work' },
+  reversal: { text: 'reopens the task' },
+  progress: { text: 'asks for a status' },
+  'given-up': { text: 'returns the task to its earlier status, if nothing else counts' },
+  labels: { text: 'asks for labels only' },
 };
 
 export interface Reason {
@@ -78,6 +115,19 @@ export interface Reason {
   readonly text: string;
   /** The missing condition, or the names of items. */
   readonly detail: string | null;
+  /** What a person can do about it. */
+  readonly remedy: string | null;
+}
+
+/** The update of a task that waits in the outbox. */
+export interface ExplainedChange {
+  readonly state: OutboxRow['state'];
+  /** `status completed, labels +shipped, title`; empty for a read of the task. */
+  readonly sets: string;
+  /** Why the last attempt failed, or why the change is held. */
+  readonly error: string | null;
+  /** Its earliest time, epoch milliseconds. */
+  readonly notBefore: number;
 }
 
 /** One linked item, and its part in the status of the task. Times are epoch milliseconds. */
@@ -103,6 +153,8 @@ export interface ExplainedTask {
   /** See `taskName`. */
   readonly name: string;
   readonly status: string;
+  /** When the workspace reported this status last. */
+  readonly knownAt: number;
   /**
    * The author of the status: worksync by a rule, a person, or the creator of the task. `since`: the latest time at which the
    * status can have been set; null for the creator.
@@ -119,12 +171,7 @@ export interface ExplainedTask {
   readonly reason: Reason | null;
   /** Labels that the rules add to the task and remove from it. */
   readonly labels: { readonly add: readonly string[]; readonly remove: readonly string[] };
-  /** The change that waits in the outbox; `notBefore`: its earliest time, epoch milliseconds. */
-  readonly change: {
-    readonly state: OutboxRow['state'];
-    readonly error: string | null;
-    readonly notBefore: number;
-  } | null;
+  readonly change: ExplainedChange | null;
   /** Whether `links release-status` lets the rules decide again. */
   readonly isHeld: boolean;
   /** Synced fields that a person has edited, until `links release-field`. */
@@ -165,6 +212,7 @@ export async function explainTask(
     isOn: workflow.isOn,
     change,
     row,
+    knownAt: (await cachedStatus(scope, taskId))?.seenAt ?? 0,
     isOff: (await taskUpdatesOffUntil(scope, now)) !== undefined,
   });
 }
@@ -177,6 +225,8 @@ interface Decision {
   readonly isOn: boolean;
   readonly change: OutboxRow | undefined;
   readonly row: EntityRow;
+  /** Epoch milliseconds. */
+  readonly knownAt: number;
   /** The workspace takes no updates of tasks. */
   readonly isOff: boolean;
 }
@@ -187,13 +237,14 @@ const MOST_ITEMS = 50;
 function describeTask(task: Task, written: WrittenStatus, decision: Decision): ExplainedTask {
   const { state, evaluation, change } = decision;
   const isByRule = state.isOurs && written.rule !== undefined;
-  const reason = decision.isOn ? reasonOf(decision) : null;
+  const reason = decision.isOn ? reasonOf(task, decision) : null;
   const items = evaluation ? evaluation.items.map((item) => describeItem(item, evaluation, written)) : [];
   const target = evaluation?.target;
   return {
     taskId: task.taskId,
     name: taskName(task),
     status: task.status,
+    knownAt: decision.knownAt,
     setBy: {
       who: isByRule ? 'worksync' : task.statusBefore ? 'person' : 'creation',
       rule: isByRule ? (written.rule ?? null) : null,
@@ -209,7 +260,7 @@ function describeTask(task: Task, written: WrittenStatus, decision: Decision): E
       : null,
     reason,
     labels: { add: evaluation?.addLabels ?? [], remove: evaluation?.removeLabels ?? [] },
-    change: change ? { state: change.state, error: change.error, notBefore: earliestOf(change, decision.row) } : null,
+    change: change ? describeChange(change, decision.row) : null,
     isHeld: reason?.code === 'held-by-person' || reason?.code === 'breaker' || reason?.code === 'backwards',
     fieldsOfPeople: fieldsOfPeople(written),
     items: items.slice(0, MOST_ITEMS),
@@ -217,23 +268,38 @@ function describeTask(task: Task, written: WrittenStatus, decision: Decision): E
   };
 }
 
-function earliestOf({ due, not_before }: OutboxRow, { desired }: EntityRow): number {
-  return Math.max(due, not_before, json<TaskUpdate>(desired)?.notBefore ?? 0);
+function describeChange({ state, error, due, not_before }: OutboxRow, { desired }: EntityRow): ExplainedChange {
+  const update = json<TaskUpdate>(desired);
+  const { status, addLabels = [], removeLabels = [], fields = {}, itemLabels } = update ?? {};
+  const labels = [
+    ...[...addLabels, ...(itemLabels?.add ?? [])].map((label) => `+${label}`),
+    ...[...removeLabels, ...(itemLabels?.remove ?? [])].map((label) => `-${label}`),
+  ];
+  const sets = [
+    ...(status === undefined ? [] : [`status ${status}`]),
+    ...(labels.length === 0 ? [] : [`labels ${labels.join(' ')}`]),
+    ...Object.keys(fields),
+  ].join(', ');
+  return { state, sets, error, notBefore: Math.max(due, not_before, update?.notBefore ?? 0) };
 }
 
-function reasonFor(code: ReasonCode, detail?: string): Reason {
-  return { code, text: TEXTS[code], detail: detail ?? null };
+/** @param task its key, for commands and examples in the remedy. Absent: that of an item, whose task shows the remedy */
+function reasonFor(code: ReasonCode, detail?: string, task?: Pick<Task, 'taskId' | 'key'>): Reason {
+  const { text, remedy } = REASONS[code];
+  const named =
+    task && remedy?.replaceAll('update:BUG-12', entity.taskUpdate(task.taskId)).replaceAll('BUG-12', task.key);
+  return { code, text, detail: detail ?? null, remedy: named ?? null };
 }
 
-/** Returns why the status stays. */
-function reasonOf({ evaluation, change, isOff }: Decision): Reason | null {
-  if (evaluation === undefined) return reasonFor('unverified');
+/** Returns why the status stays. Null if it is about to change, which a failed attempt only delays. */
+function reasonOf(task: Task, { evaluation, change, isOff }: Decision): Reason | null {
+  const reason = (code: ReasonCode, detail?: string | null) => reasonFor(code, detail ?? undefined, task);
+  if (evaluation === undefined) return reason('unverified');
   const { wanted, target, transition } = evaluation;
-  if (transition?.outcome === 'none') return reasonFor(transition.why, transition.detail);
-  if (target === undefined) return reasonWithoutTarget(wanted);
-  if (change?.state === 'held') return reasonFor(isRefused(change) ? 'refused' : 'guard', change.error ?? undefined);
-  if (isOff) return reasonFor('no-task-route');
-  return change?.error ? reasonFor('refused', change.error) : null;
+  if (transition?.outcome === 'none') return reason(transition.why, transition.detail);
+  if (target === undefined) return reason(...reasonWithoutTarget(wanted));
+  if (change?.state === 'held') return reason(isRefused(change) ? 'refused' : 'guard', change.error);
+  return isOff ? reason('no-task-route') : null;
 }
 
 /** Whether a held change was refused by the workspace. The guard, and others who change statuses back, hold changes too. */
@@ -241,12 +307,11 @@ function isRefused({ guard, error }: OutboxRow): boolean {
   return guard !== 'held' && !error?.startsWith('workflow_contested');
 }
 
-function reasonWithoutTarget(wanted: TaskEvaluation['wanted']): Reason {
-  if (wanted.outcome === 'older-than-epoch') return reasonFor('older-than-epoch', wanted.item.name);
+function reasonWithoutTarget(wanted: TaskEvaluation['wanted']): [code: ReasonCode, detail?: string] {
+  if (wanted.outcome === 'older-than-epoch') return ['older-than-epoch', wanted.item.name];
   const item = 'item' in wanted ? wanted.item : undefined;
-  if (item === undefined) return reasonFor('nothing-linked');
-  const { linked, judgement } = item;
-  return judgement.counts ? reasonFor('nothing-linked') : reasonFor(judgement.why, judgement.detail ?? linked.name);
+  if (item === undefined || item.judgement.counts) return ['nothing-linked'];
+  return [item.judgement.why, item.judgement.detail ?? item.linked.name];
 }
 
 function describeItem(item: JudgedItem, evaluation: TaskEvaluation, written: WrittenStatus): ExplainedPart {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { TEXTS } from '../../../../../src/sync/reconcile/workflow/explain-task.ts';
+import { REASONS } from '../../../../../src/sync/reconcile/workflow/explain-task.ts';
 import type { WorkflowInput } from '../../../../../src/sync/reconcile/workflow/workflow-rules.ts';
 import { type Board, type BoardOptions, openBoard, time } from '../../../../support/harness/board.ts';
 import {
@@ -127,9 +127,17 @@ it('counts tasks with merged work by the reason why they are not finished', asyn
   expect(await board.unfinished()).toEqual({ 'not-closing': 1, base: 1 });
 });
 
-it('has all codes explained in config/workflow.md', () => {
+it('has all codes explained in config/workflow.md, with their remedies', () => {
   const page = readFileSync(new URL('../../../../../config/workflow.md', import.meta.url), 'utf8');
-  expect(Object.keys(TEXTS).filter((code) => !page.includes(`\`${code}\``))).toEqual([]);
+  const plain = (text = '') => text.replaceAll(/["`]/g, '').trim();
+  const remedies = new Map(
+    Array.from(page.matchAll(/^\| `([a-z-]+)` +\|[^|]*\|([^|]*)\|$/gm), ([, code, remedy]) => [code, plain(remedy)]),
+  );
+  const shown = Object.entries(REASONS).flatMap(([code, { remedy }]) =>
+    remedies.has(code) || remedy ? [[code, plain(remedy)]] : [],
+  );
+  expect(Object.fromEntries(remedies)).toEqual(Object.fromEntries(shown));
+  expect(Object.keys(REASONS).filter((code) => !page.includes(`\`${code}\``))).toEqual([]);
 });
 
 it('shows the earliest time of a final status, and the labels that the rules want', async () => {
