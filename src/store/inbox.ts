@@ -159,16 +159,23 @@ const pendingSizes = compileStatement((query, { workspace, most }: { workspace: 
     .limit(most),
 );
 
-/** Whether a pending delivery was received since then, epoch milliseconds. */
-export async function hasPendingSince(query: Scope, since: number): Promise<boolean> {
-  const row = await query
+/** So many pending deliveries are looked at. */
+const MOST_PENDING = 1_000;
+
+/**
+ * Returns the connections with pending deliveries that were received since then, epoch milliseconds; undefined if too many deliveries
+ * are pending to tell.
+ */
+export async function pendingConnections(query: Scope, since: number): Promise<ReadonlySet<string> | undefined> {
+  const rows = await query
     .selectFrom('inbox')
-    .select('id')
-    .where('state', '=', 'pending')
-    .where('received_at', '>=', since)
-    .limit(1)
-    .executeTakeFirst();
-  return row !== undefined;
+    .select(['connection', 'received_at'])
+    .where('state', '=', sql.lit('pending'))
+    .orderBy('id', 'desc')
+    .limit(MOST_PENDING)
+    .execute();
+  const recent = rows.filter(({ received_at }) => received_at >= since);
+  return recent.length === MOST_PENDING ? undefined : new Set(recent.map(({ connection }) => connection));
 }
 
 /** Returns the ids and the counted attempts of the `most` oldest pending deliveries. */

@@ -1,9 +1,9 @@
 import { entity as entityName, MAX_TIME_IN_FLIGHT } from '../../model/change.ts';
 import { FINAL_DELAY, type TaskUpdate } from '../../model/task.ts';
 import { type Clock, sleep } from '../../platform/lib/clock.ts';
-import { type EntityRow, findEntity, json, removeOrTombstone } from '../../store/entities.ts';
-import { hasPendingSince } from '../../store/inbox.ts';
-import { isUnverified, itemName } from '../../store/items.ts';
+import { type EntityRow, findEntity, json, linkedItems, removeOrTombstone } from '../../store/entities.ts';
+import { pendingConnections } from '../../store/inbox.ts';
+import { findItems, isUnverified, itemName } from '../../store/items.ts';
 import { type DueChange, type Eligibility, nextChange } from '../../store/next-change.ts';
 import {
   addDifference,
@@ -18,6 +18,7 @@ import { nextRevision } from '../../store/revision.ts';
 import { linksAreIdempotent, routeOffUntil, taskUpdatesOffUntil } from '../../store/server-capabilities.ts';
 import { areMarksKnown, creationsInFlight, delayOtherCreations } from '../../store/task-creations.ts';
 import { readTaskUpdateFacts, refusalOfStatus } from '../../store/task-update-facts.ts';
+import { WORKSPACE } from '../../store/workspace-answers.ts';
 import { lastLinksRead } from '../../store/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { ChangeScheduler } from './change-scheduler.ts';
@@ -240,7 +241,7 @@ export async function waitOf(
 ): Promise<Wait | undefined> {
   if (itemKey !== null && (await isUnverified(query, itemKey))) return waitUntil(now + UNVERIFIED_PAUSE);
   if (action === 'create-task') return waitUntil(await creationBlockedUntil(query, change, now));
-  if (action === 'update-task') return waitUntil(await updateBlockedUntil(query, body, now));
+  if (action === 'update-task') return waitUntil(await updateBlockedUntil(query, { taskId, body }, now));
   return action === 'add-link' ? waitOfLink(query, change, taskId as string, now) : undefined;
 }
 
@@ -254,12 +255,12 @@ const INBOX_PAUSE = 2_000;
 const MAX_INBOX_WAIT = 900_000;
 
 /**
- * Updates wait while the workspace has no route for them. A final status also waits for its earliest time, and until all
- * recent deliveries are processed: they may show that the work goes on.
+ * Updates wait while the workspace has no route for them. A final status also waits for its earliest time, and until the recent
+ * deliveries of the connections of its linked items, and of the workspace, are processed: they may show that the work goes on.
  */
 async function updateBlockedUntil(
   query: Scope,
-  body: RequestContent['body'],
+  { taskId, body }: Pick<RequestContent, 'taskId' | 'body'>,
   now: number,
 ): Promise<number | undefined> {
   const { notBefore } = body as unknown as TaskUpdate;
@@ -267,7 +268,11 @@ async function updateBlockedUntil(
   const earliest = notBefore !== undefined && notBefore <= now + FINAL_DELAY ? notBefore : 0;
   const until = Math.max(earliest, (await taskUpdatesOffUntil(query, now)) ?? 0);
   if (until > now) return Math.min(until, now + MAX_BLOCK);
-  const mustWait = notBefore !== undefined && (await hasPendingSince(query, now - MAX_INBOX_WAIT));
+  if (notBefore === undefined) return undefined;
+  const pending = await pendingConnections(query, now - MAX_INBOX_WAIT);
+  if (pending?.size === 0) return undefined;
+  const items = await findItems(query, await linkedItems(query, [taskId as string]));
+  const mustWait = [WORKSPACE, ...items.map(({ connection }) => connection)].some((each) => pending?.has(each) ?? true);
   return mustWait ? now + INBOX_PAUSE : undefined;
 }
 

@@ -5,14 +5,17 @@ import type { TaskStatuses } from '../../../../src/model/task-status.ts';
 import type { WrittenStatus } from '../../../../src/model/written-status.ts';
 import { saveTask } from '../../../../src/store/cached-tasks.ts';
 import { blankEntity, findEntity, json, saveEntity } from '../../../../src/store/entities.ts';
+import { saveItem } from '../../../../src/store/items.ts';
 import { addDifference, findChange, retryChange, updateChange } from '../../../../src/store/outbox-rows.ts';
 import { taskUpdatesOffUntil } from '../../../../src/store/server-capabilities.ts';
 import { serverStatusesOf } from '../../../../src/store/stored-status.ts';
 import { noteContest, readTaskUpdateFacts, type UpdateForm } from '../../../../src/store/task-update-facts.ts';
+import { WORKSPACE } from '../../../../src/store/workspace-answers.ts';
 import { MAX_BLOCK, prepareNext } from '../../../../src/sync/outbox/claim.ts';
 import { MAX_ATTEMPTS } from '../../../../src/sync/outbox/refusals.ts';
 import { type Answer, outboxBench } from '../../../support/cost/outbox-bench.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
+import { itemRow } from '../../../support/rows/items.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -204,6 +207,31 @@ test.each([
   }
   await send();
   expect(await change()).toBeUndefined();
+});
+
+test.each([
+  ['waits for pending deliveries of the connection of a linked item', 'jira', true],
+  ['waits for pending deliveries of the workspace', WORKSPACE, true],
+  ['does not wait for pending deliveries of other connections', 'forge', false],
+])('a final status %s', async (_what, connection, waits) => {
+  const { claim, want, clock, store } = await setUp();
+  await want({ ...WISH, status: 'completed', notBefore: clock.now() });
+  await store.commit(async (query) => {
+    await saveItem(query, itemRow('jira:ENG-1'), 1);
+    await saveEntity(query, blankEntity('link:t1:1', 'link', { task_id: 't1', item_key: 'jira:ENG-1' }));
+    const key = {
+      delivery_key: 'd',
+      event: 'e',
+      received_at: clock.now(),
+      source: 'webhook',
+      state: 'pending',
+    } as const;
+    await query
+      .insertInto('inbox')
+      .values({ ...key, connection, body: Buffer.from('{}') })
+      .execute();
+  });
+  expect((await claim()) === undefined).toBe(waits);
 });
 
 test('sends the newer wish after a read that differs from the older one', async () => {
