@@ -397,7 +397,9 @@ interface InForce {
 export async function rulesInForceSince(query: Scope, { id }: Workflow, now: number): Promise<InForce> {
   const [storedId, changedAt, switchedOnAt = changedAt] = ((await readMeta(query, IN_FORCE)) ?? '').split(' ');
   const stored = storedId === id ? { changedAt: Number(changedAt), switchedOnAt: Number(switchedOnAt) } : undefined;
-  const present = stored ?? { changedAt: now, switchedOnAt: switchedOnAt === undefined ? now : Number(switchedOnAt) };
+  // Providers date work to the second.
+  const start = Math.floor(now / 1_000) * 1_000;
+  const present = stored ?? { changedAt: start, switchedOnAt: Number(switchedOnAt ?? start) };
   if (stored === undefined) await writeMeta(query, IN_FORCE, `${id} ${present.changedAt} ${present.switchedOnAt}`);
   return present;
 }

@@ -106,6 +106,11 @@ const EDITED = [OPENED, later, person('planned')];
 const TWO = [FIX, FIX_2];
 const OFF = configured(undefined);
 const ON = configured({ since: undefined });
+/** Rules are switched on and a pull request is opened within one second, to which providers date. */
+const ON_AND_OPENED: Step = async (board, { now }) => {
+  await board.configure(now + 0.7, { since: undefined });
+  await board.pull(1, now + 0.9, { title: 'BUG-1', createdAt: time(now) });
+};
 const DONE = [FIX, merged(), later];
 const REVERTED = [revert(2, 1), merged(2)];
 const BUGS = (count: number) => Array.from({ length: count }, (_, index) => `BUG-${index + 1}`);
@@ -469,6 +474,7 @@ const CASES: readonly Case[] = [
   // Rules that are switched off and on again, or changed
   ['a move that waits is dropped with its rules', 'review', [FIX, later, merged(), OFF]],
   ['rules that are on again move nothing old', 'review', [FIX, later, OFF, merged(), later, ON, SEEN]],
+  ['rules move what happens in the second in which they are switched on', 'review', [OFF, ON_AND_OPENED]],
   ['rules that are on again move what happens then', 'completed', [FIX, later, OFF, ON, merged()]],
   ['a pull request from before the rules moves nothing when a label is added', 'open', [OFF, OPENED, ON, SEEN]],
   [
