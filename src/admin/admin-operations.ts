@@ -41,10 +41,10 @@ const QUESTIONS = {
   held: namedHeldChanges,
 
   async release(
-    { store, wakeOutbox }: OpenWorkspace,
+    { store, wakeOutbox, rules }: OpenWorkspace,
     wish: { readonly classes?: readonly HeldClass[]; readonly entities?: readonly string[] },
   ) {
-    const entities = await heldNamed(store.query, wish.entities ?? []);
+    const entities = await heldNamed(store.query, wish.entities ?? [], rules);
     const released = await releaseHeld(store, { ...wish, entities });
     wakeOutbox();
     return { released };

@@ -148,9 +148,9 @@ export async function deliveriesCalled(
 }
 
 /** Throws `not_found`. */
-async function deliveriesOfItem({ store: { query } }: OpenWorkspace, name: string): Promise<ListedDelivery[]> {
+async function deliveriesOfItem({ store: { query }, rules }: OpenWorkspace, name: string): Promise<ListedDelivery[]> {
   const task = await findTask(query, name);
-  const keys = task ? await itemsAbout(query, task) : await findItems(query, name);
+  const keys = task ? await itemsAbout(query, task) : await findItems(query, name, rules);
   if (keys.length === 0 && !task) throw await noSuchItem(query, name);
   return deliveriesThatChanged(query, keys);
 }

@@ -6,7 +6,8 @@ import { tasksByIds, tasksByKeys } from '../store/cached-tasks.ts';
 import { itemsNamed } from '../store/item-names.ts';
 import { existingItems, itemsAtUrl, itemsByDisplayName, itemsOfTask, namesWithPrefix } from '../store/items.ts';
 import type { Scope } from '../store/workspace-scope.ts';
-import { nameOf, normalUrl } from '../sync/reconcile/link-rules/lookup-names.ts';
+import type { Rules } from '../sync/reconcile/context.ts';
+import { nameOf } from '../sync/reconcile/link-rules/lookup-names.ts';
 
 /** A task that a person named. */
 export interface FoundTask {
@@ -38,15 +39,15 @@ export function foundTask(task: Task): FoundTask {
   return { taskId: task.taskId, key: task.key, name: taskName(task) };
 }
 
-/** Items by key, address, or what people call them. */
-export async function findItems(query: Scope, target: string): Promise<ItemKey[]> {
+/** Items by key, address in any spelling, or what people call them. */
+export async function findItems(query: Scope, target: string, { links }: Pick<Rules, 'links'>): Promise<ItemKey[]> {
   const exact = await existingItems(query, [target]);
   if (exact.length > 0) return exact;
-  const url = normalUrl(target);
-  const name = url === undefined ? target.toUpperCase() : nameOf.url(url);
-  const named = (await itemsNamed(query, [name])).map(({ itemKey }) => itemKey);
-  if (named.length > 0) return [...new Set(named)];
-  return url === undefined ? itemsByDisplayName(query, target) : itemsAtUrl(query, target);
+  const addresses = links.namesOfAddress(target);
+  const isAddress = addresses.length > 0;
+  const named = await itemsNamed(query, isAddress ? addresses : [target.toUpperCase()]);
+  if (named.length > 0) return [...new Set(named.map(({ itemKey }) => itemKey))];
+  return isAddress ? itemsAtUrl(query, target) : itemsByDisplayName(query, target);
 }
 
 /** Items of one task that an answer is about: a template may name a task in every item, and nobody reads more. */

@@ -57,7 +57,7 @@ export async function showItems(
     rules,
   } = workspace;
   const task = (await findTask(query, name)) ?? null;
-  const keys = task ? await itemsAbout(query, task) : await findItems(query, name);
+  const keys = task ? await itemsAbout(query, task) : await findItems(query, name, rules);
   if (keys.length === 0 && !task) throw await noSuchItem(query, name);
   const items: ShownItem[] = [];
   for (const key of keys.slice(0, MOST)) {

@@ -14,6 +14,7 @@ import { currentRevision } from '../store/revision.ts';
 import { listUnfinishedTasks } from '../store/unfinished-tasks.ts';
 import { appendAnswer } from '../store/workspace-answers.ts';
 import type { Scope } from '../store/workspace-scope.ts';
+import type { Rules } from '../sync/reconcile/context.ts';
 import type { KnownLink } from '../sync/reconcile/evaluate-links.ts';
 import { type ExplainedItem, explainItem } from '../sync/reconcile/explain.ts';
 import { releaseTaskField, releaseTaskStatus } from '../sync/reconcile/workflow/evaluate-task.ts';
@@ -37,10 +38,10 @@ export interface LinkTarget {
   }[];
 }
 
-export async function linkTarget({ store: { query } }: OpenWorkspace, { target }: Named): Promise<LinkTarget> {
+export async function linkTarget({ store: { query }, rules }: OpenWorkspace, { target }: Named): Promise<LinkTarget> {
   const task = await findTask(query, target);
   const items: LinkTarget['items'][number][] = [];
-  for (const key of task ? [] : await findItems(query, target)) {
+  for (const key of task ? [] : await findItems(query, target, rules)) {
     const row = await findItem(query, key);
     if (!row) continue;
     const { item } = readFields(row);
@@ -68,7 +69,7 @@ export async function explainLinks(
     rules,
   } = workspace;
   const task = (await findTask(query, target)) ?? null;
-  const keys = task ? await itemsAbout(query, task) : await findItems(query, target);
+  const keys = task ? await itemsAbout(query, task) : await findItems(query, target, rules);
   const items: ExplainedItem[] = [];
   for (const key of keys) {
     const explained = await explainItem(query, key, { sources, rules, now: clock.now() });
@@ -216,8 +217,8 @@ interface Removal {
 }
 
 /** What is known of a link that a person wants to remove: its id and address, where it stands. */
-export async function linkToRemove({ store: { query } }: OpenWorkspace, { taskId, link }: Removal) {
-  const row = await findLink(query, taskId, link);
+export async function linkToRemove({ store: { query }, rules }: OpenWorkspace, { taskId, link }: Removal) {
+  const row = await findLink(query, { taskId, link }, rules);
   const known = json<KnownLink>(row?.known ?? null);
   const wanted = json<KnownLink>(row?.desired ?? null);
   return {
@@ -228,11 +229,11 @@ export async function linkToRemove({ store: { query } }: OpenWorkspace, { taskId
   };
 }
 
-async function findLink(query: Scope, taskId: string, link: string): Promise<EntityRow | undefined> {
+async function findLink(query: Scope, { taskId, link }: Removal, rules: Rules): Promise<EntityRow | undefined> {
   const rows = await linksOfTask(query, taskId);
   const byId = rows.find((row) => row.remote_id === link);
   if (byId) return byId;
-  const items = new Set(await findItems(query, link));
+  const items = new Set(await findItems(query, link, rules));
   return rows.find((row) => items.has(row.item_key ?? '') || urlOf(row) === link);
 }
 
@@ -242,13 +243,13 @@ function urlOf(row: EntityRow): string | undefined {
 
 /** A person removed a link, or wants it not to be added: it is not added again while the text goes on naming the task. */
 export async function linkRemoved(
-  { store, wakeReconcile, random }: OpenWorkspace,
+  { store, wakeReconcile, random, rules }: OpenWorkspace,
   { taskId, link }: Removal,
   clock: Clock,
 ) {
   const now = clock.now();
   const marked = await store.commit(async (query) => {
-    const row = await findLink(query, taskId, link);
+    const row = await findLink(query, { taskId, link }, rules);
     if (!row) return false;
     const change = await findChange(query, row.entity);
     if (change?.state === 'sending') return false;

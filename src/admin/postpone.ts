@@ -56,8 +56,8 @@ export async function undo(
 async function previewOf(workspace: OpenWorkspace, { question, asked }: PostponeWish): Promise<number> {
   const { query } = workspace.store;
   if (question === 'retry' || question === 'dismiss') return countQuarantined(query, asked.ids);
-  if (question === 'changes-retry') return (await toRetry(query, asked)).length;
-  if (question === 'changes-drop') return (await toDrop(query, asked)).length;
+  if (question === 'changes-retry') return (await toRetry(query, asked, workspace.rules)).length;
+  if (question === 'changes-drop') return (await toDrop(query, asked, workspace.rules)).length;
   const held = await heldChanges(query, 0);
   const { classes = [], entities = [] } = asked;
   const ofClasses = HELD_CLASSES.filter((each) => classes.includes(each)).map((each) => held[each].count);

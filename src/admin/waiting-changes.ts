@@ -24,6 +24,7 @@ import {
 } from '../store/outbox-rows.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import type { Throttle } from '../sync/quota/throttle.ts';
+import type { Rules } from '../sync/reconcile/context.ts';
 import { findItems } from './find-named.ts';
 import { entityNamesOf, nameEntities } from './human-names.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
@@ -123,10 +124,10 @@ interface Named {
 }
 
 export async function showChanges(
-  { store: { query } }: OpenWorkspace,
+  { store: { query }, rules }: OpenWorkspace,
   { targets }: Named,
 ): Promise<readonly ShownChange[]> {
-  const rows = await rowsNamed(query, targets);
+  const rows = await rowsNamed(query, targets, rules);
   const { describe, entities } = await namesOf(query, rows);
   const read = (text: string | null | undefined) => (text == null ? null : (JSON.parse(text) as unknown));
   return rows.map((row) => {
@@ -141,9 +142,9 @@ export async function showChanges(
  *
  * Throws `not_found`, or `conflict` where one cannot be tried again; then nothing was done.
  */
-export async function retryChanges({ store, wakeOutbox }: OpenWorkspace, { targets }: Named) {
+export async function retryChanges({ store, wakeOutbox, rules }: OpenWorkspace, { targets }: Named) {
   const done = await store.commit(async (query) => {
-    const rows = await toRetry(query, { targets });
+    const rows = await toRetry(query, { targets }, rules);
     for (const row of rows) await retryChange(query, row);
     return rows.map(({ entity }) => entity);
   });
@@ -152,8 +153,8 @@ export async function retryChanges({ store, wakeOutbox }: OpenWorkspace, { targe
 }
 
 /** Throws where one of them cannot be tried again. */
-export async function toRetry(query: Scope, { targets }: Named): Promise<readonly OutboxRow[]> {
-  const rows = await rowsNamed(query, targets);
+export async function toRetry(query: Scope, { targets }: Named, rules: Rules): Promise<readonly OutboxRow[]> {
+  const rows = await rowsNamed(query, targets, rules);
   await refuseAny(query, rows, whyNoRetry);
   return rows;
 }
@@ -171,9 +172,9 @@ function whyNoRetry({ state, kind }: OutboxRow): string | undefined {
  *
  * Throws `not_found`, or `conflict` where one cannot be dropped; then nothing was done.
  */
-export async function dropChanges({ store }: OpenWorkspace, { targets }: Named) {
+export async function dropChanges({ store, rules }: OpenWorkspace, { targets }: Named) {
   const dropped = await store.commit(async (query) => {
-    const rows = await toDrop(query, { targets });
+    const rows = await toDrop(query, { targets }, rules);
     for (const row of rows) await removeChange(query, row.entity);
     return rows.map(({ entity }) => entity);
   });
@@ -181,8 +182,8 @@ export async function dropChanges({ store }: OpenWorkspace, { targets }: Named) 
 }
 
 /** Throws where one of them cannot be dropped. */
-export async function toDrop(query: Scope, { targets }: Named): Promise<readonly OutboxRow[]> {
-  const rows = await rowsNamed(query, targets);
+export async function toDrop(query: Scope, { targets }: Named, rules: Rules): Promise<readonly OutboxRow[]> {
+  const rows = await rowsNamed(query, targets, rules);
   await refuseAny(query, rows, whyNoDrop);
   return rows;
 }
@@ -210,10 +211,12 @@ async function refuseAny(
  * Returns the entities of the held changes that these names mean: entities, or names of items. A name without a held change stays
  * as it is.
  */
-export async function heldNamed(query: Scope, targets: readonly string[]): Promise<readonly string[]> {
+export async function heldNamed(query: Scope, targets: readonly string[], rules: Rules): Promise<readonly string[]> {
   const found = new Set<string>();
   for (const target of targets) {
-    const rows = (await findChange(query, target)) ? [] : await changesOfItems(query, await findItems(query, target));
+    const rows = (await findChange(query, target))
+      ? []
+      : await changesOfItems(query, await findItems(query, target, rules));
     const held = rows.filter(({ state }) => state === 'held').map(({ entity }) => entity);
     for (const entity of held.length > 0 ? held : [target]) found.add(entity);
   }
@@ -224,11 +227,11 @@ export async function heldNamed(query: Scope, targets: readonly string[]): Promi
 const LOOKED_THROUGH = 500;
 
 /** Throws `not_found` where one of them names no change. */
-async function rowsNamed(query: Scope, targets: readonly string[]): Promise<readonly OutboxRow[]> {
+async function rowsNamed(query: Scope, targets: readonly string[], rules: Rules): Promise<readonly OutboxRow[]> {
   const found = new Map<string, OutboxRow>();
   for (const target of targets) {
     const exact = await findChange(query, target);
-    const rows = exact ? [exact] : await changesOfItems(query, await findItems(query, target));
+    const rows = exact ? [exact] : await changesOfItems(query, await findItems(query, target, rules));
     if (rows.length === 0) throw await unknownChange(query, target);
     for (const row of rows) found.set(row.entity, row);
   }

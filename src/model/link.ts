@@ -56,10 +56,15 @@ export interface Grammar {
   readonly closes: 'next' | 'list';
   /** Forms of names, besides web addresses, which are always understood. */
   readonly names: readonly NameForm[];
-  /** A name counts only after a closing or mentioning word, and in a list after one. */
+  /** A name counts only after a closing or mentioning word, and in a list after one. Addresses need no word. */
   readonly needsWord?: boolean;
-  /** Paths between a project's address and an item's number, for example `/-/issues/`. */
-  readonly itemPaths?: readonly string[];
+  /**
+   * Addresses of items, for example `//{host}/{path}/-/issues/{number}`. Each inner list has the spellings of one address;
+   * all of them name the item that the first one names. `{number}` and `{key}` are those of the item, `{host}` is the
+   * connection's own host and `{site}` any host, `{path}` takes one segment or more, any other name takes one, and `…` takes
+   * any number.
+   */
+  readonly addresses?: readonly (readonly string[])[];
   /** A branch that begins with a number and a hyphen names the item of that number in the same project. */
   readonly branchNumbers?: boolean;
 }
@@ -70,5 +75,7 @@ export interface Grammar {
  * number         `#12` within the project, `group/project#12` from anywhere on the host.
  * host-number    `#12`, counted over all projects of the host.
  * A text that ends in `#`, such as `AB#`: the prefix of a number that is counted over all projects.
+ * A text that ends in `-`, such as `sc-`: the same, or beside `number` another way to write `#`. A prefix in lower case
+ * is read in any case.
  */
-export type NameForm = 'key' | 'short-id' | 'number' | 'host-number' | `${string}#`;
+export type NameForm = 'key' | 'short-id' | 'number' | 'host-number' | `${string}#` | `${string}-`;

@@ -4,6 +4,7 @@ import { readable } from '../kit/payload.ts';
 import { trackerConnector } from '../kit/tracker.ts';
 import { EVENT_IN_BODY } from '../kit/verify.ts';
 import { connect } from './connect.ts';
+import { grammar } from './grammar.ts';
 import { itemOf, placeOf, told } from './items.ts';
 import { options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
@@ -22,6 +23,7 @@ export const jira = trackerConnector({
     supportsAssignees: true,
     closesWithFields: true,
   },
+  grammar,
   largestDelivery: 25 * MEBIBYTE,
   options,
   host: ({ cloudId }) => cloudId,

@@ -17,4 +17,5 @@ export const grammar: Grammar = {
   suppressing: ['skip', 'ignore'],
   closes: 'list',
   names: ['key'],
+  addresses: [['//linear.app/{workspace}/issue/{key}', '//linear.app/{workspace}/issue/{key}/{title}']],
 };

@@ -11,4 +11,5 @@ export const grammar: Grammar = {
   closes: 'list',
   names: ['host-number'],
   needsWord: true,
+  addresses: [['//{host}/issues/{number}']],
 };

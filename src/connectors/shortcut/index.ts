@@ -3,6 +3,7 @@ import { readable } from '../kit/payload.ts';
 import { trackerConnector } from '../kit/tracker.ts';
 import { EVENT_IN_BODY } from '../kit/verify.ts';
 import { connect } from './connect.ts';
+import { grammar } from './grammar.ts';
 import { changedAt, foundOn, itemOf, PARTS, placeOf, told } from './items.ts';
 import { options, PUBLIC_HOST, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
@@ -14,6 +15,7 @@ export const shortcut = trackerConnector({
   title: 'Shortcut',
   publicHost: PUBLIC_HOST,
   capabilities: { pollsSince: true, supportsLabels: true, supportsAssignees: true },
+  grammar,
   largestDelivery: 5 * MEBIBYTE,
   options,
   host: () => PUBLIC_HOST,

@@ -73,11 +73,22 @@ async function resolveAll(
   return withoutShorterIds(withoutMisreadings(resolved));
 }
 
-/** Removes unknown readings of a text if another reading of it exists. */
+/** Removes unknown names of a text if another name of it exists, and further names that miss the same thing. */
 function withoutMisreadings(resolved: readonly Resolved[]): Resolved[] {
   const existing = resolved.filter(({ outcome }) => outcome !== 'unknown');
   const existingNames = new Set(existing.map(({ name }) => shortestReading(name)));
-  return resolved.filter(({ name, outcome }) => outcome !== 'unknown' || !existingNames.has(shortestReading(name)));
+  const texts = new Set(existing.map(placeOf));
+  const missed = new Set<string>();
+  return resolved.filter((each) => {
+    if (each.outcome === 'linked') return true;
+    if (isUnknown(each) && (existingNames.has(shortestReading(each.name)) || texts.has(placeOf(each)))) return false;
+    const miss = `${placeOf(each)} ${each.via ?? ''}`;
+    return !missed.has(miss) && missed.add(miss);
+  });
+}
+
+function placeOf({ place, text }: Pick<Resolved, 'place' | 'text'>): string {
+  return `${place} ${text}`;
 }
 
 function shortestReading(name: string): string {
@@ -94,7 +105,7 @@ function withoutShorterIds(resolved: readonly Resolved[]): Resolved[] {
     ids.some((other) => {
       if (other.name === one.name) return false;
       if (isShorterReading(one.name, other.name))
-        return other.outcome === 'linked' ? isSamePlace(one, other) : isUnknown(one);
+        return other.outcome === 'linked' ? placeOf(one) === placeOf(other) : isUnknown(one);
       return isShorterReading(other.name, one.name) && isUnknown(one) && other.outcome === 'linked';
     });
   return resolved.filter((each) => !ids.includes(each) || !isDropped(each));
@@ -106,10 +117,6 @@ function isShorterReading(shorter: string, longer: string): boolean {
 
 function isUnknown({ outcome }: Resolved): boolean {
   return outcome === 'unknown';
-}
-
-function isSamePlace(one: Resolved, other: Resolved): boolean {
-  return one.place === other.place && one.text === other.text;
 }
 
 /** Returns the ids of existing tasks by the names that mention them. */

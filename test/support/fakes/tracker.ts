@@ -37,6 +37,7 @@ const GRAMMAR: Grammar = {
   suppressing: ['skip'],
   closes: 'list',
   names: ['key'],
+  addresses: [['//{host}/issues/{key}', '//{host}/board/{number}?issue={key}']],
 };
 
 /** A tracker whose webhooks are items as they are, or comments on them; each connection of it has the host of its option. */

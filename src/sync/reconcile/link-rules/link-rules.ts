@@ -10,6 +10,7 @@ import {
   type NameConfig,
   type NumberSpace,
   nameOf,
+  namesOfAddress,
   namesOfToken,
   parseWorkspaceAddress,
   type Reader,
@@ -19,6 +20,7 @@ import {
 } from './lookup-names.ts';
 import { proseOf } from './prose.ts';
 import {
+  foldedPattern,
   idPattern,
   type NameToken,
   type NameWord,
@@ -73,6 +75,8 @@ export interface LinkRules {
   mentionsOf(item: Item, reader: Reader, idPrefixes?: readonly string[]): readonly Mention[];
   /** Returns the names beyond the limit, which make no link; undefined if there are none. */
   leftOutOf(item: Item, reader: Reader, idPrefixes?: readonly string[]): LeftOut | undefined;
+  /** Returns the names of the item that a web address leads to. */
+  namesOfAddress(text: string): readonly string[];
 }
 
 /** Names that an item has beyond the limit. */
@@ -103,15 +107,18 @@ interface CompiledRules extends NameConfig {
 }
 
 export function createLinkRules(input: LinkRulesInput): LinkRules {
-  const grammars = input.grammars.map(({ grammar = PLAIN_GRAMMAR }) => grammar);
+  const spaces = input.grammars.map(({ grammar = PLAIN_GRAMMAR, ...space }) => ({ ...space, grammar }));
+  const grammars = spaces.map(({ grammar }) => grammar);
   const rules: CompiledRules = {
     idPrefixes: USUAL_ID_PREFIXES,
     addresses: input.addresses.flatMap((address) => parseWorkspaceAddress(address) ?? []),
-    hostNumbers: input.grammars.filter(({ grammar }) => grammar?.names.includes('host-number')),
+    spaces,
+    hostNumbers: spaces.filter(({ grammar }) => grammar.names.includes('host-number')),
     trailers: new Set(input.trailers.map((name) => name.toLowerCase())),
     scanOptions: {
       words: wordPattern([PLAIN_GRAMMAR, ...grammars].flatMap(wordsOf)),
       shortIds: grammars.some(({ names }) => names.includes('short-id')),
+      folded: foldedPattern(grammars),
     },
     patterns: input.links.map(({ pattern, connection, ...rest }) => ({
       ...rest,
@@ -140,6 +147,7 @@ export function createLinkRules(input: LinkRulesInput): LinkRules {
   return {
     mentionsOf: (...given) => find(...given).mentions,
     leftOutOf: (...given) => find(...given).leftOut,
+    namesOfAddress: (text) => namesOfAddress(text, spaces),
   };
 }
 

@@ -1,6 +1,7 @@
 import type { Item, PullRequest, WorkItem } from '../../../model/item.ts';
 import type { Grammar } from '../../../model/link.ts';
 import { withoutEnd } from '../../../platform/lib/text.ts';
+import { readAddress } from './addresses.ts';
 import { idsIn, type NameToken, readingsOf } from './scan.ts';
 
 /**
@@ -25,6 +26,9 @@ export interface NumberSpace {
   readonly connector: string;
   readonly host: string;
 }
+
+/** How the items of a host are named. */
+export type NamedSpace = NumberSpace & { readonly grammar: Grammar };
 
 /** Longer names are not looked up. */
 export const MAX_NAME_LENGTH = 512;
@@ -64,12 +68,11 @@ export function formerNamesOf(item: WorkItem, grammar: Grammar): readonly string
 /** Returns all names of a work item. */
 export function namesOfItem(item: WorkItem, grammar: Grammar): string[] {
   const names = new Set<string>();
-  const url = item.url === undefined ? undefined : normalUrl(item.url);
-  if (url !== undefined) names.add(nameOf.url(url));
+  if (item.url !== undefined) for (const name of namesOfAddress(item.url, [{ ...item, grammar }])) names.add(name);
   const { identifier } = item;
   const number = /(?<![0-9])0*([1-9][0-9]*)$/.exec(identifier)?.[1];
   for (const form of grammar.names) {
-    if (form === 'key' || form === 'short-id') {
+    if (form === 'key' || form === 'short-id' || form.endsWith('-')) {
       if (SHORT_ID.test(identifier)) names.add(identifier.toUpperCase());
     } else if (number === undefined) continue;
     else if (form === 'number') {
@@ -105,7 +108,9 @@ export interface NameConfig {
   /** The prefixes of the ids of the workspace's tasks. */
   readonly idPrefixes: readonly string[];
   readonly addresses: readonly WorkspaceAddress[];
-  /** The hosts on which `#12` is unique over all projects. */
+  /** All hosts whose items may be named. */
+  readonly spaces: readonly NamedSpace[];
+  /** Those of them on which `#12` is unique over all projects. */
   readonly hostNumbers: readonly NumberSpace[];
 }
 
@@ -123,8 +128,10 @@ export function namesOfToken(token: NameToken, place: string, context: TokenCont
   const { item } = context;
   const isPull = item.kind === 'pull_request';
   switch (token.kind) {
-    case 'key':
-      return [{ name: token.text, rule: place === 'trailer' ? 'trailer' : 'task-key' }];
+    case 'key': {
+      const key = { name: token.text, rule: place === 'trailer' ? 'trailer' : 'task-key' };
+      return isPull ? [key, ...namesOfPrefixed(token.text, item, context.reader)] : [key];
+    }
     case 'id':
       return idsIn(token.text)
         .filter((id) => TASK_ID.test(id))
@@ -138,6 +145,16 @@ export function namesOfToken(token: NameToken, place: string, context: TokenCont
     default:
       return isPull ? namesOfNumber(token, item, context) : [];
   }
+}
+
+/** Returns the item of the same project that a key such as `GH-12` names. */
+function namesOfPrefixed(key: string, item: PullRequest, { grammar }: Reader): RuleName[] {
+  const isNumber = grammar?.names.includes('number') && grammar.names.some((form) => key === form + numberOf(key));
+  return isNumber ? [{ name: nameOf.number(item, item.repoId, numberOf(key)), rule: 'item-number' }] : [];
+}
+
+function numberOf(key: string): string {
+  return key.slice(key.lastIndexOf('-') + 1);
 }
 
 /**
@@ -157,34 +174,27 @@ function namesOfNumber(token: NameToken, item: PullRequest, { reader, config }: 
   return names.map((name) => ({ name, rule: 'item-number' }));
 }
 
-function namesOfUrl(text: string, { item, reader, config }: TokenContext): RuleName[] {
-  const url = normalUrl(text);
-  if (url === undefined) return [];
+function namesOfUrl(text: string, { item, config }: TokenContext): RuleName[] {
+  if (normalUrl(text) === undefined) return [];
   for (const address of config.addresses) {
     const path = pathWithin(address, text);
     if (path) return namesOfWorkspacePath(path, config.idPrefixes);
   }
   if (item.kind !== 'pull_request') return [];
-  const untitled = TITLED_URL.exec(url)?.[1];
-  const names = [nameOf.url(url), ...(untitled === undefined ? [] : [nameOf.url(untitled)])];
-  return [...names, ...numbersOfUrl(url, item, reader)].map((name) => ({ name, rule: 'item-url' }));
+  return namesOfAddress(text, config.spaces).map((name) => ({ name, rule: 'item-url' }));
 }
 
-/** Matches an address with the item's title behind its key, which may change: `/issue/ENG-12/the-title`. */
-const TITLED_URL = /^(.+\/[A-Z0-9]+-[1-9][0-9]{0,8})\/[^/]+$/;
-
-/** Returns the item number of an address on the pull request's own host, for any spelling of the project. */
-function numbersOfUrl(url: string, item: PullRequest, { grammar }: Reader): string[] {
-  const ownHost = item.url === undefined ? undefined : normalUrl(item.url)?.split('/')[0];
-  const [host, ...rest] = url.split('/');
-  if (ownHost === undefined || host !== ownHost) return [];
-  const path = `/${rest.join('/')}`;
-  for (const itemPath of grammar?.itemPaths ?? []) {
-    const at = path.lastIndexOf(itemPath);
-    const number = at === -1 ? '' : path.slice(at + itemPath.length);
-    if (at > 0 && /^[1-9][0-9]{0,8}$/.test(number)) return [nameOf.number(item, path.slice(1, at), number)];
-  }
-  return [];
+/** Returns the names of a web address: of the page itself, and of the item that the address leads to in any spelling. */
+export function namesOfAddress(text: string, spaces: readonly NamedSpace[]): string[] {
+  const url = normalUrl(text);
+  if (url === undefined) return [];
+  const spelled = spaces.flatMap((space) =>
+    readAddress(space.grammar, space.host, { url, text }).flatMap(({ url: first, path, number }) => [
+      nameOf.url(first),
+      ...(path === undefined || number === undefined ? [] : [nameOf.number(space, path, number)]),
+    ]),
+  );
+  return [...new Set([nameOf.url(url), ...spelled])];
 }
 
 /**

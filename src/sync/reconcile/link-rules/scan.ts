@@ -62,6 +62,13 @@ const KEY = new RegExp(
   'gu',
 );
 
+/** Creates the pattern of the prefixes that are read in any case, such as `sc` before `-318`. */
+export function foldedPattern(grammars: readonly Grammar[]): RegExp | undefined {
+  const prefixes = grammars.flatMap(({ names }) => names).filter((form) => /^[a-z]+-$/.test(form));
+  if (prefixes.length === 0) return undefined;
+  return new RegExp(`(?:${[...new Set(prefixes)].map((prefix) => prefix.slice(0, -1)).join('|')})(?=-[1-9])`, 'gi');
+}
+
 /** Creates the pattern of task ids, of at most 64 characters. A match may include text behind the id: see `idsIn`. */
 export function idPattern(prefixes: readonly string[]): RegExp | undefined {
   if (prefixes.length === 0) return undefined;
@@ -122,13 +129,16 @@ export interface ScanOptions {
   /** Matches a keyword at the end of the text before a name; created by `wordPattern`. */
   readonly words: RegExp;
   readonly shortIds: boolean;
+  /** Matches the prefixes of keys that are read in any case; created by `foldedPattern`. Absent: there are none. */
+  readonly folded?: RegExp | undefined;
 }
 
 /** Returns the names in a text, from left to right. Short ids come last, because they may overlap other names. */
-export function scan(text: string, { ids, unfolded, words, shortIds }: ScanOptions): NameToken[] {
+export function scan(text: string, { ids, unfolded, words, shortIds, folded }: ScanOptions): NameToken[] {
   const urls = [...Iterator.from(addressesIn(text)).take(MAX_TOKENS)];
   const outside = blankOut(text, urls);
-  const keys = found('key', outside.matchAll(KEY));
+  const foldedKeys = folded ? outside.replace(folded, (prefix) => prefix.toUpperCase()) : outside;
+  const keys = found('key', foldedKeys.matchAll(KEY));
   const taskIds = ids ? found('id', (unfolded ?? outside).matchAll(ids)) : [];
   const numbers = HAS_NUMBER.test(outside) ? found(kindOfNumber, outside.matchAll(NUMBER)) : [];
   const all = [...urls, ...keys, ...taskIds, ...numbers].sort((left, right) => left.index - right.index);

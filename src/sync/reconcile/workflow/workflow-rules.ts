@@ -34,7 +34,7 @@ const STANDARD: readonly WorkflowRule[] = [
 ];
 
 /** Version of the rules' semantics. A new version counts as a change of all rules, so that it moves nothing old. */
-const SEMANTICS_VERSION = 2;
+const SEMANTICS_VERSION = 3;
 
 /** Returns whether a rule depends on the decision of reviewers. */
 export function needsReviews({ preset, rules }: Pick<WorkflowInput, 'preset' | 'rules'>): boolean {

@@ -24,6 +24,7 @@ const LISTING: Grammar = {
   suppressing: ['skip', 'ignore'],
   closes: 'list',
   names: ['key'],
+  addresses: [['//linear.app/{workspace}/issue/{key}', '//linear.app/{workspace}/issue/{key}/{title}']],
 };
 /** Like Redmine: numbers are unique on the host, and count only behind a keyword. */
 const COUNTING: Grammar = {
@@ -169,11 +170,6 @@ describe('the mentions', () => {
       'description',
       'https://github.com/acme/lib/issues/12#note',
       [byUrl('url:github.com/acme/lib/issues/12'), byUrl('github:github.com:acme/lib#12')],
-    ],
-    [
-      'description',
-      'https://linear.app/acme/issue/ENG-12/the-title?x=1',
-      [byUrl('url:linear.app/acme/issue/ENG-12/the-title'), byUrl('url:linear.app/acme/issue/ENG-12')],
     ],
     ['description', 'AB#12', [byNumber('AB#12')]],
     ['description', 'Fixes BACKEND-1A', ['description item-key BACKEND-1A']],
