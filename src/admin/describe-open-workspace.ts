@@ -108,11 +108,16 @@ export function listOpenWorkspace(
 
 /** What only this process knows of a connection. */
 function knownHere(
-  { name }: ConnectionConfig,
+  { name, poll }: ConnectionConfig,
   hooks: DescribedWorkspace['hooks'],
   namesByConnection: DescribedWorkspace['namesByConnection'],
-): Pick<ConfiguredConnection, 'hooks' | 'names'> {
-  return { hooks: hooks.report(name) ?? null, names: describeNames(namesByConnection.get(name)?.bindings() ?? []) };
+): Pick<ConfiguredConnection, 'hooks' | 'names' | 'stranger'> {
+  const names = namesByConnection.get(name);
+  return {
+    hooks: hooks.report(name) ?? null,
+    names: describeNames(names?.bindings() ?? []),
+    stranger: poll === 'off' ? names?.stranger() : undefined,
+  };
 }
 
 function backlogOf(throttle: Throttle, { changes }: Pick<HealthSummary, 'changes'>, isHalted: boolean): Backlog {
@@ -146,7 +151,7 @@ function haltOf(
 function describeConnection(
   workspace: string,
   config: ConnectionConfig,
-): Omit<ConfiguredConnection, 'hooks' | 'names'> {
+): Omit<ConfiguredConnection, 'hooks' | 'names' | 'stranger'> {
   const { name, connector, mirror, webhookSecrets, poll } = config;
   const webhookPath = webhookSecrets.length > 0 ? webhookPathOf(workspace, name) : null;
   return { name, connector, mirror, webhookPath, schedule: describeSchedule(poll) };

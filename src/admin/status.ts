@@ -1,3 +1,4 @@
+import type { NamedUnit } from '../model/names.ts';
 import type { ConnectionActivity } from '../store/connection-activity.ts';
 import type { StoredStatus } from '../store/stored-status.ts';
 import type { CauseTimes } from './cause-times.ts';
@@ -104,6 +105,8 @@ export interface ConfiguredConnection {
   readonly hooks: HookStatus | null;
   /** Names in its configuration whose target was renamed or replaced. */
   readonly names: readonly NameStatus[];
+  /** The last repository, project or team that a webhook named, if all of them were outside the scope and no poll follows renames. */
+  readonly stranger?: NamedUnit | undefined;
 }
 
 /** A repository, project or team that the configuration names. */

@@ -1,4 +1,5 @@
 import { CODES } from '../model/errors/codes.ts';
+import type { NamedUnit } from '../model/names.ts';
 import { bytes, counted } from '../platform/lib/quantities.ts';
 import type { ServerStatus } from '../store/stored-status.ts';
 
@@ -97,6 +98,7 @@ interface ConnectionFacts {
     readonly redeliveryFailure: string | null;
   } | null;
   readonly names: readonly { readonly elsewhere: string | null }[];
+  readonly stranger?: NamedUnit | undefined;
 }
 
 /** The one place that judges the state of a workspace: pages, commands, metrics and the log show its result. */
@@ -272,6 +274,18 @@ export const WARNINGS: readonly Warning[] = [
     find: ({ connections }) =>
       connections.filter(({ names }) => names.some(({ elsewhere }) => elsewhere !== null)).map(({ name }) => name),
     describe: (count) => `names of ${counted(count, 'connection')} lead to another target than before`,
+  },
+  {
+    code: 'names_unmatched',
+    runbook: 'WorksyncScopeChanged',
+    stops: 'Every webhook of these connections is ignored. Everything else goes on.',
+    command: 'worksync deliveries list',
+    hint: 'If it was renamed, write its present name, or its id, in the scope of the connection. A connection that polls follows renames by itself.',
+    find: ({ connections }) =>
+      connections.flatMap(({ name, stranger }) =>
+        stranger ? [`${name}: ${stranger.name || 'no name'}, id ${stranger.id}`] : [],
+      ),
+    describe: (count) => `all webhooks of ${counted(count, 'connection')} are outside the scope`,
   },
   {
     code: 'webhooks_silent',

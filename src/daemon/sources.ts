@@ -144,7 +144,7 @@ function sourceOf(
 
 /** Returns a view that ignores reports about names, because an old delivery is no evidence of the present bindings. */
 function withoutReports(names: NameBindings | undefined): NameBindings | undefined {
-  return names && { ...names, report: () => undefined };
+  return names && { ...names, report: () => undefined, judged: () => undefined };
 }
 
 /** Translates deliveries in the worker, which has a copy of the names. Its reports about names are applied here. */

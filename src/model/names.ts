@@ -35,6 +35,8 @@ export interface Names {
   addressOf(unit: string): string;
   /** Reports a thing that a verified delivery or an answer named. */
   report(seen: NamedUnit): void;
+  /** Reports whether the thing that a delivery named is in the scope. Absent: nobody needs to know. */
+  judged?(seen: NamedUnit, isInScope: boolean): void;
 }
 
 /** Returns fixed names, for samples: reports do not change them. */

@@ -38,8 +38,10 @@ export interface Candidate {
  */
 export function inScope(candidate: Candidate, scope: Scope): boolean {
   scope.names?.report(candidate);
-  if (scope.exclude.some((entry) => isExcluded(entry, candidate))) return false;
-  return scope.include.some((entry) => isIncluded(entry, candidate, scope));
+  const isExcludedByAny = scope.exclude.some((entry) => isExcluded(entry, candidate));
+  const isIn = !isExcludedByAny && scope.include.some((entry) => isIncluded(entry, candidate, scope));
+  scope.names?.judged?.(candidate, isIn);
+  return isIn;
 }
 
 /** Whether a repository of this name may be in scope. An entry without a slash is an id and may be that of this repository. */

@@ -29,6 +29,11 @@ export interface NameBindings extends Names {
    * @throws the vendor's refusals of names, together, after the other names were bound
    */
   rebind(connection: Pick<Connection, 'identify'>, signal: AbortSignal): Promise<readonly Binding[]>;
+  /**
+   * Returns the last thing that a delivery named, if none of the names was ever found and nothing in the scope was named
+   * since the start. It may be the one that the configuration means, under a new name.
+   */
+  stranger(): NamedUnit | undefined;
   /** Resolves when all bindings are stored. */
   settled(): Promise<void>;
 }
@@ -56,6 +61,8 @@ export async function openNameBindings(
   let version = 0;
   /** Names in doubt. A name stays in doubt until the vendor has answered for it. */
   const doubted = new Set<string>();
+  let isAnyInScope = false;
+  let stranger: NamedUnit | undefined;
 
   function recheckSoon(): void {
     for (const entry of names) doubted.add(entry);
@@ -82,6 +89,11 @@ export async function openNameBindings(
         cache.save(entry, binding, current?.askedAt ?? null);
       }
     },
+    judged({ id, name }, isInScope) {
+      isAnyInScope ||= isInScope;
+      stranger = { id, name };
+    },
+    stranger: () => (isAnyInScope || cache.all().length > 0 ? undefined : stranger),
     addressOf: (unit) => addressOf(unit, (name) => cache.get(name.toLowerCase())?.binding, unitOf),
     async refresh(vendor, signal) {
       if (!vendor.identify) return;
