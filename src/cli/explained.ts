@@ -16,6 +16,7 @@ const STATES: Readonly<Record<Link['state'], string>> = {
   sending: 'is being sent',
   held: 'held: it needs approval',
   unknown: 'outcome unknown: sent, no answer; worksync finds out',
+  withdrawn: 'not linked, and not to be sent',
   absent: 'not linked',
 };
 

@@ -212,6 +212,27 @@ describe('links by hand', () => {
     expect((await linksOf(taskId)).map(({ url }) => url)).toEqual([PULL]);
   });
 
+  it('are not said to wait if their item is gone before they were sent', async () => {
+    await open();
+    const taskId = await newBug();
+    await edit({ title: 'BUG-1' });
+    const before = await linksOf(taskId);
+    const plugIn = await world.unplugService();
+    const told = async (fields: object, state: string) => {
+      const item = issue(3, { updatedAt: world.clock.now(), ...fields });
+      expect(await tell(world.daemon().address, item, { secret: WEBHOOK_SECRET })).toBe(202);
+      await world.until(async () => (await ask('explain', { target: item.key })).items[0]?.links[0]?.state === state);
+    };
+    await told({ title: 'Like BUG-1' }, 'waiting');
+    await told({ title: 'Like BUG-1', gone: true }, 'withdrawn');
+    expect(describeExplained(await ask('explain', { target: issue(3).key })).split('\n')).toContain(
+      '    the item is gone at its vendor',
+    );
+    await plugIn();
+    await world.settled();
+    expect(await linksOf(taskId)).toEqual(before);
+  });
+
   it('can be removed before they were added', async () => {
     await open();
     const taskId = await newBug();

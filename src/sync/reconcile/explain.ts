@@ -36,13 +36,14 @@ interface ExplainedLink {
    * manual   the link exists, and a person made it: it is never removed.
    * removed  a person removed the link: it is not added again while the text still names the task.
    * waiting, sending, held, unknown  the state of the change that adds or removes the link.
+   * withdrawn  the link is desired, but nothing sends it: `error` has the reason.
    * absent   no mention requires the link.
    */
-  readonly state: 'linked' | 'manual' | 'removed' | 'waiting' | 'sending' | 'held' | 'unknown' | 'absent';
+  readonly state: 'linked' | 'manual' | 'removed' | 'waiting' | 'sending' | 'held' | 'unknown' | 'withdrawn' | 'absent';
   readonly reason: LinkReason | null;
   readonly delivery: DeliverySummary | null;
   readonly request: AnsweredRequest | null;
-  /** The reason why the change is held, or failed last. */
+  /** The reason why the change is held, failed last, or is not sent. */
   readonly error: string | null;
 }
 
@@ -85,7 +86,12 @@ export async function explainItem(
   const evaluation = connection && { query, item, connection, cause, now, usedShare: 0, idPrefixes, rules, sources };
   const resolved = evaluation ? await resolveReadOnly(evaluation) : [];
   const links: ExplainedLink[] = [];
-  for (const link of await linksOfItem(query, itemKey)) links.push(await explainLink(query, link));
+  const whyNotSent = item.gone
+    ? 'the item is gone at its vendor'
+    : connection
+      ? 'its change was dropped; it comes back with the next change of the item'
+      : 'the connection of the item is no longer configured';
+  for (const link of await linksOfItem(query, itemKey)) links.push(await explainLink(query, link, whyNotSent));
   return {
     item: itemKey,
     connection: row.connection,
@@ -117,26 +123,27 @@ function explainLeftOut({ item, connection, rules, idPrefixes }: Evaluation): Ex
   return [{ ...first, outcome: 'left-out', via: null, isFormerName: false, why }];
 }
 
-async function explainLink(query: Scope, row: EntityRow): Promise<ExplainedLink> {
+async function explainLink(query: Scope, row: EntityRow, whyNotSent: string): Promise<ExplainedLink> {
   const change = await findChange(query, row.entity);
   const reason = json<{ reason: LinkReason }>(row.desired)?.reason ?? null;
   const taskId = row.task_id as string;
   const [task] = await tasksByIds(query, [taskId]);
+  const state = change ? (change.state === 'pending' ? 'waiting' : change.state) : stateOf(row);
   return {
     task: task?.key ?? taskId,
     name: task ? taskName(task) : taskId,
     taskId,
-    state: change ? (change.state === 'pending' ? 'waiting' : change.state) : stateOf(row),
+    state,
     reason,
     delivery: reason?.delivery === undefined ? null : ((await findDelivery(query, reason.delivery)) ?? null),
     request: requestOf(row),
-    error: change?.error ?? null,
+    error: state === 'withdrawn' ? whyNotSent : (change?.error ?? null),
   };
 }
 
 function stateOf({ hand, known, desired }: EntityRow): ExplainedLink['state'] {
   if (hand === 'removed') return 'removed';
-  if (known === null) return desired === null ? 'absent' : 'waiting';
+  if (known === null) return desired === null ? 'absent' : 'withdrawn';
   return hand === 'manual' ? 'manual' : 'linked';
 }
 

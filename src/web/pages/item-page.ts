@@ -158,6 +158,7 @@ const LINKS: Readonly<Record<Link['state'], readonly [tone: Tone, words: string]
   sending: ['wait', 'in flight'],
   held: ['bad', 'needs approval'],
   unknown: ['wait', 'outcome unknown'],
+  withdrawn: ['soft', 'not sent'],
   absent: ['soft', 'not wanted'],
 };
 
