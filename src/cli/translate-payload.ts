@@ -76,14 +76,17 @@ export function asJson(file: string, translation: Translation) {
   const { outcome } = translation;
   if (outcome === 'ignored') return { file, outcome, reason: translation.reason, items: [] };
   const items: readonly Item[] = outcome === 'items' ? translation.items : [];
-  return { file, outcome, items, ...(translation.references && { references: translation.references }) };
+  const { references, unread } = { unread: undefined, ...translation };
+  return { file, outcome, items, ...(references && { references }), ...(unread && { unread }) };
 }
 
 export function describe(file: string, translation: Translation): string {
   if (translation.outcome === 'ignored') return `${file}: ignored, ${printable(translation.reason)}`;
   const items = translation.outcome === 'items' ? translation.items.map(describeItem) : [];
   const references = (translation.references ?? []).map(({ key }) => `to be fetched: ${printable(key)}`);
-  return [`${file}:`, ...[...items, ...references].map((line) => `  ${line}`)].join('\n');
+  const unread = translation.outcome === 'items' ? (translation.unread ?? []) : [];
+  const missed = unread.length === 0 ? [] : [`of another type, not read: ${printable(unread.join(', '))}`];
+  return [`${file}:`, ...[...items, ...references, ...missed].map((line) => `  ${line}`)].join('\n');
 }
 
 function describeItem(item: Item): string {

@@ -129,6 +129,8 @@ export type Translation =
       readonly outcome: 'items';
       readonly items: readonly Item[];
       readonly references?: readonly ItemReference[];
+      /** Fields that have another type than this connector documents, for a sender that people write themselves. */
+      readonly unread?: readonly string[];
     }
   | {
       readonly outcome: 'references';

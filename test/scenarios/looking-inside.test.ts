@@ -113,6 +113,17 @@ describe('translate', () => {
     expect(lines(polled.stdout)[0]).toMatchObject({ outcome: 'items' });
   });
 
+  it('names the fields of a generic item that have another type', async () => {
+    const project = { id: 'web' };
+    const data = { id: '1', project, identifier: 'WEB-1', updatedAt: '2026-03-05T09:30:00Z', title: null, labels: 'a' };
+    const item = file('item.json', JSON.stringify({ type: 'item.updated', timestamp: data.updatedAt, data }));
+    expect(lines((await worksync(['translate', 'generic', item, '--json'])).stdout)).toMatchObject([
+      { outcome: 'items', unread: ['labels', 'title'] },
+    ]);
+    const { stdout } = await worksync(['translate', 'generic', item]);
+    expect(stdout).toContain('of another type, not read: labels, title');
+  });
+
   it('leaves off what a connection leaves off, unless it is switched on', async () => {
     const issue = join(TOP, 'src/connectors/gitlab/fixtures/issue.open.json');
     const off = await worksync(['translate', 'gitlab', issue, '--json']);

@@ -2,6 +2,7 @@ import { afterEach, expect, it } from 'vitest';
 import type { Asked } from '../../src/admin/admin-operations.ts';
 import { describeDelivery } from '../../src/cli/deliveries.ts';
 import { describeItems } from '../../src/cli/show-items.ts';
+import { samples } from '../../src/connectors/generic/sample.ts';
 import { createWorld, GITHUB, type World } from '../support/harness/daemon.ts';
 import { editPull } from '../support/harness/edit-pull.ts';
 import type { PullSetting } from '../support/vendors/github-payloads.ts';
@@ -211,4 +212,28 @@ it('does not replay what the workspace said, and names near ids where there is n
     hint: expect.stringContaining('the-delivery'),
   });
   await expect(ask('replay', { ids: [999_999], preview: true })).rejects.toMatchObject({ code: 'not_found' });
+});
+
+it('names the fields of a generic item that have another type, and applies the others', async () => {
+  const secret = `whsec_${Buffer.from('a signing key of tests alone').toString('base64')}`;
+  const desk = { connector: 'generic', system: 'desk', webhookSecrets: secret, poll: 'off' };
+  world = await createWorld({ config: { connections: { desk } } });
+  const at = new Date(world.clock.now()).toISOString();
+  const item = {
+    id: '1',
+    project: { id: 'web' },
+    identifier: 'WEB-1',
+    updatedAt: at,
+    title: 'Door',
+    labels: 'a, b',
+    state: 7,
+  };
+  const body = Buffer.from(JSON.stringify({ type: 'item.updated', timestamp: at, data: item }));
+  const headers = samples.sign(body, secret, { at: world.clock.now(), id: 'msg_1' });
+  const answer = await fetch(`${world.daemon().address}/webhooks/test/desk`, { method: 'POST', headers, body });
+  expect(answer.status).toBe(202);
+  await world.settled();
+  const told = await ask('delivery', { delivery: 'msg_1' });
+  expect(told.delivery).toMatchObject({ state: 'applied', reason: 'fields of another type, not read: labels, state' });
+  expect((await ask('items', { name: 'WEB-1' })).items).toMatchObject([{ title: 'Door' }]);
 });

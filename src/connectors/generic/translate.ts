@@ -57,7 +57,7 @@ export const PARTS = {
 
 function itemUpdated(payload: unknown, options: Options): Translation {
   const { data } = read(schema.itemUpdated, payload);
-  return notInScope(data.project, options) ?? { outcome: 'items', items: [itemOf(data, options)] };
+  return notInScope(data.project, options) ?? itemsOf([data], [(payload as { data: unknown }).data], options);
 }
 
 function itemDeleted(payload: unknown, options: Options): Translation {
@@ -68,17 +68,33 @@ function itemDeleted(payload: unknown, options: Options): Translation {
 }
 
 function list(payload: unknown, options: Options): Translation {
-  const items = read(schema.item.array(), payload).filter(({ project }) => !notInScope(project, options));
-  return { outcome: 'items', items: items.map((each) => itemOf(each, options)) };
+  const items = read(schema.item.array(), payload);
+  const given = (payload as readonly unknown[]).filter((_, at) => !notInScope(items[at]!.project, options));
+  return itemsOf(
+    items.filter(({ project }) => !notInScope(project, options)),
+    given,
+    options,
+  );
 }
 
 function fetched(payload: unknown, options: Options): Translation {
-  return { outcome: 'items', items: [itemOf(read(schema.item, payload), options)] };
+  return itemsOf([read(schema.item, payload)], [payload], options);
 }
 
 function gone(payload: unknown, options: Options): Translation {
   const { seenAt, ...found } = read(schema.gone, payload);
   return { outcome: 'items', items: [{ ...identity(found, options), updatedAt: Date.parse(seenAt), gone: true }] };
+}
+
+/** @param given the items as they were sent, to find the fields that could not be read */
+function itemsOf(items: readonly schema.GenericItem[], given: readonly unknown[], options: Options): Translation {
+  const unread = items.flatMap((item, at) =>
+    Object.entries(given[at] as object).flatMap(([name, value]) =>
+      name in schema.item.shape && value !== undefined && item[name as keyof typeof item] === undefined ? name : [],
+    ),
+  );
+  const found = { outcome: 'items', items: items.map((each) => itemOf(each, options)) } as const;
+  return unread.length === 0 ? found : { ...found, unread: [...new Set(unread)].sort() };
 }
 
 function notInScope({ id, name }: schema.GenericItem['project'], options: Options): Translation | undefined {

@@ -209,7 +209,9 @@ class Batch implements BatchResult {
     if (part && !superseded) part.whole.isApplied = true;
     if (part && !part.isLast) return;
     const isOutdated = superseded && !part?.whole.isApplied;
-    this.outcomes.push({ id: delivery.id, state: isOutdated ? 'superseded' : 'applied' });
+    const unread = (translation.outcome === 'items' && translation.unread) || [];
+    const reason = unread.length === 0 ? {} : { reason: `fields of another type, not read: ${unread.join(', ')}` };
+    this.outcomes.push({ id: delivery.id, state: isOutdated ? 'superseded' : 'applied', ...reason });
   }
 
   async #isOwnComment(translation: Translation): Promise<boolean> {

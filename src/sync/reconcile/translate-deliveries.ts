@@ -98,7 +98,7 @@ export function partsOf(translated: Translated, limit: number): readonly Transla
   for (let start = 0; start < items.length; start += limit) {
     const own = items.slice(start, start + limit);
     const part = { whole, start, isLast: start + limit >= items.length };
-    if (start > 0) parts.push({ ...common, translation: { outcome: 'items', items: own }, part });
+    if (start > 0) parts.push({ ...common, translation: { ...rest, references: [], items: own }, part });
     else parts.push({ ...common, ...(rejected && { rejected }), translation: { ...rest, items: own }, part });
   }
   return parts;
