@@ -165,11 +165,12 @@ function card({ attrs, data }: Node): string {
   return attrs['url'] || data['url'] || data['name'] || '';
 }
 
-/** The alternative text of a picture or file, or its name or address, with the address that it links to. */
+/** The alternative text of a picture or file, or its name or address, with the address that it links to, or a trace of it. */
 function media(node: Node): string {
   const name = attribute(node, 'alt') || attribute(node, '__fileName') || attribute(node, 'url');
   const links = node.marks.filter(({ type }) => type === 'link');
-  return name === '' ? links.map((link) => attribute(link, 'href')).join(' ') : withMarks(name, links);
+  if (name !== '') return withMarks(name, links);
+  return links.map((link) => attribute(link, 'href')).join(' ') || '[attachment]';
 }
 
 /** The text of inline nodes. */

@@ -262,6 +262,11 @@ describe('adf', () => {
         '[https://a.example/shot.png](https://work.example.com/tasks/BUG-12)',
       ],
       [
+        'a picture without a name',
+        doc({ type: 'mediaSingle', content: [node('media', { type: 'file', id: 'x', collection: '' })] }),
+        '[attachment]',
+      ],
+      [
         'a file without alternative text',
         doc(paragraph(node('mediaInline', { id: 'x', __fileName: 'trace.log' }))),
         'trace.log',
