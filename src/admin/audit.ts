@@ -1,5 +1,6 @@
 import type { Tokens } from '../gateway/token-book.ts';
 import { asSyncError, SyncError, withoutSecrets } from '../model/errors/sync-error.ts';
+import { cut } from '../model/text-limits.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import {
   type AuditOutcome,
@@ -90,9 +91,7 @@ export function noteAct({ query, clock }: Books, act: Act, outcome: AuditOutcome
 
 /** Cleaned before it is cut: half a secret is not found. */
 function textOf(text: string | null, longest: number): string | null {
-  if (text === null) return null;
-  const clean = withoutSecrets(text);
-  return clean.length <= longest ? clean : `${clean.slice(0, longest)}…`;
+  return text === null ? null : cut(withoutSecrets(text), longest);
 }
 
 /** Sends a request of a command to the workspace; one that may change something is written down. */

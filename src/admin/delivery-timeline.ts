@@ -1,6 +1,7 @@
 import type { DeliveryOrigin } from '../model/delivery.ts';
 import { withoutSecrets } from '../model/errors/sync-error.ts';
 import type { ItemKey } from '../model/item.ts';
+import { beginningOf } from '../model/text-limits.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { type StoredBody, unpackBody } from '../store/bodies.ts';
 import { findEntity } from '../store/entities.ts';
@@ -211,5 +212,5 @@ function textOf(bytes: Buffer): string | undefined {
 function cleanStart(text: string, isCut: boolean): string {
   const clean = withoutSecrets(text.slice(0, SHOWN + OVERLAP));
   // Of what is behind the cut, the end of a secret may be missing: its beginning is not shown either.
-  return isCut ? clean.slice(0, Math.max(0, Math.min(SHOWN, clean.length - OVERLAP))) : clean;
+  return isCut ? beginningOf(clean, Math.max(0, Math.min(SHOWN, clean.length - OVERLAP))) : clean;
 }

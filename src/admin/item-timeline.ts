@@ -1,4 +1,5 @@
 import type { Item } from '../model/item.ts';
+import { cut } from '../model/text-limits.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { tasksByIds } from '../store/cached-tasks.ts';
 import type { ListedDelivery } from '../store/find-deliveries.ts';
@@ -90,11 +91,10 @@ export async function showItems(
 }
 
 function shortened(item: Item): Item {
-  const cut = (value: unknown) =>
-    typeof value === 'string' && value.length > LONGEST ? `${value.slice(0, LONGEST)}…` : value;
+  const short = (value: unknown) => (typeof value === 'string' ? cut(value, LONGEST) : value);
   const fields = Object.entries(item).map(([name, value]) => [
     name,
-    Array.isArray(value) ? value.map(cut) : cut(value),
+    Array.isArray(value) ? value.map(short) : short(value),
   ]);
   return Object.fromEntries(fields) as Item;
 }

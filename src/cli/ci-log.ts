@@ -1,5 +1,6 @@
 import type { PullRequestTasks } from '../admin/pull-request-tasks.ts';
 import type { SyncError } from '../model/errors/sync-error.ts';
+import { beginningOf } from '../model/text-limits.ts';
 import { plural, printable, table } from './words.ts';
 
 /**
@@ -10,9 +11,7 @@ import { plural, printable, table } from './words.ts';
  * @see https://learn.microsoft.com/en-us/azure/devops/pipelines/scripts/logging-commands
  */
 export function ciText(text: string): string {
-  return printable(text)
-    .replaceAll(/:(?=:)|#(?=#)/g, '$& ')
-    .slice(0, LONGEST);
+  return beginningOf(printable(text).replaceAll(/:(?=:)|#(?=#)/g, '$& '), LONGEST);
 }
 
 const LONGEST = 300;

@@ -1,4 +1,4 @@
-import { cut } from './text-limits.ts';
+import { cut, isBlank } from './text-limits.ts';
 
 /** A task of the workspace, as far as the daemon caches it. */
 export interface Task {
@@ -96,7 +96,7 @@ const LONGEST_SHOWN_TITLE = 60;
  */
 export function taskName({ taskId, key, title }: Pick<Task, 'taskId' | 'key' | 'title'>): string {
   if (key !== taskId) return key;
-  return title === '' ? taskId : `"${cut(title, LONGEST_SHOWN_TITLE)}" (${taskId})`;
+  return isBlank(title) ? taskId : `"${cut(title, LONGEST_SHOWN_TITLE)}" (${taskId})`;
 }
 
 /** Variables that the configured title of a created task may contain, as `{name}`. */

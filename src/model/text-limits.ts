@@ -8,13 +8,31 @@ export const MOST_NAMES = 1_000;
 /** How much of a text in a vendor's own format is read, UTF-16 units. The result is cut to `LONGEST_TEXT` later. */
 export const LONGEST_SOURCE = 262_144;
 
-/** Cuts to `longest` UTF-16 units, ending in an ellipsis, without splitting a surrogate pair. */
+/** Cuts to `longest` UTF-16 units, ending in an ellipsis. */
 export function cut(text: string, longest: number): string {
+  return text.length <= longest ? text : `${beginningOf(text, longest - 1)}…`;
+}
+
+const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
+/** A longer sign, such as a letter with a hundred accents, is cut between its code points. UTF-16 units. */
+const LONGEST_SIGN = 64;
+
+/** Returns at most `longest` UTF-16 units of the text, without half a sign at the end, such as half an emoji. */
+export function beginningOf(text: string, longest: number): string {
   if (text.length <= longest) return text;
-  const end = isHighSurrogate(text.charCodeAt(longest - 2)) ? longest - 2 : longest - 1;
-  return `${text.slice(0, end)}…`;
+  const sign = graphemes.segment(text.slice(0, longest + LONGEST_SIGN)).containing(longest);
+  const end = sign && longest - sign.index <= LONGEST_SIGN ? sign.index : longest;
+  return text.slice(0, end > 0 && isHighSurrogate(text.charCodeAt(end - 1)) ? end - 1 : end);
 }
 
 function isHighSurrogate(unit: number): boolean {
   return unit >= 0xd800 && unit <= 0xdbff;
 }
+
+/** Whether people see nothing of the text: it has only spaces, control characters and signs without a width. */
+export function isBlank(text: string): boolean {
+  return !VISIBLE.test(text);
+}
+
+/** U+2800 is the Braille pattern without a dot. */
+const VISIBLE = /[^\s\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/u;

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { cut } from '../model/text-limits.ts';
 import { groupOfAddress } from '../platform/http/address-group.ts';
 import type { Server, ServerReply, ServerRequest } from '../platform/http/server.ts';
 import type { Cancel, Clock } from '../platform/lib/clock.ts';
@@ -190,8 +191,4 @@ function headersOf(
     pairs.push([name, PROOFS.test(name) ? `[${value.length} characters]` : clean(value, LONGEST_VALUE)]);
   }
   return pairs;
-}
-
-function cut(text: string, longest: number): string {
-  return text.length <= longest ? text : `${text.slice(0, longest)}…`;
 }

@@ -7,7 +7,7 @@ import {
   type OptionalTaskField,
   withItemLine,
 } from '../../model/task.ts';
-import { cut, LONGEST_TEXT, LONGEST_TITLE } from '../../model/text-limits.ts';
+import { beginningOf, cut, isBlank, LONGEST_TEXT, LONGEST_TITLE } from '../../model/text-limits.ts';
 import { createGlob, createPattern, type Pattern, type PatternText } from '../../platform/lib/pattern.ts';
 
 type Names = readonly string[];
@@ -181,7 +181,7 @@ function taskOf(
 ): NewTask {
   const userOf = userFinder(users, { connection, connector: item.connector, emails: item.emails ?? {} });
   const labels = [...new Set([...(item.labels ?? []), ...rule.labels])]
-    .map((label) => label.trim().slice(0, MAX_LABEL_LENGTH))
+    .map((label) => beginningOf(label.trim(), MAX_LABEL_LENGTH))
     .filter((label) => label !== '')
     .slice(0, MAX_LABELS);
   const assigneeIds = [...new Set((item.assignees ?? []).flatMap((name) => userOf(name) ?? []))];
@@ -215,7 +215,7 @@ function titleOf(item: WorkItem, template: string): string {
     connector: item.connector,
   });
   const title = filled.replace(/\s+/g, ' ').trim();
-  return cut(title === '' ? item.identifier : title, LONGEST_TITLE);
+  return cut(isBlank(title) ? item.identifier : title, LONGEST_TITLE);
 }
 
 function timeOf(text: string | undefined): string | undefined {

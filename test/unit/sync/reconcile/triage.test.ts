@@ -105,7 +105,8 @@ describe('the task', () => {
     expect(task.labels).toHaveLength(100);
     expect(task.labels?.every((label) => label.length <= 255 && label.trim() === label)).toBe(true);
     expect(task.reportedAt).toBeUndefined();
-    expect(taskOf({}, { title: '  \n ' }).title).toBe('ENG-1');
+    for (const title of ['  \n ', '\u200b\u2060', '\u3164\u00ad\ufe0f'])
+      expect(taskOf({}, { title }).title).toBe('ENG-1');
     expect(taskOf({ title: '{author} {priority}' }, {}).title).toBe('ENG-1');
   });
 
