@@ -4,7 +4,14 @@ import { type Task, taskName } from '../model/task.ts';
 import { didYouMean } from '../platform/lib/nearest.ts';
 import { tasksByIds, tasksByKeys } from '../store/cached-tasks.ts';
 import { itemsNamed } from '../store/item-names.ts';
-import { existingItems, itemsAtUrl, itemsByDisplayName, itemsOfTask, namesWithPrefix } from '../store/items.ts';
+import {
+  existingItems,
+  itemsAtUrl,
+  itemsByDisplayName,
+  itemsNamingFirst,
+  itemsOfTask,
+  namesWithPrefix,
+} from '../store/items.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import type { Rules } from '../sync/reconcile/context.ts';
 import { nameOf } from '../sync/reconcile/link-rules/lookup-names.ts';
@@ -52,6 +59,11 @@ export async function findItems(query: Scope, target: string, { links }: Pick<Ru
 
 /** Items of one task that an answer is about: a template may name a task in every item, and nobody reads more. */
 export const MOST_ABOUT = 200;
+
+/** The items that name more than worksync reads; the first `MOST_ABOUT` of them. */
+export async function itemsWithLongLists(query: Scope): Promise<ItemKey[]> {
+  return itemsNamingFirst(query, [nameOf.leftOut], MOST_ABOUT);
+}
 
 /** The items that a task is linked to, or that name it; the first `MOST_ABOUT` of them. */
 export async function itemsAbout(query: Scope, { taskId, key }: Pick<FoundTask, 'taskId' | 'key'>): Promise<ItemKey[]> {

@@ -18,7 +18,7 @@ import type { Scope } from '../store/workspace-scope.ts';
 import type { Evaluation, EvaluationContext, Rules } from '../sync/reconcile/context.ts';
 import { EvaluationQueue } from '../sync/reconcile/evaluate.ts';
 import { digestOf, rulesEvaluatedBy } from '../sync/reconcile/reevaluate.ts';
-import { desiredLinks, mentionsIn, resolveReadOnly } from '../sync/reconcile/resolve.ts';
+import { desiredLinks, mentionsToStore, resolveReadOnly } from '../sync/reconcile/resolve.ts';
 import type { OpenWorkspace, TriedConfig } from './open-workspace.ts';
 
 /** A kind of write. */
@@ -201,8 +201,7 @@ const NO_CAUSE = { since: 0, waiting: [] };
 /** Most items name by new rules what they named before, or what does not exist: to see that costs a fraction of evaluating them. */
 async function withOtherLinks(query: Scope, evaluations: readonly Evaluation[]): Promise<Evaluation[]> {
   const mentions = evaluations.map((evaluation) => {
-    const named = mentionsIn(evaluation).map(({ name, ...reason }) => ({ name, reason }));
-    return [evaluation.item.key, named] as const;
+    return [evaluation.item.key, mentionsToStore(evaluation)] as const;
   });
   const others = new Set(await itemsMentioningOther(query, new Map(mentions)));
   const differing = evaluations.filter(({ item }) => others.has(item.key));

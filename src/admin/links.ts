@@ -19,7 +19,16 @@ import type { KnownLink } from '../sync/reconcile/evaluate-links.ts';
 import { type ExplainedItem, explainItem } from '../sync/reconcile/explain.ts';
 import { releaseTaskField, releaseTaskStatus } from '../sync/reconcile/workflow/evaluate-task.ts';
 import { type ExplainedTask, explainTask } from '../sync/reconcile/workflow/explain-task.ts';
-import { type FoundTask, findItems, findTask, foundTask, itemsAbout, MOST_ABOUT, requireTask } from './find-named.ts';
+import {
+  type FoundTask,
+  findItems,
+  findTask,
+  foundTask,
+  itemsAbout,
+  itemsWithLongLists,
+  MOST_ABOUT,
+  requireTask,
+} from './find-named.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
 /** A thing that people name by its address, its key, or what they call it. */
@@ -68,16 +77,18 @@ export async function explainLinks(
     sources,
     rules,
   } = workspace;
-  const task = (await findTask(query, target)) ?? null;
+  const task = await findTask(query, target);
   const keys = task ? await itemsAbout(query, task) : await findItems(query, target, rules);
   const items: ExplainedItem[] = [];
-  for (const key of keys) {
-    const explained = await explainItem(query, key, { sources, rules, now: clock.now() });
-    if (explained) items.push(task ? onlyOf(explained, task.taskId) : explained);
+  const others = task ? (await itemsWithLongLists(query)).filter((key) => !keys.includes(key)) : [];
+  for (const key of [...keys, ...others]) {
+    const explained = await explainItem(query, key, { sources, rules, now: clock.now(), task });
+    const isAbout = keys.includes(key) || (explained?.others.length ?? 0) > 0;
+    if (explained && isAbout) items.push(explained);
     await yieldForRequests();
   }
   const statuses = await explainStatuses(workspace, task ? [task.taskId] : tasksOf(items), clock);
-  return { task, statuses, items, isCut: task !== null && keys.length === MOST_ABOUT };
+  return { task: task ?? null, statuses, items, isCut: task !== undefined && keys.length === MOST_ABOUT };
 }
 
 /** Returns the tasks that items are linked to. */
@@ -164,16 +175,6 @@ async function releaseTask(
 }
 
 const HINT_OF_RULES = { hint: 'Set rules.workflow in the file of the workspace.' };
-
-function onlyOf(explained: ExplainedItem, taskId: string): ExplainedItem {
-  return {
-    ...explained,
-    links: explained.links.filter((link) => link.taskId === taskId),
-    others: [],
-    triage: null,
-    writeBack: [],
-  };
-}
 
 interface AddedLink {
   readonly taskId: string;

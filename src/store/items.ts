@@ -250,8 +250,14 @@ export async function itemsOfTask(
     .where('kind', '=', 'link')
     .limit(most)
     .execute();
-  const naming = await query.selectFrom('mentions').select('item_key').where('name', 'in', names).limit(most).execute();
-  return [...new Set([...linked, ...naming].flatMap(({ item_key }) => item_key ?? []))].slice(0, most);
+  const naming = await itemsNamingFirst(query, names, most);
+  return [...new Set([...linked.flatMap(({ item_key }) => item_key ?? []), ...naming])].slice(0, most);
+}
+
+/** Returns at most `most` items whose texts contain one of these names. */
+export async function itemsNamingFirst(query: Scope, names: readonly string[], most: number): Promise<ItemKey[]> {
+  const rows = await query.selectFrom('mentions').select('item_key').where('name', 'in', names).limit(most).execute();
+  return rows.map(({ item_key }) => item_key);
 }
 
 /** The name, title and address of an item for people. */

@@ -37,16 +37,21 @@ const linksOf = async (taskId: string) => (await world.people.listWorkItems({ ta
 const PULL = 'https://github.com/acme/app/pull/1';
 
 describe('explain', () => {
-  it('explains the names beyond the limit by the first one and their number', async () => {
+  it('explains the names beyond the limit at the item by the first one and their number, and at each task', async () => {
     await open();
     await newBug();
-    const names = Array.from({ length: 60 }, (_, index) => `BUG-${index + 1}`);
+    const names = Array.from({ length: 60 }, (_, index) => `BUG-${60 - index}`);
     await edit({ title: 'A list', body: names.join(' ') });
     const { items } = await ask('explain', { target: PULL });
-    expect(items[0]?.others.at(-1)).toMatchObject({ text: 'BUG-51', place: 'description', outcome: 'left-out' });
+    expect(items[0]?.others.at(-1)).toMatchObject({ text: 'BUG-10', place: 'description', outcome: 'left-out' });
     expect(describeExplained({ task: null, statuses: [], items, isCut: false })).toContain(
-      'not by "BUG-51" (description): left out, and 9 names after it: worksync reads 50 names of tasks',
+      'not by "BUG-10" (description): left out, and 9 names after it: worksync reads 50 names of tasks',
     );
+    expect(describeExplained(await ask('explain', { target: 'BUG-1' }))).toContain(
+      'not by "BUG-1" (description): left out: worksync reads 50 names of tasks',
+    );
+    await edit({ title: 'A list', body: names.slice(0, 50).join(' ') });
+    expect((await ask('explain', { target: 'BUG-1' })).items).toEqual([]);
   });
 
   it('names rule, place, text, delivery and request of a link, by item and by task', async () => {

@@ -1,6 +1,6 @@
 import { entity } from '../../model/change.ts';
 import type { LinkReason } from '../../model/link.ts';
-import { taskName } from '../../model/task.ts';
+import { type Task, taskName } from '../../model/task.ts';
 import { counted } from '../../platform/lib/quantities.ts';
 import { taskIdPrefixes, taskNameOf, tasksByIds } from '../../store/cached-tasks.ts';
 import { type EntityRow, findEntity, json, linksOfItem } from '../../store/entities.ts';
@@ -13,6 +13,7 @@ import type { Evaluation, ReconcileConnections, Rules } from './context.ts';
 import { tasksOfItem } from './evaluate-links.ts';
 import { decideTask } from './evaluate-work-item.ts';
 import { MAX_NAMES } from './link-rules/link-rules.ts';
+import { nameOf } from './link-rules/lookup-names.ts';
 import { type Resolved, resolveReadOnly } from './resolve.ts';
 
 /** The last answered request of worksync for a link or a task. */
@@ -71,11 +72,19 @@ export interface ExplainedItem {
   readonly writeBack: readonly Pick<NoticeRow, 'kind' | 'state' | 'wanted' | 'error'>[];
 }
 
+interface ExplainContext {
+  readonly sources: ReconcileConnections;
+  readonly rules: Rules;
+  readonly now: number;
+  /** Only what the item has to do with this task. Absent: all of it. */
+  readonly task?: Pick<Task, 'taskId' | 'key'> | undefined;
+}
+
 /** Returns the stored state of an item and the decisions that reconcile would make now. Writes nothing. */
 export async function explainItem(
   query: Scope,
   itemKey: string,
-  { sources, rules, now }: { readonly sources: ReconcileConnections; readonly rules: Rules; readonly now: number },
+  { sources, rules, now, task }: ExplainContext,
 ): Promise<ExplainedItem | undefined> {
   const row = await findItem(query, itemKey);
   if (!row) return undefined;
@@ -91,18 +100,21 @@ export async function explainItem(
     : connection
       ? 'its change was dropped; it comes back with the next change of the item'
       : 'the connection of the item is no longer configured';
-  for (const link of await linksOfItem(query, itemKey)) links.push(await explainLink(query, link, whyNotSent));
-  return {
+  for (const link of await linksOfItem(query, itemKey))
+    if (task === undefined || link.task_id === task.taskId) links.push(await explainLink(query, link, whyNotSent));
+  const head = {
     item: itemKey,
     connection: row.connection,
     url: item.url ?? null,
     title: item.title ?? null,
     gone: item.gone ?? false,
     links,
-    others: [
-      ...resolved.filter(({ outcome }) => outcome !== 'linked').map(explainMention),
-      ...(evaluation ? explainLeftOut(evaluation) : []),
-    ],
+  };
+  const leftOut = evaluation ? explainLeftOut(evaluation, task) : [];
+  if (task) return { ...head, others: leftOut, triage: null, writeBack: [] };
+  return {
+    ...head,
+    others: [...resolved.filter(({ outcome }) => outcome !== 'linked').map(explainMention), ...leftOut],
     writeBack: (await noticesOf(query, itemKey)).map(({ kind, state, wanted, error }) => ({
       kind,
       state,
@@ -113,14 +125,19 @@ export async function explainItem(
   };
 }
 
-/** Explains the names of an item beyond the limit, in one entry. */
-function explainLeftOut({ item, connection, rules, idPrefixes }: Evaluation): ExplainedMention[] {
+/** Explains the names of an item beyond the limit, in one entry. @param task only if it is one of them */
+function explainLeftOut(
+  { item, connection, rules, idPrefixes }: Evaluation,
+  task: ExplainContext['task'],
+): ExplainedMention[] {
   const leftOut = rules.links.leftOutOf(item, connection, idPrefixes);
   if (leftOut === undefined) return [];
-  const { count, ...first } = leftOut;
-  const others = count === 1 ? '' : `, and ${counted(count - 1, 'name')} after it`;
+  const { names, ...first } = leftOut;
+  if (task && !names.has(task.key) && !names.has(nameOf.taskId(task.taskId))) return [];
+  const others = task || names.size === 1 ? '' : `, and ${counted(names.size - 1, 'name')} after it`;
   const why = `left out${others}: worksync reads ${MAX_NAMES} names of tasks and ${MAX_NAMES} of items from one item`;
-  return [{ ...first, outcome: 'left-out', via: null, isFormerName: false, why }];
+  const text = task?.key ?? first.text;
+  return [{ ...first, text, outcome: 'left-out', via: null, isFormerName: false, why }];
 }
 
 async function explainLink(query: Scope, row: EntityRow, whyNotSent: string): Promise<ExplainedLink> {

@@ -36,10 +36,18 @@ export interface Resolution {
 /** Stores the mentions of an item's texts and resolves them to tasks, items and documents. */
 export async function resolve(evaluation: Evaluation): Promise<Resolution> {
   const { query, item, cause } = evaluation;
-  const mentions = mentionsIn(evaluation);
-  const stored = mentions.map(({ name, ...reason }) => ({ name, reason }));
-  const { reasons, added } = await saveMentions(query, item.key, stored, cause.delivery);
-  return { resolved: await resolveAll(evaluation, mentions, reasons), added };
+  const { reasons, added } = await saveMentions(query, item.key, mentionsToStore(evaluation), cause.delivery);
+  return { resolved: await resolveAll(evaluation, mentionsIn(evaluation), reasons), added };
+}
+
+/** Returns the mentions of an item as they are stored, and an entry if it names more than worksync reads. */
+export function mentionsToStore(evaluation: Evaluation) {
+  const { item, connection, rules, idPrefixes } = evaluation;
+  const stored = mentionsIn(evaluation).map(({ name, ...reason }) => ({ name, reason: reason as object }));
+  const leftOut = rules.links.leftOutOf(item, connection, idPrefixes);
+  if (leftOut === undefined) return stored;
+  const { rule, place, text } = leftOut;
+  return [...stored, { name: nameOf.leftOut, reason: { rule, place, text } }];
 }
 
 /** Resolves the mentions of an item's texts without storing them. */

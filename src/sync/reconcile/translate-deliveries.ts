@@ -92,14 +92,19 @@ function isPage({ source }: PendingDelivery): boolean {
 export function partsOf(translated: Translated, limit: number): readonly Translated[] {
   const { translation, rejected, ...common } = translated;
   if (translation?.outcome !== 'items' || translation.items.length <= limit) return [translated];
-  const { items, ...rest } = translation;
+  const { items, references, ...rest } = translation;
   const whole = { isApplied: false };
   const parts: Translated[] = [];
   for (let start = 0; start < items.length; start += limit) {
     const own = items.slice(start, start + limit);
     const part = { whole, start, isLast: start + limit >= items.length };
-    if (start > 0) parts.push({ ...common, translation: { ...rest, references: [], items: own }, part });
-    else parts.push({ ...common, ...(rejected && { rejected }), translation: { ...rest, items: own }, part });
+    const first = start === 0 && references ? { references } : {};
+    parts.push({
+      ...common,
+      ...(start === 0 && rejected && { rejected }),
+      translation: { ...rest, ...first, items: own },
+      part,
+    });
   }
   return parts;
 }

@@ -81,8 +81,8 @@ export interface LinkRules {
 
 /** Names that an item has beyond the limit. */
 export interface LeftOut extends Pick<Mention, 'rule' | 'place' | 'text'> {
-  /** How many there are; rule, place and text are those of the first one. */
-  readonly count: number;
+  /** All of them; rule, place and text are those of the first one. */
+  readonly names: ReadonlySet<string>;
 }
 
 /** Names of tasks, and of other things, that are read from one item. More are a list of something else. */
@@ -285,7 +285,7 @@ function nameOfTask(text: string): string | undefined {
 class MentionCollector {
   readonly #mentions = new Map<string, Mention & { readonly words: NameWord[] }>();
   readonly #leftOut = new Set<string>();
-  #firstLeftOut: Omit<LeftOut, 'count'> | undefined;
+  #firstLeftOut: Omit<LeftOut, 'names'> | undefined;
   #ofTasks = 0;
   #ofItems = 0;
 
@@ -313,7 +313,7 @@ class MentionCollector {
   }
 
   found(): Found {
-    const leftOut = this.#firstLeftOut && { ...this.#firstLeftOut, count: this.#leftOut.size };
+    const leftOut = this.#firstLeftOut && { ...this.#firstLeftOut, names: this.#leftOut };
     return { mentions: [...this.#mentions.values()], leftOut };
   }
 }

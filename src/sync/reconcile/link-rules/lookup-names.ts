@@ -18,6 +18,8 @@ export const nameOf = {
   /** A commit of a repository. Bitbucket shortens hashes to twelve digits. */
   commit: ({ connector, host }: NumberSpace, repository: string, hash: string) =>
     `${connector}:${host}:${repository}@${hash.slice(0, 12)}`,
+  /** Stored for an item that names more than worksync reads. */
+  leftOut: 'left-out',
   hostNumber: ({ connector, host }: NumberSpace, number: string) => `${connector}:${host}#${number}`,
 } as const;
 
