@@ -183,6 +183,18 @@ export function isFinished(item: Item): boolean {
   return item.kind === 'pull_request' ? item.state !== undefined && item.state !== 'open' : item.state === 'done';
 }
 
+/** The states of a work item, as the configuration names them. */
+export const WORK_ITEM_STATES = ['open', 'in_progress', 'completed', 'dropped'] as const;
+
+/** Returns the state of a work item, as the configuration names it. */
+export function configuredState({
+  state,
+  isDropped,
+}: Pick<WorkItem, 'state' | 'isDropped'>): (typeof WORK_ITEM_STATES)[number] | undefined {
+  if (state !== 'done') return state;
+  return isDropped ? 'dropped' : 'completed';
+}
+
 /**
  * Returns the name of an item for people: `acme/api#12`, `group/project!12`, `ENG-123`. Undefined if its repository or
  * project has no known name. `ITEM_NAME` in `store/items.ts` selects the same name.

@@ -159,10 +159,10 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
       if (schema.isDone({ category: await directory.categoryOf(content, project, signal) })) return;
       const states = await directory.statesOf(project.id, fields['System.WorkItemType'], signal);
       const completed = states.filter(({ category }) => category === 'Completed');
-      const chosen = completed.find(({ name }) => isNamed(name, options.doneStatus));
+      const chosen = completed.find(({ name }) => isNamed(name, options.completedStatus));
       if (!chosen)
         throw new SyncError('conflict', `${key} cannot be closed: its type has no such completed state`, {
-          hint: 'Set doneStatus to a state of the category Completed that each type has, or leave it out.',
+          hint: 'Set completedStatus to a state of the category Completed that each type has, or leave it out.',
         });
       const unchanged = { op: 'test', path: '/rev', value: rev };
       await api.send(

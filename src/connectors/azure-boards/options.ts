@@ -37,7 +37,7 @@ export const options = z
       'Projects by name, by id, or as patterns such as `*`; an id survives renaming.',
     ),
     exclude: z.array(project).default([]).describe('Projects to leave out.'),
-    doneStatus: statusName(128)
+    completedStatus: statusName(128)
       .optional()
       .describe('State that closed work items get, if closing is switched on. Default: the first completed state.'),
   })

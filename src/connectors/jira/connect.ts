@@ -136,8 +136,8 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
       if (issue.fields.status.statusCategory.key === 'done') return;
       const query = { expand: 'transitions.fields' };
       const { transitions } = (await api.read(schema.transitions, `${path}/transitions`, query, signal)).content;
-      const chosen = leadingToDone(transitions, options.doneStatus, fields);
-      if (!chosen) throw cannotClose(key, options.doneStatus);
+      const chosen = leadingToDone(transitions, options.completedStatus, fields);
+      if (!chosen) throw cannotClose(key, options.completedStatus);
       const missing = missingFields(chosen, fields);
       if (missing.length > 0) throw lacksFields(key, chosen.to.name, missing);
       // Jira refuses fields that the screen does not have.
@@ -211,10 +211,10 @@ function standing(answer: unknown, text: string): PostedComment | undefined {
 type Fields = Readonly<Record<string, unknown>>;
 
 /** Prefers a transition that asks for nothing more than the given fields, and then one without a screen. */
-function leadingToDone(all: readonly schema.Transition[], doneStatus: string | undefined, fields: Fields) {
+function leadingToDone(all: readonly schema.Transition[], completedStatus: string | undefined, fields: Fields) {
   const done = all.filter(({ to }) => to.statusCategory.key === 'done');
   const wanted = done.filter(
-    ({ to }) => doneStatus === undefined || to.name.toLowerCase() === doneStatus.toLowerCase(),
+    ({ to }) => completedStatus === undefined || to.name.toLowerCase() === completedStatus.toLowerCase(),
   );
   const possible = wanted.filter((each) => missingFields(each, fields).length === 0);
   return possible.find(({ hasScreen }) => hasScreen !== true) ?? possible[0] ?? wanted[0];
@@ -234,9 +234,9 @@ function lacksFields(key: string, status: string, missing: readonly string[]): S
   });
 }
 
-function cannotClose(key: string, doneStatus: string | undefined): SyncError {
-  const aim = doneStatus === undefined ? 'to a status that counts as done' : `to the status ${doneStatus}`;
+function cannotClose(key: string, completedStatus: string | undefined): SyncError {
+  const aim = completedStatus === undefined ? 'to a status that counts as done' : `to the status ${completedStatus}`;
   return new SyncError('conflict', `${key} cannot be closed: no transition leads ${aim}`, {
-    hint: 'Let the workflow lead from its present status to one that counts as done, or set doneStatus to one that it leads to.',
+    hint: 'Let the workflow lead from its present status to one that counts as done, or set completedStatus to one that it leads to.',
   });
 }

@@ -58,13 +58,13 @@ const fields = z.strictObject({
     'Projects by key, by number, or as patterns such as `*`; a number survives a change of the key.',
   ),
   exclude: z.array(project).default([]).describe('Projects to leave out.'),
-  doneStatus: statusName(255)
+  completedStatus: statusName(255)
     .optional()
-    .describe('Status that closed issues get, if closing is switched on. Default: the first one that counts as done.'),
+    .describe('Status that closed issues get, if closing is switched on. Default: the first one of the category Done.'),
   dropped: z
     .array(statusName(255))
     .default(["Won't Do", "Won't Fix", 'Duplicate', 'Cannot Reproduce', 'Declined'])
-    .describe('Resolutions, by name, of issues that were dropped. Others that are done are completed.'),
+    .describe('Resolutions, by name, of issues that were dropped. Other issues of the category Done are completed.'),
   publicComments: z
     .boolean()
     .default(false)

@@ -115,10 +115,10 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
       if (!issue) throw new SyncError('not_found', `${key} cannot be closed: it cannot be seen`);
       if (DONE.includes(issue.state.type)) return;
       const states = issue.team.states.nodes.toSorted((left, right) => left.position - right.position);
-      const chosen = states.find(({ name }) => isNamed(name, options.doneStatus));
+      const chosen = states.find(({ name }) => isNamed(name, options.completedStatus));
       if (!chosen)
         throw new SyncError('conflict', `${key} cannot be closed: its team has no such completed status`, {
-          hint: 'Set doneStatus to the name of a status of the type Completed that each team has, or leave it out.',
+          hint: 'Set completedStatus to the name of a status of the type Completed that each team has, or leave it out.',
         });
       await api.change(queries.SET_STATE, { issueId, stateId: chosen.id }, signal);
     },

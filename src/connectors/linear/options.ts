@@ -37,7 +37,7 @@ export const options = z
       'Teams by key, by id, or as patterns such as `*`; an id survives a change of the key.',
     ),
     exclude: z.array(team).default([]).describe('Teams to leave out.'),
-    doneStatus: statusName(255)
+    completedStatus: statusName(255)
       .optional()
       .describe('Status that closed issues get, if closing is switched on. Default: the first completed status.'),
   })

@@ -36,7 +36,7 @@ function credential(api: Rest, signal: AbortSignal) {
   });
 }
 
-function statusesOf(found: readonly Status[], { inProgress, doneStatus }: Options): readonly Finding[] {
+function statusesOf(found: readonly Status[], { inProgress, completedStatus }: Options): readonly Finding[] {
   const subject = 'statuses';
   const names = new Set(found.map(({ name }) => name.toLowerCase()));
   const closed = found.filter(({ is_closed }) => is_closed);
@@ -55,11 +55,11 @@ function statusesOf(found: readonly Status[], { inProgress, doneStatus }: Option
       message: 'none counts as closed, so no issue is ever done',
       hint: 'Let an administrator mark a status as "Issue closed".',
     });
-  if (doneStatus !== undefined && !closed.some(({ name }) => name.toLowerCase() === doneStatus.toLowerCase()))
+  if (completedStatus !== undefined && !closed.some(({ name }) => name.toLowerCase() === completedStatus.toLowerCase()))
     findings.push({
       level: 'error',
       subject,
-      message: `doneStatus names ${onOneLine(doneStatus, 100)}, which is no closed status there`,
+      message: `completedStatus names ${onOneLine(completedStatus, 100)}, which is no closed status there`,
       hint: `Write one of: ${onOneLine(closed.map(({ name }) => name).join(', '), 400)}.`,
     });
   return findings.length > 0 ? findings : [{ level: 'ok', subject, message: `${closed.length} count as closed` }];

@@ -35,7 +35,7 @@ const refusals: Refusals = {
 
 /** The API of one Redmine. It has no limit itself: a proxy in front of it may. */
 export function connect(options: Options, deps: ConnectionDeps): TrackerSource<schema.Project> {
-  const { apiKey, formatting, doneStatus } = options;
+  const { apiKey, formatting, completedStatus } = options;
   const headers: Record<string, string> = apiKey === undefined ? {} : { 'x-redmine-api-key': apiKey };
   const api = createRest({ target: 'redmine', base: baseOf(options), headers, refusals: refusalsFor(options) }, deps);
   const statusesBeside = createStatuses(api, deps);
@@ -135,14 +135,14 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
       const { status, allowed_statuses: allowed = statuses } = await read(schema.current, locator, ALLOWED, signal);
       const isClosed = (id: number) => statuses.some((each) => each.id === id && each.is_closed);
       if (isClosed(status.id)) return;
-      const chosen = allowed.find(({ id, name }) => isClosed(id) && isNamed(name, doneStatus));
+      const chosen = allowed.find(({ id, name }) => isClosed(id) && isNamed(name, completedStatus));
       if (chosen) {
         await api.send('PUT', pathOf(locator), { issue: { status_id: chosen.id } }, signal);
         if (isClosed((await read(schema.current, locator, ALLOWED, signal)).status.id)) return;
       }
-      const aim = doneStatus === undefined ? 'a closed status' : `the status ${doneStatus}`;
+      const aim = completedStatus === undefined ? 'a closed status' : `the status ${completedStatus}`;
       throw new SyncError('conflict', `${key} cannot be closed: its workflow does not lead to ${aim}`, {
-        hint: "Let the workflow allow that change to the user's role, or set doneStatus to a status that it allows.",
+        hint: "Let the workflow allow that change to the user's role, or set completedStatus to a status that it allows.",
       });
     },
   };

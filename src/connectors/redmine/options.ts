@@ -35,12 +35,14 @@ export const options = z.strictObject({
   inProgress: z
     .array(status)
     .default(['In Progress'])
-    .describe('Statuses, by name, that mean in progress. Others are open, or done where Redmine calls them closed.'),
+    .describe(
+      'Statuses, by name, that mean in progress. Others are open, or completed where Redmine calls them closed.',
+    ),
   dropped: z
     .array(status)
     .default(['Rejected'])
     .describe('Closed statuses, by name, of issues that were dropped. Other closed issues are completed.'),
-  doneStatus: status
+  completedStatus: status
     .optional()
     .describe(
       'Status that closed issues get, if closing is switched on. Default: the first closed status that is allowed.',

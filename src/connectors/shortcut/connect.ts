@@ -86,14 +86,14 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
       if (completed) return;
       const { states } = (await api.read(schema.workflow, `/workflows/${workflow_id}`, {}, signal)).content;
       const [chosen] = states
-        .filter(({ type, name }) => type === 'done' && isNamed(name, options.doneState))
+        .filter(({ type, name }) => type === 'done' && isNamed(name, options.completedStatus))
         .toSorted((one, other) => one.position - other.position);
       if (chosen) {
         await api.send('PUT', pathOf(locator), { workflow_state_id: chosen.id }, signal);
         return;
       }
       throw new SyncError('conflict', `${key} cannot be closed: its workflow has no such state of type done`, {
-        hint: 'Set doneState to a state of type done that each workflow has, or leave it out.',
+        hint: 'Set completedStatus to a state of type done that each workflow has, or leave it out.',
       });
     },
   };

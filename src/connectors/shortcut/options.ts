@@ -20,7 +20,7 @@ export const options = z.strictObject({
     'Teams by mention name, by id, which survives renaming, or as patterns such as `*`. Stories without a team are not read.',
   ),
   exclude: z.array(team).default([]).describe('Teams to leave out, by mention name, pattern or id.'),
-  doneState: statusName(200)
+  completedStatus: statusName(200)
     .optional()
     .describe('Name of the state that closed stories get. Default: the first state of type done in their workflow.'),
 });

@@ -7,6 +7,7 @@ import { diskFiles, type FileFault, type Files } from '../lib/regular-files.ts';
 import { type ConfigPlace, configFiles } from './config-files.ts';
 import { connectionConfig } from './connection.ts';
 import { CONFIG_TEXT } from './daemon-options.ts';
+import { withPresentWords } from './former-words.ts';
 import {
   createVariables,
   type Environment,
@@ -126,7 +127,12 @@ export function loadConfig(input: LoadInput): LoadedConfig {
     broken,
     secrets: [...new Set([...variables.secrets, ...read.flatMap(({ document }) => literalSecrets(document?.data))])],
     secretSources: [...variables.files],
-    warnings: [...variables.warnings, ...workspaces.flatMap(clearTextWarning), ...sharedQuotaWarnings(workspaces)],
+    warnings: [
+      ...variables.warnings,
+      ...problemLines(read.flatMap(({ notices = [] }) => notices)),
+      ...workspaces.flatMap(clearTextWarning),
+      ...sharedQuotaWarnings(workspaces),
+    ],
   };
 }
 
@@ -200,6 +206,8 @@ interface ReadWorkspace {
   readonly error?: SyncError;
   readonly config?: WorkspaceConfig;
   readonly problems: readonly Problem[];
+  /** The words of the previous version that it has. */
+  readonly notices?: readonly Problem[];
 }
 
 /** What all files are read with. */
@@ -231,13 +239,14 @@ function readVariable(text: string, given: Given): readonly ReadWorkspace[] {
   }));
 }
 
-function readWorkspace(document: ConfigDocument, { connectors, schema }: Given): Omit<ReadWorkspace, 'file'> {
-  if (document.data === undefined) return { document, problems: document.problems };
-  if (document.data === null)
+function readWorkspace(written: ConfigDocument, { connectors, schema }: Given): Omit<ReadWorkspace, 'file'> {
+  if (written.data === undefined) return { document: written, problems: written.problems };
+  if (written.data === null)
     return {
-      document,
-      problems: [...document.problems, { ...document.place([]), message: 'the configuration is empty' }],
+      document: written,
+      problems: [...written.problems, { ...written.place([]), message: 'the configuration is empty' }],
     };
+  const { document, notices } = withPresentWords(written, connectors);
   const whole = validate(schema, { document, path: [], value: document.data });
   const own = nameOf(document);
   const mirror = whole.data?.mirror ?? 'auto';
@@ -269,7 +278,7 @@ function readWorkspace(document: ConfigDocument, { connectors, schema }: Given):
     users,
     connections: connections.flatMap(({ config: connection }) => connection ?? []),
   };
-  return { document, name: own.name, config, problems };
+  return { document, name: own.name, config, problems, notices };
 }
 
 /** Beside a line that is no sound YAML only what is there for certain can be judged. */

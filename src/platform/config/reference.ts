@@ -45,7 +45,7 @@ const OPTIONS_NOTE = `A flag overrides the environment, and the environment over
 YAML document for each workspace; it overrides \`WORKSYNC_CONFIG\`, and \`--config\` overrides it.`;
 
 const FILE_NOTE = `One YAML file per workspace. An unknown key is an error. All files are checked before anything starts, and every
-problem is reported with its file, line and column.`;
+problem is reported with its file, line and column. Words that the previous version had are read, with a warning.`;
 
 const VARIABLES = [
   'Every text that is a value of a workspace file may hold variables. worksync substitutes them after it has parsed the file, so a value never becomes structure.',

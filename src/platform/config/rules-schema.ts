@@ -50,7 +50,7 @@ const triageRule = z.strictObject({
       type: globs('Type of the item, as the tracker calls it.'),
       priority: globs('Priority, as the tracker calls it.'),
       status: globs(
-        '`open`, `in_progress`, `done`, or the status as the tracker calls it. Absent: open and in_progress.',
+        '`open`, `in_progress`, `completed`, `dropped`, or the status as the tracker calls it. Absent: open and in_progress.',
       ),
       author: globs('Who reported it.'),
       text: pattern('Title or description match it.').optional(),

@@ -232,7 +232,7 @@ function jsonSchemaOf(schema: ZodType): JsonSchema {
 }
 
 /** Keys that the schema allows at a path, whatever alternatives and transformations lie on the way. */
-function keysAt(schema: ZodType, path: Path): readonly string[] {
+export function keysAt(schema: ZodType, path: Path): readonly string[] {
   let nodes = alternatives(jsonSchemaOf(schema));
   for (const key of path) nodes = nodes.flatMap((node) => childrenAt(node, key)).flatMap(alternatives);
   return [...new Set(nodes.flatMap((node) => [...Object.keys(node.properties ?? {}), ...listedNames(node)]))];

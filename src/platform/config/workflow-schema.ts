@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { WORK_ITEM_STATES } from '../../model/item.ts';
 import { isFinalStatus, rankOf, SPECIFIED_STATUSES, statusNames, type TaskStatuses } from '../../model/task-status.ts';
-import { PREVIOUS, PULL_REQUEST_PHASES, STRENGTHS, WORK_ITEM_PHASES } from '../../model/workflow.ts';
+import { PREVIOUS, PULL_REQUEST_PHASES, STRENGTHS } from '../../model/workflow.ts';
 import { globs, oneOrMore, pattern, since } from './rule-fields.ts';
 
 /** The keys of `rules.workflow`, and `workspace.statuses`. */
@@ -81,13 +82,20 @@ const several = z
   .enum(['all', 'any'])
   .describe('`all`: the last of several open pull requests finishes the task. `any`: the first one does.');
 
+const workItemState = z.enum([...WORK_ITEM_STATES, 'reopened']);
+
 const workItem = z
   .union([
-    z.enum([...WORK_ITEM_PHASES, 'reopened']),
-    z.array(z.enum([...WORK_ITEM_PHASES, 'reopened'])).min(1),
+    workItemState,
+    z.array(workItemState).min(1),
     z.strictObject({ status: z.array(z.string().min(1).max(LONGEST_LABEL)).min(1) }),
   ])
-  .transform((value) => (typeof value === 'string' ? [value] : value))
+  .transform((value) =>
+    typeof value === 'object' && 'status' in value
+      ? value
+      : // The phase that is stored with items has another name.
+        [value].flat().map((state) => (state === 'in_progress' ? 'started' : state)),
+  )
   .optional()
   .meta({
     title: 'state, list of states, or a mapping with `status`',

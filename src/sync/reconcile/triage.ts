@@ -1,4 +1,4 @@
-import type { Item, WorkItem } from '../../model/item.ts';
+import { configuredState, type Item, type WorkItem } from '../../model/item.ts';
 import { type ItemFields, SYNC_FIELDS, type SyncField } from '../../model/synced-fields.ts';
 import {
   fillTemplate,
@@ -143,7 +143,7 @@ function conditionsOf({ when }: TriageRule): TriageCondition[] {
   const states = status?.map(createGlob);
   // Finished items match only a rule that names their state.
   const isStatusMatch = states
-    ? ({ state, rawState }: WorkItem) => isAny(states, [state, rawState])
+    ? (item: WorkItem) => isAny(states, [configuredState(item), item.rawState])
     : ({ state }: WorkItem) => state !== 'done';
   const pattern = text === undefined ? undefined : createPattern(text);
   const textCondition = pattern && {

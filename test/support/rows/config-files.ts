@@ -48,12 +48,14 @@ export function folderOf(files: Readonly<Record<string, string>>): string {
   return folder;
 }
 
-export function load(path: string, env: Environment = {}): LoadedConfig {
-  return loadConfig({ path, env, connectors: [forge, tracker], apiOverrides });
+const FORGE_AND_TRACKER: readonly ConnectorOptions[] = [forge, tracker];
+
+export function load(path: string, env: Environment = {}, connectors = FORGE_AND_TRACKER): LoadedConfig {
+  return loadConfig({ path, env, connectors, apiOverrides });
 }
 
-export function loadText(text: string, env: Environment = {}): LoadedConfig {
-  return load(folderOf({ 'work.yaml': text }), env);
+export function loadText(text: string, env: Environment = {}, connectors = FORGE_AND_TRACKER): LoadedConfig {
+  return load(folderOf({ 'work.yaml': text }), env, connectors);
 }
 
 /** Returns the SyncError that `call` throws; fails if it throws anything else. */

@@ -306,9 +306,9 @@ describe('closing', () => {
     'leaves a completed item as it is': [close, [item('Closed'), project, states()], undefined],
     'leaves a removed item as it is': [close, [item('Cut'), project, states()], undefined],
     'sets the first completed state': [close, [...active, set('Closed')], undefined],
-    'sets the configured state': [close, [...active, set('Shipped')], undefined, { doneStatus: 'shipped' }],
+    'sets the configured state': [close, [...active, set('Shipped')], undefined, { completedStatus: 'shipped' }],
     'is a conflict if the item has changed': [close, [...active, set('Closed', 412)], failing('conflict')],
-    'is a conflict without the configured state': [close, active, failing('conflict'), { doneStatus: 'Gone' }],
+    'is a conflict without the configured state': [close, active, failing('conflict'), { completedStatus: 'Gone' }],
   });
 
   it('finds an item that moved in its new project', async () => {

@@ -279,12 +279,12 @@ describe('closing', () => {
   conversations(PARTY, {
     'leaves a done issue as it is': [close(), [status('done')], undefined],
     'takes a transition to done that asks for nothing': [close(), [status('new'), all, go(41)], undefined],
-    'takes the configured status': [close(), [status('new'), all, go(51)], undefined, { doneStatus: 'live' }],
+    'takes the configured status': [close(), [status('new'), all, go(51)], undefined, { completedStatus: 'live' }],
     'takes the configured status with a screen': [
       close(),
       [status('new'), all, go(31)],
       undefined,
-      { doneStatus: "Won't do" },
+      { completedStatus: "Won't do" },
     ],
     'is a conflict if no transition leads to done': [
       close(),
@@ -295,7 +295,7 @@ describe('closing', () => {
       close(),
       [status('new'), all],
       failing('conflict'),
-      { doneStatus: 'Shipped' },
+      { completedStatus: 'Shipped' },
     ],
     'names the fields that the transition needs, and sends nothing': [
       close(),

@@ -237,13 +237,18 @@ describe('closing', () => {
     'leaves a canceled issue as it is': [close, [is('canceled')], undefined],
     'leaves a duplicate as it is': [close, [is('duplicate')], undefined],
     'takes the first completed status': [close, [is('started'), set(TEAM)], undefined],
-    'takes the configured status': [close, [is('started'), set(OTHER_TEAM)], undefined, { doneStatus: 'released' }],
+    'takes the configured status': [
+      close,
+      [is('started'), set(OTHER_TEAM)],
+      undefined,
+      { completedStatus: 'released' },
+    ],
     'is a conflict without a completed status': [close, [is('started', [])], failing('conflict')],
     'is a conflict without the configured status': [
       close,
       [is('started')],
       failing('conflict'),
-      { doneStatus: 'Shipped' },
+      { completedStatus: 'Shipped' },
     ],
     'fails for an issue that is not found': [close, [asked()], failing('not_found')],
   });

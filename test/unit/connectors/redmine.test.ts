@@ -275,7 +275,7 @@ describe('closing', () => {
       close,
       [statuses(), at(1, [1, 5, 6]), put(6), at(6)],
       undefined,
-      { doneStatus: 'rejected' },
+      { completedStatus: 'rejected' },
     ],
     'is a conflict if the workflow allows no closed status': [close, [statuses(), at(1, [1])], failing('conflict')],
     'is a conflict if Redmine ignores the change': [close, [statuses(), at(1), put(5), at(1)], failing('conflict')],
@@ -283,7 +283,7 @@ describe('closing', () => {
       close,
       [statuses(), at(1, [5])],
       failing('conflict'),
-      { doneStatus: 'Rejected' },
+      { completedStatus: 'Rejected' },
     ],
     'reports what Redmine refuses': [
       close,
@@ -303,7 +303,7 @@ describe('check', () => {
       check,
       [me, statuses(), ...readable],
       exactly(['ok credential', 'warning statuses', 'error statuses', 'ok website']),
-      { inProgress: ['In Progress', 'new'], doneStatus: 'New' },
+      { inProgress: ['In Progress', 'new'], completedStatus: 'New' },
     ],
     'warns if no status closes': [
       check,

@@ -1,8 +1,10 @@
 import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { shortcut } from '../../../../src/connectors/shortcut/index.ts';
 import type { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import { loadConfig, RESERVED_NAME } from '../../../../src/platform/config/load.ts';
+import type { WorkspaceConfig } from '../../../../src/platform/config/schema.ts';
 import { stampOf } from '../../../../src/platform/config/stamp.ts';
 import { INSTALLATION_FILE } from '../../../../src/store/installation.ts';
 import { cpuTimeOf } from '../../../support/cost/cpu-time.ts';
@@ -519,6 +521,29 @@ users: { main: { ann: u1 }, forge: { bo: u2 }, email: { c@x.example: u3 } }
     expect(config?.rules.triage[1]).toMatchObject({ when: {}, create: 'nothing', since: 0 });
     expect(config?.workspace.web).toEqual(['https://boards.example.com/acme']);
     expect(config?.users['forge']).toEqual({ bo: 'u2' });
+  });
+
+  test('read the words of the previous version, with a notice for each', () => {
+    const written = `rules:
+  triage: [{ when: { status: [open, done] }, create: bug }]
+  workflow: { rules: [{ when: { workItem: started }, set: { status: in_progress } }] }
+connections:
+  forge: { connector: forge, projects: [one] }
+  stories: { connector: shortcut, token: t, teams: [web], doneState: Shipped }`;
+    const { workspaces, warnings } = loadText(written, {}, [forge, shortcut]);
+    const present = written
+      .replace('[open, done]', '[open, completed, dropped, done]')
+      .replace('workItem: started', 'workItem: in_progress')
+      .replace('doneState', 'completedStatus');
+    const expected = loadText(present, {}, [forge, shortcut]);
+    const withoutFile = ({ file: _file, ...config }: WorkspaceConfig) => config;
+    expect(workspaces.map(withoutFile)).toEqual(expected.workspaces.map(withoutFile));
+    expect(workspaces[0]?.connections[1]?.options).toMatchObject({ completedStatus: 'Shipped' });
+    expect(warnings.map((line) => line.replace(/^.*\/work.yaml:/, ''))).toEqual([
+      expect.stringContaining('2:22: rules.triage#1.when.status: write "completed" or "dropped" for "done"'),
+      '3:43: rules.workflow.rules#1.when.workItem: write "in_progress" for "started"; the next version no longer reads it',
+      expect.stringContaining('6:59: connections.stories.doneState: the key is called "completedStatus"'),
+    ]);
   });
 
   const TRIAGE = (rule: string) => `rules: { triage: [{ ${rule} }] }`;

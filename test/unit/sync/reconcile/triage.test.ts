@@ -41,7 +41,9 @@ describe('the items', () => {
     // A finished item becomes no task unless a rule names its state.
     [{}, { state: 'done' }, false],
     [{}, { state: 'in_progress' }, true],
-    [{ status: ['done'] }, { state: 'done' }, true],
+    [{ status: ['completed'] }, { state: 'done' }, true],
+    [{ status: ['completed'] }, { state: 'done', isDropped: true }, false],
+    [{ status: ['dropped'] }, { state: 'done', isDropped: true }, true],
     [{ status: ['Verified'] }, { state: 'done', rawState: 'verified' }, true],
     [{ status: ['open'] }, { state: 'in_progress', rawState: 'Doing' }, false],
   ])('by %j match %j: %j', (when, item, matches) => {
