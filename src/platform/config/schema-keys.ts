@@ -20,7 +20,7 @@ export function keysOf(schema: JsonSchema, prefix = ''): readonly Key[] {
       type: typeText(node),
       required: schema.required?.includes(name) ?? false,
       ...(node.default !== undefined && { default: node.default }),
-      description: node.description ?? '',
+      description: descriptionOf(node),
     };
     return [key, ...keysOf(node, `${prefix}${name}.`), ...innerKeys(node, prefix + name)];
   });
@@ -40,6 +40,24 @@ const WORDS: Readonly<Record<string, string>> = {
   integer: 'whole number',
   object: 'mapping',
 };
+
+/** Returns the description, with the values of enumerations that neither it nor the type names. */
+function descriptionOf(schema: JsonSchema): string {
+  const { description = '' } = schema;
+  const missing = valuesOf(schema).filter((value) => !`${typeText(schema)} ${description}`.includes(code(value)));
+  return missing.length === 0 ? description : `${description} Values: ${missing.map(code).join(', ')}.`.trimStart();
+}
+
+/** Returns the values of the enumerations in a schema, without those that keys of their own describe. */
+function valuesOf({ enum: values = [], const: value, ...schema }: JsonSchema): readonly string[] {
+  const parts = [...(schema.anyOf ?? []), ...(schema.oneOf ?? []), schema.items, schema.additionalProperties];
+  const inner = parts.flatMap((part) => (isSchema(part) && part.properties === undefined ? valuesOf(part) : []));
+  return [...new Set([...values, ...(value === undefined ? [] : [value]), ...inner].map(String))];
+}
+
+function isSchema(part: unknown): part is JsonSchema {
+  return typeof part === 'object' && part !== null && !Array.isArray(part);
+}
 
 function typeText(schema: JsonSchema): string {
   if (schema.title !== undefined) return schema.title;

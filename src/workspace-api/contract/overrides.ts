@@ -48,7 +48,8 @@ export function overridesOf<Name extends string>(routes: Readonly<Record<Name, R
             refuse('method', `must be one of ${WITH_BODY.join(', ')}, because this route sends a body`);
         }
       })
-      .optional(),
+      .optional()
+      .describe('Routes of the server that differ, by their names in `openapi.json`.'),
   });
 }
 

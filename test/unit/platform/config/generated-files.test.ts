@@ -9,9 +9,15 @@ import { connectors } from '../../../../src/connectors/registry.ts';
 import { CODES } from '../../../../src/model/errors/codes.ts';
 import { CONFIG_FOLDER } from '../../../../src/platform/config/config-files.ts';
 import { DAEMON_OPTIONS } from '../../../../src/platform/config/daemon-options.ts';
-import { generatedFiles, generateReference, generateSchema } from '../../../../src/platform/config/generated-files.ts';
+import {
+  generatedFiles,
+  generateReference,
+  generateSchema,
+  schemaOf,
+} from '../../../../src/platform/config/generated-files.ts';
+import type { JsonSchema } from '../../../../src/platform/config/json-schema.ts';
 import { loadConfig } from '../../../../src/platform/config/load.ts';
-import type { ConnectorOptions } from '../../../../src/platform/config/schema.ts';
+import { type ConnectorOptions, connectionKeys, workspaceFile } from '../../../../src/platform/config/schema.ts';
 import { apiOverrides as workspaceOverrides } from '../../../../src/workspace-api/contract.ts';
 import { apiOverrides, folderOf, forge, tracker } from '../../../support/rows/config-files.ts';
 
@@ -133,6 +139,32 @@ describe('the reference page', () => {
     const rows = own.match(/^\| `[a-z][\w.<>[\]]*` \|.*$/gm) ?? [];
     expect(rows.length).toBeGreaterThan(Object.keys(CODES).length + 20);
     expect(rows.filter((row) => row.endsWith('| |') && !row.includes('workspace.api.'))).toEqual([]);
+  });
+
+  /** Returns the values of all enumerations with the path of the key that takes them; keys of mappings are no values. */
+  const enumerated = (node: unknown, path = ''): [path: string, value: string][] => {
+    if (typeof node !== 'object' || node === null) return [];
+    const { properties = {}, items, additionalProperties, anyOf = [], oneOf = [], ...own } = node as JsonSchema;
+    const values = [own.enum ?? [], own.const ?? []].flat().map(String);
+    return [
+      ...values.map((value): [string, string] => [path, value]),
+      ...Object.entries(properties).flatMap(([key, inner]) => enumerated(inner, `${path}${path && '.'}${key}`)),
+      ...enumerated(items, `${path}[]`),
+      ...enumerated(additionalProperties, `${path}.<name>`),
+      ...[...anyOf, ...oneOf].flatMap((inner) => enumerated(inner, path)),
+    ];
+  };
+
+  test('lists every value of every enumeration beside its key', () => {
+    const rows = unpadded(generateReference(connectors, workspaceOverrides)).split('\n');
+    const schemas = [workspaceFile(workspaceOverrides), connectionKeys, ...connectors.map((each) => each.options)];
+    const all = schemas.map(schemaOf).flatMap((schema) => enumerated(schema));
+    expect(all).toContainEqual(['rules.workflow.rules[].when.pullRequest[]', 'queued']);
+    const isListed = ([path, value]: [string, string]) =>
+      rows.some(
+        (row) => row.startsWith(`| \`${path.replace(/(\[\]|\.<name>)+$/, '')}\` |`) && row.includes(`\`${value}\``),
+      );
+    expect(all.filter((each) => !isListed(each))).toEqual([]);
   });
 });
 
