@@ -1,4 +1,6 @@
 import { environmentOf } from '../platform/config/env-file.ts';
+import { configSourceOf } from '../platform/config/load.ts';
+import { textWithoutSecrets } from '../platform/config/text-without-secrets.ts';
 import { fileReads } from '../platform/lib/file-reads.ts';
 import { type EffectiveValue, effectiveConfig, maskOf } from './effective-config.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
@@ -19,6 +21,17 @@ export async function workspaceConfiguration(
   return values
     .filter(({ of }) => of === name)
     .map((each) => (SECRET.test(each.key) ? { ...each, value: hidden(each.value) } : each));
+}
+
+/** Returns the configuration of one workspace as it is written, without its secrets. Throws if its file cannot be read now. */
+export async function writtenConfiguration(
+  { config, name }: OpenWorkspace,
+  scrub: (text: string) => string,
+): Promise<string> {
+  const source = await fileReads.run((files) =>
+    configSourceOf(config, { env: environmentOf(config.file, files).variables, files }),
+  );
+  return scrub(textWithoutSecrets(source, name));
 }
 
 const SECRET = /(?:secret|token|key|password|credential)s?(?:\.\d+)?$/i;

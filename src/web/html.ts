@@ -31,9 +31,18 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
+/** The text of a form's field. The form sends it back, so no character of it is replaced. */
+export function fieldText(text: string): Markup {
+  return new Markup(escapeMarkup(text));
+}
+
 /** Characters that steer a terminal or reorder the text around them are shown, not obeyed. Joiners make emoji. */
 const UNSEEN = /(?![\t\n])[\p{Cc}\p{Bidi_Control}\u200b\u2028\u2029\u2060\ufeff]/gu;
 
 function escapeText(text: string): string {
-  return text.replace(UNSEEN, '\ufffd').replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
+  return escapeMarkup(text.replace(UNSEEN, '\ufffd'));
+}
+
+function escapeMarkup(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
 }

@@ -190,6 +190,34 @@ describe('by keyboard alone', () => {
     await context.close();
     await world.close();
   });
+
+  it('a person tries the rules in use twice, and keeps the text that is refused', async () => {
+    const world = await createBusyWorld();
+    const { context, page } = await open(world.daemon().adminAddress, { storageState: await logIn(world) });
+    await page.goto(`${world.daemon().adminAddress}/workspaces/test/rules`);
+    const text = page.getByLabel('Configuration, as YAML');
+    let written = await text.inputValue();
+    expect(written).toContain('connections:');
+    for (const [added, title] of [
+      ['', 'It would change nothing'],
+      ['# again\n', 'It would change nothing'],
+      ['unknown: 1', 'This did not work'],
+    ] as const) {
+      await tabTo(page, 'config');
+      await page.keyboard.press('Control+End');
+      await page.keyboard.type(added);
+      await page.keyboard.press('Tab');
+      const loaded = page.waitForEvent('load');
+      await page.keyboard.press('Enter');
+      await loaded;
+      await page.screenshot({ path: join(PICTURES, `rules-${title.replaceAll(' ', '-')}.png`), fullPage: true });
+      expect(await page.getByRole('status').first().textContent()).toContain(title);
+      written += added;
+      expect(await text.inputValue()).toBe(written);
+    }
+    await context.close();
+    await world.close();
+  });
 });
 
 /** Presses Tab until the element has the focus. */

@@ -41,6 +41,8 @@ export interface Part {
 export interface PageContent {
   readonly title: string;
   readonly parts: readonly Part[];
+  /** Status of the answer. Absent: 200. */
+  readonly status?: number;
 }
 
 /** What makes a page of a workspace. Throws `not_found` where what it is about is not there. */

@@ -1,3 +1,4 @@
+import type { SyncError } from '../../model/errors/sync-error.ts';
 import { asTyped } from '../../platform/lib/own-command.ts';
 import { helpOf } from '../help.ts';
 import { html, type Markup } from '../html.ts';
@@ -8,6 +9,10 @@ interface Told {
   readonly code: string;
   readonly message: string;
   readonly hint: string;
+}
+
+export function toldOf({ code, message, hint }: SyncError): Told {
+  return { code, message, hint };
 }
 
 /** A box for what people should not overlook. */

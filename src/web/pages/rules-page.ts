@@ -1,46 +1,53 @@
 import type { LabReport, LabSample } from '../../admin/lab.ts';
 import { describeLabEnd, describeMove, laterCondition } from '../../admin/lab-words.ts';
+import { writtenConfiguration } from '../../admin/workspace-configuration.ts';
+import { asSyncError } from '../../model/errors/sync-error.ts';
 import { commandAsTyped } from '../../platform/lib/own-command.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
-import { html, type Markup } from '../html.ts';
+import { fieldText, html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';
 import { ask } from './ask.ts';
 import { dataTable } from './data-table.ts';
-import { mayAct, type PageContent, pathOf, type WorkspaceVisit } from './page-content.ts';
+import { mayAct, type PageContent, type Part, pathOf, type WorkspaceVisit } from './page-content.ts';
 import { tokenField } from './page-frame.ts';
-import { note } from './problem-content.ts';
+import { errorBox, note, toldOf } from './problem-content.ts';
 import { chip, type Tone } from './tones.ts';
 
 /** Samples of each kind of write. */
 const SAMPLES = 20;
 
-/** The lab: what another configuration would write, over all items known. */
-export function rulesPage(visit: WorkspaceVisit): PageContent {
-  return { title: 'Rules', parts: [{ id: 'lab', body: labForm(visit, ''), isForm: true }] };
+/** The lab: what another configuration would write, over all items known. The form begins with the file in use. */
+export async function rulesPage(visit: WorkspaceVisit): Promise<PageContent> {
+  const config = mayAct(visit) ? await writtenConfiguration(visit.partition, visit.scrub) : '';
+  return { title: 'Rules', parts: [labPart(visit, config)] };
 }
 
-/** The same with the answer. Throws what is wrong with the configuration. */
+/** The same with the answer, or with what is wrong with the configuration. */
 export async function triedRulesPage(visit: WorkspaceVisit, config: string): Promise<PageContent> {
-  const report = visit.clean(await ask(visit, 'lab', { config, limit: SAMPLES }));
-  return {
-    title: 'Rules',
-    parts: [
-      { id: 'answer', body: answer(visit, report) },
-      { id: 'samples', body: samplesTable(visit.partition.name, report.samples) },
-      { id: 'lab', body: labForm(visit, config), isForm: true },
-    ],
-  };
+  const lab = labPart(visit, config);
+  try {
+    const report = visit.clean(await ask(visit, 'lab', { config, limit: SAMPLES }));
+    const samples = { id: 'samples', body: samplesTable(visit.partition.name, report.samples) };
+    return { title: 'Rules', parts: [{ id: 'answer', body: answer(visit, report) }, samples, lab] };
+  } catch (error) {
+    const refusal = errorBox('This did not work', visit.clean(toldOf(asSyncError(error))));
+    return { title: 'Rules', parts: [{ id: 'answer', body: refusal }, lab], status: 422 };
+  }
+}
+
+function labPart(visit: WorkspaceVisit, config: string): Part {
+  return { id: 'lab', body: labForm(visit, config), isForm: true };
 }
 
 function labForm(visit: WorkspaceVisit, config: string): Markup {
   const { session } = visit.caller;
   const intro = html`<h2>Try a configuration</h2><p class="soft">worksync evaluates the items that it knows by the text of a workspace’s file, and tells which links, records and tasks it
-would write. It writes nothing and sends no request.</p>`;
+would write. It writes nothing and sends no request. The form begins with the text of the present file; <code>\${SECRET}</code> stands for a secret that is written in it.</p>`;
   if (!mayAct(visit) || !session)
     return html`<section class="card stack">${intro}<p class="hint">To try one, log in as an administrator; or on the machine: <code>${commandAsTyped('plan --config FILE')}</code></p></section>`;
   return html`<section class="card stack">${intro}<form class="stack" method="post" action="${pathOf(visit.partition.name, 'rules')}">${tokenField(session.pageToken)}
 <label>A file<br><input type="file" data-fills="config" accept=".yaml,.yml,.json"></label>
-<label>Configuration, as YAML<textarea id="config" name="config" required spellcheck="false">${config}</textarea></label>
+<label>Configuration, as YAML<textarea id="config" name="config" required spellcheck="false">${fieldText(config)}</textarea></label>
 <div><button class="main">Try it</button></div></form></section>`;
 }
 

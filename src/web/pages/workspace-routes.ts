@@ -21,7 +21,7 @@ import { overviewPage } from './overview-page.ts';
 import { ACTIONS, type Action } from './page-actions.ts';
 import { type PageContent, pathOf, type Visit, type WorkspacePage, type WorkspaceVisit } from './page-content.ts';
 import { type Frame, framedPage, liveParts, type NavigationEntry } from './page-frame.ts';
-import { brokenContent, NO_WORKSPACE, problemContent } from './problem-content.ts';
+import { brokenContent, NO_WORKSPACE, problemContent, toldOf } from './problem-content.ts';
 import { problemsPage } from './problems-page.ts';
 import { replicasPage } from './replicas-page.ts';
 import { rulesPage, triedRulesPage } from './rules-page.ts';
@@ -179,7 +179,9 @@ function createPageMaker({ workspaces, clock, scrub, process, daemonOptions }: P
       const current = entry.name === null ? (entry.below ?? '') : entry.path;
       const frame = frameOf(visit, url, { name, pages: navigation(whole), current });
       try {
-        return { content: await entry.page(whole), frame, status: 200 };
+        const content = await entry.page(whole);
+        const { status: code = 200 } = content;
+        return { content, frame, status: code };
       } catch (error) {
         const reason = asSyncError(error);
         if (status.verdict === 'blocked' && reason.code !== 'not_found') return broken(reason);
@@ -201,10 +203,6 @@ function navigation(visit: WorkspaceVisit): NavigationEntry[] {
   return PAGES.flatMap(({ path, name, badge }) =>
     name === null ? [] : [{ path, name, badge: badge?.(visit) ?? null }],
   );
-}
-
-function toldOf({ code, message, hint }: SyncError): { code: string; message: string; hint: string } {
-  return { code, message, hint };
 }
 
 interface ListParts {

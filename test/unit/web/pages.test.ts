@@ -309,10 +309,27 @@ describe('the rule lab', () => {
     const targets = linked.all('a').flatMap(({ attribs }) => attribs['href'] ?? []);
     expect(linked.text()).toContain('Links added');
     expect(targets).toContain('/workspaces/test/item?name=UTF-8');
-    const wrong = await tried('connections: 7');
-    expect([wrong.status, readDom(await wrong.text()).text()]).toEqual([
+  });
+
+  it('begins with the file in use and keeps the text, without the secrets of the file', async () => {
+    const fieldOf = (page: Dom) =>
+      page
+        .byId('config')
+        ?.children.map((child) => ('data' in child ? child.data : ''))
+        .join('');
+    const first = fieldOf(await open('/rules'));
+    expect(first).toContain('repositories');
+    expect(first).not.toContain(WEBHOOK_SECRET);
+    // A browser sends line breaks as CR LF.
+    const sent = `${first}# \u200b\n`.replaceAll('\n', '\r\n');
+    const accepted = await tried(sent);
+    expect([accepted.status, fieldOf(readDom(await accepted.text()))]).toEqual([200, sent]);
+    const refused = await tried('connections: 7\r\n');
+    const page = readDom(await refused.text());
+    expect([refused.status, page.text(), fieldOf(page)]).toEqual([
       422,
       expect.stringContaining('This did not work'),
+      'connections: 7\r\n',
     ]);
   });
 });

@@ -6,6 +6,7 @@ import type { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import { loadConfig, RESERVED_NAME } from '../../../../src/platform/config/load.ts';
 import type { WorkspaceConfig } from '../../../../src/platform/config/schema.ts';
 import { stampOf } from '../../../../src/platform/config/stamp.ts';
+import { textWithoutSecrets } from '../../../../src/platform/config/text-without-secrets.ts';
 import { INSTALLATION_FILE } from '../../../../src/store/installation.ts';
 import { cpuTimeOf } from '../../../support/cost/cpu-time.ts';
 import {
@@ -473,6 +474,18 @@ describe('a text in place of files', () => {
     const error = refusal(() => read(text));
     expect(error.code).toBe('config_invalid');
     expect(error.message.split('\n')).toEqual(problems.map((problem) => `WORKSYNC_CONFIG_YAML:${problem}`));
+  });
+
+  test('is shown without its secrets, and without the other workspaces', () => {
+    const secret = 'a-secret-of-somebody';
+    const second = (value: string, block: string) => `---
+name: two # before, token: ${value === secret ? secret : '…'}
+list: { webhookSecrets: [${value}, "\${OTHER}"] }
+privateKey: ${block}
+connections: {}
+`;
+    const shown = textWithoutSecrets(`name: one\n${second(secret, `|\n  ${secret}\n  more`)}---\nname: three\n`, 'two');
+    expect(shown).toBe(second(`"\${SECRET}"`, `"\${SECRET}"`));
   });
 
   test('has no files that could change', () => {
