@@ -19,7 +19,7 @@ const PER_TURN = 64;
 const PIECE = 64 * 1024;
 const SMALL = 256 * 1024;
 const MOST_WAITING = 1_000;
-/** Every so many turns belong to poison messages. */
+/** One turn in so many belongs to suspect addresses. */
 const FOR_SUSPECTS = 4;
 
 interface Waiting {
@@ -63,10 +63,10 @@ export function createFairQueue(isSuspect: (group: string) => boolean): FairQueu
 
   function nextGroup(): [string, Group] {
     const all = groups.entries().toArray();
-    const poisonMessages = all.filter(([name]) => isSuspect(name));
-    const others = poisonMessages.length === 0 ? all : all.filter(([name]) => !isSuspect(name));
-    const isTheirs = others.length === 0 || (poisonMessages.length > 0 && ++served % FOR_SUSPECTS === 0);
-    return (isTheirs ? poisonMessages : others)[0] as [string, Group];
+    const suspects = all.filter(([name]) => isSuspect(name));
+    const others = suspects.length === 0 ? all : all.filter(([name]) => !isSuspect(name));
+    const isTheirs = others.length === 0 || (suspects.length > 0 && ++served % FOR_SUSPECTS === 0);
+    return (isTheirs ? suspects : others)[0] as [string, Group];
   }
 
   function turnAwayWorst(): void {

@@ -8,7 +8,7 @@ import { createBodyRoom, type Holder, isFirstPart, PATIENCE, type Waiting } from
  *
  * Nothing is refused while there is room. When there is none, requests wait: those of addresses that are not suspect go
  * first, then those whose address uses least, then those that use least themselves. The budget makes room by ending the worst:
- * requests that came to a halt, and those of poison messages where somebody else waits.
+ * requests that came to a halt, and those of suspect addresses if another address waits.
  *
  * The first part of a body is taken byte by byte; what goes beyond it needs the promise of room for the whole body. So large
  * bodies come in one after the other, and never wait for each other half received.
