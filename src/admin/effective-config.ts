@@ -4,15 +4,16 @@ import { durationText } from '../platform/config/duration.ts';
 import type { CommandEnvironment } from '../platform/config/env-file.ts';
 import { createVariables, type Variables } from '../platform/config/interpolate.ts';
 import { configSourceOf } from '../platform/config/load.ts';
+import { pathText } from '../platform/config/problems.ts';
 import type { ConnectionConfig, WorkspaceConfig } from '../platform/config/schema.ts';
-import { type ConfigDocument, readDocuments } from '../platform/config/yaml-document.ts';
+import { type ConfigDocument, type Path, readDocuments } from '../platform/config/yaml-document.ts';
 import type { Files } from '../platform/lib/regular-files.ts';
 
 /** One value that is in use. */
 export interface EffectiveValue {
   /** `daemon`, or the workspace. */
   readonly of: string;
-  /** `connections.github.poll` */
+  /** `connections.github.poll`, `rule 2 of rules.triage: create` */
   readonly key: string;
   /** A secret is masked: its length, and the first characters of its SHA-256, which tell two of them apart. */
   readonly value: unknown;
@@ -68,7 +69,7 @@ function originOf(variable: string, { file }: CommandEnvironment): string {
 }
 
 interface Leaf {
-  readonly path: readonly string[];
+  readonly path: Path;
   readonly value: unknown;
 }
 
@@ -88,7 +89,7 @@ function workspaceValues(workspace: WorkspaceConfig, env: CommandEnvironment, fi
   const inFile = own.map(({ path, value }) => {
     const variables = variablesAt.get(path.join('.')) ?? [];
     const origin = [`${file}:${written.place(path).line}`, ...variables.map((each) => originOf(each, env))].join(', ');
-    return { of: name, key: path.join('.'), value, origin };
+    return { of: name, key: pathText(path), value, origin };
   });
   const defaults = leavesOf(asWritten(workspace)).filter(({ path }) => !own.some((each) => isWithin(each.path, path)));
   return [...inFile, ...defaults.map((leaf) => ({ of: name, ...asTyped(leaf), origin: 'default' }))];
@@ -131,18 +132,19 @@ export const DURATIONS: readonly string[] = [
 
 /** A default as one would write it into the file: a duration with its unit, `everyMs` as the value of its key. */
 function asTyped({ path, value }: Leaf): { readonly key: string; readonly value: unknown } {
-  const key = path.join('.');
+  const key = pathText(path);
   if (typeof value !== 'number') return { key, value };
-  if (path.at(-1) === 'everyMs') return { key: path.slice(0, -1).join('.'), value: durationText(value) };
+  if (path.at(-1) === 'everyMs') return { key: pathText(path.slice(0, -1)), value: durationText(value) };
   return { key, value: DURATIONS.includes(key) ? durationText(value) : value };
 }
 
 /** Scalars, and lists of scalars. What is neither (a compiled pattern) comes from a value of the file, which is listed. */
-function leavesOf(data: unknown, path: readonly string[] = []): Leaf[] {
+function leavesOf(data: unknown, path: Path = []): Leaf[] {
   if (isScalar(data) || (Array.isArray(data) && data.every(isScalar)))
     return path.length === 0 ? [] : [{ path, value: data }];
   if (typeof data !== 'object' || data === null) return [];
-  const isPlain = Array.isArray(data) || Object.getPrototypeOf(data) === Object.prototype;
+  if (Array.isArray(data)) return data.flatMap((value, index) => leavesOf(value, [...path, index]));
+  const isPlain = Object.getPrototypeOf(data) === Object.prototype;
   return isPlain ? Object.entries(data).flatMap(([key, value]) => leavesOf(value, [...path, key])) : [];
 }
 
@@ -151,7 +153,7 @@ function isScalar(value: unknown): boolean {
 }
 
 /** Whether one path is the other's beginning: a value written as `5m` is kept as several. */
-function isWithin(a: readonly string[], b: readonly string[]): boolean {
+function isWithin(a: Path, b: Path): boolean {
   const shared = Math.min(a.length, b.length);
   return a.slice(0, shared).join('.') === b.slice(0, shared).join('.');
 }

@@ -34,7 +34,7 @@ export async function writtenConfiguration(
   return scrub(textWithoutSecrets(source, name));
 }
 
-const SECRET = /(?:secret|token|key|password|credential)s?(?:\.\d+)?$/i;
+const SECRET = /(?:secret|token|key|password|credential)s?(?:#\d+)?$/i;
 const MASKED = /^\*{4}\(/;
 
 function hidden(value: unknown): unknown {

@@ -13,8 +13,19 @@ export interface Place {
   readonly column: number;
 }
 
-/** `rules.triage#2.create`: entries of lists count from 1, as in "rule 2". */
+/** The keys whose entries are rules. */
+const RULES: ReadonlySet<string> = new Set(['rules.links', 'rules.triage', 'rules.workflow.rules']);
+
+/** Returns the name of a key for people: `rule 2 of rules.triage: create`. Entries of lists count from 1. */
 export function pathText(path: readonly PropertyKey[]): string {
+  const at = path.findIndex((key) => typeof key === 'number');
+  const list = path.slice(0, at).join('.');
+  if (!RULES.has(list)) return keyText(path);
+  const rule = `rule ${Number(path[at]) + 1} of ${list.replace(/\.rules$/, '')}`;
+  return [rule, ...(path.length > at + 1 ? [keyText(path.slice(at + 1))] : [])].join(': ');
+}
+
+function keyText(path: readonly PropertyKey[]): string {
   return path
     .map((key, at) => (typeof key === 'number' ? `#${key + 1}` : `${at > 0 ? '.' : ''}${String(key)}`))
     .join('');

@@ -267,6 +267,7 @@ describe('the configuration', () => {
       /connections\.github\.webhookSecrets ?"?\*{4}\(\d+, [0-9a-f]{8}\).*test\.yaml:\d+/,
     );
     expect(body).not.toContain(WEBHOOK_SECRET);
+    expect(body).toContain('rule 1 of rules.workflow: set.status');
   });
 
   it('shows the options of the daemon to who may see every workspace', async () => {

@@ -553,8 +553,8 @@ connections:
     expect(workspaces.map(withoutFile)).toEqual(expected.workspaces.map(withoutFile));
     expect(workspaces[0]?.connections[1]?.options).toMatchObject({ completedStatus: 'Shipped' });
     expect(warnings.map((line) => line.replace(/^.*\/work.yaml:/, ''))).toEqual([
-      expect.stringContaining('2:22: rules.triage#1.when.status: write "completed" or "dropped" for "done"'),
-      '3:43: rules.workflow.rules#1.when.workItem: write "in_progress" for "started"; the next version no longer reads it',
+      expect.stringContaining('2:22: rule 1 of rules.triage: when.status: write "completed" or "dropped" for "done"'),
+      '3:43: rule 1 of rules.workflow: when.workItem: write "in_progress" for "started"; the next version no longer reads it',
       expect.stringContaining('6:59: connections.stories.doneState: the key is called "completedStatus"'),
     ]);
   });
@@ -562,22 +562,25 @@ connections:
   const TRIAGE = (rule: string) => `rules: { triage: [{ ${rule} }] }`;
   const WORKFLOW = (when: string, more: string) => `rules: { workflow: { rules: [{ when: { ${when} }, ${more} }] } }`;
   test.each<[text: string, message: string]>([
-    ["rules: { links: [{ pattern: 'x/(a)', task: '$1-$2' }] }", 'rules.links#1.task: $2 is no group of the pattern'],
-    ["rules: { links: [{ pattern: '(' }] }", 'rules.links#1.pattern: error parsing regexp'],
-    ["rules: { links: [{ pattern: 'a(?=b)' }] }", 'rules.links#1.pattern: error parsing regexp'],
-    ["rules: { links: [{ pattern: '((a?){50}){50}' }] }", 'rules.links#1.pattern: '],
-    [TRIAGE("create: bug, title: '{who}'"), 'rules.triage#1.title: expected a text with no other variables'],
-    [TRIAGE('create: task'), 'rules.triage#1.create: expected one of "bug", "idea", "nothing"'],
+    [
+      "rules: { links: [{ pattern: 'x/(a)', task: '$1-$2' }] }",
+      'rule 1 of rules.links: task: $2 is no group of the pattern',
+    ],
+    ["rules: { links: [{ pattern: '(' }] }", 'rule 1 of rules.links: pattern: error parsing regexp'],
+    ["rules: { links: [{ pattern: 'a(?=b)' }] }", 'rule 1 of rules.links: pattern: error parsing regexp'],
+    ["rules: { links: [{ pattern: '((a?){50}){50}' }] }", 'rule 1 of rules.links: pattern: '],
+    [TRIAGE("create: bug, title: '{who}'"), 'rule 1 of rules.triage: title: expected a text with no other variables'],
+    [TRIAGE('create: task'), 'rule 1 of rules.triage: create: expected one of "bug", "idea", "nothing"'],
     [TRIAGE('create: buk'), 'expected one of "bug", "idea", "nothing" (did you mean "bug"?)'],
     [TRIAGE('when: { label: a }, create: bug'), 'unknown key "label"'],
-    [TRIAGE('create: bug, since: soon'), 'rules.triage#1.since: expected a date, a time such as'],
-    [TRIAGE('create: bug, since: 2026-02-30'), 'rules.triage#1.since: expected a date'],
-    [TRIAGE('create: bug, priority: { P1: soon }'), 'rules.triage#1.priority'],
+    [TRIAGE('create: bug, since: soon'), 'rule 1 of rules.triage: since: expected a date, a time such as'],
+    [TRIAGE('create: bug, since: 2026-02-30'), 'rule 1 of rules.triage: since: expected a date'],
+    [TRIAGE('create: bug, priority: { P1: soon }'), 'rule 1 of rules.triage: priority'],
     ['rules: { trailers: ["no spaces"] }', 'rules.trailers#1: expected letters, digits and hyphens'],
     [TRIAGE('when: { connection: [main, mian] }, create: bug'), '"mian"; there are: main (did you mean "main"?)'],
     [
       'rules: { links: [{ pattern: T1, task: BUG-1, connection: "jira*" }] }',
-      'links#1.connection: no connection is called',
+      'rule 1 of rules.links: connection: no connection is called',
     ],
     [WORKFLOW('pullRequest: merged, connection: mian', 'set: { status: completed }'), '(did you mean "main"?)'],
     [WORKFLOW('pullRequest: merged', 'set: { status: completed }, force: true'), 'from: `force` needs `from`'],
