@@ -200,7 +200,7 @@ export const WARNINGS: readonly Warning[] = [
     stops: 'These changes are not written to the workspace. All other changes go on.',
     command: 'worksync held',
     seen: ({ changes }) => changes.heldSeen,
-    hint: 'List them with "worksync held"; release them with "worksync held release".',
+    hint: 'List them with "worksync held", which names the command that releases each kind.',
     find: ({ changes }) => changes.byState.held,
     describe: (count) => (count === 1 ? '1 change needs approval' : `${count} changes need approval`),
   },

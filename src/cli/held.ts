@@ -33,7 +33,7 @@ function addList(group: Command, setting: Setting, exit: Exit): void {
 
 function describeHeld(held: NamedHeldChanges): string {
   const lines = HELD_CLASSES.filter((each) => held[each].count > 0).flatMap((each) => [
-    `${each}: ${held[each].count} held`,
+    `${each}: ${held[each].count} held; "worksync held release --${each}" releases them`,
     ...held[each].samples.map(({ label, error }) => printable(`  ${label}${error === null ? '' : `  ${error}`}`)),
     ...(held[each].count > held[each].samples.length ? ['  …'] : []),
   ]);

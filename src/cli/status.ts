@@ -7,6 +7,7 @@ import { BURST } from '../model/lane.ts';
 import { daemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
 import type { Environment } from '../platform/config/interpolate.ts';
+import { ofWorkspace } from '../platform/lib/own-command.ts';
 import type { BackfillStatus } from '../store/backfills.ts';
 import { askOwner } from './owner.ts';
 import { type Exit, OF_QUESTIONS, print, type Setting, say, withDaemonOptions } from './setting.ts';
@@ -49,7 +50,10 @@ function settingsFor(flags: Flags): Environment {
 /** `worksync status` for people: first whether it works, then what does not. */
 export function describeStatus(status: Status): string {
   const head = `worksync ${status.version}, ${describeWhole(status)}, up for ${span(status.at - status.startedAt)}`;
-  const whole = status.workspaces.map((workspace) => describeWorkspace(workspace, status.at));
+  const isOnly = status.workspaces.length + status.broken.length + (status.elsewhere ?? []).length === 1;
+  const whole = status.workspaces.map((workspace) =>
+    ofWorkspace(describeWorkspace(workspace, status.at), isOnly ? undefined : workspace.name),
+  );
   const elsewhere = (status.elsewhere ?? []).map(describeElsewhere);
   return [
     head,

@@ -8,7 +8,7 @@ import { LEFT_OUT, STEPS } from '../../.ci/readme.ts';
 import { withInstallLines } from '../../.ci/release.ts';
 import { COMMAND_FILES } from '../../src/cli/commands.ts';
 import { DAEMON_OPTIONS } from '../../src/platform/config/daemon-options.ts';
-import { COMMAND_NAMES, COMMANDS_WITHOUT_PLACE } from '../../src/platform/lib/own-command.ts';
+import { COMMAND_NAMES, COMMANDS_OF_WORKSPACE, COMMANDS_WITHOUT_PLACE } from '../../src/platform/lib/own-command.ts';
 import { escapePattern } from '../../src/platform/lib/text.ts';
 import { createMetrics } from '../../src/platform/observe/metrics.ts';
 import { allCommands } from '../support/harness/command-line.ts';
@@ -295,5 +295,16 @@ describe('texts of the program', () => {
       ['--data', '--config'].every((flag) => options.some(({ long }) => long === flag));
     const without = (await allCommands()).filter(({ command }) => !takesPlace(command)).map(({ path }) => path[0]);
     expect(new Set(without)).toEqual(new Set(COMMANDS_WITHOUT_PLACE.split(' ')));
+  });
+
+  it('name the workspace with each command of one workspace', async () => {
+    const needsWorkspace = ({ options }: Command) =>
+      options.some(
+        ({ long, description }) => long === '--workspace' && description.includes('if only one is configured'),
+      );
+    const all = await allCommands();
+    const others = new Set(all.filter(({ command }) => !needsWorkspace(command)).map(({ path }) => path[0]));
+    const own = all.map(({ path: [name = ''] }) => name).filter((name) => !others.has(name));
+    expect(new Set(own)).toEqual(COMMANDS_OF_WORKSPACE);
   });
 });

@@ -134,12 +134,16 @@ describe('the mass-change guard', () => {
       await world.deliver('pull_request', pullEvent({ number, updated, isOfStranger: true }));
       await world.partition().reconcile.drain();
     }
-    const status = describeStatus(await world.daemon().status());
+    const whole = await world.daemon().status();
+    const status = describeStatus(whole);
     expect(status.split('\n').filter((line) => line.includes('held'))).toEqual([
       expect.stringContaining('changes_held: 3 changes need approval'),
       expect.stringMatching(/^ {2}changes .* 3 held$/),
       expect.stringMatching(/^ {4}held: more than 2 creations wait together \(guard.creations\): .*, .*, /),
     ]);
+    const others = whole.workspaces.map((workspace) => ({ ...workspace, name: 'other' }));
+    const several = describeStatus({ ...whole, workspaces: [...whole.workspaces, ...others] });
+    expect(several).toMatch(/"worksync held --workspace test".*"worksync held --workspace other"/s);
   });
 
   it('is off where the configuration says so', async () => {

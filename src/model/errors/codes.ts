@@ -200,7 +200,7 @@ export const CODES = {
   // the outbox
   guard_held: {
     verdict: 'wait-until',
-    hint: 'List them with "worksync held"; release them with "worksync held release".',
+    hint: 'List them with "worksync held", which names the command that releases each kind.',
   },
   plan_changed: {
     verdict: 'never',

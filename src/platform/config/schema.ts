@@ -157,7 +157,7 @@ const guard = z
   })
   .prefault({})
   .describe(
-    'Guard against mass changes: worksync holds what exceeds these numbers until somebody runs `worksync held release`.',
+    'Guard against mass changes: worksync holds what exceeds these numbers until somebody releases it; `worksync held` names the command.',
   );
 
 const webhook = z

@@ -21,15 +21,22 @@ export const COMMAND_NAMES =
 /** Commands that do not take `--data` and `--config`. */
 export const COMMANDS_WITHOUT_PLACE = 'init demo store connectors translate ci workspace completion generate';
 
-const NAMED = new RegExp(`"worksync ((${COMMAND_NAMES.replaceAll(' ', '|')})\\b[^"]*)(?=")`, 'g');
-const PLACE = /^--(?:data|config)(?:=|$)/;
+/** Commands of one workspace. They need `--workspace` if several are configured. */
+export const COMMANDS_OF_WORKSPACE = new Set(
+  'plan quota held changes quarantine deliveries trigger items backfill sweep hooks connections tasks links docs prs files keys gateway'.split(
+    ' ',
+  ),
+);
 
-/** A flag of the place with its value, as a person types it: `--data /srv/sync`. */
+const NAMED = new RegExp(`"worksync ((${COMMAND_NAMES.replaceAll(' ', '|')})\\b[^"]*)(?=")`, 'g');
+const PLACE = /^--(?:data|config|workspace)(?:=|$)/;
+
+/** A flag that says where, with its value, as a person types it: `--data /srv/sync`. */
 export type PlaceFlag = string;
 
 let placeFlags: readonly PlaceFlag[] = [];
 
-/** Returns the flags `--data` and `--config` of a command line. */
+/** Returns the flags `--data`, `--config` and `--workspace` of a command line. */
 export function placeFlagsOf(argv: readonly string[]): readonly PlaceFlag[] {
   return argv.flatMap((word, index) => {
     if (!PLACE.test(word)) return [];
@@ -66,15 +73,28 @@ export function asTyped(text: string, own = OWN_COMMAND, place = placeFlags): st
 /** Adds the flags that the command takes and does not have yet. */
 function withPlace(command: string, name: string, own: string, place: readonly PlaceFlag[]): string {
   const takesPlace = !COMMANDS_WITHOUT_PLACE.split(' ').includes(name);
-  const missing = place.filter((flag) => takesPlace && !command.includes(` ${flag.split(' ')[0]} `));
+  const takes = (flag: string | undefined) => (flag === '--workspace' ? COMMANDS_OF_WORKSPACE.has(name) : takesPlace);
+  const missing = place.filter((given) => {
+    const [flag] = given.split(' ');
+    return takes(flag) && !command.includes(` ${flag} `);
+  });
   const flags = missing.map((flag) => ` ${flag}`).join('');
   if (command !== 'run' || own === 'worksync') return `${own} ${command}${flags}`;
   return `npm start${flags === '' ? '' : ` --${flags}`}`;
 }
 
-/** Returns a command of worksync, such as `login`, as it is typed here. */
-export function commandAsTyped(command: string): string {
-  return asTyped(`"worksync ${command}"`).slice(1, -1);
+/** Returns a command of worksync, such as `login`, as it is typed here. @param workspace see `ofWorkspace` */
+export function commandAsTyped(command: string, workspace?: string): string {
+  return asTyped(ofWorkspace(`"worksync ${command}"`, workspace)).slice(1, -1);
+}
+
+/** Completes the commands of a text that need to name the workspace. @param workspace absent: it is the only one */
+export function ofWorkspace(text: string, workspace: string | undefined): string {
+  if (workspace === undefined) return text;
+  const flag = ` --workspace ${shellWord(workspace)}`;
+  return text.replaceAll(NAMED, (whole, command: string, name: string) =>
+    COMMANDS_OF_WORKSPACE.has(name) && !command.includes(' --workspace ') ? whole + flag : whole,
+  );
 }
 
 /** The same of the help of a command, with its examples. */

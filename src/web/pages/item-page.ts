@@ -1,6 +1,6 @@
 import type { ShownItem, ShownItems } from '../../admin/item-timeline.ts';
 import { nextWords, reasonWords } from '../../model/workflow.ts';
-import { asTyped } from '../../platform/lib/own-command.ts';
+import { asTyped, ofWorkspace } from '../../platform/lib/own-command.ts';
 import { counted } from '../../platform/lib/quantities.ts';
 import { HELP_OF_REASONS } from '../help.ts';
 import { html, type Markup } from '../html.ts';
@@ -33,16 +33,16 @@ export async function itemPage(visit: WorkspaceVisit): Promise<PageContent> {
 }
 
 /** The status of a task: who set it, what the rules want, and the part of each linked item. */
-function statusParts({ partition, now }: WorkspaceVisit, statuses: readonly ExplainedTask[]): readonly Part[] {
+function statusParts(visit: WorkspaceVisit, statuses: readonly ExplainedTask[]): readonly Part[] {
   return statuses.map((task) => ({
     id: `status-${task.taskId}`,
-    body: html`${statusCard(task, now)}${statusItems(partition.name, task, now)}`,
+    body: html`${statusCard(visit, task)}${statusItems(visit.partition.name, task, visit.now)}`,
   }));
 }
 
 const AUTHORS = { worksync: 'worksync', person: 'a person', creation: 'the creator of the task' } as const;
 
-function statusCard(task: ExplainedTask, now: number): Markup {
+function statusCard({ now, named }: WorkspaceVisit, task: ExplainedTask): Markup {
   const { name, status, knownAt, setBy, previous, wanted, reason, labels, change, fieldsOfPeople } = task;
   const fact = (term: string, value: Markup | string | null) =>
     value === null ? null : html`<div><dt>${term}</dt><dd>${value}</dd></div>`;
@@ -54,7 +54,7 @@ ${fact('Read', when(knownAt, now))}
 ${fact('Before', previous)}
 ${fact('Wanted', wanted && `${wanted.status}: ${wanted.rule}${wanted.item === null ? '' : `, because of ${wanted.item}`}`)}
 ${fact('No change', reason && reasonWords(reason))}
-${fact('Remedy', reason?.remedy ? asTyped(reason.remedy) : null)}
+${fact('Remedy', reason?.remedy ? asTyped(ofWorkspace(reason.remedy, named)) : null)}
 ${fact('Labels to add', labels.add.join(', ') || null)}
 ${fact('Labels to remove', labels.remove.join(', ') || null)}
 ${fact('Next', change && nextOf(change, now))}

@@ -27,6 +27,8 @@ export interface Visit {
 export interface WorkspaceVisit extends Visit {
   readonly partition: OpenWorkspace;
   readonly status: WorkspaceStatus;
+  /** The name of the workspace if commands must give it, because there are several. */
+  readonly named: string | undefined;
 }
 
 /** A piece of a page that is replaced by itself when it has changed. */

@@ -44,7 +44,7 @@ function labForm(visit: WorkspaceVisit, config: string): Markup {
   const intro = html`<h2>Try a configuration</h2><p class="soft">worksync evaluates the items that it knows by the text of a workspace’s file, and tells which links, records and tasks it
 would write. It writes nothing and sends no request. The form begins with the text of the present file; <code>\${SECRET}</code> stands for a secret that is written in it.</p>`;
   if (!mayAct(visit) || !session)
-    return html`<section class="card stack">${intro}<p class="hint">To try one, log in as an administrator; or on the machine: <code>${commandAsTyped('plan --config FILE')}</code></p></section>`;
+    return html`<section class="card stack">${intro}<p class="hint">To try one, log in as an administrator; or on the machine: <code>${commandAsTyped('plan --config FILE', visit.named)}</code></p></section>`;
   return html`<section class="card stack">${intro}<form class="stack" method="post" action="${pathOf(visit.partition.name, 'rules')}">${tokenField(session.pageToken)}
 <label>A file<br><input type="file" data-fills="config" accept=".yaml,.yml,.json"></label>
 <label>Configuration, as YAML<textarea id="config" name="config" required spellcheck="false">${fieldText(config)}</textarea></label>

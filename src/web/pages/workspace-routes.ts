@@ -1,12 +1,13 @@
 import type { EffectiveValue } from '../../admin/effective-config.ts';
 import type { OpenWorkspaces } from '../../admin/open-workspace.ts';
 import type { SharedStatus } from '../../admin/replica-status.ts';
-import type { ProcessStatus } from '../../admin/status.ts';
+import type { ProcessStatus, WorkspaceStatus } from '../../admin/status.ts';
 import type { ListedWorkspace } from '../../admin/workspace-list.ts';
 import { canAccess } from '../../model/caller.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import type { Server, ServerRequest } from '../../platform/http/server.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
+import { ofWorkspace } from '../../platform/lib/own-command.ts';
 import { actorOf, callerOf, formOf } from '../access-control.ts';
 import { sendPage } from '../html-document.ts';
 import { auditPage } from './audit-page.ts';
@@ -174,8 +175,9 @@ function createPageMaker({ workspaces, clock, scrub, process, daemonOptions }: P
       const told = await partition.status(workspaces.rejected().get(name)).catch(asSyncError);
       // What keeps a status from being read is what the page is to say.
       if (told instanceof SyncError) return broken(told);
-      const status = visit.clean(told);
-      const whole: WorkspaceVisit = { ...visit, partition, status };
+      const named = nameForCommands(workspaces, name);
+      const status = withCommandsOf(visit.clean(told), named);
+      const whole: WorkspaceVisit = { ...visit, partition, status, named };
       const current = entry.name === null ? (entry.below ?? '') : entry.path;
       const frame = frameOf(visit, url, { name, pages: navigation(whole), current });
       try {
@@ -190,6 +192,22 @@ function createPageMaker({ workspaces, clock, scrub, process, daemonOptions }: P
       }
     },
   };
+}
+
+/** Returns the name of a workspace if commands must give it: there are several. */
+function nameForCommands(workspaces: OpenWorkspaces, name: string): string | undefined {
+  return workspaces.partitions().length + workspaces.broken().size > 1 ? name : undefined;
+}
+
+/** Completes the commands in the causes of a status. @param named see `WorkspaceVisit` */
+function withCommandsOf(status: WorkspaceStatus, named: string | undefined): WorkspaceStatus {
+  const causes = status.causes.map((cause) => ({
+    ...cause,
+    stops: ofWorkspace(cause.stops, named),
+    hint: ofWorkspace(cause.hint, named),
+    command: cause.command && ofWorkspace(`"${cause.command}"`, named).slice(1, -1),
+  }));
+  return { ...status, causes };
 }
 
 /** Of several parameters with one name the last. */

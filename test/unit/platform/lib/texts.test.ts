@@ -7,7 +7,13 @@ import { judgeFileSystem } from '../../../../src/admin/check-facts.ts';
 import { joinApart, keepApart, TooMuch } from '../../../../src/platform/lib/json-apart.ts';
 import { identifiedOnly, idText, namesIn, timeText } from '../../../../src/platform/lib/lenient.ts';
 import { nameOfShared, sharedFileSystemOf } from '../../../../src/platform/lib/network-file-system.ts';
-import { asTyped, helpAsTyped, ownCommandOf, placeFlagsOf } from '../../../../src/platform/lib/own-command.ts';
+import {
+  asTyped,
+  helpAsTyped,
+  ofWorkspace,
+  ownCommandOf,
+  placeFlagsOf,
+} from '../../../../src/platform/lib/own-command.ts';
 import {
   extendTrail,
   MOST_EMPTY,
@@ -138,6 +144,14 @@ describe('the own command', () => {
       `"npm start -- --data x" or "${CLONE} --help"`,
     );
     expect(placeFlagsOf(['node', 'worksync', 'run', '--data'])).toEqual([]);
+  });
+
+  it('names the workspace in commands of one workspace, if it was named or there are several', () => {
+    const text = 'Run "worksync held release --refused", then "worksync status".';
+    const complete = 'Run "worksync held release --refused --workspace team", then "worksync status".';
+    expect(asTyped(text, 'worksync', placeFlagsOf(['worksync', 'links', '--workspace', 'team']))).toBe(complete);
+    expect([ofWorkspace(text, 'team'), ofWorkspace(text, undefined)]).toEqual([complete, text]);
+    expect(ofWorkspace(complete, 'other')).toBe(complete);
   });
 
   it('stands in the examples of help', () => {
