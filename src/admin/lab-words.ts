@@ -1,5 +1,6 @@
+import type { TaskUpdate } from '../model/task.ts';
 import { counted } from '../platform/lib/quantities.ts';
-import type { LabReport, LabSample } from './lab.ts';
+import type { LabReport } from './lab.ts';
 
 /** Why a report of the lab is not about all items, for commands and pages; apart, so that a command loads no more. */
 export function describeLabEnd({ by, held }: NonNullable<LabReport['ended']>): string {
@@ -7,8 +8,15 @@ export function describeLabEnd({ by, held }: NonNullable<LabReport['ended']>): s
   return `these are not all of its ${counted(held, 'item')}: ${why}; what the others would bring about is not counted`;
 }
 
-/** The change of a status, for commands and pages: `open → review: standard: open`. */
-export function describeMove({ from, status, rule }: NonNullable<LabSample['status']>): string {
+/** The change of a task's status, and the rule that wants it. */
+export type Move = Pick<TaskUpdate, 'from' | 'status' | 'rule'>;
+
+export function moveOf({ from, status, rule }: Move): Move {
+  return { from, ...(status && { status }), ...(rule && { rule }) };
+}
+
+/** The change of a status, for commands and pages: `open → review, standard: open`. */
+export function describeMove({ from, status, rule }: Move): string {
   if (status === undefined) return 'labels';
   return `${from} → ${status}${rule === undefined ? '' : `, ${rule}`}`;
 }

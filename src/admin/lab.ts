@@ -19,6 +19,7 @@ import type { Evaluation, EvaluationContext, Rules } from '../sync/reconcile/con
 import { EvaluationQueue } from '../sync/reconcile/evaluate.ts';
 import { digestOf, rulesEvaluatedBy } from '../sync/reconcile/reevaluate.ts';
 import { desiredLinks, mentionsToStore, resolveReadOnly } from '../sync/reconcile/resolve.ts';
+import { type Move, moveOf } from './lab-words.ts';
 import type { OpenWorkspace, TriedConfig } from './open-workspace.ts';
 
 /** A kind of write. */
@@ -69,8 +70,7 @@ export interface LabSample {
   readonly task: string | null;
   /** Why the link would be there. */
   readonly reason: LinkReason | null;
-  /** The change of the task's status, and the rule that wants it. */
-  readonly status: Pick<TaskUpdate, 'from' | 'status' | 'rule'> | null;
+  readonly status: Move | null;
 }
 
 /** What ends it: so many items, or the time. */
@@ -279,14 +279,7 @@ class Tally {
     const task = taskId === null ? null : await taskNameOf(this.#query, taskId);
     const desired = json<{ readonly reason?: LinkReason } & TaskUpdate>(entity?.desired ?? null);
     const reason = desired?.reason ?? null;
-    const status =
-      desired && what.effect === 'update-task'
-        ? {
-            from: desired.from,
-            ...(desired.status && { status: desired.status }),
-            ...(desired.rule && { rule: desired.rule }),
-          }
-        : null;
+    const status = desired && what.effect === 'update-task' ? moveOf(desired) : null;
     return {
       ...what,
       item: item?.key ?? null,

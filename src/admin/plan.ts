@@ -15,6 +15,7 @@ import {
 } from '../sync/outbox/planned-writes.ts';
 import { isStuck } from './drain.ts';
 import { entityNamesOf } from './human-names.ts';
+import { type Move, moveOf } from './lab-words.ts';
 import type { MirrorStatus } from './mirror.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 import { type ConnectionStatus, lastSentAt } from './status.ts';
@@ -34,6 +35,8 @@ export interface ShownPlan {
     readonly label: string;
     readonly action: Action;
     readonly held: boolean;
+    /** Of a change of a task's status. */
+    readonly status?: Move;
   }[];
   readonly mirror: MirrorStatus;
   /** Sources that were never read completely, so that more writes may follow: `the workspace`, or a connection. */
@@ -70,11 +73,12 @@ export async function showPlan(workspace: OpenWorkspace, { limit }: { readonly l
     drainedAt: state.kind === 'halted' ? null : lastSentAt(doneAt, await readLastDueAt(store.query)),
     mirror,
     unread: [...isUnread, ...connections.filter(isNeverPolled).map(({ name }) => name)],
-    entities: shown.map(({ entity, action, held }) => ({
+    entities: shown.map(({ entity, kind, action, held, body }) => ({
       entity,
       label: names[entity]?.label ?? entity,
       action,
       held,
+      ...(kind === 'task_update' && body['status'] !== undefined && { status: moveOf(body as unknown as Move) }),
     })),
   };
 }

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { describePlan } from '../../src/cli/plan.ts';
 import { createWorld, GITHUB, type World } from '../support/harness/daemon.ts';
 import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
 
@@ -58,6 +59,20 @@ describe('plan', () => {
     expect(await recorded()).toBe(8);
     // Changes wait for their due time as well, seconds; the forecast is about the quota.
     expect(Math.abs(world.clock.now() - (plan.drainedAt ?? 0))).toBeLessThan(10_000);
+  });
+
+  it('names the status that a task would get', async () => {
+    const rules = { workflow: { preset: 'standard' } };
+    world = await createWorld({ config: { connections: CONNECTIONS, rules } });
+    const { body: bug } = await world.people.createBug({ body: { title: 'It breaks' } }, {});
+    await world.settled();
+    await deliver(1, { title: `Fixes ${bug.key}` });
+    await takenOver();
+    const plan = await ask('plan', { limit: 9 });
+    expect(plan.entities).toContainEqual(
+      expect.objectContaining({ status: { from: 'open', status: 'review', rule: 'standard: open' } }),
+    );
+    expect(describePlan(plan, world.clock.now())).toContain(`${bug.key}  (open → review, standard: open)`);
   });
 
   it('applied beside a running daemon, lets go what is held in it and nothing that came later', async () => {
