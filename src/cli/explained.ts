@@ -1,4 +1,5 @@
 import type { Answered } from '../admin/admin-operations.ts';
+import { taskArgument } from '../model/task.ts';
 import { nextWords, reasonWords } from '../model/workflow.ts';
 import { asTyped } from '../platform/lib/own-command.ts';
 import { counted } from '../platform/lib/quantities.ts';
@@ -100,7 +101,7 @@ export function describeTaskStatus(task: TaskStatus): string[] {
     ...(change ? [`    next: ${nextOf(change)}`] : []),
     ...fieldsOfPeople.map(
       (field) =>
-        `    a person edited ${field}; ${asTyped(`"worksync links release-field ${name} ${field}"`)} lets it follow the item`,
+        `    a person edited ${field}; ${asTyped(`"worksync links release-field ${taskArgument(task)} ${field}"`)} lets it follow the item`,
     ),
     ...(rows.length === 0 ? [] : table(rows).split('\n')),
     ...(more > 0 ? [`    and ${counted(more, 'item')} more`] : []),

@@ -99,6 +99,11 @@ export function taskName({ taskId, key, title }: Pick<Task, 'taskId' | 'key' | '
   return isBlank(title) ? taskId : `"${cut(title, LONGEST_SHOWN_TITLE)}" (${taskId})`;
 }
 
+/** Returns the argument by which commands take a task: its key, or its id if it has none. @param name see `taskName` */
+export function taskArgument({ taskId, name }: { readonly taskId: string; readonly name: string }): string {
+  return name.endsWith(`(${taskId})`) ? taskId : name;
+}
+
 /** Variables that the configured title of a created task may contain, as `{name}`. */
 export const TEMPLATE_VARIABLES = [
   'title',

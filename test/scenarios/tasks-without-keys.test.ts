@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest';
-import { describeExplained } from '../../src/cli/explained.ts';
+import { describeExplained, describeTaskStatus } from '../../src/cli/explained.ts';
 import { describeItems } from '../../src/cli/show-items.ts';
 import type { HttpClient } from '../../src/platform/http/http-client.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
@@ -34,8 +34,8 @@ function keyless(own: HttpClient, idPrefix: string): HttpClient {
   };
 }
 
-async function open(idPrefix = 'tsk_'): Promise<void> {
-  world = await createWorld({ http: (own) => keyless(own, idPrefix), config: CONFIG });
+async function open(idPrefix = 'tsk_', rules = {}): Promise<void> {
+  world = await createWorld({ http: (own) => keyless(own, idPrefix), config: { ...CONFIG, rules } });
 }
 
 const CONFIG = {
@@ -68,6 +68,15 @@ it('links a branch that names an id, and shows title and id', async () => {
   expect(items).toContain(`link of acme/app#1 to ${name}`);
   const page = await (await world.read(`/workspaces/test/item?name=${encodeURIComponent(PULL)}`)).text();
   expect(page).toContain(`&quot;Door sticks&quot; (${taskId})`);
+});
+
+it('names the id in the commands about a status and its fields', async () => {
+  await open('tsk_', { workflow: { preset: 'standard' } });
+  const taskId = await newBug('Door sticks');
+  await editPull(world, { title: 'Oil the hinge', head: `mona/${taskId}-oil` }, 'branch');
+  const { statuses } = await world.ask('explain', { target: PULL });
+  const text = statuses.flatMap((task) => describeTaskStatus({ ...task, isHeld: true, fieldsOfPeople: ['title'] }));
+  expect(text.join('\n')).toMatch(new RegExp(`release-status ${taskId}".* release-field ${taskId} title"`, 's'));
 });
 
 it('links titles, descriptions, trailers and addresses that name ids', async () => {
