@@ -6,6 +6,7 @@ import type { DatabaseFault } from '../platform/database/database-fault.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import type { Store } from '../store/database.ts';
 import type { HealthSummary, StoredStatus } from '../store/stored-status.ts';
+import type { Fetches } from '../sync/intake/fetches.ts';
 import type { HookWatch } from '../sync/intake/hook-watch.ts';
 import type { NameBindings } from '../sync/intake/name-bindings.ts';
 import { webhookPathOf } from '../sync/intake/webhook-routes.ts';
@@ -16,6 +17,7 @@ import type { CauseTimes } from './cause-times.ts';
 import {
   type ConfiguredConnection,
   describeWorkspace,
+  failureOf,
   lastSentAt,
   type WorkspaceParts,
   type WorkspaceStatus,
@@ -31,6 +33,7 @@ export interface DescribedWorkspace {
   readonly throttle: Throttle;
   readonly clock: Clock;
   readonly hooks: Pick<HookWatch, 'report'>;
+  readonly fetches: Pick<Fetches, 'failureOf'>;
   /** What the names in each connection's configuration lead to, by the name of the connection. */
   readonly namesByConnection: ReadonlyMap<string, NameBindings>;
   readonly times: CauseTimes;
@@ -40,7 +43,7 @@ export interface DescribedWorkspace {
 
 /** The status of a workspace from what was read of its rows, and what only this process knows. */
 export function describeOpenWorkspace(
-  { config, address, store, throttle, clock, hooks, namesByConnection, times, trouble }: DescribedWorkspace,
+  { config, address, store, throttle, clock, hooks, fetches, namesByConnection, times, trouble }: DescribedWorkspace,
   stored: StoredStatus,
   rejected: SyncError | undefined,
 ): WorkspaceStatus {
@@ -53,6 +56,7 @@ export function describeOpenWorkspace(
     connections: config.connections.map((connection) => ({
       ...describeConnection(config.name, connection),
       ...knownHere(connection, hooks, namesByConnection),
+      fetchFailure: fetches.failureOf(connection.name),
     })),
     // Without rules nothing changes the stored reasons.
     stored: config.rules.workflow === undefined ? { ...stored, unfinishedTasks: {} } : stored,
@@ -71,7 +75,7 @@ export function describeOpenWorkspace(
 
 /** The same verdict for a list of many, without what only a page of its own shows. */
 export function listOpenWorkspace(
-  { config, store, throttle, clock, hooks, namesByConnection, trouble }: DescribedWorkspace,
+  { config, store, throttle, clock, hooks, fetches, namesByConnection, trouble }: DescribedWorkspace,
   stored: HealthSummary,
   rejected: SyncError | undefined,
 ): ListedWorkspace {
@@ -92,10 +96,10 @@ export function listOpenWorkspace(
       ...{
         name: connection.name,
         mirror: connection.mirror,
-        failure: null,
         missingUnits: [],
         refusedFetches: 0,
         ...wrong.get(connection.name),
+        failure: failureOf(wrong.get(connection.name) ?? { failure: null }, fetches.failureOf(connection.name)),
       },
       ...knownHere(connection, hooks, namesByConnection),
     })),

@@ -1,6 +1,7 @@
 import type { NamedUnit } from '../model/names.ts';
 import type { ConnectionActivity } from '../store/connection-activity.ts';
 import type { StoredStatus } from '../store/stored-status.ts';
+import type { FetchFailure } from '../sync/intake/fetches.ts';
 import type { CauseTimes } from './cause-times.ts';
 import { describeMirror, type MirrorStatus } from './mirror.ts';
 import type { SharedStatus } from './replica-status.ts';
@@ -109,6 +110,11 @@ export interface ConfiguredConnection {
   readonly stranger?: NamedUnit | undefined;
 }
 
+/** A connection, and the failure of a fetch that fails again and again. */
+export interface FetchingConnection extends ConfiguredConnection {
+  readonly fetchFailure?: FetchFailure | undefined;
+}
+
 /** A repository, project or team that the configuration names. */
 interface NameStatus {
   readonly name: string;
@@ -169,7 +175,7 @@ export interface WorkspaceStatus extends Omit<StoredStatus, 'connections'>, Judg
 export interface WorkspaceParts {
   readonly name: string;
   readonly address: string;
-  readonly connections: readonly ConfiguredConnection[];
+  readonly connections: readonly FetchingConnection[];
   readonly stored: StoredStatus;
   readonly quota: QuotaStatus;
   readonly backlog: TimedBacklog;
@@ -202,11 +208,22 @@ const IDLE: Omit<ConnectionActivity, 'connection'> = {
   missingUnits: [],
 };
 
+/** Returns the failure of the polls of a connection, else that of its fetches. */
+export function failureOf(
+  { failure }: Pick<ConnectionActivity, 'failure'>,
+  fetchFailure: FetchFailure | undefined,
+): ConnectionActivity['failure'] {
+  return failure ?? (fetchFailure ? { unit: null, ...fetchFailure } : null);
+}
+
 /** Puts the parts of one workspace together. What the database knows of connections no longer configured is left out. */
 export function describeWorkspace(parts: WorkspaceParts): WorkspaceStatus {
   const { name, address, quota, backlog, stored, times, now } = parts;
   const activity = new Map(stored.connections.map(({ connection, ...rest }) => [connection, rest]));
-  const connections = parts.connections.map((each) => ({ ...each, ...(activity.get(each.name) ?? IDLE) }));
+  const connections = parts.connections.map(({ fetchFailure, ...each }) => {
+    const own = activity.get(each.name) ?? IDLE;
+    return { ...each, ...own, failure: failureOf(own, fetchFailure) };
+  });
   const { halt = null, rejected = null, keptLog = null } = parts;
   const { causes, ...judgement } = judge({ ...stored, connections, backlog, halt, rejected, keptLog }, now);
   return {

@@ -194,7 +194,7 @@ function stopWithin(
 /** The views of a partition for status, pages and lists. */
 function viewsOf(
   { config, address, store, throttle, clock }: PartitionContext,
-  { hooks, namesByConnection }: PartitionIntake,
+  { hooks, fetches, namesByConnection }: PartitionIntake,
   { trouble, times }: Pick<PartitionStages, 'trouble'> & { readonly times: CauseTimes },
 ): Pick<Partition, 'describe' | 'list' | 'status'> {
   const described = {
@@ -204,6 +204,7 @@ function viewsOf(
     throttle,
     clock,
     hooks,
+    fetches,
     namesByConnection,
     times,
     trouble,

@@ -4,12 +4,14 @@ import { entity } from '../../src/model/change.ts';
 import type { Fault } from '../../src/reference-service/http/faults.ts';
 import { blankEntity, saveEntity } from '../../src/store/entities.ts';
 import { addDifference } from '../../src/store/outbox-rows.ts';
+import { readStatus } from '../../src/store/stored-status.ts';
 import { saveTaskMarks } from '../../src/store/task-creations.ts';
+import { requestFetch } from '../../src/store/wanted-fetches.ts';
 import { enqueueReads } from '../../src/store/workspace-reads.ts';
 import { type Absence, awayAtTimes, hangs, refuses, resets } from '../support/fakes/absence.ts';
 import { type Arrival, createWeather, errorAnswer, type Weather } from '../support/fakes/weather.ts';
 import { loseDatabase } from '../support/faults/lose-database.ts';
-import { createWorld, type World } from '../support/harness/daemon.ts';
+import { createWorld, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
 import { isDeep } from '../support/harness/depth.ts';
 import { pullEvent } from '../support/vendors/github-payloads.ts';
 
@@ -306,6 +308,26 @@ async function lagsOf(numbers: readonly number[]): Promise<number[]> {
   }
   return lags;
 }
+
+it('reports a connection without polls whose fetches fail again and again', async () => {
+  const redmine = { connector: 'redmine', url: 'http://127.0.0.1:9', projects: ['website'], poll: 'off' };
+  const config = { connections: { tickets: { ...redmine, webhookSecrets: WEBHOOK_SECRET } } };
+  await world.restart({ config });
+  const reference = {
+    kind: 'work_item',
+    key: 'redmine:127.0.0.1:issue:1',
+    locator: { issueId: '1', projectId: '1' },
+  } as const;
+  const request = { connection: 'tickets', reference, deliveryId: 0, now: world.clock.now() };
+  await world.partition().store.commit((query) => requestFetch(query, request));
+  await world.restart({ config });
+  expect(await world.partition().status()).toMatchObject({ verdict: 'ok' });
+  await world.until(async () => (await world.partition().status()).verdict !== 'ok');
+  const { summary } = await world.partition().status();
+  expect(summary).toContain('connections_failing: 1 connection failing (tickets: unreachable)');
+  const stored = await readStatus(world.partition().store.query, world.clock.now());
+  expect(world.partition().list(stored, undefined).summary).toContain('connections_failing');
+});
 
 describe('one change that always fails', () => {
   /** Of the quota: 200 in a quarter of an hour. */

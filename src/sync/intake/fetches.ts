@@ -1,6 +1,6 @@
 import type { Fetched, Known } from '../../connectors/connector.ts';
 import type { ErrorCode } from '../../model/errors/codes.ts';
-import { asSyncError, type SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, type StoredFailure, type SyncError } from '../../model/errors/sync-error.ts';
 import type { Cancel } from '../../platform/lib/clock.ts';
 import { backoff } from '../../platform/lib/random.ts';
 import type { Stage } from '../../platform/lib/stage.ts';
@@ -31,7 +31,12 @@ export interface Fetches extends Stage {
   readonly wakeSignal: WakeSignal;
   /** Whether no fetch runs, and none has become due since the last notification. */
   idle(): boolean;
+  /** Returns the failure of an object of a connection that was tried `LASTING` times, and is tried again. */
+  failureOf(connection: string): FetchFailure | undefined;
 }
+
+/** A failure, and when it happened, epoch milliseconds. */
+export type FetchFailure = StoredFailure & { readonly at: number };
 
 /** The most fetches of a connection at a time. */
 const MOST_RUNNING = 4;
@@ -47,6 +52,8 @@ const LONGEST_OUTAGE_PAUSE = 30_000;
  */
 const REFUSALS: ReadonlySet<ErrorCode> = new Set(['not_found', 'forbidden', 'refused']);
 const MOST_REFUSALS = 5;
+/** The number of attempts after which a failure is reported. */
+const LASTING = 5;
 /** The pause after the database failed, milliseconds. */
 const STORE_PAUSE = 5_000;
 
@@ -117,6 +124,7 @@ export function createFetches(context: FetchContext): Fetches {
   return {
     wakeSignal: { notify, wait: wakeSignal.wait },
     idle: () => covered === notified && queues.every((queue) => queue.isIdle()),
+    failureOf: (connection) => queues.find(({ name }) => name === connection)?.failure(),
     start() {
       if (!stopping.signal.aborted) loop ??= run();
     },
@@ -138,9 +146,11 @@ async function dropOrphans({ store, connections, logger }: FetchContext): Promis
 
 /** The fetches of one connection. */
 interface FetchQueue {
+  readonly name: string;
   /** Starts due fetches up to the limit. */
   fill(): Promise<void>;
   isIdle(): boolean;
+  failure(): FetchFailure | undefined;
   finish(): Promise<void>;
 }
 
@@ -155,6 +165,8 @@ function createFetchQueue(
   const running = new Map<string, Promise<void>>();
   /** Failures in a row because the vendor is unreachable. */
   let outages = 0;
+  /** Lasting failures by the key of the fetch, in the order of their last attempts. */
+  const failing = new Map<string, FetchFailure>();
 
   async function run(wanted: WantedFetch): Promise<void> {
     try {
@@ -163,6 +175,7 @@ function createFetchQueue(
       const fetched = await active.connection.fetch(wanted.reference, signal, known);
       await append(context, wanted, { from, ...fetched });
       outages = 0;
+      failing.delete(wanted.key);
     } catch (thrown) {
       if (!signal.aborted) await onFailure(wanted, asSyncError(thrown));
     } finally {
@@ -180,7 +193,10 @@ function createFetchQueue(
     const item = await itemName(store.query, key).catch(() => key);
     const fields = { ...logFields(wanted), item, code: error.code, attempts: wanted.attempts + 1, error };
     logger.warn(fields, 'fetch failed');
-    await postpone(context, wanted, error);
+    failing.delete(wanted.key);
+    const { code, message, hint } = error;
+    const isRepeated = await postpone(context, wanted, error);
+    if (isRepeated && wanted.attempts + 1 >= LASTING) failing.set(wanted.key, { code, message, hint, at: clock.now() });
   }
 
   return {
@@ -195,7 +211,9 @@ function createFetchQueue(
           running.set(wanted.key, Promise.resolve(wanted).then(run));
       }
     },
+    name: active.name,
     isIdle: () => running.size === 0,
+    failure: () => failing.values().next().value,
     finish: async () => void (await Promise.all(running.values())),
   };
 }
@@ -234,22 +252,27 @@ async function append(context: FetchContext, wanted: WantedFetch, fetched: Fetch
  * - After the last refusal there is no further attempt.
  * - An item that is already gone stays gone: some vendors answer `not_found` only because the item is not visible.
  * - If the commit fails, because the disk is full or another process owns the workspace, nothing is stored.
+ *
+ * @returns whether the fetch is tried again by itself
  */
-async function postpone(context: FetchContext, wanted: WantedFetch, error: SyncError): Promise<void> {
+async function postpone(context: FetchContext, wanted: WantedFetch, error: SyncError): Promise<boolean> {
   const { store, clock, random, logger, pauses } = context;
   const longest = error.verdict === 'retry' ? LONGEST_RETRY : LONGEST_WAIT;
   const isLast = REFUSALS.has(error.code) && wanted.attempts + 1 >= MOST_REFUSALS;
   const pause = error.code === 'rate_limited' ? 0 : backoff(random, wanted.attempts + 1, FIRST_PAUSE, longest);
   try {
-    await store.commit(async (transaction) => {
-      if (error.code === 'not_found' && (await isGone(transaction, wanted))) return settleFetch(transaction, wanted);
+    return await store.commit(async (transaction) => {
+      const isSettled = error.code === 'not_found' && (await isGone(transaction, wanted));
       const text = `${error.code}: ${error.message}`;
-      return postponeFetch(transaction, wanted, text, isLast ? NEVER : clock.now() + pause);
+      if (isSettled) await settleFetch(transaction, wanted);
+      else await postponeFetch(transaction, wanted, text, isLast ? NEVER : clock.now() + pause);
+      return !isSettled && !isLast;
     });
   } catch (failure) {
     logger.error({ ...logFields(wanted), error: failure }, 'fetch failure not recorded');
     // The row is still due. Without a pause it would be fetched again and again while nothing can be stored.
     pauses.pause(wanted.connection, STORE_PAUSE);
+    return true;
   }
 }
 

@@ -222,6 +222,7 @@ test.each([
   const [activity] = (await readStatus(store.query, clock.now())).connections;
   const refused = { fetches: 0, refusedFetches: 1, fetchRefusal: `${code}: no` };
   expect(activity).toMatchObject(times === 5 ? refused : { fetches: 1, refusedFetches: 0 });
+  expect(fetches.failureOf('notes')?.code).toBe(times === 5 ? undefined : code);
   await request('a');
   await clock.advance(HOUR);
   expect(requested).toHaveLength(times + 1);
