@@ -1,5 +1,6 @@
 import { unknownName } from '../admin/named.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
+import { environment } from '../platform/config/daemon-options.ts';
 import type { LoadedConfig } from '../platform/config/load.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import type { Forwarded } from '../web/admin-answers.ts';
@@ -7,6 +8,7 @@ import type { WorkspaceClient } from '../workspace-api/typed-client.ts';
 import { askOwner, hasOwner, refusal, whoRuns } from './owner.ts';
 import { type PatienceFlags, patienceOf, patiently, SILENCE } from './patience.ts';
 import type { Session } from './session.ts';
+import { say } from './setting.ts';
 
 /** What a command of people or jobs calls; its lane is set already. */
 export type CommandClient = WorkspaceClient<object>;
@@ -28,6 +30,7 @@ export async function withWorkspace<Result>(
 ): Promise<Result> {
   const config = chooseWorkspace(session.config, name);
   const { data } = session.options;
+  reportUnusedKey(config);
   const clientOf = await clientFactory(session, config, patience);
   if (await hasOwner(data)) return work(clientOf(sendThroughOwner(data, config.name)));
   const { sendAudited } = await import('../admin/audit.ts');
@@ -43,6 +46,18 @@ export async function withWorkspace<Result>(
   } finally {
     await composition.close();
   }
+}
+
+/** The variable that configurations usually read the key of a workspace from. */
+const API_KEY = 'WORKSYNC_API_KEY';
+
+/** Reports a key that is set and not used, because a person who sets one expects an answer of its workspace. */
+function reportUnusedKey({ name, workspace }: WorkspaceConfig): void {
+  const variables = environment();
+  if (workspace.url !== undefined || !(variables[API_KEY] || variables[`${API_KEY}_FILE`])) return;
+  say(
+    `worksync: ${API_KEY} is not used: the workspace ${name} is the embedded one, which has a key of its own.\n  remedy: Set workspace.url and workspace.apiKey in its file.`,
+  );
 }
 
 /** Creates clients over any way of sending. They wait for the quota as the flags say. */

@@ -55,6 +55,14 @@ async function newTask(title = 'A bug'): Promise<{ taskId: string; key: string }
 }
 
 describe('tasks', () => {
+  it('say that a key is not used, if the workspace is the embedded one', async () => {
+    const config = file('embedded.yaml', configOf(service).replace(/^workspace:\n.*\n.*\n/, ''));
+    vi.stubEnv('WORKSYNC_API_KEY', 'wsk_wrong');
+    const place = ['--config', config, '--data', join(scratch, 'embedded')];
+    const { code, stderr } = await run('tasks', 'list', ...place);
+    expect([code, stderr]).toEqual([0, expect.stringContaining('WORKSYNC_API_KEY is not used')]);
+  });
+
   it('bug and idea create with every field, text from a flag or a file', async () => {
     const text = file('notes.md', 'Line 1\nLine 2 🦊\n');
     const fields = ['--description-file', text, '--priority', 'high', '--source', 'ci', '--label', 'auth'];
