@@ -86,7 +86,10 @@ export function workflowFindings(
     }),
     ...rules
       .filter(({ rule }) => rule.force)
-      .map(({ name }) => [`${name} has "force": it undoes what people do`, 'Leave "force" out unless you want that.']),
+      .map(({ rule: { from }, name }) => [
+        `${name} has "force": it undoes what people do${from ? ', and its "from" has no effect' : ''}`,
+        'Leave "force" out unless you want that.',
+      ]),
     ...rules.flatMap(({ rule, name }) => unknownBase(rule, name, pullRequests)),
     ...rules.flatMap(({ rule, name }) => withoutItems(rule.when, name, sources)),
     ...rules.flatMap(({ rule, name }) => unknownRepository(rule, name, { pullRequests, sources })),

@@ -67,7 +67,7 @@ async function release(field: SyncField): Promise<void> {
 
 /** The rule sets a label too, which therefore belongs to the rule. */
 const MOVE = {
-  workflow: { rules: [{ when: { workItem: 'started' }, set: { status: 'in_progress', addLabels: ['door'] } }] },
+  workflow: { rules: [{ when: { workItem: 'in_progress' }, set: { status: 'in_progress', addLabels: ['door'] } }] },
 };
 
 /** The requests that work takes. */

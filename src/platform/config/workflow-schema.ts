@@ -129,37 +129,35 @@ const when = z
   })
   .describe('Conditions of the rule; all must be true.');
 
-const rule = z
-  .strictObject({
-    when,
-    set: z
-      .strictObject({
-        status: z
-          .union([z.enum([...SPECIFIED_STATUSES, PREVIOUS]), z.string().max(LONGEST_LABEL)])
-          .optional()
-          .meta({
-            title: 'status',
-            description:
-              'Status of the task: one of the specification, or a name of `workspace.statuses`. `previous`: the one before the first change by worksync.',
-          }),
-        addLabels: labels('Labels to add to the task. They must exist in the workspace.'),
-        removeLabels: labels('Labels to remove from the task.'),
-      })
-      .describe('What the task gets.'),
-    from: oneOrMore(
-      z.string().min(1).max(LONGEST_LABEL),
-      'status or list of statuses',
-      'Statuses that the rule leaves. Absent: all that have a rank and are not final; blocked too if the rule finishes tasks.',
-    ),
-    several: several.optional(),
-    back: z.boolean().default(false).describe('The rule may set a lower status than one that a person set.'),
-    reopen: z.boolean().default(false).describe('A pull request that is opened after the end reopens the task.'),
-    force: z
-      .boolean()
-      .default(false)
-      .describe('Skip `from` and the statuses that people set. worksync then undoes what people do.'),
-  })
-  .refine(({ force, from }) => !force || from !== undefined, { message: '`force` needs `from`', path: ['from'] });
+const rule = z.strictObject({
+  when,
+  set: z
+    .strictObject({
+      status: z
+        .union([z.enum([...SPECIFIED_STATUSES, PREVIOUS]), z.string().max(LONGEST_LABEL)])
+        .optional()
+        .meta({
+          title: 'status',
+          description:
+            'Status of the task: one of the specification, or a name of `workspace.statuses`. `previous`: the one before the first change by worksync.',
+        }),
+      addLabels: labels('Labels to add to the task. They must exist in the workspace.'),
+      removeLabels: labels('Labels to remove from the task.'),
+    })
+    .describe('What the task gets.'),
+  from: oneOrMore(
+    z.string().min(1).max(LONGEST_LABEL),
+    'status or list of statuses',
+    'Statuses that the rule leaves. Absent: all that have a rank and are not final; blocked too if the rule finishes tasks.',
+  ),
+  several: several.optional(),
+  back: z.boolean().default(false).describe('The rule may set a lower status than one that a person set.'),
+  reopen: z.boolean().default(false).describe('A pull request that is opened after the end reopens the task.'),
+  force: z
+    .boolean()
+    .default(false)
+    .describe('Skip `from` and the statuses that people set. worksync then undoes what people do.'),
+});
 
 export const workflow = z
   .strictObject({

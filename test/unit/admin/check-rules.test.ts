@@ -30,9 +30,9 @@ it('reports a rule that an earlier one covers, and none that is narrower', () =>
   const closing = '{ when: { pullRequest: merged }, set: { status: completed } }';
   const carrying = '{ when: { pullRequest: merged, link: carrying }, set: { status: open } }';
   expect(check([closing, carrying])).toEqual([]);
-  const bothKinds = '{ when: { pullRequest: open, workItem: started }, set: { status: open } }';
+  const bothKinds = '{ when: { pullRequest: open, workItem: in_progress }, set: { status: open } }';
   expect(check([wide, bothKinds])).toEqual([]);
-  expect(check([bothKinds, '{ when: { workItem: started }, set: { status: open } }'])).toHaveLength(1);
+  expect(check([bothKinds, '{ when: { workItem: in_progress }, set: { status: open } }'])).toHaveLength(1);
   const anyBase = '{ when: { pullRequest: open, base: "*" }, set: { status: open } }';
   expect(check([anyBase, narrow])).toHaveLength(1);
   const others = '{ when: { pullRequest: merged, base: ["*", "!main"] }, set: { status: open } }';
@@ -76,9 +76,9 @@ it('reports a rule whose items no connection provides', () => {
     { name: 'other', pullRequests: false, workItems: true, mayCover: () => true },
   ];
   const rule = (when: string) => `{ when: { ${when} }, set: { status: open } }`;
-  const both = rule('workItem: started, pullRequest: open, connection: main');
-  expect(check([rule('pullRequest: open'), rule('workItem: started'), both], '', { sources })).toEqual([]);
-  expect(check([rule('workItem: started, connection: main')], '', { sources })).toEqual([
+  const both = rule('workItem: in_progress, pullRequest: open, connection: main');
+  expect(check([rule('pullRequest: open'), rule('workItem: in_progress'), both], '', { sources })).toEqual([]);
+  expect(check([rule('workItem: in_progress, connection: main')], '', { sources })).toEqual([
     'warning rule 1 of rules.workflow never applies: no connection of the rule provides work items',
   ]);
   // A tracker covers no repository of pull requests.
@@ -124,9 +124,12 @@ it('reports a status in from that no task has', () => {
   for (const from of ['open', '[planned, completed]']) expect(check([rule(from)])).toEqual([]);
 });
 
-it('reports force, a queue without webhooks, merged with write-back, and statuses that no task has', () => {
-  expect(check(['{ when: { pullRequest: queued }, set: { status: merged }, from: open, force: true }'])).toEqual([
+it('reports force and a `from` beside it, a queue without webhooks, merged with write-back, and statuses that no task has', () => {
+  const queued = '{ when: { pullRequest: queued }, set: { status: merged }, force: true }';
+  const draft = '{ when: { pullRequest: draft }, set: { status: open }, from: planned, force: true }';
+  expect(check([queued, draft])).toEqual([
     'warning rule 1 of rules.workflow has "force": it undoes what people do',
+    'warning rule 2 of rules.workflow has "force": it undoes what people do, and its "from" has no effect',
     'warning a rule of rules.workflow is about "queued", which polls do not show: main',
     'warning rule 1 of rules.workflow sets "merged", which counts as finished: write-back closes items of main',
     expect.stringMatching(/^ok no task has these statuses yet, which rules set: merged;/),

@@ -583,7 +583,6 @@ connections:
       'rule 1 of rules.links: connection: no connection is called',
     ],
     [WORKFLOW('pullRequest: merged, connection: mian', 'set: { status: completed }'), '(did you mean "main"?)'],
-    [WORKFLOW('pullRequest: merged', 'set: { status: completed }, force: true'), 'from: `force` needs `from`'],
     [WORKFLOW('pullRequest: merged', 'set: { status: Done }'), '"previous" (did you mean "completed"?)'],
     [
       `workspace: { statuses: { qa: { word: QA } } }\n${WORKFLOW('pullRequest: open', 'set: { status: qs }')}`,
