@@ -4,6 +4,7 @@ export interface PullSetting {
   readonly title?: string;
   readonly body?: string | null;
   readonly head?: string;
+  readonly base?: string;
   readonly state?: 'open' | 'closed';
   readonly merged?: boolean;
   readonly draft?: boolean;
@@ -28,7 +29,8 @@ export function pullObject(setting: PullSetting = {}) {
   const { created = '2026-01-05T09:00:01Z', isOfStranger } = setting;
   const repository = repositoryOf(setting);
   const headRepository = isOfStranger ? { ...repository, id: 77_001, full_name: 'stranger/app' } : repository;
-  const { number = 1, title = 'A change', body = null, head = 'feature', labels = [], draft = false } = setting;
+  const { number = 1, title = 'A change', body = null, head = 'feature', base = 'main' } = setting;
+  const { labels = [], draft = false } = setting;
   const { state = setting.merged ? 'closed' : 'open', merged = false, updated = '2026-01-05T09:00:00Z' } = setting;
   return {
     id: 90_000 + number,
@@ -49,7 +51,7 @@ export function pullObject(setting: PullSetting = {}) {
     requested_reviewers: [],
     requested_teams: [],
     head: { ref: head, sha: '1111111111111111111111111111111111111111', repo: headRepository },
-    base: { ref: 'main', sha: '2222222222222222222222222222222222222222', repo: repository },
+    base: { ref: base, sha: '2222222222222222222222222222222222222222', repo: repository },
   };
 }
 
