@@ -80,9 +80,9 @@ export function afterObservation(
   };
 }
 
-/** Contests of one task in a day, and moves of it, after which worksync leaves it. */
+/** Contests of one task in a day, and moves of it, after which worksync leaves it. A task that QA rejects twice moves ten times. */
 const MAX_CONTESTED = 3;
-const MAX_MOVES = 6;
+const MAX_MOVES = 12;
 
 /** The number of contests in a day after which worksync changes no status in the workspace. */
 export const MAX_CONTESTED_OF_WORKSPACE = 20;

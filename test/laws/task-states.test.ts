@@ -266,7 +266,7 @@ function killsOf(number: number): () => Kill | undefined {
   return () => (draw(3) === 0 ? { isCarriedOut: draw(3) > 0, isReported: draw(2) === 0 } : undefined);
 }
 
-/** Writes of one task before the last deliveries. worksync leaves a task that it has moved six times in a day. */
+/** Writes of one task before the last deliveries. worksync leaves a task that it moves too often in a day. */
 const MAX_WRITES = 3;
 
 interface Interleaving {

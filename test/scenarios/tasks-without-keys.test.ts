@@ -73,9 +73,10 @@ it('links a branch that names an id, and shows title and id', async () => {
 it('names the id in the commands about a status and its fields', async () => {
   await open('tsk_', { workflow: { preset: 'standard' } });
   const taskId = await newBug('Door sticks');
-  await editPull(world, { title: 'Oil the hinge', head: `mona/${taskId}-oil` }, 'branch');
+  await world.people.updateTask({ taskId, body: { status: 'review' } }, {});
+  await editPull(world, { title: 'Oil the hinge', head: `mona/${taskId}-oil`, draft: true }, 'branch');
   const { statuses } = await world.ask('explain', { target: PULL });
-  const text = statuses.flatMap((task) => describeTaskStatus({ ...task, isHeld: true, fieldsOfPeople: ['title'] }));
+  const text = statuses.flatMap((task) => describeTaskStatus({ ...task, fieldsOfPeople: ['title'] }));
   expect(text.join('\n')).toMatch(new RegExp(`release-status ${taskId}".* release-field ${taskId} title"`, 's'));
 });
 

@@ -2,8 +2,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import type { TaskStatuses } from '../../src/model/task-status.ts';
 import { CONFIG_FOLDER } from '../../src/platform/config/config-files.ts';
 import type { RulesConfig } from '../../src/platform/config/rules-schema.ts';
+import { OWN_VARIANT } from '../../src/reference-service/http/variant.ts';
 import { createWorld, GITHUB, type World } from '../support/harness/daemon.ts';
 import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
 
@@ -14,9 +16,11 @@ afterEach(() => world.close());
 
 async function open(): Promise<void> {
   const text = readFileSync(join(CONFIG_FOLDER, 'examples/workflow.yaml'), 'utf8');
-  const { rules } = parse(text) as { rules: RulesConfig };
-  const config = { connections: { github: { ...GITHUB, issues: true } } };
+  const { rules, workspace } = parse(text) as { rules: RulesConfig; workspace: { statuses: TaskStatuses } };
+  const { statuses } = workspace;
+  const config = { workspace: { statuses }, connections: { github: { ...GITHUB, issues: true } } };
   world = await createWorld({
+    variant: { ...OWN_VARIANT, statuses },
     config: { ...config, rules: { ...rules, workflow: { ...rules.workflow, since: '2026-01-01' } } },
   });
   await world.settled();
@@ -45,16 +49,16 @@ it('moves a task through staging, QA, review and the release', async () => {
   await pull(1, first);
   expect(await task('BUG-1')).toEqual(['review', []]);
   await pull(1, { ...first, merged: true });
-  expect(await task('BUG-1')).toEqual(['review', ['in-staging']]);
+  expect(await task('BUG-1')).toEqual(['QA', []]);
   await pull(1, { ...first, merged: true, labels: ['qa-failed'] });
   expect(await task('BUG-1')).toEqual(['in_progress', []]);
   const second = { title: 'BUG-1: oil it again', base: 'develop' };
   await pull(2, second);
   expect(await task('BUG-1')).toEqual(['review', []]);
   await pull(2, { ...second, merged: true });
-  expect(await task('BUG-1')).toEqual(['review', ['in-staging']]);
+  expect(await task('BUG-1')).toEqual(['QA', []]);
   await pull(3, { title: 'Release', body: 'Fixes BUG-1, and mentions BUG-2', merged: true });
-  expect(await task('BUG-1')).toEqual(['completed', ['in-staging', 'released']]);
+  expect(await task('BUG-1')).toEqual(['Released', []]);
 });
 
 it('finishes a task by a hotfix, although other work is open', async () => {
@@ -62,7 +66,7 @@ it('finishes a task by a hotfix, although other work is open', async () => {
   await world.people.createBug({ body: { title: 'Door sticks' } }, {});
   await pull(1, { title: 'BUG-1: oil it', base: 'develop' });
   await pull(2, { title: 'BUG-1: take the door out', labels: ['hotfix'], merged: true });
-  expect(await task('BUG-1')).toEqual(['completed', ['released']]);
+  expect(await task('BUG-1')).toEqual(['Released', ['hotfix']]);
 });
 
 it('cancels the task of an issue that is closed as not planned', async () => {
