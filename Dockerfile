@@ -44,10 +44,11 @@ LABEL org.opencontainers.image.title="worksync" \
       org.opencontainers.image.licenses="MIT"
 COPY --from=cache /app/.cache ./.cache
 # Folders that a volume or a mount takes the place of.
-RUN mkdir /data /config && chown 1000:1000 /data
+RUN mkdir /data /config /backup && chown 1000:1000 /data /backup
 # No workspace is built in: without a file mounted in /config the daemon says so and ends with 78.
 ENV WORKSYNC_CONFIG=/config \
     WORKSYNC_DATA=/data \
+    WORKSYNC_BACKUP=/backup \
     WORKSYNC_HOST=0.0.0.0 \
     WORKSYNC_PORT=8080
 # By its number, so that Kubernetes can see that it is not root.

@@ -1,5 +1,8 @@
 import { existsSync, renameSync, rmSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import type { Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import type { DaemonOptions } from '../platform/config/daemon-options.ts';
 import { copyDatabase, syncNames } from '../platform/database/sqlite.ts';
@@ -39,17 +42,21 @@ function folderOnly({ data, store }: StorePlace): string {
   });
 }
 
+/** Returns the file of the database. Throws `not_found` if there is none. */
+function databaseOf(place: StorePlace): string {
+  const file = join(folderOnly(place), INSTALLATION_FILE);
+  if (existsSync(file)) return file;
+  throw new SyncError('not_found', `there is no database at ${file}`, {
+    hint: 'Name the data folder of the daemon with --data.',
+  });
+}
+
 /**
- * An intact copy of the database, also while a daemon works on it. Throws `conflict` where the destination is there
- * already, `not_found` where there is no database.
+ * Writes an intact copy of the database to a file, also while a daemon uses the database. Throws `conflict` if the file exists,
+ * `not_found` if there is no database or no folder for the file, `data_folder_unusable` and `disk_full` if it cannot be written.
  */
 export async function backUp(place: StorePlace, destination: string): Promise<void> {
-  const data = folderOnly(place);
-  const file = join(data, INSTALLATION_FILE);
-  if (!existsSync(file))
-    throw new SyncError('not_found', `there is no database at ${file}`, {
-      hint: 'Name the data folder of the daemon with --data.',
-    });
+  const file = databaseOf(place);
   if (existsSync(destination))
     throw new SyncError('conflict', `${destination} is there already`, {
       hint: 'Choose another name, or move the file.',
@@ -59,17 +66,52 @@ export async function backUp(place: StorePlace, destination: string): Promise<vo
     throw new SyncError('not_found', `there is no folder ${folder}`, {
       hint: 'Create the folder, or choose another one.',
     });
-  // A copy that is cut off looks like an empty database: only one that is whole gets the name of a backup.
-  const unfinished = `${destination}${UNFINISHED}`;
-  for (const left of [unfinished, `${unfinished}-journal`]) rmSync(left, { force: true });
-  await copyDatabase(file, unfinished);
-  const [complaint] = await checkInWorker(unfinished);
-  if (complaint !== undefined) throw new SyncError('database_corrupt', `${unfinished}: ${complaint}`);
-  renameSync(unfinished, destination);
-  syncNames(dirname(destination));
+  try {
+    renameSync(await copyIntact(file, `${destination}${UNFINISHED}`), destination);
+    syncNames(folder);
+  } catch (error) {
+    throw withRemedy(error, destination);
+  }
 }
 
-/** What is added to the name of a backup that is not whole yet. */
+/** Writes an intact copy of the database to a stream. The copy is made in the data folder first, so that it can be checked. */
+export async function backUpTo(place: StorePlace, output: Writable): Promise<void> {
+  const file = databaseOf(place);
+  const copy = await copyIntact(file, `${file}${UNFINISHED}`);
+  const handle = await open(copy);
+  // An interrupted command leaves no file behind.
+  rmSync(copy);
+  await pipeline(handle.createReadStream(), output, { end: false });
+}
+
+/** @returns the path of the copy, which gets the name of a backup only when it is whole: a partial one looks like an empty database */
+async function copyIntact(file: string, copy: string): Promise<string> {
+  for (const left of [copy, `${copy}-journal`]) rmSync(left, { force: true });
+  await copyDatabase(file, copy);
+  const [complaint] = await checkInWorker(copy);
+  if (complaint !== undefined) throw new SyncError('database_corrupt', `${copy}: ${complaint}`);
+  return copy;
+}
+
+/** Adds the remedy for a place that cannot be written. The registry's remedies are about the data folder. */
+function withRemedy(error: unknown, destination: string): unknown {
+  const { code, message } = asSyncError(error);
+  const isFull = code === 'disk_full';
+  if (!isFull && code !== 'data_folder_unusable' && !isOfFiles(error)) return error;
+  const remedy = isFull ? 'Free space on the volume, or name' : 'Let this user write the folder, or name';
+  return new SyncError(isFull ? code : 'data_folder_unusable', `${destination} cannot be written: ${message}`, {
+    cause: error,
+    hint: `${remedy} another place: a path, the folder of WORKSYNC_BACKUP, or - for standard output.`,
+  });
+}
+
+/** Whether the file system, or Node's permission model, refused an operation. */
+function isOfFiles(error: unknown): boolean {
+  const { code, syscall } = error as NodeJS.ErrnoException;
+  return syscall !== undefined || code === 'ERR_ACCESS_DENIED';
+}
+
+/** The suffix of a backup that is not whole yet. */
 const UNFINISHED = '.unfinished';
 
 export interface Restored {

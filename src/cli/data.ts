@@ -1,4 +1,5 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
+import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import { type DaemonOptions, daemonOptions, type Flags, serviceDatabase } from '../platform/config/daemon-options.ts';
@@ -17,17 +18,26 @@ interface Json {
 
 /** `worksync backup`, `worksync restore` and `worksync forget`. */
 export function addData(program: Command, setting: Setting, exit: Exit): void {
-  withDaemonOptions(program.command('backup'), OF_QUESTIONS)
+  withDaemonOptions(program.command('backup'), [...OF_QUESTIONS, 'backup'])
     .description('back up the database to a file, also while the daemon runs, and check the copy')
-    .argument('<file>', 'the backup file; it must not exist yet')
+    .argument('<file>', 'the backup file, which must not exist yet; - writes to standard output')
     .addHelpText(
       'after',
       '\nThe backup does not contain the key files beside the database (*.key): store them apart from it.\n\nExample: worksync backup /backups/monday.db',
     )
     .option('--json', 'print one JSON object')
-    .action(async (file: string, { json, ...flags }: Flags & Json) => {
+    .action(async (name: string, { json, ...flags }: Flags & Json) => {
       const place = daemonOptions(flags, commandEnvironment(flags).settings);
-      const { backUp } = await import('../admin/data.ts');
+      const { backUp, backUpTo } = await import('../admin/data.ts');
+      if (name === '-') {
+        if (json || process.stdout.isTTY)
+          throw new SyncError('usage', 'a backup on standard output leaves no room for other output', {
+            hint: 'Leave --json out, and redirect standard output to a file or a pipe.',
+          });
+        await backUpTo(place, process.stdout);
+        return exit(0);
+      }
+      const file = resolve(place.backup ?? '', name);
       await backUp(place, file);
       print(json ? JSON.stringify({ file }) : `The database was copied to ${file}, and the copy is intact.`);
       exit(0);

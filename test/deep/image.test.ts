@@ -18,7 +18,14 @@ import { tmpdir } from 'node:os';
 import { basename, join, relative } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CAN_MOUNT } from '../support/faults/small-volume.ts';
-import { environmentOf, execForm, type Instruction, ignoredBy, readDockerfile } from '../support/harness/dockerfile.ts';
+import {
+  entryWords,
+  environmentOf,
+  execForm,
+  type Instruction,
+  ignoredBy,
+  readDockerfile,
+} from '../support/harness/dockerfile.ts';
 import { npm } from '../support/harness/npm.ts';
 import { type Running, startNode, startProgram, TOP } from '../support/harness/processes.ts';
 
@@ -37,9 +44,10 @@ interface ContainerFolders {
   readonly root: string;
   /** The folder that appears as `/app`. */
   readonly app: string;
-  /** The folders that appear as `/config`, read-only, and as `/data`, which belongs to the user. */
+  /** The folders that appear as `/config`, read-only, and as `/data` and `/backup`, which belong to the user. */
   readonly config: string;
   readonly data: string;
+  readonly backup: string;
   /** Programs beside Node, by their names. */
   readonly programs: Readonly<Record<string, string>>;
   /** As in the image: `1000:1000`. */
@@ -49,10 +57,10 @@ interface ContainerFolders {
 /** Folders of this machine that take the place of the base image. */
 const SYSTEM = ['usr', 'bin', 'lib', 'lib64', 'etc'];
 
-function createContainer({ root, app, config, data, programs, user }: ContainerFolders): Container {
+function createContainer({ root, app, config, data, backup, programs, user }: ContainerFolders): Container {
   const [uid = 0, gid = 0] = user.split(':').map(Number);
   const system = SYSTEM.filter((name) => existsSync(`/${name}`));
-  for (const name of [...system, 'app', 'config', 'data', 'proc', 'dev', 'tmp', 'programs'])
+  for (const name of [...system, 'app', 'config', 'data', 'backup', 'proc', 'dev', 'tmp', 'programs'])
     mkdirSync(join(root, name), { recursive: true });
   chmodSync(root, 0o755);
   for (const [name, file] of Object.entries(programs)) {
@@ -60,7 +68,7 @@ function createContainer({ root, app, config, data, programs, user }: ContainerF
     chmodSync(join(root, 'programs', name), 0o755);
   }
   writeFileSync(join(root, 'programs/node'), '');
-  chownSync(data, uid, gid);
+  for (const folder of [data, backup]) chownSync(folder, uid, gid);
   const script = [
     'set -e',
     'bind() { mount --bind "$1" "$2"; mount -o "remount,bind,$3" "$2"; }',
@@ -73,6 +81,7 @@ function createContainer({ root, app, config, data, programs, user }: ContainerF
     `bind ${quoted(app)} ./app ro`,
     `bind ${quoted(config)} ./config ro`,
     `bind ${quoted(data)} ./data rw`,
+    `bind ${quoted(backup)} ./backup rw`,
     'mount -t proc proc ./proc',
     'mount --rbind /dev ./dev',
     'mount -t tmpfs -o mode=1777 tmpfs ./dev/shm',
@@ -130,18 +139,12 @@ function textOf(keyword: string): string {
 
 /** The container's folders are folders of the scratch folder. */
 function here(text: string): string {
-  return text.replace(/(^|=)\/(app|data|config|tmp)\b/g, (_match, start: string, folder: string) =>
+  return text.replace(/(^|=)\/(app|data|config|backup|tmp)\b/g, (_match, start: string, folder: string) =>
     start.concat(join(scratch, folder)),
   );
 }
 
-/** What `worksync` stands for in the image: the words of its last line, without the arguments that are passed on. */
-const ENTRY = readFileSync(join(TOP, 'config/deploy/worksync'), 'utf8')
-  .trim()
-  .split('\n')
-  .at(-1)
-  ?.replace(/^exec node (.*) "\$@"$/, '$1')
-  .split(' ');
+const ENTRY = entryWords(environmentOf(instructions));
 
 /** What `ENV` has set by then. */
 function environment(seen = instructions): Record<string, string> {
@@ -153,7 +156,7 @@ function inContainer(text: string, more: Readonly<Record<string, string>> = {}):
   expect(program).toBe('worksync');
   // Tests listen on loopback only, on any free port.
   const own = { WORKSYNC_HOST: '127.0.0.1', WORKSYNC_PORT: '0' };
-  return startNode([...(ENTRY ?? []).map(here), ...args], { cwd: app, env: { ...environment(), ...more, ...own } });
+  return startNode([...ENTRY.map(here), ...args], { cwd: app, env: { ...environment(), ...more, ...own } });
 }
 
 /** The health check, with the seconds of CPU that it took on standard error: it starts no Node. */
@@ -268,7 +271,7 @@ describe('the container', () => {
     const open = () =>
       createContainer({
         ...{ root: mkdtempSync(join(scratch, 'root-')), app, user },
-        ...{ config: newFolder('config'), data: newFolder('data') },
+        ...{ config: newFolder('config'), data: newFolder('data'), backup: newFolder('backup') },
         programs: { worksync: join(TOP, 'config/deploy/worksync') },
       });
     const own = { WORKSYNC_HOST: '127.0.0.1', WORKSYNC_PORT: '0', HOOK_SECRET: 'a secret of sixteen or more' };
@@ -296,7 +299,7 @@ describe('the container', () => {
       expect([code, stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'))]).toEqual([0, []]);
     });
 
-    it('can write its data and shared memory, and nothing else [A16]', async () => {
+    it('can write its data, backups and shared memory, and nothing else [A16]', async () => {
       const places = [
         '/',
         '/app',
@@ -307,6 +310,7 @@ describe('the container', () => {
         '/usr/local/bin',
         '/tmp',
         '/data',
+        '/backup',
         '/dev/shm',
       ];
       const look = `import { writeFileSync } from 'node:fs';
@@ -317,11 +321,26 @@ describe('the container', () => {
       // Without Node's own permission model: what the mounts alone allow.
       const { code, stdout, stderr } = await open().start(['node', '--input-type=module', '-e', look], {}).ended;
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-      expect(JSON.parse(stdout)).toEqual({ uid: Number(uid), open: ['/data', '/dev/shm'] });
+      expect(JSON.parse(stdout)).toEqual({ uid: Number(uid), open: ['/data', '/backup', '/dev/shm'] });
+    });
+
+    it('backs up to standard output and below /backup, restores, and names a place that it may not write', async () => {
+      const commands = [
+        'worksync once',
+        'worksync backup monday.db',
+        'worksync backup - > /backup/tuesday.db',
+        'cmp /backup/monday.db /backup/tuesday.db',
+        'worksync restore /backup/tuesday.db',
+        'worksync backup /app/monday.db',
+      ];
+      const script = ['sh', '-c', commands.join(' && ')];
+      const { code, stderr } = await open().start(script, { ...environmentOf(instructions), ...own }).ended;
+      expect([code, stderr]).toEqual([78, expect.stringContaining('code:   data_folder_unusable')]);
+      expect(stderr).toContain('remedy: Let this user write the folder, or name another place: a path, the folder of');
     });
 
     it('cannot start a shell, though the base has one, nor read what its user may not [A16]', async () => {
-      const flags = (ENTRY ?? []).slice(1, -1);
+      const flags = ENTRY.slice(0, -1);
       const look = `import { execFileSync, spawnSync } from 'node:child_process';
         import { readFileSync, writeFileSync } from 'node:fs';
         const failed = [

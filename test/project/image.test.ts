@@ -1,7 +1,7 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { environmentOf, execForm, ignoredBy, readDockerfile } from '../support/harness/dockerfile.ts';
+import { entryWords, environmentOf, execForm, ignoredBy, readDockerfile } from '../support/harness/dockerfile.ts';
 import { TOP } from '../support/harness/processes.ts';
 
 /** Reads the Dockerfile; `test/deep/image.test.ts` runs its steps. */
@@ -19,7 +19,7 @@ function textOf(keyword: string): string {
 describe('the image', () => {
   it('brings its compiled code along', () => {
     const { NODE_COMPILE_CACHE: cache } = env;
-    const entry = readFileSync(join(TOP, 'config/deploy/worksync'), 'utf8').trim().split('\n').at(-1) ?? '';
+    const entry = entryWords(env).join(' ');
     expect(cache).toBe('/app/.cache');
     // Under its permission model Node reads compiled code only where it might write; only root can.
     expect(entry).toContain(`--allow-fs-write=${cache}`);
@@ -30,6 +30,16 @@ describe('the image', () => {
     // Node keeps code apart by these flags.
     const flags = (text: string) => text.match(/--(?:disable-sigusr1|max-semi-space-size)\S*/g);
     expect(new Set(compiled.map(({ text }) => flags(text)?.join()))).toEqual(new Set([flags(entry)?.join()]));
+  });
+
+  it('may write data, backups and the step summary of GitHub Actions, and nothing else', () => {
+    const words = entryWords({ ...env, GITHUB_STEP_SUMMARY: '/__w/summary 1.md' });
+    const places = words.flatMap((word) => word.match(/(?<=^--allow-fs-write=).*/) ?? []);
+    const allowed = ['/__w/summary 1.md', env['WORKSYNC_BACKUP'], env['WORKSYNC_DATA'], '/dev/shm', '/app/.cache'];
+    expect(new Set(places)).toEqual(new Set(allowed));
+    const owned = image.find(({ text }) => text.includes('chown 1000:1000'))?.text;
+    expect(owned).toContain(`${env['WORKSYNC_DATA']} ${env['WORKSYNC_BACKUP']}`);
+    expect(words.at(-1)).toBe('/app/src/main.ts');
   });
 
   it('is built on one base that a build pins, and runs as no root [A16]', () => {

@@ -19,6 +19,8 @@ export interface DaemonOptions {
   readonly config?: string;
   /** Folder of the databases. */
   readonly data: string;
+  /** Folder of backups that are named without a folder; absent: the working folder. */
+  readonly backup?: string;
   /** Address of the PostgreSQL that keeps all rows in place of the data folder. */
   readonly store?: string;
   /** Where other replicas reach this one; absent: its host name and port. */
@@ -84,6 +86,13 @@ export const DAEMON_OPTIONS: readonly DaemonOption[] = [
     type: 'data folder',
     default: 'data',
     description: 'Folder of the databases; :memory: keeps them in memory until the daemon ends',
+  },
+  {
+    key: 'backup',
+    flag: '--backup <folder>',
+    env: 'WORKSYNC_BACKUP',
+    type: 'path',
+    description: 'Folder in which "worksync backup monday.db" writes its file (the working folder)',
   },
   {
     key: 'store',

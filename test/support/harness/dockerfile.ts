@@ -1,4 +1,7 @@
-import { readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { escapePattern } from '../../../src/platform/lib/text.ts';
 
 /** One instruction of a Dockerfile, in the stage it belongs to; stages count from 0. */
@@ -34,6 +37,22 @@ export function execForm(text: string): readonly string[] {
 export function environmentOf(instructions: readonly Instruction[]): Readonly<Record<string, string>> {
   const pairs = instructions.filter(({ keyword }) => keyword === 'ENV').flatMap(({ text }) => text.split(/\s+/));
   return Object.fromEntries(pairs.map((pair) => pair.split('=') as [string, string]));
+}
+
+/** The words with which the program of the image starts Node, in this environment. */
+export function entryWords(env: Readonly<Record<string, string>>): readonly string[] {
+  const folder = mkdtempSync(join(tmpdir(), 'worksync-entry-'));
+  try {
+    writeFileSync(join(folder, 'node'), '#!/bin/sh\nprintf "%s\\n" "$@"\n', { mode: 0o755 });
+    const program = join(import.meta.dirname, '../../../config/deploy/worksync');
+    const printed = execFileSync('sh', [program], {
+      encoding: 'utf8',
+      env: { ...env, PATH: `${folder}:${process.env['PATH']}` },
+    });
+    return printed.trim().split('\n');
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 }
 
 /**

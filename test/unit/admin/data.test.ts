@@ -1,7 +1,9 @@
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import { auditAlone, backUp, forgetAlone, restore, tryRestore } from '../../../src/admin/data.ts';
+import { auditAlone, backUp, backUpTo, forgetAlone, restore, tryRestore } from '../../../src/admin/data.ts';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
 import { acquireDataFolder } from '../../../src/store/data-folder.ts';
 import {
@@ -60,6 +62,25 @@ describe('a backup', () => {
     await expect(backUp({ data: path }, backup)).rejects.toMatchObject({ code: 'conflict' });
     const nowhere = backUp({ data: path }, join(path, 'missing/a.db'));
     await expect(nowhere).rejects.toMatchObject({ code: 'not_found', message: expect.stringContaining('no folder') });
+    const unwritable = backUp({ data: path }, join(path, 'n'.repeat(250)));
+    await expect(unwritable).rejects.toMatchObject({
+      code: 'data_folder_unusable',
+      hint: expect.stringContaining('-'),
+    });
+  });
+
+  it('is written to a stream, as to a file, and leaves no copy behind', async () => {
+    const { path, backup, fact } = await dataFolder();
+    await fact('acme', 'a');
+    await backUp({ data: path }, backup);
+    const files = readdirSync(path);
+    const streamed = new PassThrough();
+    const [bytes] = await Promise.all([
+      buffer(streamed),
+      backUpTo({ data: path }, streamed).then(() => streamed.end()),
+    ]);
+    expect(bytes.equals(readFileSync(backup))).toBe(true);
+    expect(readdirSync(path)).toEqual(files);
   });
 
   it('brings back everything; sessions end, and the database before is kept', async () => {

@@ -20,6 +20,7 @@ const DEFAULTS = { data: 'data', port: 8080, host: '127.0.0.1', logLevel: 'info'
 const VALUES: Readonly<Record<string, readonly [flag: string, env: string, flagMeans: unknown, envMeans: unknown]>> = {
   config: ['a.yaml', 'b.yaml', 'a.yaml', 'b.yaml'],
   data: ['/one', '/two', '/one', '/two'],
+  backup: ['/one', '/two', '/one', '/two'],
   store: ['postgres://a/one', 'postgresql://b:1/two?schema=x', 'postgres://a/one', 'postgresql://b:1/two?schema=x'],
   replicaAddress: ['http://a:1/', 'https://b', 'http://a:1', 'https://b'],
   port: ['0', '65535', 0, 65_535],
