@@ -118,12 +118,12 @@ it('the compose service runs the image as it is meant [A16]', () => {
   const env = environmentOf(image);
   expect(service.ports).toEqual([`127.0.0.1:8080:${env['WORKSYNC_PORT']}`]);
   expect(service.healthcheck.test).toEqual(['CMD', ...execForm(textOf('HEALTHCHECK'))]);
-  // The demo runs while the folder of workspaces is empty, because the image's own configuration is not set.
-  expect(service.environment).toEqual({ WORKSYNC_CONFIG: '' });
+  // An empty folder must not run the demo: vendors would get 404.
+  expect(service.environment).toEqual({ WORKSYNC_CONFIG: `\${WORKSYNC_CONFIG:-${env['WORKSYNC_CONFIG']}}` });
   expect(service.env_file).toEqual([{ path: '../../.env', required: false }]);
   expect(service.build).toBe('../..');
   expect(service.volumes).toEqual([
-    '../workspaces:/app/config/workspaces:ro',
+    `../workspaces:${env['WORKSYNC_CONFIG']}:ro`,
     `${Object.keys(volumes)[0]}:${env['WORKSYNC_DATA']}`,
   ]);
 });

@@ -45,7 +45,7 @@ function filesAt(path: string, files: Files): readonly string[] {
   if (stats.kind !== 'folder') return [path];
   const found = yamlFiles(path, files);
   if (found.length === 0) {
-    const hint = `Put a workspace file there, or mount it, or set ${CONFIG_TEXT}: config/examples/ has some to start from.`;
+    const hint = `Put a workspace file there; in a container, mount the folder that has it. Or set ${CONFIG_TEXT}. config/examples/ has files to start from, and --config config/default.yaml runs the demo.`;
     throw new SyncError('config_unreadable', `${path}: the folder contains no *.yaml file`, { hint });
   }
   return found;
