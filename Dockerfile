@@ -43,6 +43,9 @@ LABEL org.opencontainers.image.title="worksync" \
       org.opencontainers.image.description="Syncs a workspace's tasks with pull requests and work items elsewhere" \
       org.opencontainers.image.licenses="MIT"
 COPY --from=cache /app/.cache ./.cache
+# The commit that "worksync --version" shows. The build context has no repository.
+ARG COMMIT
+RUN node -p "JSON.stringify({ ...require('./package.json'), gitHead: '${COMMIT}' || undefined })" > manifest && mv manifest package.json
 # Folders that a volume or a mount takes the place of.
 RUN mkdir /data /config /backup && chown 1000:1000 /data /backup
 # No workspace is built in: without a file mounted in /config the daemon says so and ends with 78.

@@ -4,6 +4,7 @@ import { basename, dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { type Plugin, rolldown } from 'rolldown';
 import { OLDEST_NODE } from '../src/platform/lib/oldest-node.ts';
+import { commitOf } from '../src/platform/lib/program-version.ts';
 import { readLock, readManifest, TOP } from './supply/lock.ts';
 import { sbomOf } from './supply/sbom.ts';
 
@@ -121,6 +122,7 @@ function writeManifest(): void {
     // The release names the package after the owner of the repository; without a scope it must not be published.
     private: true,
     version,
+    gitHead: commitOf(TOP),
     description,
     license,
     type,

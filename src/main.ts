@@ -1,5 +1,4 @@
 #!/usr/bin/env node
-import { readFileSync } from 'node:fs';
 import { CODES } from './model/errors/codes.ts';
 import { isTooOld, OLDEST_NODE } from './platform/lib/oldest-node.ts';
 
@@ -24,11 +23,11 @@ async function start(): Promise<void> {
   enableCompileCache(`${project}/node_modules/.cache/worksync`);
   const { main } = await import('./cli/program.ts');
   const { newScrubber } = await import('./cli/process-scrubber.ts');
+  const { programVersion } = await import('./platform/lib/program-version.ts');
   const { endDespiteReads, endProcess, endWithReaders } = await import('./cli/ending.ts');
 
   endWithReaders();
   endDespiteReads();
-  const { version } = JSON.parse(readFileSync(`${project}/package.json`, 'utf8')) as { version: string };
-  const exit = await main(process.argv, version, newScrubber());
+  const exit = await main(process.argv, programVersion(), newScrubber());
   if (exit !== undefined) await endProcess(exit);
 }

@@ -1,4 +1,5 @@
 import type { Finding } from '../connectors/connector.ts';
+import { describeBuild } from '../model/build.ts';
 import { CODES, hintOf } from '../model/errors/codes.ts';
 import type { DatabaseFault } from '../platform/database/database-fault.ts';
 import { isTooOld, OLDEST_NODE } from '../platform/lib/oldest-node.ts';
@@ -83,7 +84,7 @@ export function judgeDatabase({ file, size, keptLog, fault }: KnownDatabase): Fi
 /** @param node as `process.versions.node` has it */
 export function judgeVersion(version: string, node: string): Finding {
   const subject = 'version';
-  const message = `worksync ${version} on Node ${node}`;
+  const message = `worksync ${describeBuild(version)} on Node ${node}`;
   if (!isTooOld(node)) return { level: 'ok', subject, message };
   return { level: 'error', subject, message, hint: `Run it on Node ${OLDEST_NODE} or later.` };
 }

@@ -30,6 +30,9 @@ export interface ElsewhereWorkspace {
 /** What it says without its workspaces. */
 export interface ProcessStatus {
   readonly version: string;
+  /** Numbers of the layout of the database, and of what processes say to each other; null: an older version, which says none. */
+  readonly schema: number | null;
+  readonly protocol: number | null;
   readonly startedAt: number;
   /** When this was put together. */
   readonly at: number;
@@ -190,7 +193,7 @@ export interface WorkspaceParts {
   readonly now: number;
 }
 
-const IDLE: Omit<ConnectionActivity, 'connection'> = {
+export const IDLE: Omit<ConnectionActivity, 'connection'> = {
   lastDeliveryAt: null,
   lastWebhookAt: null,
   units: 0,

@@ -1,3 +1,4 @@
+import { PROTOCOL, SCHEMA } from '../model/build.ts';
 import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { piecesOf } from '../platform/lib/pieces.ts';
@@ -5,6 +6,7 @@ import { yieldToEventLoop } from '../platform/lib/yield.ts';
 import type { Installation } from '../store/installation.ts';
 import { type HealthSummary, readHealthSummaries, readStatuses, type StoredStatus } from '../store/stored-status.ts';
 import type { Sql } from '../store/workspace-scope.ts';
+import { completeStatus } from './complete-status.ts';
 import type { OpenWorkspace, OpenWorkspaces } from './open-workspace.ts';
 import { ownShared, type Sharing, withAnswers } from './replica-status.ts';
 import {
@@ -44,7 +46,16 @@ export function readProcessStatus(deps: WholeStatusDeps): ProcessStatus {
   const { ready, components } = health.report();
   const fault = configFault();
   return {
-    ...{ version, startedAt, at: clock.now(), ready, components, databaseBytes: installation.size() },
+    ...{
+      version,
+      schema: SCHEMA,
+      protocol: PROTOCOL,
+      startedAt,
+      at: clock.now(),
+      ready,
+      components,
+      databaseBytes: installation.size(),
+    },
     configFault: fault ? { code: fault.code, message: fault.message, hint: fault.hint } : null,
     ...(sharing && { shared: ownShared(sharing, clock.now()) }),
   };
@@ -55,9 +66,9 @@ export async function readWholeStatus(deps: WholeStatusDeps): Promise<Status> {
   const { sharing } = deps;
   const own = readOwnStatus(deps);
   if (!sharing) return own;
-  const answers = await sharing.replicas.requestAll<Status>(OWN_STATUS);
+  const answers = await sharing.replicas.requestAll<Partial<Status>>(OWN_STATUS);
   const { workspaces, broken, elsewhere, shared, verdict: _own, ...rest } = await own;
-  const told = answers.flatMap(({ answer }) => answer ?? []);
+  const told = answers.flatMap(({ answer }) => (answer ? [completeStatus(answer)] : []));
   const all = firstOfName([...workspaces, ...told.flatMap((each) => each.workspaces)]);
   const failed = firstOfName([...broken, ...told.flatMap((each) => each.broken)]).filter(isNone(all));
   const silent = (elsewhere ?? []).filter(isNone([...all, ...failed]));

@@ -11,7 +11,7 @@ import type { EnvFile } from '../platform/config/env-file.ts';
 import type { BrokenConfig } from '../platform/config/load.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import { findDaemon } from '../store/daemon-file.ts';
-import { askOwner, hasOwner } from './owner.ts';
+import { askOwner, askStatus, hasOwner } from './owner.ts';
 import { audibly } from './patience.ts';
 import { exitOf } from './report-error.ts';
 import type { Session } from './session.ts';
@@ -68,7 +68,7 @@ async function check(session: Session, { offline = false } = {}): Promise<Outcom
   if (offline) return { findings };
   if (await hasOwner(options.data)) {
     const asked = await askOwner<Finding[]>(options.data, 'POST', '/admin/check', undefined, PATIENCE);
-    const running = await askOwner<Status>(options.data, 'GET', '/status.json');
+    const running = await askStatus(options.data);
     const missing = missingFromDaemon(config, running);
     return { findings: [...findings, ...(missing.length > 0 ? missing : checkedOtherFiles(session)), ...asked] };
   }

@@ -1,9 +1,11 @@
+import type { Status } from '../admin/status.ts';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import { systemClock } from '../platform/lib/clock.ts';
 import { osUser } from '../platform/lib/os-user.ts';
 import { shellWord } from '../platform/lib/own-command.ts';
 import { type DaemonEndpoint, findDaemon } from '../store/daemon-file.ts';
 import { type Failure, REFUSED } from '../web/admin-answers.ts';
+import { differingBuilds, noteBuild } from './builds.ts';
 import { audibly } from './patience.ts';
 import { span } from './words.ts';
 
@@ -56,6 +58,12 @@ export async function askOwner<Answer>(
   return audibly('the daemon', patience, () => ask<Answer>(dataFolder, method, path, body, patience), silence);
 }
 
+/** Asks the daemon that owns the data folder for its status. The daemon may be of another version. */
+export async function askStatus(dataFolder: string): Promise<Status> {
+  const { completeStatus } = await import('../admin/complete-status.ts');
+  return completeStatus(await askOwner<Partial<Status>>(dataFolder, 'GET', '/status.json'));
+}
+
 /** Where the daemon that owns the data folder takes webhooks. Throws `not_running` where none answers. */
 export async function webhookAddressOf(dataFolder: string): Promise<string> {
   await findLiving(dataFolder);
@@ -83,15 +91,18 @@ function read<Content>({ address }: DaemonEndpoint, body: Buffer): Content {
   try {
     return JSON.parse(body.toString()) as Content;
   } catch (error) {
-    const hint =
-      'See whether another program listens at this address, and whether both are of one version of worksync.';
-    throw new SyncError('answer_malformed', `the answer of ${address} is not JSON`, { cause: error, hint });
+    const builds = differingBuilds();
+    throw new SyncError('answer_malformed', `the answer of ${address} is not JSON${builds ? `: ${builds}` : ''}`, {
+      cause: error,
+      hint: 'See whether another program listens at this address.',
+    });
   }
 }
 
 function ownerOf(dataFolder: string): DaemonEndpoint {
   const owner = findDaemon(dataFolder);
   if (!owner) throw notRunning(dataFolder);
+  noteBuild(owner.build);
   return owner;
 }
 
@@ -111,10 +122,13 @@ async function answered<Answer>(
 }
 
 function wrongAnswer({ address }: DaemonEndpoint, status: number): SyncError {
-  if (status === 404)
-    return new SyncError('not_found', `the daemon at ${address} has no such workspace, or is of another version`, {
+  if (status === 404) {
+    const builds = differingBuilds();
+    const message = `the daemon at ${address} has no such workspace${builds ? `, or no such command: ${builds}` : ''}`;
+    return new SyncError('not_found', message, {
       hint: 'Give the --config and --workspace of the daemon; "worksync status" names its workspaces.',
     });
+  }
   const code = status === 401 || status === 403 ? 'unauthorized' : 'server_failed';
   return new SyncError(code, `the daemon at ${address} answered ${status}`);
 }

@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander';
+import { describeBuild } from '../model/build.ts';
 import { keepAlive } from '../platform/lib/clock.ts';
 import { helpAsTyped, OWN_COMMAND, setPlaceFlags } from '../platform/lib/own-command.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
@@ -36,7 +37,7 @@ export async function programOf(word: string | undefined, setting: Setting, exit
     .description(
       "Keeps a workspace's tasks in sync with pull requests and work items elsewhere, within a scarce request quota.",
     )
-    .version(setting.version)
+    .version(describeBuild(setting.version))
     .showHelpAfterError(
       'Add --help to see the arguments and options of the command. Run "worksync --help" to see all commands.',
     )

@@ -1,11 +1,12 @@
 import { CODES } from '../model/errors/codes.ts';
 import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
 import { asTyped } from '../platform/lib/own-command.ts';
+import { explainByBuilds } from './builds.ts';
 import { safeOutput } from './words.ts';
 
 /** Writes to standard error, scrubbed by the caller's `scrub`; data goes to standard output. */
 export function reportError(thrown: unknown, scrub: (text: string) => string): number {
-  const error = asSyncError(thrown);
+  const error = explainByBuilds(asSyncError(thrown));
   const lines = [`worksync: ${error.message}`, `  remedy: ${error.hint}`, `  code:   ${error.code}`];
   process.stderr.write(`${safeOutput(scrub(asTyped(lines.join('\n'))))}\n`);
   return exitOf(error);

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import type { BrokenWorkspace, ElsewhereWorkspace, Status, WindowStatus, WorkspaceStatus } from '../admin/status.ts';
 import { describeUnfinished } from '../admin/unfinished-words.ts';
 import { partOf } from '../admin/verdict.ts';
+import { describeBuild } from '../model/build.ts';
 import { asSyncError } from '../model/errors/sync-error.ts';
 import { BURST } from '../model/lane.ts';
 import { daemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
@@ -9,7 +10,7 @@ import { commandEnvironment } from '../platform/config/env-file.ts';
 import type { Environment } from '../platform/config/interpolate.ts';
 import { ofWorkspace } from '../platform/lib/own-command.ts';
 import type { BackfillStatus } from '../store/backfills.ts';
-import { askOwner } from './owner.ts';
+import { askStatus } from './owner.ts';
 import { type Exit, OF_QUESTIONS, print, type Setting, say, withDaemonOptions } from './setting.ts';
 import { describeRound } from './sweep.ts';
 import { watchStatus } from './watch-status.ts';
@@ -28,7 +29,7 @@ export function addStatus(program: Command, _setting: Setting, exit: Exit): void
     .addHelpText('after', HELP)
     .action(async ({ json = false, watch, ...flags }: Flags & { json?: boolean; watch?: boolean }) => {
       const { data } = daemonOptions(flags, settingsFor(flags));
-      const read = () => askOwner<Status>(data, 'GET', '/status.json');
+      const read = () => askStatus(data);
       if (watch) return watchStatus(read, describeStatus, json);
       const status = await read();
       print(json ? JSON.stringify(status) : describeStatus(status));
@@ -49,7 +50,7 @@ function settingsFor(flags: Flags): Environment {
 
 /** `worksync status` for people: first whether it works, then what does not. */
 export function describeStatus(status: Status): string {
-  const head = `worksync ${status.version}, ${describeWhole(status)}, up for ${span(status.at - status.startedAt)}`;
+  const head = `worksync ${describeBuild(status.version, status)}, ${describeWhole(status)}, up for ${span(status.at - status.startedAt)}`;
   const isOnly = status.workspaces.length + status.broken.length + (status.elsewhere ?? []).length === 1;
   const whole = status.workspaces.map((workspace) =>
     ofWorkspace(describeWorkspace(workspace, status.at), isOnly ? undefined : workspace.name),
@@ -254,7 +255,7 @@ function describePoll(schedule: string | null, lastPollAt: number | null, now: n
 /** `ok` only where nothing is wrong. */
 function describeState({ verdict, state }: WorkspaceStatus, now: number): string {
   if (state.kind === 'halted') return `BLOCKED ${state.code}`;
-  const work = state.kind === 'running' ? 'running' : `waiting for ${span(state.until - now)}: ${state.reason}`;
+  const work = state.kind === 'waiting' ? `waiting for ${span(state.until - now)}: ${state.reason}` : 'running';
   return `${verdict === 'ok' ? 'ok' : verdict.toUpperCase()}, ${work}`;
 }
 

@@ -7,7 +7,7 @@ import { daemonOptions, type Flags } from '../platform/config/daemon-options.ts'
 import { commandEnvironment } from '../platform/config/env-file.ts';
 import { type Clock, sleep, systemClock } from '../platform/lib/clock.ts';
 import { didYouMean } from '../platform/lib/nearest.ts';
-import { askOwner } from './owner.ts';
+import { askStatus } from './owner.ts';
 import { durationOption } from './patience.ts';
 import { type Exit, OF_QUESTIONS, print, type Setting, say, withDaemonOptions } from './setting.ts';
 import { printable, span } from './words.ts';
@@ -64,7 +64,7 @@ function readCondition(text: string, previous: readonly Condition[] = []): reado
 async function lookAt(data: string, conditions: readonly Condition[], only?: readonly string[]): Promise<Waiting> {
   let status: Status;
   try {
-    status = await askOwner<Status>(data, 'GET', '/status.json');
+    status = await askStatus(data);
   } catch (thrown) {
     const { code, message } = asSyncError(thrown);
     if (!STARTING.has(code)) throw thrown;

@@ -13,6 +13,7 @@ import {
 } from '../admin/whole-status.ts';
 import type { LeaseHolder } from '../cluster/lease-holder.ts';
 import { gatewayRoutes } from '../gateway/gateway.ts';
+import { describeBuild } from '../model/build.ts';
 import { addressOfPages, type DaemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
 import { createOrigins } from '../platform/http/origin.ts';
@@ -21,6 +22,7 @@ import type { ServerClocks } from '../platform/http/server-clocks.ts';
 import type { Cancel, Clock } from '../platform/lib/clock.ts';
 import { doAll } from '../platform/lib/failures.ts';
 import { fileReads } from '../platform/lib/file-reads.ts';
+import { programVersion } from '../platform/lib/program-version.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
 import type { DataFolder } from '../store/data-folder.ts';
 import { webhookRoutes } from '../sync/intake/webhook-routes.ts';
@@ -116,6 +118,7 @@ export async function serve(daemon: DaemonContext, input: ServeInput): Promise<D
   folder.announce({
     address: adminAddress,
     token: ownToken,
+    build: describeBuild(programVersion()),
     ...(admin !== server && { webhooks: address }),
     ...(input.demoSecret !== undefined && { demoSecret: input.demoSecret }),
     ...(options.config !== undefined && { config: resolve(options.config) }),

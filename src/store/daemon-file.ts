@@ -10,6 +10,8 @@ export interface DaemonEndpoint {
   readonly webhooks?: string;
   /** The token of commands. It is valid while the process lives. */
   readonly token: string;
+  /** Version, schema and protocol of the daemon, for people. Earlier versions did not announce them. */
+  readonly build?: string;
   /** The webhook secret of the demo, if the daemon runs it. */
   readonly demoSecret?: string;
   /** Absolute path of the configuration that the daemon was started with; absent: the standard one, or a text in a variable. */

@@ -10,6 +10,7 @@ import type { Store } from './database.ts';
 import type { Fence } from './leases.ts';
 import { markCopyUnverified } from './mark-unverified.ts';
 import { INSTALLATION_MIGRATIONS, READABLE_SINCE } from './schema/installation-migrations.ts';
+import { withReadable } from './schema/readable.ts';
 import type { Schema } from './schema/tables.ts';
 import { numbersOf } from './workspace-numbers.ts';
 import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
@@ -45,7 +46,7 @@ export async function openInstallation(
   try {
     return await openInstallationFile({ ...options, file });
   } catch (error) {
-    throw withHint(asSyncError(error), file);
+    throw withHint(withBuild(asSyncError(error)), file);
   }
 }
 
@@ -55,7 +56,7 @@ const OLDER_FILE = /^[^.]+\.db$/;
 function refuseOlderFiles(folder: string): void {
   const older = readdirSync(folder).find((name) => OLDER_FILE.test(name) && !isBackup(join(folder, name)));
   if (older === undefined) return;
-  throw new SyncError('database_too_old', `${join(folder, older)} was written by a version before the first release`);
+  throw new SyncError('database_too_old', withReadable(`${join(folder, older)} has an earlier layout`));
 }
 
 /** Whether `worksync backup` made the file, which may be kept in the data folder. */
@@ -74,7 +75,7 @@ export async function openSharedInstallation(
   try {
     return await openInstallationFile({ ...options, file: address });
   } catch (error) {
-    throw asSyncError(error);
+    throw withBuild(asSyncError(error));
   }
 }
 
@@ -124,6 +125,13 @@ function storeOf(database: Database<Schema>, workspace: number, fence: Fence | u
     commit: (work) => commit(fenced(work)),
     commitRelaxed: (work) => commitRelaxed(fenced(work)),
   };
+}
+
+/** Names this version where it cannot read a database, because the other version is known by its tables only. */
+function withBuild(error: SyncError): SyncError {
+  const { code, message, hint, cause } = error;
+  if (code !== 'database_newer' && code !== 'database_too_old') return error;
+  return new SyncError(code, withReadable(message), { cause, hint });
 }
 
 /** Replaces the hints of the registry, because those are about a single workspace. */

@@ -76,6 +76,7 @@ describe('a command loads only what it needs', () => {
     ).toMatchInlineSnapshot(`
       [
         "admin/ci-job.ts",
+        "model/build.ts",
         "platform/config/daemon-options.ts",
         "platform/config/duration.ts",
         "platform/config/interpolate.ts",

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Finding } from '../../src/connectors/connector.ts';
+import { describeBuild } from '../../src/model/build.ts';
 import { acquireDataFolder } from '../../src/store/data-folder.ts';
 import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
 import { folderOfTest } from '../support/harness/folder.ts';
@@ -78,7 +79,7 @@ describe('a running daemon', () => {
     // How much space a server has it tells nobody.
     expect(about(findings, 'disk')).toHaveLength(ON_POSTGRES ? 0 : 1);
     expect(about(findings, 'version')).toMatchObject([
-      { level: 'ok', message: `worksync test on Node ${process.versions.node}` },
+      { level: 'ok', message: `worksync ${describeBuild('test')} on Node ${process.versions.node}` },
     ]);
   });
 

@@ -1,6 +1,8 @@
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { PROTOCOL, SCHEMA } from '../../src/model/build.ts';
 import { DAEMON_OPTIONS } from '../../src/platform/config/daemon-options.ts';
 import { startWorkspaceService, type TestService } from '../support/fakes/workspace-service.ts';
 import { commandLine } from '../support/harness/command-line.ts';
@@ -101,7 +103,9 @@ describe('run', () => {
       await world.settled();
       const status = await commandLine('status', ...flags);
       expect(status.code).toBe(0);
-      expect(status.stdout).toMatch(/^worksync \S+, ok, up for .+\n\nworkspace test {2}http/);
+      expect(status.stdout).toMatch(
+        /^worksync \S+ \(schema \d+, protocol \d+\), ok, up for .+\n\nworkspace test {2}http/,
+      );
       const [inJson] = (await commandLine('status', '--json', '--data', world.dataFolder)).json();
       expect(inJson).toMatchObject({ ready: true, workspaces: [{ name: 'test' }] });
       const health = await commandLine('healthcheck', '--data', world.dataFolder);
@@ -281,6 +285,8 @@ describe('usage', () => {
 
   it('prints its version', async () => {
     const { version } = JSON.parse(readFileSync(join(TOP, 'package.json'), 'utf8')) as { version: string };
-    expect(await worksync(['--version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
+    const commit = execFileSync('git', ['rev-parse', '--short=8', 'HEAD'], { cwd: TOP, encoding: 'utf8' }).trim();
+    const stdout = `${version}+${commit} (schema ${SCHEMA}, protocol ${PROTOCOL})\n`;
+    expect(await worksync(['--version'])).toEqual({ code: 0, stdout, stderr: '' });
   });
 });

@@ -40,7 +40,7 @@ export async function migrate(query: Kysely<unknown>, options: MigrateOptions): 
   if (options.missing && applied.length === 0) throw options.missing;
   const [first] = Object.keys(migrations).sort();
   if (applied.length > 0 && first !== undefined && !applied.includes(first))
-    throw new OlderDatabaseError('the tables have the layout of a version before the first release');
+    throw new OlderDatabaseError('the tables have an earlier layout');
   const newer = applied.filter((name) => !(name in migrations));
   const missing = Object.keys(migrations).filter((name) => !applied.includes(name));
   if (newer.length > 0) {

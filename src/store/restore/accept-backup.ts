@@ -6,6 +6,7 @@ import { openDatabase } from '../../platform/database/open.ts';
 import { readHeader, readMigrations, readObjects, type SchemaObject } from '../../platform/database/sqlite.ts';
 import type { CheckFile } from '../../platform/lib/integrity.ts';
 import { INSTALLATION_MIGRATIONS, READABLE_SINCE } from '../schema/installation-migrations.ts';
+import { withReadable } from '../schema/readable.ts';
 
 /**
  * Copies a backup to a draft, and accepts it only if worksync wrote it. A backup has the mark that `worksync backup` writes into the
@@ -49,15 +50,19 @@ async function checkSchema(backup: string, draft: string): Promise<void> {
   const { migrations, objects } = readSchema(backup, draft);
   const all = Object.keys(INSTALLATION_MIGRATIONS);
   if (migrations.length > 0 && !migrations.includes(all[0] as string))
-    throw new SyncError('database_too_old', `${backup} was made by a version before the first release`);
+    throw new SyncError('database_too_old', withReadable(`${backup} has an earlier layout`));
   const known = migrations.filter((name) => all.includes(name));
   const newer = migrations.filter((name) => !all.includes(name));
   if (known.length === 0 || all.slice(0, known.length).join() !== known.join())
     throw refused(backup, 'its tables are of no version of worksync');
   if (newer.length > 0)
-    throw new SyncError('database_newer', `${backup} has migrations that this version does not know: ${newer.join()}`, {
-      hint: 'Restore it with the version that made it, or a newer one. Nothing was changed.',
-    });
+    throw new SyncError(
+      'database_newer',
+      withReadable(`${backup} has migrations that this version does not know: ${newer.join()}`),
+      {
+        hint: 'Restore it with the version that made it, or a newer one. Nothing was changed.',
+      },
+    );
   const expected = new Set((await objectsAfter(migrations)).map(fingerprint));
   const foreign = objects.filter((each) => !expected.delete(fingerprint(each)) && !OPTIONAL.has(each.name));
   const missing = [...expected].map((text) => text.split('\n')[0] ?? '').filter((name) => !OPTIONAL.has(name));

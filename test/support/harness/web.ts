@@ -5,6 +5,7 @@ import {
   verdictOf,
   type WorkspaceParts,
 } from '../../../src/admin/status.ts';
+import { PROTOCOL, SCHEMA } from '../../../src/model/build.ts';
 import type { StoredStatus } from '../../../src/store/stored-status.ts';
 
 export const NOW = Date.UTC(2026, 10, 20, 12, 0, 0);
@@ -66,7 +67,7 @@ const IDLE: WorkspaceParts['backlog'] = { requests: 0, backfill: 0, doneAt: null
 /** A status with one workspace; `parts` says what is not idle. */
 export function statusWith(parts: Partial<WorkspaceParts> = {}, more: Partial<Status> = {}): Status {
   const status = {
-    version: '0.1.0',
+    ...{ version: '0.1.0', schema: SCHEMA, protocol: PROTOCOL },
     startedAt: NOW - 90 * MINUTE,
     at: NOW,
     ready: true,

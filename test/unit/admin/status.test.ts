@@ -160,7 +160,7 @@ describe('worksync status', () => {
 
   it('never says "running" alone where something is wrong', () => {
     const text = describeStatus(statusWith(DEAD));
-    expect(text).toMatch(/^worksync 0\.1\.0, DEGRADED, up for /);
+    expect(text).toMatch(/^worksync 0\.1\.0 \(schema \d+, protocol \d+\), DEGRADED, up for /);
     expect(text).toContain(
       '  state       DEGRADED, running\n    connections_failing: 2 connections failing (github: unreachable, jira: unreachable). ',
     );
@@ -171,7 +171,7 @@ describe('worksync status', () => {
 
   it('is never NOT READY without a reason', () => {
     const full = statusWith({}, { ready: false, components: { server: 'ok', disk: 'disk_full' } });
-    expect(describeStatus(full)).toMatch(/^worksync 0\.1\.0, NOT READY \(disk: disk_full\), up for/);
+    expect(describeStatus(full)).toMatch(/^worksync 0\.1\.0 \(schema \d+, protocol \d+\), NOT READY \(disk: disk_full\), up for/);
     expect(describeStatus(statusWith({}, { ready: false, components: {} }))).toContain('NOT READY (starting)');
   });
 

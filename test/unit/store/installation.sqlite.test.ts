@@ -16,6 +16,7 @@ import BetterSqlite from 'better-sqlite3';
 import { sql } from 'kysely';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { restore } from '../../../src/admin/data.ts';
+import { SCHEMA } from '../../../src/model/build.ts';
 import { entity } from '../../../src/model/change.ts';
 import { daemonOptions } from '../../../src/platform/config/daemon-options.ts';
 import { openDatabase } from '../../../src/platform/database/open.ts';
@@ -33,6 +34,7 @@ import { isReadAfterRestore, lastBeforeRestore } from '../../../src/store/mark-u
 import { PULL_REQUESTS_READ, readMeta, TASKS_READ, writeMeta } from '../../../src/store/meta.ts';
 import { acceptBackup } from '../../../src/store/restore/accept-backup.ts';
 import { INSTALLATION_MIGRATIONS, READABLE_SINCE } from '../../../src/store/schema/installation-migrations.ts';
+import { readStatus } from '../../../src/store/stored-status.ts';
 import { folderOfTest } from '../../support/harness/folder.ts';
 import { waits } from '../../support/rows/changes.ts';
 import { refusal } from '../../support/rows/config-files.ts';
@@ -51,6 +53,12 @@ async function create(...[file, migrations]: [file: string, migrations: object])
   await (await openDatabase({ file, migrations: migrations as typeof INSTALLATION_MIGRATIONS })).close();
 }
 
+function execute(file: string, statement: string): void {
+  const raw = new BetterSqlite(file);
+  raw.exec(statement);
+  raw.close();
+}
+
 describe('a data folder', () => {
   it.each(['worksync.db', 'team.db'])('leaves %s of a version before the first release untouched', async (name) => {
     const path = folderOfTest('installation');
@@ -59,9 +67,28 @@ describe('a data folder', () => {
     const before = readFileSync(file);
     await expect(openInstallation(path, { random })).rejects.toMatchObject({
       code: 'database_too_old',
+      message: expect.stringContaining('which reads data since commit 5ada3647'),
       hint: expect.stringContaining('start with an empty data folder at least 15 minutes after'),
     });
     expect([readFileSync(file).equals(before), readdirSync(path)]).toEqual([true, [name]]);
+  });
+
+  it('of the previous build is opened with its rows, and so is a backup that it made', async () => {
+    const path = folderOfTest('installation');
+    const file = join(path, 'worksync.db');
+    execute(file, readFileSync(join(import.meta.dirname, '../../support/previous-build/worksync.sql'), 'utf8'));
+    copyFileSync(file, join(path, 'backup.db'));
+    const { query, store, close } = await openInstallation(path, { random });
+    onTestFinished(close);
+    expect(await readStatus((await store('demo')).query, 0)).toMatchObject({ items: 4, tasks: 4, links: { total: 3 } });
+    const applied = await query
+      .withTables<{ kysely_migration: { name: string } }>()
+      .selectFrom('kysely_migration')
+      .select('name')
+      .execute();
+    expect(Number(applied.at(-1)?.name.slice(0, 3))).toBe(SCHEMA);
+    markAsCopy(join(path, 'backup.db'));
+    await acceptBackup(join(path, 'backup.db'), join(path, 'draft.db'), async () => []);
   });
 
   it('may hold a backup beside the database', async () => {
@@ -219,11 +246,6 @@ describe('a backup', () => {
   }
 
   /** Runs a statement in a database, without changing the mark of a backup. */
-  function execute(file: string, statement: string): void {
-    const raw = new BetterSqlite(file);
-    raw.exec(statement);
-    raw.close();
-  }
   const changed = (statement: string) => (file: string) => {
     copyFileSync(join(file, '..', 'backup.db'), file);
     execute(file, statement);

@@ -1,0 +1,26 @@
+import { describeBuild } from '../model/build.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import { programVersion } from '../platform/lib/program-version.ts';
+
+/** The build of the daemon that this command has asked, if it differs from that of the command. */
+let otherBuild: string | undefined;
+
+/** @param build as the daemon announced it; absent: a daemon from before it announced any */
+export function noteBuild(build = 'of an earlier version'): void {
+  otherBuild = build === describeBuild(programVersion()) ? undefined : build;
+}
+
+/** Names both builds; undefined if they are the same, or no daemon was asked. */
+export function differingBuilds(): string | undefined {
+  return otherBuild && `the daemon is ${otherBuild}, this command ${describeBuild(programVersion())}`;
+}
+
+/** Explains an unexpected error by the other version of the daemon, whose answers this version may not understand. */
+export function explainByBuilds(error: SyncError): SyncError {
+  const builds = differingBuilds();
+  if (builds === undefined || error.code !== 'internal') return error;
+  return new SyncError('answer_malformed', `an answer of the daemon cannot be shown: ${builds}`, {
+    cause: error,
+    hint: 'Run the command of the version that the daemon runs, or finish the upgrade.',
+  });
+}

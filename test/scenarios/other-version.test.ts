@@ -1,0 +1,56 @@
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { completeStatus } from '../../src/admin/complete-status.ts';
+import { describeStatus } from '../../src/cli/status.ts';
+import { acquireDataFolder, type DataFolder } from '../../src/store/data-folder.ts';
+import { commandLine } from '../support/harness/command-line.ts';
+import { folderOfFile } from '../support/harness/folder.ts';
+import { listenLocally } from '../support/harness/listen.ts';
+
+/** Commands beside a daemon of the previous build: `previous-build/` has what it says. */
+
+const RECORDED = readFileSync(join(import.meta.dirname, '../support/previous-build/status.json'), 'utf8');
+const data = join(folderOfFile('other-version'), 'data');
+const server = createServer((request, response) => {
+  response.end(request.url === '/status.json' ? RECORDED : '{}');
+});
+
+let announced: DataFolder;
+beforeAll(async () => {
+  announced = acquireDataFolder(data);
+  announced.announce({ address: await listenLocally(server), token: 'token' });
+});
+afterAll(() => {
+  announced.release();
+  server.close();
+});
+
+describe('beside a daemon of the previous build', () => {
+  it('status shows what the daemon says', async () => {
+    const { code, stdout } = await commandLine('status', '--data', data);
+    expect(code).toBe(0);
+    expect(stdout).toContain('worksync 0.1.0 (schema unknown, protocol unknown), ok, up for 9 s');
+    expect(stdout).toContain('synced      4 pull requests, 3 links');
+    expect(stdout).not.toMatch(/undefined|NaN/);
+  });
+
+  it('status does without any one field of the answer', () => {
+    const all = JSON.parse(RECORDED);
+    const [workspace] = all.workspaces;
+    const lacking = (object: object, key: string) => ({ ...object, [key]: undefined });
+    const answers = [
+      ...Object.keys(all).map((key) => lacking(all, key)),
+      ...Object.keys(workspace).map((key) => ({ ...all, workspaces: [lacking(workspace, key)] })),
+      { ...all, workspaces: [lacking(workspace, 'state'), { state: { kind: 'of-tomorrow' } }] },
+    ];
+    for (const answer of answers) expect(describeStatus(completeStatus(answer))).not.toMatch(/undefined|NaN/);
+  });
+
+  it.each(['quota', 'held', 'changes'])('%s names both builds if it cannot show the answer', async (command) => {
+    const { code, stderr } = await commandLine(command, '--data', data);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('code:   answer_malformed')]);
+    expect(stderr).toMatch(/the daemon is of an earlier version, this command \d+\.\d+\.\d+\+[\da-f]{8} \(schema \d+/);
+  });
+});
