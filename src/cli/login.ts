@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { addressOfPages, type DaemonOptions, daemonOptions, type Flags } from '../platform/config/daemon-options.ts';
+import { type DaemonOptions, daemonOptions, type Flags } from '../platform/config/daemon-options.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
 import { findDaemon } from '../store/daemon-file.ts';
 import { askOwner, hasOwner, whoRuns } from './owner.ts';
@@ -14,18 +14,18 @@ export function addLogin(program: Command, _setting: Setting, exit: Exit): void 
     .option('--workspace <name...>', 'limit it to these workspaces')
     .option(
       '--address <address>',
-      'where the browser reaches the daemon, if not at the address on which the daemon listens',
+      'where the browser reaches the daemon, if not at its public address, or at the one on which it listens',
       likeOption('publicUrl'),
     )
     .option('--json', 'print the link in a JSON object')
     .addHelpText('after', '\nExample: worksync login --read --workspace team --address https://sync.example.com')
     .action(async ({ read, workspace, address, json, ...flags }: LoginFlags) => {
-      const options = daemonOptions(flags, commandEnvironment(flags).settings);
-      const { data } = options;
+      const { data } = daemonOptions(flags, commandEnvironment(flags).settings);
       const wish = { role: read ? 'read' : 'admin', workspaces: workspace ?? null };
       const { path } = await askOwner<{ path: string }>(data, 'POST', '/admin/login-links', wish);
       say('Open this link in the browser. It works once, within ten minutes:');
-      const link = `${address ?? addressOfPages(options, findDaemon(data)?.address ?? '')}${path}`;
+      const daemon = findDaemon(data);
+      const link = `${address ?? daemon?.pages ?? daemon?.address ?? ''}${path}`;
       print(json ? JSON.stringify({ link }) : link);
       exit(0);
     });

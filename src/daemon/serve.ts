@@ -120,6 +120,7 @@ export async function serve(daemon: DaemonContext, input: ServeInput): Promise<D
     token: ownToken,
     build: describeBuild(programVersion()),
     ...(admin !== server && { webhooks: address }),
+    ...(pagesAddress !== adminAddress && { pages: pagesAddress }),
     ...(input.demoSecret !== undefined && { demoSecret: input.demoSecret }),
     ...(options.config !== undefined && { config: resolve(options.config) }),
   });

@@ -8,6 +8,8 @@ export interface DaemonEndpoint {
   readonly address: string;
   /** Address of webhooks, if pages are served at another one. */
   readonly webhooks?: string;
+  /** Address of the pages for browsers, if it is another one. */
+  readonly pages?: string;
   /** The token of commands. It is valid while the process lives. */
   readonly token: string;
   /** Version, schema and protocol of the daemon, for people. Earlier versions did not announce them. */

@@ -82,8 +82,12 @@ describe('run', () => {
   });
 
   it('writes its log to standard error, one JSON object per line, and its data for this user alone', async () => {
-    const daemon = start(['run', '--config', file('one.yaml', CONNECTIONS), '--data', data, '--port', '0']);
+    const flags = ['--config', file('one.yaml', CONNECTIONS), '--data', data, '--port', '0'];
+    const daemon = start(['run', ...flags, '--public-url', 'https://sync.example.com/']);
     await daemon.says('Status page');
+    // The daemon knows its public address, and the command need not.
+    const { stdout: link } = await commandLine('login', '--data', data);
+    expect(link).toMatch(/^https:\/\/sync\.example\.com\/login\?link=/);
     expect(statSync(data).mode & 0o777).toBe(0o700);
     expect(statSync(join(data, 'daemon.json')).mode & 0o777).toBe(0o600);
     expect(statSync(join(data, 'worksync.db')).mode & 0o777).toBe(0o600);
