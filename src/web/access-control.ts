@@ -59,6 +59,9 @@ const HEADERS = {
   'x-frame-options': 'DENY',
 } as const;
 
+/** Seconds. */
+const A_YEAR = 31_536_000;
+
 /** The caller: known in every handler of a route that is not public. */
 export function callerOf(request: ServerRequest): Caller {
   const caller = request.getDecorator<Caller | null>(CALLER);
@@ -131,6 +134,7 @@ export function guardDoors(server: Server, options: DoorOptions): readonly Guard
     // No browser asks here, and each delivery pays for what its answer carries.
     if (door === 'webhook') return goOn();
     reply.headers(HEADERS);
+    if (request.protocol === 'https') reply.header('strict-transport-security', `max-age=${A_YEAR}`);
     const signed = options.elsewhere?.replicas.verify(request);
     if (signed === 'wrong') return void refuse(request, reply, 'no_replica');
     if (signed) request.setDecorator(SIGNED, signed);

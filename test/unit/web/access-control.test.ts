@@ -212,6 +212,15 @@ describe('answers', () => {
     }
   });
 
+  it('bind a browser to TLS if it came over TLS', async () => {
+    doors = await openDoors({ trustedProxies: ['127.0.0.1'] });
+    const answered = async (scheme: string) => {
+      const { headers } = await doors.server.inject({ url: '/', headers: { ...own, 'x-forwarded-proto': scheme } });
+      return headers['strict-transport-security'];
+    };
+    expect([await answered('https'), await answered('http')]).toEqual(['max-age=31536000', undefined]);
+  });
+
   it('to a preflight give no permission', async () => {
     const headers = { ...own, origin: 'https://evil.example.org', 'access-control-request-method': 'POST' };
     expect(await knock('/admin/pause', { method: 'OPTIONS', headers })).toBe(401);
