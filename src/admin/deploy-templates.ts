@@ -87,7 +87,8 @@ function withPaths(template: string, folder: string): string {
 
 /** The workspace file of a manifest, up to the next manifest. */
 const WORKSPACE_FILE = /^ {2}team\.yaml: \|\n(?: {4}.*\n)+/m;
-const SECRET_VALUES = /^stringData:\n(?: {2}.*\n)+/m;
+/** The lines that name the files of variables. */
+const SECRET_FILES = /^( *)- \{ name: WORKSYNC_API_KEY_FILE,.*\n(?: *- \{ name: \w+_FILE,.*\n)*/m;
 
 function withWorkspace(template: string, { name, content, variables }: DeployedDraft): string {
   const lines = content
@@ -95,12 +96,13 @@ function withWorkspace(template: string, { name, content, variables }: DeployedD
     .trim()
     .split('\n')
     .map((line) => (line === '' ? '' : `    ${line}`));
-  const values = variables.map((each) => `  ${each}: ""\n`).join('');
   const note =
     '  # A copy of the first draft. When your file is finished, remove this ConfigMap and run:\n  # kubectl create configmap worksync --from-file=config/workspaces\n';
   return template
     .replace(WORKSPACE_FILE, () => `${note}  ${name}.yaml: |\n${lines.join('\n')}\n`)
-    .replace(SECRET_VALUES, () => `stringData:${values === '' ? ' {}\n' : `\n${values}`}`);
+    .replace(SECRET_FILES, (_lines, indent: string) =>
+      variables.map((each) => `${indent}- { name: ${each}_FILE, value: /secrets/${each} }\n`).join(''),
+    );
 }
 
 /** The first line of the configuration of a CI job. */

@@ -47,7 +47,8 @@ it('the Kubernetes manifests run the image as it is meant: one replica, its user
   const env = environmentOf(image);
   expect(String(container.ports[0].containerPort)).toBe(env['WORKSYNC_PORT']);
   const mounts = container.volumeMounts as { name: string; mountPath: string }[];
-  expect(mounts.map(({ mountPath }) => mountPath)).toEqual([env['WORKSYNC_CONFIG'], env['WORKSYNC_DATA']]);
+  const folders = [env['WORKSYNC_CONFIG'], '/secrets', env['WORKSYNC_DATA']];
+  expect(mounts.map(({ mountPath }) => mountPath)).toEqual(folders);
   expect(mounts.map(({ name }) => name)).toEqual((volumes as { name: string }[]).map(({ name }) => name));
   expect([container.livenessProbe, container.readinessProbe].map(({ httpGet }) => httpGet.path)).toEqual([
     '/livez',
@@ -55,12 +56,13 @@ it('the Kubernetes manifests run the image as it is meant: one replica, its user
   ]);
 });
 
-it('the Kubernetes manifests bring a secret, limits and a network policy, and poll beside webhooks', () => {
+it('the Kubernetes manifests take secrets from files, and bring limits and a network policy', () => {
   const [container] = ofKind('Deployment')?.spec.template.spec.containers ?? [];
-  const secret = ofKind('Secret') as Loose;
   const config = String(Object.values(ofKind('ConfigMap')?.data ?? {})[0]);
   const named = Array.from(config.matchAll(/\$\{(\w+)\}/g), ([, name]) => name);
-  expect(Object.keys(secret.stringData)).toEqual(named);
+  // Files change without a restart; applied again, a secret in the manifest would lose its values.
+  expect(container.env).toEqual(named.map((name) => ({ name: `${name}_FILE`, value: `/secrets/${name}` })));
+  expect(ofKind('Secret')).toBeUndefined();
   expect(container.resources).toMatchObject({ requests: { memory: '192Mi' }, limits: { memory: '512Mi' } });
   expect(ofKind('NetworkPolicy')?.spec.policyTypes).toEqual(['Ingress', 'Egress']);
   expect(config).toContain('poll: 15m');
@@ -74,11 +76,11 @@ it('several replicas run as one does, and keep their rows in PostgreSQL', () => 
   expect(several.replicas).toBeGreaterThan(2);
   const [container] = several.template.spec.containers;
   const [alone] = one.template.spec.containers;
-  const { env, envFrom, volumeMounts, ...same } = container;
-  const { envFrom: _, volumeMounts: mounts, ...rest } = alone;
+  const { env, volumeMounts, ...same } = container;
+  const { env: files, volumeMounts: mounts, ...rest } = alone;
   expect(same).toEqual(rest);
-  expect(envFrom).toEqual([{ secretRef: { name: 'worksync' } }]);
-  expect(volumeMounts).toEqual(mounts.slice(0, 1));
+  expect(env.slice(-files.length)).toEqual(files);
+  expect(volumeMounts).toEqual(mounts.slice(0, 2));
   const variables = Object.fromEntries(env.map(({ name, value }: Loose) => [name, value]));
   expect(isMemoryFolder(daemonOptions({}, { WORKSYNC_DATA: variables['WORKSYNC_DATA'] }).data)).toBe(true);
   expect(variables['WORKSYNC_REPLICA_ADDRESS']).toBe(`http://$(POD_IP):${textOf('EXPOSE')}`);

@@ -130,8 +130,12 @@ it('writes the files to deploy for the workspace, the vendor and the folder of t
     expect(Object.keys(manifest('ConfigMap').data)).toEqual(['corp.yaml']);
     expect(parse(manifest('ConfigMap').data['corp.yaml'])).toEqual(parse(draft));
     const variables = ['WORKSYNC_API_KEY', 'GITLAB_TOKEN', 'GITLAB_WEBHOOK_SECRET'];
-    if (manifest('Secret')) expect(Object.keys(manifest('Secret').stringData)).toEqual(variables);
-    expect(manifest('Deployment')).toEqual(templated.find((each) => each.kind === 'Deployment'));
+    const ofTemplate = templated.find((each) => each.kind === 'Deployment');
+    const envOf = ({ spec }: ReturnType<typeof manifest>) => spec.template.spec.containers[0].env;
+    const files = variables.map((each) => ({ name: `${each}_FILE`, value: `/secrets/${each}` }));
+    expect(envOf(manifest('Deployment')).slice(-files.length)).toEqual(files);
+    envOf(ofTemplate).splice(-files.length, files.length, ...files);
+    expect(manifest('Deployment')).toEqual(ofTemplate);
   }
   for (const file of ['compose.yaml', 'compose-replicas.yaml']) {
     const service = parse(deployed(file)).services.worksync;
