@@ -134,17 +134,13 @@ function withBuild(error: SyncError): SyncError {
   return new SyncError(code, withReadable(message), { cause, hint });
 }
 
-/** Replaces the hints of the registry, because those are about a single workspace. */
+/** Replaces the hint of the registry, because that is about a single workspace. */
 function withHint(error: SyncError, file: string): SyncError {
   const { code, message, cause } = error;
-  if (code === 'database_newer') {
-    const hint =
-      `A newer version wrote it: run that version, or restore a backup. Where a workspace was named "worksync", ` +
-      `${file} is its database: rename both the workspace and the file.`;
-    return new SyncError(code, message, { cause, hint });
-  }
-  if (code !== 'database_corrupt') return error;
-  const hint = `Restore ${file} from a backup, or move it away: then everybody has to log in again.`;
+  if (code !== 'database_newer') return error;
+  const hint =
+    `A newer version wrote it: run that version, or restore a backup. Where a workspace was named "worksync", ` +
+    `${file} is its database: rename both the workspace and the file.`;
   return new SyncError(code, message, { cause, hint });
 }
 

@@ -262,7 +262,8 @@ describe('a start that cannot be', () => {
         const { code, stderr } = await command('run', ...flags(damaged));
         expect(code).toBe(78);
         expect(stderr).toContain('code:   database_corrupt');
-        expect(stderr).toContain(`Restore ${file} from a backup, or move it away`);
+        expect(stderr).toContain(`${file}: `);
+        expect(stderr).toContain('put the file back or restore a backup, and start it again');
       }
     }
     renameSync(file, `${file}.damaged`);

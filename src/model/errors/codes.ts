@@ -116,7 +116,7 @@ export const CODES = {
   },
   database_corrupt: {
     verdict: 'never',
-    hint: 'Move the file away: the daemon rebuilds it from the workspace and the providers.',
+    hint: 'Stop the daemon, put the file back or restore a backup, and start it again. Without either, move the file away: the daemon reads workspace and providers anew, and everybody has to log in again.',
     exit: 78,
   },
   database_failed: {

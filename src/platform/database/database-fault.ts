@@ -37,7 +37,6 @@ const HINTS: FaultHints = {
     'The disk cannot read or write the file: check the system log and the health of the disk. worksync resumes by itself when it can.',
   locked:
     'End the program that keeps the file locked: "fuser" with the path of the file shows it. Webhooks get 503 meanwhile, and work resumes by itself.',
-  gone: 'Stop the daemon, put the file back or restore a backup, and start it again. Until then worksync takes and sends nothing.',
 };
 
 /** Thrown in place of what SQLite says. Its own error is the cause; the message names the file. */

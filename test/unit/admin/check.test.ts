@@ -14,6 +14,7 @@ import { judgeServer } from '../../../src/admin/check-server.ts';
 import { checkWorkspace } from '../../../src/admin/check-workspace.ts';
 import type { OpenWorkspace } from '../../../src/admin/open-workspace.ts';
 import { exitCodeOf } from '../../../src/cli/check.ts';
+import { describeBuild } from '../../../src/model/build.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import { DatabaseFault } from '../../../src/platform/database/database-fault.ts';
 import type { ServerFacts } from '../../../src/platform/database/database-types.ts';
@@ -76,10 +77,10 @@ it.each<[expected: string, found: Found]>([
   ['ok: /data/a.db: 2.0 MB, no damage known', database()],
   ['warning: /data/a.db: another program reads it on and on', database(undefined, 80_000_000)],
   ['error: database_corrupt: a: page 3 is damaged', database(new DatabaseFault('corrupt', 'a', 'page 3 is damaged'))],
-  ['ok: worksync 1.2.3 on Node 26.1.0', judgeVersion('1.2.3', '26.1.0')],
-  ['ok: worksync 1.2.3 on Node 22.19.0', judgeVersion('1.2.3', '22.19.0')],
-  ['error: worksync 1.2.3 on Node 22.18.9', judgeVersion('1.2.3', '22.18.9')],
-  ['error: worksync 1.2.3 on Node 20.11.1', judgeVersion('1.2.3', '20.11.1')],
+  [`ok: worksync ${describeBuild('1.2.3')} on Node 26.1.0`, judgeVersion('1.2.3', '26.1.0')],
+  [`ok: worksync ${describeBuild('1.2.3')} on Node 22.19.0`, judgeVersion('1.2.3', '22.19.0')],
+  [`error: worksync ${describeBuild('1.2.3')} on Node 22.18.9`, judgeVersion('1.2.3', '22.18.9')],
+  [`error: worksync ${describeBuild('1.2.3')} on Node 20.11.1`, judgeVersion('1.2.3', '20.11.1')],
   ['ok: quota: 150 of 200 requests left in 15 min, 37 of 40 requests left in 1 min', quota(50, 3)],
   ['warning: quota: 0 of 200', quota(200, 3)],
   ['warning: quota: 197 of 200 requests left in 15 min, 0 of 40', quota(3, 41)],

@@ -171,7 +171,9 @@ describe('worksync status', () => {
 
   it('is never NOT READY without a reason', () => {
     const full = statusWith({}, { ready: false, components: { server: 'ok', disk: 'disk_full' } });
-    expect(describeStatus(full)).toMatch(/^worksync 0\.1\.0 \(schema \d+, protocol \d+\), NOT READY \(disk: disk_full\), up for/);
+    expect(describeStatus(full)).toMatch(
+      /^worksync 0\.1\.0 \(schema \d+, protocol \d+\), NOT READY \(disk: disk_full\), up for/,
+    );
     expect(describeStatus(statusWith({}, { ready: false, components: {} }))).toContain('NOT READY (starting)');
   });
 
