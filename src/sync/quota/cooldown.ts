@@ -196,8 +196,16 @@ export function pausedUntil(cooldown: Cooldown): Pause {
   return cooldown.halt !== null && cooldown.halt.until > refusal.until ? cooldown.halt : refusal;
 }
 
-/** The interval between tests of a rejected key, milliseconds. */
-const KEY_PROBE_INTERVAL = 5 * 60_000;
+/** The first interval between tests of a rejected key, milliseconds. It doubles with each rejection, up to the longest one. */
+const FIRST_KEY_PROBE = 5_000;
+const LONGEST_KEY_PROBE = 60_000;
+
+/** Returns the halt after a rejection; the present one if the request started before the last rejection, and so proves nothing new. */
+function nextHalt(halt: KeyHalt | null, refusal: KeyRefusal, { started, now }: { started: number; now: number }): KeyHalt {
+  if (halt !== null && started <= halt.since) return halt;
+  const interval = halt === null ? FIRST_KEY_PROBE : Math.min(LONGEST_KEY_PROBE, 2 * (halt.until - halt.since));
+  return { ...refusal, until: now + interval, since: now };
+}
 
 interface CooldownControlDeps {
   readonly clock: Clock;
@@ -258,7 +266,7 @@ export function createCooldownControl(initial: Cooldown, deps: CooldownControlDe
   const applyKeyVerdict = ({ started }: Request, refusal: KeyRefusal | null) => {
     const now = clock.monotonic();
     const next = refusal
-      ? afterKeyRejected(cooldown, { ...refusal, until: now + KEY_PROBE_INTERVAL, since: now })
+      ? afterKeyRejected(cooldown, nextHalt(cooldown.halt, refusal, { started, now }))
       : afterKeyAccepted(cooldown, started);
     if (next !== cooldown) change(next);
   };
