@@ -50,6 +50,13 @@ export function isStalePlan(error: unknown): boolean {
   return code === '0A000' && message.startsWith('cached plan');
 }
 
+/** Whether the server rolled a transaction back because it and another one waited for each other: the other one goes on. */
+export function isDeadlock(error: unknown): boolean {
+  return error instanceof DatabaseFault && (error.cause as { code?: string } | undefined)?.code === DEADLOCK;
+}
+
+const DEADLOCK = '40P01';
+
 /**
  * Gives a read that had no answer in time the code of a statement that the server cancelled. A slow read does not prove that the
  * server is away: the next write or connection finds out.

@@ -2,6 +2,7 @@
 
 import { beginOf, decisionOf } from '../../model/delivery.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { isDeadlock } from '../../platform/database/postgres-fault.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import type { Span } from '../../platform/lib/tracer.ts';
 import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
@@ -114,7 +115,7 @@ export function createGroupCommit({ sql, checkFileReplaced, clock }: GroupCommit
   async function appendBatch(batch: readonly PendingAppend[]): Promise<void> {
     try {
       const deliveries = batch.map(({ workspace, delivery }) => ({ ...delivery, workspace }));
-      const rows = await appendForWorkspaces(sql, deliveries, clock.now());
+      const rows = await appendAgainAfterDeadlock(deliveries);
       checkFile();
       for (const [index, { resolve }] of batch.entries()) resolve(rows[index] as AppendedRow);
     } catch (error) {
@@ -122,6 +123,16 @@ export function createGroupCommit({ sql, checkFileReplaced, clock }: GroupCommit
     }
     // After the commit, so that a slow one does not look like the end of the crowd.
     if (batch.length > 1) crowdedAt = clock.monotonic();
+  }
+
+  /** Replicas that get the same deliveries in another order wait for each other. Repeats are recognised, so nothing is stored twice. */
+  async function appendAgainAfterDeadlock(deliveries: Parameters<typeof appendForWorkspaces>[1]) {
+    try {
+      return await appendForWorkspaces(sql, deliveries, clock.now());
+    } catch (error) {
+      if (!isDeadlock(error)) throw error;
+      return appendForWorkspaces(sql, deliveries, clock.now());
+    }
   }
 
   /** Throws if the database file was deleted or replaced, because then the commit is lost. */

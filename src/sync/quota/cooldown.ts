@@ -201,7 +201,11 @@ const FIRST_KEY_PROBE = 5_000;
 const LONGEST_KEY_PROBE = 60_000;
 
 /** Returns the halt after a rejection; the present one if the request started before the last rejection, and so proves nothing new. */
-function nextHalt(halt: KeyHalt | null, refusal: KeyRefusal, { started, now }: { started: number; now: number }): KeyHalt {
+function nextHalt(
+  halt: KeyHalt | null,
+  refusal: KeyRefusal,
+  { started, now }: { started: number; now: number },
+): KeyHalt {
   if (halt !== null && started <= halt.since) return halt;
   const interval = halt === null ? FIRST_KEY_PROBE : Math.min(LONGEST_KEY_PROBE, 2 * (halt.until - halt.since));
   return { ...refusal, until: now + interval, since: now };

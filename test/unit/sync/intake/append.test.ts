@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
+import { postgresFaultOf } from '../../../../src/platform/database/postgres-fault.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
 import { yieldToEventLoop } from '../../../../src/platform/lib/yield.ts';
 import type { Store } from '../../../../src/store/database.ts';
+import type { Sql } from '../../../../src/store/workspace-scope.ts';
 import { type CollectorDeps, createCollector, createGroupCommit } from '../../../../src/sync/intake/append.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { inboxOf, openTestStore } from '../../../support/harness/intake.ts';
@@ -11,10 +13,24 @@ type StoreOptions = NonNullable<Parameters<typeof openTestStore>[0]>;
 
 interface Parts extends StoreOptions, Partial<Pick<CollectorDeps, 'wakeSignal' | 'mostPending'>> {
   readonly checkFileReplaced?: Store['checkFileReplaced'];
+  /** Errors of the first statements. */
+  readonly failures?: unknown[];
+}
+
+function failingAtFirst(sql: Sql, failures: unknown[]): Sql {
+  const executeQuery: Sql['executeQuery'] = (...args) =>
+    failures.length > 0 ? Promise.reject(failures.shift() as Error) : sql.executeQuery(...args);
+  return new Proxy(sql, {
+    get(target, name) {
+      if (name === 'executeQuery') return executeQuery;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
 }
 
 /** Opens a store and the collector of its inbox, and counts the statements that store deliveries. */
-async function bench({ checkFileReplaced, onStatement, steps, ...deps }: Parts = {}) {
+async function bench({ checkFileReplaced, onStatement, steps, failures = [], ...deps }: Parts = {}) {
   let inserts = 0;
   const store = await openTestStore({
     ...(steps && { steps }),
@@ -25,7 +41,11 @@ async function bench({ checkFileReplaced, onStatement, steps, ...deps }: Parts =
   });
   const clock = createTravellingClock();
   const look = checkFileReplaced ?? store.checkFileReplaced;
-  const groupCommit = createGroupCommit({ sql: store.query.whole, checkFileReplaced: look, clock });
+  const groupCommit = createGroupCommit({
+    sql: failingAtFirst(store.query.whole, failures),
+    checkFileReplaced: look,
+    clock,
+  });
   const collector = createCollector({ store, groupCommit, wakeSignal: createWakeSignal(), ...deps, clock });
   const append = async (key: string, body = Buffer.from('body')) => {
     const delivery = { connection: 'notes', key, source: 'webhook' as const, event: 'note', body };
@@ -43,6 +63,13 @@ test('rejects the waiting appends if the database closes, without an unhandled r
   await store.close();
   // Another, unhandled rejection would fail the test, because it ends the process.
   for (const each of await waiting) expect(each).toMatchObject({ status: 'rejected', reason: { name: 'SyncError' } });
+});
+
+test('stores deliveries although the server ended their statement because of a deadlock', async () => {
+  const deadlock = postgresFaultOf(Object.assign(new Error('deadlock detected'), { code: '40P01' }), 'server');
+  const { store, append } = await bench({ failures: [deadlock] });
+  expect(await Promise.all(['a', 'b'].map((key) => append(key)))).toEqual(['new', 'new']);
+  expect(await inboxOf(store)).toHaveLength(2);
 });
 
 test('commits deliveries that arrive together in one commit, and acknowledges them only after it', async () => {
