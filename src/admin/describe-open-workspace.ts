@@ -98,6 +98,7 @@ export function listOpenWorkspace(
         mirror: connection.mirror,
         missingUnits: [],
         refusedFetches: 0,
+        refusedWrites: 0,
         ...wrong.get(connection.name),
         failure: failureOf(wrong.get(connection.name) ?? { failure: null }, fetches.failureOf(connection.name)),
       },

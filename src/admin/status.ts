@@ -204,6 +204,8 @@ export const IDLE: Omit<ConnectionActivity, 'connection'> = {
   fetches: 0,
   refusedFetches: 0,
   fetchRefusal: null,
+  refusedWrites: 0,
+  writeRefusal: null,
   unverifiedItems: 0,
   lastSweepAt: null,
   lastRefused: null,

@@ -92,6 +92,7 @@ interface ConnectionFacts {
   readonly failure: { readonly code: string; readonly at: number } | null;
   readonly missingUnits: readonly string[];
   readonly refusedFetches: number;
+  readonly refusedWrites: number;
   readonly hooks: {
     readonly silent: readonly unknown[];
     readonly failure: string | null;
@@ -335,6 +336,18 @@ export const WARNINGS: readonly Warning[] = [
         .filter(({ refusedFetches }) => refusedFetches > 0)
         .map(({ name, refusedFetches }) => `${name}: ${counted(refusedFetches, 'object')}`),
     describe: (count) => `objects of ${counted(count, 'connection')} cannot be fetched`,
+  },
+  {
+    code: 'writes_refused',
+    runbook: 'WorksyncScopeChanged',
+    stops: 'These comments, closings and commit statuses are not written. All others go on.',
+    command: 'worksync status',
+    hint: 'See the reason in "worksync status". Give the credential the right to write, or switch writeBack off for the connection. worksync tries writes without a right again each hour, and all of them after a restart.',
+    find: ({ connections }) =>
+      connections
+        .filter(({ refusedWrites }) => refusedWrites > 0)
+        .map(({ name, refusedWrites }) => `${name}: ${counted(refusedWrites, 'write')}`),
+    describe: (count) => `${counted(count, 'connection')} refuse writes`,
   },
   {
     code: 'backfill_failing',

@@ -1,5 +1,12 @@
 import type { Command } from 'commander';
-import type { BrokenWorkspace, ElsewhereWorkspace, Status, WindowStatus, WorkspaceStatus } from '../admin/status.ts';
+import type {
+  BrokenWorkspace,
+  ConnectionStatus,
+  ElsewhereWorkspace,
+  Status,
+  WindowStatus,
+  WorkspaceStatus,
+} from '../admin/status.ts';
 import { describeUnfinished } from '../admin/unfinished-words.ts';
 import { partOf } from '../admin/verdict.ts';
 import { describeBuild } from '../model/build.ts';
@@ -205,11 +212,9 @@ function describeConnections({ connections }: WorkspaceStatus, now: number): str
     failure ? [`    ${name}: ${failure.message}${failure.hint ? ` (${failure.hint})` : ''}`] : [],
   );
   const silent = connections.flatMap(
-    ({ name, names, hooks, missingUnits, refusedFetches, fetchRefusal, unverifiedItems, switchedOff }) => [
+    ({ name, names, hooks, missingUnits, unverifiedItems, switchedOff, ...refused }) => [
       ...(unverifiedItems > 0 ? [`    ${name}: ${describeUnverified(unverifiedItems)}`] : []),
-      ...(refusedFetches > 0
-        ? [`    ${name}: ${plural(refusedFetches, 'object')} cannot be fetched: ${fetchRefusal ?? 'refused'}`]
-        : []),
+      ...describeRefused(name, refused),
       ...names.map((each) => `    ${name}: ${describeName(name, each)}`),
       ...(hooks?.silent ?? []).map(
         ({ subject, state, message, hint }) =>
@@ -225,6 +230,23 @@ function describeConnections({ connections }: WorkspaceStatus, now: number): str
     ],
   );
   return ['  connections', ...table(rows).split('\n'), ...refused, ...failures, ...silent];
+}
+
+function describeRefused(
+  name: string,
+  {
+    refusedFetches,
+    fetchRefusal,
+    refusedWrites,
+    writeRefusal,
+  }: Pick<ConnectionStatus, 'refusedFetches' | 'fetchRefusal' | 'refusedWrites' | 'writeRefusal'>,
+): string[] {
+  const line = (count: number, noun: string, said: string, reason: string | null) =>
+    count > 0 ? [`    ${name}: ${plural(count, noun)} ${said}: ${reason ?? 'refused'}`] : [];
+  return [
+    ...line(refusedFetches, 'object', 'cannot be fetched', fetchRefusal),
+    ...line(refusedWrites, 'write', 'refused by the provider', writeRefusal),
+  ];
 }
 
 function describeUnverified(count: number): string {

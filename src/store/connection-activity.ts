@@ -19,6 +19,8 @@ export interface ConnectionProblems {
   readonly missingUnits: readonly string[];
   /** Objects that the provider refuses, so that worksync no longer requests them. */
   readonly refusedFetches: number;
+  /** Comments, closings and commit statuses that the provider refuses. */
+  readonly refusedWrites: number;
 }
 
 export interface ConnectionActivity extends ConnectionProblems {
@@ -36,6 +38,8 @@ export interface ConnectionActivity extends ConnectionProblems {
   readonly fetches: number;
   /** `code: message` of one refused fetch. */
   readonly fetchRefusal: string | null;
+  /** `code: message` of one refused write. */
+  readonly writeRefusal: string | null;
   /** Items that nothing has confirmed since a restore, so that nothing is written about them. */
   readonly unverifiedItems: number;
   /** The last sweep of a unit that reached its end. */
@@ -61,13 +65,15 @@ export async function readConnectionActivity(
   const ofSweeps = groupByWorkspace(await sweepRows(query, workspaces).execute());
   const ofRefused = groupByWorkspace(await lastRefusedWebhooks(query, workspaces));
   const ofRefusedFetches = groupByWorkspace(await refusedFetches(query, workspaces).execute());
+  const ofRefusedWrites = groupByWorkspace(await refusedWrites(query, workspaces).execute());
   const ofUnverified = groupByWorkspace(await unverifiedCounts(query, workspaces).execute());
   return (workspace) => {
     const [recent, polls, sweeps] = [ofRecent(workspace), ofPolls(workspace), ofSweeps(workspace)];
     const refused = ofRefused(workspace);
     const { fetches } = counts(workspace);
     const unverified = ofUnverified(workspace);
-    const names = connectionsOf([...recent, ...polls, ...sweeps, ...refused, ...fetches, ...unverified]);
+    const writes = ofRefusedWrites(workspace);
+    const names = connectionsOf([...recent, ...polls, ...sweeps, ...refused, ...fetches, ...writes, ...unverified]);
     return names.map((connection) => {
       const isOwn = (row: ConnectionRow) => row.connection === connection;
       const refusedFetch = ofRefusedFetches(workspace).find(isOwn);
@@ -79,6 +85,8 @@ export async function readConnectionActivity(
         fetches: (fetches.find(isOwn)?.count ?? 0) - (refusedFetch?.count ?? 0),
         refusedFetches: refusedFetch?.count ?? 0,
         fetchRefusal: refusedFetch?.error ?? null,
+        refusedWrites: writes.find(isOwn)?.count ?? 0,
+        writeRefusal: writes.find(isOwn)?.error ?? null,
         unverifiedItems: unverified.find(isOwn)?.count ?? 0,
         lastSweepAt: lastCompletion(sweeps.filter(isOwn)),
         lastRefused: refusedWebhook(refused.find(isOwn)),
@@ -101,15 +109,18 @@ export async function readConnectionProblems(
   const failedSweeps = sweepRows(query, workspaces).where('sweeps.error', 'like', sql.lit('not_found:%'));
   const ofSweeps = groupByWorkspace(await failedSweeps.execute());
   const ofFetches = groupByWorkspace(await refusedFetches(query, workspaces).execute());
+  const ofWrites = groupByWorkspace(await refusedWrites(query, workspaces).execute());
   return (workspace) => {
     const [polls, sweeps, fetches] = [ofPolls(workspace), ofSweeps(workspace), ofFetches(workspace)];
-    return connectionsOf([...polls, ...sweeps, ...fetches]).map((connection) => {
+    const writes = ofWrites(workspace);
+    return connectionsOf([...polls, ...sweeps, ...fetches, ...writes]).map((connection) => {
       const isOwn = (row: ConnectionRow) => row.connection === connection;
       return {
         connection,
         failure: pollActivity(polls.filter(isOwn)).failure,
         missingUnits: missingUnits(polls.filter(isOwn), sweeps.filter(isOwn)),
         refusedFetches: fetches.find(isOwn)?.count ?? 0,
+        refusedWrites: writes.find(isOwn)?.count ?? 0,
       };
     });
   };
@@ -205,6 +216,16 @@ function refusedFetches(query: Sql, workspaces: readonly number[]) {
     .select(({ fn }) => ['workspace', 'connection', fn.countAll<number>().as('count'), fn.max('error').as('error')])
     .where('workspace', 'in', workspaces)
     .where('not_before', '=', NEVER)
+    .groupBy(['workspace', 'connection']);
+}
+
+/** Writes to the provider that it refuses, by connection. */
+function refusedWrites(query: Sql, workspaces: readonly number[]) {
+  return query
+    .selectFrom('notices')
+    .select(({ fn }) => ['workspace', 'connection', fn.countAll<number>().as('count'), fn.max('error').as('error')])
+    .where('workspace', 'in', workspaces)
+    .where('state', '=', sql.lit('refused'))
     .groupBy(['workspace', 'connection']);
 }
 

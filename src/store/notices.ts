@@ -15,7 +15,8 @@ import type { Scope } from './workspace-scope.ts';
  * one row for each, however often reconcile requests it.
  *
  *   waiting → done           it was written, and the requested text has not changed since
- *   waiting → refused        the vendor refused it; tried again at the next start, and when another text is requested
+ *   waiting → refused        the vendor refused it; tried again at the next start, when another text is requested, and each hour if
+ *                            the credential lacked a right
  *   done, refused → waiting  another text is requested
  *
  * From before a write is sent until its outcome is known, `done` is `OUTCOME_UNKNOWN`. A process that finds this value at its
@@ -237,6 +238,13 @@ export async function resumeNotices(query: Scope, now: number): Promise<void> {
   await query.updateTable('notices').set(anew).where('state', '=', 'refused').execute();
   await endPauses(query, now);
   await waitForArrival(query, now).execute();
+}
+
+/** Lets refused notices be tried again whose credential lacked a right. */
+export async function resumeForbidden(query: Scope): Promise<void> {
+  const anew = { state: 'waiting', attempts: 0, not_before: 0 } as const;
+  const refused = query.updateTable('notices').set(anew).where('state', '=', 'refused');
+  await refused.where('error', 'like', 'forbidden:%').execute();
 }
 
 /** Removes pauses after the clock was set back, because they would last until the old time comes again. */

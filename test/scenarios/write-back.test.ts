@@ -175,6 +175,27 @@ describe('a comment', () => {
     expect(commentOn(2)).toHaveLength(1);
   });
 
+  it('without the right is tried again each hour, and status says so meanwhile', async () => {
+    await open({ comment: true });
+    const archived = () => new SyncError('forbidden', 'Repository was archived so is read-only.', { status: 403 });
+    tracker.failures.push(archived(), archived());
+    const left = () => tracker.failures.length;
+    await say(1);
+    await detected();
+    await world.clock.advance(300_000);
+    expect(left()).toBe(1);
+    const { verdict, causes, connections } = await world.partition().status();
+    expect([verdict, causes.map(({ code }) => code)]).toEqual(['degraded', ['writes_refused']]);
+    const writeRefusal = 'forbidden: Repository was archived so is read-only.';
+    expect(connections).toContainEqual(expect.objectContaining({ refusedWrites: 1, writeRefusal }));
+    for (const hours of [1, 2]) {
+      await world.clock.advance(3_600_000);
+      await detected();
+      expect([hours, left(), commentOn(1).length]).toEqual([hours, 0, hours - 1]);
+    }
+    expect((await world.partition().status()).verdict).toBe('ok');
+  });
+
   it('that is refused while another text is wanted already is tried with that one', async () => {
     await open({ comment: true }, {});
     for (const title of ['One', 'Two']) await world.people.createBug({ body: { title } }, {});

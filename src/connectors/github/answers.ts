@@ -25,6 +25,10 @@ function remedyOf({ status, headers }: HttpAnswer, said: string): string | undef
   if (status !== 403) return undefined;
   if (headers['x-github-sso'] !== undefined || /\bSAML\b/.test(said))
     return 'The organisation requires single sign-on: authorise the token for it in the settings of the token ("Configure SSO"), or use a GitHub App.';
+  if (/installation has been suspended/i.test(said))
+    return 'The installation of the App is suspended: let the owner of the account end that in its settings, under "GitHub Apps".';
+  if (/archived/i.test(said))
+    return 'The repository is archived, so nothing in it can be changed: unarchive it, or leave it out of the connection.';
   if (/IP allow list/i.test(said))
     return 'The organisation allows only listed addresses: let its owner add the public address of this machine to its IP allow list.';
   return undefined;

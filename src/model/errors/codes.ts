@@ -232,7 +232,7 @@ export const CODES = {
   },
   rate_limited: {
     verdict: 'wait-until',
-    hint: 'The quota is used up; worksync sends the request when quota is free again.',
+    hint: 'A limit of requests is used up. worksync sends the request when the limit allows it again.',
     exit: 75,
   },
   not_found: {

@@ -18,6 +18,7 @@ import {
   type NoticeRow,
   nextNotice,
   postponeNotice,
+  resumeForbidden,
   resumeNotices,
   settleNotice,
 } from '../../store/notices.ts';
@@ -91,6 +92,8 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
   );
   let stopping: AbortController | undefined;
   let running: Promise<void> | undefined;
+  /** When writes without a right are tried again, because rights may have been granted. Monotonic milliseconds. */
+  let retryForbiddenAt = Number.POSITIVE_INFINITY;
 
   async function run(signal: AbortSignal): Promise<void> {
     let isResumed = false;
@@ -99,10 +102,18 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
         // Once after each start: refused writes are tried again, and begun ones wait until they must have arrived.
         if (!isResumed) await store.commit((transaction) => resumeNotices(transaction, clock.now()));
         isResumed = true;
+        await retryForbidden();
         return writeDue(signal);
       });
-      await waitFor(clock, pause ?? FIRST_PAUSE, wakeSignal, signal);
+      const untilRetry = Math.max(0, retryForbiddenAt - clock.monotonic());
+      await waitFor(clock, Math.min(pause ?? FIRST_PAUSE, untilRetry), wakeSignal, signal);
     }
+  }
+
+  async function retryForbidden(): Promise<void> {
+    if (clock.monotonic() < retryForbiddenAt) return;
+    await store.commit((transaction) => resumeForbidden(transaction));
+    retryForbiddenAt = Number.POSITIVE_INFINITY;
   }
 
   async function logFailure<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
@@ -158,7 +169,9 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
     const isLimited = pauses.recordFailure(connection, error, 'fetch') > 0;
     const attempts = notice.attempts + (isLimited ? 0 : 1);
     const pause = isLimited ? 0 : pauseAfter(error, backoff(random, attempts, FIRST_PAUSE, LONGEST_PAUSE));
-    const state = error.verdict === 'never' ? 'refused' : 'waiting';
+    const isForbidden = error.code === 'forbidden';
+    if (isForbidden) retryForbiddenAt = Math.min(retryForbiddenAt, clock.monotonic() + LONGEST_PAUSE);
+    const state = error.verdict === 'never' || isForbidden ? 'refused' : 'waiting';
     const text = `${error.code}: ${error.message}`.slice(0, 500);
     // A missing permission concerns all items, so it is a warning only once.
     const refusal = `${connection} ${kind} ${error.code}`;

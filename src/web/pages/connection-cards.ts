@@ -75,7 +75,7 @@ const MOST_TROUBLES = 20;
  * @param cause of the verdict: only what belongs to it
  */
 export function troubles(
-  { hooks, names, missingUnits, refusedFetches, fetchRefusal, unverifiedItems, switchedOff }: ConnectionStatus,
+  { hooks, names, missingUnits, unverifiedItems, switchedOff, ...refused }: ConnectionStatus,
   cause?: string,
 ): readonly Markup[] {
   const failure = (words: string | null | undefined) =>
@@ -90,12 +90,8 @@ export function troubles(
     units_missing: missingUnits.map(
       (unit) => html`<div class="text"><span class="wait">not found</span> <code>${unit}</code></div>`,
     ),
-    fetches_refused:
-      refusedFetches > 0
-        ? [
-            html`<div class="text"><span class="wait">not fetched</span> ${counted(refusedFetches, 'object')}: ${fetchRefusal}</div>`,
-          ]
-        : [],
+    fetches_refused: stoppedWords('not fetched', 'object', refused.refusedFetches, refused.fetchRefusal),
+    writes_refused: stoppedWords('not written', 'write', refused.refusedWrites, refused.writeRefusal),
     unverified:
       unverifiedItems > 0
         ? [
@@ -105,6 +101,11 @@ export function troubles(
   };
   const wanted = cause === undefined ? Object.values(all) : [all[cause] ?? []];
   return wanted.flatMap(firstOf);
+}
+
+function stoppedWords(label: string, noun: string, number: number, reason: string | null): readonly Markup[] {
+  if (number === 0) return [];
+  return [html`<div class="text"><span class="wait">${label}</span> ${counted(number, noun)}: ${reason}</div>`];
 }
 
 function firstOf(lines: readonly Markup[]): readonly Markup[] {

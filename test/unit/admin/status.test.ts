@@ -24,7 +24,7 @@ const ACTIVITY = {
     lastPollAt: NOW,
     failingUnits: 1,
     fetches: 0,
-    refusedFetches: 0,
+    ...{ refusedFetches: 0, refusedWrites: 0, writeRefusal: null },
     fetchRefusal: null,
     unverifiedItems: 0,
     lastSweepAt: null,

@@ -226,6 +226,16 @@ describe('a refusal', () => {
       }),
       forbidden(/IP allow list/),
     ],
+    'of GitHub for a suspended App names the remedy': [
+      poll,
+      refused({ message: 'This installation has been suspended' }),
+      forbidden(/let the owner of the account end that/),
+    ],
+    'of GitHub for an archived repository names the remedy': [
+      poll,
+      refused({ message: 'Repository was archived so is read-only.' }),
+      forbidden(/unarchive it/),
+    ],
     'of GitHub by a block names the remedy': [
       poll,
       refused({ message: 'Repository access blocked' }),

@@ -73,6 +73,7 @@ describe('the status of a workspace', () => {
       {
         ...{ connection: 'gh', lastRefused: null, lastDeliveryAt: NOW - 1_000, lastWebhookAt: NOW - 1_000, units: 2 },
         ...{ walking: 1, lastPollAt: NOW - 5_000, failingUnits: 2, failure, refusedFetches: 0, fetchRefusal: null },
+        ...{ refusedWrites: 0, writeRefusal: null },
         ...{ unverifiedItems: 0, fetches: 1, lastSweepAt: null, switchedOff: [], missingUnits: [] },
       },
     ]);
@@ -138,7 +139,7 @@ describe('the health of workspaces', () => {
     expect(both.statements).toBe(one.statements);
     const failure = { code: 'forbidden', message: 'no scope', hint: expect.any(String), unit: null, at: NOW - 10 };
     expect(both.result.get(own)?.connections).toEqual([
-      { connection: 'fails', failure, missingUnits: ['a/three', 'a/two'], refusedFetches: 0 },
+      { connection: 'fails', failure, missingUnits: ['a/three', 'a/two'], refusedFetches: 0, refusedWrites: 0 },
     ]);
     expect(both.result.get(own + 1)).toEqual({
       ...{ deliveries: { quarantined: 0 }, changes: NO_CHANGES, connections: [], backfills: [] },

@@ -23,6 +23,7 @@ const CONNECTION: ConnectionStatus = {
   switchedOff: [],
   missingUnits: ['acme/<lost>'],
   ...{ refusedFetches: 2, fetchRefusal: 'not_found: <404>', unverifiedItems: 3 },
+  ...{ refusedWrites: 1, writeRefusal: 'forbidden: archived' },
   hooks: {
     at: null,
     silent: [{ subject: 'acme/app', state: 'missing', message: 'nobody made it' }],
@@ -50,6 +51,7 @@ it('says of a cause only what belongs to it, and of the connection everything', 
     ['redeliveries_failing', 'webhooks server_failed: status 502'],
     ['units_missing', 'not found acme/&lt;lost&gt;'],
     ['fetches_refused', 'not fetched 2 objects: not_found: &lt;404&gt;'],
+    ['writes_refused', 'not written 1 write: forbidden: archived'],
   ]);
   const all = wordsOf(CONNECTION);
   for (const [, words] of told) expect(all).toContain(words);

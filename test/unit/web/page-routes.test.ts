@@ -67,7 +67,7 @@ function everywhere(text: string): Status {
       failingUnits: 1,
       failure: { ...failure, unit: text, at: NOW },
       fetches: 0,
-      refusedFetches: 1,
+      ...{ refusedFetches: 1, refusedWrites: 0, writeRefusal: null },
     },
     ...{ fetchRefusal: text, unverifiedItems: 1, lastSweepAt: NOW, switchedOff: [text], missingUnits: [text] },
   };
