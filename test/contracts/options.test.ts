@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { azureBoards } from '../../src/connectors/azure-boards/index.ts';
 import { bitbucket } from '../../src/connectors/bitbucket/index.ts';
@@ -28,9 +29,13 @@ const each = (name: string, values: readonly unknown[], more: object = {}): Refu
 ];
 const ESCAPES = ['../..', './.', 'acme/..', 'a/../../../b', 'acme/a%2f'];
 const UUID = '9f2c1a7b-04d5-4c6f-8a90-b1e2d3c4f5a6';
+const PRIVATE_KEY = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({
+  type: 'pkcs1',
+  format: 'pem',
+});
 const app = {
   id: 'Iv1abc',
-  privateKey: '-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY-----',
+  privateKey: PRIVATE_KEY,
   installationId: 66,
 };
 const person = { email: 'ada@example.com', apiToken: 'ATATT3x' };

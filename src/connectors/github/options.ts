@@ -1,3 +1,4 @@
+import { createPrivateKey } from 'node:crypto';
 import { z } from 'zod';
 import { commitsOption } from '../kit/commits.ts';
 import { excludes, hostName, httpsAddress, nameOrNumber, oneWord } from '../kit/options.ts';
@@ -20,7 +21,11 @@ const app = z
       .describe('App id or client id of the GitHub App.'),
     privateKey: z
       .string()
-      .regex(/-----BEGIN (RSA )?PRIVATE KEY-----/, 'must be a private key in PEM form, as GitHub gives it to you')
+      .regex(/-----BEGIN (RSA )?PRIVATE KEY-----/, {
+        error: 'must be a private key in PEM form, as GitHub gives it to you',
+        abort: true,
+      })
+      .refine(isPrivateKey, 'is no whole private key: give it as GitHub gives it to you, without quotes')
       .describe('Private key of the App in PEM form. Best given as a file.'),
     installationId: z
       .union([z.string().regex(/^\d+$/, 'must be a number'), z.int().positive()])
@@ -28,6 +33,15 @@ const app = z
       .describe('Id of the installation that has the repositories: the last part of the address of its settings.'),
   })
   .describe('GitHub App that reads the repositories. Recommended: one App for each workspace. Excludes `token`.');
+
+/** Whether tokens can be signed with it. A variable of one line has `\\n` in place of line ends. */
+function isPrivateKey(pem: string): boolean {
+  try {
+    return createPrivateKey(pem.replaceAll(String.raw`\n`, '\n')).asymmetricKeyType === 'rsa';
+  } catch {
+    return false;
+  }
+}
 
 const repositories = z
   .array(nameOrNumber(REPOSITORIES, 'must be owner/name, a pattern such as acme/api-*, or the id of a repository'))

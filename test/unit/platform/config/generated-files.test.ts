@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -20,6 +21,10 @@ import { loadConfig } from '../../../../src/platform/config/load.ts';
 import { type ConnectorOptions, connectionKeys, workspaceFile } from '../../../../src/platform/config/schema.ts';
 import { apiOverrides as workspaceOverrides } from '../../../../src/workspace-api/contract.ts';
 import { apiOverrides, folderOf, forge, tracker } from '../../../support/rows/config-files.ts';
+
+const PRIVATE_KEY = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  .privateKey.export({ type: 'pkcs8', format: 'pem' })
+  .toString();
 
 const github: ConnectorOptions = { id: 'github', title: 'GitHub', options, shortestPoll };
 
@@ -54,7 +59,7 @@ describe('the files that teach', () => {
   const validate = validator(connectors, workspaceOverrides);
 
   test.each(EXAMPLES)('%s loads without a warning', (file) => {
-    const key = join(folderOf({ key: '-----BEGIN PRIVATE KEY-----\nabc\n-----END PRIVATE KEY-----\n' }), 'key');
+    const key = join(folderOf({ key: PRIVATE_KEY }), 'key');
     const { workspaces } = loadConfig({
       path: join(CONFIG_FOLDER, file),
       env: { ...envOf(file), GITHUB_PRIVATE_KEY_FILE: key },
