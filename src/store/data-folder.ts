@@ -39,7 +39,8 @@ export function acquireDataFolder(folder: string): DataFolder {
   };
 }
 
-const LOCK = 'worksync.lock';
+/** The file that this process has locked. */
+export const LOCK = 'worksync.lock';
 
 /** Removes the files of a process that was killed. */
 function removeLeftovers(path: string): void {

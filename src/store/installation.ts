@@ -6,6 +6,7 @@ import type { Database, OpenOptions } from '../platform/database/database-types.
 import { openDatabase } from '../platform/database/open.ts';
 import { readHeader } from '../platform/database/sqlite.ts';
 import type { Random } from '../platform/lib/random.ts';
+import { LOCK } from './data-folder.ts';
 import type { Store } from './database.ts';
 import type { Fence } from './leases.ts';
 import { markCopyUnverified } from './mark-unverified.ts';
@@ -44,7 +45,7 @@ export async function openInstallation(
   const file = join(folder, INSTALLATION_FILE);
   if (!existsSync(file)) refuseOlderFiles(folder);
   try {
-    return await openInstallationFile({ ...options, file });
+    return await openInstallationFile({ ...options, file, lock: join(folder, LOCK) });
   } catch (error) {
     throw withHint(withBuild(asSyncError(error)), file);
   }

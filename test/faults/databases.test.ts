@@ -116,6 +116,24 @@ describe('a database file that is', () => {
     await expectBlocked(/was deleted or replaced while it was open/);
   });
 
+  it.each([
+    ['whose lock file is deleted', () => rmSync(join(world.dataFolder, 'worksync.lock')), 'gone'],
+    ['overwritten at its beginning', () => overwrite(Buffer.alloc(100)), 'corrupt'],
+  ])('%s is detected while nothing comes in', async (_name, change, kind) => {
+    await world.settled();
+    // What is only in the log is not in the header yet.
+    database().asFile?.emptyLog();
+    change();
+    await world.until(async () => (await world.daemon().status()).verdict === 'blocked', 120 * SECOND);
+    expect(database().fault()).toMatchObject({ kind });
+  });
+
+  function overwrite(bytes: Buffer): void {
+    const handle = openSync(database().file, 'r+');
+    writeSync(handle, bytes, 0, bytes.length, 0);
+    closeSync(handle);
+  }
+
   it('deleted is detected also while nothing comes in', async () => {
     rmSync(database().file);
     await world.until(async () => (await world.daemon().status()).verdict === 'blocked', 120 * SECOND);

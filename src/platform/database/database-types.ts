@@ -100,6 +100,8 @@ export interface OpenOptions {
   readonly readableSince?: string;
   /** Throws `MissingDatabaseError` where nothing is there yet, instead of making it. */
   readonly existing?: boolean | undefined;
+  /** The file whose lock keeps other processes away; once it is deleted, another process can take the database too. */
+  readonly lock?: string;
   readonly steps?: Steps;
   /** Called with each new kind of fault, and with undefined when a fault has passed. */
   readonly onFault?: (fault: DatabaseFault | undefined) => void;

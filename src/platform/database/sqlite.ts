@@ -76,8 +76,9 @@ export async function openSqlite<Tables>(options: OpenOptions): Promise<Database
       }),
     size: () => pragma('page_count') * pragma('page_size'),
     fault: watch.present,
-    checkFileReplaced: createFileCheck(file, watch),
+    checkFileReplaced: createFileCheck(options, watch),
     probe() {
+      checkHeader(file, watch);
       if (!watch.present()?.mayPass || raw.inTransaction) return;
       try {
         // Writes the same number over itself: the smallest commit there is.
@@ -104,14 +105,22 @@ async function checkWhole({ file, checkFile }: OpenOptions): Promise<void> {
   if (complaint !== undefined) throw new DatabaseFault('corrupt', file, complaint);
 }
 
+const LOCK_HINTS = {
+  gone: 'End all worksync processes of this data folder, and start one: without this file two may work at once.',
+};
+
 /** Detects that the file, or its log, is no longer the opened one: then commits go into a file that nobody will read. */
-function createFileCheck(file: string, watch: FaultWatch): () => DatabaseFault | undefined {
+function createFileCheck({ file, lock }: OpenOptions, watch: FaultWatch): () => DatabaseFault | undefined {
   if (file === ':memory:') return watch.present;
-  const places = [file, file + LOG].map((path) => ({ path, place: placeOf(path) }));
+  const paths = [file, file + LOG, ...(lock === undefined ? [] : [lock])];
+  const places = paths.map((path) => ({ path, place: placeOf(path) }));
   return () => {
     try {
       const lost = places.find(({ path, place }) => place !== undefined && placeOf(path) !== place);
-      if (lost) watch.note(new DatabaseFault('gone', file, `${lost.path} was deleted or replaced while it was open`));
+      if (lost) {
+        const reason = `${lost.path} was deleted or replaced while it was open`;
+        watch.note(new DatabaseFault('gone', file, reason, undefined, lost.path === lock ? LOCK_HINTS : undefined));
+      }
     } catch (error) {
       const fault = faultOf(error, file);
       if (fault === undefined) throw error;
@@ -119,6 +128,14 @@ function createFileCheck(file: string, watch: FaultWatch): () => DatabaseFault |
     }
     return watch.present();
   };
+}
+
+/** Detects that another program has written over the beginning of the file, or cut it: SQLite may read its first pages never again. */
+function checkHeader(file: string, watch: FaultWatch): void {
+  if (file === ':memory:' || placeOf(file) === undefined) return;
+  const header = watch.during(() => readHeader(file));
+  if (header === undefined || header.bytes < header.told)
+    watch.note(new DatabaseFault('corrupt', file, 'another program has damaged it while it was open'));
 }
 
 /** Pages of one step: a millisecond or less. */
