@@ -22,7 +22,8 @@ export function statusWrong(
   { name, isAlone, isBroken, isClockTrue }: Told,
 ): string[] {
   const causes = [...workspaces, ...(shared ? [shared] : [])].flatMap((each) => each.causes);
-  const right = ['replica_silent', ...(isBroken ? ['deliveries_quarantined'] : [])];
+  // A write that a vendor refused stays refused until a start.
+  const right = ['replica_silent', 'writes_refused', ...(isBroken ? ['deliveries_quarantined'] : [])];
   const wrong = causes.filter(({ code }) => !right.includes(code)).map(({ code, message }) => `${code}: ${message}`);
   if (!ready || broken.length > 0 || workspaces.some(({ state }) => state.kind !== 'running')) wrong.push('it waits');
   const own = workspaces.find((each) => each.name === 'test');

@@ -7,8 +7,9 @@ const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 /** A request that waits for its answer for longer stops no other one. */
 const SLOW = SECOND;
-/** With a refused credential one request in this time looks whether it is taken again. */
-const HALT = 5 * MINUTE;
+/** With a refused credential one request looks whether it is taken again: first after this time, then after twice the last one. */
+const FIRST_HALT = 5 * SECOND;
+const LONGEST_HALT = MINUTE;
 
 /** After a kill requests go one by one for a window, but for what its start took. */
 const CAREFUL = 14 * MINUTE;
@@ -19,6 +20,8 @@ interface Asker {
   readonly open: Map<number, number>;
   pausedUntil: number;
   haltedUntil: number;
+  /** How long the last halt lasts, milliseconds; 0: the credential is taken. */
+  haltFor: number;
   /** Refused, and nothing was taken since. */
   probesSince: number | undefined;
   isShared: boolean;
@@ -68,12 +71,15 @@ export function impatience(events: readonly Event[], server: string): string[] {
       asker.isShared = true;
       asker.probesSince = at;
     } else if (status === 401) {
-      asker.haltedUntil = at + HALT;
+      if (request.at >= asker.haltedUntil)
+        asker.haltFor = Math.min(LONGEST_HALT, Math.max(FIRST_HALT, 2 * asker.haltFor));
+      asker.haltedUntil = Math.max(asker.haltedUntil, request.at + asker.haltFor);
       asker.probesSince = at;
     } else if (status >= 200 && status < 500) {
       // Whatever it says of the request, it counted it. That is stored, for whoever takes the workspace over.
       for (const each of askers.values())
-        if (request.at >= (each.probesSince ?? Number.POSITIVE_INFINITY)) each.probesSince = undefined;
+        if (request.at >= (each.probesSince ?? Number.POSITIVE_INFINITY))
+          Object.assign(each, { probesSince: undefined, haltFor: 0 });
     }
   }
 
@@ -140,6 +146,7 @@ function present(askers: Map<string, Asker>, name: string): Asker {
     open: new Map(),
     pausedUntil: 0,
     haltedUntil: 0,
+    haltFor: 0,
     probesSince: undefined,
     isShared: false,
     carefulUntil: 0,
