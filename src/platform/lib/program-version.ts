@@ -16,7 +16,7 @@ export function programVersion(): string {
   return known;
 }
 
-export function versionOf(program: string): string {
+function versionOf(program: string): string {
   const { version, gitHead } = JSON.parse(readFileSync(join(program, 'package.json'), 'utf8')) as Manifest;
   return `${version}+${(gitHead ?? commitOf(program))?.slice(0, SHORT) ?? 'unknown'}`;
 }

@@ -87,33 +87,21 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
   const pauseLeft = (connection: string) => pauses.left(connection, 'fetch');
   const unpaused = () => names.filter((name) => pauseLeft(name) === 0);
   const loggedRefusals = new Set<string>();
+  const refused = createRetries(deps);
   const clampTimesIfSetBack = onClockSetBack(clock, () =>
     store.commit((query) => clampNoticeTimes(query, clock.now())),
   );
   let stopping: AbortController | undefined;
   let running: Promise<void> | undefined;
-  /** When writes without a right are tried again, because rights may have been granted. Monotonic milliseconds. */
-  let retryForbiddenAt = Number.POSITIVE_INFINITY;
 
   async function run(signal: AbortSignal): Promise<void> {
-    let isResumed = false;
     while (!signal.aborted) {
       const pause = await logFailure(async () => {
-        // Once after each start: refused writes are tried again, and begun ones wait until they must have arrived.
-        if (!isResumed) await store.commit((transaction) => resumeNotices(transaction, clock.now()));
-        isResumed = true;
-        await retryForbidden();
+        await refused.retryIfDue();
         return writeDue(signal);
       });
-      const untilRetry = Math.max(0, retryForbiddenAt - clock.monotonic());
-      await waitFor(clock, Math.min(pause ?? FIRST_PAUSE, untilRetry), wakeSignal, signal);
+      await waitFor(clock, Math.min(pause ?? FIRST_PAUSE, refused.untilDue()), wakeSignal, signal);
     }
-  }
-
-  async function retryForbidden(): Promise<void> {
-    if (clock.monotonic() < retryForbiddenAt) return;
-    await store.commit((transaction) => resumeForbidden(transaction));
-    retryForbiddenAt = Number.POSITIVE_INFINITY;
   }
 
   async function logFailure<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
@@ -169,9 +157,8 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
     const isLimited = pauses.recordFailure(connection, error, 'fetch') > 0;
     const attempts = notice.attempts + (isLimited ? 0 : 1);
     const pause = isLimited ? 0 : pauseAfter(error, backoff(random, attempts, FIRST_PAUSE, LONGEST_PAUSE));
-    const isForbidden = error.code === 'forbidden';
-    if (isForbidden) retryForbiddenAt = Math.min(retryForbiddenAt, clock.monotonic() + LONGEST_PAUSE);
-    const state = error.verdict === 'never' || isForbidden ? 'refused' : 'waiting';
+    if (error.code === 'forbidden') refused.scheduleRetry();
+    const state = error.verdict === 'never' || error.code === 'forbidden' ? 'refused' : 'waiting';
     const text = `${error.code}: ${error.message}`.slice(0, 500);
     // A missing permission concerns all items, so it is a warning only once.
     const refusal = `${connection} ${kind} ${error.code}`;
@@ -205,6 +192,29 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
       wakeSignal.notify();
       await running;
       running = undefined;
+    },
+  };
+}
+
+/**
+ * Lets refused writes be tried again: all of them at the start, when begun ones wait until they must have arrived; those for which the
+ * credential lacked a right also after an hour, because it may have been granted.
+ */
+function createRetries({ store, clock }: Pick<WriteBackDeps, 'store' | 'clock'>) {
+  let isStarted = false;
+  let dueAt = Number.POSITIVE_INFINITY;
+  return {
+    scheduleRetry() {
+      dueAt = Math.min(dueAt, clock.monotonic() + LONGEST_PAUSE);
+    },
+    /** Milliseconds. */
+    untilDue: () => Math.max(0, dueAt - clock.monotonic()),
+    async retryIfDue(): Promise<void> {
+      if (!isStarted) await store.commit((transaction) => resumeNotices(transaction, clock.now()));
+      else if (clock.monotonic() >= dueAt) await store.commit((transaction) => resumeForbidden(transaction));
+      else return;
+      isStarted = true;
+      dueAt = Number.POSITIVE_INFINITY;
     },
   };
 }
