@@ -35,10 +35,12 @@ export function describeExplained({ task, statuses, items, isCut }: Explained): 
   return [...head, ...items.flatMap((item) => describeExplainedItem(item)), ...more].join('\n');
 }
 
-export function describeExplainedItem({ item, url, title, gone, links, others, triage, writeBack }: Item): string[] {
+export function describeExplainedItem(explained: Item): string[] {
+  const { item, url, title, gone, movedTo, links, others, triage, writeBack } = explained;
   const none = links.length === 0 ? ['  no links'] : [];
+  const moved = movedTo === null ? '' : `  (moved to ${movedTo}: its task is not changed)`;
   return [
-    printable(`${item}${gone ? '  (gone)' : ''}`),
+    printable(`${item}${gone ? '  (gone)' : ''}${moved}`),
     ...(url ? [printable(`  ${url}  ${title ?? ''}`)] : []),
     ...links.flatMap(describeLink),
     ...none,

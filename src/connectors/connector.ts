@@ -1,7 +1,7 @@
 import type { ZodType } from 'zod';
 import type { Delivery } from '../model/delivery.ts';
 import type { SyncError } from '../model/errors/sync-error.ts';
-import type { Item, ItemKey, ItemReference, PullRequest, PullRequestState } from '../model/item.ts';
+import type { Item, ItemKey, ItemReference, PullRequest, PullRequestState, WorkItem } from '../model/item.ts';
 import type { Grammar } from '../model/link.ts';
 import type { Binding, NamedUnit } from '../model/names.ts';
 import type { CommitStatus, DesiredComment, PostedComment } from '../model/notice.ts';
@@ -143,7 +143,12 @@ export type Translation =
       /** The comment that the delivery reports, on the item of the only reference. Absent if a comment was removed. */
       readonly comment?: PostedComment;
     }
-  | { readonly outcome: 'ignored'; readonly reason: string };
+  | {
+      readonly outcome: 'ignored';
+      readonly reason: string;
+      /** The identity of an item outside the scope. If this connection followed it before, the item has left the scope. */
+      readonly left?: WorkItem;
+    };
 
 /** The dependencies of a connection. A connector uses nothing else. */
 export interface ConnectionDeps {

@@ -150,6 +150,11 @@ export interface WorkItem extends ItemBase {
   readonly formerIdentifiers?: readonly string[];
   /** The item in which it goes on, where the vendor closed this one and copied it: that item takes over its names and its task. */
   readonly movedTo?: ItemKey;
+  /**
+   * The project, repository or team outside the scope of its connection that it was moved to, where no further change of it is
+   * read. Null since it came back.
+   */
+  readonly movedAway?: string | null;
   readonly state?: WorkItemState;
   /** Done without a result: will not be done, a duplicate, archived. */
   readonly isDropped?: boolean;
@@ -176,6 +181,11 @@ export function pullRequestKey(connector: string, host: string, repoId: string, 
 /** `jira:<cloud id>:issue:10023` */
 export function workItemKey(connector: string, host: string, id: string): ItemKey {
   return `${connector}:${host}:issue:${id}`;
+}
+
+/** Returns the place outside the scope, or the key of the item, where a work item goes on. Undefined: it was not moved. */
+export function movedToOf(item: Item): string | undefined {
+  return item.kind === 'work_item' ? (item.movedAway ?? item.movedTo) : undefined;
 }
 
 /** Whether an item is finished. Its changes are sent a little before others, because they are not outdated soon. */

@@ -388,6 +388,18 @@ describe.each(PROFILES)('$id', (profile) => {
           });
     });
 
+    const outside = profile.fixtures.filter(
+      ({ file, reason = '' }) => /_not_in_scope$/.test(reason) && !/gone/.test(file),
+    );
+    it.each(connector.capabilities.pullRequests ? [] : outside)(
+      'identifies the item of $file, which may have left',
+      (fixture) => {
+        const translation = connector.translate({ ...fixture, body: read(fixture) }, options);
+        const left = { kind: 'work_item', connector: profile.id, movedAway: expect.stringMatching(/./) };
+        expect(translation).toMatchObject({ outcome: 'ignored', left });
+      },
+    );
+
     it('takes no webhook for a page or a fetched object', () => {
       for (const fixture of profile.fixtures.filter(({ source }) => source !== 'webhook'))
         expect(connector.translate({ ...fixture, source: 'webhook', body: read(fixture) }, options)).toEqual({
@@ -409,8 +421,8 @@ describe.each(PROFILES)('$id', (profile) => {
       for (const payload of [undefined, null, 7, 'text', [], {}]) expect(connector.eventOf?.(payload)).toBeUndefined();
     });
 
-    const outside = webhooks.filter(({ reason }) => /_not_(in_scope|configured)$/.test(reason ?? ''));
-    it.each(connector.unrestricted ? outside : [])('takes $file where nothing is restricted', (fixture) => {
+    const outOfScope = webhooks.filter(({ reason }) => /_not_(in_scope|configured)$/.test(reason ?? ''));
+    it.each(connector.unrestricted ? outOfScope : [])('takes $file where nothing is restricted', (fixture) => {
       const translation = connector.translate({ ...fixture, body: read(fixture) }, connector.unrestricted?.());
       expect((translation as { reason?: string }).reason ?? 'event_not_followed').toBe('event_not_followed');
     });

@@ -127,6 +127,28 @@ describe('explain', () => {
     }
   });
 
+  it('shows that an issue left the scope, and leaves its task alone until it comes back', async () => {
+    await open({ triage: [{ create: 'bug' }], workflow: { preset: 'standard' } });
+    await say(1);
+    const taskId = (await ask('explain', { target: 'ENG-1' })).items[0]?.links[0]?.taskId ?? '';
+    const elsewhere = { containerId: '9', containerName: 'Operations', identifier: 'OPS-4', movedAway: 'Operations' };
+    await world.clock.advance(60_000);
+    await say(1, { ...elsewhere, state: 'done' });
+    await say(2, elsewhere);
+    const away = await ask('explain', { target: 'ENG-1' });
+    expect(away.items).toMatchObject([{ movedTo: 'Operations', links: [{ taskId, state: 'linked' }] }]);
+    expect(away.statuses[0]?.items).toMatchObject([{ counts: false, reason: { code: 'moved', detail: 'Operations' } }]);
+    expect(describeExplained(away)).toContain('(moved to Operations: its task is not changed)');
+    expect((await world.people.getTask({ taskId }, {})).body.status).toBe('open');
+    expect((await ask('explain', { target: issue(2).key })).items).toEqual([]);
+    await edit({ title: 'Fixes ENG-1' });
+    expect((await ask('explain', { target: PULL })).items[0]?.links).toMatchObject([{ taskId, state: 'linked' }]);
+    await world.clock.advance(60_000);
+    await say(1, { state: 'in_progress' });
+    await world.until(async () => (await world.people.getTask({ taskId }, {})).body.status !== 'open');
+    expect((await ask('explain', { target: 'ENG-1' })).items[0]?.movedTo).toBe(null);
+  });
+
   it('knows nothing of what is not there', async () => {
     await open();
     expect(await ask('explain', { target: 'BUG-77' })).toEqual({ task: null, statuses: [], items: [], isCut: false });

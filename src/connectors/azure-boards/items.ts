@@ -26,14 +26,15 @@ export function told(payload: unknown): WebhookFacts | Translation | undefined {
   const { eventType } = read(schema.event, payload);
   if (!FOLLOWED.has(eventType)) return undefined;
   if (isTest(payload)) return { outcome: 'ignored', reason: 'test_delivery' };
-  const { resource, resourceContainers } = read(schema.workItemEvent, payload);
+  const { resource, resourceContainers, createdDate } = read(schema.workItemEvent, payload);
   const { id: own, workItemId = resource.revision?.id } = resource;
   const id = eventType === 'workitem.updated' ? workItemId : (own ?? workItemId);
   if (id === undefined) throw new SyncError('delivery_malformed', 'resource: names no work item');
   const projectId = resourceContainers?.project?.id;
   const name = (resource.revision?.fields ?? resource.fields)?.['System.TeamProject'];
   const container = projectId === undefined ? undefined : { id: projectId, name };
-  return { id: String(id), container, comment: toldComment(payload, eventType) };
+  const changedAt = createdDate === undefined ? undefined : Date.parse(createdDate);
+  return { id: String(id), container, changedAt, comment: toldComment(payload, eventType) };
 }
 
 /** A change of more than a comment is news, whoever made it. */

@@ -72,6 +72,7 @@ export const workItemEvent = z.object({
     revision: absent(z.object({ id: absent(itemId), fields: toldFields })),
   }),
   resourceContainers: absent(z.object({ project: absent(z.object({ id: projectId })) })),
+  createdDate: absent(instant),
 });
 
 const account = z.object({ id: text });

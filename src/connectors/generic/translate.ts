@@ -57,7 +57,10 @@ export const PARTS = {
 
 function itemUpdated(payload: unknown, options: Options): Translation {
   const { data } = read(schema.itemUpdated, payload);
-  return notInScope(data.project, options) ?? itemsOf([data], [(payload as { data: unknown }).data], options);
+  return (
+    notInScope(data.project, options, itemOf(data, options)) ??
+    itemsOf([data], [(payload as { data: unknown }).data], options)
+  );
 }
 
 function itemDeleted(payload: unknown, options: Options): Translation {
@@ -97,8 +100,12 @@ function itemsOf(items: readonly schema.GenericItem[], given: readonly unknown[]
   return unread.length === 0 ? found : { ...found, unread: [...new Set(unread)].sort() };
 }
 
-function notInScope({ id, name }: schema.GenericItem['project'], options: Options): Translation | undefined {
-  return inScope({ id, name: name ?? id }, scopeOf(options)) ? undefined : outOfScope('project');
+function notInScope(
+  { id, name }: schema.GenericItem['project'],
+  options: Options,
+  item?: WorkItem,
+): Translation | undefined {
+  return inScope({ id, name: name ?? id }, scopeOf(options)) ? undefined : outOfScope('project', item);
 }
 
 function itemOf(found: schema.GenericItem, options: Options): WorkItem {

@@ -185,6 +185,10 @@ function issueEvent(payload: unknown, options: Options): Translation {
     const item = { ...toIssue(moved.issue, options.host, moved.repository), movedTo: arrival.key };
     return { outcome: 'items', items: [item], references: [here, arrival] };
   }
+  const left = action === 'transferred' ? readable(schema.issueEvent, payload) : undefined;
+  const place = left && readable(schema.transfer, payload)?.changes.new_repository.full_name;
+  if (left && place !== undefined)
+    return { ...references(here), told: [{ ...toIssue(left.issue, options.host, left.repository), movedAway: place }] };
   if (action === 'deleted' || action === 'transferred') return references(here, ...arrivals);
   return issueAsCarried(payload, options);
 }

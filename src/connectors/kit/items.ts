@@ -50,9 +50,17 @@ export const NOT_FOUND: Translation = { outcome: 'ignored', reason: 'not_found' 
 
 export const NOT_FOLLOWED: Translation = { outcome: 'ignored', reason: 'event_not_followed' };
 
-/** @param word the vendor's word for a container of items */
-export function outOfScope(word: string): Translation {
-  return { outcome: 'ignored', reason: `${word}_not_in_scope` };
+/**
+ * @param word the vendor's word for a container of items
+ * @param item the item, if the delivery identifies it, and dates its state
+ */
+export function outOfScope(word: string, item?: WorkItem): Translation {
+  const ignored = { outcome: 'ignored', reason: `${word}_not_in_scope` } as const;
+  if (!item) return ignored;
+  const { kind, key, connector, host, containerId, containerName, identifier, updatedAt, version } = item;
+  const identity = { kind, key, connector, host, containerId, identifier, updatedAt };
+  const movedAway = containerName ?? containerId;
+  return { ...ignored, left: { ...identity, ...omitUndefined({ version, containerName }), movedAway } };
 }
 
 /** Returns the items that are complete, and references to the others. */
@@ -121,6 +129,8 @@ export interface WebhookFacts extends ScopeUnknown {
   readonly item?: WorkItem;
   /** When it ceased to exist, epoch milliseconds. */
   readonly goneAt?: number;
+  /** When it was changed, epoch milliseconds, if the webhook reports that without the item. */
+  readonly changedAt?: number | undefined;
   /** The comment that the webhook reports; a comment of worksync needs no fetch. */
   readonly comment?: PostedComment | undefined;
 }

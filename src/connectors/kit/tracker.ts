@@ -234,10 +234,22 @@ function createTranslate<Options, Found, Container>(
     if ('outcome' in facts) return facts;
     const { container, comment } = facts;
     if (container?.name !== undefined)
-      return rejection({ id: container.id, name: container.name }, options) ?? inScopeWebhook(facts, options);
+      return (
+        rejection({ id: container.id, name: container.name }, options, identified(facts, options)) ??
+        inScopeWebhook(facts, options)
+      );
     // The scope contains names and patterns, so it can only be checked once the item is fetched.
     const reference = webhookReference(tracker, tracker.host(options), { ...facts, ...SCOPE_UNKNOWN });
     return { outcome: 'references', references: [reference], ...omitUndefined({ comment }) };
+  }
+
+  /** Returns the item that a webhook is about, as far as it is needed if the item has left the scope. */
+  function identified({ id, container, item, changedAt, ...facts }: WebhookFacts, options: Options) {
+    const { identifier = typeof tracker.identifier === 'function' ? tracker.identifier(id) : undefined } = facts;
+    const updatedAt = item?.updatedAt ?? changedAt;
+    if (!container || identifier === undefined || updatedAt === undefined) return item;
+    const identity = identityOf(tracker.id, tracker.host(options), { id, container: container.id, identifier });
+    return { ...identity, ...item, updatedAt, ...omitUndefined({ containerName: container.name }) };
   }
 
   function inScopeWebhook(facts: WebhookFacts, options: Options): Translation {
@@ -260,7 +272,8 @@ function createTranslate<Options, Found, Container>(
 
   function fetched(payload: unknown, options: Options): Translation {
     const found = read(tracker.found, payload);
-    return tracker.needsScopeCheck?.(found)
+    // A container without a name cannot be checked: the item is where it was when it was listed.
+    return (tracker.needsScopeCheck?.(found) ?? tracker.containerOf(found).name !== '')
       ? ifInScope(found, options)
       : { outcome: 'items', items: [tracker.itemOf(found, options)] };
   }
@@ -271,8 +284,15 @@ function createTranslate<Options, Found, Container>(
   }
 
   function ifInScope(found: Found, options: Options): Translation {
-    const rejected = rejection(tracker.containerOf(found), options);
-    return rejected ?? { outcome: 'items', items: [tracker.itemOf(found, options)] };
+    const container = tracker.containerOf(found);
+    const item = tracker.itemOf(found, options);
+    const { containerName = container.name || undefined } = item;
+    return (
+      rejection(container, options, { ...item, ...omitUndefined({ containerName }) }) ?? {
+        outcome: 'items',
+        items: [item],
+      }
+    );
   }
 
   function gone(payload: unknown, options: Options): Translation {
@@ -284,8 +304,8 @@ function createTranslate<Options, Found, Container>(
     return rejected ?? { outcome: 'items', items: [{ ...identity, updatedAt: Date.parse(seenAt), gone: true }] };
   }
 
-  function rejection(container: Candidate, options: Options): Translation | undefined {
-    return inScope(container, tracker.scopeOf(options)) ? undefined : outOfScope(tracker.container.word);
+  function rejection(container: Candidate, options: Options, item?: WorkItem): Translation | undefined {
+    return inScope(container, tracker.scopeOf(options)) ? undefined : outOfScope(tracker.container.word, item);
   }
 
   const names = rowNames(tracker.noun);

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Translation } from '../../connectors/connector.ts';
 import type { DeliveryOrigin } from '../../model/delivery.ts';
-import { type Item, type ItemKey, type ItemReference, isFinished } from '../../model/item.ts';
+import { type Item, type ItemKey, type ItemReference, isFinished, type WorkItem } from '../../model/item.ts';
 import { isLiveAt, type PendingDelivery, type Webhook, webhookOf } from '../../store/inbox.ts';
 import { findItem, type ItemVersion, itemVersions, readFields, type StoredItem, saveItem } from '../../store/items.ts';
 import { lastBeforeRestore } from '../../store/mark-unverified.ts';
@@ -45,6 +45,14 @@ export class BatchItems {
 
   isKnown(key: ItemKey): boolean {
     return this.#versions.has(key);
+  }
+
+  /** Whether an item that is outside the scope of this connection was in it before: the connection reported it last. */
+  async hasLeft({ key, containerId }: WorkItem, connection: string): Promise<boolean> {
+    const row = this.isKnown(key) ? await findItem(this.#query, key) : undefined;
+    if (row?.connection !== connection) return false;
+    const { item } = readFields(row);
+    return item.kind === 'work_item' && item.containerId !== containerId;
   }
 
   /** Returns the items that differ from the stored ones, and the references that would fetch them. */
@@ -258,10 +266,11 @@ function mayLackCommits({ delivery, connection }: Translated): boolean {
   return connection?.fetchesCommits === true && delivery.source === 'backfill';
 }
 
-/** Returns the items that a delivery contains: whole ones, or parts of the items that it refers to. */
+/** Returns the items that a delivery contains: whole ones, parts of the items that it refers to, or one outside the scope. */
 export function itemsIn(translation: Translation | undefined): readonly Item[] {
   if (translation?.outcome === 'items') return translation.items;
-  return translation?.outcome === 'references' ? (translation.told ?? []) : [];
+  if (translation?.outcome === 'ignored') return translation.left ? [translation.left] : [];
+  return translation?.told ?? [];
 }
 
 /**

@@ -1,4 +1,5 @@
 import { entity } from '../../model/change.ts';
+import { movedToOf } from '../../model/item.ts';
 import type { LinkReason } from '../../model/link.ts';
 import { type Task, taskName } from '../../model/task.ts';
 import { counted } from '../../platform/lib/quantities.ts';
@@ -64,6 +65,8 @@ export interface ExplainedItem {
   readonly url: string | null;
   readonly title: string | null;
   readonly gone: boolean;
+  /** The place outside the scope that a work item was moved to, or the key of the item in which it goes on. */
+  readonly movedTo: string | null;
   readonly links: readonly ExplainedLink[];
   readonly others: readonly ExplainedMention[];
   /** For a work item: whether it becomes a task, and the reason. */
@@ -108,6 +111,7 @@ export async function explainItem(
     url: item.url ?? null,
     title: item.title ?? null,
     gone: item.gone ?? false,
+    movedTo: movedToOf(item) ?? null,
     links,
   };
   const leftOut = evaluation ? explainLeftOut(evaluation, task) : [];

@@ -122,7 +122,7 @@ function withPlausibleTimes<Any extends Item>(item: Any, receivedAt: number, sto
 
 /** Merges a received item into the stored one. `stored` is undefined for a new item. */
 export function mergeNewest(stored: StoredItem | undefined, incoming: Item, source: DeliveryOrigin): MergeResult {
-  const received = storedForm(incoming);
+  const received = comeBack(stored?.item, storedForm(incoming));
   if (stored === undefined) return { outcome: 'applied', stored: { item: received, older: {} }, needsFetch: false };
   if (received.gone) return mergeGone(stored, received, source);
   const result = mergeContent(stored, received, source);
@@ -130,6 +130,12 @@ export function mergeNewest(stored: StoredItem | undefined, incoming: Item, sour
   if (source !== 'fetch') return { ...result, needsFetch: true };
   const { item, older } = result.outcome === 'applied' ? result.stored : stored;
   return { outcome: 'applied', stored: { item: { ...item, gone: false }, older }, needsFetch: false };
+}
+
+/** An item that left the scope has come back to it with every report of its present place. */
+function comeBack(stored: Item | undefined, received: Item): Item {
+  const isAway = stored?.kind === 'work_item' && stored.movedAway != null;
+  return isAway && received.kind === 'work_item' ? { movedAway: null, ...received } : received;
 }
 
 /** Takes only the fact that the item is gone: the time of such a report is the time of the removal, or of our read. */

@@ -141,6 +141,7 @@ ${fact('Branch', fields.kind === 'pull_request' ? fields.headBranch : null)}
 ${fact('Labels', fields.labels?.join(', '))}
 ${fact('Tasks', tasks.length === 0 ? 'none' : tasks.map((task) => task.name).join(', '))}
 ${fact('Connection', connection)}
+${fact('Moved to', explained.movedTo)}
 ${fact('Changed at its vendor', when(providerTime, now))}
 ${fact('Stored', when(seenAt, now))}
 ${fact('Id', copyable(key))}</dl>

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Connection, Connector, LinkedStatus } from '../../../src/connectors/connector.ts';
+import { outOfScope } from '../../../src/connectors/kit/items.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import {
   type Item,
@@ -98,6 +99,7 @@ export function createTracker(id = 'tracker'): Tracker {
     },
     translate: ({ body }) => {
       const { comment, ...item } = JSON.parse(Buffer.from(body).toString()) as Item & { comment?: PostedComment };
+      if (item.kind === 'work_item' && item.movedAway) return outOfScope('project', item);
       return comment
         ? { outcome: 'references', references: [reference(item)], comment }
         : { outcome: 'items', items: [item] };

@@ -421,7 +421,7 @@ const { hook, fetched } = translationsOf({ connector: azureBoards, given: { ...g
 const item = fixture<{ fields: Json }>('azure-boards', 'workitems.get');
 const updated = fixture<{ resource: Json }>('azure-boards', 'workitem.updated');
 const itemWith = (fields: Json, more: Json = {}) =>
-  itemOf(fetched('workitems.get', { ...item, fields: { ...item.fields, ...fields }, ...more }));
+  itemOf(fetched('workitems.get', { ...item, fields: { ...item.fields, ...fields }, ...more }, { projects: ['*'] }));
 const known = { outcome: 'references', references: [reference] };
 const unjudged = (locator: object) => {
   return { outcome: 'references', references: [{ ...reference, locator: { ...locator, isFollowed: 'unknown' } }] };

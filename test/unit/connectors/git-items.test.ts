@@ -460,7 +460,9 @@ describe('an issue of GitHub', () => {
     const transferred = (...repositories: string[]) =>
       hook('issues', fixture('github', 'issues.transferred'), { repositories });
     const moved = { key: 'github:github.com:issue:990002' };
-    expect(transferred('acme/api')).toMatchObject({ references: [{ key }] });
+    expect(transferred('acme/api')).toMatchObject({
+      ...{ references: [{ key }], told: [{ key, movedAway: 'acme/web' }] },
+    });
     expect(transferred('acme/web')).toMatchObject({ references: [moved] });
     expect(transferred('acme/api', 'acme/web')).toMatchObject({
       ...{ references: [{ key }, moved], items: [{ key, movedTo: moved.key }] },

@@ -478,6 +478,7 @@ describe('an issue', () => {
       'of another project, with the same key',
       { project: { id: '10011', key: 'OPS' } },
       { key: reference.key as never, containerId: '10011', containerName: 'OPS' },
+      { projects: ['*'] },
     ],
   ])('is %s', (_, fields, expected, more) => {
     expect(withFields(fields, more)).toMatchObject(expected);

@@ -373,7 +373,7 @@ const node = fixture('linear', 'issues.get');
 const ofHook = (fields: Json, more: object = {}) =>
   hook('Issue', { ...update, data: { ...update.data, ...fields } }, more);
 const hookWith = (fields: Json, more: object = {}) => itemOf(ofHook(fields, more));
-const readWith = (fields: Json) => itemOf(fetched('issues.get', { ...node, ...fields }));
+const readWith = (fields: Json, more: object = {}) => itemOf(fetched('issues.get', { ...node, ...fields }, more));
 
 describe('an issue', () => {
   const common = {
@@ -433,7 +433,7 @@ describe('an issue', () => {
     ['of a key that begins with a digit', door, { identifier: '4U-41', url: 'https://linear.app/acme/issue/4U-41' }],
     ['gone in the trash', { trashed: true }, { gone: true }],
   ])('is %s', (_, fields, expected) => {
-    expect(readWith(fields)).toMatchObject(expected);
+    expect(readWith(fields, { teams: ['ENG', '4U'] })).toMatchObject(expected);
     expect(hookWith(fields, { teams: ['ENG', '4U'] })).toMatchObject(expected);
   });
 

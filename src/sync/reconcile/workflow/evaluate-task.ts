@@ -1,6 +1,7 @@
 // Design: src/decisions/workflow.md
 
 import { entity } from '../../../model/change.ts';
+import { movedToOf } from '../../../model/item.ts';
 import {
   afterFieldRelease,
   type FieldWish,
@@ -223,7 +224,7 @@ async function wantedFields(
   for (const row of rows) {
     const { item } = readFields(row);
     if (row.gone === 1 || row.unverified === 1 || !sources.has(row.connection)) continue;
-    if (item.kind !== 'work_item' || item.movedTo !== undefined) continue;
+    if (item.kind !== 'work_item' || movedToOf(item) !== undefined) continue;
     const creation = created.find(({ item_key }) => item_key === row.key);
     const fields = triage.fieldsOf(item, row.connection);
     const [sent, shown] = [json(creation?.desired ?? null) ?? {}, json(creation?.known ?? null) ?? {}];

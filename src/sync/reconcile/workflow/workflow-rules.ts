@@ -1,7 +1,7 @@
 // Design: src/decisions/workflow.md
 
 import { createHash } from 'node:crypto';
-import type { Item, PullRequest, Review } from '../../../model/item.ts';
+import { type Item, movedToOf, type PullRequest, type Review } from '../../../model/item.ts';
 import { isFinalStatus, rankOf, statusNames, type TaskStatuses } from '../../../model/task-status.ts';
 import { type PhaseName, PREVIOUS, STRENGTHS, type Strength } from '../../../model/workflow.ts';
 import type { WorkflowConfig } from '../../../platform/config/workflow-schema.ts';
@@ -232,7 +232,8 @@ interface DoubtOptions extends Pick<WorkflowInput, 'bots'> {
 /** Returns why an item does not count under any rule; undefined if rules decide. */
 function doubtOf(linked: LinkedItem, isTrusted: boolean, { bots, isListed }: DoubtOptions): Uncounted | undefined {
   const { item, strength, place, phase, carried, namedAt } = linked;
-  if (item.kind === 'work_item' && item.movedTo !== undefined) return { why: 'moved' };
+  const movedTo = movedToOf(item);
+  if (movedTo !== undefined) return { why: 'moved', detail: movedTo };
   if (item.isBot && !isListed && bots !== 'count') {
     if (bots === 'ignore') return { why: 'bot-text', detail: 'bots are ignored' };
     if (['description', 'commit'].includes(place)) return { why: 'bot-text', detail: `${place} of a bot` };
