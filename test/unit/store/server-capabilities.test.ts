@@ -93,9 +93,13 @@ describe('a refused record', () => {
 
   it.each<[what: string, refusals: readonly (RouteRefusal | 'taken')[], state: string]>([
     ['404, 405 and 501 in a row close the route', [own(404), own(405), own(501)], 'closed'],
-    ['with a success in between they do not', [own(404), own(404), 'taken', own(404), own(404)], 'open'],
-    ['by a proxy they do not', [proxy(404), proxy(404), proxy(404)], 'open'],
-    ['for its content they do not', [own(422), own(400), own(403), own(409)], 'open'],
+    [
+      'refusals with a success in between leave the route open',
+      [own(404), own(404), 'taken', own(404), own(404)],
+      'open',
+    ],
+    ['refusals by a proxy leave the route open', [proxy(404), proxy(404), proxy(404)], 'open'],
+    ['refusals of the content leave the route open', [own(422), own(400), own(403), own(409)], 'open'],
   ])('%s', async (_what, refusals, state) => {
     const { closed, state: last } = await refuse(refusals);
     expect(last).toBe(state);

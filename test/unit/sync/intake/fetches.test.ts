@@ -126,7 +126,7 @@ test('completes and leaves no unhandled rejection, whichever statement fails', a
 test.each([
   ['the vendor needs it', true, 'a1', { commitsSha: 'a1' }],
   ['the vendor needs it, and no commits are stored', true, undefined, {}],
-  ['the vendor does not', false, 'a1', {}],
+  ['the vendor does not need it', false, 'a1', {}],
 ])('names the head whose commits are stored if %s', async (_what, fetchesCommits, commitsSha, expected) => {
   const known: unknown[] = [];
   const fetch: Fetch = async (_reference, _signal, given) => {

@@ -205,9 +205,9 @@ describe('the factor of a refusal', () => {
 
 test.each([
   ['without a refusal', undefined, 0, false],
-  ['after one', OBSERVED, 0, true],
-  ['almost a day after one', OBSERVED, DAY - 1, true],
-  ['a day after one', OBSERVED, DAY, false],
+  ['right after a refusal', OBSERVED, 0, true],
+  ['almost a day after a refusal', OBSERVED, DAY - 1, true],
+  ['a day after a refusal', OBSERVED, DAY, false],
 ] as const)('assumes, %s, that others use the workspace: %#', (_when, observed, age, expected) => {
   const cooldown = observed ? afterRefusal(OPEN, { ...REFUSAL, now: 5_000, observed }) : OPEN;
   expect(isShared(cooldown, 5_000 + age)).toBe(expected);

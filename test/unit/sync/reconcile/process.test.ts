@@ -240,7 +240,7 @@ test('deliveries share a transaction up to the batch size, which grows when batc
 
 test.each<[what: string, notified: string[], connection: string]>([
   ['causes a fetch of its item', ['outbox', 'write-back', 'fetches'], 'code'],
-  ['of a removed connection causes none', ['outbox', 'write-back'], 'gone'],
+  ['of a removed connection causes no fetch', ['outbox', 'write-back'], 'gone'],
 ])('a record that another client edited %s', async (_what, expected, connection) => {
   const { store, append: add, process, notified } = await opened({ one: itemsOf(pull()) });
   await openRecords(store.query);
@@ -350,9 +350,9 @@ const STANDING = { author: 'us', text: 'Linked to BUG-1.', id: '7' };
 test.each<[what: string, isOurs: boolean, references: readonly Item[], comment: object]>([
   ['of ours is ignored', true, [TASKED], STANDING],
   ['of another author causes a fetch of its item', false, [TASKED], { ...STANDING, author: 'ann' }],
-  ['of ours that was edited causes one too', false, [TASKED], { ...STANDING, text: 'Linked to BUG-2.' }],
+  ['of ours that was edited causes a fetch of its item', false, [TASKED], { ...STANDING, text: 'Linked to BUG-2.' }],
   ['with a second item causes fetches', false, [TASKED, { ...TASKED, key: 'jira:cloud-1:10002' }], STANDING],
-  ['of no item causes none', false, [], STANDING],
+  ['of no item causes no fetch', false, [], STANDING],
 ])('a comment %s', async (_what, isOurs, items, comment) => {
   const { query, commit } = await openTestStore();
   const notice = { item_key: TASKED.key, kind: 'comment', connection: 'tracker', wanted: null, done: null } as const;

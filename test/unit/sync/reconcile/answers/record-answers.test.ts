@@ -75,10 +75,10 @@ const EDITED = { title: 'Theirs', knownAt: NOW, isEvaluated: true, isEdited: tru
 
 test.each<[what: string, expected: Expected, before: Before, record?: object]>([
   ['that is not known becomes known', { title: 'Theirs', isEvaluated: true }, {}],
-  ['that is not known becomes known, without an item too', { title: 'Theirs' }, { hasItem: false }],
+  ['that is not known and has no item becomes known', { title: 'Theirs' }, { hasItem: false }],
   ['with other content was edited', EDITED, { known: RECORD }],
   [
-    'with other content was edited, without an item too',
+    'without an item that has other content was edited',
     { title: 'Theirs', knownAt: NOW },
     { known: RECORD, hasItem: false },
   ],

@@ -158,7 +158,13 @@ describe('a reported task', () => {
     ['an event of the same time', 'open', true, {}, {}],
     ['an event of an earlier time', 'open', false, {}, { updatedAt: EARLIER }],
     ['an event without a time', 'open', true, {}, { updatedAt: undefined }],
-    ['one an hour later', 'review', false, { sentAt: REQUESTED + 3_600_000 }, { updatedAt: undefined }],
+    [
+      'an event without a time, an hour later',
+      'review',
+      false,
+      { sentAt: REQUESTED + 3_600_000 },
+      { updatedAt: undefined },
+    ],
   ])('with another status than worksync wrote, by %s: %s is known, and the task is read: %s', async (...row) => {
     const [, status, isRead, answer, task] = row;
     const store = await cached([{}]);
