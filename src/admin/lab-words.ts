@@ -1,4 +1,4 @@
-import type { TaskUpdate } from '../model/task.ts';
+import type { Move } from '../model/task.ts';
 import { counted } from '../platform/lib/quantities.ts';
 import type { LabReport } from './lab.ts';
 
@@ -6,13 +6,6 @@ import type { LabReport } from './lab.ts';
 export function describeLabEnd({ by, held }: NonNullable<LabReport['ended']>): string {
   const why = by === 'items' ? 'worksync evaluates no more in one go' : 'it took too long to go on';
   return `these are not all of its ${counted(held, 'item')}: ${why}; what the others would bring about is not counted`;
-}
-
-/** The change of a task's status, and the rule that wants it. */
-export type Move = Pick<TaskUpdate, 'from' | 'status' | 'rule'>;
-
-export function moveOf({ from, status, rule }: Move): Move {
-  return { from, ...(status && { status }), ...(rule && { rule }) };
 }
 
 /** The change of a status, for commands and pages: `open → review, standard: open`. */

@@ -2,7 +2,7 @@ import { taskOfLinkRead } from '../model/change.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import type { Item, ItemKey } from '../model/item.ts';
 import type { LinkReason } from '../model/link.ts';
-import type { TaskUpdate } from '../model/task.ts';
+import { type Move, moveOf, type TaskUpdate } from '../model/task.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import { createAdaptiveBatchSize } from '../platform/lib/adaptive-batch-size.ts';
 import type { Clock } from '../platform/lib/clock.ts';
@@ -19,7 +19,6 @@ import type { Evaluation, EvaluationContext, Rules } from '../sync/reconcile/con
 import { EvaluationQueue } from '../sync/reconcile/evaluate.ts';
 import { digestOf, rulesEvaluatedBy } from '../sync/reconcile/reevaluate.ts';
 import { desiredLinks, mentionsToStore, resolveReadOnly } from '../sync/reconcile/resolve.ts';
-import { type Move, moveOf } from './lab-words.ts';
 import type { OpenWorkspace, TriedConfig } from './open-workspace.ts';
 
 /** A kind of write. */

@@ -1,4 +1,5 @@
 import type { Action } from '../model/change.ts';
+import { type Move, moveOf } from '../model/task.ts';
 import { type Clock, sleep } from '../platform/lib/clock.ts';
 import { readMeta, writeMeta } from '../store/meta.ts';
 import { countWaiting, expedite, waitingByLane } from '../store/outbox-rows.ts';
@@ -15,7 +16,6 @@ import {
 } from '../sync/outbox/planned-writes.ts';
 import { isStuck } from './drain.ts';
 import { entityNamesOf } from './human-names.ts';
-import { type Move, moveOf } from './lab-words.ts';
 import type { MirrorStatus } from './mirror.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 import { type ConnectionStatus, lastSentAt } from './status.ts';

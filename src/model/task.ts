@@ -67,6 +67,13 @@ export interface TaskUpdate {
   readonly notBefore?: number;
 }
 
+/** The change of a task's status, and the rule that wants it. */
+export type Move = Pick<TaskUpdate, 'from' | 'status' | 'rule'>;
+
+export function moveOf({ from, status, rule }: Move): Move {
+  return { from, ...(status && { status }), ...(rule && { rule }) };
+}
+
 /** How long a final status waits after its cause for further facts, milliseconds. */
 export const FINAL_DELAY = 60_000;
 
