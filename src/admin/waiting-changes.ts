@@ -9,8 +9,9 @@ import {
 } from '../model/change.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { LANES, type Lane } from '../model/lane.ts';
+import { describeUpdate, type TaskUpdate } from '../model/task.ts';
 import { didYouMean } from '../platform/lib/nearest.ts';
-import { type EntityRow, findEntities } from '../store/entities.ts';
+import { type EntityRow, findEntities, json } from '../store/entities.ts';
 import { type HeldChanges, heldChanges } from '../store/held-changes.ts';
 import {
   changesInState,
@@ -35,6 +36,8 @@ export interface ListedChange {
   readonly entity: string;
   /** `owner/repo#12 Pay by card`; null for a read of the workspace. */
   readonly name: string | null;
+  /** Of an update of a task: see `describeUpdate`. */
+  readonly sets: string | null;
   readonly kind: OutboxRow['kind'];
   readonly effect: OutboxRow['effect'];
   readonly lane: OutboxRow['lane'];
@@ -261,8 +264,9 @@ async function namesOf(query: Scope, rows: readonly OutboxRow[]) {
     const { entity, kind, effect, lane, state, since, due, attempts, error } = row;
     const about = entities.get(entity);
     const name = about ? nameOf(about) : null;
+    const update = kind === 'task_update' ? json<TaskUpdate>(about?.desired ?? null) : undefined;
     return {
-      ...{ entity, name, kind, effect, lane, state, since, due },
+      ...{ entity, name, sets: update ? describeUpdate(update) : null, kind, effect, lane, state, since, due },
       notBefore: row.not_before,
       expectedAt: null,
       attempts,

@@ -52,10 +52,10 @@ const NOUNS: Readonly<Record<ListedChange['kind'], string>> = {
 };
 
 function describe(
-  { entity, name, kind, effect, state, since, expectedAt, attempts, error }: ListedChange,
+  { entity, name, sets, kind, effect, state, since, expectedAt, attempts, error }: ListedChange,
   now: number,
 ): string {
-  const what = effect === null ? NOUNS[kind] : `${effect} of a ${NOUNS[kind]}`;
+  const what = sets || (effect === null ? NOUNS[kind] : `${effect} of a ${NOUNS[kind]}`);
   const next = expectedAt !== null && expectedAt > now ? `, sent in about ${span(expectedAt - now)}` : '';
   const tried = `${attempts > 0 ? `, tried ${plural(attempts, 'time')}` : ''}${next}`;
   const head = `${state}  ${name ?? entity}: ${what}, for ${span(now - since)}${tried}`;

@@ -74,6 +74,25 @@ export function moveOf({ from, status, rule }: Move): Move {
   return { from, ...(status && { status }), ...(rule && { rule }) };
 }
 
+/** Describes what an update sets, for people: `status completed, labels +shipped -wip, title`. Empty for a read of the task. */
+export function describeUpdate({
+  status,
+  addLabels = [],
+  removeLabels = [],
+  fields = {},
+  itemLabels,
+}: TaskUpdate): string {
+  const labels = [
+    ...[...addLabels, ...(itemLabels?.add ?? [])].map((label) => `+${label}`),
+    ...[...removeLabels, ...(itemLabels?.remove ?? [])].map((label) => `-${label}`),
+  ];
+  return [
+    ...(status === undefined ? [] : [`status ${status}`]),
+    ...(labels.length === 0 ? [] : [`labels ${labels.join(' ')}`]),
+    ...Object.keys(fields),
+  ].join(', ');
+}
+
 /** How long a final status waits after its cause for further facts, milliseconds. */
 export const FINAL_DELAY = 60_000;
 

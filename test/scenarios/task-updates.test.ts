@@ -209,6 +209,7 @@ it('explains an update that failed as one that is sent again', async () => {
     reason: null,
     change: { state: 'pending', sets: 'status review', error: expect.stringContaining('500 later') },
   });
+  expect(await world.ask('changes', { limit: 9 })).toMatchObject([{ sets: 'status review' }]);
   expect(describeExplained(await explained())).toMatch(
     /next: status review failed: .*; to be sent again, at the earli/,
   );

@@ -56,7 +56,7 @@ export async function resolveReadOnly(evaluation: Evaluation): Promise<readonly 
   return resolveAll(evaluation, mentions, await readMentions(evaluation.query, evaluation.item.key));
 }
 
-export function mentionsIn({ item, connection, rules, idPrefixes }: Evaluation): readonly Mention[] {
+function mentionsIn({ item, connection, rules, idPrefixes }: Evaluation): readonly Mention[] {
   return rules.links.mentionsOf(item, connection, idPrefixes);
 }
 

@@ -73,10 +73,10 @@ function list(visit: WorkspaceVisit, rows: readonly ListedChange[], names: Entit
       {
         title: 'What',
         kind: 'name',
-        cell: ({ entity }) => {
+        cell: ({ entity, sets }) => {
           const name = names[entity];
           return name
-            ? html`<span class="soft">${entityNoun(name)}</span> ${entityWords(partition.name, name)}`
+            ? html`<span class="soft">${entityNoun(name)}</span> ${entityWords(partition.name, name)}${sets ? html`<div class="hint">${sets}</div>` : null}`
             : entity;
         },
       },

@@ -3,7 +3,7 @@
 import { entity } from '../../../model/change.ts';
 import type { ItemKey } from '../../../model/item.ts';
 import { fieldsOfPeople, type SyncField } from '../../../model/synced-fields.ts';
-import { type Task, type TaskUpdate, taskName } from '../../../model/task.ts';
+import { describeUpdate, type Task, type TaskUpdate, taskName } from '../../../model/task.ts';
 import { type NoMove, PREVIOUS } from '../../../model/workflow.ts';
 import type { WrittenStatus } from '../../../model/written-status.ts';
 import { cachedStatus, tasksByIds } from '../../../store/cached-tasks.ts';
@@ -122,7 +122,7 @@ export interface Reason {
 /** The update of a task that waits in the outbox. */
 export interface ExplainedChange {
   readonly state: OutboxRow['state'];
-  /** `status completed, labels +shipped, title`; empty for a read of the task. */
+  /** See `describeUpdate`. */
   readonly sets: string;
   /** Why the last attempt failed, or why the change is held. */
   readonly error: string | null;
@@ -270,16 +270,7 @@ function describeTask(task: Task, written: WrittenStatus, decision: Decision): E
 
 function describeChange({ state, error, due, not_before }: OutboxRow, { desired }: EntityRow): ExplainedChange {
   const update = json<TaskUpdate>(desired);
-  const { status, addLabels = [], removeLabels = [], fields = {}, itemLabels } = update ?? {};
-  const labels = [
-    ...[...addLabels, ...(itemLabels?.add ?? [])].map((label) => `+${label}`),
-    ...[...removeLabels, ...(itemLabels?.remove ?? [])].map((label) => `-${label}`),
-  ];
-  const sets = [
-    ...(status === undefined ? [] : [`status ${status}`]),
-    ...(labels.length === 0 ? [] : [`labels ${labels.join(' ')}`]),
-    ...Object.keys(fields),
-  ].join(', ');
+  const sets = update ? describeUpdate(update) : '';
   return { state, sets, error, notBefore: Math.max(due, not_before, update?.notBefore ?? 0) };
 }
 
