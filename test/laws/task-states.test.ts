@@ -16,7 +16,7 @@ import { pull, workItem } from '../support/rows/items.ts';
 /**
  * Whatever the order, repetition and loss of deliveries, the status of a task is the one of the decision table on the facts.
  *
- * Twelve events over three pull requests and a work item, 400 seconds apart. One delivery is lost, and polls report each
+ * Twelve events over three pull requests and a work item, 400 seconds apart. The default branch may be renamed after a merge. One delivery is lost, and polls report each
  * item once more at the end. Where the table keeps the present status, each status is right. So it is where the only report of a
  * closing between two reopenings was lost, because the order then decides which of them is known.
  *
@@ -125,7 +125,10 @@ function nextPull(pulls: Pulls, actor: number, { number, key, at, draw, hasComme
       ...{ draft: draw(3) === 0, headBranch: `change-${identifier}`, closedAt: null, ...texts, ...now },
     });
   }
-  if (present.mergedAt != null) return { ...present, ...now, labels: [`label-${at}`] };
+  if (present.mergedAt != null) {
+    const renamed = actor === 1 && draw(2) === 0 ? { defaultBranch: 'trunk' } : {};
+    return { ...present, ...now, labels: [`label-${at}`], ...renamed };
+  }
   if (present.state === 'closed') return { ...present, ...now, state: 'open', closedAt: null };
   const review = (state: Review['state']) => ({ [`${at}`]: { reviewer: 'ben', state, at: time(at) } });
   const isMention = actor === 2 && present.reverts === undefined;
@@ -155,6 +158,8 @@ interface Facts {
   readonly pulls: readonly (PullRequest | undefined)[];
   readonly issue: WorkItem | undefined;
   readonly reviews: readonly (readonly Review[])[];
+  /** The default branch of the oldest report that contains the merge of the second pull request. */
+  readonly mergedInto: string | null | undefined;
   /** When the work item was reopened, epoch milliseconds: it is open, and was closed before. */
   readonly reopenedAt: number;
 }
@@ -169,6 +174,9 @@ function factsOf(delivered: readonly Item[], polled: readonly Item[]): Facts {
   return {
     pulls: actors.map((actor) => ofActor(polled, actor)[0]),
     issue: polled.find((item): item is WorkItem => item.kind === 'work_item'),
+    mergedInto: [...ofActor(delivered, 1), ...ofActor(polled, 1)]
+      .filter(({ mergedAt }) => mergedAt != null)
+      .toSorted((left, right) => left.updatedAt - right.updatedAt)[0]?.defaultBranch,
     reviews: actors.map((actor) => ofActor(delivered, actor).flatMap(({ reviews = {} }) => Object.values(reviews))),
     reopenedAt: reopenTimeOf([...issues, ...polled.filter((item): item is WorkItem => item.kind === 'work_item')]),
   };
@@ -199,7 +207,10 @@ interface WantedStatus {
 }
 
 /** @param epoch what was finished until then, finishes nothing; epoch milliseconds */
-function wantedBy({ pulls, issue, reviews, reopenedAt }: Facts, epoch: number): WantedStatus | 'nothing' | undefined {
+function wantedBy(
+  { pulls, issue, reviews, mergedInto, reopenedAt }: Facts,
+  epoch: number,
+): WantedStatus | 'nothing' | undefined {
   const [first, second, third] = pulls;
   const at = (text: string | null | undefined) => Date.parse(text ?? '');
   const revertedAt =
@@ -208,9 +219,10 @@ function wantedBy({ pulls, issue, reviews, reopenedAt }: Facts, epoch: number): 
   const reversedAt = Math.max(revertedAt, reopenedAt);
   const spent = Math.max(reversedAt, epoch);
   const reversal = { status: 'in_progress', mayGoBack: true, isReversal: true };
+  const isElsewhere = second?.mergedAt != null && mergedInto === 'trunk';
   const ends = [
     ...(first?.mergedAt != null && revertedAt === 0 ? [at(first.mergedAt)] : []),
-    ...(second?.mergedAt != null ? [at(second.mergedAt)] : []),
+    ...(second?.mergedAt != null && !isElsewhere ? [at(second.mergedAt)] : []),
     ...(issue?.state === 'done' && !issue.isDropped ? [at(issue.closedAt)] : []),
   ];
   const open = [first, second].flatMap((each, actor) =>
@@ -231,7 +243,7 @@ function wantedBy({ pulls, issue, reviews, reopenedAt }: Facts, epoch: number): 
     return last && last.phaseAt > reversedAt ? last : reversal;
   }
   if (open.length > 0) return furthest(open);
-  return ends.length > 0 ? ANY : 'nothing';
+  return ends.length > 0 || isElsewhere ? ANY : 'nothing';
 }
 
 interface Progress extends WantedStatus {
@@ -427,7 +439,7 @@ interface Edit {
 const FINAL: ReadonlySet<string> = new Set(['completed', 'merged', 'cancelled']);
 const RANK: Readonly<Record<string, number>> = { open: 0, planned: 0, in_progress: 1, review: 2, completed: 3 };
 /** Own moves of one task in a day. */
-const MOST_MOVES = 6;
+const MOST_MOVES = 12;
 /** Seconds from an event to the edit after it: later than a contest would be. */
 const EDIT_AFTER = 300;
 
