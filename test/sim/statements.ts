@@ -79,7 +79,10 @@ const readings = new Map<string, Reading>();
 function readingOf(sql: string): Reading {
   const known = readings.get(sql);
   if (known) return known;
-  const text = sql.replaceAll(/\s+/g, ' ').replaceAll(/\(\?(?:, \?)*\)(?:, \(\?(?:, \?)*\))*/g, '(…)');
+  const text = sql
+    .replaceAll('+?', '?')
+    .replaceAll(/\s+/g, ' ')
+    .replaceAll(/\(\?(?:, \?)*\)(?:, \(\?(?:, \?)*\))*/g, '(…)');
   const [, condition = ''] = / where (.*)$/s.exec(sql) ?? [];
   const lists = condition.match(/ in \((?:[^()]|\([^()]*\))*\)/g) ?? [];
   const named = Math.max(1, ...lists.map((list) => list.split('?').length - 1));

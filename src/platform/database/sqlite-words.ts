@@ -12,10 +12,14 @@ class TransactionalAdapter extends SqliteAdapter {
 }
 
 /**
- * SQLite looks at the value of `limit ?` while it plans, and so plans such a statement anew each time that it runs, which takes
- * several times as long as to run it. A number in the text is planned once; a sum it does not look at.
+ * SQLite reads the values of some parameters while it plans: of `limit ?`, and of `column = ?` beside an `order by`. It then plans such a
+ * statement anew for each run, which takes up to thirty times as long as the run. It does not read `+?`, nor the sum after `limit`.
  */
 class Compiler extends SqliteQueryCompiler {
+  protected override getCurrentParameterPlaceholder(): string {
+    return '+?';
+  }
+
   protected override visitLimit({ limit }: LimitNode): void {
     this.append('limit ');
     if (ValueNode.is(limit) && typeof limit.value === 'number') {

@@ -10,7 +10,7 @@ export interface QueryPlans {
 }
 
 /** Names a row, or a few, by its value. */
-const NAMED = /"(?:id|key|entity|item_key|task_id|reference|delivery_key|url|called)" (?:=|in \()\s*(?!\(?select)['\d]/;
+const NAMED = /"(?:id|key|entity|item_key|task_id|reference|delivery_key|url|called)" (?:=|in \()\s*(?!\(?select)\+?['\d]/;
 
 export function createQueryPlans(): QueryPlans {
   const statements = new Map<string, string>();
@@ -19,7 +19,7 @@ export function createQueryPlans(): QueryPlans {
       const shape = statement
         .replace(/'(?:[^']|'')*'/g, '?')
         .replace(/\b\d+(?:\.\d+)?\b/g, '?')
-        .replace(/(?:\?, ?)+\?/g, '?');
+        .replace(/(?:\+?\?, ?)+\+?\?/g, '?');
       if (!statements.has(shape) && /^(select|update|delete)\b/i.test(statement)) statements.set(shape, statement);
     },
     async costly() {
