@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { defineConfig, type TestProjectConfiguration, type TestUserConfig } from 'vitest/config';
 import { LongestFirst } from './support/harness/longest-first.ts';
@@ -8,6 +8,8 @@ import { folderOfTests } from './support/harness/memory-disk.ts';
 const HANGS = 300_000;
 /** The same of what plays hundreds of cases in one test. */
 const LONG = 1_200_000;
+
+const ROOT = `${import.meta.dirname}/..`;
 
 const PURE = ['test/unit/**/*.test.ts', 'test/project/**/*.test.ts'];
 /** They start programs of their own. */
@@ -22,13 +24,13 @@ const ALONE = [
 const ONE_BY_ONE = 'test/faults/killed-work.test.ts';
 /** Processes that are killed at their steps. */
 const KILLS = ['test/faults/crash.test.ts', ONE_BY_ONE];
-/** They draw their cases, as laws do. */
+/** They run some of their cases in `npm test`, and all in `npm run test:deep`. */
 const DRAWN = [
-  ...KILLS,
-  ...['bursts', 'order', 'trouble'].map((name) => `test/scenarios/${name}.test.ts`),
-  ...['lost-database', 'other-programs', 'service', 'start'].map((name) => `test/faults/${name}.test.ts`),
-  'test/contracts/**/*.test.ts',
-  'test/fuzz/**/*.test.ts',
+  ...globSync('test/**/*.test.ts', { cwd: ROOT }).filter((file) =>
+    readFileSync(`${ROOT}/${file}`, 'utf8').includes('/harness/depth.ts'),
+  ),
+  // Its cases are in `test/contracts/workspace/`.
+  'test/contracts/workspace.test.ts',
 ];
 
 /** About the files of SQLite: data folders, plans and statistics, the files of versions before there was one database. */
@@ -70,12 +72,12 @@ const WHOLE_ON_POSTGRES = [
 ];
 
 /** Days pass in them, of which each second is a statement to PostgreSQL: six times as long as over a file. */
-const DAYS = ['at-rest', 'backfill', 'day', 'quota', 'sweep', 'trouble', 'workspace-sweep', 'write-back'].map(
+const DAYS = ['at-rest', 'backfill', 'day.deep', 'quota', 'sweep', 'trouble', 'workspace-sweep', 'write-back'].map(
   (name) => `test/scenarios/${name}.test.ts`,
 );
 
 /** What Node compiled of the modules, kept from run to run. */
-const COMPILED = `${import.meta.dirname}/../node_modules/.cache/tests`;
+const COMPILED = `${ROOT}/node_modules/.cache/tests`;
 
 function project(name: string, include: string[], more: TestUserConfig = {}): TestProjectConfiguration {
   return {
@@ -114,7 +116,7 @@ function inFolder(folder: string): string {
 
 export default defineConfig({
   test: {
-    root: `${import.meta.dirname}/..`,
+    root: ROOT,
     pool: 'forks',
     // Node loads the modules itself, as where they run: it takes less time than Vite, and nothing stands between.
     experimental: { viteModuleRunner: false, nodeLoader: false },
@@ -149,7 +151,7 @@ export default defineConfig({
         ...{ globalSetup: OVER_POSTGRES.globalSetup, testTimeout: LONG },
         env: { ...OVER_POSTGRES.env, ...EACH_STEP },
       }),
-      // It takes a quarter of an hour; its quickest rows run in `faults/replicas.test.ts` each time.
+      // It takes a quarter of an hour; its quickest rows run in `deep/replicas.test.ts`.
       project('replicas', ['test/replicas/**/*.test.ts'], { fileParallelism: false, testTimeout: LONG }),
       project('deep', ['deep', 'laws', 'model', 'power'].map(inFolder).concat(DRAWN, ONLY_DEEP), {
         env: { TEST_DEPTH: 'deep' },

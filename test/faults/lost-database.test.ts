@@ -7,7 +7,7 @@ import { INSTALLATION_FILE } from '../../src/store/installation.ts';
 import { createWeather, type Weather } from '../support/fakes/weather.ts';
 import { loseDatabase } from '../support/faults/lose-database.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
-import { isDeep, sampleOf } from '../support/harness/depth.ts';
+import { isDeep } from '../support/harness/depth.ts';
 import { githubTracker } from '../support/vendors/provider-servers/github.ts';
 import { openProvider, type Provider } from '../support/vendors/provider-servers/provider.ts';
 
@@ -156,7 +156,7 @@ describe('a workspace that is full', () => {
     ['by the command', (data, backup) => restore({ data }, backup)],
     ['by hand, as a copy of the file', putCopy],
   ];
-  it.each(sampleOf(WAYS, 2))(
+  it.runIf(isDeep).each(WAYS)(
     'beside an older backup, put back %s, is read again: no record and no task is written, and nothing is doubled',
     async (_name, putBack) => {
       const { backup, before } = await liveOnAfterBackup();

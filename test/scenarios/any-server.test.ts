@@ -1,10 +1,11 @@
 import { expect, it } from 'vitest';
-import { type Behaviours, singles } from '../support/fakes/plausible-server/dimensions.ts';
+import { type Behaviours, eachOnce, singles } from '../support/fakes/plausible-server/dimensions.ts';
 import { exceptionsOf } from '../support/fakes/plausible-server/exceptions.ts';
 import { playDay } from '../support/fakes/plausible-server/story.ts';
+import { isDeep } from '../support/harness/depth.ts';
 
 /** A server that doubles links cannot have the route for records, which promises that it does not (W74). */
-const SERVERS: readonly Behaviours[] = singles().map((behaviours) =>
+const SERVERS: readonly Behaviours[] = (isDeep ? singles() : eachOnce()).map((behaviours) =>
   behaviours['link POST'] === 'doubles' ? { ...behaviours, 'pull-request routes': '404' } : behaviours,
 );
 

@@ -4,9 +4,9 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { Finding } from '../../src/connectors/connector.ts';
 import { describeBuild } from '../../src/model/build.ts';
 import { acquireDataFolder } from '../../src/store/data-folder.ts';
+import { commandLine } from '../support/harness/command-line.ts';
 import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
 import { folderOfTest } from '../support/harness/folder.ts';
-import { worksync } from '../support/harness/processes.ts';
 import { ON_POSTGRES } from '../support/postgres/store-place.ts';
 import { pullEvent } from '../support/vendors/github-payloads.ts';
 
@@ -142,7 +142,7 @@ describe('without a daemon that answers', () => {
     );
     const other = code === 'locked' ? acquireDataFolder(data) : undefined;
     try {
-      const ended = await worksync(['check', '--json', '--config', config, '--data', data]);
+      const ended = await commandLine('check', '--json', '--config', config, '--data', data);
       const findings = ended.stdout
         .trim()
         .split('\n')
@@ -162,7 +162,7 @@ describe('without a daemon that answers', () => {
 
   it('asks no vendor about the invented repositories of the demo', async () => {
     const data = join(folderOfTest('check'), 'data');
-    const ended = await worksync(['check', '--json', '--config', 'config/default.yaml', '--data', data]);
+    const ended = await commandLine('check', '--json', '--config', 'config/default.yaml', '--data', data);
     const lines = ended.stdout.trim().split('\n');
     const findings = about(
       lines.map((line) => JSON.parse(line) as Finding),

@@ -8,6 +8,7 @@ import { startWorkspaceService, type TestService } from '../support/fakes/worksp
 import { commandLine } from '../support/harness/command-line.ts';
 import { complaintsOf } from '../support/harness/complaints.ts';
 import { createWorld } from '../support/harness/daemon.ts';
+import { isDeep } from '../support/harness/depth.ts';
 import { type Running, startNode, TOP, worksync } from '../support/harness/processes.ts';
 import { useScratch } from '../support/harness/scratch.ts';
 
@@ -151,7 +152,7 @@ describe('workspace serve', () => {
     return fetch(`${url}/workspaces/current/tasks`, { headers: { authorization: `Bearer ${credential}` } });
   }
 
-  it('prints what a client needs, once, and its clients go on after a restart', async () => {
+  it.runIf(isDeep)('prints what a client needs, once, and its clients go on after a restart', async () => {
     const first = await serve();
     expect(first.served.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/api\/v1$/);
     expect((await tasks(first.served, first.served.apiKey)).status).toBe(200);

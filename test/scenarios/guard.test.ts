@@ -3,6 +3,7 @@ import { describeStatus } from '../../src/cli/status.ts';
 import { createLogger } from '../../src/platform/observe/pino-logger.ts';
 import { createScrubber } from '../../src/platform/observe/scrubber.ts';
 import { createWorld, GITHUB, type World, type WorldOptions } from '../support/harness/daemon.ts';
+import { isDeep } from '../support/harness/depth.ts';
 import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
 
 let world: World;
@@ -146,7 +147,7 @@ describe('the mass-change guard', () => {
     expect(several).toMatch(/"worksync held --workspace test".*"worksync held --workspace other"/s);
   });
 
-  it('is off where the configuration says so', async () => {
+  it.runIf(isDeep)('is off where the configuration says so', async () => {
     await open({ creations: 'off', removals: 'off' });
     await deliver(205);
     expect((await world.service().statistics()).pullRequests).toBe(205);

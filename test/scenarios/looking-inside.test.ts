@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CAPABILITY_DEFAULTS } from '../../src/connectors/connector.ts';
 import { connectors } from '../../src/connectors/registry.ts';
-import { TOP, worksync } from '../support/harness/processes.ts';
+import { commandLine } from '../support/harness/command-line.ts';
+import { TOP } from '../support/harness/processes.ts';
 
 /** `connectors` and `translate`, as people meet them. */
 
@@ -22,6 +23,8 @@ function file(name: string, text: string): string {
   writeFileSync(path, text);
   return path;
 }
+
+const worksync = (args: readonly string[]) => commandLine(...args);
 
 const lines = (text: string) =>
   text

@@ -1,12 +1,12 @@
 import { afterEach, expect, it } from 'vitest';
 import { readTaskUpdateFacts } from '../../src/store/task-update-facts.ts';
 import { createWorld, GITHUB, type World } from '../support/harness/daemon.ts';
-import { drawn } from '../support/harness/depth.ts';
+import { drawn, sampleOf } from '../support/harness/depth.ts';
 import { type PullSetting, pullEvent, pullObject } from '../support/vendors/github-payloads.ts';
 
 /** Events follow one another within seconds, and nobody edits: each task follows its work, and belongs to the rule that moved it. */
 
-const PULLS = drawn(40, 4);
+const PULLS = drawn(40, 8);
 const SECOND = 1_000;
 /** Seconds from the opening of a pull request to its labels. */
 const LATER = [1.5, 2, 2.7, 3.3, 4, 4.5];
@@ -51,12 +51,14 @@ async function change(number: number): Promise<void> {
   await deliver('pull_request_review', { action: 'submitted', review, pull_request, repository, sender });
 }
 
-it.each([
+const SERVERS = [
   ['whole', true],
   ['whole', false],
   ['fields', true],
   ['fields', false],
-] as const)(
+] as const;
+
+it.each(sampleOf(SERVERS, 3))(
   'each task ends in progress, by the form %s, with webhooks of the workspace: %s',
   async (form, hasWebhooks) => {
     await open(form, hasWebhooks);

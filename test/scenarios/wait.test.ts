@@ -1,19 +1,20 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type CommandEnded, commandLine } from '../support/harness/command-line.ts';
 import { folderOfFile } from '../support/harness/folder.ts';
-import { type Ended, type Running, startWorksync, worksync } from '../support/harness/processes.ts';
+import { type Running, startWorksync } from '../support/harness/processes.ts';
 
 /** Commands that wait for a daemon, or watch it: the demo, which plays its deliveries by itself. */
 
 const data = folderOfFile('wait');
 let daemon: Running;
-let waited: Ended;
+let waited: CommandEnded;
 
 beforeAll(async () => {
-  const waiting = startWorksync(['wait', '--timeout', '4m', '--json', '--data', data]);
+  const waiting = commandLine('wait', '--timeout', '4m', '--json', '--data', data);
   daemon = startWorksync(['run', '--config', 'config/default.yaml', '--data', data, '--port', '0']);
   await daemon.says('this start took');
-  waited = await waiting.ended;
+  waited = await waiting;
 });
 afterAll(async () => {
   await daemon.end();
@@ -26,14 +27,14 @@ it('waits for a daemon that starts later, until everything is synced, and says f
 });
 
 it('takes several conditions, and suggests a name for what is nearly one', async () => {
-  const both = await worksync(['wait', '--for', 'ready', '--for', 'workspace=demo', '--data', data]);
+  const both = await commandLine('wait', '--for', 'ready', '--for', 'workspace=demo', '--data', data);
   expect(both).toMatchObject({ code: 0, stdout: '' });
-  const misspelt = await worksync(['wait', '--for', 'workspace=dmo', '--data', data]);
+  const misspelt = await commandLine('wait', '--for', 'workspace=dmo', '--data', data);
   expect(misspelt).toMatchObject({ code: 2, stderr: expect.stringContaining('did you mean "demo"') });
 });
 
 it('ends with 75 where the time is over', async () => {
-  const { code, stderr } = await worksync(['wait', '--timeout', '1s', '--data', join(data, 'nobody')]);
+  const { code, stderr } = await commandLine('wait', '--timeout', '1s', '--data', join(data, 'nobody'));
   expect(code).toBe(75);
   expect(stderr).toContain('left: the daemon: no daemon answers');
 });

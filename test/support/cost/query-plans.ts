@@ -10,7 +10,8 @@ export interface QueryPlans {
 }
 
 /** Names a row, or a few, by its value. */
-const NAMED = /"(?:id|key|entity|item_key|task_id|reference|delivery_key|url|called)" (?:=|in \()\s*(?!\(?select)\+?['\d]/;
+const NAMED =
+  /"(?:id|key|entity|item_key|task_id|reference|delivery_key|url|called)" (?:=|in \()\s*(?!\(?select)\+?['\d]/;
 
 export function createQueryPlans(): QueryPlans {
   const statements = new Map<string, string>();

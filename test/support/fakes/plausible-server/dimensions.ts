@@ -172,6 +172,25 @@ export function singles(): readonly Behaviours[] {
   );
 }
 
+/**
+ * As few servers as name each of these values once. A server whose version header has another name refuses everything, so it differs in
+ * nothing else.
+ */
+export function eachOnce(): readonly Behaviours[] {
+  const {
+    'version header': [, otherName, ...headers],
+    ...others
+  } = valuesByDimension();
+  const named = Object.entries({ ...others, 'version header': headers }).map(
+    ([dimension, values]) => [dimension, dimension === 'version header' ? values : values.slice(1)] as const,
+  );
+  const count = Math.max(...named.map(([, values]) => values.length));
+  const servers = Array.from({ length: count }, (_, index) =>
+    Object.fromEntries(named.flatMap(([dimension, values]) => (values[index] ? [[dimension, values[index]]] : []))),
+  );
+  return [...servers, { 'version header': otherName } as Behaviours];
+}
+
 /** The table as rows, in its order. */
 export function tableOfDimensions(): readonly { dimension: string; value: string; leftOpenBy: string }[] {
   return Object.entries(DIMENSIONS).flatMap(([dimension, values]) =>
