@@ -120,8 +120,8 @@ export default defineConfig({
     pool: 'forks',
     // Node loads the modules itself, as where they run: it takes less time than Vite, and nothing stands between.
     experimental: { viteModuleRunner: false, nodeLoader: false },
-    // Two more than there are cores: two fifths of a run are spent waiting, for disks, time-outs and windows of real time.
-    maxWorkers: availableParallelism() + 2,
+    // One more than there are cores, because some tests wait for processes and time-outs. Each loads the modules anew, for seconds.
+    maxWorkers: availableParallelism() + 1,
     sequence: { sequencer: LongestFirst },
     setupFiles: ['test/support/harness/setup.ts'],
     testTimeout: HANGS,

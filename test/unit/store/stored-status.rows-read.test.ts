@@ -22,14 +22,15 @@ import { readHealthSummaries, readStatuses } from '../../../src/store/stored-sta
 import { nextSweepStep, SWEEP_START } from '../../../src/store/sweep-position.ts';
 import { type Scope, type Sql, scopeOf } from '../../../src/store/workspace-scope.ts';
 import { planOf } from '../../support/cost/plans.ts';
+import { isDeep } from '../../support/harness/depth.ts';
 import { type OpenedStore, openStore } from '../../support/harness/store.ts';
 import { ON_POSTGRES } from '../../support/postgres/store-place.ts';
 
 const NOW = Date.UTC(2026, 10, 20, 12);
-const WORKSPACES = 2_000;
-const ROWS = 100_000;
+const WORKSPACES = isDeep ? 2_000 : 400;
 /** Rows of each workspace in each large table. */
-const OWN = ROWS / WORKSPACES;
+const OWN = 50;
+const ROWS = OWN * WORKSPACES;
 const ALL = Array.from({ length: WORKSPACES }, (_, index) => index + 1);
 const SOME = ALL.slice(0, 250);
 
