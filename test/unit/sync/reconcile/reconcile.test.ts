@@ -185,7 +185,7 @@ const items = async ({ query }: OpenedStore) => (await query.selectFrom('items')
 function rowsWrittenIn(transaction: string): number {
   const [, ...texts] = transaction.split('insert into "items"');
   const inserts = ON_POSTGRES ? texts.map((text) => text.split('\n', 1)) : texts;
-  return inserts.join('').match(/\('github:github\.com:r1:pr:\d+', 'pull_request'|\(\$\d+, /g)?.length ?? 0;
+  return inserts.join('').match(/\(\+?'github:github\.com:r1:pr:\d+', \+?'pull_request'|\(\$\d+, /g)?.length ?? 0;
 }
 
 /** Makes the database reject items whose keys end with `end`. Returns the function that ends this. */
