@@ -155,7 +155,10 @@ export async function nextLive(query: Scope, eligible: Eligibility): Promise<Due
   return selectNext(await firstOfQueues(query, eligible, live), eligible) ?? earliest(query, eligible, live);
 }
 
-/** Returns the next change if none is ready: the first that becomes due, or the first whose pause after a failure ends. */
+/**
+ * Returns the next change if none is ready: the first that becomes due, or the first whose pause ends. One whose pause ends first may be
+ * due later than others that are paused for longer, so its time is the end of its pause, when the next ones are looked at.
+ */
 async function earliest(query: Scope, eligible: Eligibility, queues: readonly Queue[]): Promise<DueChange | undefined> {
   const { leadTime = 0 } = eligible;
   const statement = compiledFor('earliest', eligible, queues, (scope, { now, until }) => {
@@ -172,7 +175,7 @@ async function earliest(query: Scope, eligible: Eligibility, queues: readonly Qu
   });
   const rows = await statement(query.whole, parametersOf(query, eligible));
   const times = rows.map(({ entity, due, lane, not_before }) => {
-    return { entity, due, lane, at: Math.max(due - leadTime, not_before) };
+    return { entity, due, lane, at: not_before > eligible.now ? not_before : due - leadTime };
   });
   return times.toSorted((a, b) => a.at - b.at)[0];
 }

@@ -218,10 +218,15 @@ describe('any pending changes', () => {
       const how = { ...chosen, now: NOW, onlyWrites: chosen.onlyWrites && !chosen.onlyReads };
       const found = searched(await query.selectFrom('outbox').selectAll().execute(), how);
       expect((await nextChange(query, how))?.entity).toBe(found.entity);
-      expect((await nextDue(query, how))?.at).toBe(found.at);
+      // A paused change that is not due yet is looked at when its pause ends.
+      const isExact = rows.every(({ pause, age }) => pause === 0 || age * 1_000 + (how.leadTime ?? 0) >= 0);
+      const at = (await nextDue(query, how))?.at;
+      if (isExact || found.at === undefined || found.entity !== undefined) expect(at).toBe(found.at);
+      else expect(at).toSatisfy((time: number) => time > NOW && time <= (found.at as number));
       const live = await nextLive(query, how);
       if (found.live === undefined) expect(live).toBeUndefined();
-      else expect(Math.max(NOW, live?.at ?? 0)).toBe(Math.max(NOW, found.live));
+      else if (isExact) expect(Math.max(NOW, live?.at ?? 0)).toBe(Math.max(NOW, found.live));
+      else expect(live?.at).toBeLessThanOrEqual(Math.max(NOW, found.live));
     });
     await fc.assert(law, { numRuns: drawn(150) });
   });
