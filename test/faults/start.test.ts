@@ -77,7 +77,7 @@ describe('one bad workspace', () => {
     const held = (name: string) => commandLine('held', '--workspace', name, ...flags(config));
     const [broken, bad, good] = [await held('broken'), await held('bad'), await held('good')];
     expect(status.code).toBe(0);
-    expect(status.stdout).toMatch(/^worksync \S+, BLOCKED, /);
+    expect(status.stdout).toMatch(/^worksync .*, BLOCKED, /);
     expect(status.stdout).toContain('workspace good');
     expect(status.stdout).toMatch(
       /workspace bad\n {2}state {7}BLOCKED config_invalid: .*\n {4}\S+bad\.yaml:2:\d+: .*WEBHOOK_SECRET/,
