@@ -188,6 +188,12 @@ describe('a comment', () => {
     expect([verdict, causes.map(({ code }) => code)]).toEqual(['degraded', ['writes_refused']]);
     const writeRefusal = 'forbidden: Repository was archived so is read-only.';
     expect(connections).toContainEqual(expect.objectContaining({ refusedWrites: 1, writeRefusal }));
+    // While nothing can be stored, the retry that is due is repeated with pauses.
+    await world.clock.advance(3_280_000);
+    const commits = vi.spyOn(world.partition().store, 'commit').mockRejectedValue(new SyncError('disk_full', 'full'));
+    await world.clock.advance(60_000);
+    expect(commits.mock.calls.length).toBeLessThan(30);
+    commits.mockRestore();
     for (const hours of [1, 2]) {
       await world.clock.advance(3_600_000);
       await detected();

@@ -98,9 +98,9 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
     while (!signal.aborted) {
       const pause = await logFailure(async () => {
         await refused.retryIfDue();
-        return writeDue(signal);
+        return Math.min(await writeDue(signal), refused.untilDue());
       });
-      await waitFor(clock, Math.min(pause ?? FIRST_PAUSE, refused.untilDue()), wakeSignal, signal);
+      await waitFor(clock, pause ?? FIRST_PAUSE, wakeSignal, signal);
     }
   }
 
