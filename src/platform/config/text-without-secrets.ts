@@ -14,9 +14,8 @@ const COMMENT = new RegExp(`(#.*?\\b\\w*(?:${SECRET_KEY.source})\\w*\\s*[:=]\\s*
  */
 export function textWithoutSecrets(source: string, workspace: string): string {
   const documents = [...parseAllDocuments(source)];
-  // A text that leaves out the name holds nothing else.
-  const named = documents.findIndex((document) => document.get('name') === workspace);
-  const index = Math.max(0, named);
+  // A text that leaves out the name holds nothing else. Of several documents none may be shown in place of another.
+  const index = documents.length === 1 ? 0 : documents.findIndex((document) => document.get('name') === workspace);
   const document = documents[index];
   if (document === undefined || document.errors.length > 0) return '';
   const start = documents[index - 1]?.range[2] ?? 0;

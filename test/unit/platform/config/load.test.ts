@@ -486,6 +486,7 @@ connections: {}
 `;
     const shown = textWithoutSecrets(`name: one\n${second(secret, `|\n  ${secret}\n  more`)}---\nname: three\n`, 'two');
     expect(shown).toBe(second(`"\${SECRET}"`, `"\${SECRET}"`));
+    expect(textWithoutSecrets(`name: one\n---\nname: "\${NAME}"\n`, 'two')).toBe('');
   });
 
   test('has no files that could change', () => {
