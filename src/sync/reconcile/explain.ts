@@ -96,7 +96,6 @@ export async function explainItem(
   const idPrefixes = await taskIdPrefixes(query);
   const cause = { since: now, waiting: [] };
   const evaluation = connection && { query, item, connection, cause, now, usedShare: 0, idPrefixes, rules, sources };
-  const resolved = evaluation ? await resolveReadOnly(evaluation) : [];
   const links: ExplainedLink[] = [];
   const whyNotSent = item.gone
     ? 'the item is gone at its vendor'
@@ -116,6 +115,7 @@ export async function explainItem(
   };
   const leftOut = evaluation ? explainLeftOut(evaluation, task) : [];
   if (task) return { ...head, others: leftOut, triage: null, writeBack: [] };
+  const resolved = evaluation ? await resolveReadOnly(evaluation) : [];
   return {
     ...head,
     others: [...resolved.filter(({ outcome }) => outcome !== 'linked').map(explainMention), ...leftOut],
