@@ -57,10 +57,8 @@ export const PARTS = {
 
 function itemUpdated(payload: unknown, options: Options): Translation {
   const { data } = read(schema.itemUpdated, payload);
-  return (
-    notInScope(data.project, options, itemOf(data, options)) ??
-    itemsOf([data], [(payload as { data: unknown }).data], options)
-  );
+  const sent = (payload as { data: unknown }).data;
+  return notInScope(data.project, options, itemOf(data, options)) ?? itemsOf([{ item: data, sent }], options);
 }
 
 function itemDeleted(payload: unknown, options: Options): Translation {
@@ -71,17 +69,15 @@ function itemDeleted(payload: unknown, options: Options): Translation {
 }
 
 function list(payload: unknown, options: Options): Translation {
-  const items = read(schema.item.array(), payload);
-  const given = (payload as readonly unknown[]).filter((_, at) => !notInScope(items[at]!.project, options));
+  const all = read(schema.item.array(), payload).map((item, at) => ({ item, sent: (payload as unknown[])[at] }));
   return itemsOf(
-    items.filter(({ project }) => !notInScope(project, options)),
-    given,
+    all.filter(({ item }) => !notInScope(item.project, options)),
     options,
   );
 }
 
 function fetched(payload: unknown, options: Options): Translation {
-  return itemsOf([read(schema.item, payload)], [payload], options);
+  return itemsOf([{ item: read(schema.item, payload), sent: payload }], options);
 }
 
 function gone(payload: unknown, options: Options): Translation {
@@ -89,14 +85,19 @@ function gone(payload: unknown, options: Options): Translation {
   return { outcome: 'items', items: [{ ...identity(found, options), updatedAt: Date.parse(seenAt), gone: true }] };
 }
 
-/** @param given the items as they were sent, to find the fields that could not be read */
-function itemsOf(items: readonly schema.GenericItem[], given: readonly unknown[], options: Options): Translation {
-  const unread = items.flatMap((item, at) =>
-    Object.entries(given[at] as object).flatMap(([name, value]) =>
+interface ReadItem {
+  readonly item: schema.GenericItem;
+  /** The item as it was sent, which has the fields that could not be read. */
+  readonly sent: unknown;
+}
+
+function itemsOf(all: readonly ReadItem[], options: Options): Translation {
+  const unread = all.flatMap(({ item, sent }) =>
+    Object.entries(sent as object).flatMap(([name, value]) =>
       name in schema.item.shape && value !== undefined && item[name as keyof typeof item] === undefined ? name : [],
     ),
   );
-  const found = { outcome: 'items', items: items.map((each) => itemOf(each, options)) } as const;
+  const found = { outcome: 'items', items: all.map(({ item }) => itemOf(item, options)) } as const;
   return unread.length === 0 ? found : { ...found, unread: [...new Set(unread)].sort() };
 }
 
