@@ -39,8 +39,9 @@ export function readAddress(
   const found = new Map<string, ReadAddress>();
   for (const { pattern, parameter, firstSpelling } of forms) {
     const parts = pattern.exec(url)?.groups;
+    if (parts === undefined) continue;
     const inQuery = parameter?.value.exec(parameterOf(text, parameter.name) ?? '')?.groups;
-    if (parts === undefined || (parameter && inQuery === undefined)) continue;
+    if (parameter && inQuery === undefined) continue;
     const read = fill(firstSpelling, { ...parts, ...inQuery });
     found.set(read.url, read);
   }
@@ -51,7 +52,7 @@ function parameterOf(text: string, name: string): string | null | undefined {
   return URL.parse(text)?.searchParams.get(name);
 }
 
-/** Names of people's own, such as a workspace's, are the same in any case. A project's path stays as it is written. */
+/** Folds the case of all parts but a project's path, because vendors ignore it there. */
 function fill(spelling: string, parts: Readonly<Record<string, string>>): ReadAddress {
   const url = spelling.slice(2).replaceAll(PART, (_part, name: string) => {
     const value = parts[name] ?? '';
