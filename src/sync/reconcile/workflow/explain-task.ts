@@ -115,7 +115,7 @@ export interface Reason {
   readonly text: string;
   /** The missing condition, or the names of items. */
   readonly detail: string | null;
-  /** What a person can do about it. */
+  /** Names the command or the setting that helps. */
   readonly remedy: string | null;
 }
 
@@ -172,8 +172,6 @@ export interface ExplainedTask {
   /** Labels that the rules add to the task and remove from it. */
   readonly labels: { readonly add: readonly string[]; readonly remove: readonly string[] };
   readonly change: ExplainedChange | null;
-  /** Whether `links release-status` lets the rules decide again. */
-  readonly isHeld: boolean;
   /** Synced fields that a person has edited, until `links release-field`. */
   readonly fieldsOfPeople: readonly SyncField[];
   readonly items: readonly ExplainedPart[];
@@ -261,7 +259,6 @@ function describeTask(task: Task, written: WrittenStatus, decision: Decision): E
     reason,
     labels: { add: evaluation?.addLabels ?? [], remove: evaluation?.removeLabels ?? [] },
     change: change ? describeChange(change, decision.row) : null,
-    isHeld: reason?.code === 'held-by-person' || reason?.code === 'breaker' || reason?.code === 'backwards',
     fieldsOfPeople: fieldsOfPeople(written),
     items: items.slice(0, MOST_ITEMS),
     more: Math.max(0, items.length - MOST_ITEMS),

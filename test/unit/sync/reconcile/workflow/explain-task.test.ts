@@ -104,15 +104,15 @@ it.each<
 it('names who set a status, the rule, and the status before', async () => {
   const board = await openBoard();
   const setBy = async () => {
-    const { status, setBy: by, previous, wanted, isHeld } = await board.explain('BUG-1');
-    return [status, by.who, by.rule, previous, wanted?.status, isHeld];
+    const { status, setBy: by, previous, wanted, reason } = await board.explain('BUG-1');
+    return [status, by.who, by.rule, previous, wanted?.status, reason?.code];
   };
   await play(board, [OPENED, later]);
-  expect(await setBy()).toEqual(['review', 'worksync', 'standard: open', 'open', 'review', false]);
+  expect(await setBy()).toEqual(['review', 'worksync', 'standard: open', 'open', 'review', 'same']);
   await board.person('BUG-1', 500, 'in_progress');
-  expect(await setBy()).toEqual(['in_progress', 'person', null, 'open', 'review', true]);
+  expect(await setBy()).toEqual(['in_progress', 'person', null, 'open', 'review', 'held-by-person']);
   await board.release('BUG-1');
-  expect(await setBy()).toEqual(['in_progress', 'person', null, 'in_progress', 'review', false]);
+  expect(await setBy()).toEqual(['in_progress', 'person', null, 'in_progress', 'review', undefined]);
 });
 
 it('counts tasks with merged work by the reason why they are not finished', async () => {
