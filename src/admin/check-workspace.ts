@@ -148,7 +148,7 @@ function checkWebhook({ config }: OpenWorkspace, subject: string): Finding[] {
   return [{ level: 'ok', subject, message: `webhooks of the workspace are accepted with ${proofs.join(' and ')}` }];
 }
 
-/** A task whose status has such a word reads as the first of our statuses, so rules cannot tell them apart. */
+/** A task whose status has such a word reads as the first of these statuses, so rules cannot tell them apart. */
 function checkStatuses({ config }: OpenWorkspace, subject: string): Finding[] {
   return sharedWords(config.workspace.statuses).map(([word, statuses]) => ({
     level: 'warning',

@@ -2,8 +2,8 @@ import type { ConnectionStatus, Status, WindowStatus, WorkspaceStatus } from './
 import { IDLE } from './status.ts';
 
 /**
- * Completes the status of a process that may run another version: a field that it lacks, or has in another form, gets the value that
- * says nothing. Fields that this version does not know stay as they are.
+ * Completes the status of a process that may run another version: a field that is absent, or is no list or object where this version
+ * reads one, gets an empty value. Fields that this version does not know stay as they are.
  */
 export function completeStatus(answer: Partial<Status>): Status {
   return complete(answer, BLANK) as Status;

@@ -35,7 +35,7 @@ export interface ShownPlan {
     readonly label: string;
     readonly action: Action;
     readonly held: boolean;
-    /** Of a change of a task's status. */
+    /** Absent: the write sets no status of a task. */
     readonly status?: Move;
   }[];
   readonly mirror: MirrorStatus;

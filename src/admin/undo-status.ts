@@ -14,7 +14,7 @@ import type { OpenWorkspace } from './open-workspace.ts';
 /** How long an undoing waits for a slot of the quota, milliseconds. */
 const PATIENCE = 10_000;
 
-/** A task that has its earlier status again; both statuses are in our words. */
+/** A task that has its earlier status again, and the names of both statuses. */
 export interface UndoneStatus {
   readonly task: string;
   readonly from: string;

@@ -36,7 +36,7 @@ export interface ListedChange {
   readonly entity: string;
   /** `owner/repo#12 Pay by card`; null for a read of the workspace. */
   readonly name: string | null;
-  /** Of an update of a task: see `describeUpdate`. */
+  /** See `describeUpdate`; null for all but updates of tasks. */
   readonly sets: string | null;
   readonly kind: OutboxRow['kind'];
   readonly effect: OutboxRow['effect'];

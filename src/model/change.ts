@@ -120,7 +120,7 @@ export interface Written {
   readonly answeredAt: number;
   /** The id of the answer. */
   readonly id: string;
-  /** The status of the task before its update, in our words. */
+  /** The name of the task's status before its update. */
   readonly from?: string;
   /** The outcome of an earlier attempt was unknown. */
   readonly isRepeat?: boolean;

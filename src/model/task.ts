@@ -49,7 +49,7 @@ export function statusHistory(
 
 /** A wanted update of a task: `desired` of an entity of the kind `task_update`. A stored value. */
 export interface TaskUpdate {
-  /** The status to set, in our words. */
+  /** The name of the status to set. */
   readonly status?: string;
   readonly addLabels?: readonly string[];
   readonly removeLabels?: readonly string[];
@@ -59,7 +59,7 @@ export interface TaskUpdate {
   readonly expected?: Readonly<Record<string, string>>;
   /** The labels of its work item, those to add and to remove, and those that worksync added before. */
   readonly itemLabels?: Readonly<Record<'all' | 'add' | 'remove' | 'added', readonly string[]>>;
-  /** The status on which the decision was based, in our words. The update is not sent to a task with another one. */
+  /** The name of the status on which the decision was based. The update is not sent to a task with another one. */
   readonly from: string;
   /** The rule that wants the status, for people: `standard: merged`. */
   readonly rule?: string;

@@ -121,7 +121,7 @@ describe('a database file that is', () => {
     ['overwritten at its beginning', () => overwrite(Buffer.alloc(100)), 'corrupt'],
   ])('%s is detected while nothing comes in', async (_name, change, kind) => {
     await world.settled();
-    // What is only in the log is not in the header yet.
+    // The header lacks all that is only in the log.
     database().asFile?.emptyLog();
     change();
     await world.until(async () => (await world.daemon().status()).verdict === 'blocked', 120 * SECOND);

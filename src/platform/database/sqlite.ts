@@ -130,7 +130,7 @@ function createFileCheck({ file, lock }: OpenOptions, watch: FaultWatch): () => 
   };
 }
 
-/** Detects that another program has written over the beginning of the file, or cut it: SQLite may read its first pages never again. */
+/** Detects that another program has overwritten the beginning of the file, or cut it. SQLite may have cached its first pages. */
 function checkHeader(file: string, watch: FaultWatch): void {
   if (file === ':memory:' || placeOf(file) === undefined) return;
   const header = watch.during(() => readHeader(file));

@@ -22,7 +22,7 @@ export async function rulesPage(visit: WorkspaceVisit): Promise<PageContent> {
   return { title: 'Rules', parts: [labPart(visit, config)] };
 }
 
-/** The same with the answer, or with what is wrong with the configuration. */
+/** The lab with its answer, or with the reason why the configuration is refused. */
 export async function triedRulesPage(visit: WorkspaceVisit, config: string): Promise<PageContent> {
   const lab = labPart(visit, config);
   try {

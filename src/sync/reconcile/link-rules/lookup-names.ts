@@ -112,7 +112,7 @@ export interface NameConfig {
   readonly addresses: readonly WorkspaceAddress[];
   /** All hosts whose items may be named. */
   readonly spaces: readonly NamedSpace[];
-  /** Those of them on which `#12` is unique over all projects. */
+  /** The hosts among them on which `#12` is unique over all projects. */
   readonly hostNumbers: readonly NumberSpace[];
 }
 

@@ -180,7 +180,7 @@ function isBlocker({ linked, contribution, isTrusted }: Counted, end: number): b
 
 const IN_PROGRESS = rankOf({}, 'in_progress') as number;
 
-/** Of several ends at the same time the first one counts, and one of the workspace's own before all of them. */
+/** The precedence of ends at the same time. A final status that the workspace adds comes before all of them. */
 const FINAL_ORDER: readonly string[] = ['completed', 'merged', 'cancelled'];
 
 /** Returns the newest of the finished items; of those with the same time the one with the best status. */
