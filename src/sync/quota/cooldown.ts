@@ -173,9 +173,19 @@ export function provesRoom(status: number): boolean {
   return status < 500 && status !== 401 && status !== 429;
 }
 
-/** Starts a halt, unless a present one lasts longer. */
-export function afterKeyRejected(cooldown: Cooldown, halt: KeyHalt): Cooldown {
-  return cooldown.halt !== null && cooldown.halt.until >= halt.until ? cooldown : { ...cooldown, halt };
+/** The first interval between tests of a rejected key, milliseconds. It doubles with each rejection, up to the longest one. */
+const FIRST_KEY_PROBE = 5_000;
+const LONGEST_KEY_PROBE = 60_000;
+
+/** Starts or extends the halt. A request that started before the last rejection proves nothing new: the given object is returned. */
+export function afterKeyRejected(
+  cooldown: Cooldown,
+  { started, now, ...refusal }: KeyRefusal & { readonly started: number; readonly now: number },
+): Cooldown {
+  const { halt } = cooldown;
+  if (halt !== null && started <= halt.since) return cooldown;
+  const interval = halt === null ? FIRST_KEY_PROBE : Math.min(LONGEST_KEY_PROBE, 2 * (halt.until - halt.since));
+  return { ...cooldown, halt: { ...refusal, until: now + interval, since: now } };
 }
 
 /** Ends the halt. Returns the given object if nothing changes. */
@@ -194,21 +204,6 @@ export function pausedUntil(cooldown: Cooldown): Pause {
   const reason = 'the workspace refused a request: its quota is used up';
   const refusal = { until: cooldown.refusedUntil, code: 'rate_limited', reason } as const;
   return cooldown.halt !== null && cooldown.halt.until > refusal.until ? cooldown.halt : refusal;
-}
-
-/** The first interval between tests of a rejected key, milliseconds. It doubles with each rejection, up to the longest one. */
-const FIRST_KEY_PROBE = 5_000;
-const LONGEST_KEY_PROBE = 60_000;
-
-/** Returns the halt after a rejection; the present one if the request started before the last rejection, and so proves nothing new. */
-function nextHalt(
-  halt: KeyHalt | null,
-  refusal: KeyRefusal,
-  { started, now }: { started: number; now: number },
-): KeyHalt {
-  if (halt !== null && started <= halt.since) return halt;
-  const interval = halt === null ? FIRST_KEY_PROBE : Math.min(LONGEST_KEY_PROBE, 2 * (halt.until - halt.since));
-  return { ...refusal, until: now + interval, since: now };
 }
 
 interface CooldownControlDeps {
@@ -270,7 +265,7 @@ export function createCooldownControl(initial: Cooldown, deps: CooldownControlDe
   const applyKeyVerdict = ({ started }: Request, refusal: KeyRefusal | null) => {
     const now = clock.monotonic();
     const next = refusal
-      ? afterKeyRejected(cooldown, nextHalt(cooldown.halt, refusal, { started, now }))
+      ? afterKeyRejected(cooldown, { ...refusal, started, now })
       : afterKeyAccepted(cooldown, started);
     if (next !== cooldown) change(next);
   };

@@ -92,19 +92,21 @@ const HALT = { until: 300_000, since: 2_000, code: 'unauthorized', reason: 'the 
 
 describe('a halt', () => {
   test('is independent of a refusal: the pause that ends later counts', () => {
-    const both = afterKeyRejected(afterRefusal(OPEN, REFUSAL), HALT);
+    const both = { ...afterRefusal(OPEN, REFUSAL), halt: HALT };
     expect(pausedUntil(both)).toEqual(HALT);
     expect(pausedUntil({ ...both, refusedUntil: 400_000 }).until).toBe(400_000);
     expect(pausedUntil({ ...both, halt: null }).until).toBe(7_000);
   });
 
-  test('is not shortened by a shorter one', () => {
-    const long = afterKeyRejected(OPEN, { ...HALT, reason: 'first' });
-    expect(afterKeyRejected(long, { ...HALT, until: 200_000, reason: 'second' })).toBe(long);
+  test('is extended only by a request that started after it', () => {
+    const halted = { ...OPEN, halt: HALT };
+    const again = { code: HALT.code, reason: 'second', now: 310_000 };
+    expect(afterKeyRejected(halted, { ...again, started: HALT.since })).toBe(halted);
+    expect(afterKeyRejected(halted, { ...again, started: 300_000 }).halt?.until).toBe(370_000);
   });
 
   test('ends only when a request that started after it is accepted; until then one request goes at a time', () => {
-    const cooldown = afterKeyRejected(OPEN, HALT);
+    const cooldown = { ...OPEN, halt: HALT };
     expect(isProbing(cooldown)).toBe(true);
     expect(afterKeyAccepted(cooldown, 2_000)).toBe(cooldown);
     expect(afterKeyAccepted(cooldown, 300_000)).toEqual(OPEN);
@@ -130,7 +132,7 @@ describe('a stored cooldown', () => {
     expect((await readCooldown(query, clock)).quietSince).toBe(since);
   });
 
-  const cooldown = afterKeyRejected(afterRefusal(OPEN, REFUSAL), { ...HALT, until: 302_000 });
+  const cooldown = { ...afterRefusal(OPEN, REFUSAL), halt: { ...HALT, until: 302_000 } };
   const saved = { boot: 'a', at: 2_000, wall: 1_000_000, cooldown };
 
   test('is unchanged within the same boot, whatever the wall clock shows', () => {
