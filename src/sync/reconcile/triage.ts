@@ -1,4 +1,4 @@
-import { configuredState, type Item, type WorkItem } from '../../model/item.ts';
+import { configuredState, type Item, movedToOf, type WorkItem } from '../../model/item.ts';
 import { type ItemFields, SYNC_FIELDS, type SyncField } from '../../model/synced-fields.ts';
 import {
   fillTemplate,
@@ -60,7 +60,7 @@ export type TriageDecision =
   /** `rule` counts from 1. */
   | { readonly outcome: 'create'; readonly rule: number; readonly task: NewTask }
   | { readonly outcome: 'nothing'; readonly rule: number; readonly why: string }
-  /** `why` has one reason for each rule, in their order. */
+  /** `why` has one reason for each rule, in their order, or one reason against all of them. */
   | { readonly outcome: 'no rule'; readonly why: Names };
 
 export interface Triage {
@@ -95,6 +95,8 @@ export function createTriage({ triage, send = OPTIONAL_TASK_FIELDS, users }: Tri
       return found && syncedFields(taskOf(item, connection, found.rule, { users, send }), found.rule.sync ?? [], send);
     },
     decide(item, connection, since) {
+      const movedTo = movedToOf(item);
+      if (movedTo !== undefined) return { outcome: 'no rule', why: [`moved to ${movedTo}`] };
       const why: string[] = [];
       for (const [index, { rule, conditions }] of rules.entries()) {
         const failed = conditions.find((condition) => !condition.matches(item, connection));

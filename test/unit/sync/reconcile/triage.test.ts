@@ -46,6 +46,9 @@ describe('the items', () => {
     [{ status: ['dropped'] }, { state: 'done', isDropped: true }, true],
     [{ status: ['Verified'] }, { state: 'done', rawState: 'verified' }, true],
     [{ status: ['open'] }, { state: 'in_progress', rawState: 'Doing' }, false],
+    // The move is newer than any `since`.
+    [{}, { movedAway: 'Operations' }, false],
+    [{}, { movedAway: null }, true],
   ])('by %j match %j: %j', (when, item, matches) => {
     expect(decide([rule({ when })], item).outcome === 'create').toBe(matches);
   });
