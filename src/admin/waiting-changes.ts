@@ -26,7 +26,7 @@ import {
 import type { Scope } from '../store/workspace-scope.ts';
 import type { Throttle } from '../sync/quota/throttle.ts';
 import type { Rules } from '../sync/reconcile/context.ts';
-import { findItems } from './find-named.ts';
+import { findItems, findTask } from './find-named.ts';
 import { entityNamesOf, nameEntities } from './human-names.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
@@ -217,9 +217,7 @@ async function refuseAny(
 export async function heldNamed(query: Scope, targets: readonly string[], rules: Rules): Promise<readonly string[]> {
   const found = new Set<string>();
   for (const target of targets) {
-    const rows = (await findChange(query, target))
-      ? []
-      : await changesOfItems(query, await findItems(query, target, rules));
+    const rows = await changesNamed(query, target, rules);
     const held = rows.filter(({ state }) => state === 'held').map(({ entity }) => entity);
     for (const entity of held.length > 0 ? held : [target]) found.add(entity);
   }
@@ -233,12 +231,20 @@ const LOOKED_THROUGH = 500;
 async function rowsNamed(query: Scope, targets: readonly string[], rules: Rules): Promise<readonly OutboxRow[]> {
   const found = new Map<string, OutboxRow>();
   for (const target of targets) {
-    const exact = await findChange(query, target);
-    const rows = exact ? [exact] : await changesOfItems(query, await findItems(query, target, rules));
+    const rows = await changesNamed(query, target, rules);
     if (rows.length === 0) throw await unknownChange(query, target);
     for (const row of rows) found.set(row.entity, row);
   }
   return [...found.values()];
+}
+
+/** Returns the changes that a name means: an entity, a task (`BUG-12`, or `update:BUG-12` as in texts), or an item. */
+async function changesNamed(query: Scope, target: string, rules: Rules): Promise<readonly OutboxRow[]> {
+  const exact = await findChange(query, target);
+  if (exact) return [exact];
+  const task = await findTask(query, target.replace(/^update:/, ''));
+  const update = task && (await findChange(query, entityName.taskUpdate(task.taskId)));
+  return update ? [update] : changesOfItems(query, await findItems(query, target, rules));
 }
 
 async function unknownChange(query: Scope, target: string): Promise<SyncError> {

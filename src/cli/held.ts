@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { NamedHeldChanges } from '../admin/waiting-changes.ts';
 import { HELD_CLASSES, type HeldClass } from '../model/change.ts';
+import { asTyped } from '../platform/lib/own-command.ts';
 import { askingWorkspace } from './ask-workspace.ts';
 import { type Exit, type Setting, sessionOf } from './setting.ts';
 import { NAMED } from './waiting-changes.ts';
@@ -33,7 +34,7 @@ function addList(group: Command, setting: Setting, exit: Exit): void {
 
 function describeHeld(held: NamedHeldChanges): string {
   const lines = HELD_CLASSES.filter((each) => held[each].count > 0).flatMap((each) => [
-    `${each}: ${held[each].count} held; "worksync held release --${each}" releases them`,
+    asTyped(`${each}: ${held[each].count} held; "worksync held release --${each}" releases them`),
     ...held[each].samples.map(({ label, error }) => printable(`  ${label}${error === null ? '' : `  ${error}`}`)),
     ...(held[each].count > held[each].samples.length ? ['  …'] : []),
   ]);

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { taskName } from '../model/task.ts';
-import { PRIORITIES, TASK_KINDS, TASK_STATUSES } from '../workspace-api/contract/field-values.ts';
+import { PRIORITIES, TASK_KINDS } from '../workspace-api/contract/field-values.ts';
 import type { Answered, Parameters, Routes } from '../workspace-api/contract.ts';
 import { askingWorkspace } from './ask-workspace.ts';
 import { taskHead } from './explained.ts';
@@ -46,7 +46,7 @@ type TaskListFlags = ListFlags & {
 function addList(group: Command, setting: Setting, exit: Exit): void {
   const described = { usage: 'list', description: 'list open tasks, newest first', example: 'tasks list --kind bug' };
   listCommand(group, described, 'every task, whatever its status, in one request')
-    .option('--status <status>', 'only this status; may be repeated', eachOf(TASK_STATUSES))
+    .option('--status <status>', 'only this status, as the workspace spells it; may be repeated', gather)
     .option('--kind <kind>', 'bug or idea; may be repeated', eachOf(TASK_KINDS))
     .option('--team <id>', 'only tasks of this team')
     .option('--assignee <id>', 'only tasks of this user')

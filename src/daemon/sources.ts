@@ -144,7 +144,7 @@ function sourceOf(
 
 /** Returns a view that ignores reports about names, because an old delivery is no evidence of the present bindings. */
 function withoutReports(names: NameBindings | undefined): NameBindings | undefined {
-  return names && { ...names, report: () => undefined, judged: () => undefined };
+  return names && { ...names, report: () => undefined, reportScope: () => undefined };
 }
 
 /** Translates deliveries in the worker, which has a copy of the names. Its reports about names are applied here. */
@@ -157,8 +157,9 @@ function workerTranslator(
     async translate({ source, event, stored }) {
       const names = bindings?.bindings().map(({ entry, id }) => [entry, id] as const);
       const task = { connector, options, names, source, event, body: stored };
-      const { translation, told: reports } = await converter.translate(task);
-      for (const report of reports) bindings?.report(report);
+      const { translation, told, scopes } = await converter.translate(task);
+      for (const unit of told) bindings?.report(unit);
+      for (const [unit, isInScope] of scopes) bindings?.reportScope?.(unit, isInScope);
       return translation;
     },
     elements: (body) => converter.parts({ body }),

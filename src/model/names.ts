@@ -36,7 +36,7 @@ export interface Names {
   /** Reports a thing that a verified delivery or an answer named. */
   report(seen: NamedUnit): void;
   /** Reports whether the thing that a delivery named is in the scope. Absent: nobody needs to know. */
-  judged?(seen: NamedUnit, isInScope: boolean): void;
+  reportScope?(seen: NamedUnit, isInScope: boolean): void;
 }
 
 /** Returns fixed names, for samples: reports do not change them. */

@@ -186,7 +186,7 @@ it.each([
   await openPull(3);
   expect([(await taskOf(second)).status, (await taskOf(third)).status]).toEqual(['review', 'review']);
   weather.clear();
-  await world.ask('release', { classes: [], entities: [entity.taskUpdate(first)] });
+  await world.ask('release', { classes: [], entities: ['update:BUG-1'] });
   await world.settled();
   expect((await taskOf(first)).status).toBe('review');
 });

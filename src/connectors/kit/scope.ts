@@ -40,7 +40,7 @@ export function inScope(candidate: Candidate, scope: Scope): boolean {
   scope.names?.report(candidate);
   const isExcludedByAny = scope.exclude.some((entry) => isExcluded(entry, candidate));
   const isIn = !isExcludedByAny && scope.include.some((entry) => isIncluded(entry, candidate, scope));
-  scope.names?.judged?.(candidate, isIn);
+  scope.names?.reportScope?.(candidate, isIn);
   return isIn;
 }
 

@@ -60,6 +60,7 @@ export async function openSqlite<Tables>(options: OpenOptions): Promise<Database
   }
   const pragma = (source: string) => Number(watch.during(() => raw.pragma(source, { simple: true })));
   const log = createFileLog(raw, file);
+  const checkHeader = createHeaderCheck(file, watch);
   return {
     file,
     query,
@@ -78,7 +79,7 @@ export async function openSqlite<Tables>(options: OpenOptions): Promise<Database
     fault: watch.present,
     checkFileReplaced: createFileCheck(options, watch),
     probe() {
-      checkHeader(file, watch);
+      checkHeader();
       if (!watch.present()?.mayPass || raw.inTransaction) return;
       try {
         // Writes the same number over itself: the smallest commit there is.
@@ -130,12 +131,20 @@ function createFileCheck({ file, lock }: OpenOptions, watch: FaultWatch): () => 
   };
 }
 
-/** Detects that another program has overwritten the beginning of the file, or cut it. SQLite may have cached its first pages. */
-function checkHeader(file: string, watch: FaultWatch): void {
-  if (file === ':memory:' || placeOf(file) === undefined) return;
-  const header = watch.during(() => readHeader(file));
-  if (header === undefined || header.bytes < header.told)
-    watch.note(new DatabaseFault('corrupt', file, 'another program has damaged it while it was open'));
+/**
+ * Detects that another program has overwritten the beginning of the file, or cut it. SQLite may have cached its first pages. A program
+ * that copies the log into the file may write the first page before the file grows: a file counts as cut at the second look.
+ */
+function createHeaderCheck(file: string, watch: FaultWatch): () => void {
+  let wasShort = false;
+  return () => {
+    if (file === ':memory:' || placeOf(file) === undefined) return;
+    const header = watch.during(() => readHeader(file));
+    const isShort = header !== undefined && header.bytes < header.told;
+    if (header === undefined || (isShort && wasShort))
+      watch.note(new DatabaseFault('corrupt', file, 'another program has damaged it while it was open'));
+    wasShort = isShort;
+  };
 }
 
 /** Pages of one step: a millisecond or less. */

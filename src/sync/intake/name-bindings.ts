@@ -89,7 +89,7 @@ export async function openNameBindings(
         cache.save(entry, binding, current?.askedAt ?? null);
       }
     },
-    judged({ id, name }, isInScope) {
+    reportScope({ id, name }, isInScope) {
       isAnyInScope ||= isInScope;
       stranger = { id, name };
     },

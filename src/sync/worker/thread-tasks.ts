@@ -46,6 +46,8 @@ export interface WorkerTranslation {
   readonly translation: Translation;
   /** The names and ids that the delivery mentioned. */
   readonly told: readonly NamedUnit[];
+  /** What it named, and whether that is in the scope. */
+  readonly scopes: readonly (readonly [unit: NamedUnit, isInScope: boolean])[];
 }
 
 export interface PartsTask {
@@ -154,13 +156,15 @@ function translate(task: TranslateTask, connectors: readonly Connector<unknown>[
   if (!connector) throw new SyncError('config_invalid', `there is no connector "${task.connector}"`);
   const told: NamedUnit[] = [];
   const ids = new Map(task.names);
-  const names: Pick<Names, 'idOf' | 'report'> | undefined = task.names && {
+  const scopes: (readonly [NamedUnit, boolean])[] = [];
+  const names: Pick<Names, 'idOf' | 'report' | 'reportScope'> | undefined = task.names && {
     idOf: (entry: string) => ids.get(entry.toLowerCase()),
     report: (unit) => void told.push(unit),
+    reportScope: (unit, isInScope) => void scopes.push([unit, isInScope]),
   };
   const options = names === undefined ? task.options : { ...(task.options as object), names };
   const { source, event } = task;
-  return { translation: connector.translate({ source, event, body: bytesOf(task.body) }, options), told };
+  return { translation: connector.translate({ source, event, body: bytesOf(task.body) }, options), told, scopes };
 }
 
 /** Unpacks a body, which is no `Buffer` after it came from another thread. */

@@ -334,7 +334,7 @@ export async function decideTask(
   });
   const state = stateOf(task, written, now);
   const wanted = wantedStatus(items, written.epoch ?? 0);
-  const target = hasUnconfigured(items) ? configuredTarget(wanted) : targetOf(wanted, state, workflow, now);
+  const target = hasWorkElsewhere(items) ? targetOfTheRest(wanted) : targetOf(wanted, state, workflow, now);
   const counted = items.filter(({ judgement }) => judgement.counts);
   const phases = counted.map((each) => each.linked.phase);
   const waiting = change && json<TaskUpdate>(row.desired)?.status;
@@ -357,13 +357,13 @@ export function stateOf({ status, statusBefore = 0 }: Task, written: WrittenStat
   };
 }
 
-/** Whether an item belongs to a connection that is no longer configured. */
-function hasUnconfigured(items: readonly JudgedItem[]): boolean {
-  return items.some(({ judgement }) => !judgement.counts && judgement.why === 'no-connection');
+/** Whether the work of an item goes on where worksync does not follow it: its connection is not configured any more, or it was moved. */
+function hasWorkElsewhere(items: readonly JudgedItem[]): boolean {
+  return items.some(({ judgement }) => !judgement.counts && ['no-connection', 'moved'].includes(judgement.why));
 }
 
-/** Returns the target of the other items. The status that earlier work led to stays although its connection is gone. */
-function configuredTarget(wanted: Wanted): Target | undefined {
+/** Returns the target of the other items. The status that such work led to stays. */
+function targetOfTheRest(wanted: Wanted): Target | undefined {
   return wanted.outcome === 'target' ? { ...wanted.target, mayLeaveEnd: false } : undefined;
 }
 

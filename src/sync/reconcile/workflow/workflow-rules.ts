@@ -380,9 +380,13 @@ function branchesOf(item: PullRequest): Pick<PullRequest, 'baseBranch' | 'defaul
   return { ...(baseBranch !== undefined && { baseBranch }), ...(defaultBranch !== undefined && { defaultBranch }) };
 }
 
-/** Returns why no rule applies. For a base that does not match, the detail names the bases of all rules. */
+/**
+ * Returns why no rule applies: what the first rule misses whose base matches. If none does, the detail names the bases of all rules.
+ */
 function missOf({ item }: LinkedItem, misses: readonly Uncounted[]): Uncounted {
-  const [first = { why: 'no-rule' }] = misses;
+  const [first = { why: 'no-rule' }] = misses.toSorted(
+    (left, right) => Number(left.why === 'base') - Number(right.why === 'base'),
+  );
   if (first.why !== 'base' || item.kind !== 'pull_request') return first;
   const wants = misses.flatMap(({ why, detail }) => (why === 'base' ? (detail ?? []) : []));
   const { baseBranch = 'not known', defaultBranch = 'not known' } = branchesOf(item);

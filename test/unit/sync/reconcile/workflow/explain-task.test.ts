@@ -52,6 +52,13 @@ it.each<
   ['nothing-linked', ['#1 labels'], [OPENED], LABELS],
   ['no-rule: acme/app#1', ['#1 no-rule'], [FIX, merged()], LABELS],
   ['not-closing: acme/app#1', ['#1 not-closing'], [opened(1, 'BUG-1 and BUG-2'), merged()], {}, ELEVEN],
+  [
+    'not-closing: acme/app#1',
+    ['#1 not-closing'],
+    [opened(1, 'BUG-1 and BUG-2'), merged()],
+    { rules: [{ when: { pullRequest: ['merged'], base: ['develop'] }, set: { status: 'merged' } }] },
+    ELEVEN,
+  ],
   ['mention-only: acme/app#1', ['#1 mention-only'], [opened(1, 'Other', { description: 'see BUG-1' }), merged()]],
   [`base: ${WANTS}`, [`#1 base: ${WANTS}`], [opened(1, 'Fixes BUG-1', { baseBranch: 'develop' }), merged()]],
   ['held-by-person', ['#1 progress'], [OPENED, later, person('in_progress')]],

@@ -184,6 +184,12 @@ const CASES: readonly Case[] = [
   // The states of a work item
   ['22: a status that is final already stays', 'merged', [person('merged'), fixed({ state: 'done' })], ISSUES],
   ['a completed work item finishes the task', 'completed', [fixed({ state: 'done' })], ISSUES],
+  [
+    'a task stays finished when its issue leaves the scope',
+    'completed',
+    [fixed({ state: 'done' }), later, issue({ movedAway: 'OUT' })],
+    ISSUES,
+  ],
   ['a moved work item finishes nothing', 'open', [fixed({ state: 'done', movedTo: 'jira:cloud-1:2' })], ISSUES],
   [
     'a task whose reopened issue is done again is finished again',
