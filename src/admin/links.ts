@@ -30,6 +30,7 @@ import {
   requireTask,
 } from './find-named.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
+import { listChanges } from './waiting-changes.ts';
 
 /** A thing that people name by its address, its key, or what they call it. */
 interface Named {
@@ -98,20 +99,34 @@ export function tasksOf(items: readonly ExplainedItem[]): readonly string[] {
 
 /** Tasks of one answer whose status is explained. */
 const MOST_STATUSES = 10;
+/** Pending changes among which those of the tasks are looked for. */
+const MOST_CHANGES = 500;
 
 /** Returns why these tasks have their statuses, of the first `MOST_STATUSES` of them. */
 export async function explainStatuses(
-  { store: { query }, rules: { workflow, triage } }: OpenWorkspace,
+  workspace: OpenWorkspace,
   taskIds: readonly string[],
   clock: Clock,
 ): Promise<readonly ExplainedTask[]> {
+  const {
+    store: { query },
+    rules: { workflow, triage },
+  } = workspace;
   const statuses: ExplainedTask[] = [];
   for (const taskId of taskIds.slice(0, MOST_STATUSES)) {
     const explained = await explainTask(query, taskId, { workflow, triage, now: clock.now() });
     if (explained) statuses.push(explained);
     await yieldForRequests();
   }
-  return statuses;
+  if (!statuses.some(({ change }) => change?.state === 'pending')) return statuses;
+  const waiting = await listChanges(workspace, { states: ['pending'], limit: MOST_CHANGES });
+  const expected = new Map(waiting.map(({ entity: name, expectedAt }) => [name, expectedAt]));
+  return statuses.map((status) => {
+    const { change, taskId } = status;
+    const expectedAt = expected.get(entity.taskUpdate(taskId));
+    if (change?.state !== 'pending' || expectedAt === undefined) return status;
+    return { ...status, change: { ...change, expectedAt: expectedAt && Math.max(expectedAt, change.notBefore) } };
+  });
 }
 
 /** Returns the first unfinished tasks whose work was merged, with the reason. */

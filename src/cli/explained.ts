@@ -112,7 +112,7 @@ export function describeTaskStatus(task: TaskStatus): string[] {
 
 function nextOf(change: NonNullable<TaskStatus['change']>): string {
   const { words, isTimed } = nextWords(change);
-  return isTimed ? `${words} ${at(change.notBefore)}` : words;
+  return isTimed ? `${words} at ${at(change.expectedAt ?? change.notBefore)}` : words;
 }
 
 /** `+review -ready` */

@@ -55,16 +55,24 @@ export function reasonWords(reason: {
   return `${text}${detail === null ? '' : ` (${detail})`} [${code}]`;
 }
 
-/** Returns what happens next to a task whose update waits. `isTimed`: its earliest time belongs behind the words. */
-export function nextWords(change: { readonly state: string; readonly sets: string; readonly error: string | null }): {
+interface WaitingChange {
+  readonly state: string;
+  readonly sets: string;
+  readonly error: string | null;
+  readonly expectedAt: number | null;
+}
+
+/** Returns what happens next to a task whose update waits. `isTimed`: the time at which it is expected belongs behind the words. */
+export function nextWords({ state, error, ...change }: WaitingChange): {
   readonly words: string;
   readonly isTimed: boolean;
 } {
-  const { state, error } = change;
   const sets = change.sets === '' ? 'a read of the task' : change.sets;
   if (state === 'held') return { words: `${sets}: held`, isTimed: false };
   if (state === 'sending') return { words: `${sets}: being sent`, isTimed: false };
-  const past = state === 'unknown' ? ' was sent without an answer' : error === null ? '' : ` failed: ${error}`;
-  const next = state === 'unknown' ? 'to be read' : past === '' ? 'to be sent' : 'to be sent again';
-  return { words: `${sets}${past}${past === '' ? ',' : ';'} ${next}, at the earliest`, isTimed: true };
+  const past = state === 'unknown' ? ' was sent without an answer;' : error === null ? ',' : ` failed: ${error};`;
+  const next = state === 'unknown' ? 'to be read' : error === null ? 'to be sent' : 'to be sent again';
+  if (change.expectedAt === null)
+    return { words: `${sets}${past} ${next} when the workspace is not blocked`, isTimed: false };
+  return { words: `${sets}${past} ${next}, probably`, isTimed: true };
 }

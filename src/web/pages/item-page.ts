@@ -64,7 +64,10 @@ ${fact('Fields edited by people', fieldsOfPeople.join(', ') || null)}</dl>
 
 function nextOf(change: NonNullable<ExplainedTask['change']>, now: number): Markup {
   const { words, isTimed } = nextWords(change);
-  return isTimed ? html`${words} ${change.notBefore > now ? when(change.notBefore, now) : 'now'}` : html`${words}`;
+  const { expectedAt } = change;
+  return isTimed
+    ? html`${words} ${expectedAt !== null && expectedAt > now ? when(expectedAt, now) : 'now'}`
+    : html`${words}`;
 }
 
 function statusItems(workspace: string, { items, more }: ExplainedTask, now: number): Markup {

@@ -128,6 +128,8 @@ export interface ExplainedChange {
   readonly error: string | null;
   /** Its earliest time, epoch milliseconds. */
   readonly notBefore: number;
+  /** When it is sent if nothing else arrives, epoch milliseconds; null while the workspace is blocked. */
+  readonly expectedAt: number | null;
 }
 
 /** One linked item, and its part in the status of the task. Times are epoch milliseconds. */
@@ -268,7 +270,8 @@ function describeTask(task: Task, written: WrittenStatus, decision: Decision): E
 function describeChange({ state, error, due, not_before }: OutboxRow, { desired }: EntityRow): ExplainedChange {
   const update = json<TaskUpdate>(desired);
   const sets = update ? describeUpdate(update) : '';
-  return { state, sets, error, notBefore: Math.max(due, not_before, update?.notBefore ?? 0) };
+  const notBefore = Math.max(due, not_before, update?.notBefore ?? 0);
+  return { state, sets, error, notBefore, expectedAt: notBefore };
 }
 
 /** @param task its key, for commands and examples in the remedy. Absent: that of an item, whose task shows the remedy */
