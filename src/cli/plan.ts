@@ -37,7 +37,7 @@ export function addPlan(program: Command, setting: Setting, exit: Exit): void {
     .option('--limit <number>', 'how many changes to list', wholeNumber, 20)
     .option(
       '--apply <id>',
-      'send the plan of that id, held changes too; refused if the plan would write something else now',
+      'send the plan of that id, also what the guard holds; refused if the plan would write something else now',
     )
     .addHelpText('after', HELP)
     .action(async (flags: PlanFlags) => {
