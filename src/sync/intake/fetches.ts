@@ -52,8 +52,9 @@ const LONGEST_OUTAGE_PAUSE = 30_000;
  */
 const REFUSALS: ReadonlySet<ErrorCode> = new Set(['not_found', 'forbidden', 'refused']);
 const MOST_REFUSALS = 5;
-/** The number of attempts after which a failure is reported. */
+/** The number of attempts after which a failure is reported, and the most failures that are remembered. */
 const LASTING = 5;
+const MOST_LASTING = 100;
 /** The pause after the database failed, milliseconds. */
 const STORE_PAUSE = 5_000;
 
@@ -165,7 +166,7 @@ function createFetchQueue(
   const running = new Map<string, Promise<void>>();
   /** Failures in a row because the vendor is unreachable. */
   let outages = 0;
-  /** Lasting failures by the key of the fetch, in the order of their last attempts. */
+  /** The latest lasting failures by the key of the fetch, in the order of their last attempts. */
   const failing = new Map<string, FetchFailure>();
 
   async function run(wanted: WantedFetch): Promise<void> {
@@ -196,7 +197,10 @@ function createFetchQueue(
     failing.delete(wanted.key);
     const { code, message, hint } = error;
     const isRepeated = await postpone(context, wanted, error);
-    if (isRepeated && wanted.attempts + 1 >= LASTING) failing.set(wanted.key, { code, message, hint, at: clock.now() });
+    if (!isRepeated || wanted.attempts + 1 < LASTING) return;
+    failing.set(wanted.key, { code, message, hint, at: clock.now() });
+    const [oldest = ''] = failing.keys();
+    if (failing.size > MOST_LASTING) failing.delete(oldest);
   }
 
   return {

@@ -234,6 +234,20 @@ test.each([
   await again.fetches.stop();
 });
 
+test('remembers the latest 100 objects that fail again and again, and reports the first of them', async () => {
+  const attempts: string[] = [];
+  const { clock, fetches, request } = await bench(({ key }) => {
+    attempts.push(key);
+    return Promise.reject(new SyncError('answer_malformed', key));
+  });
+  for (let object = 0; object < 102; object++) await request(`object ${object}`);
+  fetches.start();
+  await clock.advance(60_000);
+  const latest = [...new Set(attempts.toReversed())];
+  expect([latest.length, fetches.failureOf('notes')?.message]).toEqual([102, latest[99]]);
+  await fetches.stop();
+});
+
 test.each([
   [0, 1],
   [1, 0],
