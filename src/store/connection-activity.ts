@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { parseFailure, type StoredFailure } from '../model/errors/sync-error.ts';
 import { type ByWorkspace, groupByWorkspace } from './by-workspace.ts';
 import type { Counts } from './counts.ts';
+import { isRefused } from './notices.ts';
 import { ALL_UNITS } from './poll-states.ts';
 import { lastRefusedWebhooks, type RefusedWebhook } from './refused-requests.ts';
 import { NEVER } from './wanted-fetches.ts';
@@ -225,7 +226,7 @@ function refusedWrites(query: Sql, workspaces: readonly number[]) {
     .selectFrom('notices')
     .select(({ fn }) => ['workspace', 'connection', fn.countAll<number>().as('count'), fn.max('error').as('error')])
     .where('workspace', 'in', workspaces)
-    .where('state', '=', sql.lit('refused'))
+    .where(isRefused)
     .groupBy(['workspace', 'connection']);
 }
 

@@ -200,7 +200,7 @@ export async function postponeNotice(
   const row = await findNotice(query, notice.item_key, notice.kind);
   if (!row) return;
   const isOther = failed.state === 'refused' && row.wanted !== notice.wanted;
-  await updateNotice(query, row, isOther ? { ...failed, state: 'waiting', attempts: 0 } : failed);
+  await updateNotice(query, row, isOther ? { ...failed, state: 'waiting', attempts: 0, error: null } : failed);
 }
 
 /** Returns the comment that worksync has at the vendor; undefined if there is none, or if its author is not known. */
@@ -212,6 +212,10 @@ async function updateNotice(query: Scope, { item_key, kind }: NoticeRow, set: Pa
   await query.updateTable('notices').set(set).where('item_key', '=', item_key).where('kind', '=', kind).execute();
 }
 
+/** Includes notices that wait to be tried again after a refusal: they have its error, and no attempt since. */
+export const isRefused = sql<boolean>`(state in ('refused', 'waiting') and error is not null
+  and (state = 'refused' or (attempts = 0 and error not like 'rate_limited:%')))`;
+
 /** Returns why the vendor refused a notice of this kind and connection; undefined if it refused none. */
 export async function refusalOfNotices(
   query: Scope,
@@ -221,7 +225,7 @@ export async function refusalOfNotices(
   const row = await query
     .selectFrom('notices')
     .select('error')
-    .where('state', '=', 'refused')
+    .where(isRefused)
     .where('connection', '=', connection)
     .where('kind', '=', kind)
     .limit(1)

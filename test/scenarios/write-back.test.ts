@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { checkAll } from '../../src/admin/check.ts';
 import { SyncError } from '../../src/model/errors/sync-error.ts';
 import { readMeta, WORKSPACE_ID } from '../../src/store/meta.ts';
+import { resumeForbidden } from '../../src/store/notices.ts';
 import { createTracker, issue, pullRequest, type Tracker, tell } from '../support/fakes/tracker.ts';
 import { createWorld, WEBHOOK_SECRET, type World, type WorldOptions } from '../support/harness/daemon.ts';
 
@@ -194,6 +195,8 @@ describe('a comment', () => {
     await world.clock.advance(60_000);
     expect(commits.mock.calls.length).toBeLessThan(30);
     commits.mockRestore();
+    await world.partition().store.commit((query) => resumeForbidden(query));
+    expect((await world.partition().status()).causes.map(({ code }) => code)).toEqual(['writes_refused']);
     for (const hours of [1, 2]) {
       await world.clock.advance(3_600_000);
       await detected();

@@ -153,7 +153,7 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
 
   async function postpone(notice: NoticeRow, about: object, error: SyncError): Promise<void> {
     const { kind, connection } = notice;
-    // A rate limit concerns the connection, so the notice keeps its place.
+    // A rate limit concerns the connection, so the notice keeps its place and an earlier error.
     const isLimited = pauses.recordFailure(connection, error, 'fetch') > 0;
     const attempts = notice.attempts + (isLimited ? 0 : 1);
     const pause = isLimited ? 0 : pauseAfter(error, backoff(random, attempts, FIRST_PAUSE, LONGEST_PAUSE));
@@ -166,7 +166,12 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
     loggedRefusals.add(refusal);
     logger[level]({ ...about, kind, error, attempts, outcome: state }, 'could not be written to the vendor');
     const isNotCarriedOut = !wasSent(error) || REFUSALS.has(error.code);
-    const retry = { state, attempts, error: text, not_before: clock.now() + pause } as const;
+    const retry = {
+      state,
+      attempts,
+      error: isLimited ? (notice.error ?? text) : text,
+      not_before: clock.now() + pause,
+    } as const;
     const row = { ...retry, ...(isNotCarriedOut && { done: notice.done }) };
     // A commit checks the lease, so a process that has lost the workspace records no failure for its new owner.
     await store.commit((transaction) => postponeNotice(transaction, notice, row));
