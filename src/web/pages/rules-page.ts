@@ -16,10 +16,19 @@ import { chip, type Tone } from './tones.ts';
 /** Samples of each kind of write. */
 const SAMPLES = 20;
 
-/** The lab: what another configuration would write, over all items known. The form begins with the file in use. */
+/**
+ * The lab: what another configuration would write, over all items known. The form begins with the file in use, or empty if
+ * the file cannot be read now.
+ */
 export async function rulesPage(visit: WorkspaceVisit): Promise<PageContent> {
-  const config = mayAct(visit) ? await writtenConfiguration(visit.partition, visit.scrub) : '';
-  return { title: 'Rules', parts: [labPart(visit, config)] };
+  if (!mayAct(visit)) return { title: 'Rules', parts: [labPart(visit, '')] };
+  try {
+    const config = await writtenConfiguration(visit.partition, visit.scrub);
+    return { title: 'Rules', parts: [labPart(visit, config)] };
+  } catch (error) {
+    const reason = errorBox('The present file cannot be shown', visit.clean(toldOf(asSyncError(error))));
+    return { title: 'Rules', parts: [{ id: 'answer', body: reason }, labPart(visit, '')] };
+  }
 }
 
 /** The lab with its answer, or with the reason why the configuration is refused. */
@@ -42,7 +51,7 @@ function labPart(visit: WorkspaceVisit, config: string): Part {
 function labForm(visit: WorkspaceVisit, config: string): Markup {
   const { session } = visit.caller;
   const intro = html`<h2>Try a configuration</h2><p class="soft">worksync evaluates the items that it knows by the text of a workspace’s file, and tells which links, records and tasks it
-would write. It writes nothing and sends no request. The form begins with the text of the present file; <code>\${SECRET}</code> stands for a secret that is written in it.</p>`;
+would write. It writes nothing and sends no request. The form begins with the text of the present file, without its comments; <code>\${SECRET}</code> stands for a secret that is written in it.</p>`;
   if (!mayAct(visit) || !session)
     return html`<section class="card stack">${intro}<p class="hint">To try one, log in as an administrator; or on the machine: <code>${commandAsTyped('plan --config FILE', visit.named)}</code></p></section>`;
   return html`<section class="card stack">${intro}<form class="stack" method="post" action="${pathOf(visit.partition.name, 'rules')}">${tokenField(session.pageToken)}

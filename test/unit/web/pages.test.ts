@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -321,6 +321,11 @@ describe('the rule lab', () => {
     const first = fieldOf(await open('/rules'));
     expect(first).toContain('repositories');
     expect(first).not.toContain(WEBHOOK_SECRET);
+    const file = join(world.configFolder, 'test.yaml');
+    renameSync(file, `${file}.away`);
+    const without = await open('/rules');
+    renameSync(`${file}.away`, file);
+    expect([fieldOf(without), without.text()]).toEqual(['', expect.stringContaining('config_unreadable')]);
     // A browser sends line breaks as CR LF.
     const sent = `${first}# \u200b\n`.replaceAll('\n', '\r\n');
     const accepted = await tried(sent);
