@@ -1,14 +1,12 @@
-import { parseAllDocuments, visit } from 'yaml';
-import { literalSecrets, SECRET_KEY } from './literal-secrets.ts';
+import { isScalar, parseAllDocuments, Scalar, visit } from 'yaml';
+import { literalSecrets } from './literal-secrets.ts';
 
 /** Stands for a secret. In quotes it is a value wherever the secret was one. */
-const VARIABLE = `"\${SECRET}"`;
-
-/** A comment may hold a setting, such as a token that was in use before. */
-const COMMENT = new RegExp(`(#.*?\\b\\w*(?:${SECRET_KEY.source})\\w*\\s*[:=]\\s*)\\S.*`, 'gi');
+const VARIABLE = `\${SECRET}`;
 
 /**
- * Returns the text of the configuration of one workspace, with a variable for each secret that is written in it.
+ * Returns the text of the configuration of one workspace, with a variable for each secret that is written in it. Comments are
+ * left out, because one may hold a setting, such as a token that was in use before.
  *
  * @param source may hold several workspaces, as YAML documents
  */
@@ -18,17 +16,14 @@ export function textWithoutSecrets(source: string, workspace: string): string {
   const index = documents.length === 1 ? 0 : documents.findIndex((document) => document.get('name') === workspace);
   const document = documents[index];
   if (document === undefined || document.errors.length > 0) return '';
-  const start = documents[index - 1]?.range[2] ?? 0;
   const secrets = new Set(literalSecrets(document.toJS()));
-  let text = '';
-  let from = start;
+  const isSecret = (value: unknown) => typeof value === 'string' && secrets.has(value) && !/^\$\{\w+\}$/.test(value);
+  document.comment = document.commentBefore = null;
   visit(document, {
-    Scalar(_key, { value, range }) {
-      if (typeof value !== 'string' || !secrets.has(value) || /^\$\{\w+\}$/.test(value) || !range) return;
-      const isBlock = value.includes('\n');
-      text += source.slice(from, range[0]) + VARIABLE + (isBlock ? '\n' : '');
-      from = range[1];
+    Node(_key, node) {
+      node.comment = node.commentBefore = null;
+      if (isScalar(node) && isSecret(node.value)) Object.assign(node, { value: VARIABLE, type: Scalar.QUOTE_DOUBLE });
     },
   });
-  return (text + source.slice(from, document.range[2])).replace(COMMENT, '$1…');
+  return document.toString({ lineWidth: 0 });
 }

@@ -476,15 +476,18 @@ describe('a text in place of files', () => {
     expect(error.message.split('\n')).toEqual(problems.map((problem) => `WORKSYNC_CONFIG_YAML:${problem}`));
   });
 
-  test('is shown without its secrets, and without the other workspaces', () => {
+  test('is shown without its secrets and comments, and without the other workspaces', () => {
     const secret = 'a-secret-of-somebody';
-    const second = (value: string, block: string) => `---
-name: two # before, token: ${value === secret ? secret : '…'}
-list: { webhookSecrets: [${value}, "\${OTHER}"] }
+    const second = (value: string, block: string, comment = '') => `---
+name: two${comment && ` # before: ${secret}`}
+list: { webhookSecrets: [ ${value}, "\${OTHER}" ] }
 privateKey: ${block}
-connections: {}
+${comment && `# webhookSecrets:\n#   - ${secret}\n`}connections: {}
+web:${comment}
+  - https://boards.example.com/a#b${comment}
 `;
-    const shown = textWithoutSecrets(`name: one\n${second(secret, `|\n  ${secret}\n  more`)}---\nname: three\n`, 'two');
+    const before = second(secret, `|\n  ${secret}\n  more`, ` # ${secret}`);
+    const shown = textWithoutSecrets(`# ${secret}\n\nname: one\n${before}# ${secret}\n---\nname: three\n`, 'two');
     expect(shown).toBe(second(`"\${SECRET}"`, `"\${SECRET}"`));
     expect(textWithoutSecrets(`name: one\n---\nname: "\${NAME}"\n`, 'two')).toBe('');
   });
