@@ -67,7 +67,7 @@ export async function backUp(place: StorePlace, destination: string): Promise<vo
       hint: 'Create the folder, or choose another one.',
     });
   try {
-    renameSync(await copyIntact(file, `${destination}${UNFINISHED}`), destination);
+    await withIntactCopy(file, `${destination}${UNFINISHED}`, (copy) => renameSync(copy, destination));
     syncNames(folder);
   } catch (error) {
     throw withRemedy(error, destination);
@@ -77,20 +77,35 @@ export async function backUp(place: StorePlace, destination: string): Promise<vo
 /** Writes an intact copy of the database to a stream. The copy is made in the data folder first, so that it can be checked. */
 export async function backUpTo(place: StorePlace, output: Writable): Promise<void> {
   const file = databaseOf(place);
-  const copy = await copyIntact(file, `${file}${UNFINISHED}`);
-  const handle = await open(copy);
-  // An interrupted command leaves no file behind.
-  rmSync(copy);
+  // Each backup has a copy of its own, because several may run at once.
+  const copy = `${file}.${systemRandom().uuid()}${UNFINISHED}`;
+  // The name is removed before the stream begins: an interrupted command leaves no file behind.
+  const handle = await withIntactCopy(file, copy, open);
   await pipeline(handle.createReadStream(), output, { end: false });
 }
 
-/** @returns the path of the copy, which gets the name of a backup only when it is whole: a partial one looks like an empty database */
-async function copyIntact(file: string, copy: string): Promise<string> {
+/**
+ * Uses a copy of the database, which gets the name of a backup only when it is whole: a partial one looks like an empty
+ * database. Afterwards the name of the copy is free.
+ */
+async function withIntactCopy<Result>(
+  file: string,
+  copy: string,
+  use: (copy: string) => Result | Promise<Result>,
+): Promise<Result> {
+  removeCopy(copy);
+  try {
+    await copyDatabase(file, copy);
+    const [complaint] = await checkInWorker(copy);
+    if (complaint !== undefined) throw new SyncError('database_corrupt', `the copy of ${file}: ${complaint}`);
+    return await use(copy);
+  } finally {
+    removeCopy(copy);
+  }
+}
+
+function removeCopy(copy: string): void {
   for (const left of [copy, `${copy}-journal`]) rmSync(left, { force: true });
-  await copyDatabase(file, copy);
-  const [complaint] = await checkInWorker(copy);
-  if (complaint !== undefined) throw new SyncError('database_corrupt', `${copy}: ${complaint}`);
-  return copy;
 }
 
 /** Adds the remedy for a place that cannot be written. The registry's remedies are about the data folder. */

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
@@ -75,12 +75,19 @@ describe('a backup', () => {
     await fact('acme', 'a');
     await backUp({ data: path }, backup);
     const files = readdirSync(path);
-    const streamed = new PassThrough();
-    const [bytes] = await Promise.all([
-      buffer(streamed),
-      backUpTo({ data: path }, streamed).then(() => streamed.end()),
-    ]);
-    expect(bytes.equals(readFileSync(backup))).toBe(true);
+    const stream = async () => {
+      const streamed = new PassThrough();
+      const [bytes] = await Promise.all([
+        buffer(streamed),
+        backUpTo({ data: path }, streamed).finally(() => streamed.end()),
+      ]);
+      return bytes.equals(readFileSync(backup));
+    };
+    expect(await Promise.all([stream(), stream()])).toEqual([true, true]);
+    expect(readdirSync(path)).toEqual(files);
+    const database = join(path, INSTALLATION_FILE);
+    writeFileSync(database, readFileSync(database).fill(1, 3 * 4_096, 5 * 4_096));
+    await expect(stream()).rejects.toMatchObject({ code: 'database_corrupt' });
     expect(readdirSync(path)).toEqual(files);
   });
 
