@@ -20,7 +20,7 @@ const RULES: ReadonlySet<string> = new Set(['rules.links', 'rules.triage', 'rule
 export function pathText(path: readonly PropertyKey[]): string {
   const at = path.findIndex((key) => typeof key === 'number');
   const list = path.slice(0, at).join('.');
-  if (!RULES.has(list)) return keyText(path);
+  if (at < 0 || !RULES.has(list)) return keyText(path);
   const rule = `rule ${Number(path[at]) + 1} of ${list.replace(/\.rules$/, '')}`;
   return [rule, ...(path.length > at + 1 ? [keyText(path.slice(at + 1))] : [])].join(': ');
 }

@@ -8,11 +8,16 @@ import {
 } from '../../../../src/platform/config/daemon-options.ts';
 import { durationText, parseDuration } from '../../../../src/platform/config/duration.ts';
 import { literalSecrets } from '../../../../src/platform/config/literal-secrets.ts';
-import { problemLines } from '../../../../src/platform/config/problems.ts';
+import { pathText, problemLines } from '../../../../src/platform/config/problems.ts';
 import { parseSchedule, shortestPause } from '../../../../src/platform/config/schedule.ts';
 import { secretsOfExport, type TraceExport, traceSettings } from '../../../../src/platform/config/trace-export.ts';
 import { nearest } from '../../../../src/platform/lib/nearest.ts';
 import { refusal } from '../../../support/rows/config-files.ts';
+
+test.each([
+  [['rules', 'triage', 1, 'create'], 'rule 2 of rules.triage: create'],
+  [['rules', 'triage', 'create'], 'rules.triage.create'],
+])('a key at %j is called %s', (path, text) => expect(pathText(path)).toBe(text));
 
 const DEFAULTS = { data: 'data', port: 8080, host: '127.0.0.1', logLevel: 'info' };
 
