@@ -36,10 +36,14 @@ export type PlaceFlag = string;
 
 let placeFlags: readonly PlaceFlag[] = [];
 
-/** Returns the flags `--data`, `--config` and `--workspace` of a command line. */
+/**
+ * Returns the flags `--data`, `--config` and `--workspace` of a command line. `--workspace` of `login` is left out, because it takes
+ * several names.
+ */
 export function placeFlagsOf(argv: readonly string[]): readonly PlaceFlag[] {
+  const isLogin = argv[2] === 'login';
   return argv.flatMap((word, index) => {
-    if (!PLACE.test(word)) return [];
+    if (!PLACE.test(word) || (isLogin && word.startsWith('--workspace'))) return [];
     const [flag = '', ...rest] = word.split('=');
     const value = word.includes('=') ? rest.join('=') : argv[index + 1];
     return value === undefined ? [] : [`${flag} ${shellWord(value)}`];

@@ -144,6 +144,7 @@ describe('the own command', () => {
       `"npm start -- --data x" or "${CLONE} --help"`,
     );
     expect(placeFlagsOf(['node', 'worksync', 'run', '--data'])).toEqual([]);
+    expect(placeFlagsOf('node worksync login --workspace a b --data x --workspace=c'.split(' '))).toEqual(['--data x']);
   });
 
   it('names the workspace in commands of one workspace, if it was named or there are several', () => {
