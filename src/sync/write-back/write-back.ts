@@ -153,25 +153,19 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
 
   async function postpone(notice: NoticeRow, about: object, error: SyncError): Promise<void> {
     const { kind, connection } = notice;
-    // A rate limit concerns the connection, so the notice keeps its place and an earlier error.
+    // A rate limit concerns the connection, so the notice keeps its place.
     const isLimited = pauses.recordFailure(connection, error, 'fetch') > 0;
     const attempts = notice.attempts + (isLimited ? 0 : 1);
     const pause = isLimited ? 0 : pauseAfter(error, backoff(random, attempts, FIRST_PAUSE, LONGEST_PAUSE));
     if (error.code === 'forbidden') refused.scheduleRetry();
     const state = error.verdict === 'never' || error.code === 'forbidden' ? 'refused' : 'waiting';
-    const text = `${error.code}: ${error.message}`.slice(0, 500);
     // A missing permission concerns all items, so it is a warning only once.
     const refusal = `${connection} ${kind} ${error.code}`;
     const level = state === 'refused' && kind === 'status' && loggedRefusals.has(refusal) ? 'debug' : 'warn';
     loggedRefusals.add(refusal);
     logger[level]({ ...about, kind, error, attempts, outcome: state }, 'could not be written to the vendor');
     const isNotCarriedOut = !wasSent(error) || REFUSALS.has(error.code);
-    const retry = {
-      state,
-      attempts,
-      error: isLimited ? (notice.error ?? text) : text,
-      not_before: clock.now() + pause,
-    } as const;
+    const retry = { state, attempts, error: errorText(notice, error), not_before: clock.now() + pause } as const;
     const row = { ...retry, ...(isNotCarriedOut && { done: notice.done }) };
     // A commit checks the lease, so a process that has lost the workspace records no failure for its new owner.
     await store.commit((transaction) => postponeNotice(transaction, notice, row));
@@ -241,6 +235,11 @@ function storeSuccess(
 ): Promise<void> {
   const settle = () => deps.store.commit((transaction) => settleNotice(transaction, notice, posted));
   return retryUntilCommitted(deps, settle, signal);
+}
+
+/** Returns the text to store. A rate limit does not replace an earlier error, which is a refusal if the notice is tried again. */
+function errorText({ error: earlier }: NoticeRow, { code, message }: SyncError): string {
+  return (code === 'rate_limited' && earlier) || `${code}: ${message}`.slice(0, 500);
 }
 
 type Send = (signal: AbortSignal) => Promise<PostedComment | undefined>;
