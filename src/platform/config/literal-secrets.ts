@@ -1,4 +1,4 @@
-export const SECRET_KEY = /^key$|token|secret|password|api_?key|private_?key|credential/i;
+const SECRET_KEY = /^key$|token|secret|password|api_?key|private_?key|credential/i;
 /** A shorter value is no secret, and hiding it would blank out ordinary words of the log. */
 export const SHORTEST_SECRET = 6;
 
