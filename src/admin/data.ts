@@ -1,6 +1,6 @@
-import { existsSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import type { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
@@ -77,6 +77,7 @@ export async function backUp(place: StorePlace, destination: string): Promise<vo
 /** Writes an intact copy of the database to a stream. The copy is made in the data folder first, so that it can be checked. */
 export async function backUpTo(place: StorePlace, output: Writable): Promise<void> {
   const file = databaseOf(place);
+  removeLeftCopies(file);
   // Each backup has a copy of its own, because several may run at once.
   const copy = `${file}.${systemRandom().uuid()}${UNFINISHED}`;
   // The name is removed before the stream begins: an interrupted command leaves no file behind.
@@ -101,6 +102,19 @@ async function withIntactCopy<Result>(
     return await use(copy);
   } finally {
     removeCopy(copy);
+  }
+}
+
+/** Milliseconds after which a copy belongs to a backup that was killed. */
+const LONGEST_COPY = 3_600_000;
+
+function removeLeftCopies(file: string): void {
+  const folder = dirname(file);
+  for (const name of readdirSync(folder)) {
+    const copy = join(folder, name);
+    if (!name.startsWith(`${basename(file)}.`) || !name.endsWith(UNFINISHED)) continue;
+    if (Date.now() - (statSync(copy, { throwIfNoEntry: false })?.mtimeMs ?? Date.now()) > LONGEST_COPY)
+      removeCopy(copy);
   }
 }
 

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
@@ -83,9 +83,12 @@ describe('a backup', () => {
       ]);
       return bytes.equals(readFileSync(backup));
     };
+    const database = join(path, INSTALLATION_FILE);
+    const ofKilled = `${database}.1.unfinished`;
+    writeFileSync(ofKilled, 'left');
+    utimesSync(ofKilled, 0, 0);
     expect(await Promise.all([stream(), stream()])).toEqual([true, true]);
     expect(readdirSync(path)).toEqual(files);
-    const database = join(path, INSTALLATION_FILE);
     writeFileSync(database, readFileSync(database).fill(1, 3 * 4_096, 5 * 4_096));
     await expect(stream()).rejects.toMatchObject({ code: 'database_corrupt' });
     expect(readdirSync(path)).toEqual(files);
