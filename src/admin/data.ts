@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import type { DaemonOptions } from '../platform/config/daemon-options.ts';
 import { copyDatabase, syncNames } from '../platform/database/sqlite.ts';
-import type { Clock } from '../platform/lib/clock.ts';
+import { type Clock, systemClock } from '../platform/lib/clock.ts';
 import { checkInWorker } from '../platform/lib/integrity.ts';
 import { isMemoryFolder } from '../platform/lib/memory-folder.ts';
 import { systemRandom } from '../platform/lib/random.ts';
@@ -110,11 +110,12 @@ const LONGEST_COPY = 3_600_000;
 
 function removeLeftCopies(file: string): void {
   const folder = dirname(file);
+  const killedBefore = systemClock().now() - LONGEST_COPY;
   for (const name of readdirSync(folder)) {
     const copy = join(folder, name);
     if (!name.startsWith(`${basename(file)}.`) || !name.endsWith(UNFINISHED)) continue;
-    if (Date.now() - (statSync(copy, { throwIfNoEntry: false })?.mtimeMs ?? Date.now()) > LONGEST_COPY)
-      removeCopy(copy);
+    const changedAt = statSync(copy, { throwIfNoEntry: false })?.mtimeMs;
+    if (changedAt !== undefined && changedAt < killedBefore) removeCopy(copy);
   }
 }
 
