@@ -46,7 +46,7 @@ export interface WorkerTranslation {
   readonly translation: Translation;
   /** The names and ids that the delivery mentioned. */
   readonly told: readonly NamedUnit[];
-  /** What it named, and whether that is in the scope. */
+  /** The units that the delivery named, and whether each is in the scope. */
   readonly scopes: readonly (readonly [unit: NamedUnit, isInScope: boolean])[];
 }
 

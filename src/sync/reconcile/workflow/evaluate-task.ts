@@ -362,7 +362,7 @@ function hasWorkElsewhere(items: readonly JudgedItem[]): boolean {
   return items.some(({ judgement }) => !judgement.counts && ['no-connection', 'moved'].includes(judgement.why));
 }
 
-/** Returns the target of the other items. The status that such work led to stays. */
+/** Returns the target of the other items. The status that work elsewhere led to stays. */
 function targetOfTheRest(wanted: Wanted): Target | undefined {
   return wanted.outcome === 'target' ? { ...wanted.target, mayLeaveEnd: false } : undefined;
 }
