@@ -36,7 +36,7 @@ export function describeExplained({ task, statuses, items, isCut }: Explained): 
 }
 
 export function describeExplainedItem(explained: Item): string[] {
-  const { item, url, title, gone, movedTo, links, others, triage, writeBack } = explained;
+  const { item, url, title, gone, movedTo, links, others, triage, writeBack, notWritten } = explained;
   const none = links.length === 0 ? ['  no links'] : [];
   const moved = movedTo === null ? '' : `  (moved to ${movedTo}: its task is not changed)`;
   return [
@@ -51,6 +51,7 @@ export function describeExplainedItem(explained: Item): string[] {
     ...writeBack.map(({ kind, state, wanted, error }) =>
       printable(`  write-back: ${kind} ${state}${wanted ? ` "${wanted}"` : ''}${error ? `: ${error}` : ''}`),
     ),
+    ...(notWritten === null ? [] : [`  write-back: ${notWritten}`]),
   ];
 }
 

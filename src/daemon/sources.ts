@@ -134,6 +134,7 @@ function sourceOf(
     fetchesCommits: connector.fetchesCommits?.(options) ?? false,
     translate: (delivery) => connector.translate(delivery, options),
     reference: (item) => connector.reference(item),
+    covers: (item) => isCovered(item, { connector, options, names }),
     worker: workerTranslator(config, names, converter),
     inspection: {
       translate: (delivery) => connector.translate(delivery, quietOptions),
@@ -238,10 +239,24 @@ export function writableOf(
   active: readonly ActiveConnection[],
 ): WritableConnection[] {
   const settings = new Map(configs.map(({ name, writeBack }) => [name, writeBack]));
-  return active.flatMap(({ name, connection, connector }) => {
+  return active.flatMap((each) => {
+    const { name, connection, connector } = each;
     const { comment = false, close = false, status = false } = settings.get(name) ?? {};
     if (comment === false && close === false && status === false) return [];
     const closeFields = typeof close === 'object' ? close.fields : undefined;
-    return [{ name, connection, closeFields, reference: (item: Item) => connector.reference(item) }];
+    const reference = (item: Item) => connector.reference(item);
+    return [{ name, connection, closeFields, reference, covers: (item: Item) => isCovered(item, each) }];
   });
+}
+
+/** Whether an item is in the scope of its connection, as far as the item and the configured names show it. */
+function isCovered(
+  item: Item,
+  { connector, options, names }: Pick<ActiveConnection, 'connector' | 'options' | 'names'>,
+): boolean {
+  if (item.kind === 'work_item' && item.movedAway != null) return false;
+  const [id, name] =
+    item.kind === 'pull_request' ? [item.repoId, item.repoName] : [item.containerId, item.containerName];
+  const isBound = names?.bindings().some((binding) => binding.id === id) === true;
+  return isBound || name === undefined || connector.mayCover?.(name, options) !== false;
 }

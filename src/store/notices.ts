@@ -97,7 +97,16 @@ async function withdrawSome(
     .limit(limit)
     .execute();
   if (rows.length === 0) return 0;
-  const keys = rows.map(({ item_key }) => item_key);
+  await withdraw(
+    query,
+    kind,
+    rows.map(({ item_key }) => item_key),
+  );
+  return rows.length;
+}
+
+/** Withdraws notices of one kind: what was written of them stays stored. */
+export async function withdraw(query: Scope, kind: NoticeRow['kind'], keys: readonly ItemKey[]): Promise<void> {
   await query
     .deleteFrom('notices')
     .where('kind', '=', kind)
@@ -110,7 +119,6 @@ async function withdrawSome(
     .where('done', '!=', OUTCOME_UNKNOWN)
     .execute();
   await tried.set({ wanted: null, state: 'done' }).where('done', '=', OUTCOME_UNKNOWN).execute();
-  return rows.length;
 }
 
 async function findNotice(query: Scope, itemKey: ItemKey, kind: NoticeRow['kind']): Promise<NoticeRow | undefined> {

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { checkAll } from '../../src/admin/check.ts';
+import { describeExplained } from '../../src/cli/explained.ts';
 import { SyncError } from '../../src/model/errors/sync-error.ts';
 import { readMeta, WORKSPACE_ID } from '../../src/store/meta.ts';
 import { resumeForbidden } from '../../src/store/notices.ts';
@@ -15,12 +16,13 @@ async function open(
   rules: object = { triage: [{ create: 'bug' }] },
   options: Pick<WorldOptions, 'faults' | 'quota' | 'http'> & {
     readonly connect?: Tracker['connector']['connect'];
+    readonly mayCover?: Tracker['connector']['mayCover'];
   } = {},
 ): Promise<void> {
   tracker = createTracker();
-  const { connect = tracker.connector.connect } = options;
+  const { connect = tracker.connector.connect, mayCover = () => true } = options;
   world = await createWorld({
-    connectors: [{ ...tracker.connector, connect }],
+    connectors: [{ ...tracker.connector, connect, mayCover }],
     ...options,
     config: { rules, ...connectionsOf(writeBack) },
   });
@@ -80,6 +82,32 @@ it.each(['comment', 'close', 'status'] as const)(
     expect(written).toEqual(new Set(Object.keys(ALL).filter((kind) => kind !== removed)));
   },
 );
+
+it.each([
+  ['the item was moved', { containerId: '9', movedAway: 'Operations' }, true],
+  ['the scope no longer contains its project', {}, false],
+])('writes nothing outside the scope, and again inside it: %s', async (_, moved, isStillNamed) => {
+  const followed = new Set(['Engine']);
+  await open(ALL, undefined, { mayCover: (name) => followed.has(name) });
+  await say(1);
+  await detected();
+  if (!isStillNamed) followed.clear();
+  await say(1, moved);
+  await world.people.createBug({ body: { title: 'Another' } }, {});
+  if (!isStillNamed) await say(1, { title: 'Also BUG-2' });
+  await finish('completed');
+  await world.clock.advance(3_600_000);
+  await detected();
+  expect(tracker.writes).toEqual([`comment ${issue(1).key}`]);
+  const { items } = await world.ask('explain', { target: 'ENG-1' });
+  expect(describeExplained({ task: null, statuses: [], items, isCut: false })).toContain(
+    'write-back: nothing is written: the item is outside the scope of its connection',
+  );
+  followed.add('Engine');
+  await say(1, { title: 'It is back: BUG-2' });
+  await detected();
+  expect(tracker.writes.slice(1).sort()).toEqual([`close ${issue(1).key}`, `comment ${issue(1).key}`]);
+});
 
 describe('a comment', () => {
   it('names the task once the link stands, and is written once, whatever comes after', async () => {

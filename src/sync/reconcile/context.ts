@@ -42,6 +42,8 @@ export interface ReconcileConnection {
   /** Translates large and suspected bodies. Absent: all bodies are translated on the main thread. */
   readonly worker?: WorkerTranslator;
   reference(item: Item): ItemReference;
+  /** Whether the item is in the scope of the connection. */
+  covers?(item: Item): boolean;
   /** Translates old deliveries for people who inspect them, without an update of the known names. */
   readonly inspection?: Pick<ReconcileConnection, 'translate' | 'worker'>;
 }

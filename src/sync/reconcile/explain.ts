@@ -1,5 +1,5 @@
 import { entity } from '../../model/change.ts';
-import { movedToOf } from '../../model/item.ts';
+import { type Item, movedToOf } from '../../model/item.ts';
 import type { LinkReason } from '../../model/link.ts';
 import { type Task, taskName } from '../../model/task.ts';
 import { counted } from '../../platform/lib/quantities.ts';
@@ -10,7 +10,7 @@ import { findItem, readFields } from '../../store/items.ts';
 import { type NoticeRow, noticesOf } from '../../store/notices.ts';
 import { findChange } from '../../store/outbox-rows.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import type { Evaluation, ReconcileConnections, Rules } from './context.ts';
+import type { Evaluation, ReconcileConnection, ReconcileConnections, Rules } from './context.ts';
 import { tasksOfItem } from './evaluate-links.ts';
 import { decideTask } from './evaluate-work-item.ts';
 import { MAX_NAMES } from './link-rules/link-rules.ts';
@@ -73,6 +73,8 @@ export interface ExplainedItem {
   readonly triage: string | null;
   /** The notices that worksync writes to the vendor. */
   readonly writeBack: readonly Pick<NoticeRow, 'kind' | 'state' | 'wanted' | 'error'>[];
+  /** Why worksync writes nothing about the item to the vendor. Null: it may write, or the scope is not the reason. */
+  readonly notWritten: string | null;
 }
 
 interface ExplainContext {
@@ -114,7 +116,7 @@ export async function explainItem(
     links,
   };
   const leftOut = evaluation ? explainLeftOut(evaluation, task) : [];
-  if (task) return { ...head, others: leftOut, triage: null, writeBack: [] };
+  if (task) return { ...head, others: leftOut, triage: null, writeBack: [], notWritten: null };
   const resolved = evaluation ? await resolveReadOnly(evaluation) : [];
   return {
     ...head,
@@ -125,8 +127,15 @@ export async function explainItem(
       wanted,
       error,
     })),
+    notWritten: explainNotWritten(item, connection),
     triage: evaluation ? await explainTriage(evaluation) : `the connection "${row.connection}" is no longer configured`,
   };
+}
+
+function explainNotWritten(item: Item, connection: ReconcileConnection | undefined): string | null {
+  const { comment, close, status } = connection?.writeBack ?? {};
+  if (!(comment || close || status) || connection?.covers?.(item) !== false) return null;
+  return 'nothing is written: the item is outside the scope of its connection';
 }
 
 /** Explains the names of an item beyond the limit, in one entry. @param task only if it is one of them */

@@ -21,6 +21,7 @@ import {
   resumeForbidden,
   resumeNotices,
   settleNotice,
+  withdraw,
 } from '../../store/notices.ts';
 import { retryUntilCommitted } from '../../store/retry-until-committed.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
@@ -34,6 +35,8 @@ export interface WritableConnection {
   /** Values of the fields that closing fills in. */
   readonly closeFields?: CloseFields | undefined;
   reference(item: Item): ItemReference;
+  /** Whether the item is in the scope. */
+  covers(item: Item): boolean;
 }
 
 export interface WriteBackDeps extends Pick<WorkspaceContext, 'store' | 'clock' | 'random' | 'logger'> {
@@ -141,6 +144,8 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
     try {
       item = await itemName(store.query, itemKey);
       const send = await prepare(deps, notice, workspaceId);
+      // It is requested again by the first change of an item that came back into the scope.
+      if (send === 'out of scope') return await store.commit((transaction) => withdraw(transaction, kind, [itemKey]));
       if (send && !(await store.commit((transaction) => beginNotice(transaction, notice)))) return;
       const posted = await send?.(signal);
       await storeSuccess(deps, notice, posted, signal);
@@ -246,13 +251,13 @@ type Send = (signal: AbortSignal) => Promise<PostedComment | undefined>;
 
 /**
  * Returns the function that writes one comment, closing or commit status, and returns the posted comment. Returns
- * undefined if there is nothing to write.
+ * undefined if there is nothing to write, and nothing is written to an item that has left the scope of its connection.
  */
 async function prepare(
   deps: Pick<WriteBackDeps, 'store' | 'connections'>,
   notice: NoticeRow,
   workspaceId: string,
-): Promise<Send | undefined> {
+): Promise<Send | 'out of scope' | undefined> {
   const { item_key: key, kind, wanted, done, attempts } = notice;
   // A failed write may have been carried out, so nothing was ever written only if there was no attempt.
   if (wanted === null && done === null && attempts === 0) return undefined;
@@ -260,6 +265,7 @@ async function prepare(
   const target = deps.connections.find(({ name }) => name === notice.connection);
   if (!row || !target || row.gone === 1) return undefined;
   const { item } = readFields(row);
+  if (!target.covers(item)) return 'out of scope';
   const reference = target.reference(item);
   const { connection, closeFields } = target;
   if (kind === 'status') {
