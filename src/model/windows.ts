@@ -35,6 +35,16 @@ export interface WindowSnapshot {
 }
 
 /**
+ * Returns a window for people. After a restore, worksync counts as many requests as the larger window accepts, because it does not
+ * know which were sent: the smaller one is full then.
+ */
+export function withinCap<Use extends Pick<WindowSnapshot, 'cap' | 'used'>>(use: Use): Use {
+  const most = use.cap ?? Number.POSITIVE_INFINITY;
+  const counts = Object.entries(use).filter(([name]) => name.startsWith('used'));
+  return { ...use, ...Object.fromEntries(counts.map(([name, count]) => [name, Math.min(most, count as number)])) };
+}
+
+/**
  * A request without an answer may still be in flight, in the buffer of a socket or in a proxy.
  * It counts as if it ended this much later, milliseconds.
  */

@@ -115,6 +115,8 @@ it.each(sampleOf(WAYS, 2))(
     isForbidden = true;
     const seen = writes();
     await restart((data) => putBack(data, backup));
+    const { long, burst } = (await world.partition().status()).quota;
+    for (const { used, usedByBackground, cap } of [long, burst]) expect([used, usedByBackground]).toEqual([cap, cap]);
     await lateOn();
     expect(await records()).toEqual(PULLS.map((number) => `${number} merged New ${number}`));
     expect([seen(), await unverified()]).toEqual([[], PULLS.length]);

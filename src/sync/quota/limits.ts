@@ -1,4 +1,12 @@
-import { leavesRoom, roomAt, usedAt, type Window, type WindowSnapshot, windowOf } from '../../model/windows.ts';
+import {
+  leavesRoom,
+  roomAt,
+  usedAt,
+  type Window,
+  type WindowSnapshot,
+  windowOf,
+  withinCap,
+} from '../../model/windows.ts';
 import type { Cooldown } from './cooldown.ts';
 import { backgroundConstraints, lastStart, windowConstraints } from './forecast.ts';
 import {
@@ -199,7 +207,7 @@ export function createLimits(quota: QuotaOptions): Limits {
       return Math.max(live, all, first + (backfills - 1) * backfillInterval(state));
     },
     isIdle: ({ ledger, now }) => windows.every(({ hold }) => usedAt(ledger.all, hold, now) === 0),
-    used: (state) => useOf(long, state),
+    used: (state) => withinCap(useOf(long, state)),
     snapshot: (state) => ({
       long: describe(long, quota.window, state),
       burst: describe(burst, quota.burstWindow, state),

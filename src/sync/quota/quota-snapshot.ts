@@ -1,5 +1,5 @@
 import type { Lane } from '../../model/lane.ts';
-import type { WindowSnapshot } from '../../model/windows.ts';
+import { type WindowSnapshot, withinCap } from '../../model/windows.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import { type KeyRefusal, type ObservedUse, type Pause, pausedUntil } from './cooldown.ts';
 import type { Limits, QuotaState } from './limits.ts';
@@ -41,8 +41,9 @@ export function snapshotOf({ state, limits, waiting, clock, share }: SnapshotInp
   const from = Math.max(now, until);
   const next = Math.max(from, limits.nextForBackground(state));
   const toWall = (at: number) => wallTimeOf(at, clock);
+  const { long, burst } = limits.snapshot(state);
   return {
-    ...limits.snapshot(state),
+    ...{ long: withinCap(long), burst: withinCap(burst) },
     configuredShare: share,
     effectiveShare: limits.share(state),
     ceiling: limits.ceiling(state),
