@@ -37,20 +37,21 @@ export function addData(program: Command, setting: Setting, exit: Exit): void {
         await backUpTo(place, process.stdout);
         return exit(0);
       }
-      const file = resolve(place.backup ?? '', name);
+      const file = backupFile(place, name);
       await backUp(place, file);
       print(json ? JSON.stringify({ file }) : `The database was copied to ${file}, and the copy is intact.`);
       exit(0);
     });
-  withDaemonOptions(program.command('restore'), OF_QUESTIONS)
+  withDaemonOptions(program.command('restore'), [...OF_QUESTIONS, 'backup'])
     .description('replace the database with a backup; stop the daemon first')
     .argument('<file>', 'a file that "worksync backup" wrote; it stays as it is')
     .option('--workspace <name>', 'restore this workspace only; all others stay as they are')
     .option('--dry-run', 'check the backup, print what would change, and change nothing')
     .addHelpText('after', '\nExample: worksync restore --workspace team /backups/monday.db')
     .option('--json', 'print one JSON object')
-    .action(async (file: string, { workspace, dryRun, json, ...flags }: Flags & Json & RestoreFlags) => {
+    .action(async (name: string, { workspace, dryRun, json, ...flags }: Flags & Json & RestoreFlags) => {
       const place = daemonOptions(flags, commandEnvironment(flags).settings);
+      const file = backupFile(place, name);
       const { restore, tryRestore } = await import('../admin/data.ts');
       if (dryRun) {
         const plan = await tryRestore(place, file, workspace);
@@ -96,6 +97,10 @@ export function addData(program: Command, setting: Setting, exit: Exit): void {
         );
       exit(0);
     });
+}
+
+function backupFile({ backup }: DaemonOptions, name: string): string {
+  return resolve(backup ?? '', name);
 }
 
 interface RestoreFlags {

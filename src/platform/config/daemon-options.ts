@@ -92,7 +92,8 @@ export const DAEMON_OPTIONS: readonly DaemonOption[] = [
     flag: '--backup <folder>',
     env: 'WORKSYNC_BACKUP',
     type: 'path',
-    description: 'Folder in which "worksync backup monday.db" writes its file (the working folder)',
+    description:
+      'Folder in which "worksync backup monday.db" writes its file and "worksync restore monday.db" finds it (the working folder)',
   },
   {
     key: 'store',
