@@ -185,7 +185,7 @@ describe('the status of a task', () => {
     const text = await figures.text();
     expect(text).toContain('worksync_task_moves_total{workspace="test",rule="rule 1"} 1');
     const { entries } = await ask('audit', { since: null, before: null, limit: 10 });
-    expect(entries).toMatchObject([{ action: 'release-status', subject: 'bug-1' }]);
+    expect(entries).toMatchObject([{ action: 'release-status', subject: 'bug-1', count: 0 }]);
   });
 });
 
