@@ -1,6 +1,5 @@
-import { SyncError } from '../model/errors/sync-error.ts';
-import { didYouMean } from '../platform/lib/nearest.ts';
 import { counted } from '../platform/lib/quantities.ts';
+import { unknownName } from './named.ts';
 import type { Status, WorkspaceStatus } from './status.ts';
 
 /**
@@ -60,11 +59,7 @@ function readiness({ ready, components }: Status): Waiting {
 
 function refuseUnknown(name: string, { workspaces, broken, elsewhere = [] }: Status): void {
   const known = [...workspaces, ...broken, ...elsewhere].map((each) => each.name);
-  if (known.includes(name)) return;
-  throw new SyncError(
-    'usage',
-    `there is no workspace "${name}"${didYouMean(name, known)}; there are: ${known.join(', ')}`,
-  );
+  if (!known.includes(name)) throw unknownName('workspace', name, known);
 }
 
 function syncOf(workspace: WorkspaceStatus): Waiting {

@@ -1,6 +1,7 @@
 import { isAdminOperation, runAdminOperation } from '../admin/admin-operations.ts';
 import { type Actor, audited, auditedTokens, auditLog, sendAudited } from '../admin/audit.ts';
 import { endSessions, forget } from '../admin/data.ts';
+import { unknownName } from '../admin/named.ts';
 import { isElsewhere, type OpenWorkspace } from '../admin/open-workspace.ts';
 import { refusedRequests } from '../admin/refused.ts';
 import { canAccess } from '../model/caller.ts';
@@ -47,7 +48,7 @@ export function adminRoutes(server: Server, options: AdminOptions): void {
   // A scope of its own, so that its errors say what a command can show.
   void server.register(async (scope) => {
     scope.setErrorHandler((error, _request, reply) => {
-      if (!(error instanceof SyncError && error.code === 'body_invalid')) throw error;
+      if (!(error instanceof SyncError && ['body_invalid', 'usage'].includes(error.code))) throw error;
       return reply.code(400).send(failureOf(error));
     });
     addRoutes(scope, options);
@@ -61,7 +62,10 @@ interface AdminOptions extends AllWorkspacesOptions {
 function addRoutes(server: Server, options: AdminOptions): void {
   allWorkspacesRoutes(server, options);
   const { workspaces, installation, sessions, clock } = options;
-  const isKnown = (name: string) => workspaces.find(name) !== undefined || isElsewhere(workspaces, name);
+  const served = () => [
+    ...workspaces.partitions().map(({ name }) => name),
+    ...[...workspaces.broken().keys()].filter((name) => isElsewhere(workspaces, name)),
+  ];
   const named = (request: ServerRequest, reply: ServerReply) => {
     const { workspace } = request.params as { workspace: string };
     const partition = workspaces.find(workspace);
@@ -102,8 +106,9 @@ function addRoutes(server: Server, options: AdminOptions): void {
   server.post('/admin/login-links', { config: { filters: true } }, async (request) => {
     const { role, workspaces: limited } = bodyOf(request, loginWish);
     const caller = callerOf(request);
-    const beyond = limited?.find((name) => !canAccess(caller, name) || !isKnown(name));
-    if (beyond !== undefined) throw new SyncError('body_invalid', `workspaces: there is no workspace "${beyond}"`);
+    const known = served().filter((name) => canAccess(caller, name));
+    const beyond = limited?.find((name) => !known.includes(name));
+    if (beyond !== undefined) throw unknownName('workspace', beyond, known);
     const access = { role, workspaces: limited ?? caller.workspaces };
     const subject = `${role}${access.workspaces === null ? '' : `: ${access.workspaces.join(', ')}`}`;
     const act = { actor: actorOf(request), action: 'login-link', workspace: null, subject };

@@ -57,7 +57,7 @@ describe('login', () => {
   });
 
   it.each([
-    [['--workspace', 'nobody'], 2, 'workspaces: there is no workspace "nobody"'],
+    [['--workspace', 'nobody'], 2, 'there is no workspace "nobody"; there are: demo'],
     [['--address', 'sync.example.com'], 2, 'expected an address that begins with https:// or http://'],
   ])('with %j ends with %i and says why', async (args, exit, message) => {
     const { code, stdout, stderr } = await command('login', ...args);

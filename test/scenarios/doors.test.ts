@@ -341,7 +341,7 @@ describe('a link for a browser', () => {
 
   it('opens no more than its maker may', async () => {
     const beyond = await linkFor(OURS, { role: 'read', workspaces: ['other'] });
-    expect(beyond.failure?.message).toBe('workspaces: there is no workspace "other"');
+    expect(beyond.failure?.message).toBe('there is no workspace "other"; there are: test');
     const { path = '' } = await linkFor(OURS, { role: 'admin', workspaces: null });
     const link = new URL(path, origin).searchParams.get('link') ?? '';
     const cookie = await cookieOf(origin, { link });
