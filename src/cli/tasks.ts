@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { taskName } from '../model/task.ts';
+import { SPECIFIED_STATUSES, serverStatus } from '../model/task-status.ts';
 import { PRIORITIES, TASK_KINDS } from '../workspace-api/contract/field-values.ts';
 import type { Answered, Parameters, Routes } from '../workspace-api/contract.ts';
 import { askingWorkspace } from './ask-workspace.ts';
@@ -46,13 +47,18 @@ type TaskListFlags = ListFlags & {
 function addList(group: Command, setting: Setting, exit: Exit): void {
   const described = { usage: 'list', description: 'list open tasks, newest first', example: 'tasks list --kind bug' };
   listCommand(group, described, 'every task, whatever its status, in one request')
-    .option('--status <status>', 'only this status, as the workspace spells it; may be repeated', gather)
+    .option(
+      '--status <status>',
+      `only this status: ${SPECIFIED_STATUSES.join(', ')}, a name of workspace.statuses, or a word of the server; may be repeated`,
+      gather,
+    )
     .option('--kind <kind>', 'bug or idea; may be repeated', eachOf(TASK_KINDS))
     .option('--team <id>', 'only tasks of this team')
     .option('--assignee <id>', 'only tasks of this user')
     .action((flags: TaskListFlags) =>
-      runOnWorkspace(setting, exit, flags, async (client) => {
-        const tasks = await listTasks(client, flags);
+      runOnWorkspace(setting, exit, flags, async (client, { workspace }) => {
+        const status = flags.status?.map((name) => serverStatus(workspace.statuses, name));
+        const tasks = await listTasks(client, { ...flags, status });
         const isPart = !flags.all && flags.status === undefined;
         if (isPart && !flags.json && process.stderr.isTTY) say('These are the open tasks; --all lists all of them.');
         return { text: describeTasks(tasks), json: tasks };

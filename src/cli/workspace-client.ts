@@ -26,13 +26,13 @@ export const UNDER_WAY = 35_000;
 export async function withWorkspace<Result>(
   session: Session,
   { workspace: name, ...patience }: { readonly workspace?: string } & PatienceFlags,
-  work: (client: CommandClient) => Promise<Result>,
+  work: (client: CommandClient, config: WorkspaceConfig) => Promise<Result>,
 ): Promise<Result> {
   const config = chooseWorkspace(session.config, name);
   const { data } = session.options;
   reportUnusedKey(config);
   const clientOf = await clientFactory(session, config, patience);
-  if (await hasOwner(data)) return work(clientOf(sendThroughOwner(data, config.name)));
+  if (await hasOwner(data)) return work(clientOf(sendThroughOwner(data, config.name)), config);
   const { sendAudited } = await import('../admin/audit.ts');
   const { compose } = await import('../daemon/compose.ts');
   const composition = await compose(onlyOf(session, config), session.parts);
@@ -42,7 +42,7 @@ export async function withWorkspace<Result>(
     const client = clientOf((request, within) =>
       sendAudited(partition, request, { lane: 'interactive', patience: within }, whoRuns()),
     );
-    return await work(client);
+    return await work(client, config);
   } finally {
     await composition.close();
   }

@@ -1,5 +1,6 @@
 import type { Command, CommandOptions } from 'commander';
 import type { Flags } from '../platform/config/daemon-options.ts';
+import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import { type PatienceFlags, withPatience } from './patience.ts';
 import {
   type Exit,
@@ -74,7 +75,7 @@ export async function runOnWorkspace(
   setting: Setting,
   exit: Exit,
   flags: WorkspaceFlags,
-  work: (client: CommandClient) => Promise<Output>,
+  work: (client: CommandClient, config: WorkspaceConfig) => Promise<Output>,
 ): Promise<void> {
   const session = await sessionOf(setting, flags, () => 'warn');
   show(await withWorkspace(session, flags, work), flags);

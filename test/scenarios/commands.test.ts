@@ -116,6 +116,11 @@ describe('tasks', () => {
     expect(all.map(({ taskId }) => taskId)).toEqual(expect.arrayContaining(made));
     const done = (await good('tasks', 'list', '--status', 'completed', '--kind', 'bug', '--json')).json();
     expect(done.map(({ taskId }) => taskId)).toEqual([made[0]]);
+    const statuses = 'statuses: { shipped: { word: completed, final: true }, completed: done }';
+    const named = file('named.yaml', configOf(service).replace('\nconnections:', `\n  ${statuses}\nconnections:`));
+    const place = ['--config', named, '--data', join(scratch, 'named'), '--json'];
+    expect((await good('tasks', 'list', '--status', 'shipped', ...place)).json()).toMatchObject([{ taskId: made[0] }]);
+    expect((await good('tasks', 'list', '--help')).stdout).toMatch(/merged, idea,\s+a name of\s+workspace\.statuses/);
     const odd = { code: 1, stdout: '', stderr: expect.stringContaining('status: expected one of open, planned') };
     expect(await run('tasks', 'list', '--status', 'odd')).toMatchObject(odd);
   });
