@@ -184,8 +184,15 @@ describe('the status of a task', () => {
     });
     const text = await figures.text();
     expect(text).toContain('worksync_task_moves_total{workspace="test",rule="rule 1"} 1');
+    await world.settled();
+    await ask('status-undo', { task: 'BUG-1' });
+    await world.settled();
+    expect(await ask('unfinished', { limit: 10 })).toMatchObject({ tasks: [{ reason: 'older-than-epoch' }] });
     const { entries } = await ask('audit', { since: null, before: null, limit: 10 });
-    expect(entries).toMatchObject([{ action: 'release-status', subject: 'bug-1', count: 0 }]);
+    expect(entries).toMatchObject([
+      { action: 'status-undo' },
+      { action: 'release-status', subject: 'bug-1', count: 0 },
+    ]);
   });
 });
 

@@ -456,8 +456,9 @@ function rememberedOf(workflow: Workflow, before: WrittenStatus, evaluation: Tas
 function unfinishedReason(
   { statuses }: Workflow,
   { task, items, wanted, target, transition }: TaskEvaluation,
-): NoMove | NotCounted | undefined {
+): NoMove | NotCounted | 'older-than-epoch' | undefined {
   if (isFinalStatus(statuses, task.status)) return undefined;
+  if (wanted.outcome === 'older-than-epoch') return isMerged(wanted.item.phase) ? wanted.outcome : undefined;
   if (wanted.outcome === 'done-not-finished') {
     const isWork = ({ linked }: JudgedItem) => isMerged(linked.phase) && linked.strength !== 'mentioning';
     const judgement = items.find((item) => isWork(item) && !item.judgement.counts)?.judgement;
