@@ -1,4 +1,7 @@
+import { entity } from '../model/change.ts';
 import type { Clock } from '../platform/lib/clock.ts';
+import { findChange } from '../store/outbox-rows.ts';
+import type { Scope } from '../store/workspace-scope.ts';
 import { countListed, findRunningSweep, readSweeps, type SweepReport } from '../store/workspace-sweeps.ts';
 import { SWEEP } from '../sync/outbox/sweep-jobs.ts';
 import { entityNamesOf } from './human-names.ts';
@@ -14,6 +17,8 @@ export interface SweepProgress {
   readonly report: NamedSweepReport | null;
   /** Records that the list of the running round has named so far. */
   readonly listed: number;
+  /** What the running round waits for; null if none runs. */
+  readonly waitsFor: string | null;
   /** Why nothing gets through to the workspace, or not before long; null if nothing prevents it. */
   readonly state: string | null;
   /** When this was put together. */
@@ -39,7 +44,23 @@ export async function sweepProgress(partition: OpenWorkspace, clock: Clock): Pro
   return {
     report: report && { ...report, latest: named },
     listed: await countListed(partition.store.query),
+    waitsFor: running === null ? null : await waitsFor(partition.store.query),
     state: state.kind === 'halted' ? `nothing can be sent: ${state.code}: ${state.message}. ${state.hint}` : null,
     at: clock.now(),
   };
+}
+
+const LISTS = [
+  [entity.readTasks, 'the list of tasks'],
+  [entity.readPullRequests, 'the list of pull requests'],
+] as const;
+
+async function waitsFor(query: Scope): Promise<string> {
+  const reads = await Promise.all(LISTS.map(async ([name, list]) => [list, await findChange(query, name)] as const));
+  const waits = reads.flatMap(([list, read]) => {
+    if (read === undefined) return [];
+    if (read.state === 'sending') return [`${list} is being read`];
+    return [`${list} waits for quota that nothing else needs${read.error === null ? '' : `, after ${read.error}`}`];
+  });
+  return waits.join('; ') || 'the lists are being compared';
 }

@@ -117,7 +117,13 @@ describe('the sweep of the workspace', () => {
     await open({ config: { workspace: { sweep: 'off' } } });
     await world.clock.advance(DAY + 3 * HOUR);
     expect(await sweepOf()).toEqual({ running: null, last: null, turn: null });
+    const waitsFor = async () => (await world.ask('sweep-progress', {})).waitsFor;
+    expect(await waitsFor()).toBe(null);
     await world.partition().timetable.runNow('workspace.sweep');
+    expect(await waitsFor()).toMatch(
+      /^the list of tasks (is being read|waits for quota that nothing else needs); the list of/,
+    );
     await world.until(async () => (await sweepOf()).last !== null, HOUR);
+    expect(await waitsFor()).toBe(null);
   });
 });
