@@ -61,7 +61,9 @@ async function follow({ ask, partition }: Asking, flags: WorkspaceFlags, clock: 
 
 function describeProgress({ report, state, listed, waitsFor }: SweepProgress): string {
   const part =
-    report?.finishedAt == null ? `${plural(listed, 'record')} listed so far: ${waitsFor ?? 'the sweep has not begun'}` : describeRound(report);
+    report?.finishedAt == null
+      ? `${plural(listed, 'record')} listed so far: ${waitsFor ?? 'the sweep has not begun'}`
+      : describeRound(report);
   return state === null ? part : `${part}; ${state}`;
 }
 

@@ -245,7 +245,7 @@ function doubtOf(linked: LinkedItem, isTrusted: boolean, { bots, isListed }: Dou
   const isMerged = phase.name === 'merged' || phase.name === 'reverted';
   const mergedAt = item.mergedAt == null ? phase.at : Date.parse(item.mergedAt);
   const isLate = isMerged && place !== 'hand' && namedAt !== undefined && namedAt > mergedAt;
-  return isLate ? { why: 'late-name', detail: 'the text may have named the task only after the merge' } : undefined;
+  return isLate ? { why: 'late-name' } : undefined;
 }
 
 interface CompiledRule {

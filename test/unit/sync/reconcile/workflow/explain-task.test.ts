@@ -91,8 +91,8 @@ it.each<
   ],
   ['too-many-tasks: 11 tasks', ['#1 too-many-tasks: 11 tasks'], [opened(1, BUGS.join())], {}, ELEVEN],
   [
-    'late-name: the text may have named the task only after the merge',
-    ['#1 late-name: the text may have named the task only after the merge'],
+    'late-name: acme/app#1',
+    ['#1 late-name'],
     [opened(1, 'A change', STRANGER), merged(), changed(1, { title: 'Fixes BUG-1' })],
   ],
   ['no-connection: code', ['#1 no-connection: code'], [OPENED], {}, { rules: { connections: new Set(['tracker']) } }],
