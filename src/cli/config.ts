@@ -31,6 +31,7 @@ export function addConfig(program: Command, setting: Setting, exit: Exit): void 
         scrub: scrubber.scrub,
       });
       print(json ? values.map((value) => JSON.stringify(value)).join('\n') : describe(values));
+      for (const warning of config.warnings) say(scrubber.scrub(`worksync: ${warning}`));
       for (const { name, error } of config.broken) say(scrubber.scrub(`worksync: ${name}: ${error.message}`));
       exit(config.broken.length > 0 ? CODES.config_invalid.exit : 0);
     });

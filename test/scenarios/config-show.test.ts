@@ -77,6 +77,20 @@ it('suggests a workspace for what is nearly one, and names a broken file beside 
   expect(stderr).toContain('worksync: other: ');
 });
 
+it('shows the words of this version, with the line of a former one and a notice', async () => {
+  const rules = 'rules: { workflow: { rules: [{ when: { workItem: started }, set: { status: in_progress } }] } }\n';
+  const stories =
+    'connections:\n  stories:\n    connector: shortcut\n    token: a-token-of-some-length\n    teams: [web]\n';
+  writeFileSync(file, `${rules}${stories}    doneState: Shipped\n`);
+  const { json, stderr } = await commandLine('config', 'show', '--config', file, '--json');
+  const shown = json().filter(({ key }) => /done|completedStatus|workItem/.test(key));
+  expect(shown.map(({ key, value, origin }) => [key, value, origin])).toEqual([
+    ['rule 1 of rules.workflow: when.workItem', ['in_progress'], `${file}:1`],
+    ['connections.stories.completedStatus', 'Shipped', `${file}:7`],
+  ]);
+  expect(stderr).toContain('the key is called "completedStatus"');
+});
+
 it('shows what a variable holds, each value with its line there', async () => {
   vi.stubEnv('WORKSYNC_CONFIG', folder);
   vi.stubEnv(

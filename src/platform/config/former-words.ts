@@ -28,16 +28,18 @@ interface PresentWords {
 /** Replaces the words of the previous version in a configuration. */
 export function withPresentWords(document: ConfigDocument, connectors: readonly ConnectorOptions[]): PresentWords {
   const data: unknown = structuredClone(document.data);
+  const formerPaths = new Map<string, Path>();
   const notices = [
     ...VALUES.flatMap((former) =>
       holdersAt(data, former.holder).flatMap(({ path, holder }) => replaceValue(holder, path, former, document)),
     ),
     ...holdersAt(data, ['connections', '*']).flatMap(({ path, holder }) => {
       const options = connectors.find(({ id }) => id === holder['connector'])?.options;
-      return options === undefined ? [] : replaceKeys(holder, path, keysAt(options, []), document);
+      return options === undefined ? [] : replaceKeys(holder, path, keysAt(options, []), { document, formerPaths });
     }),
   ];
-  return { document: { ...document, data }, notices };
+  const place: ConfigDocument['place'] = (path) => document.place(formerPaths.get(pathText(path)) ?? path);
+  return { document: { ...document, data, place }, notices };
 }
 
 type Mapping = Record<string, unknown>;
@@ -68,12 +70,13 @@ function replaceKeys(
   holder: Mapping,
   path: Path,
   known: readonly string[],
-  document: ConfigDocument,
+  { document, formerPaths }: { readonly document: ConfigDocument; readonly formerPaths: Map<string, Path> },
 ): readonly Problem[] {
   return KEYS.flatMap(({ was, now }) => {
     if (!Object.hasOwn(holder, was) || Object.hasOwn(holder, now) || !known.includes(now)) return [];
     holder[now] = holder[was];
     delete holder[was];
+    formerPaths.set(pathText([...path, now]), [...path, was]);
     const message = `${pathText([...path, was])}: the key is called "${now}"; the next version no longer reads "${was}"`;
     return [{ ...document.keyPlace([...path, was]), message }];
   });
