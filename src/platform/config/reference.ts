@@ -59,6 +59,7 @@ const VARIABLES = [
     ],
   ),
   'Each variable may be given as `NAME`, or as `NAME_FILE` with the path of a file; a byte order mark and blanks and line breaks at both ends of the file are dropped, a file in UTF-16 or in quotes is refused, and one that everybody may read is a warning. Setting both is an error. A value with line breaks must come from a file. Inside `[ ]` and `{ }` a variable needs quotes.',
+  '`.env` in the folder that contains the configuration folder sets variables too, such as `./.env` for `config/workspaces/` and `config/team.yaml`; the environment takes precedence.',
   'These tokens give access to pages, metrics and admin actions over HTTP: `WORKSYNC_ADMIN_TOKEN` may do everything, `WORKSYNC_READ_TOKEN` may only read, and `WORKSYNC_TOKENS` is a list of tokens, one per line (or with `;` between them): the role (`read` or `admin`), the workspaces it is limited to, and the token, as `read:acme,beta 6f1c…`. A token has at least 16 characters; make one with `openssl rand -hex 32`.',
   'The program itself reads `WORKSYNC_SECRET_KEY` the same way: 32 bytes in base64 or hex. worksync encrypts with it what it must store: refresh tokens of `oauth`, and in a workspace service the provider tokens and the secrets of webhooks. If the variable is not set, worksync makes a key when it first needs one, beside the database (`<database>.key`, mode 0600): back up both.',
 ].join('\n\n');
