@@ -1,4 +1,3 @@
-import type { Move } from '../model/task.ts';
 import { counted } from '../platform/lib/quantities.ts';
 import type { LabReport } from './lab.ts';
 
@@ -6,12 +5,6 @@ import type { LabReport } from './lab.ts';
 export function describeLabEnd({ by, held }: NonNullable<LabReport['ended']>): string {
   const why = by === 'items' ? 'worksync evaluates no more in one go' : 'it took too long to go on';
   return `these are not all of its ${counted(held, 'item')}: ${why}; what the others would bring about is not counted`;
-}
-
-/** The change of a status, for commands and pages: `open → review, standard: open`. */
-export function describeMove({ from, status, rule }: Move): string {
-  if (status === undefined) return 'labels';
-  return `${from} → ${status}${rule === undefined ? '' : `, ${rule}`}`;
 }
 
 /** Returns when the later effects of a configuration come. */

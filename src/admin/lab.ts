@@ -2,7 +2,7 @@ import { taskOfLinkRead } from '../model/change.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import type { Item, ItemKey } from '../model/item.ts';
 import type { LinkReason } from '../model/link.ts';
-import { type Move, moveOf, type TaskUpdate } from '../model/task.ts';
+import { describeUpdate, type TaskUpdate } from '../model/task.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import { createAdaptiveBatchSize } from '../platform/lib/adaptive-batch-size.ts';
 import type { Clock } from '../platform/lib/clock.ts';
@@ -69,7 +69,8 @@ export interface LabSample {
   readonly task: string | null;
   /** Why the link would be there. */
   readonly reason: LinkReason | null;
-  readonly status: Move | null;
+  /** See `describeUpdate`; null for all but updates of tasks. */
+  readonly sets: string | null;
 }
 
 /** What ends it: so many items, or the time. */
@@ -278,7 +279,7 @@ class Tally {
     const task = taskId === null ? null : await taskNameOf(this.#query, taskId);
     const desired = json<{ readonly reason?: LinkReason } & TaskUpdate>(entity?.desired ?? null);
     const reason = desired?.reason ?? null;
-    const status = desired && what.effect === 'update-task' ? moveOf(desired) : null;
+    const sets = desired && what.effect === 'update-task' ? describeUpdate(desired) : null;
     return {
       ...what,
       item: item?.key ?? null,
@@ -286,7 +287,7 @@ class Tally {
       url: item?.url ?? null,
       task,
       reason,
-      status,
+      sets,
     };
   }
 

@@ -1,5 +1,5 @@
 import type { Action } from '../model/change.ts';
-import { type Move, moveOf } from '../model/task.ts';
+import { describeUpdate, type TaskUpdate } from '../model/task.ts';
 import { type Clock, sleep } from '../platform/lib/clock.ts';
 import { readMeta, writeMeta } from '../store/meta.ts';
 import { countWaiting, expedite, waitingByLane } from '../store/outbox-rows.ts';
@@ -35,8 +35,8 @@ export interface ShownPlan {
     readonly label: string;
     readonly action: Action;
     readonly held: boolean;
-    /** Absent: the write sets no status of a task. */
-    readonly status?: Move;
+    /** See `describeUpdate`. Absent: the write is no update of a task. */
+    readonly sets?: string;
   }[];
   readonly mirror: MirrorStatus;
   /** Sources that were never read completely, so that more writes may follow: `the workspace`, or a connection. */
@@ -78,7 +78,7 @@ export async function showPlan(workspace: OpenWorkspace, { limit }: { readonly l
       label: names[entity]?.label ?? entity,
       action,
       held,
-      ...(kind === 'task_update' && body['status'] !== undefined && { status: moveOf(body as unknown as Move) }),
+      ...(kind === 'task_update' && { sets: describeUpdate(body as unknown as TaskUpdate) }),
     })),
   };
 }

@@ -1,5 +1,5 @@
 import type { EffectOfRules, LabReport, LabSample } from '../admin/lab.ts';
-import { describeLabEnd, describeMove, laterCondition } from '../admin/lab-words.ts';
+import { describeLabEnd, laterCondition } from '../admin/lab-words.ts';
 import { counted } from '../platform/lib/quantities.ts';
 import { printable, span } from './words.ts';
 
@@ -42,9 +42,9 @@ function describeEffect({ effect, added, dropped, later }: LabReport['effects'][
 
 const SIGNS = { added: '+', later: '~', dropped: '-' } as const;
 
-function describeSample({ effect, change, item, title, task, reason, status }: LabSample): string {
+function describeSample({ effect, change, item, title, task, reason, sets }: LabSample): string {
   const what = [item, title === null ? null : `"${title}"`, task && `→ ${task}`].filter(Boolean).join(' ');
   const because = reason && `${reason.rule}: ${reason.text}`;
-  const why = status ? `  (${describeMove(status)})` : because ? `  (${because})` : '';
+  const why = sets ? `  (${sets})` : because ? `  (${because})` : '';
   return printable(`    ${SIGNS[change]} ${effect}  ${what}${why}`);
 }

@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
 import type { LabReport } from '../admin/lab.ts';
-import { describeMove } from '../admin/lab-words.ts';
 import type { AppliedPlan, ShownPlan } from '../admin/plan.ts';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import type { Clock } from '../platform/lib/clock.ts';
@@ -116,10 +115,9 @@ export function describePlan(
     ...where,
     ...(requests > total ? [`  reads of the workspace: ${requests - total}`] : []),
     ...writes.map(({ action, count, held }) => `  ${action}: ${count}${held > 0 ? `, ${held} of them held` : ''}`),
-    ...entities.map(({ label, action, held, status }) => {
-      const move = status ? `  (${describeMove(status)})` : '';
-      return printable(`    ${action}  ${label}${move}${held ? '  (held)' : ''}`);
-    }),
+    ...entities.map(({ label, action, held, sets }) =>
+      printable(`    ${action}  ${label}${sets ? `  (${sets})` : ''}${held ? '  (held)' : ''}`),
+    ),
     ...(total > entities.length ? [`    … ${total - entities.length} more`] : []),
   ].join('\n');
 }

@@ -67,16 +67,14 @@ export interface TaskUpdate {
   readonly notBefore?: number;
 }
 
-/** The change of a task's status, and the rule that wants it. */
-export type Move = Pick<TaskUpdate, 'from' | 'status' | 'rule'>;
-
-export function moveOf({ from, status, rule }: Move): Move {
-  return { from, ...(status && { status }), ...(rule && { rule }) };
-}
-
-/** Describes what an update sets, for people: `status completed, labels +shipped -wip, title`. Empty for a read of the task. */
+/**
+ * Describes what an update sets, for people: `status review → completed (standard: merged), labels +shipped -wip, title`. Empty for a
+ * read of the task.
+ */
 export function describeUpdate({
+  from,
   status,
+  rule,
   addLabels = [],
   removeLabels = [],
   fields = {},
@@ -87,7 +85,7 @@ export function describeUpdate({
     ...[...removeLabels, ...(itemLabels?.remove ?? [])].map((label) => `-${label}`),
   ];
   return [
-    ...(status === undefined ? [] : [`status ${status}`]),
+    ...(status === undefined ? [] : [`status ${from} → ${status}${rule === undefined ? '' : ` (${rule})`}`]),
     ...(labels.length === 0 ? [] : [`labels ${labels.join(' ')}`]),
     ...Object.keys(fields),
   ].join(', ');

@@ -48,11 +48,11 @@ describe('the rule lab', () => {
     const report = await lab({ rules: { workflow: { preset: 'standard' } } });
     expect(report).toMatchObject({ requests: 0, effects: [{ effect: 'update-task', added: 0, dropped: 0, later: 2 }] });
     expect(report.samples).toMatchObject([
-      { task: 'BUG-1', status: { from: 'open', status: 'review', rule: 'standard: open' } },
-      { task: 'BUG-2', status: { from: 'open', status: 'completed', rule: 'standard: merged' } },
+      { task: 'BUG-1', sets: 'status open → review (standard: open)' },
+      { task: 'BUG-2', sets: 'status open → completed (standard: merged)' },
     ]);
     expect(await rows()).toEqual(before);
-    expect(describeLab(report, world.clock.now())).toContain('→ BUG-2  (open → completed, standard: merged)');
+    expect(describeLab(report, world.clock.now())).toContain('→ BUG-2  (status open → completed (standard: merged))');
     const reachingBack = { rules: { workflow: { preset: 'standard', since: 'always' } } };
     const reaching = await lab(reachingBack);
     expect(reaching.effects).toEqual([{ effect: 'update-task', added: 2, dropped: 0, later: 0 }]);

@@ -69,10 +69,8 @@ describe('plan', () => {
     await deliver(1, { title: `Fixes ${bug.key}` });
     await takenOver();
     const plan = await ask('plan', { limit: 9 });
-    expect(plan.entities).toContainEqual(
-      expect.objectContaining({ status: { from: 'open', status: 'review', rule: 'standard: open' } }),
-    );
-    expect(describePlan(plan, world.clock.now())).toContain(`${bug.key}  (open → review, standard: open)`);
+    expect(plan.entities).toContainEqual(expect.objectContaining({ sets: 'status open → review (standard: open)' }));
+    expect(describePlan(plan, world.clock.now())).toContain(`${bug.key}  (status open → review (standard: open))`);
   });
 
   it('applied beside a running daemon, lets go what is held in it and nothing that came later', async () => {

@@ -180,7 +180,7 @@ it.each([
     reason: { code: 'refused', detail: `${code}: PUT /workspaces/current/tasks/${first}: ${status} not now` },
   });
   const text = describeExplained(await world.ask('explain', { target: 'BUG-1' }));
-  expect(text).toContain('status review: held');
+  expect(text).toContain('status open → review (standard: open): held');
   expect(text).toContain(`held release update:${first}"`);
   await openPull(2);
   await openPull(3);
@@ -207,10 +207,16 @@ it('explains an update that failed as one that is sent again', async () => {
     status: 'open',
     wanted: { status: 'review' },
     reason: null,
-    change: { state: 'pending', sets: 'status review', error: expect.stringContaining('500 later') },
+    change: {
+      state: 'pending',
+      sets: 'status open → review (standard: open)',
+      error: expect.stringContaining('500 later'),
+    },
   });
-  expect(await world.ask('changes', { limit: 9 })).toMatchObject([{ sets: 'status review' }]);
-  expect(describeExplained(await explained())).toMatch(/next: status review failed: .*; to be sent again, probably at/);
+  expect(await world.ask('changes', { limit: 9 })).toMatchObject([{ sets: 'status open → review (standard: open)' }]);
+  expect(describeExplained(await explained())).toMatch(
+    /next: status open → review \(standard: open\) failed: .*; to be sent again, probably at/,
+  );
 });
 
 describe('a server with task updates', () => {

@@ -1,5 +1,5 @@
 import type { LabReport, LabSample } from '../../admin/lab.ts';
-import { describeLabEnd, describeMove, laterCondition } from '../../admin/lab-words.ts';
+import { describeLabEnd, laterCondition } from '../../admin/lab-words.ts';
 import { writtenConfiguration } from '../../admin/workspace-configuration.ts';
 import { asSyncError } from '../../model/errors/sync-error.ts';
 import { commandAsTyped } from '../../platform/lib/own-command.ts';
@@ -127,10 +127,8 @@ function samplesTable(workspace: string, samples: readonly LabSample[]): Markup 
       {
         title: 'Why',
         kind: 'text',
-        cell: ({ reason, status }) =>
-          status
-            ? describeMove(status)
-            : reason && html`the ${reason.place.replaceAll('_', ' ')} says ${nameWords(workspace, reason.text)}`,
+        cell: ({ reason, sets }) =>
+          sets ?? (reason && html`the ${reason.place.replaceAll('_', ' ')} says ${nameWords(workspace, reason.text)}`),
       },
     ],
   });
