@@ -168,13 +168,21 @@ export async function postponeFetch(
     .execute();
 }
 
-/** Makes refused fetches due again, because the credential or its rights may have changed. */
-export async function reviveFetches(store: Pick<Store, 'commit'>, now: number): Promise<void> {
+/**
+ * Makes fetches due again that were refused, because the credential or its rights may have changed, and those that failed at least
+ * `lasting` times, so that the process learns of these failures.
+ */
+export async function reviveFetches(store: Pick<Store, 'commit'>, now: number, lasting: number): Promise<void> {
   await changeInChunks(store, async (query, most) => {
-    const some = query.selectFrom('fetches').select('reference').where('not_before', '=', NEVER).limit(most);
+    const some = query
+      .selectFrom('fetches')
+      .select('reference')
+      .where('not_before', '>', now)
+      .where(({ or, eb }) => or([eb('not_before', '=', NEVER), eb('attempts', '>=', lasting)]))
+      .limit(most);
     const { numUpdatedRows } = await query
       .updateTable('fetches')
-      .set({ since: now, not_before: now })
+      .set({ since: sql`case when since > ${now} then ${now} else since end`, not_before: now })
       .where('reference', 'in', some)
       .executeTakeFirstOrThrow();
     return Number(numUpdatedRows);

@@ -88,13 +88,13 @@ export function createFetches(context: FetchContext): Fetches {
   }
 
   /**
-   * After a restart, tries fetches again that were given up. A database that accepts no writes does not block other
+   * After a restart, tries fetches again that were given up, or that fail again and again. A database that accepts no writes does not block other
    * fetches.
    */
   async function revive(): Promise<void> {
     if (isRevived) return;
     try {
-      await reviveFetches(context.store, context.clock.now());
+      await reviveFetches(context.store, context.clock.now(), LASTING);
       isRevived = true;
     } catch (error) {
       context.logger.error({ error: asSyncError(error) }, 'refused fetches could not be revived');

@@ -229,8 +229,9 @@ test.each([
   await fetches.stop();
   const again = await bench(fetch, { store, clock });
   again.fetches.start();
-  await clock.advance(HOUR);
+  await again.untilIdle();
   expect(again.requested).toHaveLength(1);
+  expect(again.fetches.failureOf('notes')?.code).toBe(times === 5 ? undefined : code);
   await again.fetches.stop();
 });
 
