@@ -106,11 +106,11 @@ async function withIntactCopy<Result>(
 }
 
 /** Milliseconds after which a copy belongs to a backup that was killed. */
-const LONGEST_COPY = 3_600_000;
+const MAX_COPY_MS = 3_600_000;
 
 function removeLeftCopies(file: string): void {
   const folder = dirname(file);
-  const killedBefore = systemClock().now() - LONGEST_COPY;
+  const killedBefore = systemClock().now() - MAX_COPY_MS;
   for (const name of readdirSync(folder)) {
     const copy = join(folder, name);
     if (!name.startsWith(`${basename(file)}.`) || !name.endsWith(UNFINISHED)) continue;

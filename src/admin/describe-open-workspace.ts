@@ -116,12 +116,12 @@ function knownHere(
   { name, poll }: ConnectionConfig,
   hooks: DescribedWorkspace['hooks'],
   namesByConnection: DescribedWorkspace['namesByConnection'],
-): Pick<ConfiguredConnection, 'hooks' | 'names' | 'stranger'> {
+): Pick<ConfiguredConnection, 'hooks' | 'names' | 'unmatchedUnit'> {
   const names = namesByConnection.get(name);
   return {
     hooks: hooks.report(name) ?? null,
     names: describeNames(names?.bindings() ?? []),
-    stranger: poll === 'off' ? names?.stranger() : undefined,
+    unmatchedUnit: poll === 'off' ? names?.unmatchedUnit() : undefined,
   };
 }
 
@@ -156,7 +156,7 @@ function haltOf(
 function describeConnection(
   workspace: string,
   config: ConnectionConfig,
-): Omit<ConfiguredConnection, 'hooks' | 'names' | 'stranger'> {
+): Omit<ConfiguredConnection, 'hooks' | 'names' | 'unmatchedUnit'> {
   const { name, connector, mirror, webhookSecrets, poll } = config;
   const webhookPath = webhookSecrets.length > 0 ? webhookPathOf(workspace, name) : null;
   return { name, connector, mirror, webhookPath, schedule: describeSchedule(poll) };

@@ -44,7 +44,7 @@ export interface ShownItems {
 /** Items of one answer. */
 const MOST = 5;
 /** Characters shown of one text. */
-const LONGEST = 4_000;
+const MAX_LENGTH = 4_000;
 
 /** The items of that name; of a task, those that are linked to it or name it. Throws `not_found`. */
 export async function showItems(
@@ -91,7 +91,7 @@ export async function showItems(
 }
 
 function shortened(item: Item): Item {
-  const short = (value: unknown) => (typeof value === 'string' ? cut(value, LONGEST) : value);
+  const short = (value: unknown) => (typeof value === 'string' ? cut(value, MAX_LENGTH) : value);
   const fields = Object.entries(item).map(([name, value]) => [
     name,
     Array.isArray(value) ? value.map(short) : short(value),

@@ -59,7 +59,7 @@ async function translate(
 function told(translation: Translation): ReadDelivery {
   if (translation.outcome === 'ignored') return translation;
   const references = (translation.references ?? []).map(({ key }) => key);
-  const items = translation.outcome === 'items' ? translation.items : (translation.told ?? []);
+  const items = translation.outcome === 'items' ? translation.items : (translation.partialItems ?? []);
   return { outcome: 'items', items, references };
 }
 

@@ -110,7 +110,7 @@ export interface ConfiguredConnection {
   /** Names in its configuration whose target was renamed or replaced. */
   readonly names: readonly NameStatus[];
   /** The last repository, project or team that a webhook named, if all of them were outside the scope and no poll follows renames. */
-  readonly stranger?: NamedUnit | undefined;
+  readonly unmatchedUnit?: NamedUnit | undefined;
 }
 
 /** A connection, and the failure of a fetch that fails again and again. */

@@ -99,7 +99,7 @@ interface ConnectionFacts {
     readonly redeliveryFailure: string | null;
   } | null;
   readonly names: readonly { readonly elsewhere: string | null }[];
-  readonly stranger?: NamedUnit | undefined;
+  readonly unmatchedUnit?: NamedUnit | undefined;
 }
 
 /** The one place that judges the state of a workspace: pages, commands, metrics and the log show its result. */
@@ -283,8 +283,8 @@ export const WARNINGS: readonly Warning[] = [
     command: 'worksync deliveries list',
     hint: 'If it was renamed, write its present name, or its id, in the scope of the connection. A connection that polls follows renames by itself.',
     find: ({ connections }) =>
-      connections.flatMap(({ name, stranger }) =>
-        stranger ? [`${name}: ${stranger.name || 'no name'}, id ${stranger.id}`] : [],
+      connections.flatMap(({ name, unmatchedUnit }) =>
+        unmatchedUnit ? [`${name}: ${unmatchedUnit.name || 'no name'}, id ${unmatchedUnit.id}`] : [],
       ),
     describe: (count) => `all webhooks of ${counted(count, 'connection')} are outside the scope`,
   },

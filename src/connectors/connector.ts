@@ -139,7 +139,7 @@ export type Translation =
        * Partial items of some of the references. If worksync has such an item already, reconcile applies the part, and intake
        * does not fetch the item.
        */
-      readonly told?: readonly Item[];
+      readonly partialItems?: readonly Item[];
       /** The comment that the delivery reports, on the item of the only reference. Absent if a comment was removed. */
       readonly comment?: PostedComment;
     }
@@ -147,7 +147,7 @@ export type Translation =
       readonly outcome: 'ignored';
       readonly reason: string;
       /** The identity of an item outside the scope. If this connection followed it before, the item has left the scope. */
-      readonly left?: WorkItem;
+      readonly outside?: WorkItem;
     };
 
 /** The dependencies of a connection. A connector uses nothing else. */

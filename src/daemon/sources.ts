@@ -158,8 +158,8 @@ function workerTranslator(
     async translate({ source, event, stored }) {
       const names = bindings?.bindings().map(({ entry, id }) => [entry, id] as const);
       const task = { connector, options, names, source, event, body: stored };
-      const { translation, told, scopes } = await converter.translate(task);
-      for (const unit of told) bindings?.report(unit);
+      const { translation, reported, scopes } = await converter.translate(task);
+      for (const unit of reported) bindings?.report(unit);
       for (const [unit, isInScope] of scopes) bindings?.reportScope?.(unit, isInScope);
       return translation;
     },

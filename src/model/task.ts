@@ -112,7 +112,7 @@ export function withKey(task: unknown): unknown {
   return { ...task, key: typeof taskId === 'number' ? String(taskId) : taskId };
 }
 
-const LONGEST_SHOWN_TITLE = 60;
+const MAX_SHOWN_TITLE = 60;
 
 /**
  * Returns the name of a task for people: its key, or `"Door sticks" (tsk_9f2)` if it has none.
@@ -120,7 +120,7 @@ const LONGEST_SHOWN_TITLE = 60;
  */
 export function taskName({ taskId, key, title }: Pick<Task, 'taskId' | 'key' | 'title'>): string {
   if (key !== taskId) return key;
-  return isBlank(title) ? taskId : `"${cut(title, LONGEST_SHOWN_TITLE)}" (${taskId})`;
+  return isBlank(title) ? taskId : `"${cut(title, MAX_SHOWN_TITLE)}" (${taskId})`;
 }
 
 /** Returns the argument by which commands take a task: its key, or its id if it has none. @param name see `taskName` */

@@ -15,13 +15,13 @@ export function cut(text: string, longest: number): string {
 
 const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
 /** A longer sign, such as a letter with a hundred accents, is cut between its code points. UTF-16 units. */
-const LONGEST_SIGN = 64;
+const MAX_SIGN = 64;
 
 /** Returns at most `longest` UTF-16 units of the text, without half a sign at the end, such as half an emoji. */
 export function beginningOf(text: string, longest: number): string {
   if (text.length <= longest) return text;
-  const sign = graphemes.segment(text.slice(0, longest + LONGEST_SIGN)).containing(longest);
-  const end = sign && longest - sign.index <= LONGEST_SIGN ? sign.index : longest;
+  const sign = graphemes.segment(text.slice(0, longest + MAX_SIGN)).containing(longest);
+  const end = sign && longest - sign.index <= MAX_SIGN ? sign.index : longest;
   return text.slice(0, end > 0 && isHighSurrogate(text.charCodeAt(end - 1)) ? end - 1 : end);
 }
 

@@ -398,8 +398,8 @@ describe.each(PROFILES)('$id', (profile) => {
       'identifies the item of $file, which may have left',
       (fixture) => {
         const translation = connector.translate({ ...fixture, body: read(fixture) }, options);
-        const left = { kind: 'work_item', connector: profile.id, movedAway: expect.stringMatching(/./) };
-        expect(translation).toMatchObject({ outcome: 'ignored', left });
+        const item = { kind: 'work_item', connector: profile.id, movedAway: expect.stringMatching(/./) };
+        expect(translation).toMatchObject({ outcome: 'ignored', outside: item });
       },
     );
 
@@ -471,7 +471,7 @@ describe.each(PROFILES)('$id', (profile) => {
         const given = connector.options.parse({ ...profile.options, ...more });
         const translation = connector.translate(delivery, given);
         expect(translation).toMatchObject({ outcome: 'references', references: [{ kind: 'work_item' }] });
-        expect(translation).not.toHaveProperty('told');
+        expect(translation).not.toHaveProperty('partialItems');
       },
     );
 

@@ -100,7 +100,7 @@ function isHome({ id, home }: Victim, container: string, name = container): bool
 /** What is wrong with what a delivery became. */
 async function faultsIn(victim: Victim, delivery: Pick<Delivery, 'source' | 'event'>, translation: Translation) {
   const items = translation.outcome === 'items' ? translation.items : [];
-  const told = (translation.outcome === 'references' ? translation.told : undefined) ?? [];
+  const told = (translation.outcome === 'references' ? translation.partialItems : undefined) ?? [];
   const references = translation.outcome === 'ignored' ? [] : (translation.references ?? []);
   const faults: string[] = [];
   for (const item of [...items, ...told]) {

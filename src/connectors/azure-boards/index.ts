@@ -5,7 +5,7 @@ import { trackerConnector } from '../kit/tracker.ts';
 import { EVENT_IN_BODY } from '../kit/verify.ts';
 import { connect } from './connect.ts';
 import { grammar } from './grammar.ts';
-import { itemOf, told } from './items.ts';
+import { itemOf, parseWebhook } from './items.ts';
 import { options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 import { verify } from './verify.ts';
@@ -45,7 +45,7 @@ export const azureBoards = trackerConnector({
   containerId: { shape: schema.projectId, locator: 'projectId', gone: 'projectId' },
   identifier: (id) => id,
   follows: (event) => event === EVENT_IN_BODY,
-  parseWebhook: told,
+  parseWebhook,
   found: schema.workItem,
   itemOf,
   containerOf: ({ project }) => project,

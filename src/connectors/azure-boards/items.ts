@@ -22,7 +22,7 @@ const FOLLOWED = new Set([
  * subscription may send no fields at all. So each of them says which work item to look at, also the one that deletes it.
  * Where the project's name is not told, what is fetched is judged. Throws `delivery_malformed`.
  */
-export function told(payload: unknown): WebhookFacts | Translation | undefined {
+export function parseWebhook(payload: unknown): WebhookFacts | Translation | undefined {
   const { eventType } = read(schema.event, payload);
   if (!FOLLOWED.has(eventType)) return undefined;
   if (isTest(payload)) return { outcome: 'ignored', reason: 'test_delivery' };
@@ -34,18 +34,18 @@ export function told(payload: unknown): WebhookFacts | Translation | undefined {
   const name = (resource.revision?.fields ?? resource.fields)?.['System.TeamProject'];
   const container = projectId === undefined ? undefined : { id: projectId, name };
   const changedAt = createdDate === undefined ? undefined : Date.parse(createdDate);
-  return { id: String(id), container, changedAt, comment: toldComment(payload, eventType) };
+  return { id: String(id), container, changedAt, comment: commentOf(payload, eventType) };
 }
 
 /** A change of more than a comment is news, whoever made it. */
-function toldComment(payload: unknown, eventType: string): PostedComment | undefined {
+function commentOf(payload: unknown, eventType: string): PostedComment | undefined {
   if (eventType === 'workitem.commented') {
     const fields = readable(schema.commented, payload)?.resource.fields;
     return fields && asWritten(fields['System.ChangedBy'].id, fields['System.History']);
   }
-  const told = eventType === 'workitem.updated' ? readable(schema.changed, payload)?.resource : undefined;
-  if (!told || Object.keys(told.fields).some((field) => !schema.OF_EVERY_REVISION.has(field))) return undefined;
-  return asWritten(told.revisedBy.id, told.fields['System.History'].newValue);
+  const changed = eventType === 'workitem.updated' ? readable(schema.changed, payload)?.resource : undefined;
+  if (!changed || Object.keys(changed.fields).some((field) => !schema.OF_EVERY_REVISION.has(field))) return undefined;
+  return asWritten(changed.revisedBy.id, changed.fields['System.History'].newValue);
 }
 
 function asWritten(author: string, html: string): PostedComment {
@@ -58,9 +58,9 @@ const SAMPLE_PROJECT = 'be9b3917-87e6-42a4-a549-2bc06a7a878f';
 
 /** What the button "Test" sends is the sample of the documents: of no subscription, of that project, or of work item 0. */
 function isTest(payload: unknown): boolean {
-  const told = readable(schema.testEvent, payload);
-  if (!told) return false;
-  const { subscriptionId, resource, resourceContainers } = told;
+  const event = readable(schema.testEvent, payload);
+  if (!event) return false;
+  const { subscriptionId, resource, resourceContainers } = event;
   const isNothing = resource?.workItemId === 0 || resource?.id === 0;
   return isNothing || subscriptionId === NIL || resourceContainers?.project?.id === SAMPLE_PROJECT;
 }

@@ -166,10 +166,10 @@ function issueComment(payload: unknown, options: Options): Translation {
   if (!isFollowed(repository, options)) return NOT_IN_SCOPE;
   if (!issue.pull_request)
     return options.issues ? issueAsCarried(payload, options) : { outcome: 'ignored', reason: 'not_a_pull_request' };
-  const told = readable(schema.pullOfConversation, payload)?.issue;
-  const item = told && pullOfConversation(told, options.host, repository);
+  const conversation = readable(schema.pullOfConversation, payload)?.issue;
+  const item = conversation && pullOfConversation(conversation, options.host, repository);
   const needed = references(referenceTo(pulls, pullIdentity(options.host, repository, issue.number)));
-  return item?.state === undefined ? needed : { ...needed, told: [item] };
+  return item?.state === undefined ? needed : { ...needed, partialItems: [item] };
 }
 
 /** A transferred issue is fetched in both places, and names the new one; a deleted one is fetched in its place. */
@@ -185,10 +185,13 @@ function issueEvent(payload: unknown, options: Options): Translation {
     const item = { ...toIssue(moved.issue, options.host, moved.repository), movedTo: arrival.key };
     return { outcome: 'items', items: [item], references: [here, arrival] };
   }
-  const left = action === 'transferred' ? readable(schema.issueEvent, payload) : undefined;
-  const place = left && readable(schema.transfer, payload)?.changes.new_repository.full_name;
-  if (left && place !== undefined)
-    return { ...references(here), told: [{ ...toIssue(left.issue, options.host, left.repository), movedAway: place }] };
+  const transferred = action === 'transferred' ? readable(schema.issueEvent, payload) : undefined;
+  const place = transferred && readable(schema.transfer, payload)?.changes.new_repository.full_name;
+  if (transferred && place !== undefined)
+    return {
+      ...references(here),
+      partialItems: [{ ...toIssue(transferred.issue, options.host, transferred.repository), movedAway: place }],
+    };
   if (action === 'deleted' || action === 'transferred') return references(here, ...arrivals);
   return issueAsCarried(payload, options);
 }

@@ -5,7 +5,7 @@ import { trackerConnector } from '../kit/tracker.ts';
 import { EVENT_IN_BODY } from '../kit/verify.ts';
 import { connect } from './connect.ts';
 import { grammar } from './grammar.ts';
-import { itemOf, placeOf, told } from './items.ts';
+import { itemOf, parseWebhook, placeOf } from './items.ts';
 import { options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 import { verify } from './verify.ts';
@@ -46,7 +46,7 @@ export const jira = trackerConnector({
   containerId: { shape: schema.id, locator: 'projectId', gone: 'projectId' },
   identifier: { shape: schema.key, locator: 'issueKey', gone: 'key' },
   follows: (event) => event === EVENT_IN_BODY,
-  parseWebhook: told,
+  parseWebhook,
   found: schema.issue,
   itemOf,
   containerOf: ({ fields }) => placeOf(fields.project),

@@ -8,10 +8,10 @@ import { textOfAdf } from './adf.ts';
 import { type Options, siteBase } from './options.ts';
 import * as schema from './schema.ts';
 
-type Teller = (payload: unknown, options: Options) => WebhookFacts | Translation;
+type Parser = (payload: unknown, options: Options) => WebhookFacts | Translation;
 
 /** By what the body calls itself. */
-const TOLD: ReadonlyMap<string, Teller> = new Map<string, Teller>([
+const PARSERS: ReadonlyMap<string, Parser> = new Map<string, Parser>([
   ['jira:issue_created', issueEvent],
   ['jira:issue_updated', issueEvent],
   ['jira:issue_deleted', issueDeleted],
@@ -21,8 +21,8 @@ const TOLD: ReadonlyMap<string, Teller> = new Map<string, Teller>([
 ]);
 
 /** What a webhook tells. Throws `delivery_malformed`. */
-export function told(payload: unknown, options: Options): WebhookFacts | Translation | undefined {
-  return TOLD.get(read(schema.event, payload).webhookEvent)?.(payload, options);
+export function parseWebhook(payload: unknown, options: Options): WebhookFacts | Translation | undefined {
+  return PARSERS.get(read(schema.event, payload).webhookEvent)?.(payload, options);
 }
 
 type Named = Partial<z.infer<typeof schema.namedIssue>['issue']> & { readonly id: string };

@@ -60,7 +60,7 @@ export function outOfScope(word: string, item?: WorkItem): Translation {
   const { kind, key, connector, host, containerId, containerName, identifier, updatedAt, version } = item;
   const identity = { kind, key, connector, host, containerId, identifier, updatedAt };
   const movedAway = containerName ?? containerId;
-  return { ...ignored, left: { ...identity, ...omitUndefined({ version, containerName }), movedAway } };
+  return { ...ignored, outside: { ...identity, ...omitUndefined({ version, containerName }), movedAway } };
 }
 
 /** Returns the items that are complete, and references to the others. */

@@ -6,7 +6,7 @@ import { trackerConnector } from '../kit/tracker.ts';
 import { timeOf } from '../kit/walk.ts';
 import { connect } from './connect.ts';
 import { grammar } from './grammar.ts';
-import { eventOf, itemOf, placeOf, TOLD, told } from './items.ts';
+import { eventOf, itemOf, PARSERS, parseWebhook, placeOf } from './items.ts';
 import { options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 import { verify } from './verify.ts';
@@ -46,8 +46,8 @@ export const linear = trackerConnector({
   itemId: { shape: schema.id, locator: 'issueId', gone: 'id' },
   containerId: { shape: schema.id, locator: 'teamId', gone: 'teamId' },
   identifier: { shape: schema.identifier, locator: 'identifier', gone: 'identifier' },
-  follows: (event) => TOLD.has(event),
-  parseWebhook: told,
+  follows: (event) => PARSERS.has(event),
+  parseWebhook,
   found: schema.issue,
   itemOf,
   containerOf: ({ team }) => placeOf(team),

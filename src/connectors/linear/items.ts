@@ -9,7 +9,7 @@ import type { Options } from './options.ts';
 import * as schema from './schema.ts';
 
 /** What a webhook tells, by its `Linear-Event`. */
-export const TOLD: ReadonlyMap<string, (payload: unknown, options: Options) => WebhookFacts | Translation> = new Map<
+export const PARSERS: ReadonlyMap<string, (payload: unknown, options: Options) => WebhookFacts | Translation> = new Map<
   string,
   (payload: unknown, options: Options) => WebhookFacts | Translation
 >([
@@ -18,11 +18,15 @@ export const TOLD: ReadonlyMap<string, (payload: unknown, options: Options) => W
 ]);
 
 /** Throws `delivery_malformed`. */
-export function told(payload: unknown, options: Options, event: string): WebhookFacts | Translation | undefined {
+export function parseWebhook(
+  payload: unknown,
+  options: Options,
+  event: string,
+): WebhookFacts | Translation | undefined {
   const { organizationId = options.organizationId } = read(schema.organization, payload);
   if (options.organizationId !== ANY_TENANT && organizationId !== options.organizationId)
     return { outcome: 'ignored', reason: 'organization_not_configured' };
-  return TOLD.get(event)?.(payload, options);
+  return PARSERS.get(event)?.(payload, options);
 }
 
 /** Older payloads, without `webhookId` and `organizationId`, say no more. */

@@ -5,7 +5,7 @@ import { EVENT_IN_BODY } from '../kit/verify.ts';
 import { timeOf } from '../kit/walk.ts';
 import { connect } from './connect.ts';
 import { grammar } from './grammar.ts';
-import { foundOn, idsOf, itemOf, placeOf, told } from './items.ts';
+import { foundOn, idsOf, itemOf, parseWebhook, placeOf } from './items.ts';
 import { hostOf, options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 import { verify } from './verify.ts';
@@ -44,7 +44,7 @@ export const redmine = trackerConnector({
   containerId: { shape: schema.number, locator: 'projectId', gone: 'projectId' },
   identifier: (id) => `#${id}`,
   follows: (event) => event === EVENT_IN_BODY,
-  parseWebhook: told,
+  parseWebhook,
   found: schema.fetched,
   itemsOnPage: foundOn,
   itemOf,

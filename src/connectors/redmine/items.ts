@@ -12,7 +12,7 @@ const FOLLOWED = new Set(['issue.created', 'issue.updated', 'issue.deleted']);
  * A webhook names the project by its number and title only, and in the rights of whoever made it: the issue is read, and
  * with it whether its project is followed. Throws `delivery_malformed`.
  */
-export function told(payload: unknown): WebhookFacts | undefined {
+export function parseWebhook(payload: unknown): WebhookFacts | undefined {
   if (!FOLLOWED.has(read(schema.event, payload).type)) return undefined;
   const { id, project } = read(schema.issueEvent, payload).data.issue;
   const container = project ? { id: String(project.id) } : undefined;

@@ -3,7 +3,7 @@ import { trackerConnector } from '../kit/tracker.ts';
 import { timeOf } from '../kit/walk.ts';
 import { connect } from './connect.ts';
 import { grammar } from './grammar.ts';
-import { EVENT, eventOf, itemOf, placeOf, told } from './items.ts';
+import { EVENT, eventOf, itemOf, parseWebhook, placeOf } from './items.ts';
 import { options, PUBLIC_HOST, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 import { verify } from './verify.ts';
@@ -35,7 +35,7 @@ export const sentry = trackerConnector({
   containerId: { shape: schema.id, locator: 'projectId', gone: 'projectId' },
   identifier: { shape: schema.shortId, locator: 'shortId', gone: 'shortId' },
   follows: (event) => event === EVENT,
-  parseWebhook: told,
+  parseWebhook,
   requiredFields: ['state', 'title', 'url'],
   found: schema.issue,
   itemOf,

@@ -16,7 +16,7 @@ export function eventOf(payload: unknown): string | undefined {
  * Every such event carries the issue as it was at that time, whatever happened to it. What has drifted still says which
  * issue it is about. Throws `delivery_malformed`.
  */
-export function told(payload: unknown, options: Options): WebhookFacts {
+export function parseWebhook(payload: unknown, options: Options): WebhookFacts {
   const event = readable(schema.issueEvent, payload);
   const issue = event?.data.issue;
   const { id, shortId: identifier, project } = issue ?? read(schema.namedIssue, payload).data.issue;

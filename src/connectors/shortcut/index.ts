@@ -4,7 +4,7 @@ import { trackerConnector } from '../kit/tracker.ts';
 import { EVENT_IN_BODY } from '../kit/verify.ts';
 import { connect } from './connect.ts';
 import { grammar } from './grammar.ts';
-import { changedAt, foundOn, itemOf, PARTS, placeOf, told } from './items.ts';
+import { changedAt, foundOn, itemOf, PARTS, parseWebhook, placeOf } from './items.ts';
 import { options, PUBLIC_HOST, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 import { verify } from './verify.ts';
@@ -33,7 +33,7 @@ export const shortcut = trackerConnector({
   candidate: placeOf,
   unitBy: 'name',
   follows: (event) => event === EVENT_IN_BODY,
-  parseWebhook: told,
+  parseWebhook,
   found: schema.found,
   itemsOnPage: foundOn,
   itemOf,

@@ -18,7 +18,7 @@ export const PARTS = {
  * A webhook tells what changed in one or many stories, but neither their team nor the rest: each is read, and with it
  * whether its team is followed. One that has no readable number does not hold up the others. Throws `delivery_malformed`.
  */
-export function told(payload: unknown): Translation | undefined {
+export function parseWebhook(payload: unknown): Translation | undefined {
   const { actions } = read(schema.event, payload);
   const stories = actions.filter(({ entity_type: type }) => type === 'story');
   const ids = new Set(stories.flatMap((action) => readable(schema.storyAction, action)?.id ?? []).map(String));

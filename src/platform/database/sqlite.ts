@@ -140,7 +140,7 @@ function createHeaderCheck(file: string, watch: FaultWatch): () => void {
   return () => {
     if (file === ':memory:' || placeOf(file) === undefined) return;
     const header = watch.during(() => readHeader(file));
-    const isShort = header !== undefined && header.bytes < header.told;
+    const isShort = header !== undefined && header.bytes < header.expectedBytes;
     if (header === undefined || (isShort && wasShort))
       watch.note(new DatabaseFault('corrupt', file, 'another program has damaged it while it was open'));
     wasShort = isShort;
@@ -243,7 +243,7 @@ const AT = { pageSize: 16, pages: 28, userVersion: 60 } as const;
 export interface FileHeader {
   /** Bytes of the file, and those that the header tells of. */
   readonly bytes: number;
-  readonly told: number;
+  readonly expectedBytes: number;
   /** Whether the file is marked as a copy. */
   readonly isCopy: boolean;
 }
@@ -260,7 +260,7 @@ export function readHeader(file: string): FileHeader | undefined {
     const pageSize = header.readUInt16BE(AT.pageSize);
     return {
       bytes: found.size,
-      told: (pageSize === 1 ? 65_536 : pageSize) * header.readUInt32BE(AT.pages),
+      expectedBytes: (pageSize === 1 ? 65_536 : pageSize) * header.readUInt32BE(AT.pages),
       isCopy: header.readUInt32BE(AT.userVersion) === COPY,
     };
   } finally {

@@ -29,8 +29,8 @@ function checkHeader(backup: string, folder: string): void {
   const header = headerOf(backup);
   if (header === undefined) throw refused(backup, 'it is no database file');
   if (!header.isCopy) throw refused(backup, 'it lacks the mark of a backup');
-  if (header.bytes !== header.told)
-    throw damaged(backup, `it has ${header.bytes} bytes, and its header tells of ${header.told}`);
+  if (header.bytes !== header.expectedBytes)
+    throw damaged(backup, `it has ${header.bytes} bytes, and its header says ${header.expectedBytes}`);
   const { bavail, bsize } = statfsSync(folder);
   if (header.bytes > bavail * bsize)
     throw new SyncError('disk_full', `${backup} has ${header.bytes} bytes, and ${folder} has ${bavail * bsize} free`, {

@@ -33,7 +33,7 @@ export interface NameBindings extends Names {
    * Returns the last thing that a delivery named, if none of the names was ever found and nothing in the scope was named
    * since the start. It may be the one that the configuration means, under a new name.
    */
-  stranger(): NamedUnit | undefined;
+  unmatchedUnit(): NamedUnit | undefined;
   /** Resolves when all bindings are stored. */
   settled(): Promise<void>;
 }
@@ -62,7 +62,7 @@ export async function openNameBindings(
   /** Names in doubt. A name stays in doubt until the vendor has answered for it. */
   const doubted = new Set<string>();
   let isAnyInScope = false;
-  let stranger: NamedUnit | undefined;
+  let unmatchedUnit: NamedUnit | undefined;
 
   function recheckSoon(): void {
     for (const entry of names) doubted.add(entry);
@@ -91,9 +91,9 @@ export async function openNameBindings(
     },
     reportScope({ id, name }, isInScope) {
       isAnyInScope ||= isInScope;
-      stranger = { id, name };
+      unmatchedUnit = { id, name };
     },
-    stranger: () => (isAnyInScope || cache.all().length > 0 ? undefined : stranger),
+    unmatchedUnit: () => (isAnyInScope || cache.all().length > 0 ? undefined : unmatchedUnit),
     addressOf: (unit) => addressOf(unit, (name) => cache.get(name.toLowerCase())?.binding, unitOf),
     async refresh(vendor, signal) {
       if (!vendor.identify) return;

@@ -175,7 +175,7 @@ export function provesRoom(status: number): boolean {
 
 /** The first interval between tests of a rejected key, milliseconds. It doubles with each rejection, up to the longest one. */
 const FIRST_KEY_PROBE = 5_000;
-const LONGEST_KEY_PROBE = 60_000;
+const MAX_KEY_PROBE_MS = 60_000;
 
 /** Starts or extends the halt. A request that started before the last rejection proves nothing new: the given object is returned. */
 export function afterKeyRejected(
@@ -184,7 +184,7 @@ export function afterKeyRejected(
 ): Cooldown {
   const { halt } = cooldown;
   if (halt !== null && started <= halt.since) return cooldown;
-  const interval = halt === null ? FIRST_KEY_PROBE : Math.min(LONGEST_KEY_PROBE, 2 * (halt.until - halt.since));
+  const interval = halt === null ? FIRST_KEY_PROBE : Math.min(MAX_KEY_PROBE_MS, 2 * (halt.until - halt.since));
   return { ...cooldown, halt: { ...refusal, until: now + interval, since: now } };
 }
 

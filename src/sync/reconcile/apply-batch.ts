@@ -171,9 +171,9 @@ class Batch implements BatchResult {
     if (failure) return this.#quarantine(delivery, failure);
     if (answer) return this.#applyAnswer(delivery, answer);
     if (translation?.outcome === 'ignored') {
-      const { left } = translation;
-      if (connection && left && (await this.#items.hasLeft(left, delivery.connection)))
-        await this.#items.apply(translated, connection, left);
+      const { outside } = translation;
+      if (connection && outside && (await this.#items.hasLeftScope(outside, delivery.connection)))
+        await this.#items.apply(translated, connection, outside);
       this.outcomes.push({ id: delivery.id, state: 'ignored', reason: translation.reason });
       return;
     }

@@ -48,7 +48,7 @@ export class BatchItems {
   }
 
   /** Whether an item that is outside the scope of this connection was in it before: the connection reported it last. */
-  async hasLeft({ key, containerId }: WorkItem, connection: string): Promise<boolean> {
+  async hasLeftScope({ key, containerId }: WorkItem, connection: string): Promise<boolean> {
     const row = this.isKnown(key) ? await findItem(this.#query, key) : undefined;
     if (row?.connection !== connection) return false;
     const { item } = readFields(row);
@@ -269,8 +269,8 @@ function mayLackCommits({ delivery, connection }: Translated): boolean {
 /** Returns the items that a delivery contains: whole ones, parts of the items that it refers to, or one outside the scope. */
 export function itemsIn(translation: Translation | undefined): readonly Item[] {
   if (translation?.outcome === 'items') return translation.items;
-  if (translation?.outcome === 'ignored') return translation.left ? [translation.left] : [];
-  return translation?.told ?? [];
+  if (translation?.outcome === 'ignored') return translation.outside ? [translation.outside] : [];
+  return translation?.partialItems ?? [];
 }
 
 /**

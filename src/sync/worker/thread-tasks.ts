@@ -45,7 +45,7 @@ export interface TranslateTask {
 export interface WorkerTranslation {
   readonly translation: Translation;
   /** The names and ids that the delivery mentioned. */
-  readonly told: readonly NamedUnit[];
+  readonly reported: readonly NamedUnit[];
   /** The units that the delivery named, and whether each is in the scope. */
   readonly scopes: readonly (readonly [unit: NamedUnit, isInScope: boolean])[];
 }
@@ -154,17 +154,17 @@ function parse({ bytes, keep }: ReadTask): ParsedContent {
 function translate(task: TranslateTask, connectors: readonly Connector<unknown>[]): WorkerTranslation {
   const connector = connectors.find(({ id }) => id === task.connector);
   if (!connector) throw new SyncError('config_invalid', `there is no connector "${task.connector}"`);
-  const told: NamedUnit[] = [];
+  const reported: NamedUnit[] = [];
   const ids = new Map(task.names);
   const scopes: (readonly [NamedUnit, boolean])[] = [];
   const names: Pick<Names, 'idOf' | 'report' | 'reportScope'> | undefined = task.names && {
     idOf: (entry: string) => ids.get(entry.toLowerCase()),
-    report: (unit) => void told.push(unit),
+    report: (unit) => void reported.push(unit),
     reportScope: (unit, isInScope) => void scopes.push([unit, isInScope]),
   };
   const options = names === undefined ? task.options : { ...(task.options as object), names };
   const { source, event } = task;
-  return { translation: connector.translate({ source, event, body: bytesOf(task.body) }, options), told, scopes };
+  return { translation: connector.translate({ source, event, body: bytesOf(task.body) }, options), reported, scopes };
 }
 
 /** Unpacks a body, which is no `Buffer` after it came from another thread. */

@@ -398,12 +398,12 @@ describe('GitHub', () => {
   it('reports with a comment what a comment may change', () => {
     const key = 'github:github.com:70100:pull:12';
     const told = { key, state: 'open', mergedAt: null, labels: [], author: 'ada' };
-    expect(commented()).toMatchObject({ outcome: 'references', references: [{ key }], told: [told] });
+    expect(commented()).toMatchObject({ outcome: 'references', references: [{ key }], partialItems: [told] });
     for (const field of ['headBranch', 'headSha', 'baseBranch', 'reviewers'])
       expect(commented()).not.toHaveProperty(['told', '0', field]);
-    expect(commented({ state: 'closed' })).toMatchObject({ told: [{ state: 'closed' }] });
+    expect(commented({ state: 'closed' })).toMatchObject({ partialItems: [{ state: 'closed' }] });
     const merged = { state: 'closed', pull_request: { merged_at: '2026-03-02T09:00:00Z' } };
-    expect(commented(merged)).toMatchObject({ told: [{ state: 'merged' }] });
+    expect(commented(merged)).toMatchObject({ partialItems: [{ state: 'merged' }] });
     expect(commented({ state: 'closed', pull_request: {} })).not.toHaveProperty('told');
   });
 });
@@ -461,7 +461,7 @@ describe('an issue of GitHub', () => {
       hook('issues', fixture('github', 'issues.transferred'), { repositories });
     const moved = { key: 'github:github.com:issue:990002' };
     expect(transferred('acme/api')).toMatchObject({
-      ...{ references: [{ key }], told: [{ key, movedAway: 'acme/web' }] },
+      ...{ references: [{ key }], partialItems: [{ key, movedAway: 'acme/web' }] },
     });
     expect(transferred('acme/web')).toMatchObject({ references: [moved] });
     expect(transferred('acme/api', 'acme/web')).toMatchObject({

@@ -149,7 +149,10 @@ test('a partial item does not verify the item', async () => {
   const { commit, state } = await restored();
   const item = { ...OPEN, updatedAt: 2_000 };
   const references = [{ kind: 'pull_request', key: OPEN.key, locator: {} }] as const;
-  const partial = { ...received(item, 6), translation: { outcome: 'references', references, told: [item] } } as const;
+  const partial = {
+    ...received(item, 6),
+    translation: { outcome: 'references', references, partialItems: [item] },
+  } as const;
   await commit((query) => takeBatch(query, [partial], 2));
   expect(await state()).toEqual(UNVERIFIED);
 });

@@ -38,8 +38,8 @@ it('uses the ids of names, and returns the names in the body', async () => {
   const { repository } = JSON.parse(bytes.toString()) as { repository: { id: number; full_name: string } };
   const body = packBody(bytes);
   const task = { connector: 'github', options, source: 'webhook' as const, event: 'pull_request', body };
-  const { told } = await converter.translate({ ...task, names: [] });
-  expect(told).toMatchObject([{ id: String(repository.id), name: repository.full_name }]);
+  const { reported } = await converter.translate({ ...task, names: [] });
+  expect(reported).toMatchObject([{ id: String(repository.id), name: repository.full_name }]);
 });
 
 it('splits a page into pages of one element, each with a hash of its content', async () => {
