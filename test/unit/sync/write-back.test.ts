@@ -1,0 +1,146 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { Connection } from '../../../src/connectors/connector.ts';
+import type { ErrorCode } from '../../../src/model/errors/codes.ts';
+import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import type { Item } from '../../../src/model/item.ts';
+import { silentLogger } from '../../../src/platform/lib/logger.ts';
+import { systemRandom } from '../../../src/platform/lib/random.ts';
+import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
+import type { Store } from '../../../src/store/database.ts';
+import { saveItem } from '../../../src/store/items.ts';
+import { type NoticeRow, noticesOf, requestNotice } from '../../../src/store/notices.ts';
+import { createPauses } from '../../../src/sync/intake/pauses.ts';
+import { createWriteBack } from '../../../src/sync/write-back/write-back.ts';
+import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
+import { itemRow, pull } from '../../support/rows/items.ts';
+
+const HOUR = 3_600_000;
+const MUST_HAVE_ARRIVED = 40_000;
+const SHA = 'a'.repeat(40);
+const ITEM = pull({ headSha: SHA });
+const WANTED = { comment: 'Linked to BUG-1.', status: `${SHA} success linked to BUG-1` };
+
+/** Opens the write-back of one connection. Its commits fail while `isFull`, and each write throws the next of `failures`. */
+async function open() {
+  const stored = await openTestStore();
+  const clock = createTravellingClock();
+  const world = {
+    ...{ isFull: false, workspaceId: 'w1' as string | undefined },
+    ...{ failures: [] as SyncError[], writes: [] as string[] },
+  };
+  const commit: Store['commit'] = (work) =>
+    world.isFull ? Promise.reject(new SyncError('disk_full', 'full')) : stored.commit(work);
+  const write = (text: string) => {
+    const failure = world.failures.shift();
+    if (failure) throw failure;
+    world.writes.push(text);
+  };
+  const connection: Pick<Connection, 'comment' | 'close' | 'status'> = {
+    async comment(_, { marker }) {
+      write(`comment ${marker}`);
+      return { author: 'worksync', text: '' };
+    },
+    status: { right: 'a right', write: async () => write('status') },
+  };
+  const reference = ({ kind, key }: Item) => ({ kind, key, locator: {} });
+  const start = () => {
+    const writeBack = createWriteBack({
+      ...{ store: { ...stored, commit }, clock, logger: silentLogger, pauses: createPauses(clock) },
+      random: { ...systemRandom(), float: () => 1 },
+      connections: [{ name: 'github', connection, reference }],
+      workspaceId: async () => world.workspaceId,
+      outbox: createWakeSignal(),
+    });
+    writeBack.start();
+    onTestFinished(() => writeBack.stop());
+    return writeBack;
+  };
+  await saveItem(stored.query, itemRow(ITEM.key, { kind: 'pull_request', fields: JSON.stringify({ item: ITEM }) }), 1);
+  for (const kind of ['comment', 'status'] as const)
+    await requestNotice(stored.query, {
+      ...{ itemKey: ITEM.key, kind, connection: 'github', wanted: WANTED[kind], now: clock.now() },
+    });
+  const states = async () => {
+    const rows = await noticesOf(stored.query, ITEM.key);
+    return Object.fromEntries(rows.map(({ kind, state }) => [kind, state])) as Partial<
+      Record<NoticeRow['kind'], NoticeRow['state']>
+    >;
+  };
+  return { ...{ world, clock, start, states }, pass: (ms: number) => clock.advance(ms) };
+}
+
+describe('write-back', () => {
+  it('writes a comment only once the id of the workspace is known, and a status without it', async () => {
+    const { world, start, pass } = await open();
+    world.workspaceId = undefined;
+    start();
+    await pass(0);
+    expect(world.writes).toEqual(['status']);
+    world.workspaceId = 'w1';
+    await pass(30_000);
+    expect(world.writes).toEqual(['status', 'comment <!-- worksync:w1:tasks -->']);
+  });
+
+  it('sends nothing before the begin of the write is stored', async () => {
+    const { world, start, pass } = await open();
+    world.failures.push(...['comment', 'status'].map(() => new SyncError('unreachable', 'refused')));
+    start();
+    await pass(0);
+    world.isFull = true;
+    await pass(HOUR);
+    expect(world.writes).toEqual([]);
+    world.isFull = false;
+    await pass(HOUR);
+    expect(world.writes).toHaveLength(2);
+  });
+
+  it('tries refused writes again at the start, also if the database fails at first', async () => {
+    const { world, start, states, pass } = await open();
+    world.failures.push(...['comment', 'status'].map(() => new SyncError('refused', 'HTTP 422')));
+    const first = start();
+    await pass(0);
+    await first.stop();
+    expect(await states()).toEqual({ comment: 'refused', status: 'refused' });
+    world.isFull = true;
+    start();
+    await pass(1_000);
+    world.isFull = false;
+    await pass(60_000);
+    expect(await states()).toEqual({ comment: 'done', status: 'done' });
+  });
+
+  it('tries writes without a right again each hour, by a commit that another owner of the workspace would refuse', async () => {
+    const { world, start, states, pass } = await open();
+    world.failures.push(...['comment', 'status'].map(() => new SyncError('forbidden', 'HTTP 403')));
+    start();
+    await pass(0);
+    world.isFull = true;
+    await pass(HOUR + 60_000);
+    expect(await states()).toEqual({ comment: 'refused', status: 'refused' });
+    world.isFull = false;
+    await pass(60_000);
+    expect(await states()).toEqual({ comment: 'done', status: 'done' });
+  });
+
+  it.each<[ErrorCode, 'at once' | 'once the first must have arrived']>([
+    ['unreachable', 'at once'],
+    ['address_blocked', 'at once'],
+    ['refused', 'at once'],
+    ['conflict', 'at once'],
+    ['forbidden', 'at once'],
+    ['server_failed', 'once the first must have arrived'],
+    ['outcome_unknown', 'once the first must have arrived'],
+  ])('repeats a write after a restart: %s, %s', async (code, when) => {
+    const { world, start, pass } = await open();
+    world.failures.push(...['comment', 'status'].map(() => new SyncError(code, 'no')));
+    const first = start();
+    await pass(0);
+    await first.stop();
+    start();
+    await pass(1_000);
+    expect(world.writes).toHaveLength(when === 'at once' ? 2 : 0);
+    await pass(MUST_HAVE_ARRIVED);
+    expect(world.writes).toHaveLength(2);
+  });
+});
