@@ -143,7 +143,7 @@ function phasesOf({ received, decided, due, asked, slot, sent, answered }: Timel
   const got = slot ?? sent;
   if (received !== null && decided !== null) phases.push({ name: 'decision', from: received, to: decided });
   if (start !== null && due !== null) {
-    const ready = Math.max(start, got === null ? due : Math.min(asked ?? due, got));
+    const ready = Math.max(start, Math.min(due, asked ?? due, got ?? due));
     const isReady = got !== null || ready <= now;
     phases.push({ name: 'due', from: start, to: isReady ? ready : null });
     if (isReady) phases.push({ name: 'slot', from: ready, to: got });

@@ -5,7 +5,7 @@ import { describeItems } from '../../src/cli/show-items.ts';
 import { samples } from '../../src/connectors/generic/sample.ts';
 import { createWorld, GITHUB, type World } from '../support/harness/daemon.ts';
 import { editPull } from '../support/harness/edit-pull.ts';
-import type { PullSetting } from '../support/vendors/github-payloads.ts';
+import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
 
 /** What happened to a delivery, and to an item: as pages and commands are told. */
 
@@ -236,4 +236,15 @@ it('names the fields of a generic item that have another type, and applies the o
   const told = await ask('delivery', { delivery: 'msg_1' });
   expect(told.delivery).toMatchObject({ state: 'applied', reason: 'fields of another type, not read: labels, state' });
   expect((await ask('items', { name: 'WEB-1' })).items).toMatchObject([{ title: 'Door' }]);
+});
+
+it('says how long a request waited for the quota, and not for further events', async () => {
+  world = await createWorld({ config: { connections: { github: GITHUB } }, quota: { burst: 3, burstWindow: 60_000 } });
+  for (const number of [1, 2, 3, 4])
+    await world.deliver('pull_request', pullEvent({ title: 'Door', number }), { id: `id-${number}` });
+  await world.settled();
+  const { courses } = await ask('delivery', { delivery: 'id-4' });
+  const spent = new Map(courses[0]?.phases.map(({ name, from, to }) => [name, (to ?? 0) - from]));
+  expect(spent.get('slot')).toBeGreaterThan(30_000);
+  expect(spent.get('due')).toBeLessThan(10_000);
 });

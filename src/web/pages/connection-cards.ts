@@ -51,7 +51,7 @@ function detailsOf({ connector, schedule, units, walking, fetches, refusedFetche
   return [
     connector,
     schedule ? `polls ${schedule}` : null,
-    units > 1 ? `${count(units)} repositories or projects` : null,
+    units > 1 ? `${count(units)} lists` : null,
     walking > 0 ? `${count(walking)} being read` : null,
     fetches > 0 ? `${counted(fetches, 'object')} to fetch` : null,
     refusedFetches > 0 ? `${counted(refusedFetches, 'object')} refused` : null,

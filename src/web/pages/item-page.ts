@@ -74,7 +74,7 @@ function statusItems(workspace: string, { items, more }: ExplainedTask, now: num
   const table = dataTable<ExplainedTask['items'][number]>({
     title: 'Part of each item in the status',
     rows: items,
-    empty: 'No item is linked.',
+    empty: 'No linked item is evaluated.',
     columns: [
       {
         title: 'Item',

@@ -63,7 +63,10 @@ export const REASONS: Readonly<Record<ReasonCode, ReasonWords>> = {
     text: 'a person set the present status, and no linked item has changed its state since',
     remedy: RELEASE,
   },
-  from: { text: 'the rule does not leave the present status', remedy: 'name the status in "from"' },
+  from: {
+    text: 'the rule does not leave the present status',
+    remedy: 'name the status in "from" of a rule of your own',
+  },
   backwards: {
     text: 'a person set the present status, and it ranks higher',
     remedy: `set "back: true", or ${RELEASE}`,

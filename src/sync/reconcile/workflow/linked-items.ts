@@ -8,7 +8,7 @@ import { findChanges } from '../../../store/outbox-rows.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import { nameOf } from '../link-rules/lookup-names.ts';
 import { mergeTime, type Phase, phaseOf, type StoredPhase, storedPhaseOf } from './phase.ts';
-import type { LinkedItem, Workflow } from './workflow-rules.ts';
+import { isRevert, type LinkedItem, type Workflow } from './workflow-rules.ts';
 
 /** The items that are linked to a task. */
 export interface LinkedItems {
@@ -78,16 +78,6 @@ function textLinkOf({ desired, hand }: EntityRow, item: Item): TextLink {
   if (isRevert(item)) return { strength: 'mentioning', place, namedAt };
   // The closing word may be in the description, where the words of a bot do not count.
   return { strength: item.isBot && strength === 'closing' ? 'carrying' : strength, place, namedAt };
-}
-
-/** A title that git, GitHub and Bitbucket give to a revert. The title of the revert of a revert begins with two of these. */
-const REVERT_TITLE = /^(?:Revert ")+/;
-
-/** Whether a pull request reverts another one: its texts quote the names in the title of that one, and do none of the work. */
-function isRevert(item: Item): boolean {
-  if (item.kind !== 'pull_request') return false;
-  const [reverts = ''] = REVERT_TITLE.exec(item.title ?? '') ?? [];
-  return item.reverts != null || item.revertsCommit != null || (reverts.length / 'Revert "'.length) % 2 === 1;
 }
 
 /** Returns the present phase of a stored item. */

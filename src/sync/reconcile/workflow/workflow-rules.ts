@@ -406,6 +406,20 @@ function isFinishing({ strength, place, carried, closesOther }: LinkedItem): boo
   return strength === 'carrying' && isInName && carried === 1 && !closesOther;
 }
 
-function missingLink({ strength }: LinkedItem, isFinal: boolean): Uncounted {
-  return strength === 'mentioning' ? { why: 'mention-only' } : { why: isFinal ? 'not-closing' : 'mention-only' };
+function missingLink({ item, strength }: LinkedItem, isFinal: boolean): Uncounted {
+  if (strength !== 'mentioning') return { why: isFinal ? 'not-closing' : 'mention-only' };
+  return {
+    why: 'mention-only',
+    ...(isRevert(item) && { detail: 'it is a revert, and does none of the work that it names' }),
+  };
+}
+
+/** A title that git, GitHub and Bitbucket give to a revert. The title of the revert of a revert begins with two of these. */
+const REVERT_TITLE = /^(?:Revert ")+/;
+
+/** Whether a pull request reverts another one: its texts quote the names in the title of that one, and do none of the work. */
+export function isRevert(item: Item): boolean {
+  if (item.kind !== 'pull_request') return false;
+  const [reverts = ''] = REVERT_TITLE.exec(item.title ?? '') ?? [];
+  return item.reverts != null || item.revertsCommit != null || (reverts.length / 'Revert "'.length) % 2 === 1;
 }

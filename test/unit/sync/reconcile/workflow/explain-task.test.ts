@@ -100,7 +100,11 @@ it.each<
   ['same', ['#1 given-up'], [OPENED, later, closed(), later]],
   ['same', ['#1 waits-for: acme/app#2', '#2 delays'], [FIX, opened(2, 'BUG-1'), later, merged()]],
   ['same', ['#1 finishes', '#2 follow-up: acme/app#1'], [FIX, merged(), later, opened(2, 'BUG-1')]],
-  ['same', ['#1 reversal', '#2 mention-only'], [FIX, merged(), revert(2, 1), merged(2), later]],
+  [
+    'same',
+    ['#1 reversal', '#2 mention-only: it is a revert, and does none of the work that it names'],
+    [FIX, merged(), revert(2, 1), merged(2), later],
+  ],
 ])('explains why the status stays: %s, and the parts of the items: %j', async (reason, parts, steps, ...more) => {
   const [workflow, options] = more;
   const board = await openBoard({ ...options, workflow: { since: undefined, ...workflow } });
