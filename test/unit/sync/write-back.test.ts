@@ -48,7 +48,7 @@ async function open() {
     const writeBack = createWriteBack({
       ...{ store: { ...stored, commit }, clock, logger: silentLogger, pauses: createPauses(clock) },
       random: { ...systemRandom(), float: () => 1 },
-      connections: [{ name: 'github', connection, reference }],
+      connections: [{ name: 'github', connection, reference, covers: () => true }],
       workspaceId: async () => world.workspaceId,
       outbox: createWakeSignal(),
     });
