@@ -47,12 +47,15 @@ export class BatchItems {
     return this.#versions.has(key);
   }
 
-  /** Whether an item that is outside the scope of this connection was in it before: the connection reported it last. */
+  /**
+   * Whether an item that is outside the scope of this connection was in it before: the connection reported it last. An item that
+   * is unverified since a restore counts too, because no other delivery of it will come.
+   */
   async hasLeftScope({ key, containerId }: WorkItem, connection: string): Promise<boolean> {
     const row = this.isKnown(key) ? await findItem(this.#query, key) : undefined;
     if (row?.connection !== connection) return false;
     const { item } = readFields(row);
-    return item.kind === 'work_item' && item.containerId !== containerId;
+    return item.kind === 'work_item' && (item.containerId !== containerId || row.unverified === 1);
   }
 
   /** Returns the items that differ from the stored ones, and the references that would fetch them. */
@@ -108,7 +111,7 @@ export class BatchItems {
 
   /** Whether a delivery may verify an item after a restore. Older deliveries and partial items may not. */
   async #mayVerify({ delivery, translation }: Translated): Promise<boolean> {
-    if (translation?.outcome !== 'items') return false;
+    if (translation?.outcome === 'references') return false;
     this.#lastBeforeRestore ??= await lastBeforeRestore(this.#query);
     return delivery.id > this.#lastBeforeRestore;
   }

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
+import { outOfScope } from '../../../../src/connectors/kit/items.ts';
 import { entity } from '../../../../src/model/change.ts';
 import type { DeliveryOrigin } from '../../../../src/model/delivery.ts';
-import type { Item, PullRequest } from '../../../../src/model/item.ts';
+import type { Item, PullRequest, WorkItem } from '../../../../src/model/item.ts';
 import { findItem, isUnverified, readDeliveries, readFields } from '../../../../src/store/items.ts';
 import { writeMeta } from '../../../../src/store/meta.ts';
 import { findChange } from '../../../../src/store/outbox-rows.ts';
@@ -9,7 +10,7 @@ import type { Scope } from '../../../../src/store/workspace-scope.ts';
 import { needsCommits } from '../../../../src/sync/reconcile/apply-items.ts';
 import type { Translated } from '../../../../src/sync/reconcile/translate-deliveries.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
-import { saidOf, takeBatch } from '../../../support/rows/batches.ts';
+import { said, saidOf, TRACKER, takeBatch } from '../../../support/rows/batches.ts';
 import { PULL_IDENTITY, pull, workItem } from '../../../support/rows/items.ts';
 
 const KEY = PULL_IDENTITY.key;
@@ -155,6 +156,27 @@ test('a partial item does not verify the item', async () => {
   } as const;
   await commit((query) => takeBatch(query, [partial], 2));
   expect(await state()).toEqual(UNVERIFIED);
+});
+
+test.each<[what: string, stored: Partial<WorkItem>, source: DeliveryOrigin]>([
+  [
+    'left the scope before the restore',
+    { containerId: '9', containerName: 'Operations', movedAway: 'Operations' },
+    'fetch',
+  ],
+  ['left it since', {}, 'webhook'],
+  ['is in a project that the configuration no longer names', { containerId: '9' }, 'fetch'],
+])('after a restore, an issue outside the scope is verified if it %s', async (_what, fields, source) => {
+  const { commit, query } = await openTestStore();
+  const before = workItem(fields);
+  await commit((scope) => takeBatch(scope, [withDelivery(saidOf(before), { id: 3 })], 1));
+  await query.updateTable('items').set({ unverified: 1 }).execute();
+  await writeMeta(query, 'restored_after', '5');
+  const outside = workItem({ containerId: '9', containerName: 'Operations', updatedAt: 2_000 });
+  const translation = outOfScope('project', outside);
+  await commit((scope) => takeBatch(scope, [withDelivery(said(TRACKER, translation, source), { id: 6 })], 2));
+  const row = await findItem(query, before.key);
+  expect([row?.unverified, row && readFields(row).item]).toMatchObject([0, { movedAway: 'Operations' }]);
 });
 
 const bare: PullRequest = pull({ state: 'open', headSha: 'a' });
