@@ -311,10 +311,15 @@ export async function readCooldown(query: Scope, clock: Clock): Promise<Cooldown
     await writeCooldown(query, clock, initial);
     return initial;
   }
-  const saved = JSON.parse(text) as SavedCooldown;
+  const saved = withCooldown(JSON.parse(text));
   const cooldown = rebaseCooldown(saved, clock.bootId, clock.monotonic(), clock.now());
   if (cooldown !== saved.cooldown) await writeCooldown(query, clock, cooldown);
   return cooldown;
+}
+
+/** The first commits of schema 1 stored the cooldown as `brake`. */
+function withCooldown(stored: SavedCooldown & { readonly brake?: Cooldown }): SavedCooldown {
+  return stored.brake === undefined ? stored : { ...stored, cooldown: stored.brake };
 }
 
 export async function writeCooldown(query: Scope, clock: Clock, cooldown: Cooldown): Promise<void> {

@@ -1,12 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { silentLogger } from '../../../../src/platform/lib/logger.ts';
+import { writeMeta } from '../../../../src/store/meta.ts';
 import {
   afterAdmission,
   afterKeyAccepted,
   afterKeyRejected,
   afterRefusal,
   boundedHint,
+  COOLDOWN_KEY,
   cutFactor,
   isProbing,
   isShared,
@@ -130,6 +132,14 @@ describe('a stored cooldown', () => {
     // The cooldown is converted only once, so a later change of the wall clock has no effect.
     clock.jumpWall(5 * HOUR);
     expect((await readCooldown(query, clock)).quietSince).toBe(since);
+  });
+
+  test('of the first commits of schema 1 is read', async () => {
+    const { query } = await openTestStore();
+    const clock = createTravellingClock();
+    const brake = { ...OPEN, refusedUntil: 5_000, quietSince: 10 };
+    await writeMeta(query, COOLDOWN_KEY, JSON.stringify({ boot: clock.bootId, at: 0, wall: clock.now(), brake }));
+    expect(await readCooldown(query, clock)).toEqual(brake);
   });
 
   const cooldown = { ...afterRefusal(OPEN, REFUSAL), halt: { ...HALT, until: 302_000 } };
