@@ -2,12 +2,17 @@ import { describeBuild } from '../model/build.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { programVersion } from '../platform/lib/program-version.ts';
 
-/** The build of the daemon that this command has asked, if it differs from that of the command. */
+/** The build of the process that answered this command last, if it differs from that of the command. */
 let otherBuild: string | undefined;
 
 /** @param build as the daemon announced it; absent: a daemon from before it announced any */
 export function noteBuild(build = 'of an earlier version'): void {
   otherBuild = build === describeBuild(programVersion()) ? undefined : build;
+}
+
+/** @param version of the replica whose answer the daemon forwarded */
+export function noteForwardedVersion(version: string): void {
+  otherBuild = version === programVersion() ? undefined : version;
 }
 
 /** Names both builds; undefined if they are the same, or no daemon was asked. */

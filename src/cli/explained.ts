@@ -38,7 +38,7 @@ export function describeExplained({ task, statuses, items, isCut }: Explained): 
 export function describeExplainedItem(explained: Item): string[] {
   const { item, url, title, gone, movedTo, links, others, triage, writeBack, notWritten } = explained;
   const none = links.length === 0 ? ['  no links'] : [];
-  const moved = movedTo === null ? '' : `  (moved to ${movedTo}: its task is not changed)`;
+  const moved = movedTo == null ? '' : `  (moved to ${movedTo}: its task is not changed)`;
   return [
     printable(`${item}${gone ? '  (gone)' : ''}${moved}`),
     ...(url ? [printable(`  ${url}  ${title ?? ''}`)] : []),

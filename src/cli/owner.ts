@@ -5,7 +5,7 @@ import { osUser } from '../platform/lib/os-user.ts';
 import { shellWord } from '../platform/lib/own-command.ts';
 import { type DaemonEndpoint, findDaemon } from '../store/daemon-file.ts';
 import { type Failure, REFUSED } from '../web/admin-answers.ts';
-import { differingBuilds, noteBuild } from './builds.ts';
+import { differingBuilds, noteBuild, noteForwardedVersion } from './builds.ts';
 import { audibly } from './patience.ts';
 import { span } from './words.ts';
 
@@ -82,6 +82,7 @@ async function ask<Answer>(
   const owner = ownerOf(dataFolder);
   const asked = { method, url: `${owner.address}${path}`, token: owner.token, user: osUser(), body, patience };
   const answer = await answered(dataFolder, owner, patience, () => askDaemon(asked));
+  if (answer.version !== undefined) noteForwardedVersion(answer.version);
   if (answer.status === 200) return read<Answer>(owner, answer.body);
   if (answer.status === REFUSED || answer.status === 400) throw refusal(read<Failure>(owner, answer.body));
   throw wrongAnswer(owner, answer.status);

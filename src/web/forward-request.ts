@@ -4,7 +4,7 @@ import { noAnswer, type PeerAnswer, type Replicas } from '../cluster/replicas.ts
 import type { Identity } from '../cluster/signature.ts';
 import type { Access } from '../model/caller.ts';
 import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
-import { USER_HEADER } from '../platform/http/ask-daemon.ts';
+import { USER_HEADER, VERSION_HEADER } from '../platform/http/ask-daemon.ts';
 import type { ServerReply, ServerRequest } from '../platform/http/server.ts';
 import { failureOf, REFUSED } from './admin-answers.ts';
 import { patienceOf } from './admin-bodies.ts';
@@ -58,6 +58,7 @@ export async function forwardRequest(
       },
     });
     for (const [name, value] of Object.entries(answer.headers)) if (!KEPT_BACK.has(name)) reply.header(name, value);
+    reply.header(VERSION_HEADER, owner.version);
     void reply.code(answer.status).send(Readable.from(answer.body));
   } catch (error) {
     sendFailure(request, reply, noAnswer(workspace, owner, asSyncError(error)));

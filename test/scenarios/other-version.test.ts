@@ -1,9 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { completeStatus } from '../../src/admin/complete-status.ts';
+import { describeExplainedItem } from '../../src/cli/explained.ts';
 import { describeStatus } from '../../src/cli/status.ts';
+import { describeBuild } from '../../src/model/build.ts';
+import { programVersion } from '../../src/platform/lib/program-version.ts';
 import { acquireDataFolder, type DataFolder } from '../../src/store/data-folder.ts';
 import { commandLine } from '../support/harness/command-line.ts';
 import { folderOfFile } from '../support/harness/folder.ts';
@@ -13,14 +16,22 @@ import { listenLocally } from '../support/harness/listen.ts';
 
 const RECORDED = readFileSync(join(import.meta.dirname, '../support/previous-build/status.json'), 'utf8');
 const data = join(folderOfFile('other-version'), 'data');
+/** The version of the replica whose answers the daemon forwards. */
+let forwarded: string | undefined;
 const server = createServer((request, response) => {
+  if (forwarded !== undefined) response.setHeader('x-worksync-version', forwarded);
   response.end(request.url === '/status.json' ? RECORDED : '{}');
 });
 
 let announced: DataFolder;
+let address: string;
 beforeAll(async () => {
   announced = acquireDataFolder(data);
-  announced.announce({ address: await listenLocally(server), token: 'token' });
+  address = await listenLocally(server);
+  announced.announce({ address, token: 'token' });
+});
+afterEach(() => {
+  forwarded = undefined;
 });
 afterAll(() => {
   announced.release();
@@ -52,5 +63,31 @@ describe('beside a daemon of the previous build', () => {
     const { code, stderr } = await commandLine(command, '--data', data);
     expect([code, stderr]).toEqual([1, expect.stringContaining('code:   answer_malformed')]);
     expect(stderr).toMatch(/the daemon is of an earlier version, this command \d+\.\d+\.\d+\+[\da-f]{8} \(schema \d+/);
+  });
+
+  it('an item without the fields of this build is shown without them', () => {
+    const item = { item: 'acme/app#3', url: null, title: null, gone: false, links: [], others: [], triage: null };
+    expect(describeExplainedItem({ ...item, writeBack: [] } as never)).toEqual(['acme/app#3', '  no links']);
+  });
+});
+
+describe('beside a daemon of this build that forwards the answers of a replica', () => {
+  beforeAll(() => {
+    announced.release();
+    announced = acquireDataFolder(data);
+    announced.announce({ address, token: 'token', build: describeBuild(programVersion()) });
+  });
+
+  it('a command names the version of the replica if it cannot show the answer', async () => {
+    forwarded = '0.0.9';
+    const { code, stderr } = await commandLine('changes', '--data', data);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('code:   answer_malformed')]);
+    expect(stderr).toMatch(/the daemon is 0\.0\.9, this command \d+\.\d+\.\d+\+[\da-f]{8} \(schema \d+/);
+  });
+
+  it.each([undefined, programVersion()])('a fault of the same version (%s) stays a fault', async (version) => {
+    forwarded = version;
+    const { stderr } = await commandLine('changes', '--data', data);
+    expect(stderr).toContain('code:   internal');
   });
 });

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { OnceResult } from '../../src/admin/once.ts';
 import type { Status } from '../../src/admin/status.ts';
+import { differingBuilds } from '../../src/cli/builds.ts';
 import { askOwner } from '../../src/cli/owner.ts';
 import { describeStatus } from '../../src/cli/status.ts';
 import type { Finding } from '../../src/connectors/connector.ts';
@@ -58,6 +59,11 @@ describe('a command beside a replica', () => {
     expect(entries).toContainEqual(
       expect.objectContaining({ action: 'sweep', workspace: theirs(), actor: expect.stringMatching(/^command \w/) }),
     );
+  });
+
+  it('learns the version of that one, in case it cannot show the answer', async () => {
+    await askOwner(one.dataFolder, 'POST', `/admin/workspaces/${theirs()}/questions/sweep`, {});
+    expect(differingBuilds()).toMatch(/^the daemon is test, this command /);
   });
 
   it('gets the error of that one as its own', async () => {

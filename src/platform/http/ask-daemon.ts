@@ -18,11 +18,16 @@ export interface DaemonRequest {
 
 export interface DaemonAnswer {
   readonly status: number;
+  /** The version of the replica that answered; absent: the daemon itself did. */
+  readonly version?: string | undefined;
   readonly body: Buffer;
 }
 
 /** By which a command says which user runs it, as `encodeURIComponent` writes it. */
 export const USER_HEADER = 'x-worksync-user';
+
+/** Names the version of the replica whose answer a daemon forwards. */
+export const VERSION_HEADER = 'x-worksync-version';
 
 const LARGEST_ANSWER = 16 * 1024 * 1024;
 
@@ -46,7 +51,9 @@ export async function askDaemon({ method, url, token, user, body, patience }: Da
     const signal = AbortSignal.timeout(patience);
     const fail = (error: unknown) => reject(connectionFault(named, error, signal));
     const sent = open(url, { method, headers, agent: false, signal }, (answer) => {
-      readWhole(answer, named).then((whole) => resolve({ status: answer.statusCode ?? 0, body: whole }), fail);
+      const { statusCode: status = 0 } = answer;
+      const version = answer.headers[VERSION_HEADER]?.toString();
+      readWhole(answer, named).then((whole) => resolve({ status, version, body: whole }), fail);
     });
     sent.on('error', fail);
     sent.end(payload);
