@@ -56,6 +56,18 @@ it('the Kubernetes manifests run the image as it is meant: one replica, its user
   ]);
 });
 
+it('the pod that restores a backup has the image, the user, the rights and the volume of the deployment', () => {
+  const page = readFileSync(join(TOP, 'config/operating.md'), 'utf8');
+  const text = /<<'EOF'\n(.*?)\nEOF/s.exec(page)?.[1] ?? '';
+  const { spec } = parseDocument(text, { strict: true }).toJS() as Loose;
+  const { spec: deployed } = ofKind('Deployment')?.spec.template ?? {};
+  expect(spec.securityContext).toEqual(deployed.securityContext);
+  const [[restoring], [running]] = [spec.containers, deployed.containers];
+  expect([restoring.image, restoring.securityContext]).toEqual([running.image, running.securityContext]);
+  expect(running.volumeMounts).toEqual(expect.arrayContaining(restoring.volumeMounts));
+  expect(deployed.volumes).toEqual(expect.arrayContaining(spec.volumes));
+});
+
 it('the Kubernetes manifests take secrets from files, and bring limits and a network policy', () => {
   const [container] = ofKind('Deployment')?.spec.template.spec.containers ?? [];
   const config = String(Object.values(ofKind('ConfigMap')?.data ?? {})[0]);
