@@ -32,6 +32,15 @@ export async function existingItems(query: Scope, keys: readonly string[]): Prom
   return (await findItems(query, keys)).map(({ key }) => key);
 }
 
+/** Returns the provider's time of the newest stored state of any item, epoch milliseconds; undefined without items. */
+export async function newestProviderTime(query: Scope): Promise<number | undefined> {
+  const row = await query
+    .selectFrom('items')
+    .select(({ fn }) => fn.max<number | null>('provider_time').as('newest'))
+    .executeTakeFirstOrThrow();
+  return row.newest ?? undefined;
+}
+
 /** Returns the name of an item for people, in logs; its key if it has none. */
 export async function itemName(query: Scope, key: ItemKey): Promise<string> {
   const row = await query.selectFrom('items').select(ITEM_NAME.as('name')).where('key', '=', key).executeTakeFirst();

@@ -29,7 +29,7 @@ import {
   linkedItems,
   saveEntity,
 } from '../../../store/entities.ts';
-import { findItems, readFields } from '../../../store/items.ts';
+import { findItems, newestProviderTime, readFields } from '../../../store/items.ts';
 import { forgetMeta, readMeta, writeMeta } from '../../../store/meta.ts';
 import { dropDifference, findChange, type OutboxRow } from '../../../store/outbox-rows.ts';
 import { noteContest } from '../../../store/task-update-facts.ts';
@@ -394,15 +394,26 @@ interface InForce {
   readonly switchedOnAt: number;
 }
 
-/** Returns when the rules were changed last and switched on, if `since` is not configured. For new rules it stores the present time. */
+/**
+ * Returns when the rules were changed last and switched on, if `since` is not configured. New rules are stored with the present time,
+ * changed ones with that of the newest known state: what happened since then, as while the process was replaced by one of
+ * another version, was never evaluated by the former rules.
+ */
 export async function rulesInForceSince(query: Scope, { id }: Workflow, now: number): Promise<InForce> {
   const [storedId, changedAt, switchedOnAt = changedAt] = ((await readMeta(query, IN_FORCE)) ?? '').split(' ');
   const stored = storedId === id ? { changedAt: Number(changedAt), switchedOnAt: Number(switchedOnAt) } : undefined;
   // Providers date work to the second.
   const start = Math.floor(now / 1_000) * 1_000;
-  const present = stored ?? { changedAt: start, switchedOnAt: Number(switchedOnAt ?? start) };
+  const present = stored ?? (await startOf(query, start, switchedOnAt));
   if (stored === undefined) await writeMeta(query, IN_FORCE, `${id} ${present.changedAt} ${present.switchedOnAt}`);
   return present;
+}
+
+/** @param switchedOnAt absent: the rules are new */
+async function startOf(query: Scope, start: number, switchedOnAt: string | undefined): Promise<InForce> {
+  if (switchedOnAt === undefined) return { changedAt: start, switchedOnAt: start };
+  const newest = await newestProviderTime(query);
+  return { changedAt: newest === undefined ? start : Math.min(start, newest + 1), switchedOnAt: Number(switchedOnAt) };
 }
 
 /** Forgets since when rules are in force, because there are none: rules that are switched on again move nothing old. */

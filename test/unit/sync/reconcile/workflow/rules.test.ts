@@ -111,6 +111,12 @@ const ON_AND_OPENED: Step = async (board, { now }) => {
   await board.configure(now + 0.7, { since: undefined });
   await board.pull(1, now + 0.9, { title: 'BUG-1', createdAt: time(now) });
 };
+/** A pull request is merged, the rules change, and then the merge is delivered. */
+const MERGED_MEANWHILE: Step = async (board, clock) => {
+  const mergedAt = time(clock.now);
+  await board.configure((clock.now += 100), { since: undefined, bots: 'count' });
+  await board.pull(1, (clock.now += 100), { state: 'merged', mergedAt, updatedAt: Date.parse(mergedAt) });
+};
 const DONE = [FIX, merged(), later];
 const REVERTED = [revert(2, 1), merged(2)];
 const BUGS = (count: number) => Array.from({ length: count }, (_, index) => `BUG-${index + 1}`);
@@ -515,6 +521,7 @@ const CASES: readonly Case[] = [
     [FIX, later, merged(), configured({ since: undefined, bots: 'count' })],
   ],
   ['`since` reaches back', 'completed', [FIX, later, OFF, merged(), configured({ since: 0 })]],
+  ['a merge that arrives after a change of the rules moves its task', 'completed', [FIX, later, MERGED_MEANWHILE]],
   [
     'a changed rule moves nothing old',
     'review',
