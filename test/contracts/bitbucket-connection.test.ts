@@ -49,12 +49,6 @@ describe('the scope', () => {
     [units, [listing()], exactly(expected), { repositories: undefined, ...given }] as const;
 
   conversations(PARTY, {
-    'costs nothing where repositories are named alone': [
-      units,
-      [],
-      exactly(['acme/api']),
-      { repositories: ['acme/api', 'acme/web'], exclude: ['acme/w*'] },
-    ],
     'is that of a workspace': of({ workspaces: ['acme'] }, [unit(API), unit(WEB)]),
     'is that of a workspace with its forks': of({ workspaces: ['acme'], forks: true }, [
       unit(API),
@@ -62,32 +56,15 @@ describe('the scope', () => {
       unit(FORK),
     ]),
     'is that of a workspace without some': of({ workspaces: ['acme'], exclude: ['acme/WEB'] }, [unit(API)]),
-    'is that of a pattern': of({ repositories: ['acme/a*'], forks: true }, [unit(API), unit(FORK)]),
     'is that of a pattern and a name, by which it goes': of({ repositories: ['acme/api', 'acme/*'] }, [
       'acme/api',
       unit(WEB),
     ]),
-    'is that of a fork that is named': of({ repositories: ['acme/api-fork', 'acme/api*'] }, [
-      'acme/api-fork',
-      unit(API),
-    ]),
-    'claims nothing of a list that may not be read': [
-      units,
-      [listing(said('no'))],
-      failing('forbidden'),
-      { ...OF_WORKSPACE.given, repositories: undefined },
-    ],
     'follows the rest where one list is refused': [
       units,
       [['GET /repositories/other?*', pages([{ ...ALL[0], full_name: 'other/api' }])], listing(said('no'))],
       exactly(['acme/named', `other/${API}`, 'list:acme/*']),
       { repositories: ['acme/named', 'other/*'], workspaces: ['acme'] },
-    ],
-    'claims nothing of a list that cannot be read whole': [
-      units,
-      [listing(pages([{ uuid: 'x' }]))],
-      failing('answer_malformed'),
-      OF_WORKSPACE.given,
     ],
     'polls by the id, and takes links by the name for the same list': [
       (connection) =>
@@ -107,12 +84,6 @@ describe('the scope', () => {
       async (connection) => (await connection.check(signal)).filter(({ subject }) => subject === 'acme/*'),
       [listing()],
       [{ level: 'ok', message: expect.stringContaining('2 repositories') }],
-      { repositories: undefined, workspaces: ['acme'] },
-    ],
-    'check warns of a pattern that takes in none': [
-      async (connection) => (await connection.check(signal)).filter(({ subject }) => subject === 'acme/*'),
-      [listing(pages([]))],
-      [{ level: 'warning' }],
       { repositories: undefined, workspaces: ['acme'] },
     ],
   });
@@ -160,11 +131,6 @@ describe('history and sweep', () => {
         { event, body: Buffer.from('{"values":[]}') },
       ]),
     ],
-    'history without a beginning asks for everything': [
-      (connection) => connection.history({ unit: 'acme/api' }, signal),
-      [[`GET ${LIST}?${STATES}&fields=${FIELDS}&sort=-updated_on`, pages([])]],
-      exactly({ event, body: Buffer.from('{"values":[]}') }),
-    ],
     'sweep names everything that there is, oldest first': [
       async (connection) => {
         const first = await sweep(connection);
@@ -184,7 +150,6 @@ describe('history and sweep', () => {
       [[SWEPT, pages([swept(1), swept(null)])]],
       failing('answer_malformed'),
     ],
-    'sweep does not end well with a repository that cannot be seen': [sweep, [[SWEPT, 404]], failing('not_found')],
   });
 });
 
@@ -284,21 +249,11 @@ describe('webhooks', () => {
       ],
       [{ outcome: 'updated' }],
     ],
-    'are told the secret where nothing is wrong: it cannot be read back, and may have been rotated': [
-      install,
-      [list([hook()]), put({ ...same, secret: 'a-secret' })],
-      [{ outcome: 'unchanged' }],
-    ],
     'stand once for a workspace that is followed whole, and once for each other repository that is not left out': [
       states,
       [listing(), list([hook()], '/workspaces/acme/hooks'), list([hook()], '/repositories/other/lib/hooks')],
       [{ subject: 'acme' }, { subject: 'other/lib' }],
       { workspaces: ['acme'], repositories: ['acme/api', 'other/lib', 'other/old'], exclude: ['other/old'] },
-    ],
-    'tell why Bitbucket refused one': [
-      install,
-      [list([]), [`POST ${PATH}`, said('There is a limit of 50 webhooks', 400)]],
-      [{ outcome: 'unknown', message: expect.stringContaining('limit of 50') }],
     ],
   });
 });
@@ -354,24 +309,8 @@ describe('writing back', () => {
       ],
       undefined,
     ],
-    'writes nothing where it says so already': [comment, holds({ id: 3, user, content: { raw } }), undefined],
-    'goes by the marker alone where nobody says whose token it is': [
-      comment,
-      [
-        ['GET /user?fields=uuid', said('no scope')],
-        [`GET ${COMMENTS}?*`, pages([{ id: 3, user: { uuid: WEB }, content: { raw } }])],
-      ],
-      undefined,
-    ],
-    'tells of a refusal': [comment, [...holds(), post(400)], expect.objectContaining({ code: 'refused', status: 400 })],
-    'closes nothing': [
-      (connection) => connection.close(reference, signal),
-      [],
-      failing('refused', 'unsupported_field'),
-    ],
     'sets a status, and the address that Bitbucket insists on': [status('success'), [build('SUCCESSFUL')], undefined],
     'sets a status with an address': [status('failure', ADDRESS), [build('FAILED')], undefined],
     'tells of the right that a status needs after 403': [status('success'), [build('SUCCESSFUL', 403)], lacking],
-    'tells of the right that a status needs after 404': [status('success'), [build('SUCCESSFUL', 404)], lacking],
   });
 });

@@ -1,10 +1,895 @@
+import { readFileSync } from 'node:fs';
 import { describe } from 'vitest';
-import { writings } from '../support/vendors/course.ts';
-import { profile as bitbucket } from './git-writes/bitbucket.ts';
-import { profile as github } from './git-writes/github.ts';
-import { profile as gitlab } from './git-writes/gitlab.ts';
+import { bitbucket } from '../../src/connectors/bitbucket/index.ts';
+import type { Connector } from '../../src/connectors/connector.ts';
+import { github } from '../../src/connectors/github/index.ts';
+import { gitlab } from '../../src/connectors/gitlab/index.ts';
+import {
+  actsIn,
+  failing,
+  type Reply,
+  type Turn,
+  type WritesProfile,
+  writings,
+  written,
+} from '../support/vendors/course.ts';
+import { OPENED_PULL as PULL } from '../support/vendors/github-payloads.ts';
 
 /** Members look for branches, open and edit pull requests: each conversation with each git provider, request by request. */
-describe.each([github, gitlab, bitbucket])('$connector.id', (profile) => {
-  writings(profile);
+
+describe('github', () => {
+  const REPOSITORY = PULL.base.repo;
+  const { has, open, edit } = actsIn('70100');
+  const done = written('70100');
+  const IT = done({ identifier: '12' });
+
+  const FOUND: Turn = ['GET /repositories/70100', { body: REPOSITORY }];
+  const LIST = 'GET /repos/acme/api/pulls?head=acme:feature&base=main&state=open';
+  const ONE = '/repos/acme/api/pulls/12';
+  const REVIEWERS = `${ONE}/requested_reviewers`;
+  const ISSUE = 'PATCH /repos/acme/api/issues/12';
+  const named = (of: object): Reply => ({ body: { ...PULL, ...of } });
+  const read = (of: object = {}): Turn => [`GET ${ONE}`, named(of)];
+  const makes = (reply: Reply | number = { status: 201, body: PULL }, sent?: object): Turn => [
+    'POST /repos/acme/api/pulls',
+    reply,
+    sent,
+  ];
+  const invalid = (...errors: object[]) => ({ status: 422, body: { message: 'Validation Failed', errors } });
+  const [bug, cy, bob, dan] = [{ name: 'bug' }, { login: 'cy' }, { login: 'bob' }, { login: 'dan' }];
+  const core = { slug: 'core' };
+
+  const branches: WritesProfile['cases'] = [
+    [
+      'a branch is there; a slash stays within its segment',
+      has('fix/one'),
+      [FOUND, ['GET /repos/acme/api/branches/fix%2Fone', { body: {} }]],
+      true,
+    ],
+    ['a branch is not there', has('main'), [FOUND, ['GET /repos/acme/api/branches/main', 404]], false],
+    [
+      'a repository may be named by owner/name too',
+      has('main', { repoId: 'acme/api' }),
+      [
+        ['GET /repos/acme/api', { body: REPOSITORY }],
+        ['GET /repos/acme/api/branches/main', { body: {} }],
+      ],
+      true,
+    ],
+    ...['../../user', 'acme', 'other.example:1', '1e3'].map(
+      (repoId) =>
+        [`no repository: ${repoId}`, has('main', { repoId }), [], failing('refused', 'validation_failed')] as const,
+    ),
+  ];
+
+  const extras = { labels: ['bug'], assignees: ['cy'], reviewers: ['bob', 'acme/core'] };
+  const withExtras = { labels: [bug], assignees: [cy], requested_reviewers: [bob], requested_teams: [core] };
+
+  const opening: WritesProfile['cases'] = [
+    [
+      'creates, and answers with what GitHub made',
+      open({ draft: true }),
+      [
+        FOUND,
+        makes(
+          { status: 201, body: { ...PULL, draft: true } },
+          { title: 'A change', head: 'feature', base: 'main', body: 'Text', draft: true },
+        ),
+      ],
+      done({ identifier: '12', state: 'open', draft: true, author: 'ada' }),
+    ],
+    [
+      'sets labels, assignees and reviewers through their own addresses',
+      open(extras),
+      [
+        FOUND,
+        makes(),
+        [ISSUE, { body: { labels: [{ name: 'Bug' }], assignees: [cy] } }, { labels: ['bug'], assignees: ['cy'] }],
+        [`POST ${REVIEWERS}`, { status: 201, ...named(withExtras) }, { reviewers: ['bob'], team_reviewers: ['core'] }],
+        read(withExtras),
+      ],
+      done({ labels: ['bug'], assignees: ['cy'], reviewers: ['acme/core', 'bob'] }),
+    ],
+    [
+      'tells of a refused reviewer, together with the pull request that was opened',
+      open({ reviewers: ['eve'] }),
+      [FOUND, makes(), [`POST ${REVIEWERS}`, { status: 422, body: { message: 'Only from collaborators.' } }]],
+      done({ identifier: '12' }, failing('refused', 'validation_failed', 'eve')),
+    ],
+    [
+      'tells of labels that GitHub silently ignores',
+      open({ labels: ['bug'] }),
+      [FOUND, makes(), [ISSUE, { body: { labels: [], assignees: [] } }]],
+      done({ identifier: '12' }, failing('forbidden')),
+    ],
+    [
+      'names an open pull request that exists already',
+      open(),
+      [
+        FOUND,
+        makes(
+          invalid({
+            resource: 'PullRequest',
+            code: 'custom',
+            message: 'A pull request already exists for acme:feature.',
+          }),
+        ),
+        [LIST, { body: [{ number: 9, html_url: 'https://github.com/acme/api/pull/9' }] }],
+      ],
+      failing('refused', 'pull_request_exists', '#9 https://github.com/acme/api/pull/9'),
+    ],
+    ...(
+      [
+        ['no_commits_between', invalid({ code: 'custom', message: 'No commits between main and feature' })],
+        ['branch_not_found', invalid({ resource: 'PullRequest', field: 'head', code: 'invalid' })],
+        ['branch_not_found', invalid({ resource: 'PullRequest', field: 'base', code: 'invalid' })],
+        ['validation_failed', invalid({ resource: 'PullRequest', field: 'title', code: 'missing_field' })],
+        ['validation_failed', { status: 422, body: { message: 'Draft pull requests are not supported.' } }],
+        ['validation_failed', { status: 422, body: { unexpected: true } }],
+      ] as const
+    ).map(([errorCode, reply]) => {
+      return [
+        `is ${errorCode} for ${JSON.stringify(reply)}`,
+        open(),
+        [FOUND, makes(reply)],
+        failing('refused', errorCode),
+      ] as const;
+    }),
+    [
+      'after a creation without an answer, takes the pull request that exists, and sends nothing again',
+      open(),
+      [FOUND, makes({ isLost: true }), [LIST, { body: [{ number: 12 }] }], read()],
+      IT,
+    ],
+    [
+      'qualifies ids by the host of a self-hosted server',
+      open({ repoId: 'ghe.example.com:70100' }, { host: 'ghe.example.com' }),
+      [
+        ['GET https://ghe.example.com/api/v3/repositories/70100', { body: REPOSITORY }],
+        ['POST https://ghe.example.com/api/v3/repos/acme/api/pulls', { status: 201, body: PULL }],
+      ],
+      written('ghe.example.com:70100')({ identifier: '12' }),
+    ],
+  ];
+
+  const drafts = (
+    [
+      [true, 'convertPullRequestToDraft'],
+      [false, 'markPullRequestReadyForReview'],
+    ] as const
+  ).map(([draft, mutation]) => {
+    const query = `mutation($id: ID!) { ${mutation}(input: {pullRequestId: $id}) { pullRequest { isDraft } } }`;
+    const data = { [mutation]: { pullRequest: { isDraft: draft } } };
+    const course: Turn[] = [
+      FOUND,
+      read({ draft: !draft }),
+      ['POST /graphql', { body: { data } }, { query, variables: { id: 'PR_12' } }],
+      read({ draft }),
+    ];
+    return [`draft ${draft} is the mutation ${mutation}`, edit({ draft }), course, done({ draft })] as const;
+  });
+
+  const editing: WritesProfile['cases'] = [
+    [
+      'sends title, description, base and state, and nothing that was not given',
+      edit({ title: 'New', description: null, baseBranch: 'next', state: 'closed' }),
+      [
+        FOUND,
+        read(),
+        [`PATCH ${ONE}`, named({}), { title: 'New', body: '', base: 'next', state: 'closed' }],
+        read({ title: 'New', state: 'closed' }),
+      ],
+      done({ title: 'New', state: 'closed' }),
+    ],
+    [
+      'replaces reviewers: the missing are asked, the others are no longer',
+      edit({ reviewers: ['bob', 'dan'] }),
+      [
+        FOUND,
+        read({ requested_reviewers: [{ login: 'Bob' }, cy], requested_teams: [core] }),
+        [`POST ${REVIEWERS}`, { status: 201, body: PULL }, { reviewers: ['dan'], team_reviewers: [] }],
+        [`DELETE ${REVIEWERS}`, named({}), { reviewers: ['cy'], team_reviewers: ['core'] }],
+        read({ requested_reviewers: [{ login: 'Bob' }, dan] }),
+      ],
+      done({ reviewers: ['Bob', 'dan'] }),
+    ],
+    ...drafts,
+    ...(
+      [
+        ['FORBIDDEN', 'forbidden'],
+        ['NOT_FOUND', 'not_found'],
+        ['RATE_LIMITED', 'rate_limited'],
+        ['UNPROCESSABLE', 'refused'],
+      ] as const
+    ).map(([type, code]) => {
+      const errors = [{ type, message: 'no' }];
+      const course: Turn[] = [FOUND, read(), ['POST /graphql', { body: { data: null, errors } }]];
+      return [`GraphQL says ${type} with status 200`, edit({ draft: true }), course, failing(code)] as const;
+    }),
+    [
+      'says that a base branch is missing',
+      edit({ baseBranch: 'gone' }),
+      [FOUND, read(), [`PATCH ${ONE}`, invalid({ field: 'base', code: 'invalid' })]],
+      failing('refused', 'branch_not_found'),
+    ],
+    ['refuses to merge', edit({ state: 'merged' }), [], failing('refused', 'unsupported_field')],
+  ];
+  writings({
+    connector: github as Connector<never>,
+    origin: 'https://api.github.com',
+    access: { token: 'ghp_member', host: 'github.com' },
+    authorization: 'Bearer ghp_member',
+    cases: [...branches, ...opening, ...editing],
+  });
+});
+
+describe('gitlab', () => {
+  const fixture = new URL('../../src/connectors/gitlab/fixtures/merge_requests.get.json', import.meta.url);
+  /** As GitLab shows one alone; nobody is named on it. */
+  const MERGE_REQUEST = {
+    ...(JSON.parse(readFileSync(fixture, 'utf8')) as object),
+    ...{ title: 'A change', description: 'Text', source_branch: 'feature', labels: [], assignees: [], reviewers: [] },
+  };
+  const FIELDS = { source_branch: 'feature', target_branch: 'main', title: 'A change', description: 'Text' };
+  const { has, open, edit } = actsIn('80200');
+  const done = written('80200');
+  const IT = done({ identifier: '12' });
+
+  const PROJECT = '/projects/80200';
+  const LIST = `${PROJECT}/merge_requests`;
+  const ONE = `${LIST}/12`;
+  const branch = (name: string, reply: Reply | number = { body: {} }, project = PROJECT): Turn => [
+    `GET ${project}/repository/branches/${name}`,
+    reply,
+  ];
+  const project = (reply: Reply | number = { body: {} }): Turn => [`GET ${PROJECT}`, reply];
+  const commits = (reply: Reply | number = { body: [{ id: 'abc' }] }): Turn => [
+    `GET ${PROJECT}/repository/commits?ref_name=main..feature&per_page=1`,
+    reply,
+  ];
+  /** What is looked at before a request is opened: both branches are there, and differ. */
+  const BEFORE = [branch('main'), commits()];
+  const opened = (target: string, reply: Reply | number): Turn => [
+    `GET ${LIST}?state=opened&scope=all&source_branch=feature&target_branch=${target}`,
+    reply,
+  ];
+  const own = (iid: number) => ({ iid, source_project_id: 80200, target_project_id: 80200 });
+  const named = (of: object = {}): Reply => ({ body: { ...MERGE_REQUEST, ...of } });
+  const made = (of: object = {}): Reply => ({ status: 201, ...named(of) });
+  const makes = (reply: Reply | number, sent?: object): Turn => [`POST ${LIST}`, reply, sent];
+  const read = (of: object = {}): Turn => [`GET ${ONE}`, named(of)];
+  const puts = (reply: Reply | number, sent?: object): Turn => [`PUT ${ONE}`, reply, sent];
+  const said = (status: number, message: unknown): Reply => ({ status, body: { message } });
+  const person = (id: number, username: string) => ({ id, username, name: username });
+  const [ben, cho, dan, eve] = [person(302, 'ben'), person(303, 'cho'), person(304, 'dan'), person(9, 'eve')];
+  const looks = (username: string, ...found: object[]): Turn => [`GET /users?username=${username}`, { body: found }];
+  const ANOTHER = said(409, ['Another open merge request already exists for this source branch: !9']);
+
+  const looking: WritesProfile['cases'] = [
+    ['a branch is there; a slash in its name is encoded', has('fix/one'), [branch('fix%2Fone')], true],
+    ['404 means no, where the project is there', has('main'), [branch('main', 404), project()], false],
+    [
+      'an unknown project is not a missing branch',
+      has('main'),
+      [branch('main', 404), project(404)],
+      failing('not_found'),
+    ],
+    [
+      'a project may be named by its path',
+      has('main', { repoId: 'acme/api' }),
+      [branch('main', {}, '/projects/acme%2Fapi')],
+      true,
+    ],
+    ['a branch may be named by its fork', has('ada/api:feature'), [branch('feature', {}, '/projects/ada%2Fapi')], true],
+    ...(
+      [
+        ['../../user', 'main'],
+        ['acme', 'main'],
+        ['other.example:1', 'main'],
+        ['80200', '../x:main'],
+        ['80200', 'ada:main'],
+      ] as const
+    ).map(([repoId, name]) => {
+      return [
+        `no project with that branch: ${repoId}, ${name}`,
+        has(name, { repoId }),
+        [],
+        failing('refused', 'validation_failed'),
+      ] as const;
+    }),
+  ];
+
+  const opening: WritesProfile['cases'] = [
+    [
+      'creates, and answers with what GitLab made; a draft is one by its title',
+      open({ draft: true }),
+      [...BEFORE, makes(made({ title: 'Draft: A change', draft: true }), { ...FIELDS, title: 'Draft: A change' })],
+      done({ identifier: '12', state: 'open', draft: true, author: 'ada' }),
+    ],
+    [
+      'names labels with commas, people by their numbers, each asked for once',
+      open({ labels: ['bug', 'api'], assignees: ['Ben'], reviewers: ['ben', 'cho'] }),
+      [
+        ...BEFORE,
+        looks('ben', ben),
+        looks('cho', cho),
+        makes(made({ labels: ['api', 'bug'], assignees: [ben], reviewers: [cho, ben] }), {
+          ...FIELDS,
+          ...{ labels: 'bug,api', assignee_ids: [302], reviewer_ids: [302, 303] },
+        }),
+      ],
+      done({ labels: ['api', 'bug'], assignees: ['ben'], reviewers: ['ben', 'cho'] }),
+    ],
+    [
+      'an unknown reviewer refuses everything before anything is written',
+      open({ reviewers: ['eve'] }),
+      [...BEFORE, looks('eve')],
+      failing('refused', 'validation_failed', '"eve"'),
+    ],
+    [
+      'tells of a reviewer that GitLab silently ignores, together with what was opened',
+      open({ reviewers: ['eve'] }),
+      [...BEFORE, looks('eve', eve), makes(made())],
+      done({ identifier: '12' }, failing('forbidden', undefined, 'eve')),
+    ],
+    [
+      'refuses a label with a comma, which would become two',
+      open({ labels: ['a,b'] }),
+      BEFORE,
+      failing('refused', 'validation_failed'),
+    ],
+    [
+      'one that exists already is named; one of a fork with the same branch is another',
+      open(),
+      [
+        ...BEFORE,
+        makes(ANOTHER),
+        opened('main', {
+          body: [
+            { iid: 8, source_project_id: 5, target_project_id: 80200 },
+            { ...own(9), web_url: 'https://gitlab.com/acme/api/-/merge_requests/9' },
+          ],
+        }),
+      ],
+      failing('refused', 'pull_request_exists', '!9 https://gitlab.com/acme/api/-/merge_requests/9'),
+    ],
+    [
+      'a missing base is told',
+      open(),
+      [branch('main', 404), project()],
+      failing('refused', 'branch_not_found', 'baseBranch'),
+    ],
+    [
+      'a missing head is told',
+      open(),
+      [branch('main'), commits(404)],
+      failing('refused', 'branch_not_found', 'headBranch'),
+    ],
+    [
+      'an empty difference is told',
+      open(),
+      [branch('main'), commits({ body: [] })],
+      failing('refused', 'no_commits_between'),
+    ],
+    ...(
+      [
+        [400, { message: { title: ['is too long (maximum is 255 characters)'] } }, 'title is too long'],
+        [400, { error: 'title is missing' }, 'title is missing'],
+        [422, { message: ["You can't use same project/branch for source and target"] }, 'same project/branch'],
+        [422, { unexpected: true }, 'status 422'],
+      ] as const
+    ).map(([status, body, words]) => {
+      const course = [...BEFORE, makes({ status, body })];
+      return [
+        `${status} is told in the words of GitLab: ${words}`,
+        open(),
+        course,
+        failing('refused', 'validation_failed', words),
+      ] as const;
+    }),
+    ...(
+      [
+        [403, 'forbidden'],
+        [301, 'refused'],
+      ] as const
+    ).map(
+      ([status, code]) =>
+        [`${status} is ${code}, and nothing is repeated`, open(), [...BEFORE, makes(status)], failing(code)] as const,
+    ),
+    [
+      'an answer that is no merge request is malformed',
+      open(),
+      [...BEFORE, makes({ status: 201, body: '<html>' })],
+      failing('answer_malformed'),
+    ],
+    [
+      'after a creation without an answer, takes the pull request that exists, and sends nothing again',
+      open(),
+      [...BEFORE, makes({ isLost: true }), opened('main', { body: [own(12)] }), read()],
+      IT,
+    ],
+    [
+      'where nothing is there, its outcome stays unknown',
+      open(),
+      [...BEFORE, makes(502), opened('main', { body: [] })],
+      failing('server_failed'),
+    ],
+    [
+      'from a fork it is opened there, towards the number of this project',
+      open({ repoId: 'acme/api', headBranch: 'ada/api:feature' }),
+      [
+        branch('main', {}, '/projects/acme%2Fapi'),
+        ['GET /projects/acme%2Fapi', { body: { id: 80200 } }],
+        [
+          'POST /projects/ada%2Fapi/merge_requests',
+          made({ source_project_id: 5 }),
+          { ...FIELDS, target_project_id: 80200 },
+        ],
+      ],
+      IT,
+    ],
+    [
+      'qualifies ids by the host of a self-hosted server',
+      open({ repoId: 'git.example.com:80200' }, { host: 'git.example.com' }),
+      [...BEFORE, makes(made())].map(
+        ([asked, ...rest]) => [asked.replace(' /', ' https://git.example.com/api/v4/'), ...rest] as const,
+      ),
+      written('git.example.com:80200')({ identifier: '12' }),
+    ],
+  ];
+
+  const editing: WritesProfile['cases'] = [
+    [
+      'sends what was given in one request, and nothing that was not',
+      edit({ title: 'New', description: null, baseBranch: 'next', state: 'closed' }),
+      [
+        read(),
+        puts(named({ title: 'New', state: 'closed', target_branch: 'next' }), {
+          ...{ title: 'New', description: '', target_branch: 'next', state_event: 'close' },
+        }),
+      ],
+      done({ title: 'New', state: 'closed', baseBranch: 'next' }),
+    ],
+    ...[{}, { state: 'open' }, { draft: false }].map(
+      (given) =>
+        [`writes nothing with ${JSON.stringify(given)}`, edit(given), [read()], done({ title: 'A change' })] as const,
+    ),
+    [
+      'lists replace what is there; empty ones clear it',
+      edit({ labels: [], assignees: [], reviewers: ['dan'] }),
+      [
+        read({ labels: ['old'], reviewers: [cho], assignees: [ben] }),
+        looks('dan', dan),
+        puts(named({ reviewers: [dan] }), { labels: '', assignee_ids: [0], reviewer_ids: [304] }),
+      ],
+      done({ labels: [], assignees: [], reviewers: ['dan'] }),
+    ],
+    ...(
+      [
+        ['A change', { draft: true }, 'Draft: A change'],
+        ['Draft: A change', { draft: false }, 'A change'],
+        ['[Draft] draft: A change', { draft: false }, 'A change'],
+        ['Draft: A change', { title: 'New' }, 'Draft: New'],
+        ['Draft: A change', { title: 'New', draft: false }, 'New'],
+        ['A change', { title: '(draft) New', draft: true }, '(draft) New'],
+      ] as const
+    ).map(([title, given, sent]) => {
+      const course = [read({ title }), puts(named({ title: sent }), { title: sent })];
+      return [
+        `"${title}" with ${JSON.stringify(given)} becomes "${sent}"`,
+        edit(given),
+        course,
+        done({ title: sent }),
+      ] as const;
+    }),
+    [
+      'what is merged stays so, and that is told',
+      edit({ state: 'open' }),
+      [read({ state: 'merged' }), puts(named({ state: 'merged' }), { state_event: 'reopen' })],
+      done({ state: 'merged' }, failing('conflict')),
+    ],
+    [
+      'towards a base that another open request has already: named',
+      edit({ baseBranch: 'next' }),
+      [read(), puts(ANOTHER, { target_branch: 'next' }), opened('next', { body: [own(7)] })],
+      failing('refused', 'pull_request_exists', '!7'),
+    ],
+    ...(
+      [
+        ['and was carried out', { isLost: true }, named({ title: 'New' }), undefined],
+        ['and was not', { isLost: true }, named(), failing('outcome_unknown')],
+        ['and cannot be read', 503, 503, failing('server_failed')],
+      ] as const
+    ).map(([what, reply, after, left]) => {
+      const course: Turn[] = [read(), puts(reply), [`GET ${ONE}`, after]];
+      return [
+        `an edit that got no answer ${what} is not repeated`,
+        edit({ title: 'New' }),
+        course,
+        done({ identifier: '12' }, left),
+      ] as const;
+    }),
+    ...['merged', 'declined'].map(
+      (state) =>
+        [`${state} is nothing that is set here`, edit({ state }), [], failing('refused', 'unsupported_field')] as const,
+    ),
+    ...['x', '0', '1/../2', ''].map(
+      (identifier) =>
+        [`no number: "${identifier}"`, edit({ identifier }), [], failing('refused', 'validation_failed')] as const,
+    ),
+    ['an unknown pull request is not found', edit({ title: 'x' }), [[`GET ${ONE}`, 404]], failing('not_found')],
+  ];
+  writings({
+    connector: gitlab as Connector<never>,
+    origin: 'https://gitlab.com/api/v4',
+    access: { token: 'glpat-member', host: 'gitlab.com' },
+    authorization: 'Bearer glpat-member',
+    cases: [...looking, ...opening, ...editing],
+  });
+});
+
+describe('bitbucket', () => {
+  const REPO = '{7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10}';
+  const [ADA, BOB, CY] = ['1', '2', '3'].map((n) => `{${n.repeat(8)}-1111-4111-8111-111111111111}`) as [
+    string,
+    string,
+    string,
+  ];
+  const REPOSITORY = { uuid: REPO, full_name: 'acme/api' };
+  const [ada, bob, cy] = [ADA, BOB, CY].map((uuid) => ({ uuid })) as [object, object, object];
+  const account = (uuid: string, display_name: string) => ({ uuid, display_name });
+  const PULL = {
+    id: 12,
+    updated_on: '2026-01-05T09:00:00.123456+00:00',
+    created_on: '2026-01-05T09:00:00.123456+00:00',
+    state: 'OPEN',
+    title: 'A change',
+    description: 'Text',
+    draft: false,
+    links: { html: { href: 'https://bitbucket.org/acme/api/pull-requests/12' } },
+    author: account(ADA, 'Ada'),
+    reviewers: [account(BOB, 'Bob'), account(CY, 'Cy')],
+    source: { branch: { name: 'feature' }, commit: { hash: '0123456789ab' } },
+    destination: { branch: { name: 'main' }, repository: REPOSITORY },
+  };
+  const BODY = {
+    title: 'A change',
+    description: 'Text',
+    source: { branch: { name: 'feature' } },
+    destination: { branch: { name: 'main' } },
+  };
+  const { has, open, edit } = actsIn(REPO);
+  const done = written(REPO);
+  const IT = done({ identifier: '12' });
+
+  const AT = `/repositories/acme/${encodeURIComponent(REPO)}`;
+  const WITHOUT_OWNER = `GET /repositories/%7B%7D/${encodeURIComponent(REPO)}`;
+  const FOUND: Turn = [`${WITHOUT_OWNER}?fields=uuid,full_name`, { body: REPOSITORY }];
+  const PULLS = `${AT}/pullrequests`;
+  const ONE = `${PULLS}/12`;
+  const said = (message: string, fields?: object, status = 400): Reply => ({
+    status,
+    body: { type: 'error', error: { message, ...(fields && { fields }) } },
+  });
+  const branches = (...names: string[]): Turn => [
+    `GET ${AT}/refs/branches?*`,
+    { body: { values: names.map((name) => ({ name })) } },
+  ];
+  const standing = (...values: object[]): Turn => [`GET ${PULLS}?*`, { body: { values } }];
+  /** Where no open request for these branches is there. */
+  const TO_BE_OPENED = [FOUND, standing()];
+  const DEFAULTS = `GET ${AT}/effective-default-reviewers?*`;
+  const defaults = (...users: object[]): Turn => [
+    DEFAULTS,
+    { body: { values: users.map((user) => ({ type: 'default_reviewer', user })) } },
+  ];
+  const makes = (reviewers: object[], reply: Reply | number = { status: 201, body: PULL }, more: object = {}): Turn => [
+    `POST ${PULLS}`,
+    reply,
+    { ...BODY, ...more, reviewers },
+  ];
+  const named = (of: object): Reply => ({ body: { ...PULL, ...of } });
+  const read = (of: object = {}): Turn => [`GET ${ONE}?*`, named(of)];
+  const puts = (sent: object | undefined, reply: Reply | number): Turn => [`PUT ${ONE}`, reply, sent];
+  const declines = (reply: Reply | number): Turn => [`POST ${ONE}/decline`, reply];
+
+  // printf 'ada@example.com:ATATT3x' | base64
+  const PERSON = { authorization: 'Basic YWRhQGV4YW1wbGUuY29tOkFUQVRUM3g=' };
+
+  const looking: WritesProfile['cases'] = [
+    [
+      'a branch is asked for by a query, so that a slash is no path',
+      has('fix/one'),
+      [
+        FOUND,
+        [
+          `GET ${AT}/refs/branches?q=name = "fix/one"&pagelen=1&fields=values.name`,
+          { body: { values: [{ name: 'fix/one' }] } },
+        ],
+      ],
+      true,
+    ],
+    ['a branch is not there', has('fix/one'), [FOUND, branches()], false],
+    [
+      'a quote in a name ends nothing',
+      has('a" OR name != "b'),
+      [
+        FOUND,
+        [
+          `GET ${AT}/refs/branches?q=name = "a\\" OR name != \\"b"&pagelen=1&fields=values.name`,
+          { body: { values: [{ name: 'something else' }] } },
+        ],
+      ],
+      false,
+    ],
+    [
+      'looks into the fork where the branch names one',
+      has('ada/api:feature'),
+      [FOUND, ['GET /repositories/ada/api/refs/branches?*', { body: { values: [{ name: 'feature' }] } }]],
+      true,
+    ],
+    [
+      'a repository may be named by workspace/slug',
+      has('x', { repoId: 'acme/api' }),
+      [['GET /repositories/acme/api?*', { body: REPOSITORY }], branches()],
+      false,
+    ],
+    [
+      'an API token of a person goes with their e-mail address',
+      has('main', { repoId: 'acme/api' }, { token: 'ada@example.com:ATATT3x' }),
+      [
+        ['GET /repositories/acme/api?*', { body: REPOSITORY }, undefined, PERSON],
+        [`GET ${AT}/refs/branches?*`, { body: { values: [{ name: 'main' }] } }, undefined, PERSON],
+      ],
+      true,
+    ],
+    ['an unknown repository is not a missing branch', has('x'), [[`${WITHOUT_OWNER}?*`, 404]], failing('not_found')],
+    [
+      'another repository is not taken for the one that was asked for',
+      has('x'),
+      [[`${WITHOUT_OWNER}?*`, { body: { ...REPOSITORY, uuid: ADA } }]],
+      failing('answer_malformed'),
+    ],
+    ...['../../user', 'acme', '{7d3f}', '12'].map(
+      (repoId) =>
+        [`no repository: ${repoId}`, has('main', { repoId }), [], failing('refused', 'validation_failed')] as const,
+    ),
+  ];
+
+  const opening: WritesProfile['cases'] = [
+    [
+      'creates, and answers with what Bitbucket made',
+      open({ draft: true, reviewers: [BOB.slice(1, -1).toUpperCase(), CY] }),
+      [...TO_BE_OPENED, makes([bob, cy], { status: 201, ...named({ draft: true }) }, { draft: true })],
+      done({ identifier: '12', state: 'open', draft: true, author: ADA, reviewers: [BOB, CY] }),
+    ],
+    [
+      'asks the default reviewers where none are named: the API alone would leave them out',
+      open(),
+      [...TO_BE_OPENED, defaults(account(BOB, 'Bob')), makes([bob])],
+      IT,
+    ],
+    ...[403, 404].map((status) => {
+      const course = [...TO_BE_OPENED, [DEFAULTS, status] as const, makes([])];
+      return [`opens without default reviewers where they may not be read: ${status}`, open(), course, IT] as const;
+    }),
+    [
+      'a default reviewer who is the author is left out',
+      open(),
+      [
+        ...TO_BE_OPENED,
+        defaults(account(ADA, 'Ada'), account(BOB, 'Bob')),
+        makes(
+          [ada, bob],
+          said('Bad request', { reviewers: ['Ada is the author and cannot be included as a reviewer.'] }),
+        ),
+        makes([bob]),
+      ],
+      IT,
+    ],
+    [
+      'all default reviewers are left out where it is not said which one is wrong',
+      open(),
+      [
+        ...TO_BE_OPENED,
+        defaults(account(ADA, 'Ada'), account(BOB, 'Bob')),
+        makes([ada, bob], said('Malformed reviewers list')),
+        makes([]),
+      ],
+      IT,
+    ],
+    [
+      'a reviewer who was asked for and is refused is told, and nothing is opened',
+      open({ reviewers: [BOB] }),
+      [...TO_BE_OPENED, makes([bob], said('reviewers: Bob is not a member of this workspace', { reviewers: ['…'] }))],
+      failing('refused', 'validation_failed', 'not a member'),
+    ],
+    [
+      'one that exists already is named, and not written over',
+      open(),
+      [
+        FOUND,
+        [
+          `GET ${PULLS}?q=state = "OPEN" AND source.repository.full_name = "acme/api" AND source.branch.name = "feature" AND destination.branch.name = "main"&pagelen=1&fields=values.id,values.links.html.href`,
+          {
+            body: { values: [{ id: 9, links: { html: { href: 'https://bitbucket.org/acme/api/pull-requests/9' } } }] },
+          },
+        ],
+      ],
+      failing('refused', 'pull_request_exists', '#9 https://bitbucket.org/acme/api/pull-requests/9'),
+    ],
+    [
+      'from a fork',
+      open({ headBranch: 'ada/api:feature', reviewers: [] }),
+      [
+        FOUND,
+        [
+          `GET ${PULLS}?q=state = "OPEN" AND source.repository.full_name = "ada/api" AND source.branch.name = "feature" AND destination.branch.name = "main"&pagelen=1&fields=values.id,values.links.html.href`,
+          { body: { values: [] } },
+        ],
+        makes([], undefined, { source: { branch: { name: 'feature' }, repository: { full_name: 'ada/api' } } }),
+      ],
+      IT,
+    ],
+    ...(
+      [
+        ['no_commits_between', said('There are no changes to be pulled')],
+        ['branch_not_found', said('Bad request', { source: ['branch not found: feature'] })],
+        ['branch_not_found', said('destination: branch not found: main')],
+        ['validation_failed', said('title: This field is required.', { title: ['This field is required.'] })],
+        ['validation_failed', { status: 400, body: { unexpected: true } }],
+      ] as const
+    ).map(([errorCode, reply]) => {
+      const course = [...TO_BE_OPENED, makes([], reply)];
+      return [
+        `is ${errorCode} for ${JSON.stringify(reply)}`,
+        open({ reviewers: [] }),
+        course,
+        failing('refused', errorCode),
+      ] as const;
+    }),
+    [
+      'after a creation without an answer, takes the pull request that exists, and sends nothing again',
+      open({ reviewers: [] }),
+      [...TO_BE_OPENED, makes([], { isLost: true }), standing({ id: 12 }), read()],
+      IT,
+    ],
+    ...[{ labels: ['bug'] }, { assignees: [ADA] }, { labels: [] }].map(
+      (more) =>
+        [
+          `is not supported with ${JSON.stringify(more)}`,
+          open(more),
+          [],
+          failing('refused', 'unsupported_field'),
+        ] as const,
+    ),
+    [
+      'a reviewer by name is not looked up',
+      open({ reviewers: ['bob'] }),
+      TO_BE_OPENED,
+      failing('refused', 'validation_failed'),
+    ],
+  ];
+
+  const KEPT = { reviewers: [bob, cy] };
+  const { reviewers: _, ...UNREAD } = PULL;
+  const unchanged = [{}, { title: 'A change', draft: false, reviewers: [CY, BOB] }, { state: 'open' }];
+
+  const editing: WritesProfile['cases'] = [
+    [
+      'sends what differs, and the reviewers whole: left out they would be cleared',
+      edit({ title: 'New', description: null, baseBranch: 'next', draft: false }),
+      [
+        FOUND,
+        read(),
+        puts(
+          { title: 'New', description: '', destination: { branch: { name: 'next' } }, ...KEPT },
+          named({ title: 'New' }),
+        ),
+      ],
+      done({ title: 'New', reviewers: [BOB, CY] }),
+    ],
+    ...unchanged.map(
+      (fields) =>
+        [
+          `changes nothing with ${JSON.stringify(fields)}, so writes nothing`,
+          edit(fields),
+          [FOUND, read()],
+          done({ title: 'A change' }),
+        ] as const,
+    ),
+    [
+      'reviewers replace',
+      edit({ reviewers: [CY] }),
+      [FOUND, read(), puts({ reviewers: [cy] }, named({ reviewers: [account(CY, 'Cy')] }))],
+      done({ reviewers: [CY] }),
+    ],
+    [
+      'a kept reviewer who has left the workspace does not stop an edit',
+      edit({ title: 'New' }),
+      [
+        FOUND,
+        read(),
+        puts({ title: 'New', ...KEPT }, said('Bad request', { reviewers: ['Cy is not a member of this workspace'] })),
+        puts({ title: 'New', reviewers: [bob] }, named({ title: 'New' })),
+      ],
+      done({ title: 'New' }),
+    ],
+    [
+      'nothing is written where the reviewers cannot be read',
+      edit({ title: 'New' }),
+      [FOUND, [`GET ${ONE}?*`, { body: UNREAD }]],
+      failing('answer_malformed'),
+    ],
+    ...[true, false].map((draft) => {
+      const course = [FOUND, read({ draft: !draft }), puts({ draft, ...KEPT }, named({ draft }))];
+      return [`draft ${draft}`, edit({ draft }), course, done({ draft })] as const;
+    }),
+    ...['closed', 'declined'].map((state) => {
+      const course = [FOUND, read(), declines(named({ state: 'DECLINED' }))];
+      return [`${state} declines`, edit({ state }), course, done({ state: 'declined' })] as const;
+    }),
+    [
+      'after a refusal reads again what was written before it',
+      edit({ title: 'New', state: 'declined' }),
+      [FOUND, read(), puts(undefined, named({ title: 'New' })), declines(said('no', {}, 403)), read({ title: 'New' })],
+      done({ title: 'New', state: 'open' }, failing('forbidden')),
+    ],
+    ...(
+      [
+        ['DECLINED', 'pull_request_declined'],
+        ['SUPERSEDED', 'pull_request_declined'],
+        ['MERGED', undefined],
+      ] as const
+    ).map(([state, errorCode]) => {
+      return [
+        `${state} is final`,
+        edit({ state: 'open' }),
+        [FOUND, read({ state })],
+        failing('conflict', errorCode),
+      ] as const;
+    }),
+    [
+      'a request that was closed meanwhile is a conflict',
+      edit({ title: 'New' }),
+      [FOUND, read(), puts(undefined, said('Can only update an open pull request.'))],
+      failing('conflict'),
+    ],
+    ...(
+      [
+        ['carried out', { title: 'New', state: 'DECLINED' }, undefined],
+        ['not carried out', { title: 'New' }, failing('server_failed')],
+      ] as const
+    ).map(([what, after, left]) => {
+      const course = [FOUND, read(), puts(undefined, named({ title: 'New' })), declines(555), read(after)];
+      return [
+        `a decline that timed out there, ${what}`,
+        edit({ title: 'New', state: 'declined' }),
+        course,
+        done({ title: 'New' }, left),
+      ] as const;
+    }),
+    [
+      'says that a base branch is missing',
+      edit({ baseBranch: 'gone' }),
+      [FOUND, read(), puts(undefined, said('Bad request', { destination: ['branch not found: gone'] }))],
+      failing('refused', 'branch_not_found'),
+    ],
+    ...[{ state: 'merged' }, { labels: [] }, { assignees: [] }].map(
+      (fields) =>
+        [
+          `${JSON.stringify(fields)} is not supported`,
+          edit(fields),
+          [],
+          failing('refused', 'unsupported_field'),
+        ] as const,
+    ),
+  ];
+  writings({
+    connector: bitbucket as Connector<never>,
+    origin: 'https://api.bitbucket.org/2.0',
+    access: { token: 'ATCTT3member', host: 'bitbucket.org' },
+    authorization: 'Bearer ATCTT3member',
+    cases: [...looking, ...opening, ...editing],
+  });
 });

@@ -170,6 +170,52 @@ describe.each([
   });
 });
 
+const PULL_LOCATOR = { repoId: '70100', repository: 'acme/api', number: '12' };
+const NOW = Date.UTC(2026, 0, 5, 9);
+
+it.each([
+  [GITHUB, PULLS, 'x-ratelimit', 5_000, ['GET /repos/acme/api/pulls/12', 'pulls.get', PULL_LOCATOR]],
+  [
+    GITLAB,
+    MERGES,
+    'ratelimit',
+    2_000,
+    ['GET /projects/1/merge_requests/2', 'merge_requests.get', { projectId: '1', iid: '2' }],
+  ],
+] as const)(
+  'of the limit of $connector.id a backfill leaves half, a poll a tenth, a fetch nothing',
+  async ({ connector, given, origin }, path, prefix, limit, [one, name, locator]) => {
+    const list = (remaining: number, more: object = {}): Turn => {
+      const left = { limit, remaining, reset: NOW / 1_000 + 1_800 };
+      const headers = Object.fromEntries(
+        Object.entries(left).map(([word, value]) => [`${prefix}-${word}`, String(value)]),
+      );
+      return [
+        `GET ${path.split('?')[0]}?*`,
+        { ...EMPTY, headers: { ...headers, date: new Date(NOW).toUTCString(), ...more } },
+      ];
+    };
+    const { connection, clock } = courseOf(connector, given, origin, [
+      // GitHub's other limits do not count.
+      ...[
+        list(
+          0,
+          connector === GITHUB.connector ? { 'x-ratelimit-resource': 'search' } : { [`${prefix}-remaining`]: 'x' },
+        ),
+      ],
+      ...[list(limit * 0.49), list(limit * 0.1), [one, { body: fixture(connector.id, name) }] as Turn, list(limit)],
+    ]);
+    for (const _ of [1, 2]) await poll(connection);
+    expect(await failure(connection.history({ unit: 'acme/api' }, signal))).toMatchObject({ code: 'rate_limited' });
+    expect(await failure(connection.sweep('acme/api', undefined, signal))).toMatchObject({ code: 'rate_limited' });
+    await poll(connection);
+    expect(await failure(poll(connection))).toMatchObject({ code: 'rate_limited', retryAfter: 1_801_000 });
+    await connection.fetch({ kind: 'pull_request', key: 'k', locator }, signal);
+    await clock.advance(31 * 60_000);
+    await connection.history({ unit: 'acme/api' }, signal);
+  },
+);
+
 describe('a refusal', () => {
   const date = 'Mon, 05 Jan 2026 12:00:00 GMT';
   const reset = (seconds: number) => String(Date.parse(date) / 1_000 + seconds);
@@ -179,14 +225,12 @@ describe('a refusal', () => {
     ['a retry-after before a reset', { date, 'retry-after': '17', 'ratelimit-reset': reset(240) }, 17_000],
     ['a reset long ago', { date, 'ratelimit-reset': '1' }, 60_000],
     ['a reset that is no number', { 'ratelimit-reset': 'soon' }, 60_000],
-    ['a retry-after of nothing', { 'retry-after': '0' }, 60_000],
   ])('of GitLab with 429 and %s says how long to wait', async (_, headers, retryAfter) => {
     const { connection } = courseOf(gitlab, GITLAB.given, LAB, [[`GET ${MERGES}`, { status: 429, headers }]]);
     expect(await failure(poll(connection))).toMatchObject({ code: 'rate_limited', retryAfter });
   });
 
   it.each<[string, Record<string, string>, number]>([
-    ["a reset by the provider's clock", limit({ date, 'x-ratelimit-reset': reset(120) }), 121_000],
     ['a reset that is no number', limit({ 'x-ratelimit-reset': 'soon' }), 60_000],
     ['a retry-after that cannot be read', { 'retry-after': '-5' }, 60_000],
   ])('of GitHub with 429 and %s says how long to wait', async (_, headers, retryAfter) => {
@@ -200,8 +244,21 @@ describe('a refusal', () => {
   ];
   const forbidden = (hint: RegExp) => expect.objectContaining({ code: 'forbidden', hint: expect.stringMatching(hint) });
   const sso = { 'x-github-sso': 'required; url=https://github.com/orgs/acme/sso?authorization_request=A' };
+  const remedies: readonly (readonly [words: string, hint: RegExp, headers?: Record<string, string>])[] = [
+    ['Resource protected by organization SAML enforcement.', /authorise the token/, sso],
+    ['the `acme` organization has an IP allow list enabled, and your IP is not permitted', /IP allow list/],
+    ['This installation has been suspended', /let the owner of the account end that/],
+    ['Repository was archived so is read-only.', /unarchive it/],
+    ['Repository access blocked', /blocked this repository/],
+  ];
 
   conversations(GITHUB, {
+    ...Object.fromEntries(
+      remedies.map(([message, hint, headers]) => [
+        `of GitHub names the remedy: ${message}`,
+        [poll, refused({ message }, headers), forbidden(hint)] as const,
+      ]),
+    ),
     'of GitHub for a lacking right is no limit': [
       poll,
       refused(
@@ -213,33 +270,6 @@ describe('a refusal', () => {
         ...{ code: 'forbidden', retryAfter: undefined },
         message: expect.stringContaining('Resource not accessible by [31m personal access token'),
       }),
-    ],
-    'of GitHub by single sign-on names the remedy': [
-      poll,
-      refused({ message: 'Resource protected by organization SAML enforcement.' }, sso),
-      forbidden(/authorise the token/),
-    ],
-    'of GitHub by a list of addresses names the remedy': [
-      poll,
-      refused({
-        message: 'the `acme` organization has an IP allow list enabled, and your IP address is not permitted',
-      }),
-      forbidden(/IP allow list/),
-    ],
-    'of GitHub for a suspended App names the remedy': [
-      poll,
-      refused({ message: 'This installation has been suspended' }),
-      forbidden(/let the owner of the account end that/),
-    ],
-    'of GitHub for an archived repository names the remedy': [
-      poll,
-      refused({ message: 'Repository was archived so is read-only.' }),
-      forbidden(/unarchive it/),
-    ],
-    'of GitHub by a block names the remedy': [
-      poll,
-      refused({ message: 'Repository access blocked' }),
-      forbidden(/blocked this repository/),
     ],
   });
 
@@ -260,7 +290,6 @@ describe('a refusal', () => {
       atGitlab({ message: { base: ['is taken', 'is\nlong'] } }),
       words('status 403 (base is taken; base is long)'),
     ],
-    'of GitLab may contain no words': [poll, atGitlab({ message: { base: [{}] } }), words('status 403')],
   });
 
   const atBitbucket = (status: number, message: unknown): Turn[] => [
@@ -282,7 +311,6 @@ describe('a refusal', () => {
       expect.objectContaining({ hint: expect.stringMatching(/App passwords/) }),
     ],
     'of Bitbucket for a lacking right names the scopes': [poll, atBitbucket(403, 'no scope'), forbidden(/scopes/)],
-    'of Bitbucket may contain no words': [poll, atBitbucket(403, 7), words('status 403')],
   });
 });
 
@@ -441,15 +469,6 @@ describe('a fetch', () => {
       exactly(['pulls.get', pull(70100)]),
       WITH_COMMITS,
     ],
-    'at GitHub says nothing of commits that cannot be read': [
-      atGithub,
-      [
-        [NAMED, { body: pull(70100) }],
-        [`${NAMED}/commits?per_page=100`, { body: [...messages('Fix'), { sha: 'b' }] }],
-      ],
-      exactly(['pulls.get', pull(70100)]),
-      WITH_COMMITS,
-    ],
     'at GitHub fails where the commits may come later': [
       atGithub,
       [
@@ -481,22 +500,6 @@ describe('a fetch', () => {
       ],
       failing('not_found'),
     ],
-    'at GitLab calls nothing gone where the list may not be read': [
-      atGitlab,
-      [
-        [ONE, 404],
-        [LISTED, 403],
-      ],
-      failing('forbidden'),
-    ],
-    'at GitLab says when a merge request was seen to be gone': [
-      atGitlab,
-      [
-        [ONE, 404],
-        [LISTED, EMPTY],
-      ],
-      exactly(['merge_requests.gone', { project_id: 80200, iid: 12, seen_at: '2026-01-05T09:00:00.000Z' }]),
-    ],
     'at GitLab brings the newest 250 messages, and requests no further page': [
       async (connection) => ((await atGitlab(connection))[1] as { commit_messages?: string[] }).commit_messages?.length,
       [[ONE, { body: found }], commits(1), commits(2), commits(3)],
@@ -516,15 +519,9 @@ describe('a fetch', () => {
   const FOREIGN = { destination: { repository: { uuid: UUID.replace('7', '8'), full_name: 'acme/api' } } };
 
   conversations(BITBUCKET, {
-    'at Bitbucket goes by the id of the repository': [atBitbucket, [of({ body: request })], ['pullrequests.get', {}]],
     'at Bitbucket rejects a pull request of another repository': [
       atBitbucket,
       [of({ body: { ...request, ...FOREIGN } })],
-      failing('answer_malformed'),
-    ],
-    'at Bitbucket rejects a pull request of no repository': [
-      atBitbucket,
-      [of({ body: { ...request, destination: null } })],
       failing('answer_malformed'),
     ],
     'at Bitbucket calls nothing gone while another repository answers under the name': [
@@ -648,12 +645,6 @@ describe('a check', () => {
       ofToken('ok', 'until 2026-12-01'),
       GIVEN,
     ],
-    'at GitLab accepts a token that never ends': [
-      credential,
-      judged(null, 'api'),
-      ofToken('ok', 'token "sync"'),
-      GIVEN,
-    ],
     'at GitLab warns of a token that ends soon': [
       credential,
       judged('2026-01-15', 'read_api'),
@@ -673,21 +664,6 @@ describe('a check', () => {
       ofToken('ok', 'token'),
       GIVEN,
     ],
-    'at GitLab warns of a new path': [
-      check,
-      [project({ path_with_namespace: 'acme/gateway' }), merges()],
-      [{}, { level: 'warning', hint: expect.stringContaining('acme/gateway') }, {}],
-    ],
-    'at GitLab warns of an archive': [
-      check,
-      [project({ archived: true }), merges()],
-      [{}, { level: 'warning', message: expect.stringContaining('archived') }, {}],
-    ],
-    'at GitLab reports merge requests that may not be read': [
-      subjects,
-      [project(), merges(403)],
-      exactly(['warning credential', 'ok acme/api', 'error acme/api', 'ok rate limit']),
-    ],
     'at GitLab says of a group with a new path that nothing of it is followed': [
       check,
       [['GET /groups/acme?with_projects=false', { body: { full_path: 'acme-corp' } }], merges(EMPTY, 'groups/acme')],
@@ -700,17 +676,6 @@ describe('a check', () => {
         {},
       ],
       { projects: [], groups: ['acme'] },
-    ],
-    'at GitLab names the path of a project that is configured by number': [
-      check,
-      [['GET /projects/80200', project()[1] as Reply], merges(EMPTY, 'projects/80200')],
-      [{}, { level: 'ok', subject: '80200', message: 'acme/api can be read' }, {}],
-      { projects: [80200] },
-    ],
-    'at GitLab warns when little of the limit is left': [
-      async (connection) => (await check(connection)).at(-1),
-      [project(), merges({ ...EMPTY, headers: { 'ratelimit-limit': '2000', 'ratelimit-remaining': '3' } })],
-      { level: 'warning', message: '3 of 2000 requests left' },
     ],
   });
 

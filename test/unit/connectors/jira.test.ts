@@ -115,12 +115,6 @@ describe('lists', () => {
       ]),
       { projects: ['ENG', '*', 4], exclude: ['SECRET'] },
     ],
-    'rejects a list of projects that never ends': [
-      units,
-      [projects(0, { body: { values: [], isLast: false } })],
-      failing('answer_malformed'),
-      { projects: ['*'] },
-    ],
     'counts a backfill once': [
       history(),
       [
@@ -144,14 +138,6 @@ describe('lists', () => {
         ] as const,
       ]),
     ),
-    'reads everything in a backfill without a start': [
-      (connection) => connection.history({ unit: 'ENG' }, signal),
-      [
-        [search('project = "ENG" ORDER BY updated DESC', FIELDS, 100), LAST],
-        [COUNT, { body: {} }],
-      ],
-      exactly({ event: 'issues.list', body: Buffer.from('[]') }),
-    ],
     'sweeps the ids of everything, for the project by its number': [
       async (connection) => [await sweep(connection), await connection.sweep('ENG', 'a', signal)],
       [
@@ -165,7 +151,6 @@ describe('lists', () => {
         { keys: [key(3)], containers: ['10008'] },
       ]),
     ],
-    'sweeps no project that is hidden': [sweep, [found(404)], failing('not_found')],
     'sweeps no project with an issue that has no id': [
       sweep,
       [found(), [search(ALL, 'id', 5000), { body: { issues: [{}], isLast: true } }]],
@@ -223,11 +208,6 @@ describe('a comment', () => {
         project('software'),
         [`PUT ${path}/7?notifyUsers=false`, { body: { id: '7' } }, { body }],
       ],
-      undefined,
-    ],
-    'is left alone if it has the same text': [
-      write,
-      [page(0, [by('me', 7, `${wanted.text}\n\n${words}`)], 1), me],
       undefined,
     ],
     'is not posted if the list cannot be read': [
@@ -393,11 +373,6 @@ describe('check', () => {
     'warns of a project with a new key': [
       check,
       [tenant(), me, project({ key: 'ENGINE' }), searched(LAST)],
-      exactly([...read, 'warning ENG']),
-    ],
-    'warns of an archived project': [
-      check,
-      [tenant(), me, project({ archived: true }), searched(LAST)],
       exactly([...read, 'warning ENG']),
     ],
     'reports a project that may not be searched': [

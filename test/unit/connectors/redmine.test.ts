@@ -110,7 +110,6 @@ describe('lists', () => {
       failing('answer_malformed'),
     ],
     'reject numbers that go backwards': [poll(), [[OPEN, page([issue(8), issue(3)], 2)]], failing('answer_malformed')],
-    'reject a number twice': [poll(), [[OPEN, page([issue(8), issue(8)], 2)]], failing('answer_malformed')],
     'reject an empty page before the end': [poll(), [[OPEN, page([], 2)]], failing('answer_malformed')],
     'of a private project are forbidden without a key, not unauthorized': [
       poll(),
@@ -123,12 +122,6 @@ describe('lists', () => {
       [projects(0, many), projects(100, [web(201, 'one'), web(202, 'two', 5), web(203, 'old', 9), web(204, 'secret')])],
       exactly(['website', '201', 'web-two']),
       { projects: ['website', 'web-*', 201], exclude: ['web-secret'] },
-    ],
-    'of projects end at an empty page': [
-      (connection) => connection.units(signal),
-      [projects(0, many), projects(100, [])],
-      exactly(['website']),
-      { projects: ['website', 'web-*'] },
     ],
     'of a backfill go from the newest number down, and count once': [
       async (connection) => [
@@ -194,11 +187,6 @@ describe('a fetch', () => {
       [],
     ],
     'takes an issue that moved, if it was followed': [read(), [moved], [{ containerId: '13', containerName: 'Other' }]],
-    'of a missing issue says that it is gone': [
-      read(unjudged),
-      [[ONE, 404], project('12')],
-      [{ key: reference.key, gone: true }],
-    ],
     'of a hidden issue in a visible project says that it is gone': [
       read(unjudged),
       [[ONE, 403], project('12')],
@@ -230,7 +218,6 @@ describe('a comment', () => {
 
   conversations(PARTY, {
     'is added if there is none': [write, [me, listed({ id: 1, notes: '' }), put()], undefined],
-    'is added if another person quotes it': [write, [me, listed(by(9, '> worksync:acme')), put()], undefined],
     'is updated in place': [write, [me, listed(by(3, old)), edit({ status: 204 })], undefined],
     'is left alone if it has the same text': [write, [me, listed(by(3, notes.replaceAll('\n', '\r\n')))], undefined],
     'is not added twice if the server cannot edit notes': [write, [me, listed(by(3, old)), edit(404)], undefined],
@@ -309,12 +296,6 @@ describe('check', () => {
       check,
       [me, statuses(STATUSES.slice(0, 1)), ...readable],
       exactly(['ok credential', 'warning statuses', 'ok website']),
-      { inProgress: [] },
-    ],
-    'accepts that issue tracking is switched off': [
-      check,
-      [me, statuses(), project('website', ['wiki']), [OPEN, 403]],
-      exactly(['ok credential', 'ok statuses', 'ok website']),
       { inProgress: [] },
     ],
     'warns without a key, and reports a project that cannot be read': [

@@ -222,9 +222,6 @@ describe('an issue at Sentry', () => {
       ],
       undefined,
     ],
-    'keeps a comment with the same text': [write(), [listed(note(4, text))], undefined],
-    'gets no correction if there is no comment': [write(true), [listed(note(1, 'hello'))], undefined],
-    'gets a correction of its comment': [write(true), [listed(note(4, OLD)), edit], undefined],
     ...Object.fromEntries(
       [403, 404].map((status) => [
         `gets a comment beside the quote of another person, which may not be edited: ${status}`,
