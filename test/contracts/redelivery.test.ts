@@ -207,7 +207,7 @@ const VENDORS = {
     ),
 };
 
-describe.each(Object.entries(VENDORS))('%s, at 100 000 deliveries a day', (id, open) => {
+describe.each(Object.entries(VENDORS))('%s, at 100 000 deliveries a day', (_id, open) => {
   it('costs three requests a round where nothing failed, and keeps next to nothing', async () => {
     const busy = open();
     await busy.round();
@@ -233,21 +233,6 @@ describe.each(Object.entries(VENDORS))('%s, at 100 000 deliveries a day', (id, o
     for (let round = 0; round < 5; round++) expect(await busy.round()).toMatchObject({ requested: 0 });
   });
 
-  it('gives up what fails again and again, and forgets it', async () => {
-    const busy = open();
-    busy.outcome = 500;
-    await busy.round();
-    await busy.clock.advance(MINUTE);
-    busy.sent.failed.set(busy.sent.numberAt(0), 500);
-    const requested: number[] = [];
-    for (let round = 0; round < 8; round++) requested.push((await busy.round()).requested);
-    expect(requested.reduce((sum, each) => sum + each, 0)).toBe(id === 'github' ? 2 : 3);
-    await busy.clock.advance(8 * DAY);
-    const { cursor, requested: later } = await busy.round();
-    expect(later).toBe(0);
-    expect(cursor).not.toContain('d-');
-  });
-
   it('finds what got no answer at all as long as it goes on', async () => {
     const busy = open();
     await busy.round();
@@ -269,32 +254,4 @@ it('a GitHub that knows no filter is read as far as there may be pages, and says
   const told = await busy.round();
   expect(told).toMatchObject({ requested: 1, cut: expect.stringContaining('does not filter') });
   expect(told.requests).toBeLessThanOrEqual(12);
-});
-
-it('a hook that was made anew is found in the next round', async () => {
-  const { clock } = VENDORS.gitlab();
-  let hook = 2;
-  const http: HttpClient = {
-    async request({ url }) {
-      const answer = (status: number, body: unknown) => ({
-        status,
-        headers: {},
-        body: Buffer.from(JSON.stringify(body)),
-      });
-      if (url.includes('/hooks?')) return answer(200, [{ id: hook, url: URL_OF_HOOK }]);
-      return url.includes(`/hooks/${hook}/`) ? answer(200, []) : answer(404, { message: '404 Not found' });
-    },
-    close: async () => undefined,
-  };
-  const options = gitlab.options.parse({ token: 'glpat-x', projects: ['acme/web'] });
-  const { redeliver } = gitlab.connect(options, { http, clock, logger: silentLogger }) as Required<Connection>;
-  let { cursor } = await redeliver(URL_OF_HOOK, undefined, signal);
-  hook = 3;
-  const failures: (string | undefined)[] = [];
-  for (let round = 0; round < 3; round++) {
-    const told = await redeliver(URL_OF_HOOK, cursor, signal);
-    ({ cursor } = told);
-    failures.push(told.failure?.code);
-  }
-  expect(failures).toEqual(['not_found', undefined, undefined]);
 });

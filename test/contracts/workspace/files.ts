@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { expectRefused, failure } from './general.ts';
-import { ask, isEmbedded, type Reply, type Target, unique } from './target.ts';
+import { ask, type Reply, type Target, unique } from './target.ts';
 
 const MB = 1_000_000;
 /** Not text: every byte value, some of them no UTF-8. */
@@ -212,18 +212,6 @@ export function describeFiles(held: { readonly it: Target }): void {
       expect([response.status, response.headers.get('allow')]).toEqual([405, allow]);
       expect(await response.json()).toMatchObject(failure(405, 'method_not_allowed').body);
     }
-  });
-
-  it.runIf(isEmbedded)('W26 an asset of another workspace is not given (needs a second workspace)', async () => {
-    const { assetUrl } = await uploaded();
-    const { service } = held.it.embedded!;
-    const workspaceId = await service.addWorkspace();
-    const userId = await service.addUser({ workspaceId, name: 'Eve', role: 'owner' });
-    const { secret } = await service.mintToken({ workspaceId, userId, role: 'owner', ttl: null });
-    const headers = { authorization: `Bearer ${secret}` };
-    expect((await fetch(assetUrl, { headers })).status).toBe(403);
-    for (const own of ['current', workspaceId])
-      expect((await fetch(assetUrl.replace(held.it.workspaceId, own), { headers })).status).toBe(404);
   });
 }
 

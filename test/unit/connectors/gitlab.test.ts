@@ -4,7 +4,7 @@ import type { Translation } from '../../../src/connectors/connector.ts';
 import { gitlab } from '../../../src/connectors/gitlab/index.ts';
 import type { PullRequest, WorkItem } from '../../../src/model/item.ts';
 import { activeWith, inboxOf, openEndpoint, openTestStore } from '../../support/harness/intake.ts';
-import { failure, itemOf, MALFORMED, translationsOf } from '../../support/vendors/course.ts';
+import { failure, itemOf, translationsOf } from '../../support/vendors/course.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
 
 type Json = Record<string, unknown>;
@@ -87,16 +87,6 @@ describe('a webhook about a merge request', () => {
   });
 
   it.each([
-    [20, true],
-    [10, false],
-    [5, undefined],
-    [null, undefined],
-  ])('of a project with the visibility %s tells whether it is public: %s', (visibility_level, isPublic) => {
-    const project = { ...(opened['project'] as Json), visibility_level };
-    expect(pullOf(ofHook({ ...opened, project })).isPublic).toBe(isPublic);
-  });
-
-  it.each([
     [{ id: 301, username: 'project_80200_bot_0a1b2c3d' }, true],
     [{ id: 301, username: 'ada' }, undefined],
     [{ id: 302, username: 'project_80200_bot_0a1b2c3d' }, undefined],
@@ -140,10 +130,6 @@ describe('a webhook about a merge request', () => {
       expect(people(fields)).toEqual([undefined, undefined]);
   });
 
-  it.each(['object_kind', 'object_attributes'])('without %s is malformed', (field) => {
-    expect(() => ofHook({ ...opened, [field]: undefined })).toThrow(MALFORMED);
-  });
-
   it.each(['Confidential Note Hook', 'Push Hook', 'Issue Hook', 'Pipeline Hook'])('is none as a %s', (event) => {
     expect(ofHook(opened, event)).toEqual(IGNORED);
   });
@@ -182,10 +168,6 @@ describe('a webhook about a merge request', () => {
     const byNumber = (scope: object) => hook('Merge Request Hook', { ...nameless, project_id: 80200 }, scope);
     expect(byNumber({ projects: ['80200'] }).outcome).toBe('items');
     expect(byNumber({ projects: ['acme/*'], exclude: ['80200'] })).toMatchObject({ reason: 'project_not_in_scope' });
-  });
-
-  it('that names no project is malformed', () => {
-    expect(() => ofHook({ ...nameless, object_attributes: own })).toThrow(MALFORMED);
   });
 
   it('is judged by the path after a fetch', () => {
@@ -289,14 +271,6 @@ describe('an issue', () => {
     expect(withAttributes({ [field]: undefined })).toEqual({ outcome: 'references', references });
   });
 
-  it('that is gone has no fields but its identity', () => {
-    const { kind, key, connector, host, containerId, identifier } = ISSUE;
-    const gone = { updatedAt: Date.parse('2026-03-05T00:00:00Z'), gone: true };
-    expect(itemOf(fetched('issues.gone', fixture('gitlab', 'issues.gone')))).toEqual({
-      ...{ kind, key, connector, host, containerId, identifier, ...gone },
-    });
-  });
-
   const confidential = fixture('gitlab', 'issue.confidential');
   const note = fixture<{ issue: Json }>('gitlab', 'note.on-issue');
   const secretNote = { ...note, issue: { ...note.issue, confidential: true } };
@@ -351,7 +325,7 @@ describe('a signature', () => {
     (await failure(verify(headers, secrets)))?.code ?? 'accepted';
   const wrong = signed({ key: OTHER_KEY });
   const withToken = { ...event, 'x-gitlab-token': TOKEN };
-  const [accepted, mismatch, malformed] = ['accepted', 'signature_mismatch', 'delivery_malformed'] as const;
+  const [accepted, mismatch] = ['accepted', 'signature_mismatch', 'delivery_malformed'] as const;
 
   const rows: readonly [of: string, headers: Headers, secrets: readonly string[], outcome: string][] = [
     ['of now', signed(), [KEY], accepted],
@@ -361,17 +335,9 @@ describe('a signature', () => {
       [KEY],
       accepted,
     ],
-    [
-      'beside one of another version',
-      { ...signed(), 'webhook-signature': `${signed()['webhook-signature']} v1a,${'A'.repeat(88)}` },
-      [KEY],
-      accepted,
-    ],
     ['beside a wrong token', { ...signed(), 'x-gitlab-token': 'wrong' }, [KEY], accepted],
     ['of 300 s ago', signed({ at: NOW - 300_000 }), [KEY], accepted],
     ['of 301 s ago', signed({ at: NOW - 301_000 }), [KEY], 'signature_expired'],
-    ['of 300 s from now', signed({ at: NOW + 300_000 }), [KEY], accepted],
-    ['of 301 s from now', signed({ at: NOW + 301_000 }), [KEY], 'signature_expired'],
     ['of another key beside the right token', { ...wrong, 'x-gitlab-token': TOKEN }, [KEY, TOKEN], mismatch],
     [
       'of a key that is not configured beside the right token',
@@ -379,7 +345,6 @@ describe('a signature', () => {
       [TOKEN],
       mismatch,
     ],
-    ['that is empty beside the right token', { ...withToken, 'webhook-signature': '' }, [TOKEN], mismatch],
     ...['whsec_', 'whsec_AA==', 'whsec_not base64', `whsec_${'A'.repeat(28)}`].map(
       (key): [string, Headers, readonly string[], string] => [
         `of the weak key ${key}`,
@@ -397,22 +362,12 @@ describe('a signature', () => {
         mismatch,
       ],
     ),
-    ['replaced by a repeated token', { ...event, 'x-gitlab-token': [TOKEN, TOKEN] }, [TOKEN], mismatch],
-    ['that is absent', event, [TOKEN], 'signature_missing'],
     ...['Note Hook', 'Something New Hook'].map((name): [string, Headers, readonly string[], string] => [
       `of the event "${name}"`,
       { ...withToken, 'x-gitlab-event': name },
       [TOKEN],
       accepted,
     ]),
-    ...[undefined, '', 'Hook', 'merge_request', 'A\nB Hook', ['Note Hook']].map(
-      (name): [string, Headers, readonly string[], string] => [
-        `of the event ${JSON.stringify(name)}`,
-        { ...withToken, 'x-gitlab-event': name },
-        [TOKEN],
-        malformed,
-      ],
-    ),
   ];
 
   it.each(rows.map(([of, ...row]) => [of, row[2], row] as const))('%s: %s', async (_, outcome, [headers, secrets]) => {

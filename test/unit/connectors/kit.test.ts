@@ -1,18 +1,34 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import type { AccessTokens, Connection, Connector } from '../../../src/connectors/connector.ts';
+import { bitbucket } from '../../../src/connectors/bitbucket/index.ts';
+import type { AccessTokens, Connector, PollPage, PollPosition } from '../../../src/connectors/connector.ts';
+import { github } from '../../../src/connectors/github/index.ts';
+import { gitlab } from '../../../src/connectors/gitlab/index.ts';
 import { jira } from '../../../src/connectors/jira/index.ts';
 import { createListing, createMemory } from '../../../src/connectors/kit/cached-reads.ts';
+import { messageText, withCommits } from '../../../src/connectors/kit/commits.ts';
 import { countedPagesOf, pagesOf } from '../../../src/connectors/kit/pages.ts';
 import { absent, instant, readAnswer, shapeOf, webAddress } from '../../../src/connectors/kit/payload.ts';
 import { type Budget, createBudget, type RateLimitUse, rateFrom } from '../../../src/connectors/kit/rate-limit.ts';
+import { createRedelivery, type DeliveryList, type FailedAttempt } from '../../../src/connectors/kit/redelivery.ts';
 import { NUMBERS, samplesOf, UUIDS } from '../../../src/connectors/kit/sample.ts';
+import {
+  historyPage,
+  type ListedPage,
+  type ListRequest,
+  type Order,
+  pollPage,
+} from '../../../src/connectors/kit/walk.ts';
 import { linear } from '../../../src/connectors/linear/index.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import type { PullRequest } from '../../../src/model/item.ts';
 import type { HttpAnswer, HttpRequest } from '../../../src/platform/http/http-client.ts';
+import type { Clock } from '../../../src/platform/lib/clock.ts';
+import { keepApart } from '../../../src/platform/lib/json-apart.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { forPurpose } from '../../../src/platform/lib/purpose.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
+import { fixture } from '../../support/vendors/model-providers/provider.ts';
 import { documentedOnly } from '../../support/vendors/vendor-requests/index.ts';
 
 describe('cached reads', () => {
@@ -340,105 +356,385 @@ describe('rate limit', () => {
   });
 });
 
-describe('rest', () => {
+describe('the access tokens of a grant', () => {
   const { signal } = new AbortController();
   const oauth = { clientId: 'c', clientSecret: 's-secret', refreshToken: 'r-secret' };
   const CLOUD = '11223344-a1b2-4b33-8444-def123456789';
-
-  const JIRA = { site: 'acme.atlassian.net', cloudId: CLOUD, projects: ['ENG'], oauth };
-  const LINEAR = { organizationId: '9f2c1a7b-04d5-4c6f-8a90-b1e2d3c4f5a6', teams: ['ENG'], oauth };
-  const EMPTY = { data: { issues: { nodes: [], pageInfo: { hasNextPage: false, endCursor: null } } } };
+  const NOTHING = { nodes: [], pageInfo: { hasNextPage: false, endCursor: null } };
   const ENDED = { errors: [{ message: 'ended', extensions: { code: 'AUTHENTICATION_ERROR' } }] };
-
-  /** Tokens `t1`, `t2`, …: the next one after each refusal. */
-  function numberedTokens(): AccessTokens & { readonly log: string[] } {
-    const log: string[] = [];
-    let count = 1;
-    return {
-      log,
-      get: async () => `t${count}`,
-      refused(token) {
-        log.push(token);
-        count++;
-      },
-    };
-  }
-
-  interface Vendor {
-    readonly connector: Connector<never>;
-    readonly given: object;
-    readonly good: Reply;
-    readonly ended: Reply;
-    /** The addresses that may get its tokens. */
-    readonly url: RegExp;
-  }
-
   type Reply = readonly [status: number, body: object];
 
-  const VENDORS: readonly Vendor[] = [
+  describe.each([
     {
-      connector: jira as unknown as Connector<never>,
-      given: JIRA,
-      good: [200, { issues: [], isLast: true }],
-      ended: [401, { message: 'Unauthorized' }],
+      ...{ connector: jira as unknown as Connector<unknown>, good: [200, { issues: [], isLast: true }] as Reply },
+      ...{ given: { site: 'acme.atlassian.net', cloudId: CLOUD, projects: ['ENG'], oauth }, ended: [401, {}] as Reply },
       url: new RegExp(`^https://api\\.atlassian\\.com/ex/jira/${CLOUD}/rest/`),
     },
     {
-      connector: linear as unknown as Connector<never>,
-      given: LINEAR,
-      good: [200, EMPTY],
-      ended: [400, ENDED],
+      ...{ connector: linear as unknown as Connector<unknown>, good: [200, { data: { issues: NOTHING } }] as Reply },
+      ...{ given: { organizationId: CLOUD, teams: ['ENG'], oauth }, ended: [400, ENDED] as Reply },
       url: /^https:\/\/api\.linear\.app\/graphql$/,
     },
-  ];
+  ])('of $connector.id', ({ connector, given, good, ended, url }) => {
+    const options = connector.options.parse(given);
 
-  describe.each(VENDORS.map((vendor) => [vendor.connector.id, vendor] as const))('%s', (_, vendor) => {
-    function connect(replies: readonly Reply[]) {
-      const rest = [...replies];
+    /** Polls once. Tokens are `t1`, `t2`, …: the next one after each refusal. */
+    async function poll(...replies: Reply[]) {
       const requests: HttpRequest[] = [];
-      const accessTokens = numberedTokens();
+      const refused: string[] = [];
       const http = documentedOnly({
         async request(request: HttpRequest): Promise<HttpAnswer> {
           requests.push(request);
-          const [status, body] = rest.shift() ?? [500, {}];
+          const [status, body] = replies.shift() ?? [500, {}];
           return { status, headers: {}, body: Buffer.from(JSON.stringify(body)) };
         },
         close: async () => undefined,
       });
-      const options = vendor.connector.options.parse(vendor.given);
+      const accessTokens: AccessTokens = {
+        get: async () => `t${refused.length + 1}`,
+        refused: (token) => void refused.push(token),
+      };
       const deps = { http, clock: createTravellingClock(), logger: silentLogger, accessTokens };
-      const connection: Connection = vendor.connector.connect(options, deps);
-      return { connection, requests, accessTokens };
+      const position = { unit: 'ENG', startedAt: '2026-01-05T09:00:00.000Z' };
+      const ending = await connector
+        .connect(options, deps)
+        .poll(position, signal)
+        .then(
+          ({ outcome }) => outcome,
+          ({ code }: SyncError) => code,
+        );
+      for (const request of requests) expect(request.url).toMatch(url);
+      return [ending, requests.map(({ headers }) => headers?.['authorization']), refused];
     }
 
-    const position = { unit: 'ENG', startedAt: '2026-01-05T09:00:00.000Z' };
-    const sent = (requests: readonly HttpRequest[]) => requests.map(({ headers }) => headers?.['authorization']);
-
-    it('sends the current access token, and only to the vendor', async () => {
-      const { connection, requests } = connect([vendor.good]);
-      await expect(connection.poll(position, signal)).resolves.toMatchObject({ outcome: 'page' });
-      expect(sent(requests)).toEqual(['Bearer t1']);
-      expect(requests[0]?.url).toMatch(vendor.url);
+    it('are sent to the vendor only, and renewed once if the vendor refuses the current one', async () => {
+      expect(await poll(good)).toEqual(['page', ['Bearer t1'], []]);
+      expect(await poll(ended, good)).toEqual(['page', ['Bearer t1', 'Bearer t2'], ['t1']]);
+      expect(await poll(ended, ended, good)).toEqual(['unauthorized', ['Bearer t1', 'Bearer t2'], ['t1']]);
     });
 
-    it('requests a new access token once if the vendor refuses the current one', async () => {
-      const { connection, requests, accessTokens } = connect([vendor.ended, vendor.good]);
-      await expect(connection.poll(position, signal)).resolves.toMatchObject({ outcome: 'page' });
-      expect(sent(requests)).toEqual(['Bearer t1', 'Bearer t2']);
-      expect(accessTokens.log).toEqual(['t1']);
-      const hopeless = connect([vendor.ended, vendor.ended, vendor.good]);
-      await expect(hopeless.connection.poll(position, signal)).rejects.toMatchObject({ code: 'unauthorized' });
-      expect(hopeless.requests).toHaveLength(2);
-    });
-
-    it('returns the configured grant, and rejects another credential beside it', () => {
-      const options = vendor.connector.options.parse(vendor.given);
-      expect(vendor.connector.oauth?.(options)).toMatchObject({
-        ...oauth,
-        tokenUrl: expect.stringMatching(/^https:/) as string,
-      });
+    it('belong to the configured grant, beside which no other credential is accepted', () => {
+      const tokenUrl = expect.stringMatching(/^https:/) as string;
+      expect(connector.oauth?.(options)).toMatchObject({ ...oauth, tokenUrl });
       for (const other of [{ token: 'abcd' }, { accessToken: 'abcd' }, { apiKey: 'abcd' }])
-        expect(vendor.connector.options.safeParse({ ...vendor.given, ...other }).success).toBe(false);
+        expect(connector.options.safeParse({ ...given, ...other }).success).toBe(false);
     });
+  });
+});
+
+describe('messages of commits', () => {
+  async function fetchedMessages(texts: readonly unknown[]): Promise<unknown> {
+    const list = {
+      async *pages() {
+        yield texts;
+      },
+      messageOf: messageText,
+      order: 'newest first',
+    } as const;
+    const pull = await withCommits({}, undefined, { commits: true }, list);
+    return (pull as { commit_messages?: unknown }).commit_messages;
+  }
+
+  describe('withCommits', () => {
+    it('keeps the newest messages that fit, each of them whole', async () => {
+      const [large, half] = ['l'.repeat(65_537), 'h'.repeat(40_000)];
+      expect(await fetchedMessages(['newest', large, half, half, 'oldest'])).toEqual(['newest', half, 'oldest']);
+    });
+
+    it('keeps the same messages of a page that a worker parsed', async () => {
+      const texts = ['short', 'ü"\\\u0001'.repeat(2_000), 'l'.repeat(65_536), 'm'.repeat(1_000_000), 'last'];
+      const apart = keepApart(texts, true) as unknown[];
+      expect(apart.some((text) => text instanceof Uint8Array)).toBe(true);
+      expect(await fetchedMessages(apart)).toEqual(await fetchedMessages(texts));
+    });
+  });
+
+  describe.each([
+    ['github', github as Connector<unknown>, 'pulls.get', 'pulls.list'],
+    ['gitlab', gitlab as Connector<unknown>, 'merge_requests.get', 'merge_requests.list'],
+    ['bitbucket', bitbucket as Connector<unknown>, 'pullrequests.get', 'pullrequests.list'],
+  ])('a fetched pull request of %s', (folder, connector, one, list) => {
+    const whole = fixture(folder, one);
+    const translated = (source: 'fetch' | 'poll', event: string, content: unknown) =>
+      connector.translate({ source, event, body: Buffer.from(JSON.stringify(content)) }, connector.unrestricted!());
+    const item = (translation: ReturnType<typeof translated>) =>
+      translation.outcome === 'items' ? translation.items[0] : undefined;
+
+    it.each([
+      ['unchanged', ['Fix\n\nTask: BUG-1', 'Begin', 'Begin'], ['Fix\n\nTask: BUG-1', 'Begin', 'Begin']],
+      ['of an empty list', [], []],
+      ['not, if one is no text', ['Fix', 7], undefined],
+      ['not, if they are no list', 'Fix', undefined],
+    ])('reads messages %s', (_, commit_messages, expected) => {
+      const found = item(translated('fetch', one, { ...whole, commit_messages }));
+      const plain = item(translated('fetch', one, whole)) as PullRequest;
+      const read = expected && { commitMessages: expected, commitsSha: plain.headSha };
+      expect(found).toEqual({ ...plain, ...read });
+    });
+
+    it('has no messages if none were read', () => {
+      expect(item(translated('fetch', one, whole))).not.toHaveProperty('commitMessages');
+      const page =
+        folder === 'bitbucket'
+          ? { values: [{ ...whole, commit_messages: ['x'] }] }
+          : [{ ...whole, commit_messages: ['x'] }];
+      expect(item(translated('poll', list, page))).not.toHaveProperty('commitMessages');
+    });
+  });
+});
+
+describe('walks', () => {
+  const MINUTE = 60_000;
+  const NOW = Date.parse('2026-03-01T12:00:00Z');
+  const { signal } = new AbortController();
+
+  interface ListedAges {
+    /** When each element of the page was changed, in minutes before now. */
+    readonly ages?: readonly number[];
+    readonly next?: string;
+    /** How far the provider's clock is ahead of ours, milliseconds; absent: the answer has no date. */
+    readonly ahead?: number;
+    readonly etag?: string;
+    readonly isUnchanged?: boolean;
+  }
+
+  /** A list with one page, and the requests for it. */
+  function walkOver({ ages = [], next, ahead, etag, isUnchanged }: ListedAges, order: Order = 'since') {
+    const requests: ListRequest[] = [];
+    const headers: Record<string, string> = etag === undefined ? {} : { etag };
+    if (ahead !== undefined) headers['date'] = new Date(NOW + ahead).toUTCString();
+    const listed: ListedPage = {
+      found: ages.map((age) => NOW - age * MINUTE),
+      next,
+      answer: { headers },
+      ...(isUnchanged && { isUnchanged }),
+    };
+    return {
+      requests,
+      walk: {
+        order,
+        isConditional: true,
+        list: async (request: ListRequest) => {
+          requests.push(request);
+          return listed;
+        },
+        changedAt: (element: unknown) => element as number,
+        serialize: async (found: readonly unknown[]) => ({ event: 'list', body: Buffer.from(JSON.stringify(found)) }),
+      },
+    };
+  }
+
+  const FIRST: PollPosition = { unit: 'acme/api', startedAt: new Date(NOW).toISOString() };
+  const LATER: PollPosition = { ...FIRST, watermark: new Date(NOW - 60 * MINUTE).toISOString(), etag: '"kept"' };
+
+  function pageOf(page: PollPage) {
+    if (page.outcome !== 'page') throw new Error(page.outcome);
+    const ages = (JSON.parse(page.body.toString()) as number[]).map((time) => (NOW - time) / MINUTE);
+    return { ...page, ages };
+  }
+
+  describe('the first walk', () => {
+    it.each([
+      ['on time', 0, 0],
+      ['ahead of ours by an hour', 60 * MINUTE, 0],
+      ['behind ours by an hour', -60 * MINUTE, -60 * MINUTE],
+      ['not shown', undefined, -10 * MINUTE],
+    ])('sets the watermark to its beginning even on an empty page; clock %s', async (_, ahead, start) => {
+      const { walk } = walkOver(ahead === undefined ? {} : { ahead });
+      const { newest } = pageOf(await pollPage(walk, FIRST, signal));
+      expect(Date.parse(newest ?? '')).toBe(NOW + start);
+    });
+
+    it('sets the watermark with its first page only, and to no time of an element', async () => {
+      const { walk } = walkOver({ ages: [1, 5], ahead: 0, next: '2' });
+      expect(pageOf(await pollPage(walk, FIRST, signal))).toMatchObject({ newest: FIRST.startedAt, next: '2' });
+      expect(pageOf(await pollPage(walk, { ...FIRST, page: '2' }, signal)).newest).toBeUndefined();
+    });
+
+    it('requests open items without a validator, and stores none', async () => {
+      const { walk, requests } = walkOver({ ages: [1], etag: '"new"' });
+      expect(pageOf(await pollPage(walk, { ...FIRST, etag: '"kept"' }, signal)).etag).toBeUndefined();
+      expect(requests).toMatchObject([{ selection: { items: 'open' }, etag: undefined, use: 'poll' }]);
+    });
+  });
+
+  describe('a later walk', () => {
+    it("does not move the watermark ahead of the provider's clock", async () => {
+      const { walk } = walkOver({ ages: [-24 * 60, 5], ahead: 0 });
+      expect(pageOf(await pollPage(walk, LATER, signal)).newest).toBe(new Date(NOW).toISOString());
+    });
+
+    it('ends where a list of everything reaches back beyond that time, and stores no older items', async () => {
+      const { walk } = walkOver({ ages: [5, 69, 71, 600], next: '2' }, 'newest first');
+      const page = pageOf(await pollPage(walk, LATER, signal));
+      expect(page.ages).toEqual([5, 69]);
+      expect(page.next).toBeUndefined();
+      const since = new Date(NOW - 100 * MINUTE).toISOString();
+      const history = await historyPage(walk, { unit: 'acme/api', since }, signal);
+      expect(JSON.parse(history.body.toString())).toHaveLength(3);
+      expect(history.next).toBeUndefined();
+    });
+
+    it('sends the validator with its first page only, and ends if nothing changed', async () => {
+      const { walk, requests } = walkOver({ isUnchanged: true });
+      expect(await pollPage(walk, LATER, signal)).toEqual({ outcome: 'unchanged' });
+      const other = walkOver({ ages: [5], etag: '"new"' });
+      expect(pageOf(await pollPage(other.walk, { ...LATER, page: '2' }, signal)).etag).toBeUndefined();
+      expect([...requests, ...other.requests].map(({ etag }) => etag)).toEqual(['"kept"', undefined]);
+    });
+
+    it.each([
+      ['of two times', [0, 1], '"new"'],
+      ['with one element', [0], '"new"'],
+      ['of one time that is over', [5, 5], '"new"'],
+      ['of one second that is not over', [0, 0], undefined],
+    ])('stores the validator of a first page %s: %s', async (_, ages, kept) => {
+      const { walk } = walkOver({ ages, ahead: 0, etag: '"new"' });
+      expect(pageOf(await pollPage(walk, LATER, signal)).etag).toBe(kept);
+    });
+  });
+});
+
+describe('redelivery', () => {
+  const { signal } = new AbortController();
+  const DAY = 86_400_000;
+  const LIMITS = { mostAttempts: 3, mostOfList: 5, mostAtOnce: 8, keptFor: 3 * DAY };
+
+  /** A list whose scans find the given attempts, one after the other. */
+  function listOf(
+    name: string,
+    scans: readonly (readonly FailedAttempt[] | SyncError)[],
+    arrived: readonly string[] = [],
+  ) {
+    const resent: string[] = [];
+    const froms: (string | undefined)[] = [];
+    let outcome: Awaited<ReturnType<DeliveryList['resend']>> = 'requested';
+    const rest = [...scans];
+    const list: DeliveryList = {
+      name,
+      async scan(from) {
+        froms.push(from);
+        const failed = rest.shift() ?? [];
+        if (failed instanceof SyncError) throw failed;
+        return { failed, arrived: new Set(arrived), upTo: String(froms.length) };
+      },
+      async resend(attempt) {
+        resent.push(attempt);
+        return outcome;
+      },
+    };
+    return { list, resent, froms, answer: (next: typeof outcome) => void (outcome = next) };
+  }
+
+  async function round(lists: () => Promise<readonly DeliveryList[]>, cursor: string | undefined, now: number) {
+    const clock = { now: () => now, monotonic: () => now } as Clock;
+    return createRedelivery(clock, LIMITS, lists)('https://worksync.example/', cursor, signal);
+  }
+
+  async function rounds(lists: readonly DeliveryList[], count: number, from?: string, now = 0) {
+    let last = await round(async () => lists, from, now);
+    for (let later = 1; later < count; later++) last = await round(async () => lists, last.cursor, now + later);
+    return last;
+  }
+
+  const failed = (delivery: string, attempt: string) => ({ delivery, attempt });
+
+  describe('a failed delivery', () => {
+    it('is requested once, although each scan lists it, and each scan begins where the last one ended', async () => {
+      const { list, resent, froms } = listOf('a', [[failed('x', '1')], [failed('x', '1')], []]);
+      await rounds([list], 3);
+      expect(resent).toEqual(['1']);
+      expect(froms).toEqual([undefined, '1', '2']);
+    });
+
+    it('is requested after each failure, up to the limit of attempts', async () => {
+      const { list, resent } = listOf('a', [
+        [failed('x', '1')],
+        [failed('x', '2'), failed('x', '1')],
+        [failed('x', '3'), failed('x', '2')],
+      ]);
+      await rounds([list], 4);
+      expect(resent).toEqual(['1', '2']);
+    });
+
+    it('is not requested if its list shows that it arrived, or reached the limit of attempts', async () => {
+      const { list, resent } = listOf(
+        'a',
+        [[failed('x', '3'), failed('x', '2'), failed('x', '1'), failed('y', '4')]],
+        ['y'],
+      );
+      await rounds([list], 2);
+      expect(resent).toEqual([]);
+    });
+
+    it('is requested oldest first, at most five of a list in a round', async () => {
+      const all = [9, 8, 7, 6, 5, 4, 3].map((each) => failed(`d${each}`, String(each)));
+      const { list, resent } = listOf('a', [all]);
+      await rounds([list], 2);
+      expect(resent).toEqual(['3', '4', '5', '6', '7', '8', '9']);
+    });
+
+    it('shares the limit of a round with other lists, and waits if the vendor answers later', async () => {
+      const [one, two] = ['a', 'b'].map((name) =>
+        listOf(name, [[1, 2, 3, 4, 5].map((each) => failed(`${name}${each}`, `${each}`))]),
+      );
+      await rounds([one!.list, two!.list], 1);
+      expect([one!.resent.length, two!.resent.length]).toEqual([5, 3]);
+      const later = listOf('a', [[failed('x', '1'), failed('y', '2')]]);
+      later.answer('later');
+      expect((await rounds([later.list], 1)).requested).toBe(0);
+      expect(later.resent).toEqual(['2']);
+    });
+
+    it('is forgotten if the vendor no longer has it, or when it is too old', async () => {
+      const { list, resent, answer } = listOf('a', [[failed('x', '1')], [failed('x', '1')]]);
+      answer('gone');
+      await rounds([list], 2);
+      expect(resent).toEqual(['1']);
+      const waiting = listOf('a', [[failed('x', '1')]]);
+      waiting.answer('later');
+      const { cursor } = await rounds([waiting.list], 1);
+      waiting.answer('requested');
+      await rounds([waiting.list], 1, cursor, 4 * DAY);
+      expect(waiting.resent).toEqual(['1']);
+    });
+
+    it('is stored among the newest 500, and the round reports that it left out others', async () => {
+      const many = Array.from({ length: 2_000 }, (_, at) => failed(`delivery-${2_000 - at}`, String(2_000 - at)));
+      const { list, resent } = listOf('a', [many]);
+      const { cursor, cut } = await rounds([list], 1);
+      expect(resent[0]).toBe('1501');
+      expect(cursor.length).toBeLessThan(60_000);
+      expect(cut).toMatch(/more than 500/);
+    });
+  });
+
+  describe('a round that fails', () => {
+    it('returns what it did before the failure', async () => {
+      const limited = new SyncError('rate_limited', 'slow');
+      const one = listOf('a', [[failed('x', '1')], []]);
+      const two = listOf('b', [limited, [failed('y', '2')]]);
+      const three = listOf('c', [[failed('z', '3')]]);
+      const lists = [one.list, two.list, three.list];
+      const first = await round(async () => lists, undefined, 0);
+      expect(first).toMatchObject({ requested: 1, failure: limited });
+      await round(async () => lists, first.cursor, 1);
+      expect([one.resent, two.resent, three.resent]).toEqual([['1'], ['2'], ['3']]);
+    });
+
+    it('continues after a hook that no longer exists', async () => {
+      const gone = new SyncError('not_found', 'no such hook');
+      const two = listOf('b', [[failed('y', '2')]]);
+      expect(await rounds([listOf('a', [gone]).list, two.list], 1)).toMatchObject({ requested: 1, failure: gone });
+    });
+
+    it.each(['', '{', '{"a":1}', '[{"name":1}]', 'null'])(
+      'begins anew with the unreadable cursor %j',
+      async (cursor) => {
+        const { list, froms } = listOf('a', []);
+        await rounds([list], 1, cursor);
+        expect(froms).toEqual([undefined]);
+      },
+    );
   });
 });

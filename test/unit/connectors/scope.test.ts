@@ -8,8 +8,6 @@ import { gitlab } from '../../../src/connectors/gitlab/index.ts';
 import { jira } from '../../../src/connectors/jira/index.ts';
 import { inScope, matches, namedIn, patternsOf, type Scope } from '../../../src/connectors/kit/scope.ts';
 import { linear } from '../../../src/connectors/linear/index.ts';
-import { redmine } from '../../../src/connectors/redmine/index.ts';
-import { sentry } from '../../../src/connectors/sentry/index.ts';
 import type { Names } from '../../../src/model/names.ts';
 import type { HttpRequest } from '../../../src/platform/http/http-client.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
@@ -151,8 +149,6 @@ const opened = fixture<{ repository: object; pull_request: { base: { repo: objec
 );
 const created = fixture<{ repository: object }>('bitbucket', 'pullrequest.created');
 const merge = fixture<{ project: object }>('gitlab', 'merge_request.open');
-const LINEAR_TEAM = '72b2a2dc-6f4f-4423-9d34-24b5bd10634a';
-const AZURE_PROJECT = '6ce954b1-ce1f-45d1-b94d-e6bf2464ba2c';
 
 /** GitHub names the repository twice. */
 function ofGithub(change: object) {
@@ -206,59 +202,20 @@ const SCOPES = [
     ignored: [{ groups: ['acme/plat'] }],
   },
   { ...{ ...GITLAB, payload: ofGitlab('acme/platform/deep/x') }, followed: [{ groups: ['acme'] }], ignored: [GROUP] },
-  {
-    ...{ connector: jira, given: { site: 'acme.atlassian.net', cloudId: '11223344-a1b2-4b33-8444-def123456789' } },
-    ...{ event: 'webhook', payload: fixture('jira', 'issue_created') },
-    followed: [['ENG'], [10008], ['E*'], ['*']].map((projects) => ({ projects })),
-    ignored: [{ projects: ['*'], exclude: ['ENG'] }, { projects: ['OPS'] }],
-  },
-  {
-    ...{ connector: linear, given: { organizationId: '9f2c1a7b-04d5-4c6f-8a90-b1e2d3c4f5a6' } },
-    ...{ event: 'Issue', payload: fixture('linear', 'issue.update') },
-    followed: [['ENG'], [LINEAR_TEAM.toUpperCase()], ['E*']].map((teams) => ({ teams })),
-    ignored: [{ teams: ['*'], exclude: [LINEAR_TEAM] }, { teams: ['OPS'] }],
-  },
-  {
-    ...{
-      connector: azureBoards,
-      given: { organization: 'acme', organizationId: '9f2c1a7b-04d5-4c6f-8a90-b1e2d3c4f5a6' },
-    },
-    ...{ event: 'webhook', payload: fixture('azure-boards', 'workitem.updated') },
-    followed: [['Website'], [AZURE_PROJECT.toUpperCase()], ['Web*']].map((projects) => ({ projects })),
-    ignored: [{ projects: ['*'], exclude: ['Website'] }, { projects: ['Operations'] }],
-  },
-  {
-    ...{
-      connector: sentry,
-      given: { organization: 'acme' },
-      event: 'issue',
-      payload: fixture('sentry', 'issue.created'),
-    },
-    followed: [{ projects: ['front-end'] }, { projects: [41] }],
-    ignored: [{ projects: ['front'] }, { projects: [42] }],
-  },
-  {
-    ...{ connector: redmine, given: { url: 'https://redmine.example.com' } },
-    ...{ event: 'issues.get', payload: fixture('redmine', 'issues.hook') },
-    followed: [{ projects: ['web*'] }, { projects: [12] }],
-    ignored: [{ projects: ['website-two'] }, { projects: ['*'], exclude: ['website'] }],
-  },
 ] as unknown as readonly VendorScopes[];
 
 describe.each(SCOPES)(
   '$connector.id follows what its scope includes',
   ({ connector, given, event, payload, ...scopes }) => {
-    const { hook, fetched } = translationsOf({ connector, given });
-    // The webhooks of Redmine are judged when their issue is read.
-    const translate = connector.id === 'redmine' ? fetched : hook;
+    const { hook } = translationsOf({ connector, given });
 
     it.each(scopes.followed)('with %j', (scope) => {
-      expect(translate(event, payload, scope).outcome).toMatch(/^(items|references)$/);
+      expect(hook(event, payload, scope).outcome).toMatch(/^(items|references)$/);
     });
 
     it.each(scopes.ignored)('not with %j', (scope) => {
       const reason = expect.stringMatching(/_not_in_scope$/) as string;
-      expect(translate(event, payload, scope)).toMatchObject({ outcome: 'ignored', reason });
+      expect(hook(event, payload, scope)).toMatchObject({ outcome: 'ignored', reason });
     });
   },
 );
