@@ -424,6 +424,29 @@ describe.each(PROFILES)('$id', (profile) => {
       for (const payload of [undefined, null, 7, 'text', [], {}]) expect(connector.eventOf?.(payload)).toBeUndefined();
     });
 
+    const option = ['projects', 'teams', 'repositories'].find((name) => name in profile.options);
+    const [named = ''] = (option && (profile.options[option] as readonly string[])) || [];
+    const pattern = named.replace(/.$/, '*');
+    // The webhooks of Redmine are judged when their issue is read, and some do not tell the name.
+    const naming = webhooks.filter(
+      ({ outcome, file }) => outcome !== 'ignored' && profile.id !== 'redmine' && !file.endsWith('minimal'),
+    );
+    it.each(profile.containerId === undefined ? [] : naming)(
+      'follows $file by the name, the id, or a pattern, unless it is excluded',
+      (fixture) => {
+        const outcomeWith = (include: unknown, exclude: readonly string[] = []) => {
+          const given = connector.options.safeParse({ ...profile.options, [option as string]: include, exclude });
+          // Bitbucket is configured by names alone.
+          return given.success
+            ? connector.translate({ ...fixture, body: read(fixture) }, given.data).outcome
+            : 'refused';
+        };
+        expect(outcomeWith([profile.containerId])).toBe(profile.id === 'bitbucket' ? 'refused' : fixture.outcome);
+        for (const include of [named.toLowerCase(), pattern]) expect(outcomeWith([include])).toBe(fixture.outcome);
+        expect([outcomeWith([`x${named}`]), outcomeWith([pattern], [named])]).toEqual(['ignored', 'ignored']);
+      },
+    );
+
     const outOfScope = webhooks.filter(({ reason }) => /_not_(in_scope|configured)$/.test(reason ?? ''));
     it.each(connector.unrestricted ? outOfScope : [])('takes $file where nothing is restricted', (fixture) => {
       const translation = connector.translate({ ...fixture, body: read(fixture) }, connector.unrestricted?.());

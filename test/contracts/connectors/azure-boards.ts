@@ -114,8 +114,8 @@ export const profile: ConnectorProfile = {
     })),
     ignored('workitem.other-project', 'webhook', 'project_not_in_scope'),
     ignored('git.push', 'webhook', 'event_not_followed'),
-    { file: 'workitems.list', source: 'poll', event: 'workitems.list', outcome: 'items' },
-    { file: 'workitems.get', source: 'fetch', event: 'workitems.get', outcome: 'items' },
+    from('workitems.list', 'poll', 'workitems.list'),
+    from('workitems.get', 'fetch', 'workitems.get'),
     {
       ...from('workitems.closed', 'poll', 'workitems.list'),
       document: 'https://learn.microsoft.com/azure/devops/boards/queries/query-by-workflow-changes',
@@ -126,7 +126,7 @@ export const profile: ConnectorProfile = {
         { state: 'in_progress', isDropped: false, closedAt: null },
       ],
     },
-    { file: 'workitems.gone', source: 'fetch', event: 'workitems.gone', outcome: 'items' },
+    from('workitems.gone', 'fetch', 'workitems.gone'),
   ],
   about: ['eventType', 'resource', 'resource.id', 'resource.workItemId'],
   tests: [

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { samples } from '../../../src/connectors/bitbucket/sample.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
-import { type ConnectorProfile, type Exchange, from, ignored } from './profile.ts';
+import { type ConnectorProfile, type Exchange, from, hmacVector, ignored } from './profile.ts';
 
 const ORIGIN = 'https://api.bitbucket.org';
 const REPOSITORY = '/2.0/repositories/acme/api';
@@ -65,17 +65,6 @@ function page(number: number): Exchange {
   };
 }
 
-const FACTS = {
-  isPublic: false,
-  isFork: false,
-  isQueued: false,
-  defaultBranch: undefined,
-  reverts: null,
-  revertsCommit: null,
-  closedAt: undefined,
-  reviewDecision: { state: 'none' },
-} as const;
-
 const first: Exchange = { path: LIST, query: QUERY };
 const said = (message: string) => JSON.stringify({ type: 'error', error: { message } });
 
@@ -88,15 +77,7 @@ export const profile: ConnectorProfile = {
     signatureHeader: 'x-hub-signature',
     required: ['x-event-key'],
     sign,
-    vector: {
-      // Computed from the described scheme with another program; Bitbucket publishes none.
-      secret: 'shh',
-      body: '{"a":1}',
-      headers: {
-        'x-hub-signature': 'sha256=dfb8cf3fc9778c70386e30f5e0776d37f9ee9c8756d3cbd7df0902150644358d',
-        'x-event-key': 'pullrequest:created',
-      },
-    },
+    vector: hmacVector('x-hub-signature', 'sha256=', { 'x-event-key': 'pullrequest:created' }),
     forgeries(body, secret) {
       const good = sign(body, secret);
       const hex = good['x-hub-signature'].slice('sha256='.length);
@@ -110,40 +91,37 @@ export const profile: ConnectorProfile = {
     },
   },
   fixtures: [
-    { file: 'pullrequest.created', source: 'webhook', event: 'pullrequest:created', outcome: 'items', facts: FACTS },
-    { file: 'pullrequest.draft', source: 'webhook', event: 'pullrequest:created', outcome: 'items' },
-    { file: 'pullrequest.updated', source: 'webhook', event: 'pullrequest:updated', outcome: 'items' },
+    from('pullrequest.created', 'webhook', 'pullrequest:created'),
+    from('pullrequest.draft', 'webhook', 'pullrequest:created'),
+    from('pullrequest.updated', 'webhook', 'pullrequest:updated'),
     {
       ...from('pullrequest.approved', 'webhook', 'pullrequest:approved'),
-      facts: { ...FACTS, reviewDecision: { state: 'approved', at: '2026-03-03T07:00:00.000Z' } },
+      facts: { reviewDecision: { state: 'approved', at: '2026-03-03T07:00:00.000Z' } },
     },
     {
       ...from('pullrequest.changes_request_created', 'webhook', 'pullrequest:changes_request_created'),
-      facts: { ...FACTS, reviewDecision: { state: 'changes', at: '2026-03-03T07:30:00.250Z' } },
+      facts: { reviewDecision: { state: 'changes', at: '2026-03-03T07:30:00.250Z' } },
     },
-    { file: 'pullrequest.comment_created', source: 'webhook', event: 'pullrequest:comment_created', outcome: 'items' },
-    { file: 'pullrequest.fulfilled', source: 'webhook', event: 'pullrequest:fulfilled', outcome: 'items' },
-    { file: 'pullrequest.rejected', source: 'webhook', event: 'pullrequest:rejected', outcome: 'items' },
+    from('pullrequest.comment_created', 'webhook', 'pullrequest:comment_created'),
+    from('pullrequest.fulfilled', 'webhook', 'pullrequest:fulfilled'),
+    from('pullrequest.rejected', 'webhook', 'pullrequest:rejected'),
     {
       ...from('pullrequest.superseded-fork-deleted', 'webhook', 'pullrequest:updated'),
       facts: { isFork: true },
     },
-    { file: 'pullrequest.unknown-key', source: 'webhook', event: 'pullrequest:of_tomorrow', outcome: 'items' },
+    from('pullrequest.unknown-key', 'webhook', 'pullrequest:of_tomorrow'),
     { file: 'pullrequest.unknown-state', source: 'webhook', event: 'pullrequest:updated', outcome: 'references' },
     ignored('pullrequest.other-repository', 'pullrequest:created', 'repository_not_in_scope'),
     ignored('repo.push', 'repo:push', 'event_not_followed'),
-    { file: 'pullrequests.list', source: 'poll', event: 'pullrequests.list', outcome: 'items' },
+    from('pullrequests.list', 'poll', 'pullrequests.list'),
     {
       ...from('pullrequests.get', 'fetch', 'pullrequests.get'),
       facts: {
-        isPublic: false,
-        isFork: false,
-        isQueued: false,
         defaultBranch: 'main',
         reviewDecision: { state: 'approved', at: '2026-03-02T08:00:00.301Z' },
       },
     },
-    { file: 'pullrequests.gone', source: 'fetch', event: 'pullrequests.gone', outcome: 'items' },
+    from('pullrequests.gone', 'fetch', 'pullrequests.gone'),
   ],
   about: ['pullrequest', 'pullrequest.id'],
   tests: [

@@ -72,13 +72,13 @@ export const profile: ConnectorProfile = {
     },
   },
   fixtures: [
-    { file: 'item.created', source: 'webhook', event: 'webhook', outcome: 'items' },
-    { file: 'item.updated', source: 'webhook', event: 'webhook', outcome: 'items' },
+    from('item.created', 'webhook', 'webhook'),
+    from('item.updated', 'webhook', 'webhook'),
     ignored('item.updated.other-project', 'webhook', 'project_not_in_scope'),
-    { file: 'item.deleted', source: 'webhook', event: 'webhook', outcome: 'items' },
+    from('item.deleted', 'webhook', 'webhook'),
     ignored('report.ready', 'webhook', 'event_not_followed'),
-    { file: 'items.list', source: 'poll', event: 'items.list', outcome: 'items' },
-    { file: 'items.get', source: 'fetch', event: 'items.get', outcome: 'items' },
+    from('items.list', 'poll', 'items.list'),
+    from('items.get', 'fetch', 'items.get'),
     {
       ...from('items.closed', 'poll', 'items.list'),
       endings: [
@@ -88,7 +88,7 @@ export const profile: ConnectorProfile = {
         { state: 'open', isDropped: false, closedAt: null },
       ],
     },
-    { file: 'items.gone', source: 'fetch', event: 'items.gone', outcome: 'items' },
+    from('items.gone', 'fetch', 'items.gone'),
   ],
   about: [
     'type',

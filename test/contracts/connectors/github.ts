@@ -56,19 +56,6 @@ const REVIEWS = JSON.stringify([
   { id: 82, user: { login: 'ada', id: 2 }, body: '', state: 'PENDING', author_association: 'OWNER' },
 ]);
 
-const FACTS = {
-  closedAt: null,
-  isPublic: false,
-  isBot: false,
-  isAuthorMember: true,
-  isFork: false,
-  defaultBranch: 'main',
-  reverts: null,
-  revertsCommit: null,
-  reviews: undefined,
-  isQueued: undefined,
-} as const;
-
 const first: Exchange = { path: LIST, query: QUERY };
 const said = (message: string) => JSON.stringify({ message, documentation_url: 'https://docs.github.com/rest' });
 const inAnHour = String(Math.floor(Date.UTC(2026, 0, 5, 10) / 1_000));
@@ -109,31 +96,16 @@ export const profile: ConnectorProfile = {
     },
   },
   fixtures: [
-    { file: 'pull_request.opened', source: 'webhook', event: 'pull_request', outcome: 'items', facts: FACTS },
-    {
-      ...from('pull_request.draft', 'webhook', 'pull_request'),
-      facts: { ...FACTS, isFork: true },
-    },
-    {
-      ...from('pull_request.merged', 'webhook', 'pull_request'),
-      facts: { ...FACTS, closedAt: '2026-03-03T10:00:00Z' },
-    },
+    ...['opened', 'draft', 'merged'].map((name) => from(`pull_request.${name}`, 'webhook', 'pull_request')),
     {
       ...from('pull_request.enqueued', 'webhook', 'pull_request'),
       document: 'https://docs.github.com/en/webhooks/webhook-events-and-payloads?actionType=enqueued#pull_request',
-      facts: { ...FACTS, isQueued: true },
     },
-    { file: 'pull_request.unknown-action', source: 'webhook', event: 'pull_request', outcome: 'items' },
+    from('pull_request.unknown-action', 'webhook', 'pull_request'),
     ignored('pull_request.other-repository', 'pull_request', 'repository_not_in_scope'),
-    {
-      ...from('pull_request_review.submitted', 'webhook', 'pull_request_review'),
-      facts: {
-        ...FACTS,
-        reviews: { 77: { reviewer: 'cho', state: 'approved', at: '2026-03-02T09:00:00Z', isMember: true } },
-      },
-    },
+    from('pull_request_review.submitted', 'webhook', 'pull_request_review'),
     { file: 'issue_comment.on-pull-request', source: 'webhook', event: 'issue_comment', outcome: 'references' },
-    { file: 'issue_comment.on-issue', source: 'webhook', event: 'issue_comment', outcome: 'items' },
+    from('issue_comment.on-issue', 'webhook', 'issue_comment'),
     {
       ...from('issues.closed', 'webhook', 'issues'),
       facts: {
@@ -160,8 +132,8 @@ export const profile: ConnectorProfile = {
       },
     },
     ignored('ping', 'ping', 'test_delivery'),
-    { file: 'pulls.list', source: 'poll', event: 'pulls.list', outcome: 'items', facts: FACTS },
-    { file: 'pulls.get', source: 'fetch', event: 'pulls.get', outcome: 'items', facts: FACTS },
+    from('pulls.list', 'poll', 'pulls.list'),
+    from('pulls.get', 'fetch', 'pulls.get'),
   ],
   about: [
     'pull_request',

@@ -70,15 +70,6 @@ function page(number: number): Exchange {
   };
 }
 
-const FACTS = {
-  isPublic: false,
-  isFork: false,
-  defaultBranch: 'main',
-  reverts: null,
-  revertsCommit: null,
-  closedAt: undefined,
-} as const;
-
 const first: Exchange = { path: LIST, query: QUERY };
 const said = (message: string) => JSON.stringify({ message });
 const date = 'Mon, 05 Jan 2026 09:00:00 GMT';
@@ -145,16 +136,16 @@ export const profile: ConnectorProfile = {
     {
       ...from('merge_request.approved', 'webhook', 'Merge Request Hook'),
       document: 'https://docs.gitlab.com/user/project/integrations/webhook_events/#merge-request-events',
-      facts: { ...FACTS, isBot: undefined, reviewDecision: { state: 'approved' } },
+      facts: { reviewDecision: { state: 'approved' } },
     },
-    { file: 'note.on-merge-request', source: 'webhook', event: 'Note Hook', outcome: 'items', facts: FACTS },
-    { file: 'note.on-issue', source: 'webhook', event: 'Note Hook', outcome: 'items' },
+    from('note.on-merge-request', 'webhook', 'Note Hook'),
+    from('note.on-issue', 'webhook', 'Note Hook'),
     ignored('note.on-commit', 'Note Hook', 'not_followed_there'),
-    { file: 'issue.open', source: 'webhook', event: 'Issue Hook', outcome: 'items' },
+    from('issue.open', 'webhook', 'Issue Hook'),
     { file: 'issue.image', source: 'webhook', event: 'Issue Hook', outcome: 'references' },
-    { file: 'issue.confidential', source: 'webhook', event: 'Confidential Issue Hook', outcome: 'items' },
+    from('issue.confidential', 'webhook', 'Confidential Issue Hook'),
     ignored('issue.other-project', 'Issue Hook', 'project_not_in_scope'),
-    { file: 'work_item.task', source: 'webhook', event: 'Work Item Hook', outcome: 'items' },
+    from('work_item.task', 'webhook', 'Work Item Hook'),
     ignored('work_item.epic', 'Issue Hook', 'not_in_a_project'),
     {
       ...from('merge_requests.list', 'poll', 'merge_requests.list'),
@@ -172,7 +163,7 @@ export const profile: ConnectorProfile = {
       ...from('issues.get', 'fetch', 'issues.get'),
       facts: { isDropped: false, closedAt: null },
     },
-    { file: 'issues.gone', source: 'fetch', event: 'issues.gone', outcome: 'items' },
+    from('issues.gone', 'fetch', 'issues.gone'),
   ],
   restricted: {
     event: 'Confidential Issue Hook',

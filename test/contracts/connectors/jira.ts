@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { samples } from '../../../src/connectors/jira/sample.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
-import { type ConnectorProfile, type Exchange, from, ignored } from './profile.ts';
+import { type ConnectorProfile, type Exchange, from, hmacVector, ignored } from './profile.ts';
 
 const ORIGIN = 'https://acme.atlassian.net';
 const SEARCH = '/rest/api/3/search/jql';
@@ -62,15 +62,9 @@ export const profile: ConnectorProfile = {
     signatureHeader: 'x-hub-signature',
     required: ['x-atlassian-webhook-identifier'],
     sign,
-    vector: {
-      // Computed outside this program.
-      secret: 'shh',
-      body: '{"a":1}',
-      headers: {
-        'x-hub-signature': 'sha256=dfb8cf3fc9778c70386e30f5e0776d37f9ee9c8756d3cbd7df0902150644358d',
-        'x-atlassian-webhook-identifier': '6f1c9a04-58bd-4b5c-8a1a-1b7e32a0c0de',
-      },
-    },
+    vector: hmacVector('x-hub-signature', 'sha256=', {
+      'x-atlassian-webhook-identifier': '6f1c9a04-58bd-4b5c-8a1a-1b7e32a0c0de',
+    }),
     forgeries(body, secret) {
       const good = sign(body, secret);
       const hex = good['x-hub-signature'].slice('sha256='.length);
@@ -85,14 +79,14 @@ export const profile: ConnectorProfile = {
     },
   },
   fixtures: [
-    { file: 'issue_created', source: 'webhook', event: 'webhook', outcome: 'items' },
+    from('issue_created', 'webhook', 'webhook'),
     { file: 'issue_updated.described', source: 'webhook', event: 'webhook', outcome: 'references' },
     ignored('issue_updated.other-project', 'webhook', 'project_not_in_scope'),
-    { file: 'issue_deleted', source: 'webhook', event: 'webhook', outcome: 'items' },
+    from('issue_deleted', 'webhook', 'webhook'),
     { file: 'comment_created', source: 'webhook', event: 'webhook', outcome: 'references' },
     ignored('sprint_started', 'webhook', 'event_not_followed'),
-    { file: 'issues.list', source: 'poll', event: 'issues.list', outcome: 'items' },
-    { file: 'issues.get', source: 'fetch', event: 'issues.get', outcome: 'items' },
+    from('issues.list', 'poll', 'issues.list'),
+    from('issues.get', 'fetch', 'issues.get'),
     {
       ...from('issues.closed', 'poll', 'issues.list'),
       document: 'https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issues/',
@@ -103,7 +97,7 @@ export const profile: ConnectorProfile = {
         { state: 'done', isDropped: false, closedAt: '2026-03-03T12:00:00.000Z' },
       ],
     },
-    { file: 'issues.gone', source: 'fetch', event: 'issues.gone', outcome: 'items' },
+    from('issues.gone', 'fetch', 'issues.gone'),
   ],
   restricted: {
     event: 'webhook',

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { samples } from '../../../src/connectors/linear/sample.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
-import { type ConnectorProfile, type Exchange, from, ignored } from './profile.ts';
+import { type ConnectorProfile, type Exchange, from, hmacVector, ignored } from './profile.ts';
 
 const ORGANIZATION = '9f2c1a7b-04d5-4c6f-8a90-b1e2d3c4f5a6';
 const TEAM = '72b2a2dc-6f4f-4423-9d34-24b5bd10634a';
@@ -59,16 +59,10 @@ export const profile: ConnectorProfile = {
     signatureHeader: 'linear-signature',
     required: ['linear-event', 'linear-delivery'],
     sign,
-    vector: {
-      // Computed outside this program.
-      secret: 'shh',
-      body: '{"a":1}',
-      headers: {
-        'linear-signature': 'dfb8cf3fc9778c70386e30f5e0776d37f9ee9c8756d3cbd7df0902150644358d',
-        'linear-event': 'Issue',
-        'linear-delivery': '234d1a4e-b617-4388-90fe-adc3633d6b72',
-      },
-    },
+    vector: hmacVector('linear-signature', '', {
+      'linear-event': 'Issue',
+      'linear-delivery': '234d1a4e-b617-4388-90fe-adc3633d6b72',
+    }),
     forgeries(body, secret) {
       const good = sign(body, secret);
       const hex = good['linear-signature'];
@@ -80,17 +74,17 @@ export const profile: ConnectorProfile = {
     },
   },
   fixtures: [
-    { file: 'issue.update', source: 'webhook', event: 'Issue', outcome: 'items' },
-    { file: 'issue.create.nobody', source: 'webhook', event: 'Issue', outcome: 'items' },
+    from('issue.update', 'webhook', 'Issue'),
+    from('issue.create.nobody', 'webhook', 'Issue'),
     { file: 'issue.drifted', source: 'webhook', event: 'Issue', outcome: 'references' },
-    { file: 'issue.remove', source: 'webhook', event: 'Issue', outcome: 'items' },
+    from('issue.remove', 'webhook', 'Issue'),
     ignored('issue.other-team', 'Issue', 'team_not_in_scope'),
     ignored('issue.other-organisation', 'Issue', 'organization_not_configured'),
     { file: 'comment.create', source: 'webhook', event: 'Comment', outcome: 'references' },
     ignored('comment.on-project-update', 'Comment', 'not_an_issue'),
     ignored('project.update', 'Project', 'event_not_followed'),
-    { file: 'issues.list', source: 'poll', event: 'issues.list', outcome: 'items' },
-    { file: 'issues.get', source: 'fetch', event: 'issues.get', outcome: 'items' },
+    from('issues.list', 'poll', 'issues.list'),
+    from('issues.get', 'fetch', 'issues.get'),
     {
       ...from('issues.closed', 'poll', 'issues.list'),
       document: 'https://www.npmjs.com/package/@linear/sdk',
@@ -106,7 +100,7 @@ export const profile: ConnectorProfile = {
       document: 'https://www.npmjs.com/package/@linear/sdk',
       endings: [{ state: 'done', isDropped: false, closedAt: '2026-03-02T09:30:00.480Z' }],
     },
-    { file: 'issues.gone', source: 'fetch', event: 'issues.gone', outcome: 'items' },
+    from('issues.gone', 'fetch', 'issues.gone'),
   ],
   about: ['data', 'data.id'],
   tests: [],

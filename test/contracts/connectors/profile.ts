@@ -41,6 +41,12 @@ export function ignored(file: string, event: string, reason: string): FixtureCas
   return { file, source: 'webhook', event, outcome: 'ignored', reason };
 }
 
+/** A vector that was computed outside this program: the HMAC-SHA-256 of a body, in hexadecimal digits behind a prefix. */
+export function hmacVector(header: string, prefix: string, more: Headers = {}): ConnectorProfile['webhook']['vector'] {
+  const hex = 'dfb8cf3fc9778c70386e30f5e0776d37f9ee9c8756d3cbd7df0902150644358d';
+  return { secret: 'shh', body: '{"a":1}', headers: { [header]: prefix + hex, ...more } };
+}
+
 /** What a vendor's button for a test, or the making of a webhook, sends. */
 export interface TestDelivery {
   readonly name: string;

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { samples } from '../../../src/connectors/redmine/sample.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
-import { type ConnectorProfile, type Exchange, from, ignored } from './profile.ts';
+import { type ConnectorProfile, type Exchange, from, hmacVector, ignored } from './profile.ts';
 
 const ORIGIN = 'https://redmine.example.com';
 const LIST = '/issues.json';
@@ -52,14 +52,7 @@ export const profile: ConnectorProfile = {
     signatureHeader: 'x-redmine-signature-256',
     required: [],
     sign,
-    vector: {
-      // Computed outside this program.
-      secret: 'shh',
-      body: '{"a":1}',
-      headers: {
-        'x-redmine-signature-256': 'sha256=dfb8cf3fc9778c70386e30f5e0776d37f9ee9c8756d3cbd7df0902150644358d',
-      },
-    },
+    vector: hmacVector('x-redmine-signature-256', 'sha256='),
     forgeries(body, secret) {
       const good = sign(body, secret)['x-redmine-signature-256'];
       const hex = good.slice('sha256='.length);
@@ -76,9 +69,9 @@ export const profile: ConnectorProfile = {
     { file: 'issue.updated', source: 'webhook', event: 'webhook', outcome: 'references' },
     { file: 'issue.deleted', source: 'webhook', event: 'webhook', outcome: 'references' },
     ignored('time_entry.created', 'webhook', 'event_not_followed'),
-    { file: 'issues.list', source: 'poll', event: 'issues.list', outcome: 'items' },
-    { file: 'issues.old-version', source: 'poll', event: 'issues.list', outcome: 'items' },
-    { file: 'issues.get', source: 'fetch', event: 'issues.get', outcome: 'items' },
+    from('issues.list', 'poll', 'issues.list'),
+    from('issues.old-version', 'poll', 'issues.list'),
+    from('issues.get', 'fetch', 'issues.get'),
     {
       ...from('issues.closed', 'poll', 'issues.list'),
       document: 'https://www.redmine.org/projects/redmine/wiki/Rest_Issues',
@@ -88,14 +81,14 @@ export const profile: ConnectorProfile = {
         { state: 'in_progress', isDropped: false, closedAt: null },
       ],
     },
-    { file: 'issues.hook', source: 'fetch', event: 'issues.get', outcome: 'items' },
+    from('issues.hook', 'fetch', 'issues.get'),
     {
       ...from('issues.hook.other-project', 'fetch', 'issues.get'),
       outcome: 'ignored',
       reason: 'project_not_in_scope',
     },
-    { file: 'issues.private', source: 'fetch', event: 'issues.get', outcome: 'items' },
-    { file: 'issues.gone', source: 'fetch', event: 'issues.gone', outcome: 'items' },
+    from('issues.private', 'fetch', 'issues.get'),
+    from('issues.gone', 'fetch', 'issues.gone'),
     {
       ...from('issues.gone.other-project', 'fetch', 'issues.gone'),
       outcome: 'ignored',

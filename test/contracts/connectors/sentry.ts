@@ -1,6 +1,6 @@
 import { samples } from '../../../src/connectors/sentry/sample.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
-import { type ConnectorProfile, type Exchange, from, ignored } from './profile.ts';
+import { type ConnectorProfile, type Exchange, from, hmacVector, ignored } from './profile.ts';
 
 const ORIGIN = 'https://sentry.example.com';
 const API = '/api/0';
@@ -55,16 +55,10 @@ export const profile: ConnectorProfile = {
     signatureHeader: 'sentry-hook-signature',
     required: ['sentry-hook-resource', 'request-id'],
     sign,
-    vector: {
-      // Computed outside this program.
-      secret: 'shh',
-      body: '{"a":1}',
-      headers: {
-        'sentry-hook-signature': 'dfb8cf3fc9778c70386e30f5e0776d37f9ee9c8756d3cbd7df0902150644358d',
-        'sentry-hook-resource': 'issue',
-        'request-id': '6f1c9a0458bd4b5c8a1a1b7e32a0c0de',
-      },
-    },
+    vector: hmacVector('sentry-hook-signature', '', {
+      'sentry-hook-resource': 'issue',
+      'request-id': '6f1c9a0458bd4b5c8a1a1b7e32a0c0de',
+    }),
     forgeries(body, secret) {
       const good = sign(body, secret);
       const hex = good['sentry-hook-signature'];
@@ -88,13 +82,13 @@ export const profile: ConnectorProfile = {
       ...from('issue.archived', 'webhook', 'issue'),
       endings: [{ state: 'done', isDropped: true }],
     },
-    { file: 'issue.assigned.team', source: 'webhook', event: 'issue', outcome: 'items' },
+    from('issue.assigned.team', 'webhook', 'issue'),
     { file: 'issue.drifted', source: 'webhook', event: 'issue', outcome: 'references' },
     ignored('issue.other-project', 'issue', 'project_not_in_scope'),
     ignored('comment.created', 'comment', 'event_not_followed'),
-    { file: 'issues.list', source: 'poll', event: 'issues.list', outcome: 'items' },
-    { file: 'issues.get', source: 'fetch', event: 'issues.get', outcome: 'items' },
-    { file: 'issues.gone', source: 'fetch', event: 'issues.gone', outcome: 'items' },
+    from('issues.list', 'poll', 'issues.list'),
+    from('issues.get', 'fetch', 'issues.get'),
+    from('issues.gone', 'fetch', 'issues.gone'),
   ],
   about: ['data', 'data.issue', 'data.issue.id'],
   tests: [

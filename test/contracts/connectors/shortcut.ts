@@ -68,8 +68,8 @@ export const profile: ConnectorProfile = {
     { file: 'story.updated', source: 'webhook', event: 'webhook', outcome: 'references' },
     { file: 'story.several', source: 'webhook', event: 'webhook', outcome: 'references' },
     ignored('epic.updated', 'webhook', 'event_not_followed'),
-    { file: 'stories.list', source: 'poll', event: 'stories.list', outcome: 'items' },
-    { file: 'stories.get', source: 'fetch', event: 'stories.get', outcome: 'items' },
+    from('stories.list', 'poll', 'stories.list'),
+    from('stories.get', 'fetch', 'stories.get'),
     {
       ...from('stories.closed', 'poll', 'stories.list'),
       document: 'https://developer.shortcut.com/api/rest/v3',
@@ -80,13 +80,13 @@ export const profile: ConnectorProfile = {
         { state: 'in_progress', isDropped: false, closedAt: null },
       ],
     },
-    { file: 'stories.hook', source: 'fetch', event: 'stories.judged', outcome: 'items' },
+    from('stories.hook', 'fetch', 'stories.judged'),
     {
       ...from('stories.hook.other-team', 'fetch', 'stories.judged'),
       outcome: 'ignored',
       reason: 'team_not_in_scope',
     },
-    { file: 'stories.gone', source: 'fetch', event: 'stories.gone', outcome: 'items' },
+    from('stories.gone', 'fetch', 'stories.gone'),
   ],
   about: [
     'changed_at',
