@@ -487,6 +487,32 @@ describe.each(PROFILES)('$id', (profile) => {
       },
     );
 
+    it.each(profile.fixtures.filter(({ outcome, file }) => outcome === 'items' && !file.includes('gone')))(
+      'changes and clears no fact of $file because a part is absent or of a wrong kind',
+      (fixture) => {
+        const itemsOf = (content: unknown): readonly Item[] => {
+          const body = Buffer.from(JSON.stringify(content));
+          const translation = attempt(fixture, body) === 'items' && connector.translate({ ...fixture, body }, options);
+          return translation && translation.outcome === 'items' ? translation.items : [];
+        };
+        const payload = JSON.parse(read(fixture).toString('utf8')) as object;
+        const whole = new Map(itemsOf(payload).map((item) => [item.key, Object.entries(item)]));
+        const isWrong = (item: Item) =>
+          whole.get(item.key)?.some(([name, fact]) => {
+            const value = item[name as keyof Item] as unknown;
+            const isEmpty = value === null || (Array.isArray(value) && value.length === 0);
+            return value !== undefined && !isDeepStrictEqual(value, fact) && (isEmpty || !COMPOSED.includes(name));
+          });
+        const wrong = pathsOf(payload).filter((path) =>
+          [undefined, typeof at(payload, path) === 'number' ? 'text' : 7].some((value) =>
+            itemsOf(mutated(payload, [{ path, value }])).some(isWrong),
+          ),
+        );
+        const parts = new Set(wrong.map((path) => path.at(-1) as string).filter((name) => !/^\d+$/.test(name)));
+        expect([...parts].filter((name) => !profile.leftOut?.includes(name))).toEqual([]);
+      },
+    );
+
     it.each(profile.restricted ? [profile.restricted] : [])(
       'uses nothing of a restricted item before the credential has read it',
       ({ event, payload, options: more }) => {
@@ -855,6 +881,13 @@ async function walkAll(connection: Connection, start: PollPosition): Promise<Pag
     if (got.next === undefined) return pages;
     page = got.next;
   }
+}
+
+/** Facts that are composed of several parts, or of parts of parts. */
+const COMPOSED = ['description', 'rawState', 'emails', 'reviews', 'reviewDecision', 'updatedAt', 'version', 'labels'];
+
+function at(payload: object, path: readonly string[]): unknown {
+  return path.reduce<unknown>((part, name) => (part as Record<string, unknown>)[name], payload);
 }
 
 interface Mutation {

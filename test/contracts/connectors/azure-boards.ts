@@ -129,6 +129,9 @@ export const profile: ConnectorProfile = {
     from('workitems.gone', 'fetch', 'workitems.gone'),
   ],
   about: ['eventType', 'resource', 'resource.id', 'resource.workItemId'],
+  leftOut: ['AssignedTo', 'CreatedBy', 'Description', 'Tags']
+    .map((name) => `System.${name}`)
+    .concat(['Priority', 'StateChangeDate'].map((name) => `Microsoft.VSTS.Common.${name}`)),
   tests: [
     {
       name: 'the sample of an update, of work item 0',

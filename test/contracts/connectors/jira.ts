@@ -107,6 +107,7 @@ export const profile: ConnectorProfile = {
     },
   },
   about: ['webhookEvent', 'issue', 'issue.id'],
+  leftOut: ['content', 'reporter', 'accountId'],
   tests: [],
   poll: {
     unit: 'ENG',

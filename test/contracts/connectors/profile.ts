@@ -85,6 +85,8 @@ export interface ConnectorProfile {
   readonly fixtures: readonly FixtureCase[];
   /** Parts of webhooks that say what they are about: one without them has drifted. Any other part may be missing. */
   readonly about: readonly string[];
+  /** Parts that the vendor leaves out where there is nothing, and parts in whose place others count. */
+  readonly leftOut?: readonly string[];
   /** A webhook with the content of an item that not everybody may see; absent where the vendor has or sends no such thing. */
   readonly restricted?: { readonly event: string; readonly payload: object; readonly options?: object };
   /** Empty where the vendor has no such button. */

@@ -91,6 +91,7 @@ export const profile: ConnectorProfile = {
     from('issues.gone', 'fetch', 'issues.gone'),
   ],
   about: ['data', 'data.issue', 'data.issue.id'],
+  leftOut: ['type', 'id'],
   tests: [
     {
       name: 'a new integration',

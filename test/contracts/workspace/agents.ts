@@ -32,10 +32,6 @@ const WAY: Readonly<Record<State, readonly State[]>> = {
   cancelled: ['cancelled'],
 };
 
-const PAIRS = STATES.flatMap((from) => STATES.map((to) => [from, to] as const));
-const POSSIBLE = PAIRS.filter(([from, to]) => ALLOWED[from].includes(to));
-const IMPOSSIBLE = PAIRS.filter(([from, to]) => !ALLOWED[from].includes(to));
-
 type Server = Pick<Target, 'url' | 'token'>;
 
 /** An agent with one harness, and what is done with them; `as` the owner unless told. */
@@ -64,31 +60,6 @@ async function agentOn(server: Server) {
 }
 
 export function describeAgents(held: { readonly it: Target }): void {
-  it('W62, W63 403 api_key_not_allowed for an API key on every agent route', async () => {
-    const as = held.it.key;
-    const routes: readonly (readonly [string, string, unknown?])[] = [
-      ['GET', '/agents'],
-      ['POST', '/agents', { name: 'x' }],
-      ['GET', '/agents/agt_x'],
-      ['PUT', '/agents/agt_x', { name: 'x' }],
-      ['GET', '/agents/agt_x/harnesses'],
-      ['POST', '/agents/agt_x/harnesses', { name: 'x' }],
-      ['POST', '/agents/agt_x/harnesses/hrn_x/heartbeat'],
-      ['GET', '/agents/agt_x/sessions'],
-      ['POST', '/agents/agt_x/sessions', { title: 'x' }],
-      ['GET', '/sessions/ses_x'],
-      ['PATCH', '/sessions/ses_x', { state: 'active' }],
-      ['POST', '/sessions/ses_x/claims', { harnessId: 'x' }],
-      ['POST', '/claims/clm_x/complete'],
-      ['POST', '/claims/clm_x/fail'],
-      ['POST', '/claims/clm_x/release'],
-      ['GET', '/sessions/ses_x/activities'],
-      ['POST', '/sessions/ses_x/activities', { type: 'progress', content: 'x' }],
-    ];
-    for (const [method, path, body] of routes)
-      await expectRefused(ask(held.it, method, BASE + path, { as, body }), 403, 'api_key_not_allowed');
-  });
-
   it('W63 a profile is made, read, replaced and listed', async () => {
     const { agent, call } = await agentOn(held.it);
     expect(agent).toEqual({
@@ -163,17 +134,17 @@ export function describeAgents(held: { readonly it: Target }): void {
     return { ...agent, sessionId };
   };
 
-  it.each(POSSIBLE)('W63 a session goes from %s to %s', async (from, to) => {
-    const { sessionId, move } = await inState(from);
-    const moved = await move(sessionId, to);
-    expect(moved).toMatchObject({ status: 200, body: { state: to } });
-    expect(moved.body.endedAt !== null).toBe(ALLOWED[to].length === 0);
-  });
-
-  it.each(IMPOSSIBLE)('W63 a session does not go from %s to %s: 409', async (from, to) => {
+  it.each(STATES)('W63 a session that is %s goes where it may, and nowhere else: 409', async (from) => {
     const { sessionId, move, read } = await inState(from);
-    await expectRefused(move(sessionId, to), 409, 'invalid_transition');
+    for (const to of STATES.filter((each) => !ALLOWED[from].includes(each)))
+      await expectRefused(move(sessionId, to), 409, 'invalid_transition');
     expect((await read(sessionId)).state).toBe(from);
+    for (const to of ALLOWED[from]) {
+      const other = await inState(from);
+      const moved = await other.move(other.sessionId, to);
+      expect(moved).toMatchObject({ status: 200, body: { state: to } });
+      expect(moved.body.endedAt !== null).toBe(ALLOWED[to].length === 0);
+    }
   });
 
   it.each(STATES)('W63 a session that is %s is claimed where it waits, and nowhere else: 409', async (from) => {
@@ -242,13 +213,10 @@ export function describeAgents(held: { readonly it: Target }): void {
     await expectRefused(end(claimId, 'complete'), 409, 'claim_ended');
   });
 
-  it('W63 400 for a harness of another agent, 404 for an unknown session or claim', async () => {
-    const { queue, claim, end } = await agentOn(held.it);
+  it('W63 400 for a harness of another agent', async () => {
+    const { queue, claim } = await agentOn(held.it);
     const { harness: foreign } = await agentOn(held.it);
-    const { sessionId } = await queue();
-    await expectRefused(claim(sessionId, foreign.harnessId), 400);
-    await expectRefused(claim('ses_unknown'), 404);
-    await expectRefused(end('clm_unknown', 'complete'), 404);
+    await expectRefused(claim((await queue()).sessionId, foreign.harnessId), 400);
   });
 
   it('W63 activities of every type are added and listed newest first', async () => {

@@ -56,13 +56,6 @@ export function describeApiKeys(held: { readonly it: Target }): void {
     expect([made.status, read.status, read.body]).toEqual([201, 200, made.body]);
   });
 
-  it('W21, W26 403 oauth_token_required for an API key on every key route', async () => {
-    const as = held.it.key;
-    await expectRefused(ask(held.it, 'GET', PATH, { as }), 403, 'oauth_token_required');
-    await expectRefused(ask(held.it, 'POST', PATH, { as, body: { description: 'x' } }), 403, 'oauth_token_required');
-    await expectRefused(ask(held.it, 'DELETE', `${PATH}/${held.it.keyId}`, { as }), 403, 'oauth_token_required');
-  });
-
   it.each([
     [{}],
     [{ description: '' }],
@@ -71,10 +64,6 @@ export function describeApiKeys(held: { readonly it: Target }): void {
     [{ description: 5 }],
   ])('W24 400 for %j', async (body) => {
     await expectRefused(ask(held.it, 'POST', PATH, { body }), 400);
-  });
-
-  it('W25 404 for an unknown key', async () => {
-    await expectRefused(revoke('key_unknown'), 404);
   });
 
   it('W20, W21, W26 at most 20 active keys; revoking one makes room', async () => {

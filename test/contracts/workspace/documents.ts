@@ -76,11 +76,6 @@ export function describeDocuments(held: { readonly it: Target }): void {
       const reply = await call('POST', '', { body: { title: 'x', ...fields } });
       expect(reply).toMatchObject(failure(400, 'validation_failed'));
     });
-
-    it('W11 413 for a body over 1 MiB', async () => {
-      const body = { title: 'x', content: 'y'.repeat(1_048_576) };
-      await expectRefused(call('POST', '', { body }), 413);
-    });
   });
 
   describe('W46 GET a document', () => {
@@ -94,14 +89,6 @@ export function describeDocuments(held: { readonly it: Target }): void {
       await patch(made.documentId, { kind: 'insert_after', anchor: 'body', text: '!' });
       const changed = await call('GET', `/${made.documentId}`, { headers: { 'if-none-match': etag } });
       expect([changed.status, changed.body.content]).toEqual([200, 'the body!']);
-    });
-
-    it.each(['GET', 'PUT', 'PATCH', 'DELETE'])('W46 404 for an unknown document: %s', async (method) => {
-      const bodies: Record<string, unknown> = {
-        PUT: { title: 'x', content: 'y' },
-        PATCH: { ops: [{ kind: 'delete_text', target: 'x' }] },
-      };
-      await expectRefused(call(method, '/doc_unknown', { body: bodies[method] }), 404);
     });
   });
 
@@ -190,13 +177,6 @@ export function describeDocuments(held: { readonly it: Target }): void {
       }
       expect(seen).toEqual(made);
     });
-
-    it.each(['limit=0', 'limit=101', 'limit=x', 'cursor=nonsense', 'type=memo', 'status=', 'includeContent=perhaps'])(
-      'W10 400 for %s',
-      async (query) => {
-        await expectRefused(call('GET', `?${query}`), 400);
-      },
-    );
   });
 
   describe('W48 PUT a document', () => {
@@ -371,14 +351,15 @@ export function describeTaskDocuments(held: { readonly it: Target }): void {
       await expectRefused(call('DELETE', taskId, `/${made.documentId}`), 404);
     });
 
-    it('W44 POST title, content and type creates and attaches, 201 with taskId', async () => {
+    it('W44 POST title, content and type creates and attaches, 201 with taskId; the newest is listed first', async () => {
       const taskId = await newTask();
       const given = { title: unique('made there'), content: 'x', type: 'task' };
       const reply = await call('POST', taskId, '', given);
       expect(reply.status).toBe(201);
       expect(reply.body).toMatchObject({ ...given, taskId });
       expect(await read(reply.body.documentId)).toEqual(reply.body);
-      expect(await listed(taskId)).toEqual([reply.body.documentId]);
+      const newer = await call('POST', taskId, '', { title: 'newer' });
+      expect(await listed(taskId)).toEqual([newer.body.documentId, reply.body.documentId]);
     });
 
     it('W44 attaching again: 200 with the same document, unchanged', async () => {
@@ -396,24 +377,6 @@ export function describeTaskDocuments(held: { readonly it: Target }): void {
       expect([moved.status, moved.body.taskId]).toEqual([201, other]);
       expect([await listed(one), await listed(other)]).toEqual([[], [made.documentId]]);
       await expectRefused(call('DELETE', one, `/${made.documentId}`), 404);
-    });
-
-    it('newest first; ETag and 304', async () => {
-      const taskId = await newTask();
-      const made = [await call('POST', taskId, '', { title: 'a' }), await call('POST', taskId, '', { title: 'b' })];
-      expect(await listed(taskId)).toEqual([made[1]!.body.documentId, made[0]!.body.documentId]);
-      const etag = (await call('GET', taskId)).headers.get('etag')!;
-      const path = `${prefix}/tasks/${taskId}/documents`;
-      expect((await ask(held.it, 'GET', path, { headers: { 'if-none-match': etag } })).status).toBe(304);
-    });
-
-    it('404 for an unknown task or document', async () => {
-      const made = await newDocument();
-      await expectRefused(call('GET', 'tsk_unknown'), 404);
-      await expectRefused(call('POST', 'tsk_unknown', '', { title: 'x' }), 404);
-      await expectRefused(call('POST', 'tsk_unknown', '', { documentId: made.documentId }), 404);
-      await expectRefused(call('POST', await newTask(), '', { documentId: 'doc_unknown' }), 404);
-      await expectRefused(call('DELETE', await newTask(), `/${made.documentId}`), 404);
     });
 
     it.each([[{}], [{ documentId: 7 }], [{ documentId: '../x' }], [{ content: 'x' }], [{ title: 'x', type: 'memo' }]])(

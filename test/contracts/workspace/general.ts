@@ -13,6 +13,65 @@ const USUAL: Readonly<Record<number, string>> = {
   ...{ 400: 'validation_failed', 401: 'unauthorized', 403: 'forbidden', 404: 'not_found', 413: 'payload_too_large' },
 };
 
+const BUGS = '/workspaces/current/bugs';
+const DOCUMENTS = '/workspaces/current/documents';
+const AGENTS = '/workspaces/current/agents';
+const RECORD = { provider: 'github', repoId: 'unknown', identifier: '7' };
+
+type Route = readonly [method: string, path: string, body?: unknown];
+
+/** Routes to what is not there, beside a task and a document that are. */
+const UNKNOWN: readonly Route[] = [
+  ['GET', `${TASKS}/tsk_unknown`],
+  ['PUT', `${TASKS}/tsk_unknown`, { title: 'x' }],
+  ['GET', `${DOCUMENTS}/doc_unknown`],
+  ['PUT', `${DOCUMENTS}/doc_unknown`, { title: 'x', content: 'y' }],
+  ['PATCH', `${DOCUMENTS}/doc_unknown`, { ops: [{ kind: 'delete_text', target: 'x' }] }],
+  ['DELETE', `${DOCUMENTS}/doc_unknown`],
+  ...['', '/workspaces/current'].flatMap((prefix): readonly Route[] => [
+    ['GET', `${prefix}/tasks/tsk_unknown/work-items`],
+    ['POST', `${prefix}/tasks/tsk_unknown/work-items`, { url: 'https://example.com/x' }],
+    ['DELETE', `${prefix}/tasks/{task}/work-items/wi_unknown`],
+    ['GET', `${prefix}/tasks/tsk_unknown/documents`],
+    ['POST', `${prefix}/tasks/tsk_unknown/documents`, { title: 'x' }],
+    ['POST', `${prefix}/tasks/{task}/documents`, { documentId: 'doc_unknown' }],
+    ['DELETE', `${prefix}/tasks/{task}/documents/{document}`],
+  ]),
+  ['DELETE', '/workspaces/current/api-keys/key_unknown'],
+  ['PATCH', '/workspaces/current/pull-requests', { ...RECORD, title: 'x' }],
+  ['GET', `${AGENTS}/agt_unknown`],
+  ['POST', '/workspaces/current/sessions/ses_unknown/claims', { harnessId: 'hrn_unknown' }],
+  ['POST', '/workspaces/current/claims/clm_unknown/complete'],
+];
+
+/** Routes that API keys may not use, by the code of the refusal. */
+const FOR_PEOPLE: Readonly<Record<string, readonly Route[]>> = {
+  oauth_token_required: [
+    ...['api-keys', 'webhooks'].flatMap((noun): readonly Route[] => [
+      ['GET', `/workspaces/current/${noun}`],
+      ['POST', `/workspaces/current/${noun}`, { description: 'x', url: 'https://receiver.invalid/' }],
+      ['DELETE', `/workspaces/current/${noun}/x`],
+    ]),
+  ],
+  api_key_not_allowed: [
+    ['GET', AGENTS],
+    ['POST', AGENTS, { name: 'x' }],
+    ['GET', `${AGENTS}/agt_x`],
+    ['PUT', `${AGENTS}/agt_x`, { name: 'x' }],
+    ['GET', `${AGENTS}/agt_x/harnesses`],
+    ['POST', `${AGENTS}/agt_x/harnesses`, { name: 'x' }],
+    ['POST', `${AGENTS}/agt_x/harnesses/hrn_x/heartbeat`],
+    ['GET', `${AGENTS}/agt_x/sessions`],
+    ['POST', `${AGENTS}/agt_x/sessions`, { title: 'x' }],
+    ['GET', '/workspaces/current/sessions/ses_x'],
+    ['PATCH', '/workspaces/current/sessions/ses_x', { state: 'active' }],
+    ['POST', '/workspaces/current/sessions/ses_x/claims', { harnessId: 'x' }],
+    ...['complete', 'fail', 'release'].map((how): Route => ['POST', `/workspaces/current/claims/clm_x/${how}`]),
+    ['GET', '/workspaces/current/sessions/ses_x/activities'],
+    ['POST', '/workspaces/current/sessions/ses_x/activities', { type: 'progress', content: 'x' }],
+  ],
+};
+
 /** Expects that a request is refused so. */
 export async function expectRefused(
   reply: Promise<object>,
@@ -101,6 +160,18 @@ export function describeGeneral(held: { readonly it: Target }): void {
       await expectRefused(call('GET', '/nothing/here'), 404);
     });
 
+    it('W25, W37, W38, W44, W46, W53, W63 404 for what is not there', async () => {
+      const task = (await call('POST', BUGS, { body: { title: 'there' } })).body.taskId;
+      const document = (await call('POST', DOCUMENTS, { body: { title: 'there' } })).body.documentId;
+      for (const [method, path, body] of UNKNOWN)
+        await expectRefused(call(method, path.replace('{task}', task).replace('{document}', document), { body }), 404);
+    });
+
+    it.each(Object.entries(FOR_PEOPLE))('W21, W26, W62, W63, W65 403 %s for an API key', async (errorCode, routes) => {
+      for (const [method, path, body] of routes)
+        await expectRefused(call(method, path, { as: held.it.key, body }), 403, errorCode);
+    });
+
     it('W71 405 for another method, with Allow', async () => {
       const reply = await call('DELETE', TASKS);
       expect(reply).toMatchObject(failure(405, 'method_not_allowed'));
@@ -146,7 +217,7 @@ export function describeGeneral(held: { readonly it: Target }): void {
 
   describe('W9 conditional requests, W10 pages', () => {
     it('W9, W36 every GET has an ETag; If-None-Match answers 304 without a body', async () => {
-      for (const path of [TASKS, '/workspaces/current/pull-requests', '/workspaces/current/api-keys']) {
+      for (const path of [TASKS, '/workspaces/current/pull-requests', '/workspaces/current/api-keys', DOCUMENTS]) {
         const first = await call('GET', path);
         const etag = first.headers.get('etag')!;
         expect(etag).toMatch(/^(W\/)?".+"$/);
@@ -159,12 +230,12 @@ export function describeGeneral(held: { readonly it: Target }): void {
     });
 
     it.each(['0', '101', '-1', '1.5', 'many', ''])('W10 400 for limit=%s', async (limit) => {
-      for (const path of [TASKS, '/workspaces/current/pull-requests'])
+      for (const path of [TASKS, DOCUMENTS, '/workspaces/current/pull-requests'])
         await expectRefused(call('GET', `${path}?limit=${limit}`), 400);
     });
 
     it.each(['nonsense', 'MTIz', '%F0%9F%98%80'])('W10 400 for the cursor %s', async (cursor) => {
-      for (const path of [TASKS, '/workspaces/current/pull-requests'])
+      for (const path of [TASKS, DOCUMENTS, '/workspaces/current/pull-requests'])
         await expectRefused(call('GET', `${path}?cursor=${cursor}`), 400);
     });
   });

@@ -94,11 +94,6 @@ export function describeProvider(): void {
     await expectRefused(call('POST', WANTED, secret), 403, 'provider_not_connected');
   });
 
-  it('W61 403 provider_not_connected for a provider that nobody is connected to', async () => {
-    const { open } = await connected();
-    await expectRefused(open({ provider: 'gitlab' }), 403, 'provider_not_connected');
-  });
-
   it.each([
     ['branch_not_found', 400, { headBranch: 'gone' }],
     ['branch_not_found', 400, { baseBranch: 'gone' }],
@@ -130,13 +125,6 @@ export function describeProvider(): void {
     expect(replies.filter(({ body }) => body.errorCode === 'pull_request_exists')).toHaveLength(9);
     expect(standIn.pulls).toHaveLength(1);
     expect((await call('GET')).body.pullRequests).toHaveLength(1);
-  });
-
-  it('a creation whose answer is lost is not sent again: what came of it is taken', async () => {
-    const { open, standIn } = await connected();
-    standIn.cutNextCreation();
-    expect(await open()).toMatchObject({ status: 201, body: { identifier: '1' } });
-    expect(standIn.requests.filter((request) => request.startsWith('POST'))).toHaveLength(1);
   });
 
   it('W59 403 where the member has no right there', async () => {

@@ -175,11 +175,6 @@ export function describeTasks(held: { readonly it: Target }): void {
       expect([reply.status, reply.body]).toEqual([200, task]);
     });
 
-    it('404 for an unknown task', async () => {
-      await expectRefused(call('GET', '/tasks/tsk_unknown'), 404);
-      await expectRefused(call('PUT', '/tasks/tsk_unknown', { body: { title: 'x' } }), 404);
-    });
-
     it.each(['completed', 'cancelled', 'merged'])(
       'W37 sets completedAt on %s and clears it on reopening',
       async (status) => {
@@ -272,12 +267,6 @@ export function describeWorkItems(held: { readonly it: Target }): void {
       ['ftp:', { url: 'ftp://example.com/x' }],
     ])('W39 400 for %s as address', async (_what, body) => {
       await expectRefused(call('POST', await newTask(), '', body), 400);
-    });
-
-    it('404 for an unknown task or link', async () => {
-      await expectRefused(call('GET', 'tsk_unknown'), 404);
-      await expectRefused(call('POST', 'tsk_unknown', '', { url: newUrl() }), 404);
-      await expectRefused(call('DELETE', await newTask(), '/wi_unknown'), 404);
     });
 
     it("a link is not reached through another task's address", async () => {

@@ -64,16 +64,6 @@ export function describeWebhooks(held: { readonly it: Target }): void {
     expect(listed.map((one: { webhookId: string }) => one.webhookId)).not.toContain(webhookId);
   });
 
-  it('W65 403 oauth_token_required for an API key', async () => {
-    const as = held.it.key;
-    for (const [method, path, body] of [
-      ['GET', PATH],
-      ['POST', PATH, { url: NOWHERE }],
-      ['DELETE', `${PATH}/whk_x`],
-    ] as const)
-      await expectRefused(ask(held.it, method, path, { as, body }), 403, 'oauth_token_required');
-  });
-
   it.each([
     [{}],
     [{ url: 'ftp://example.com' }],
@@ -352,25 +342,12 @@ export function describeDeliveries(): void {
   });
 
   describe('private addresses', () => {
-    it.each([
-      'http://127.0.0.1:9/',
-      'http://localhost:9/',
-      'http://api.localhost/',
-      'http://2130706433/',
-      'http://0x7f.1/',
-      'http://[::1]/',
-      'http://[::ffff:10.0.0.1]/',
-      'http://10.1.2.3/',
-      'http://172.31.0.1/',
-      'http://192.168.1.1/',
-      'http://169.254.169.254/latest/meta-data/',
-      'http://100.64.0.1/',
-      'http://[fd00::1]/',
-      'http://[fe80::1]/',
-      'http://0.0.0.0/',
-    ])('400 for %s unless they are allowed', async (url) => {
+    it('400 for each of them unless they are allowed', async () => {
       const { call } = await subscribed({}, { allowPrivateWebhooks: false });
-      await expectRefused(call('POST', '/webhooks', { url }), 400);
+      const addresses =
+        '127.0.0.1:9 localhost:9 api.localhost 2130706433 0x7f.1 [::1] [::ffff:10.0.0.1] 10.1.2.3 172.31.0.1 192.168.1.1 169.254.169.254/latest/meta-data 100.64.0.1 [fd00::1] [fe80::1] 0.0.0.0';
+      for (const address of addresses.split(' '))
+        await expectRefused(call('POST', '/webhooks', { url: `http://${address}/` }), 400);
     });
 
     it('what a name resolves to is refused when it is called: nothing is sent', async () => {

@@ -479,16 +479,12 @@ describe('a work item', () => {
     expect(itemWith(fields, more)).toMatchObject(expected);
   });
 
-  it.each<[string, Json, keyof WorkItem, Json?]>([
-    ['an unknown category', {}, 'state', { category: 'OfTomorrow' }],
-    ['an assignee that is a text', { 'System.AssignedTo': 'Ben <ben@example.com>' }, 'assignees'],
-    ['a creator that is a text', { 'System.CreatedBy': 'Ada <ada@example.com>' }, 'author'],
-    ['a description of another kind', { 'System.Description': 7 }, 'description'],
-    ['tags of another kind', { 'System.Tags': ['a'] }, 'labels'],
-    ['a priority of another kind', { 'Microsoft.VSTS.Common.Priority': 'high' }, 'priority'],
-  ])('lacks what %s would tell', (_, fields, field, more) => {
-    expect(itemWith(fields, more)).not.toHaveProperty(field);
-  });
+  it.each<[string, Json, keyof WorkItem, Json?]>([['an unknown category', {}, 'state', { category: 'OfTomorrow' }]])(
+    'lacks what %s would tell',
+    (_, fields, field, more) => {
+      expect(itemWith(fields, more)).not.toHaveProperty(field);
+    },
+  );
 
   it.each<[string, Json]>([
     ['a number', { id: 0 }],

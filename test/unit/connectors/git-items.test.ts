@@ -27,8 +27,6 @@ interface Vendor {
   readonly facts: readonly Fact[];
   /** Fields that another pull request of the page has lost, so that it is fetched. */
   readonly drifted: readonly Json[];
-  /** Fields without which a fact is absent, neither empty nor cleared. */
-  readonly absent: readonly (readonly [field: string, fact: keyof PullRequest])[];
   readonly required: readonly string[];
   /** The repository under a new name. */
   readonly renamed: Json;
@@ -99,11 +97,6 @@ const VENDORS: readonly Vendor[] = (
         ...[{ state: 'parked' }, { state: 'closed', merged: undefined, merged_at: undefined }, { title: undefined }],
         ...[{ head: 'main' }, { base: { repo: { id: 70100, full_name: 'acme/api' } } }],
       ],
-      absent: [
-        ...[['requested_reviewers', 'reviewers'] as const, ['requested_teams', 'reviewers'] as const],
-        ...[['labels', 'labels'] as const, ['assignees', 'assignees'] as const, ['draft', 'draft'] as const],
-        ['body', 'description'],
-      ],
       required: ['number', 'updated_at'],
       renamed: { base: { ref: 'main', repo: { id: 70100, full_name: 'acme/gateway' } } },
     },
@@ -149,10 +142,6 @@ const VENDORS: readonly Vendor[] = (
         }),
       ],
       drifted: [{ state: 'locked' }, { state: 7 }, { title: 7 }, { source_branch: 7 }, { target_branch: 7 }],
-      absent: [
-        ...[['labels', 'labels'] as const, ['assignees', 'assignees'] as const, ['reviewers', 'reviewers'] as const],
-        ['sha', 'headSha'],
-      ],
       required: ['iid', 'updated_at'],
       renamed: { references: { full: 'acme/gateway!12' } },
     },
@@ -219,10 +208,6 @@ const VENDORS: readonly Vendor[] = (
         ...[{ state: 'PARKED' }, { title: undefined }, { source: 'main' }, { source: null }],
         { destination: { repository: { uuid: UUID, full_name: 'acme/api' } } },
       ],
-      absent: [
-        ...[['reviewers', 'reviewers'] as const, ['draft', 'draft'] as const, ['description', 'description'] as const],
-        ...[['author', 'author'] as const, ['created_on', 'createdAt'] as const],
-      ],
       required: ['id', 'updated_on'],
       renamed: { destination: { branch: { name: 'main' }, repository: { uuid: UUID, full_name: 'acme/gateway' } } },
     },
@@ -261,12 +246,6 @@ describe.each(VENDORS)('a pull request of $connector.id', (vendor) => {
 
   it('in an unknown state is taken after a fetch without one', () => {
     expect(fetched({ state: 'PARKED' })).not.toHaveProperty('state');
-  });
-
-  it.each(vendor.absent)('without a readable %s has no %s', (field, fact) => {
-    const { [field]: _, ...rest } = whole;
-    expect(itemOf(listed(rest))).not.toHaveProperty(fact);
-    expect(withFields({ [field]: 7 })).not.toHaveProperty(fact);
   });
 
   it.each(vendor.required)('without %s is malformed', (field) => {

@@ -432,7 +432,6 @@ describe('an issue', () => {
   it.each<[string, Json, keyof WorkItem]>([
     ['more labels than were read', { labels: { nodes: [{ name: 'a' }], pageInfo: next } }, 'labels'],
     ['an unknown type of state', state('frozen'), 'state'],
-    ['a title of another kind', { title: 7 }, 'title'],
     ['an address that is none', { assignee: { id: 'a', email: 'hidden' }, creator: null }, 'emails'],
     ['a URL of another kind', { url: 'javascript:alert(1)' }, 'url'],
     ['no former keys', { previousIdentifiers: [] }, 'formerIdentifiers'],

@@ -371,8 +371,6 @@ describe('an issue', () => {
     [{ status: { id: 3, name: 'Resolved' } }, 'state'],
     [{ status: { id: 3 } }, 'state'],
     [{ status: undefined }, 'state'],
-    [{ assigned_to: 'Ben' }, 'assignees'],
-    [{ author: { name: 'Ada' } }, 'author'],
   ])('with %j lacks %s', (fields, name) => {
     expect(itemWith(fields)).not.toHaveProperty(name);
   });
