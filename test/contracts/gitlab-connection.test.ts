@@ -1,13 +1,16 @@
+import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { Connection } from '../../src/connectors/connector.ts';
 import { gitlab } from '../../src/connectors/gitlab/index.ts';
 import type { ItemReference, PullRequest } from '../../src/model/item.ts';
+import { activeWith, inboxOf, openEndpoint, openTestStore } from '../support/harness/intake.ts';
 import {
   conversations,
   courseOf,
   exactly,
   failing,
+  failure,
   itemsIn,
   type Reply,
   type Turn,
@@ -525,5 +528,117 @@ describe('a commit status', () => {
     'success is success there': [write('success'), [post({ status: 201, body: {} }, 'success')], undefined],
     'failure is failed there': [write('failure'), [post({ status: 201, body: {} }, 'failed')], undefined],
     '403 is told with the right that is needed': [write('success'), [post(403, 'success')], lacking],
+  });
+});
+
+describe('a signature', () => {
+  const KEY = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+  const OTHER_KEY = `whsec_${Buffer.alloc(32, 8).toString('base64')}`;
+  const TOKEN = 'a-secret-token';
+  const NOW = Date.UTC(2026, 0, 5, 9);
+  const body = Buffer.from(JSON.stringify(fixture('merge_request.open')));
+  const event = { 'x-gitlab-event': 'Merge Request Hook' };
+  type Headers = Record<string, string | string[] | undefined>;
+
+  function signed({ key = KEY, id = 'id-1', at = NOW } = {}) {
+    const sentAt = Math.floor(at / 1_000);
+    const bytes = Buffer.from(key.slice('whsec_'.length), 'base64');
+    const digest = createHmac('sha256', bytes).update(`${id}.${sentAt}.`).update(body).digest('base64');
+    return { ...event, 'webhook-id': id, 'webhook-timestamp': String(sentAt), 'webhook-signature': `v1,${digest}` };
+  }
+  const verify = (headers: Headers, secrets: readonly string[]) => gitlab.verify({ headers, body }, secrets, NOW);
+  const resultOf = async (headers: Headers, secrets: readonly string[]) =>
+    (await failure(verify(headers, secrets)))?.code ?? 'accepted';
+  const wrong = signed({ key: OTHER_KEY });
+  const withToken = { ...event, 'x-gitlab-token': TOKEN };
+  const [accepted, mismatch] = ['accepted', 'signature_mismatch', 'delivery_malformed'] as const;
+
+  const rows: readonly [of: string, headers: Headers, secrets: readonly string[], outcome: string][] = [
+    ['of now', signed(), [KEY], accepted],
+    [
+      'beside one of another key',
+      { ...signed(), 'webhook-signature': `${wrong['webhook-signature']} ${signed()['webhook-signature']}` },
+      [KEY],
+      accepted,
+    ],
+    ['beside a wrong token', { ...signed(), 'x-gitlab-token': 'wrong' }, [KEY], accepted],
+    ['of 300 s ago', signed({ at: NOW - 300_000 }), [KEY], accepted],
+    ['of 301 s ago', signed({ at: NOW - 301_000 }), [KEY], 'signature_expired'],
+    ['of another key beside the right token', { ...wrong, 'x-gitlab-token': TOKEN }, [KEY, TOKEN], mismatch],
+    [
+      'of a key that is not configured beside the right token',
+      { ...signed(), 'x-gitlab-token': TOKEN },
+      [TOKEN],
+      mismatch,
+    ],
+    ...['whsec_', 'whsec_AA==', 'whsec_not base64', `whsec_${'A'.repeat(28)}`].map(
+      (key): [string, Headers, readonly string[], string] => [
+        `of the weak key ${key}`,
+        signed({ key }),
+        [key],
+        mismatch,
+      ],
+    ),
+    ['replaced by the token', withToken, ['another', TOKEN], accepted],
+    ...['A-secret-token', 'a-secret-token ', 'a-secret', '', KEY].map(
+      (token): [string, Headers, readonly string[], string] => [
+        `replaced by the token "${token}"`,
+        { ...event, 'x-gitlab-token': token },
+        [TOKEN, KEY],
+        mismatch,
+      ],
+    ),
+    ...['Note Hook', 'Something New Hook'].map((name): [string, Headers, readonly string[], string] => [
+      `of the event "${name}"`,
+      { ...withToken, 'x-gitlab-event': name },
+      [TOKEN],
+      accepted,
+    ]),
+  ];
+
+  it.each(rows.map(([of, ...row]) => [of, row[2], row] as const))('%s: %s', async (_, outcome, [headers, secrets]) => {
+    expect(await resultOf(headers, secrets)).toBe(outcome);
+  });
+
+  it('names the remedy if no secret is a signing token', async () => {
+    await expect(verify(signed(), [TOKEN])).rejects.toMatchObject({ hint: expect.stringContaining('whsec_') });
+  });
+
+  it.each<[Headers, string | undefined]>([
+    [{ ...signed(), 'idempotency-key': 'forged' }, 'id-1'],
+    [{ ...withToken, 'idempotency-key': 'k-1' }, 'k-1'],
+    [withToken, undefined],
+    [{ ...withToken, 'idempotency-key': '../../../x' }, undefined],
+    [{ ...withToken, 'x-gitlab-webhook-uuid': 'fresh-each-time' }, undefined],
+  ])('with %j names the delivery %s', async (headers, deliveryId) => {
+    const expected = { event: 'Merge Request Hook', ...(deliveryId && { deliveryId }) };
+    expect(await verify(headers, [KEY, TOKEN])).toEqual(expected);
+  });
+
+  const open = async () => {
+    const store = await openTestStore();
+    const active = activeWith({ name: 'gitlab', connector: { ...gitlab } as never, secrets: [TOKEN, KEY] });
+    const endpoint = await openEndpoint(store, [active]);
+    const post = (headers: Record<string, string>) => endpoint.post('/webhooks/main/gitlab', body, headers);
+    return { store, clock: endpoint.clock, post, now: () => signed({ at: endpoint.clock.now() }) };
+  };
+  const taken = (delivery: string) => ({ status: 202, body: `{"delivery":"${delivery}"}` });
+
+  it('is accepted once, and not when it is old', async () => {
+    const { store, clock, post, now } = await open();
+    const headers = now();
+    expect([await post(headers), await post(headers)]).toMatchObject([taken('new'), taken('repeated')]);
+    await clock.advance(6 * 60_000);
+    expect(await post(headers)).toMatchObject({ status: 401 });
+    // GitLab signs a repetition anew, with the same id.
+    expect(await post(now())).toMatchObject(taken('repeated'));
+    expect(await inboxOf(store)).toMatchObject([{ event: 'Merge Request Hook', body: body.toString() }]);
+  });
+
+  it('replaced by a token is accepted once, although the server names no delivery', async () => {
+    const { store, post } = await open();
+    expect([await post(withToken), await post(withToken)]).toMatchObject([taken('new'), taken('repeated')]);
+    expect(await post({ ...withToken, 'x-gitlab-token': 'another' })).toMatchObject({ status: 401 });
+    expect(await inboxOf(store)).toHaveLength(1);
   });
 });

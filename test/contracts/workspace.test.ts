@@ -1,12 +1,10 @@
 import { describe } from 'vitest';
 import { describeAgents, describeLeases } from './workspace/agents.ts';
-import { describeApiKeys } from './workspace/api-keys.ts';
 import { describeDocuments, describeTaskDocuments } from './workspace/documents.ts';
 import { describeFiles } from './workspace/files.ts';
-import { describeGeneral } from './workspace/general.ts';
+import { describeApiKeys, describeGeneral } from './workspace/general.ts';
 import { describeIsolation } from './workspace/isolation.ts';
-import { describeProvider } from './workspace/provider.ts';
-import { describePullRequests } from './workspace/pull-requests.ts';
+import { describeProvider, describePullRequests } from './workspace/pull-requests.ts';
 import { describeQuota } from './workspace/quota.ts';
 import { isEmbedded, useTarget } from './workspace/target.ts';
 import { describeTasks, describeWorkItems } from './workspace/tasks.ts';
