@@ -517,6 +517,7 @@ describe('gitlab', () => {
       (identifier) =>
         [`no number: "${identifier}"`, edit({ identifier }), [], failing('refused', 'validation_failed')] as const,
     ),
+    ['may not be allowed', edit({ title: 'x' }), [read(), puts(403)], failing('forbidden')],
     ['an unknown pull request is not found', edit({ title: 'x' }), [[`GET ${ONE}`, 404]], failing('not_found')],
   ];
   writings({
@@ -803,6 +804,12 @@ describe('bitbucket', () => {
       edit({ reviewers: [CY] }),
       [FOUND, read(), puts({ reviewers: [cy] }, named({ reviewers: [account(CY, 'Cy')] }))],
       done({ reviewers: [CY] }),
+    ],
+    [
+      'an edit without an answer is looked for',
+      edit({ title: 'New', reviewers: [CY] }),
+      [FOUND, read(), puts(undefined, { isLost: true }), read({ title: 'New', reviewers: [account(CY, 'Cy')] })],
+      done({ title: 'New' }),
     ],
     [
       'a kept reviewer who has left the workspace does not stop an edit',

@@ -85,22 +85,6 @@ describe('the scope', () => {
       exactly(['acme/api', '7']),
       { repositories: ['acme/api', 'acme/web', 7], exclude: ['acme/w*'] },
     ],
-    'takes in archived repositories and forks where the options say so': [
-      units,
-      [
-        [
-          ALL,
-          {
-            body: [
-              { id: 1, full_name: 'acme/old', archived: true },
-              { id: 2, full_name: 'acme/fork', fork: true },
-            ],
-          },
-        ],
-      ],
-      exactly(['1', 'issues:1', '2', 'issues:2']),
-      { repositories: ['acme/*'], archived: true, forks: true, issues: true },
-    ],
     'asks for a user where no organisation has the name': [
       units,
       [
@@ -253,14 +237,6 @@ describe('issues', () => {
     const GONE = exactly([expect.objectContaining({ key, identifier: '#13', containerId: '70100', gone: true })]);
 
     conversations(WITH_ISSUES, {
-      'are found by their own id where another repository took over the name': [
-        fetched,
-        [
-          [NAMED, { body: issue(13, { id: 5 }) }],
-          [BY_ID, { body: issue(13) }],
-        ],
-        [{ key }],
-      ],
       'are gone when they were deleted': [
         fetched,
         [
@@ -345,6 +321,16 @@ describe('history', () => {
   });
 
   conversations(PARTY, {
+    'refuses a position that is not its own': [
+      (connection) => connection.history({ unit: 'acme/api', page: 'next:2' }, signal),
+      [],
+      failing('internal'),
+    ],
+    'refuses a list that links to itself': [
+      whole,
+      [[`GET ${LIST}`, { body: [], headers: linkTo(LIST) }]],
+      failing('answer_malformed'),
+    ],
     'tells roughly how many items there are': [whole, [page(1, [12])], { total: 900 }],
     'knows how many there are on a single page': [
       async (connection) => Object.entries(await whole(connection)).filter(([name]) => name !== 'body'),
@@ -654,6 +640,11 @@ describe('redelivery', () => {
         [redeliver, [HOOKS, [LIST, { body: [lost, early] }], again(early.id, status), again(lost.id)], 1] as const,
       ]),
     ),
+    'ends at a limit': [
+      round,
+      [HOOKS, [LIST, { body: [lost] }], again(lost.id, said('You have exceeded a secondary rate limit.', 403))],
+      { requested: 0, failure: { code: 'rate_limited' } },
+    ],
     'does nothing where there is no hook': [redeliver, [[HOOKS_LIST, { body: [] }]], 0],
     'of an App authenticates as the App, and ignores deliveries of its other installations': [
       redeliver,
@@ -683,15 +674,6 @@ describe('redelivery', () => {
       0,
       AS_APP,
     ],
-  });
-
-  it('uses up nothing of the limit while nothing is delivered', async () => {
-    const { connection } = connect([
-      [HOOKS_LIST, { body: [hook()], headers: { etag: '"hooks"' } }],
-      [LIST, { body: [attempt('fine', 'OK', 1)], headers: { etag: '"list"' } }],
-      [LIST, 304, undefined, { 'if-none-match': '"list"' }],
-    ]);
-    for (const _ of [1, 2]) expect(await redeliver(connection)).toBe(0);
   });
 });
 
@@ -882,22 +864,6 @@ describe('check', () => {
       proof({ installations_count: 1 }),
       [{ level: 'ok' }, { level: 'warning', message: 'matches no repository' }],
       { ...AS_APP, repositories: ['acme/*'], exclude: ['acme/api'] },
-    ],
-    'reads the issues where they are followed': [
-      check,
-      [
-        ['GET /user', { body: { login: 'ada' } }],
-        ['GET /repositories/70100', { body: REPOSITORY }],
-        ['GET /repositories/70100/pulls?state=all&per_page=1', { body: [] }],
-        ['GET /repositories/70100/issues?state=all&per_page=1', said('Resource not accessible', 403)],
-      ],
-      [
-        { level: 'warning', subject: 'credential' },
-        { level: 'ok', message: 'acme/api can be read' },
-        { level: 'error', message: expect.stringContaining('issues') },
-        { subject: 'rate limit' },
-      ],
-      { issues: true, repositories: [70100] },
     ],
   });
 });

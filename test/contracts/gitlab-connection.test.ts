@@ -247,6 +247,14 @@ describe('an issue', () => {
 
   conversations(BY_NUMBER, {
     'is fetched by its numbers': [fetched, [is('opened')], [{ key, author: 'ada' }]],
+    'is called gone where the list can be read and lacks it': [
+      fetched,
+      [
+        [`GET ${ONE}`, 404],
+        ['GET /projects/80200/issues?state=all&scope=all&iids[]=4', { body: [] }],
+      ],
+      [{ key, gone: true }],
+    ],
     'is closed once': [close, [is('opened'), put({ body: issue })], undefined],
     'is left alone where it is closed already': [close, [is('closed')], undefined],
     'is read, and not closed again, after a closing without an answer': [
@@ -432,6 +440,19 @@ describe('hooks', () => {
       ],
       [{ outcome: 'updated', state: 'active' }],
     ],
+    'that may not be registered are reported, and the others go on': [
+      install(),
+      [
+        hooksOf(PROJECT, 403),
+        hooksOf('/projects/7', { body: [] }),
+        ['POST /projects/7/hooks', { status: 201, body: HOOK }],
+      ],
+      [
+        { state: 'unknown', outcome: 'unknown' },
+        { state: 'active', outcome: 'created' },
+      ],
+      { projects: ['acme/web', 7] },
+    ],
     'that stay off say why': [
       install(),
       [
@@ -494,6 +515,17 @@ describe('redelivery', () => {
       redeliver(),
       [BEFORE, list(failed), ...[3, 4, 5, 6, 7].map((id) => resend(id))],
       5,
+    ],
+    'stops at a limit': [redeliver(), [BEFORE, list(failed), resend(3), resend(4), resend(5, 429)], 2],
+    'goes on past what cannot be sent again': [
+      redeliver(),
+      [
+        BEFORE,
+        list(page([event(9, '500'), event(8, '500', 'b')])),
+        resend(8),
+        resend(9, said(422, 'The hook URL has changed')),
+      ],
+      1,
     ],
     'has nothing to ask for without a hook here': [redeliver(), [standing()], 0],
     'says so without the right': [redeliver(), [hooksOf(PROJECT, 403)], failing('forbidden')],

@@ -589,12 +589,6 @@ describe('a check', () => {
       ],
       TOKEN,
     ],
-    'at GitHub ignores an end that is no time': [
-      credential,
-      [user(ends('tomorrow')), repo(), pulls('50')],
-      [{}],
-      TOKEN,
-    ],
     'at GitHub warns of a new name': [
       check,
       [repo({ full_name: 'acme/gateway' }), pulls('50')],
@@ -604,12 +598,6 @@ describe('a check', () => {
       check,
       [repo({ archived: true }), pulls('50')],
       [{}, { level: 'warning', message: expect.stringContaining('is archived') }, {}],
-    ],
-    'at GitHub goes on after a repository that cannot be read': [
-      subjects,
-      [['GET /repos/acme/secret', 404], repo(), [pulls('0')[0], said(403, 'Resource not accessible')]],
-      exactly(['warning credential', 'error acme/secret', 'ok acme/api', 'error acme/api', 'ok rate limit']),
-      { repositories: ['acme/secret', 'acme/api'] },
     ],
   });
 
@@ -639,6 +627,17 @@ describe('a check', () => {
         { level: 'ok', subject: 'rate limit', message: 'none reported' },
       ],
     ],
+    'at GitLab reports merge requests that may not be read': [
+      subjects,
+      [project(), merges(403)],
+      exactly(['warning credential', 'ok acme/api', 'error acme/api', 'ok rate limit']),
+    ],
+    'at GitLab names the path of a project that is configured by number': [
+      check,
+      [['GET /projects/80200', project()[1] as Reply], merges(EMPTY, 'projects/80200')],
+      [{}, { level: 'ok', subject: '80200', message: 'acme/api can be read' }, {}],
+      { projects: [80200] },
+    ],
     'at GitLab says when a token ends': [
       credential,
       judged('2026-12-01', 'read_api'),
@@ -663,19 +662,6 @@ describe('a check', () => {
       [[SELF, { status: 404, body: 'Not Found' }], project(), merges()],
       ofToken('ok', 'token'),
       GIVEN,
-    ],
-    'at GitLab says of a group with a new path that nothing of it is followed': [
-      check,
-      [['GET /groups/acme?with_projects=false', { body: { full_path: 'acme-corp' } }], merges(EMPTY, 'groups/acme')],
-      [
-        {},
-        {
-          ...{ level: 'warning', subject: 'acme', hint: 'Write acme-corp in the configuration.' },
-          message: expect.stringContaining('follows nothing of this group'),
-        },
-        {},
-      ],
-      { projects: [], groups: ['acme'] },
     ],
   });
 

@@ -317,7 +317,12 @@ describe('GitHub', () => {
 
   it('writes lists in every documented form: null, null elements, teams among the reviewers', () => {
     const requested_reviewers = [null, { login: 'ben' }, { slug: 'platform' }];
-    const lists = { labels: [null, { name: 'api' }], assignees: null, requested_reviewers, requested_teams: [] };
+    const lists = {
+      labels: [null, { name: 'api' }],
+      assignees: null,
+      requested_reviewers,
+      requested_teams: [],
+    };
     const item = itemOf(hook('pull_request', { action: 'edited', pull_request: { ...hub, ...lists } }));
     expect(item).toMatchObject({ labels: ['api'], reviewers: ['acme/platform', 'ben'] });
     expect(item).not.toHaveProperty('assignees');
@@ -401,6 +406,7 @@ describe('an issue of GitHub', () => {
     ],
     [{ state: 'closed', state_reason: 'of_tomorrow' }, { isDropped: undefined }],
     [{ type: null }, { type: null }],
+    [{ labels: ['plain', { name: 'api' }] }, { labels: ['api', 'plain'] }],
     [{ type: undefined }, { type: undefined }],
   ])('with %j is %j', (changes, expected) => {
     const item = itemOf(ofIssue(changes));

@@ -115,6 +115,12 @@ describe('lists', () => {
       ]),
       { projects: ['ENG', '*', 4], exclude: ['SECRET'] },
     ],
+    'rejects a list of projects that never ends': [
+      units,
+      [projects(0, { body: { values: [], isLast: false } })],
+      failing('answer_malformed'),
+      { projects: ['*'] },
+    ],
     'counts a backfill once': [
       history(),
       [
@@ -369,6 +375,11 @@ describe('check', () => {
       async (connection) => (await connection.check(signal))[0]?.message,
       [tenant(OTHER), me],
       expect.stringContaining(OTHER),
+    ],
+    'warns of an archived project': [
+      check,
+      [tenant(), me, project({ archived: true }), searched(LAST)],
+      exactly([...read, 'warning ENG']),
     ],
     'warns of a project with a new key': [
       check,

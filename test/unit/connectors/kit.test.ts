@@ -5,20 +5,14 @@ import type { AccessTokens, Connector, PollPage, PollPosition } from '../../../s
 import { github } from '../../../src/connectors/github/index.ts';
 import { gitlab } from '../../../src/connectors/gitlab/index.ts';
 import { jira } from '../../../src/connectors/jira/index.ts';
-import { createListing, createMemory } from '../../../src/connectors/kit/cached-reads.ts';
+import { createListing } from '../../../src/connectors/kit/cached-reads.ts';
 import { messageText, withCommits } from '../../../src/connectors/kit/commits.ts';
 import { countedPagesOf, pagesOf } from '../../../src/connectors/kit/pages.ts';
 import { absent, instant, readAnswer, shapeOf, webAddress } from '../../../src/connectors/kit/payload.ts';
 import { type Budget, createBudget, type RateLimitUse, rateFrom } from '../../../src/connectors/kit/rate-limit.ts';
 import { createRedelivery, type DeliveryList, type FailedAttempt } from '../../../src/connectors/kit/redelivery.ts';
 import { NUMBERS, samplesOf, UUIDS } from '../../../src/connectors/kit/sample.ts';
-import {
-  historyPage,
-  type ListedPage,
-  type ListRequest,
-  type Order,
-  pollPage,
-} from '../../../src/connectors/kit/walk.ts';
+import { type ListedPage, type ListRequest, type Order, pollPage } from '../../../src/connectors/kit/walk.ts';
 import { linear } from '../../../src/connectors/linear/index.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import type { PullRequest } from '../../../src/model/item.ts';
@@ -36,17 +30,6 @@ describe('cached reads', () => {
   const MINUTE = 60_000;
 
   describe('a listing', () => {
-    it('is read again only when it is old', async () => {
-      const clock = createTravellingClock();
-      let reads = 0;
-      const list = createListing(clock, async () => [`read ${++reads}`]);
-      expect(await list(signal)).toEqual(['read 1']);
-      await clock.advance(9 * MINUTE);
-      expect(await list(signal)).toEqual(['read 1']);
-      await clock.advance(6 * MINUTE);
-      expect(await list(signal)).toEqual(['read 2']);
-    });
-
     it('returns the old list after a temporary failure, and is read again by the next call', async () => {
       const clock = createTravellingClock();
       const answers: (string | SyncError)[] = ['one', new SyncError('server_failed', 'down'), 'two'];
@@ -75,30 +58,6 @@ describe('cached reads', () => {
       await expect(list(signal)).rejects.toMatchObject({ code: 'forbidden' });
     });
   });
-
-  describe('the memory of pages', () => {
-    const answer = (status: number, body = '', etag?: string) => ({
-      status,
-      headers: (etag === undefined ? {} : { etag }) as Record<string, string>,
-      body: Buffer.from(body),
-    });
-    const text = ({ body }: { body: Buffer }) => body.toString();
-
-    it('sends the validator of the same address, and returns the earlier page on a 304', async () => {
-      const memory = createMemory<string>();
-      const sent: (string | undefined)[] = [];
-      const reply = (given: ReturnType<typeof answer>) => async (etag: string | undefined) => {
-        sent.push(etag);
-        return given;
-      };
-      expect(await memory.read('/a', reply(answer(200, 'first', '"1"')), text)).toBe('first');
-      expect(await memory.read('/b', reply(answer(200, 'other')), text)).toBe('other');
-      expect(await memory.read('/a', reply(answer(304)), text)).toBe('first');
-      expect(await memory.read('/a', reply(answer(200, 'second')), text)).toBe('second');
-      await memory.read('/a', reply(answer(200, 'third')), text);
-      expect(sent).toEqual([undefined, undefined, '"1"', '"1"', undefined]);
-    });
-  });
 });
 
 describe('pages', () => {
@@ -121,14 +80,6 @@ describe('pages', () => {
     const pages = countedPagesOf('GET /projects', async () => ({ found: [requests++], isLast: false }));
     await expect(all(pages)).rejects.toMatchObject({ code: 'list_endless' });
     expect(requests).toBe(1_000);
-  });
-
-  it('countedPagesOf reads a list to its end', async () => {
-    const pages = countedPagesOf('GET /projects', async (offset) => ({
-      found: [offset, offset + 1],
-      isLast: offset === 4,
-    }));
-    expect(await all(pages)).toEqual([0, 1, 2, 3, 4, 5]);
   });
 });
 
@@ -274,11 +225,6 @@ describe('rate limit', () => {
   }
 
   describe('the budget of a connection', () => {
-    it('allows everything before the first answer', () => {
-      const { budget } = setUp();
-      for (const use of ['fetch', 'poll', 'background'] as const) expect(refusal(budget, use)).toBeUndefined();
-    });
-
     it.each([
       [5_000, []],
       [2_501, []],
@@ -564,17 +510,6 @@ describe('walks', () => {
       expect(pageOf(await pollPage(walk, LATER, signal)).newest).toBe(new Date(NOW).toISOString());
     });
 
-    it('ends where a list of everything reaches back beyond that time, and stores no older items', async () => {
-      const { walk } = walkOver({ ages: [5, 69, 71, 600], next: '2' }, 'newest first');
-      const page = pageOf(await pollPage(walk, LATER, signal));
-      expect(page.ages).toEqual([5, 69]);
-      expect(page.next).toBeUndefined();
-      const since = new Date(NOW - 100 * MINUTE).toISOString();
-      const history = await historyPage(walk, { unit: 'acme/api', since }, signal);
-      expect(JSON.parse(history.body.toString())).toHaveLength(3);
-      expect(history.next).toBeUndefined();
-    });
-
     it('sends the validator with its first page only, and ends if nothing changed', async () => {
       const { walk, requests } = walkOver({ isUnchanged: true });
       expect(await pollPage(walk, LATER, signal)).toEqual({ outcome: 'unchanged' });
@@ -640,13 +575,6 @@ describe('redelivery', () => {
   const failed = (delivery: string, attempt: string) => ({ delivery, attempt });
 
   describe('a failed delivery', () => {
-    it('is requested once, although each scan lists it, and each scan begins where the last one ended', async () => {
-      const { list, resent, froms } = listOf('a', [[failed('x', '1')], [failed('x', '1')], []]);
-      await rounds([list], 3);
-      expect(resent).toEqual(['1']);
-      expect(froms).toEqual([undefined, '1', '2']);
-    });
-
     it('is requested after each failure, up to the limit of attempts', async () => {
       const { list, resent } = listOf('a', [
         [failed('x', '1')],
@@ -665,13 +593,6 @@ describe('redelivery', () => {
       );
       await rounds([list], 2);
       expect(resent).toEqual([]);
-    });
-
-    it('is requested oldest first, at most five of a list in a round', async () => {
-      const all = [9, 8, 7, 6, 5, 4, 3].map((each) => failed(`d${each}`, String(each)));
-      const { list, resent } = listOf('a', [all]);
-      await rounds([list], 2);
-      expect(resent).toEqual(['3', '4', '5', '6', '7', '8', '9']);
     });
 
     it('shares the limit of a round with other lists, and waits if the vendor answers later', async () => {

@@ -200,6 +200,7 @@ describe('a comment', async () => {
 
   conversations(PARTY, {
     'is posted if there is none': [write, [found(), create(done)], undefined],
+    'is left alone if it has the same text': [write, [found({ id, body: wanted.text })], undefined],
     'is updated if it has another text': [
       write,
       [found({ id, body: 'Tracked as BUG-11' }), turn(queries.UPDATE_COMMENT, { id, body: wanted.text }, done)],

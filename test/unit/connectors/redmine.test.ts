@@ -292,6 +292,12 @@ describe('check', () => {
       exactly(['ok credential', 'warning statuses', 'error statuses', 'ok website']),
       { inProgress: ['In Progress', 'new'], completedStatus: 'New' },
     ],
+    'accepts that issue tracking is switched off': [
+      check,
+      [me, statuses(), project('website', ['wiki']), [OPEN, 403]],
+      exactly(['ok credential', 'ok statuses', 'ok website']),
+      { inProgress: [] },
+    ],
     'warns if no status closes': [
       check,
       [me, statuses(STATUSES.slice(0, 1)), ...readable],
