@@ -496,9 +496,13 @@ describe.each(PROFILES)('$id', (profile) => {
       'changes and clears no fact of $file because a part is absent or of a wrong kind',
       (fixture) => {
         const itemsOf = (content: unknown): readonly Item[] => {
-          const body = Buffer.from(JSON.stringify(content));
-          const translation = attempt(fixture, body) === 'items' && connector.translate({ ...fixture, body }, options);
-          return translation && translation.outcome === 'items' ? translation.items : [];
+          try {
+            const body = Buffer.from(JSON.stringify(content));
+            const translation = connector.translate({ ...fixture, body }, options);
+            return translation.outcome === 'items' ? translation.items : [];
+          } catch {
+            return [];
+          }
         };
         const payload = JSON.parse(read(fixture).toString('utf8')) as object;
         const whole = new Map(itemsOf(payload).map((item) => [item.key, Object.entries(item)]));

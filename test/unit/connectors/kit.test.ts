@@ -585,16 +585,6 @@ describe('redelivery', () => {
       expect(resent).toEqual(['1', '2']);
     });
 
-    it('is not requested if its list shows that it arrived, or reached the limit of attempts', async () => {
-      const { list, resent } = listOf(
-        'a',
-        [[failed('x', '3'), failed('x', '2'), failed('x', '1'), failed('y', '4')]],
-        ['y'],
-      );
-      await rounds([list], 2);
-      expect(resent).toEqual([]);
-    });
-
     it('shares the limit of a round with other lists, and waits if the vendor answers later', async () => {
       const [one, two] = ['a', 'b'].map((name) =>
         listOf(name, [[1, 2, 3, 4, 5].map((each) => failed(`${name}${each}`, `${each}`))]),
