@@ -492,35 +492,36 @@ describe.each(PROFILES)('$id', (profile) => {
       },
     );
 
-    it.each(profile.fixtures.filter(({ outcome, file }) => outcome === 'items' && !file.includes('gone')))(
-      'changes and clears no fact of $file because a part is absent or of a wrong kind',
-      (fixture) => {
-        const itemsOf = (content: unknown): readonly Item[] => {
-          try {
-            const body = Buffer.from(JSON.stringify(content));
-            const translation = connector.translate({ ...fixture, body }, options);
-            return translation.outcome === 'items' ? translation.items : [];
-          } catch {
-            return [];
-          }
-        };
-        const payload = JSON.parse(read(fixture).toString('utf8')) as object;
-        const whole = new Map(itemsOf(payload).map((item) => [item.key, Object.entries(item)]));
-        const isWrong = (item: Item) =>
-          whole.get(item.key)?.some(([name, fact]) => {
-            const value = item[name as keyof Item] as unknown;
-            const isEmpty = value === null || (Array.isArray(value) && value.length === 0);
-            return value !== undefined && !isDeepStrictEqual(value, fact) && (isEmpty || !COMPOSED.includes(name));
-          });
-        const wrong = pathsOf(payload).filter((path) =>
-          [undefined, typeof at(payload, path) === 'number' ? 'text' : 7].some((value) =>
-            itemsOf(mutated(payload, [{ path, value }])).some(isWrong),
-          ),
-        );
-        const parts = new Set(wrong.map((path) => path.at(-1) as string).filter((name) => !/^\d+$/.test(name)));
-        expect([...parts].filter((name) => !profile.leftOut?.includes(name))).toEqual([]);
-      },
-    );
+    // Pages are read element by element, as what is fetched.
+    const alone = profile.fixtures.filter(({ outcome, source, file }) => {
+      return outcome === 'items' && source !== 'poll' && !file.includes('gone');
+    });
+    it.each(alone)('changes and clears no fact of $file because a part is absent or of a wrong kind', (fixture) => {
+      const itemsOf = (content: unknown): readonly Item[] => {
+        try {
+          const body = Buffer.from(JSON.stringify(content));
+          const translation = connector.translate({ ...fixture, body }, options);
+          return translation.outcome === 'items' ? translation.items : [];
+        } catch {
+          return [];
+        }
+      };
+      const payload = JSON.parse(read(fixture).toString('utf8')) as object;
+      const whole = new Map(itemsOf(payload).map((item) => [item.key, Object.entries(item)]));
+      const isWrong = (item: Item) =>
+        whole.get(item.key)?.some(([name, fact]) => {
+          const value = item[name as keyof Item] as unknown;
+          const isEmpty = value === null || (Array.isArray(value) && value.length === 0);
+          return value !== undefined && !isDeepStrictEqual(value, fact) && (isEmpty || !COMPOSED.includes(name));
+        });
+      const wrong = pathsOf(payload).filter((path) =>
+        [undefined, typeof at(payload, path) === 'number' ? 'text' : 7].some((value) =>
+          itemsOf(mutated(payload, [{ path, value }])).some(isWrong),
+        ),
+      );
+      const parts = new Set(wrong.map((path) => path.at(-1) as string).filter((name) => !/^\d+$/.test(name)));
+      expect([...parts].filter((name) => !profile.leftOut?.includes(name))).toEqual([]);
+    });
 
     it.each(profile.restricted ? [profile.restricted] : [])(
       'uses nothing of a restricted item before the credential has read it',

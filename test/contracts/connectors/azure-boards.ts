@@ -19,6 +19,7 @@ const COMMON = {
 const QUERY = { ...COMMON, startDateTime: '2026-02-28T23:50:00.000Z' };
 const FIELDS =
   'System.ChangedDate,System.Title,System.Description,Microsoft.VSTS.TCM.ReproSteps,Microsoft.VSTS.Common.AcceptanceCriteria,System.State,System.WorkItemType,System.AssignedTo,System.CreatedBy,System.CreatedDate,System.Tags,System.TeamProject,Microsoft.VSTS.Common.Priority,Microsoft.VSTS.Common.ClosedDate,Microsoft.VSTS.Common.StateChangeDate';
+const PRIORITY = 'Microsoft.VSTS.Common.Priority';
 const PAGES = 5;
 
 type Revision = { readonly id: number; readonly rev: number; readonly fields: object };
@@ -129,9 +130,7 @@ export const profile: ConnectorProfile = {
     from('workitems.gone', 'fetch', 'workitems.gone'),
   ],
   about: ['eventType', 'resource', 'resource.id', 'resource.workItemId'],
-  leftOut: ['AssignedTo', 'CreatedBy', 'Description', 'Tags']
-    .map((name) => `System.${name}`)
-    .concat(['Priority', 'StateChangeDate'].map((name) => `Microsoft.VSTS.Common.${name}`)),
+  leftOut: [...['AssignedTo', 'CreatedBy', 'Description', 'Tags'].map((name) => `System.${name}`), PRIORITY],
   tests: [
     {
       name: 'the sample of an update, of work item 0',

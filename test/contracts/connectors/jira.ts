@@ -107,7 +107,7 @@ export const profile: ConnectorProfile = {
     },
   },
   about: ['webhookEvent', 'issue', 'issue.id'],
-  leftOut: ['content', 'reporter', 'accountId'],
+  leftOut: ['content'],
   tests: [],
   poll: {
     unit: 'ENG',

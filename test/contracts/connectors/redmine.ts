@@ -96,7 +96,7 @@ export const profile: ConnectorProfile = {
     },
   ],
   about: ['type', 'data', 'data.issue', 'data.issue.id'],
-  leftOut: ['author', 'assigned_to', 'is_closed'],
+  leftOut: ['author', 'assigned_to'],
   tests: [],
   poll: {
     unit: 'website',

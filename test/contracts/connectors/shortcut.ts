@@ -93,7 +93,6 @@ export const profile: ConnectorProfile = {
     'actions',
     ...[0, 1, 2, 3].flatMap((at) => ['', '.id', '.entity_type'].map((part) => `actions.${at}${part}`)),
   ],
-  leftOut: ['archived'],
   tests: [],
   poll: {
     unit: TEAM_ID,
