@@ -88,7 +88,7 @@ describe('lists', () => {
     async (connection: Connected) => {
       const page = (await poll(position)(connection)) as { body: Buffer };
       const found = JSON.parse(page.body.toString()) as { id: number; category?: string; project?: object }[];
-      return { ...page, found: found.map(({ id, category }) => [id, category]), project: found[0]?.project };
+      return { ...page, found: found.map(({ id, category }) => `${id} ${category}`), project: found[0]?.project };
     };
   const report = (body: object, more = '', headers: Record<string, string> = {}): Turn => [
     `GET ${REPORT}${more}`,
@@ -106,9 +106,14 @@ describe('lists', () => {
     query: `SELECT [System.Id] FROM WorkItems WHERE [System.TeamProject] = @project AND [System.Id] > ${after} ORDER BY [System.Id]`,
   });
   const many = Array.from({ length: 10_000 }, (_, at) => ({ id: at + 1 }));
-  const projects = Array.from({ length: 100 }, (_, at) => {
-    return { id: PROJECT.replace('6ce954b1', String(10_000_000 + at)), name: `P${at}` };
-  });
+  const named = (id: string, name: string) => ({ id, name });
+  const projects = Array.from({ length: 100 }, (_, at) =>
+    named(PROJECT.replace('6ce954b1', `${10_000_000 + at}`), `P${at}`),
+  );
+  const listed = (skip: number, value: readonly object[]): Turn => [
+    `GET /_apis/projects?${V}&$top=100&$skip=${skip}`,
+    { body: { value } },
+  ];
   const sweep = (page?: string) => (connection: Connected) => connection.sweep('Website', page, signal);
   const since = '2026-01-01T00:00:00.000Z';
 
@@ -123,11 +128,7 @@ describe('lists', () => {
         states(),
       ],
       {
-        found: [
-          [1, 'Proposed'],
-          [4, 'Completed'],
-          [5, undefined],
-        ],
+        found: ['1 Proposed', '4 Completed', '5 undefined'],
         ...{ next: '5;5;3', newest: '2026-01-05T08:59:30.000Z' },
       },
     ],
@@ -143,11 +144,7 @@ describe('lists', () => {
         states('Epic', 404),
       ],
       {
-        found: [
-          [1, 'Proposed'],
-          [2, 'Proposed'],
-          [3, undefined],
-        ],
+        found: ['1 Proposed', '2 Proposed', '3 undefined'],
         project: { id: PROJECT, name: 'Website' },
       },
     ],
@@ -164,19 +161,8 @@ describe('lists', () => {
     'follow named projects and those of patterns, over all pages': [
       (connection) => connection.units(signal),
       [
-        [`GET /_apis/projects?${V}&$top=100&$skip=0`, { body: { value: projects } }],
-        [
-          `GET /_apis/projects?${V}&$top=100&$skip=100`,
-          {
-            body: {
-              value: [
-                { id: OTHER, name: 'Web Two' },
-                { id: PROJECT, name: 'Website' },
-                { id: ORGANIZATION, name: 'Web Old' },
-              ],
-            },
-          },
-        ],
+        listed(0, projects),
+        listed(100, [named(OTHER, 'Web Two'), named(PROJECT, 'Website'), named(ORGANIZATION, 'Web Old')]),
       ],
       exactly(['Website', OTHER]),
       { projects: ['Website', 'Web*'], exclude: ['Web Old'] },

@@ -5,7 +5,7 @@ import type { AccessTokens, Connector, PollPage, PollPosition } from '../../../s
 import { github } from '../../../src/connectors/github/index.ts';
 import { gitlab } from '../../../src/connectors/gitlab/index.ts';
 import { jira } from '../../../src/connectors/jira/index.ts';
-import { createListing } from '../../../src/connectors/kit/cached-reads.ts';
+import { createListing, createMemory } from '../../../src/connectors/kit/cached-reads.ts';
 import { messageText, withCommits } from '../../../src/connectors/kit/commits.ts';
 import { countedPagesOf, pagesOf } from '../../../src/connectors/kit/pages.ts';
 import { absent, instant, readAnswer, shapeOf, webAddress } from '../../../src/connectors/kit/payload.ts';
@@ -57,6 +57,25 @@ describe('cached reads', () => {
       await clock.advance(20 * MINUTE);
       await expect(list(signal)).rejects.toMatchObject({ code: 'forbidden' });
     });
+  });
+});
+
+describe('the memory of pages', () => {
+  it('sends the validator of the last answer about an address, and returns the earlier page on a 304', async () => {
+    const memory = createMemory<string>();
+    const sent: (string | undefined)[] = [];
+    const read = (address: string, status: number, text: string, headers: Record<string, string> = {}) => {
+      const request = async (etag: string | undefined) => {
+        sent.push(etag);
+        return { status, headers, body: Buffer.from(text) };
+      };
+      return memory.read(address, request, ({ body }) => body.toString());
+    };
+    expect(await read('/a', 200, 'first', { etag: '"1"' })).toBe('first');
+    expect(await read('/b', 200, 'other')).toBe('other');
+    expect(await read('/a', 304, '')).toBe('first');
+    for (const text of ['second', 'third']) expect(await read('/a', 200, text)).toBe(text);
+    expect(sent).toEqual([undefined, undefined, '"1"', '"1"', undefined]);
   });
 });
 

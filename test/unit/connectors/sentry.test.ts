@@ -51,27 +51,10 @@ describe('lists', () => {
     connection.history({ unit: '41', since, ...(page && { page }) }, signal);
   const PROJECTS = `GET ${HOME}/projects/?per_page=100`;
   const named = { projects: ['back', 'front-*', 1], exclude: ['front-old'] };
+  const slugs = (found: object) => Object.entries(found).map(([id, slug]) => ({ id, slug }));
   const pages: Turn[] = [
-    [
-      PROJECTS,
-      {
-        headers: link('100:1:0'),
-        body: [
-          ['1', 'front-end'],
-          ['2', 'front-old'],
-        ].map(([id, slug]) => ({ id, slug })),
-      },
-    ],
-    [
-      `${PROJECTS}&cursor=100:1:0`,
-      {
-        headers: LAST,
-        body: [
-          ['3', 'front-new'],
-          ['4', 'back'],
-        ].map(([id, slug]) => ({ id, slug })),
-      },
-    ],
+    [PROJECTS, { headers: link('100:1:0'), body: slugs({ 1: 'front-end', 2: 'front-old' }) }],
+    [`${PROJECTS}&cursor=100:1:0`, { headers: LAST, body: slugs({ 3: 'front-new', 4: 'back' }) }],
   ];
   const units = ['back', '1', 'front-new'];
   const wrong = {
