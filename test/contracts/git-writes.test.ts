@@ -354,6 +354,12 @@ describe('gitlab', () => {
       failing('refused', 'pull_request_exists', '!9 https://gitlab.com/acme/api/-/merge_requests/9'),
     ],
     [
+      'another conflict stays one',
+      open(),
+      [...BEFORE, makes(said(409, 'locked')), opened('main', { body: [] })],
+      failing('conflict'),
+    ],
+    [
       'a missing base is told',
       open(),
       [branch('main', 404), project()],
