@@ -299,7 +299,6 @@ describe('writing back', () => {
         ),
         post(),
       ],
-      undefined,
     ],
     'changes the one that is there': [
       comment,
@@ -307,10 +306,9 @@ describe('writing back', () => {
         ...holds({ id: 3, user, content: { raw: 'BUG-2 is linked\n\n[worksync:k]' } }),
         [`PUT ${COMMENTS}/3`, { body: { id: 3 } }, { content: { raw } }],
       ],
-      undefined,
     ],
-    'sets a status, and the address that Bitbucket insists on': [status('success'), [build('SUCCESSFUL')], undefined],
-    'sets a status with an address': [status('failure', ADDRESS), [build('FAILED')], undefined],
+    'sets a status, and the address that Bitbucket insists on': [status('success'), [build('SUCCESSFUL')]],
+    'sets a status with an address': [status('failure', ADDRESS), [build('FAILED')]],
     'tells of the right that a status needs after 403': [status('success'), [build('SUCCESSFUL', 403)], lacking],
   });
 });

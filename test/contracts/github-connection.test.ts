@@ -721,11 +721,10 @@ describe('write-back', () => {
   ];
 
   conversations(PARTY, {
-    'posts the comment where there is none, on all pages': [write(), [FOUND, ME, ...pages, posts()], DONE],
+    'posts the comment where there is none, on all pages': [write(), [FOUND, ME, ...pages, posts()]],
     'updates its own comment': [
       write(),
       [FOUND, ME, listed(comment(1, `> ${text}`, 5), comment(2, `Old\n\n${marker}`), comment(3, text)), edits],
-      DONE,
     ],
     'finds the repository by its id where its name belongs to another now': [
       write(),
@@ -735,12 +734,10 @@ describe('write-back', () => {
         ME,
         listed(comment(2, text)),
       ],
-      DONE,
     ],
     'finds the repository by its id where its name leads to nothing': [
       write(),
       [[OLD, 404], ['GET /repositories/70100', { body: REPOSITORY }], ME, listed(comment(2, text))],
-      DONE,
     ],
     'knows its own comments as an App': [
       write(),
@@ -757,7 +754,6 @@ describe('write-back', () => {
     'recognises its comment by the marker alone with a token that has no user': [
       write(),
       [FOUND, ['GET /user', 403], listed(comment(2, text, 5))],
-      DONE,
     ],
     'sets the status of a commit, at the present name of the repository': [
       status,
@@ -769,7 +765,6 @@ describe('write-back', () => {
           { state: 'failure', context: 'worksync/tasks', description: 'linked to no task' },
         ],
       ],
-      DONE,
     ],
     ...Object.fromEntries(
       (
@@ -795,13 +790,8 @@ describe('write-back', () => {
         [`GET ${ISSUE}`, { body: issue(13) }],
         [`PATCH ${ISSUE}`, {}, { state: 'closed', state_reason: 'completed' }],
       ],
-      DONE,
     ],
-    'leaves a closed issue as it is': [
-      close(),
-      [FOUND, [`GET ${ISSUE}`, { body: issue(13, { state: 'closed' }) }]],
-      DONE,
-    ],
+    'leaves a closed issue as it is': [close(), [FOUND, [`GET ${ISSUE}`, { body: issue(13, { state: 'closed' }) }]]],
     'does not close another issue that has the number now': [
       close(),
       [FOUND, [`GET ${ISSUE}`, { body: issue(13, { id: 5 }) }]],

@@ -255,12 +255,11 @@ describe('an issue', () => {
       ],
       [{ key, gone: true }],
     ],
-    'is closed once': [close, [is('opened'), put({ body: issue })], undefined],
-    'is left alone where it is closed already': [close, [is('closed')], undefined],
+    'is closed once': [close, [is('opened'), put({ body: issue })]],
+    'is left alone where it is closed already': [close, [is('closed')]],
     'is read, and not closed again, after a closing without an answer': [
       close,
       [is('opened'), put({ isLost: true }), is('closed')],
-      undefined,
     ],
     'may stay open after a closing without an answer': [
       close,
@@ -290,7 +289,6 @@ describe('a comment', () => {
         list({ body: [note(1, 'A talk'), note(2, `mentioned ${comment.marker}`, 7, true)] }),
         post({ status: 201, body: {} }),
       ],
-      undefined,
     ],
     "is updated in place on whatever page it is; the marker in somebody else's comment does not count": [
       write,
@@ -300,7 +298,6 @@ describe('a comment', () => {
         list(page([note(101, `Task BUG-1\n\n${comment.marker}`)]), 2),
         [`PUT ${NOTES}/101`, { body: {} }, { body: comment.text }],
       ],
-      undefined,
     ],
     'on an issue stands there, and carries its marker in any case': [
       (connection) => connection.comment(onIssue, { marker: '[m]', text: 'Task' }, signal),
@@ -308,7 +305,6 @@ describe('a comment', () => {
         list({ body: [] }, 1, '/projects/1/issues/4/notes'),
         post({ status: 201, body: {} }, 'Task\n\n[m]', '/projects/1/issues/4/notes'),
       ],
-      undefined,
     ],
   });
 });
@@ -557,8 +553,8 @@ describe('a commit status', () => {
   const lacking = expect.objectContaining({ code: 'refused', hint: expect.stringContaining('Developer') });
 
   conversations(BY_NUMBER, {
-    'success is success there': [write('success'), [post({ status: 201, body: {} }, 'success')], undefined],
-    'failure is failed there': [write('failure'), [post({ status: 201, body: {} }, 'failed')], undefined],
+    'success is success there': [write('success'), [post({ status: 201, body: {} }, 'success')]],
+    'failure is failed there': [write('failure'), [post({ status: 201, body: {} }, 'failed')]],
     '403 is told with the right that is needed': [write('success'), [post(403, 'success')], lacking],
   });
 });

@@ -168,11 +168,14 @@ export interface Party<Options = unknown> {
   readonly origin: string;
 }
 
-/** An act, the requests that follow with their answers, the expected result, and options beside those of the party. */
+/**
+ * An act, the requests that follow with their answers, the expected result (none if absent), and options beside those of the
+ * party.
+ */
 type Conversation = readonly [
   act: (connection: Required<Connection>) => Promise<unknown>,
   course: readonly Turn[],
-  expected: unknown,
+  expected?: unknown,
   more?: object,
 ];
 

@@ -230,7 +230,6 @@ describe('a comment', () => {
     'is posted if there is none': [
       write,
       [page([by('me', 1, 'hello')]), [`POST ${path}?${P}`, { body: { id: 2 } }, { text }]],
-      undefined,
     ],
     'is updated in place on a later page, if it is our own': [
       write,
@@ -240,12 +239,10 @@ describe('a comment', () => {
         page([by('me', 4, '<div>Tracked as BUG-11</div><div>worksync:acme</div>')], '&continuationToken=a'),
         [`PATCH ${path}/4?${P}`, { body: { id: 4 } }, { text }],
       ],
-      undefined,
     ],
     'is left alone if it has the same text, in the spelling of Azure': [
       write,
       [page([by('me', 4, '<div>Tracked as BUG-12<br>\n<br>\nworksync:acme</div>')]), me],
-      undefined,
     ],
   });
 });
@@ -269,9 +266,9 @@ describe('closing', () => {
   const active = [item('Active'), project, states()];
 
   conversations(PARTY, {
-    'leaves a completed item as it is': [close, [item('Closed'), project, states()], undefined],
-    'leaves a removed item as it is': [close, [item('Cut'), project, states()], undefined],
-    'sets the first completed state': [close, [...active, set('Closed')], undefined],
+    'leaves a completed item as it is': [close, [item('Closed'), project, states()]],
+    'leaves a removed item as it is': [close, [item('Cut'), project, states()]],
+    'sets the first completed state': [close, [...active, set('Closed')]],
     'sets the configured state': [close, [...active, set('Shipped')], undefined, { completedStatus: 'shipped' }],
     'is a conflict if the item has changed': [close, [...active, set('Closed', 412)], failing('conflict')],
     'is a conflict without the configured state': [close, active, failing('conflict'), { completedStatus: 'Gone' }],

@@ -184,16 +184,8 @@ describe('a comment', () => {
   const write = async (connection: Connected) => void (await connection.comment(reference, wanted, signal));
 
   conversations(PARTY, {
-    'is posted if there is none': [
-      write,
-      [page(0, [by('ada', 7, 'hello')], 1), project('software'), post({ body })],
-      undefined,
-    ],
-    'is internal in a service project': [
-      write,
-      [page(0, [], 0), project('service_desk'), post({ body, properties })],
-      undefined,
-    ],
+    'is posted if there is none': [write, [page(0, [by('ada', 7, 'hello')], 1), project('software'), post({ body })]],
+    'is internal in a service project': [write, [page(0, [], 0), project('service_desk'), post({ body, properties })]],
     'is public in a service project, if configured': [
       write,
       [page(0, [], 0), post({ body })],
@@ -214,7 +206,6 @@ describe('a comment', () => {
         project('software'),
         [`PUT ${path}/7?notifyUsers=false`, { body: { id: '7' } }, { body }],
       ],
-      undefined,
     ],
     'is not posted if the list cannot be read': [
       write,
@@ -263,8 +254,8 @@ describe('closing', () => {
   const errors = { resolution: 'is required', customfield_10050: 'is required too' };
 
   conversations(PARTY, {
-    'leaves a done issue as it is': [close(), [status('done')], undefined],
-    'takes a transition to done that asks for nothing': [close(), [status('new'), all, go(41)], undefined],
+    'leaves a done issue as it is': [close(), [status('done')]],
+    'takes a transition to done that asks for nothing': [close(), [status('new'), all, go(41)]],
     'takes the configured status': [close(), [status('new'), all, go(51)], undefined, { completedStatus: 'live' }],
     'takes the configured status with a screen': [
       close(),
@@ -300,7 +291,6 @@ describe('closing', () => {
     'sends the configured fields that the screen has': [
       close({ ...fields, customfield_99999: 'of another screen' }),
       [status('new'), asking, go(61, fields)],
-      undefined,
     ],
     'reports each field that Jira refuses': [
       close(),

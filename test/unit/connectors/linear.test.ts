@@ -199,12 +199,11 @@ describe('a comment', async () => {
     turn(queries.CREATE_COMMENT, { input: { id, issueId: ISSUE, body: wanted.text } }, data);
 
   conversations(PARTY, {
-    'is posted if there is none': [write, [found(), create(done)], undefined],
-    'is left alone if it has the same text': [write, [found({ id, body: wanted.text })], undefined],
+    'is posted if there is none': [write, [found(), create(done)]],
+    'is left alone if it has the same text': [write, [found({ id, body: wanted.text })]],
     'is updated if it has another text': [
       write,
       [found({ id, body: 'Tracked as BUG-11' }), turn(queries.UPDATE_COMMENT, { id, body: wanted.text }, done)],
-      undefined,
     ],
     'is refused if Linear did not accept it': [
       write,
@@ -226,10 +225,10 @@ describe('closing', () => {
     turn(queries.SET_STATE, { issueId: ISSUE, stateId }, { issueUpdate: { success: true } });
 
   conversations(PARTY, {
-    'leaves a completed issue as it is': [close, [is('completed')], undefined],
-    'leaves a canceled issue as it is': [close, [is('canceled')], undefined],
-    'leaves a duplicate as it is': [close, [is('duplicate')], undefined],
-    'takes the first completed status': [close, [is('started'), set(TEAM)], undefined],
+    'leaves a completed issue as it is': [close, [is('completed')]],
+    'leaves a canceled issue as it is': [close, [is('canceled')]],
+    'leaves a duplicate as it is': [close, [is('duplicate')]],
+    'takes the first completed status': [close, [is('started'), set(TEAM)]],
     'takes the configured status': [
       close,
       [is('started'), set(OTHER_TEAM)],

@@ -217,10 +217,10 @@ describe('a comment', () => {
   const write = async (connection: Connected) => void (await connection.comment(reference, wanted, signal));
 
   conversations(PARTY, {
-    'is added if there is none': [write, [me, listed({ id: 1, notes: '' }), put()], undefined],
-    'is updated in place': [write, [me, listed(by(3, old)), edit({ status: 204 })], undefined],
-    'is left alone if it has the same text': [write, [me, listed(by(3, notes.replaceAll('\n', '\r\n')))], undefined],
-    'is not added twice if the server cannot edit notes': [write, [me, listed(by(3, old)), edit(404)], undefined],
+    'is added if there is none': [write, [me, listed({ id: 1, notes: '' }), put()]],
+    'is updated in place': [write, [me, listed(by(3, old)), edit({ status: 204 })]],
+    'is left alone if it has the same text': [write, [me, listed(by(3, notes.replaceAll('\n', '\r\n')))]],
+    'is not added twice if the server cannot edit notes': [write, [me, listed(by(3, old)), edit(404)]],
     'is forbidden if notes may not be edited': [write, [me, listed(by(3, old)), edit(403)], failing('forbidden')],
     'has a hidden marker in Markdown': [
       write,
@@ -247,16 +247,11 @@ describe('closing', () => {
   const errors = ["Cost can't be blank", 'Due date is invalid'];
 
   conversations(PARTY, {
-    'leaves a closed issue as it is': [close, [statuses(), at(6)], undefined],
-    'takes the first closed status that the workflow allows': [
-      close,
-      [statuses(), at(1, [1, 6]), put(6), at(6)],
-      undefined,
-    ],
+    'leaves a closed issue as it is': [close, [statuses(), at(6)]],
+    'takes the first closed status that the workflow allows': [close, [statuses(), at(1, [1, 6]), put(6), at(6)]],
     'takes the first closed status of a version that does not tell what is allowed': [
       close,
       [statuses(), at(1), put(5), at(5)],
-      undefined,
     ],
     'takes the configured status': [
       close,

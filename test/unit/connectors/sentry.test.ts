@@ -195,7 +195,7 @@ describe('an issue at Sentry', () => {
       [[`GET ${ONE}`, { body: issue(8) }]],
       [{ key: reference.key, identifier: 'APP-7', gone: true }],
     ],
-    'gets a comment if there is none': [write(), [listed(note(1, 'hello')), post], undefined],
+    'gets a comment if there is none': [write(), [listed(note(1, 'hello')), post]],
     'has its comment updated on a later page': [
       write(),
       [
@@ -203,17 +203,16 @@ describe('an issue at Sentry', () => {
         [`GET ${path}?cursor=100:1:0`, { headers: LAST, body: [note(4, OLD)] }],
         edit,
       ],
-      undefined,
     ],
     ...Object.fromEntries(
       [403, 404].map((status) => [
         `gets a comment beside the quote of another person, which may not be edited: ${status}`,
-        [write(), [listed(note(4, '> worksync:acme')), [edit[0], status] as Turn, post], undefined] as const,
+        [write(), [listed(note(4, '> worksync:acme')), [edit[0], status] as Turn, post]] as const,
       ]),
     ),
-    'is resolved': [close, [is('unresolved'), [`PUT ${ONE}`, { body: {} }, { status: 'resolved' }]], undefined],
-    'stays resolved': [close, [is('resolved')], undefined],
-    'stays archived': [close, [is('ignored')], undefined],
+    'is resolved': [close, [is('unresolved'), [`PUT ${ONE}`, { body: {} }, { status: 'resolved' }]]],
+    'stays resolved': [close, [is('resolved')]],
+    'stays archived': [close, [is('ignored')]],
     'is checked by a pattern that matches nothing': [
       check,
       [organization, [`GET ${HOME}/projects/?per_page=100`, { headers: LAST, body: [] }]],

@@ -74,15 +74,13 @@ describe('a story', () => {
         listed(by('somebody else', STORED), by('me', STORED, { deleted: true }), by(null, null)),
         ['POST /stories/318/comments', { status: 201, body: {} }, sent],
       ],
-      undefined,
     ],
     'has its comment edited in place': [
       comment,
       [me, listed(by('me', 'Before\n\nworksync:w:tasks')), ['PUT /stories/318/comments/4', { body: {} }, sent]],
-      undefined,
     ],
-    'keeps a comment with the same text': [comment, [me, listed(by('me', `${STORED}\r\n`))], undefined],
-    'is closed by the first state of type done': [close, [story(), workflow, set(12)], undefined],
+    'keeps a comment with the same text': [comment, [me, listed(by('me', `${STORED}\r\n`))]],
+    'is closed by the first state of type done': [close, [story(), workflow, set(12)]],
     'is closed by the configured state': [
       close,
       [story(), workflow, set(13)],
@@ -95,7 +93,7 @@ describe('a story', () => {
       expect.objectContaining({ code: 'conflict', hint: expect.stringContaining('completedStatus') }),
       { completedStatus: 'To do' },
     ],
-    'stays as it is if completed': [close, [story({ completed: true })], undefined],
+    'stays as it is if completed': [close, [story({ completed: true })]],
     'without a team is ignored': [fetch(UNJUDGED), [story({ group_id: null })], []],
     'without a team stays with the team that it had': [
       fetch(REFERENCE),
