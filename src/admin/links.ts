@@ -272,9 +272,10 @@ export async function linkRemoved(
     const hand = row.desired === null ? 'gone' : 'removed';
     await saveEntity(query, { ...row, known: null, known_at: now, hand, revision: await currentRevision(query) });
     await dropDifference(query, row.entity);
-    if (row.item_key) {
-      const look = { action: 'look-again', entity: row.item_key, sentAt: now, body: null } as const;
-      await appendAnswer(query, look, random.uuid(), now);
+    // The task by itself too, because an item that is unverified since a restore is not evaluated.
+    for (const name of [row.item_key, entity.taskUpdate(taskId)]) {
+      if (name)
+        await appendAnswer(query, { action: 'look-again', entity: name, sentAt: now, body: null }, random.uuid(), now);
     }
     return row.desired !== null;
   });

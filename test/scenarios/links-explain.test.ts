@@ -194,6 +194,19 @@ describe('the status of a task', () => {
       { action: 'release-status', subject: 'bug-1', count: 0 },
     ]);
   });
+
+  it('follows the other items at once, after the link of an item that is unverified since a restore is removed', async () => {
+    await open({ workflow: { preset: 'standard' } });
+    const taskId = await newBug();
+    await edit({ title: 'BUG-1' });
+    await edit({ title: 'BUG-1', number: 2, draft: true });
+    const { query } = world.partition().store;
+    await query.updateTable('items').set({ unverified: 1 }).where('key', 'like', '%:1').execute();
+    const [link] = (await linksOf(taskId)).filter(({ url }) => url === PULL);
+    await world.people.removeWorkItem({ taskId, workItemId: link?.workItemId ?? '' }, {});
+    await ask('link-removed', { taskId, link: link?.workItemId ?? '' });
+    await world.until(async () => (await world.people.getTask({ taskId }, {})).body.status === 'in_progress');
+  });
 });
 
 describe('other rules than before', () => {
