@@ -65,7 +65,7 @@ export const REASONS: Readonly<Record<ReasonCode, ReasonWords>> = {
   },
   from: {
     text: 'the rule does not leave the present status',
-    remedy: 'name the status in "from" of a rule of your own',
+    remedy: 'if such work may leave it, name the status in "from" of a rule of your own',
   },
   backwards: {
     text: 'a person set the present status, and it ranks higher',
