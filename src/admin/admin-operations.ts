@@ -34,8 +34,8 @@ import { undoStatus } from './undo-status.ts';
 import { dropChanges, heldNamed, listChanges, namedHeldChanges, retryChanges, showChanges } from './waiting-changes.ts';
 
 /**
- * What a command may ask of one workspace: the daemon answers where one runs, else the command opens the data folder and
- * answers itself. Questions and answers are plain JSON.
+ * The requests about one workspace that a command may send. A running daemon answers them; without one, the command opens the
+ * data folder and answers them itself. Arguments and answers are plain JSON.
  */
 const QUESTIONS = {
   held: namedHeldChanges,
@@ -154,11 +154,11 @@ export type AdminOperation = keyof AdminOperations;
 export type Asked<Name extends AdminOperation> = Parameters<AdminOperations[Name]>[1];
 export type Answered<Name extends AdminOperation> = Awaited<ReturnType<AdminOperations[Name]>>;
 
-/** How a question that changes something is told in the audit. */
+/** Describes an operation that changes something, for the audit. */
 interface Change<Name extends AdminOperation> {
-  /** Whether it only tells what it would change. */
+  /** Whether it only returns a preview. */
   isTrial?(asked: Asked<Name>): boolean;
-  /** What it changes; null: everything that it can. */
+  /** The things that it changes; null: everything that it can. */
   subject(asked: Asked<Name>): string | null;
   /** How many things it changed; null where that is unknown. */
   count(answered: Answered<Name>): number | null;
@@ -170,7 +170,7 @@ const targetsOf = ({ targets }: { readonly targets: readonly string[] }) => targ
 const unknown = () => null;
 const everything = () => null;
 
-/** Of each question whether it changes something: null where it does not. */
+/** The audit description of each operation; null: the operation changes nothing. */
 const CHANGES: { readonly [Name in AdminOperation]: Change<Name> | null } = {
   held: null,
   release: {
@@ -218,7 +218,7 @@ const CHANGES: { readonly [Name in AdminOperation]: Change<Name> | null } = {
   'sweep-progress': null,
   quota: null,
   refused: null,
-  // These write what they do themselves.
+  // These operations write their own audit rows.
   postpone: null,
   postponed: null,
   undo: null,
@@ -226,14 +226,14 @@ const CHANGES: { readonly [Name in AdminOperation]: Change<Name> | null } = {
   audit: null,
 };
 
-/** Answers from the database come soon; questions to vendors take as long as the vendors do. */
+/** Only operations that call vendors take longer than the default. */
 const LONGEST_ANSWERS: { readonly [Name in AdminOperation]?: number } = {
   hooks: LONGEST_LOOK,
   'hooks-install': LONGEST_INSTALL,
   lab: LONGEST_LAB,
 };
 
-/** How long the answer may take, milliseconds. */
+/** The longest time that an answer may take, milliseconds. */
 export function longestAnswer(question: AdminOperation): number {
   return (LONGEST_ANSWERS[question] ?? 0) + 30_000;
 }
@@ -246,7 +246,7 @@ function subjectOf(name: AdminOperation, asked: unknown): string | null {
   return CHANGES[name]?.subject(asked as never) ?? null;
 }
 
-/** Answers, and writes down in the audit what changes something. */
+/** Runs an operation, and records it in the audit if it changes something. */
 export async function runAdminOperation(
   name: AdminOperation,
   partition: OpenWorkspace,

@@ -15,27 +15,27 @@ import type { ApiRequest, ApiResponse } from '../workspace-api/exchange.ts';
 import type { DirectContext, OpenWorkspace } from './open-workspace.ts';
 
 /**
- * Who did something, as it is stored: `command <user of the system>`, which the command says of itself;
- * `session <begin of its digest> (<role>)`; `token <begin of its digest> (<role>)`; `worksync` where nobody is named.
+ * The author of an action, as stored: `command <user of the system>`, as claimed by the command; `session <begin of its digest>
+ * (<role>)`; `token <begin of its digest> (<role>)`; `worksync` if there is no author.
  */
 export type Actor = string;
 
 export const NOBODY: Actor = 'worksync';
 
-/** What is told of something that changes something. */
+/** One action that changes something. */
 export interface Act {
   readonly actor: Actor;
-  /** A question, or what else was done. */
+  /** The name of an admin operation, or of another action. */
   readonly action: string;
   /** Name of the workspace; null: concerns none, or all. */
   readonly workspace: string | null;
-  /** What it was done to. */
+  /** The thing that the action changes. */
   readonly subject: string | null;
 }
 
-/** What came of it. */
-interface Came {
-  /** How many things changed, where that can be told. */
+/** The result of an action. */
+interface ActResult {
+  /** The number of changed things; null if unknown. */
   readonly count: number | null;
   readonly outcome?: AuditOutcome;
   readonly details?: string;
@@ -48,25 +48,25 @@ interface Books {
   readonly row?: number | undefined;
 }
 
-/** An action that was requested is done, or undone, within ten seconds; milliseconds, with some room. */
+/** Milliseconds after which a requested action without an end counts as not done. It is done or undone within ten seconds. */
 const REQUESTED_AT_MOST = 60_000;
 
 const LONGEST = { actor: 100, action: 60, subject: 300, details: 300 };
 
 /**
- * Does something, and writes down who did it, to what, and what came of it: before, since a process can end in between, and
- * after. Throws what the work throws.
+ * Runs an action, and records its author, subject and result. It records the request before the action, because the process can
+ * end in between. Throws the errors of the action.
  */
 export async function audited<Result>(
   books: Books,
   act: Act,
   work: () => Promise<Result>,
-  came: (result: Result) => Came,
+  resultOf: (result: Result) => ActResult,
 ): Promise<Result> {
   const id = books.row ?? (await noteAct(books, act, 'begun'));
   try {
     const result = await work();
-    const { count, outcome = 'done', details } = came(result);
+    const { count, outcome = 'done', details } = resultOf(result);
     await endAudit(books.query, id, { outcome, count, details: textOf(details ?? null, LONGEST.details) });
     return result;
   } catch (thrown) {
@@ -77,7 +77,7 @@ export async function audited<Result>(
   }
 }
 
-/** Writes down what has no end of its own. @returns the number of its row */
+/** Records an action that has no end of its own. @returns the number of its row */
 export function noteAct({ query, clock }: Books, act: Act, outcome: AuditOutcome, count: number | null = null) {
   return addAudit(query, {
     at: clock.now(),
@@ -89,12 +89,12 @@ export function noteAct({ query, clock }: Books, act: Act, outcome: AuditOutcome
   });
 }
 
-/** Cleaned before it is cut: half a secret is not found. */
+/** Removes secrets before it cuts the text, because half a secret is not recognized. */
 function textOf(text: string | null, longest: number): string | null {
   return text === null ? null : cut(withoutSecrets(text), longest);
 }
 
-/** Sends a request of a command to the workspace; one that may change something is written down. */
+/** Sends a request of a command to the workspace, and records it in the audit if it may change something. */
 export function sendAudited(
   { send, store, name }: Pick<OpenWorkspace, 'send' | 'store' | 'name'>,
   request: ApiRequest,
@@ -106,7 +106,7 @@ export function sendAudited(
   return audited({ query: store.query.whole, clock }, act, () => send(request, context), describeAnswer);
 }
 
-function describeAnswer({ status }: ApiResponse): Came {
+function describeAnswer({ status }: ApiResponse): ActResult {
   return status < 400 ? { count: 1 } : { count: null, outcome: 'failed', details: `the workspace answered ${status}` };
 }
 
@@ -132,7 +132,7 @@ function withEnd(row: AuditRow, now: number): AuditEntry {
   return { ...row, outcome: 'undone', details: 'worksync ended before it was done' };
 }
 
-/** The gateway tokens of a workspace, for somebody who makes and revokes them. */
+/** The gateway tokens of a workspace, with an audit of each creation and revocation. */
 export function auditedTokens(
   { upstream: { tokens }, store, name }: Pick<OpenWorkspace, 'upstream' | 'store' | 'name'>,
   { actor, clock }: { readonly actor: Actor; readonly clock: Pick<Clock, 'now'> },

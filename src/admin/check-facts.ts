@@ -8,12 +8,12 @@ import type { Skew } from '../platform/lib/skew.ts';
 import type { QuotaSnapshot } from '../sync/quota/quota-snapshot.ts';
 import { keyRemedy } from '../workspace-api/answer.ts';
 
-/** What `check` makes of the facts that it collected: findings, each with a remedy where something is wrong. */
+/** Turns the facts that `check` collected into findings, each with a remedy if something is wrong. */
 
 const SKEW_WARNING = 30_000;
 const SKEW_ERROR = 5 * 60_000;
 
-/** One server that differs from ours and from all others is wrong itself; else our clock is. */
+/** If one server differs from ours and from all others, its clock is wrong; otherwise ours is. */
 export function judgeClock(skews: readonly Skew[]): Finding[] {
   const subject = 'clock';
   const wrong = skews.filter(({ ahead }) => Math.abs(ahead) > SKEW_WARNING);
@@ -81,7 +81,7 @@ export function judgeDatabase({ file, size, keptLog, fault }: KnownDatabase): Fi
   return { level: 'error', subject, message: `${fault.code}: ${fault.message}`, hint };
 }
 
-/** @param node as `process.versions.node` has it */
+/** @param node the value of `process.versions.node` */
 export function judgeVersion(version: string, node: string): Finding {
   const subject = 'version';
   const message = `worksync ${describeBuild(version)} on Node ${node}`;
@@ -112,10 +112,10 @@ export function judgeQuota(subject: string, { long, burst, paused, nextForPeople
   return { level: 'warning', subject, message, hint };
 }
 
-/** For how long a refusal tells of the present, milliseconds. */
+/** Milliseconds for which a refusal counts as recent. */
 const RECENT = 60 * 60_000;
 
-/** Two daemons with one workspace know nothing of each other; the workspace refuses what they send together. */
+/** Two daemons with one workspace do not know of each other; together they exceed the quota. */
 export function judgeOthers(subject: string, last: QuotaSnapshot['lastRefusal'], now: number): Finding[] {
   const others = Math.max(last?.othersLong ?? 0, last?.othersBurst ?? 0);
   if (!last || others === 0 || now - last.at > RECENT) return [];
@@ -128,14 +128,14 @@ export function judgeOthers(subject: string, last: QuotaSnapshot['lastRefusal'],
 export interface Arrivals {
   /** Whether the connection takes webhooks. */
   readonly takesWebhooks: boolean;
-  /** Whether polls bring what no webhook brought. */
+  /** Whether polls read the changes that no webhook reported. */
   readonly polls: boolean;
   /** The last webhook that was accepted. */
   readonly lastWebhookAt: number | null;
   readonly lastRefused: { readonly at: number; readonly code: string } | null;
 }
 
-/** The webhooks that came in last over a connection. */
+/** Judges the last webhooks of a connection. */
 export function judgeArrivals(
   { takesWebhooks, polls, lastWebhookAt, lastRefused }: Arrivals,
   now: number,

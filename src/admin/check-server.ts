@@ -2,12 +2,12 @@ import type { Finding } from '../connectors/connector.ts';
 import type { ServerFacts } from '../platform/database/database-types.ts';
 import { counted } from '../platform/lib/quantities.ts';
 
-/** What `check` makes of the facts of a PostgreSQL: findings, each with a remedy where something is wrong. */
+/** Turns the facts about a PostgreSQL server into findings, each with a remedy if something is wrong. */
 
 const SUBJECT = 'postgres';
 
-/** What is told of one thing. */
-type Told = Omit<Finding, 'subject'>;
+/** A finding before its subject is added. */
+type PartialFinding = Omit<Finding, 'subject'>;
 
 /** @param place the address without its password */
 export function judgeServer(place: string, facts: ServerFacts): Finding[] {
@@ -20,30 +20,30 @@ export function judgeServer(place: string, facts: ServerFacts): Finding[] {
     ...judgeConnections(facts),
     ...judgeLatency(facts),
     ...judgeWay(facts),
-  ].map((told) => ({ ...told, subject: SUBJECT }));
+  ].map((finding) => ({ ...finding, subject: SUBJECT }));
 }
 
-/** The first one that has all that worksync uses. */
+/** The first version that has everything worksync uses. */
 const OLDEST_POSTGRES = 14;
-/** Of a version as the server counts: 18.4 is 180004. */
+/** The factor of a major version in the server's own number: 18.4 is 180004. */
 const MAJOR = 10_000;
 
-function judgeVersion(place: string, { version, encoding }: ServerFacts): Told[] {
+function judgeVersion(place: string, { version, encoding }: ServerFacts): PartialFinding[] {
   const message = `${place}: PostgreSQL ${Math.floor(version / MAJOR)}.${version % MAJOR}`;
-  const told: Told[] =
+  const findings: PartialFinding[] =
     version >= OLDEST_POSTGRES * MAJOR
       ? [{ level: 'ok', message }]
       : [{ level: 'error', message, hint: `Upgrade it to PostgreSQL ${OLDEST_POSTGRES} or later.` }];
-  if (encoding === 'UTF8') return told;
+  if (encoding === 'UTF8') return findings;
   const hint =
     'Make a database with ENCODING \'UTF8\' (and TEMPLATE template0), and copy the rows there with "worksync store copy".';
   return [
-    ...told,
+    ...findings,
     { level: 'error', message: `the database stores texts as ${encoding}, which cannot hold all of them`, hint },
   ];
 }
 
-function judgeWrites({ isStandby, settings }: ServerFacts): Told[] {
+function judgeWrites({ isStandby, settings }: ServerFacts): PartialFinding[] {
   if (isStandby) {
     const hint = 'Name the primary in the address, or what always leads to the primary.';
     return [{ level: 'error', message: 'it is a standby, and takes no writes', hint }];
@@ -54,56 +54,56 @@ function judgeWrites({ isStandby, settings }: ServerFacts): Told[] {
   return [{ level: 'error', message: 'default_transaction_read_only is on: it takes no writes', hint }];
 }
 
-function judgeRights({ isSuperuser, mayCreate, foreign }: ServerFacts): Told[] {
-  const told: Told[] = [];
+function judgeRights({ isSuperuser, mayCreate, foreign }: ServerFacts): PartialFinding[] {
+  const findings: PartialFinding[] = [];
   if (isSuperuser)
-    told.push({
+    findings.push({
       level: 'warning',
       message: 'the role is a superuser, and worksync needs no more than a schema of its own',
       hint: "Run: CREATE ROLE worksync LOGIN PASSWORD '…'; CREATE SCHEMA worksync AUTHORIZATION worksync; and name that role in the address.",
     });
   if (!mayCreate)
-    told.push({
+    findings.push({
       level: 'warning',
       message: 'the role may not make tables in its schema: the next upgrade of worksync would fail',
       hint: 'Run: ALTER SCHEMA <schema> OWNER TO <role>;',
     });
   const [first] = foreign;
   if (first !== undefined)
-    told.push({
+    findings.push({
       level: 'warning',
       message: `another role owns ${counted(foreign.length, 'table')} of the schema (${first}): the next upgrade of worksync would fail`,
       hint: 'Run for each of them: ALTER TABLE <table> OWNER TO <role>;',
     });
-  return told;
+  return findings;
 }
 
-/** Whether a webhook that was answered with 2xx is stored for good. */
-function judgeDurability({ settings }: ServerFacts): Told[] {
-  const told: Told[] = [];
+/** Whether a webhook that was answered with 2xx survives a crash of the server. */
+function judgeDurability({ settings }: ServerFacts): PartialFinding[] {
+  const findings: PartialFinding[] = [];
   if (settings['fsync'] === 'off')
-    told.push({
+    findings.push({
       level: 'error',
       message: 'fsync is off: a crash of its machine can damage the database, and lose webhooks that were acknowledged',
       hint: 'Set fsync = on in its configuration.',
     });
   if (settings['synchronous_commit'] === 'off')
-    told.push({
+    findings.push({
       level: 'error',
       message: 'synchronous_commit is off: a crash of the server loses webhooks that were acknowledged',
       hint: 'Set synchronous_commit = on for the server, the database and the role.',
     });
   if (settings['full_page_writes'] === 'off')
-    told.push({
+    findings.push({
       level: 'warning',
       message: 'full_page_writes is off: a power failure can damage pages that were half written',
       hint: 'Set full_page_writes = on, unless its file system never writes half a page.',
     });
-  if (told.length > 0) return told;
+  if (findings.length > 0) return findings;
   return [{ level: 'ok', message: 'what it has committed is on its disk' }];
 }
 
-function judgeStandbys({ settings, standbys, isStandby }: ServerFacts): Told[] {
+function judgeStandbys({ settings, standbys, isStandby }: ServerFacts): PartialFinding[] {
   if (isStandby) return [];
   const names = settings['synchronous_standby_names'] ?? '';
   const commit = settings['synchronous_commit'] ?? 'on';
@@ -134,7 +134,7 @@ function judgeStandbys({ settings, standbys, isStandby }: ServerFacts): Told[] {
   return [];
 }
 
-function judgeConnections({ most, free, wanted }: ServerFacts): Told[] {
+function judgeConnections({ most, free, wanted }: ServerFacts): PartialFinding[] {
   const message = `${free} of ${most} connections are free; each worksync takes up to ${wanted}`;
   const hint =
     'Raise max_connections, or the CONNECTION LIMIT of the role or the database; or lower "connections" in the address.';
@@ -142,16 +142,16 @@ function judgeConnections({ most, free, wanted }: ServerFacts): Told[] {
   return [free < wanted ? { level: 'warning', message, hint } : { level: 'ok', message }];
 }
 
-/** A webhook waits for some statements one after the other, milliseconds. */
+/** Milliseconds of latency that are slow, because a webhook runs several statements one after the other. */
 const SLOW = 20;
 
-function judgeLatency({ latency }: ServerFacts): Told[] {
+function judgeLatency({ latency }: ServerFacts): PartialFinding[] {
   const message = `a statement takes ${latency.toFixed(1)} ms`;
   if (latency <= SLOW) return [{ level: 'ok', message }];
   return [{ level: 'warning', message, hint: 'Run worksync near its PostgreSQL: in the same network, or zone.' }];
 }
 
-function judgeWay({ encrypted, isLocal }: ServerFacts): Told[] {
+function judgeWay({ encrypted, isLocal }: ServerFacts): PartialFinding[] {
   if (encrypted || isLocal) return [];
   return [
     {

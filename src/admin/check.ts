@@ -28,14 +28,14 @@ import type { OpenWorkspace } from './open-workspace.ts';
 /** Milliseconds that a provider may take. */
 const LONGEST_CHECK = 30_000;
 
-/** All workspaces and their providers, each with its remedy. Costs up to three requests of each workspace's quota. */
+/** Checks all workspaces and their providers. Sends up to three requests to each workspace. */
 export async function checkAll({ partitions, wrong, clock }: Checked): Promise<Finding[]> {
   const lost = [...wrong].map(([name, error]) => failed(name, error));
   const found = await Promise.all(partitions.map((each) => checkPartition(each, clock)));
   return [...lost, ...found.flat(), ...shared(partitions)];
 }
 
-/** The same, and the process, its data folder, and its clock by what all answered. */
+/** Checks everything that `checkAll` checks, and the process, its data folder and its clock. */
 export async function checkWhole(checked: Checked & Ground): Promise<Finding[]> {
   const { clock, version, installation, serverClocks } = checked;
   const since = clock.monotonic();
@@ -53,7 +53,7 @@ export async function checkWhole(checked: Checked & Ground): Promise<Finding[]> 
   ];
 }
 
-/** What a process that did not answer works on is not checked. @param replica what people call it */
+/** Returns the finding for a replica that did not answer. @param replica its name for people */
 export function unchecked(replica: string): Finding {
   return {
     level: 'error',
@@ -63,7 +63,7 @@ export function unchecked(replica: string): Finding {
   };
 }
 
-/** The server of the database, and how far its clock is from ours. Nothing of either where the database is a file. */
+/** Returns the findings about the database server and the difference of its clock to ours; nothing for a database in a file. */
 async function checkServer({ asServer, file }: Ground['installation']): Promise<{
   readonly findings: readonly Finding[];
   readonly skews: readonly Skew[];
@@ -77,14 +77,14 @@ async function checkServer({ asServer, file }: Ground['installation']): Promise<
   }
 }
 
-/** What needs no database that can be opened. */
+/** Checks everything that works without an open database. */
 export async function checkMachine({ version, folder, database = 0 }: Machine): Promise<Finding[]> {
   const disk = folder === undefined ? [] : await checkDisk(folder, database);
   const shared = folder === undefined ? [] : judgeFileSystem(folder, sharedFileSystemOf(folder));
   return [...disk, ...shared, ...judgeProxies(), judgeVersion(version, process.versions.node)];
 }
 
-/** As this process sends them. */
+/** Reports the proxies that this process uses. */
 function judgeProxies(): Finding[] {
   const proxies = ownProxies(() => undefined);
   return proxies ? [{ level: 'ok', subject: 'proxy', message: describeProxies(proxies) }] : [];
@@ -126,7 +126,7 @@ interface Ground {
   readonly serverClocks: { since(monotonic: number): readonly Skew[] };
 }
 
-/** Connections, of one workspace or of several, that have what only one should have. */
+/** Reports connections, of one or several workspaces, that share a value of which each needs its own. */
 function shared(partitions: readonly OpenWorkspace[]): Finding[] {
   const seen = new Map<string, string>();
   const findings: Finding[] = [];
@@ -162,7 +162,7 @@ async function checkPartition(partition: OpenWorkspace, clock: Clock): Promise<F
   ];
 }
 
-/** As it is after the request of this check. */
+/** Judges the quota after the request of this check. */
 function checkQuota({ name, throttle }: OpenWorkspace, clock: Clock): Finding[] {
   const subject = `${name}: workspace`;
   const snapshot = throttle.snapshot();
@@ -179,7 +179,7 @@ async function checkArrivals(partition: OpenWorkspace, clock: Clock): Promise<Fi
   });
 }
 
-/** A connection that only takes webhooks works without the provider's API, if less well: then nothing there is an error. */
+/** A connection with webhooks only works without the provider's API, though less well: a fault of the API is then no error. */
 async function checkConnections({ name, connections, config, store }: OpenWorkspace): Promise<Finding[]> {
   const found = await Promise.all(
     connections.map(async (active) => {
@@ -211,11 +211,11 @@ function hostOf({ connector, options }: OpenWorkspace['connections'][number]): s
   return (typeof apiUrl === 'string' && URL.parse(apiUrl)?.host) || connector.host(options);
 }
 
-/** Names that lead to something else than before. */
+/** Reports names that lead to another target than before. */
 async function checkNames({ name, names, connection }: OpenWorkspace['connections'][number]): Promise<Finding[]> {
   if (!names) return [];
   names.recheckSoon();
-  // A limit is told by what the connection says of itself.
+  // The connection's own check reports a rate limit.
   await names.refresh(connection, AbortSignal.timeout(LONGEST_CHECK)).catch(() => undefined);
   const rebound = names.bindings().filter(({ elsewhere }) => elsewhere !== undefined);
   return rebound.map(({ entry, id, elsewhere }) => ({
@@ -226,7 +226,7 @@ async function checkNames({ name, names, connection }: OpenWorkspace['connection
   }));
 }
 
-/** Options that are switched on but cannot work. */
+/** Reports options that are on but cannot work. */
 function checkWriteBack(
   { connection, connector }: OpenWorkspace['connections'][number],
   config: OpenWorkspace['config']['connections'][number] | undefined,
@@ -245,7 +245,7 @@ function checkWriteBack(
   return [...idle, { level: 'warning', subject: '', message, hint: 'Write close: true.' }];
 }
 
-/** No vendor tells beforehand whether a token may write statuses, so what came of those that were written decides. */
+/** No vendor reports in advance whether a token may write statuses, so the results of written statuses decide. */
 async function checkStatus(
   query: Scope,
   { name, connection }: OpenWorkspace['connections'][number],
@@ -269,7 +269,7 @@ async function overlaps({ name, connections }: OpenWorkspace): Promise<Finding[]
     options,
     connection: { units },
   } of connections) {
-    // Where the units cannot be listed the connection's own check says why.
+    // If the units cannot be listed, the connection's own check reports why.
     const listed = await units(AbortSignal.timeout(LONGEST_CHECK)).catch(() => []);
     for (const unit of listed) {
       const key = `${connector.id} ${connector.host(options)} ${unit}`;

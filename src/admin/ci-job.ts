@@ -10,7 +10,7 @@ export interface PullRequestQuery {
   readonly provider?: string;
 }
 
-/** What a job needs from outside. */
+/** The environment of a CI job. */
 export interface JobPlace {
   readonly env: Variables;
   /** The JSON of a file, if there is one of a size that can be read. */
@@ -109,8 +109,8 @@ const SERVICES: readonly Service[] = [
 const NUMBER = /^\d{1,10}$/;
 
 /**
- * `refs/pull/12/merge`; in a merge queue `refs/heads/gh-readonly-queue/main/pr-12-<sha>`; for what runs on the base
- * branch, as `pull_request_target` does, the event tells.
+ * Reads `refs/pull/12/merge`; in a merge queue `refs/heads/gh-readonly-queue/main/pr-12-<sha>`; for workflows on the base branch,
+ * such as `pull_request_target`, the event file.
  */
 function ofGitHub({ env, readJson }: JobPlace): JobPullRequest | undefined {
   const ref = env['GITHUB_REF'] ?? '';
@@ -129,11 +129,11 @@ function ofGitHub({ env, readJson }: JobPlace): JobPullRequest | undefined {
 
 function numberOfEvent(readJson: JobPlace['readJson'], { GITHUB_EVENT_PATH: path }: Variables): string | undefined {
   const event = path ? readJson(path) : undefined;
-  const told =
+  const number =
     at(event, 'pull_request', 'number') ??
     (at(event, 'issue', 'pull_request') && at(event, 'issue', 'number')) ??
     at(event, 'workflow_run', 'pull_requests', '0', 'number');
-  return NUMBER.test(String(told)) ? String(told) : undefined;
+  return NUMBER.test(String(number)) ? String(number) : undefined;
 }
 
 function at(value: unknown, ...path: readonly string[]): unknown {
@@ -143,7 +143,7 @@ function at(value: unknown, ...path: readonly string[]): unknown {
   );
 }
 
-/** In pipelines of branches too, GitLab names the merge requests that are open from the branch. */
+/** GitLab names the open merge requests of a branch in pipelines of the branch, too. */
 function ofGitLab({ env }: JobPlace): JobPullRequest | undefined {
   const server = serverOf(env['CI_SERVER_URL'] ?? 'https://gitlab.com');
   const of = (project: string, number: string, id?: string) =>
@@ -172,7 +172,7 @@ function ofBitbucket({ env }: JobPlace): JobPullRequest | undefined {
   });
 }
 
-/** Repositories elsewhere that Azure Pipelines builds. */
+/** Repositories of other providers that Azure Pipelines builds. */
 const AZURE: Readonly<Record<string, string>> = {
   GitHub: 'pull',
   GitHubEnterprise: 'pull',
@@ -191,7 +191,7 @@ function ofCircle({ env }: JobPlace): JobPullRequest | undefined {
   return atAddress(env['CIRCLE_PULL_REQUEST'] ?? env['CIRCLE_PULL_REQUESTS']?.split(',')[0]);
 }
 
-/** What follows the address of the repository in the address of its pull request. */
+/** The part of the address of a pull request that follows the address of its repository. */
 const ADDRESSES = [
   {
     provider: 'gitlab',
@@ -208,7 +208,7 @@ const ADDRESSES = [
   { provider: 'github', pattern: /^\/([^/]+\/[^/]+)\/pull\/(\d{1,10})(?:\/|$)/, word: '/pull/', sign: '#' },
 ] as const;
 
-/** By the address that people copy from a browser, whatever tab it shows. */
+/** Finds a pull request by the address that people copy from a browser, on any of its tabs. */
 function atAddress(text: string | undefined): JobPullRequest | undefined {
   const url = URL.parse(text ?? '');
   if (!url || !/^https?:$/.test(url.protocol) || url.href.length > LONGEST) return undefined;
@@ -237,15 +237,19 @@ function serverOf(address: string): Server {
   return { origin: url.href.endsWith('/') ? url.href.slice(0, -1) : url.href, host: url.hostname };
 }
 
-interface Told {
+interface PullRequestParts {
   readonly id?: string | undefined;
   readonly number: string;
   readonly name: string;
   readonly path: string;
 }
 
-/** The key outlives renames; the address finds it where the service does not tell the id of the repository. */
-function pullRequest(provider: string, { origin, host }: Server, { id, number, name, path }: Told): JobPullRequest {
+/** The key outlives renames; the address is for services that do not report the id of the repository. */
+function pullRequest(
+  provider: string,
+  { origin, host }: Server,
+  { id, number, name, path }: PullRequestParts,
+): JobPullRequest {
   const key = id && id.length < 100 ? [`${provider}:${host}:${id}:pull:${number}`] : [];
   return { provider, name, targets: [...key, `${origin}/${path}`] };
 }

@@ -27,14 +27,12 @@ import { type Actor, type AuditPage, audited, auditLog } from './audit.ts';
 import { unknownName } from './named.ts';
 import { type Refused, refusedRequests } from './refused.ts';
 
-/**
- * What a person does with the database as a whole. Nothing here asks the workspace or a vendor.
- */
+/** The operations on the whole database. None of them sends a request to the workspace or to a vendor. */
 
-/** Where the rows are: in a data folder, or at the address of a PostgreSQL. */
+/** The place of the rows: a data folder, or the address of a PostgreSQL. */
 export type StorePlace = Pick<DaemonOptions, 'data' | 'store'>;
 
-/** Throws `usage` where the rows are in no file. */
+/** Throws `usage` if the rows are not in a data folder. */
 function folderOnly({ data, store }: StorePlace): string {
   if (store === undefined) return data;
   throw new SyncError('usage', 'the rows are in PostgreSQL, and this command is for the file in the data folder', {
@@ -205,12 +203,12 @@ async function withBackup<Result>(
   }
 }
 
-/** Where no daemon runs. @returns how many rows there were */
+/** Deletes a workspace while no daemon runs. @returns the number of deleted rows */
 export async function forgetAlone(place: StorePlace, workspace: string, who: Who): Promise<number> {
   return alone(place, (installation) => forget(installation, workspace, who));
 }
 
-/** Where no daemon runs: logs all browsers out. @returns how many there were */
+/** Logs all browsers out while no daemon runs. @returns the number of ended sessions */
 export async function endSessionsAlone(place: StorePlace, who: Who): Promise<number> {
   return alone(place, (installation) =>
     endSessions(installation, who, () => installation.commit((transaction) => endAllSessions(transaction))),
@@ -218,9 +216,9 @@ export async function endSessionsAlone(place: StorePlace, who: Who): Promise<num
 }
 
 /**
- * Deletes all rows of a workspace. Throws `usage` where there are none, `conflict` while another process serves it.
+ * Deletes all rows of a workspace. Throws `usage` if it has none, `conflict` while another process serves it.
  *
- * @returns how many there were
+ * @returns the number of deleted rows
  */
 export async function forget(installation: Installation, workspace: string, { actor, clock }: Who): Promise<number> {
   const { query } = installation;
@@ -231,7 +229,7 @@ export async function forget(installation: Installation, workspace: string, { ac
   return audited({ query, clock }, act, () => forgetWorkspace(installation, number), countOf);
 }
 
-/** Another process may have a configuration of it, and would miss the rows that it works on. */
+/** Another process may have the workspace in its configuration, and would miss the rows. */
 async function refuseServed(installation: Installation, workspace: string): Promise<void> {
   const time = await installation.asServer?.time();
   const owner = time && (await ownerOf(installation.query, workspace, Math.floor(time.now)));
@@ -241,7 +239,7 @@ async function refuseServed(installation: Installation, workspace: string): Prom
   });
 }
 
-/** @param end logs all browsers out. @returns how many there were */
+/** @param end logs all browsers out. @returns the number of ended sessions */
 export function endSessions({ query }: Installation, { actor, clock }: Who, end: () => Promise<number>) {
   const act = { actor, action: 'sessions-end', workspace: null, subject: null };
   return audited({ query, clock }, act, end, countOf);
@@ -260,7 +258,7 @@ export function refusedAlone(
   return alone(place, ({ query }) => refusedRequests(query, wish));
 }
 
-/** Who does it, for the audit. */
+/** The author of an action, for the audit. */
 export interface Who {
   readonly actor: Actor;
   readonly clock: Clock;
@@ -271,8 +269,8 @@ function countOf(count: number) {
 }
 
 /**
- * Takes the data folder for as long as the work takes; over a server, others may work beside it. Throws `locked` while a daemon
- * runs with this data folder.
+ * Locks the data folder while the work runs; with a database server, other processes may work beside it. Throws `locked` while a
+ * daemon runs with this data folder.
  */
 async function alone<Result>(
   { data, store }: StorePlace,

@@ -28,7 +28,7 @@ import { unknownName } from './named.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 import { readDelivery } from './read-delivery.ts';
 
-/** Which deliveries a person wants. Absent: any. */
+/** A filter for deliveries. Absent fields match any. */
 export interface WantedDeliveries {
   /** Our number or the vendor's id of one, or an item by any name: those that changed it. */
   readonly about?: string | undefined;
@@ -41,30 +41,30 @@ export interface WantedDeliveries {
 
 export interface ListReadRequest extends WantedDeliveries {
   readonly limit: number;
-  /** `next` of the page before. */
+  /** `next` of the previous page. */
   readonly before?: number | undefined;
 }
 
 /** A delivery in a list. */
 export interface ShownDelivery extends ListedDelivery {
-  /** The first items that it tells of; null where its body is purged, or too large to look into for a list. */
+  /** The first items in it; null if its body is purged, or too large to read for a list. */
   readonly items: readonly NamedItem[] | null;
 }
 
 export interface DeliveryPage {
   /** The newest first. */
   readonly deliveries: readonly ShownDelivery[];
-  /** The number that the next page begins before; null where there is nothing older. */
+  /** The number that the next page begins before; null if there is nothing older. */
   readonly next: number | null;
-  /** The receipt of the oldest delivery that was looked at: with a rare state a page may end before it is full. */
+  /** The receipt of the oldest delivery that was read: with a rare state, a page may end before it is full. */
   readonly lookedBackTo: number | null;
 }
 
-/** Deliveries of one statement, and of one page: a few milliseconds each, and together less than anybody notices. */
+/** Deliveries per statement, and statements per page: a few milliseconds each, so that a page stays fast. */
 const LOOKED_AT = 1_000;
 const MOST_LOOKS = 20;
 
-/** The latest deliveries that are wanted, page by page. Throws `not_found`, and `usage` for an unknown connection. */
+/** Returns the latest deliveries that match, page by page. Throws `not_found`, and `usage` for an unknown connection. */
 export async function listDeliveries(partition: OpenWorkspace, wish: ListReadRequest): Promise<DeliveryPage> {
   const { query } = partition.store;
   const named = await namedBy(partition, wish);
@@ -81,7 +81,7 @@ export async function listDeliveries(partition: OpenWorkspace, wish: ListReadReq
   return { deliveries: await show(partition, found), next: next?.id ?? null, lookedBackTo };
 }
 
-/** Looks back until so many are found, or it has taken long enough: then the next page goes on from there. */
+/** Searches backwards until it has found enough or has read enough; the next page continues from there. */
 async function look(
   query: Scope,
   filter: DeliveryFilter,
@@ -121,7 +121,7 @@ function filterOf(
   return { ...(state && { states: [state] }), ...(connection && { connection }), ...(sources && { sources }) };
 }
 
-/** Those that `about` names, the newest first, as far as they are wanted; undefined where it is absent. */
+/** Returns the deliveries that `about` names and the filter matches, the newest first; undefined if `about` is absent. */
 async function namedBy(partition: OpenWorkspace, wish: WantedDeliveries): Promise<ListedDelivery[] | undefined> {
   if (wish.about === undefined) return undefined;
   const { states, connection, sources } = filterOf(partition, { ...wish, own: true });
@@ -161,11 +161,11 @@ export async function deliveriesThatChanged(query: Scope, keys: readonly ItemKey
   return deliveriesByIds(query, [...new Set(rows.flatMap(readDeliveries))]);
 }
 
-/** Ids that a person may have meant. */
+/** Similar ids that an error suggests. */
 const MOST_NEAR = 5;
 const SHORTEST_START = 4;
 
-/** The error for a delivery that nobody knows, with ids that are near. */
+/** Returns the error for an unknown delivery, with similar ids. */
 export async function noSuchDelivery(
   { store: { query }, connections }: Pick<OpenWorkspace, 'store' | 'connections'>,
   name: string,
@@ -182,7 +182,7 @@ export async function noSuchDelivery(
   return new SyncError('not_found', `there is no delivery ${name}, or it was purged`, { hint });
 }
 
-/** Bodies that a list looks into, bytes: a webhook of one item, and not a page of a hundred. */
+/** Bytes of the largest body that a list reads: a webhook of one item, and not a page of a hundred. */
 const LOOKED_INTO = 64 * 1024;
 const AT_ONCE = 5;
 const NAMED = 3;
@@ -214,35 +214,35 @@ async function show(partition: OpenWorkspace, page: readonly ListedDelivery[]): 
 }
 
 export interface ReplayWish extends WantedDeliveries {
-  /** By our numbers; absent: those that the filter finds. */
+  /** Our numbers; absent: all deliveries that the filter matches. */
   readonly ids?: readonly number[] | undefined;
-  /** Tells what would be replayed, and changes nothing. */
+  /** Returns what would be replayed, and changes nothing. */
   readonly preview: boolean;
 }
 
 export interface Replay {
-  /** Put back to pending; of a preview: that would be. */
+  /** Deliveries put back to pending, or, in a preview, that would be. */
   readonly replayed: number;
-  /** Of these, those that were in quarantine. */
+  /** Deliveries among them that were in quarantine. */
   readonly quarantined: number;
-  /** Pending already: they are judged soon. */
+  /** Deliveries that are already pending. */
   readonly pending: number;
-  /** Their bodies were purged. */
+  /** Deliveries without a body, because it was purged. */
   readonly purged: number;
-  /** What the workspace said some time ago is no news: worksync reads the workspace again instead. */
+  /** Deliveries of the workspace. They are out of date, so worksync reads the workspace again instead. */
   readonly own: number;
-  /** The filter finds more than are replayed at once: ask again. */
+  /** Whether the filter matches more than one replay takes: repeat the request. */
   readonly more: boolean;
 }
 
 /** Deliveries of one replay. */
 const MOST_REPLAYED = 10_000;
-/** Of one statement where all may have to be looked at: some milliseconds, few of which are for the statement itself. */
+/** Deliveries per statement of a replay. A statement takes some milliseconds, most of them for the rows. */
 const LOOKED_AT_OF_ALL = 10_000;
 
 /**
- * Puts deliveries back to pending, so that reconcile judges them again by the rules and the connectors of now; the newest wins
- * as ever, so an old one takes nothing back. Twice is once. Throws `not_found`, `usage`.
+ * Puts deliveries back to pending, so that reconcile reads them with the present rules and connectors. The newest data still
+ * wins, so an old delivery reverts nothing. Idempotent. Throws `not_found`, `usage`.
  */
 export async function replay(partition: OpenWorkspace, wish: ReplayWish): Promise<Replay> {
   const { store, wakeReconcile } = partition;

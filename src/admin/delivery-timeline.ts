@@ -14,27 +14,27 @@ import type { OpenWorkspace } from './open-workspace.ts';
 import { keysIn, type ReadDelivery, readDelivery } from './read-delivery.ts';
 import { type Timeline, timelinesOf } from './timelines.ts';
 
-/** What happened to one delivery: received, verified, read, decided, sent, answered. Plain JSON; times are epoch milliseconds. */
+/** The steps of one delivery: received, verified, read, decided, sent, answered. Plain JSON; times are epoch milliseconds. */
 export interface DeliveryTimeline {
   readonly delivery: ListedDelivery & {
-    /** The vendor, as its connector is called; null for what the workspace said, and for a connection that is gone. */
+    /** The name of the vendor's connector; null for deliveries of the workspace, and for a connection that no longer exists. */
     readonly connector: string | null;
-    /** Of the body, unpacked; null where it was purged. */
+    /** The length of the unpacked body; null if it was purged. */
     readonly bytes: number | null;
   };
-  /** What proved that it is genuine. */
+  /** The proof that it is genuine. */
   readonly verified: string;
-  /** What it says, read again from its body by the connectors and options of now; null where the body was purged. */
-  readonly read: Told | null;
-  /** What waits because of it, and what was sent. */
+  /** Its content, read again from its body with the present connectors and options; null if the body was purged. */
+  readonly read: DeliveryContent | null;
+  /** The changes that wait because of it, and the requests that were sent. */
   readonly courses: readonly Timeline[];
-  readonly body: ToldBody | null;
+  readonly body: ShownBody | null;
 }
 
-export type Told =
+export type DeliveryContent =
   | {
       readonly outcome: 'items';
-      /** The first hundred of those that it tells of, or that it makes worksync fetch. */
+      /** The first hundred of the items in it and the items that it makes worksync fetch. */
       readonly items: readonly DecidedItem[];
       readonly count: number;
       /** The items as they were read, as JSON, cut. */
@@ -45,14 +45,14 @@ export type Told =
 
 export interface DecidedItem extends NamedItem {
   /**
-   * changed    it changed what worksync holds of the item.
-   * unchanged  it said nothing that was new.
-   * forgotten  so many came after it that nobody knows.
-   * pending    it was not judged yet.
-   * unknown    worksync holds no such item.
+   * changed    it changed the stored item.
+   * unchanged  it contained nothing new.
+   * forgotten  too many deliveries followed for worksync to know.
+   * pending    it is not processed yet.
+   * unknown    worksync has no such item.
    */
   readonly decision: 'changed' | 'unchanged' | 'forgotten' | 'pending' | 'unknown';
-  /** The delivery names it without saying enough: worksync asked its vendor for it. */
+  /** The delivery names the item without its content, so worksync fetched it from the vendor. */
   readonly isFetched: boolean;
 }
 
@@ -61,17 +61,17 @@ interface CutText {
   readonly isCut: boolean;
 }
 
-/** The bytes as received, with secrets of this process replaced. */
-interface ToldBody extends CutText {
+/** The received bytes, with the secrets of this process replaced. */
+interface ShownBody extends CutText {
   readonly encoding: 'utf8' | 'base64';
 }
 
-/** Bodies above this are not unpacked for people, bytes: the largest that a vendor sends. */
+/** Bytes of the largest body that is unpacked for people: the largest that a vendor sends. */
 const LARGEST = 32 * 1024 * 1024;
-/** Characters that people see of a body, and items. */
+/** Characters of a body, and number of items, that people see. */
 const SHOWN = 64 * 1024;
 const SHOWN_ITEMS = 100;
-/** Longer than any secret: a secret that the cut would halve is replaced before. */
+/** Longer than any secret: a secret across the cut is replaced first. */
 const OVERLAP = 8 * 1024;
 
 /** @param delivery our number, or the vendor's id. Throws `not_found`. */
@@ -97,7 +97,7 @@ export async function showDelivery(
       bytes: stored ? (stored.unpacked_length ?? stored.body.length) : null,
     },
     verified: VERIFIED[delivery.source],
-    read: read ? await tell(query, { delivery, read, rows }) : null,
+    read: read ? await describeContent(query, { delivery, read, rows }) : null,
     courses: await timelinesOf(query, about, clock.now(), partOf(delivery)),
     body: stored ? bodyOf(stored) : null,
   };
@@ -112,7 +112,7 @@ const VERIFIED: Readonly<Record<DeliveryOrigin, string>> = {
   workspace: "its shared key or signature, with the values of the workspace's webhook, before it was stored",
 };
 
-/** What was sent for it; of an answer, the request that it answers. */
+/** Selects the requests that were sent for the delivery; for an answer, the request that it answers. */
 function partOf({ id, key, source }: ListedDelivery): { readonly delivery: number; readonly answer?: string } {
   const [, answer] = source === 'answer' ? (/^answer:(.*)$/.exec(key) ?? []) : [];
   return answer === undefined ? { delivery: id } : { delivery: id, answer };
@@ -124,14 +124,14 @@ async function answeredItem(query: Scope, read: ReadDelivery | undefined): Promi
   return key ? [key] : [];
 }
 
-interface Telling {
+interface ReadFacts {
   readonly delivery: ListedDelivery;
   readonly read: ReadDelivery;
-  /** Of the items that are shown. */
+  /** The rows of the shown items. */
   readonly rows: readonly ItemRow[];
 }
 
-async function tell(query: Scope, { delivery, read, rows }: Telling): Promise<Told> {
+async function describeContent(query: Scope, { delivery, read, rows }: ReadFacts): Promise<DeliveryContent> {
   if (read.outcome === 'answer') {
     const { action, entity, sentAt } = read.answer;
     return { outcome: 'answer', action, entity, sentAt };
@@ -183,24 +183,24 @@ function decodedOf(items: readonly unknown[]): CutText {
   return { text: cleanStart(text, text.length > SHOWN), isCut: text.length > SHOWN };
 }
 
-function bodyOf(stored: StoredBody): ToldBody | null {
+function bodyOf(stored: StoredBody): ShownBody | null {
   try {
     const bytes = unpackBody(stored);
     const isCut = bytes.length > SHOWN;
     const start = bytes.subarray(0, SHOWN + OVERLAP);
     const text = textOf(start);
     if (text !== undefined) return { encoding: 'utf8', text: cleanStart(text, isCut), isCut };
-    // What is no text is shown as it is, unless a secret stands in it.
+    // A body that is not text is shown as base64, unless it contains a secret.
     const letters = start.toString('latin1');
     const isClean = withoutSecrets(letters) === letters;
     return { encoding: 'base64', text: isClean ? start.subarray(0, SHOWN).toString('base64') : '', isCut };
   } catch {
-    // A damaged body: why it could not be read stands where it was read.
+    // The body is damaged; the field `read` contains the reason.
     return null;
   }
 }
 
-/** Undefined where it is no UTF-8. A character that the cut halves is left out. */
+/** Returns undefined if the bytes are not UTF-8. Leaves out a character that the cut halves. */
 function textOf(bytes: Buffer): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: true });
@@ -211,6 +211,6 @@ function textOf(bytes: Buffer): string | undefined {
 
 function cleanStart(text: string, isCut: boolean): string {
   const clean = withoutSecrets(text.slice(0, SHOWN + OVERLAP));
-  // Of what is behind the cut, the end of a secret may be missing: its beginning is not shown either.
+  // A secret across the cut is not recognized, because its end may be missing, so the text ends well before the cut.
   return isCut ? beginningOf(clean, Math.max(0, Math.min(SHOWN, clean.length - OVERLAP))) : clean;
 }

@@ -27,21 +27,21 @@ import type { ListedWorkspace } from './workspace-list.ts';
 
 export interface DescribedWorkspace {
   readonly config: WorkspaceConfig;
-  /** Where its API is. */
+  /** The address of its API. */
   readonly address: string;
   readonly store: Store;
   readonly throttle: Throttle;
   readonly clock: Clock;
   readonly hooks: Pick<HookWatch, 'report'>;
   readonly fetches: Pick<Fetches, 'failureOf'>;
-  /** What the names in each connection's configuration lead to, by the name of the connection. */
+  /** The ids that the names in each connection's configuration are bound to, by the name of the connection. */
   readonly namesByConnection: ReadonlyMap<string, NameBindings>;
   readonly times: CauseTimes;
   /** Why the workspace cannot be written to at present. */
   readonly trouble: () => SyncError | undefined;
 }
 
-/** The status of a workspace from what was read of its rows, and what only this process knows. */
+/** Builds the status of a workspace from its stored rows and the state of this process. */
 export function describeOpenWorkspace(
   { config, address, store, throttle, clock, hooks, fetches, namesByConnection, times, trouble }: DescribedWorkspace,
   stored: StoredStatus,
@@ -73,7 +73,7 @@ export function describeOpenWorkspace(
   });
 }
 
-/** The same verdict for a list of many, without what only a page of its own shows. */
+/** Returns the entry of a list, with the verdict of `describeOpenWorkspace` but without the details of a single page. */
 export function listOpenWorkspace(
   { config, store, throttle, clock, hooks, fetches, namesByConnection, trouble }: DescribedWorkspace,
   stored: HealthSummary,
@@ -111,7 +111,7 @@ export function listOpenWorkspace(
   return { name: config.name, verdict, summary, ...counts, quota: throttle.used() };
 }
 
-/** What only this process knows of a connection. */
+/** Returns the state of a connection that only this process has. */
 function knownHere(
   { name, poll }: ConnectionConfig,
   hooks: DescribedWorkspace['hooks'],
@@ -132,7 +132,7 @@ function backlogOf(throttle: Throttle, { changes }: Pick<HealthSummary, 'changes
   return { requests, backfill, doneAt, held: byState.held };
 }
 
-/** Names that lead elsewhere than they are written, or than before. */
+/** Lists names whose target is called differently, or has another id than before. */
 function describeNames(bindings: readonly Binding[]): ConfiguredConnection['names'] {
   const isRenamed = ({ entry, id, called }: Binding) => called.toLowerCase() !== entry && id.toLowerCase() !== entry;
   return bindings
@@ -140,7 +140,7 @@ function describeNames(bindings: readonly Binding[]): ConfiguredConnection['name
     .map(({ entry, id, called, elsewhere }) => ({ name: entry, id, called, elsewhere: elsewhere ?? null }));
 }
 
-/** Why nothing is stored or sent: what this process found, else what an earlier one stored. */
+/** Returns the reason why nothing is stored or sent: found by this process, else stored by an earlier one. */
 function haltOf(
   fault: DatabaseFault | undefined,
   trouble: SyncError | undefined,

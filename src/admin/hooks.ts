@@ -11,7 +11,7 @@ export const LONGEST_LOOK = 120_000;
 export const LONGEST_INSTALL = 600_000;
 
 interface Wish {
-  /** Absent: all that take webhooks. */
+  /** Absent: all connections that take webhooks. */
   readonly connection?: string;
   /** Replaces the public address that the daemon knows. */
   readonly publicUrl?: string;
@@ -19,10 +19,10 @@ interface Wish {
 
 export interface ConnectionHooks {
   readonly connection: string;
-  /** Where its webhooks should go; null where that is not known. */
+  /** The address that its webhooks should use; null if unknown. */
   readonly url: string | null;
   readonly hooks: readonly (HookState & { readonly outcome?: string })[];
-  /** Why nothing is known about them. */
+  /** The reason why nothing is known about them. */
   readonly failure: { readonly code: string; readonly message: string; readonly hint: string } | null;
 }
 
@@ -84,18 +84,18 @@ function noSecret(connection: string): SyncError {
   return new SyncError('secret_missing', `${connection} has no webhook secret, so it accepts no webhooks`, { hint });
 }
 
-/** Sends nothing, or is on and has a flaw that a hint explains: an event that is missing, no secret. */
+/** Whether a hook sends nothing, or is active with a flaw that its hint explains: a missing event, no secret. */
 function isWrong(hook: HookState): boolean {
   return isSilent(hook) || (hook.state === 'active' && hook.hint !== undefined);
 }
 
-/** What `check` says of a connection's webhooks: nothing if they cannot be checked. */
+/** Returns the findings of `check` about a connection's webhooks; none if they cannot be checked. */
 export async function checkHooks(active: ActiveConnection): Promise<Finding[]> {
   const { webhookUrl, connection, schedule, name } = active;
   if (webhookUrl === undefined || !connection.hooks) return [];
   try {
     const states = await connection.hooks.states(webhookUrl, AbortSignal.timeout(LONGEST_LOOK));
-    // Where polls bring the same later, a hook that is off is no error.
+    // If polls bring the same changes later, an inactive hook is no error.
     const level = schedule === 'off' ? 'error' : 'warning';
     const wrong = states.filter(isWrong).map(
       ({ subject, state, message, hint = `Run "worksync hooks install ${name}".` }): Finding => ({

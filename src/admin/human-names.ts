@@ -8,7 +8,7 @@ import type { Scope } from '../store/workspace-scope.ts';
 import { type FoundTask, foundTask } from './find-named.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
-/** An item under the name that people give it. */
+/** An item with its name for people. */
 export interface NamedItem {
   readonly key: ItemKey;
   readonly kind: Item['kind'];
@@ -20,7 +20,7 @@ export interface NamedItem {
   readonly label: string;
 }
 
-/** These items by their keys, where worksync has them. */
+/** Returns these items by their keys, as far as worksync has them. */
 export async function nameItems(query: Scope, keys: readonly ItemKey[]): Promise<ReadonlyMap<ItemKey, NamedItem>> {
   const rows = await itemLabels(query, keys);
   return new Map(rows.map((row) => [row.key, namedItem({ ...row, name: row.name ?? row.key })]));
@@ -31,13 +31,13 @@ function namedItem(item: Omit<NamedItem, 'label'>): NamedItem {
   return { ...item, label: title === null ? name : `${name} ${title}` };
 }
 
-/** An item as a delivery tells of it. */
+/** Names an item as a delivery contains it. */
 export function nameOfItem(item: Item): NamedItem {
   const { key, kind, title = null, url = null } = item;
   return namedItem({ key, kind, title, url, name: displayNameOf(item) ?? key });
 }
 
-/** What a change or a request is about. */
+/** The subject of a change or a request. */
 export interface NamedEntity {
   readonly entity: string;
   readonly kind: EntityKind;
@@ -81,7 +81,7 @@ export async function nameEntities(
 /** By the name of the entity. */
 export type EntityNames = Readonly<Record<string, NamedEntity>>;
 
-/** What changes are about. Reads have no row: their names say it. */
+/** Returns the subjects of changes. Reads have no row: their names contain the subject. */
 export async function entityNamesOf(
   { store: { query } }: { readonly store: Pick<OpenWorkspace['store'], 'query'> },
   changes: readonly { readonly entity: string }[],

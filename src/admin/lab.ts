@@ -32,72 +32,72 @@ export const EFFECTS_OF_RULES = [
 ] as const;
 export type EffectOfRules = (typeof EFFECTS_OF_RULES)[number];
 
-/** What a configuration would change if it were in use. Nothing is written, and no request is sent. */
+/** The effects that a configuration would have if it were in use. Nothing is written, and no request is sent. */
 export interface LabReport {
-  /** Every open item was evaluated by the same rules, and nothing else differs that decides on writes. */
+  /** Whether every open item was evaluated by the same rules, and nothing else that decides on writes differs. */
   readonly inUse: boolean;
   /** Items that were tried. */
   readonly items: { readonly open: number; readonly finished: number };
-  /** What ended it before all items were tried, and how many worksync holds, with those that are gone; null: all were. */
+  /** The limit that ended it early, and the number of stored items, including those that are gone; null: all were tried. */
   readonly ended: { readonly by: LabEnd; readonly held: number } | null;
   /** Items of connections that the configuration does not have: their records and links stay as they are. */
   readonly without: readonly { readonly connection: string; readonly items: number }[];
-  /** Those of which there is any. */
+  /** The effects with at least one write. */
   readonly effects: readonly {
     readonly effect: EffectOfRules;
-    /** New ones for open items: they would be written soon. */
+    /** New writes for open items: they would be sent soon. */
     readonly added: number;
-    /** Changes that wait now and would no longer be needed. */
+    /** Pending changes that would no longer be needed. */
     readonly dropped: number;
-    /** New ones for finished items: each would be written when its item changes. */
+    /** New writes for finished items: each would be sent when its item changes. */
     readonly later: number;
   }[];
-  /** Requests that the open items would bring about, and when the last of them could be sent behind those that wait, epoch milliseconds. */
+  /** Requests that the open items would cause, and the expected time of the last one, epoch milliseconds. */
   readonly requests: number;
   readonly drainedAt: number;
   readonly samples: readonly LabSample[];
 }
 
-/** One write that the configuration would bring about, or would make needless. */
+/** One write that the configuration would cause, or would make unnecessary. */
 export interface LabSample {
   readonly effect: EffectOfRules;
   readonly change: 'added' | 'dropped' | 'later';
   readonly item: ItemKey | null;
   readonly title: string | null;
   readonly url: string | null;
-  /** Name of the task, see `taskName`; null where there is none. */
+  /** Name of the task, see `taskName`; null if there is none. */
   readonly task: string | null;
-  /** Why the link would be there. */
+  /** The reason of the link. */
   readonly reason: LinkReason | null;
   /** See `describeUpdate`; null for all but updates of tasks. */
   readonly sets: string | null;
 }
 
-/** What ends it: so many items, or the time. */
+/** The limit that ends it: the number of items, or the time. */
 export type LabEnd = 'items' | 'time';
 
-/** How far it looks, so that a daemon with millions of items goes on with its work. */
+/** Limits of the evaluation, so that a daemon with millions of items continues its work. */
 export interface LabBounds {
   readonly items: number;
-  /** Milliseconds of the wall clock; one piece is always tried. */
+  /** Milliseconds of the wall clock; one batch is always tried. */
   readonly time: number;
 }
 
-/** Some 100 microseconds of work for each item; the time is for busy machines. */
+/** An item takes about 100 µs; the time limit is for busy machines. */
 const BOUNDS: LabBounds = { items: 250_000, time: 120_000 };
 
-/** Until the last piece has its answer, milliseconds. */
+/** Milliseconds until the last batch is done. */
 export const LONGEST_LAB = 2 * BOUNDS.time;
 
-/** So many items are evaluated in one go: as many as others can wait for. */
+/** Items of one batch: the event loop is blocked for that long. */
 const ITEMS = { least: 20, most: 2_000 };
 
 /**
- * Evaluates the items by another configuration, in memory and in pieces, and tells what would be written. It uses what is known
- * now: what another scope would bring from the provider is unknown.
+ * Evaluates the items with another configuration, in memory and in batches, and reports the writes. It uses the stored items:
+ * what another scope would bring from the provider is unknown.
  *
  * @param config the text of a workspace file
- * @param limit how many samples of each effect. Throws `config_invalid`.
+ * @param limit number of samples of each effect. Throws `config_invalid`.
  */
 export async function tryRules(
   workspace: OpenWorkspace,
@@ -121,12 +121,12 @@ export async function tryRules(
   return { inUse, ended, ...(await tally.report(workspace)) };
 }
 
-/** Rules for statuses that apply to all states, also to those before the rules: the report tells what they would have done. */
+/** Applies the rules for statuses to all states, also to those before `since`, so that the report shows their effect. */
 function overHistory(rules: Rules): Rules {
   return { ...rules, workflow: { ...rules.workflow, since: rules.workflow.since ?? 0 } };
 }
 
-/** The open items first: what they bring about would be written soon. @returns what ended it before all were tried */
+/** Tries the open items first, because their writes would be sent soon. @returns the limit that ended it before all were tried */
 async function tryAll(
   query: Scope,
   tried: Tried,
@@ -139,7 +139,7 @@ async function tryAll(
   for (const finished of [false, true]) {
     for (let after: ItemKey | undefined = ''; after !== undefined; ) {
       const most = Math.min(portion.size(), left);
-      // One more shows whether there are others.
+      // One key more shows whether there are others.
       const keys = await itemsAfter(query, after, { finished, most: most + 1 });
       if (keys.length === 0) break;
       if (left === 0) return 'items';
@@ -159,7 +159,7 @@ interface Tried extends TriedConfig, EvaluationContext {
   readonly isOther: Readonly<Record<Item['kind'], boolean>>;
 }
 
-/** What an item brings about follows from its mentions, and from these parts of the configuration. */
+/** Compares the parts of the configuration that, besides the mentions, decide on the writes of an item. */
 function partsThatDiffer(one: WorkspaceConfig, other: WorkspaceConfig): Tried['isOther'] {
   const parts = ({ users, rules, connections, workspace }: WorkspaceConfig) =>
     JSON.stringify([
@@ -198,7 +198,7 @@ async function tryItems(
 
 const NO_CAUSE = { since: 0, waiting: [] };
 
-/** Most items name by new rules what they named before, or what does not exist: to see that costs a fraction of evaluating them. */
+/** Most items have the same mentions by the new rules, or none that exist: this check costs a fraction of an evaluation. */
 async function withOtherLinks(query: Scope, evaluations: readonly Evaluation[]): Promise<Evaluation[]> {
   const mentions = evaluations.map((evaluation) => {
     return [evaluation.item.key, mentionsToStore(evaluation)] as const;
@@ -228,11 +228,11 @@ class Tally {
   readonly #counts = new Map<EffectOfRules, Counts>();
   readonly #missed = new Map<string, number>();
   readonly #samples: LabSample[] = [];
-  /** An item may be looked at again because of another one: each change counts once. */
+  /** The counted changes. An item may be evaluated again because of another one, and each change counts once. */
   readonly #seen = new Set<string>();
   #requests = 0;
 
-  /** @param isHistory statuses of the past stay as they are: changes of them are told, and not made */
+  /** @param isHistory statuses of the past stay as they are: their changes are reported and not made */
   constructor(query: OpenWorkspace['store']['query'], limit: number, isHistory: boolean) {
     this.#isHistory = isHistory;
     this.#query = query;
@@ -313,7 +313,7 @@ class Tally {
   }
 }
 
-/** Undefined: a read that no rule asks for. */
+/** Returns undefined for a read that no rule causes. */
 function effectOf({ kind, effect, entity }: OutboxRow): EffectOfRules | undefined {
   if (kind === 'link') return effect === 'removal' ? 'remove-link' : 'add-link';
   if (kind === 'pull_request') return 'record';
@@ -323,7 +323,7 @@ function effectOf({ kind, effect, entity }: OutboxRow): EffectOfRules | undefine
   return taskOfLinkRead(entity) !== undefined ? 'remove-link' : undefined;
 }
 
-/** One that waits already, and would bring about the same, is no news. */
+/** Whether no pending change has the same effect already. */
 function isNews(before: OutboxRow | undefined, after: OutboxRow | null): boolean {
   return before === undefined || after === null || before.effect !== after.effect;
 }

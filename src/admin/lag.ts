@@ -6,22 +6,22 @@ import type { Clock } from '../platform/lib/clock.ts';
  */
 export interface LagReport {
   readonly count: number;
-  /** Milliseconds: half of the deliveries took no longer, and 95 of 100. */
+  /** Median and 95th percentile, milliseconds. */
   readonly p50: number;
   readonly p95: number;
 }
 
 export interface LagWatch {
   note(milliseconds: number): void;
-  /** Null where no live delivery led to a write since the start of the process, or within the time. */
+  /** Returns null if no live delivery led to a write since the start of the process, or within the last 24 hours. */
   report(): LagReport | null;
 }
 
 const SPAN = 86_400_000;
-/** Of a busy day the last ones are told. */
+/** Samples that are kept. On a busy day only the last ones count. */
 const MOST = 2_000;
 
-/** Remembers the latest; a restart forgets them. */
+/** Keeps the latest samples in memory; a restart discards them. */
 export function createLagWatch({ monotonic }: Pick<Clock, 'monotonic'>): LagWatch {
   const latest: { readonly at: number; readonly lag: number }[] = [];
   let next = 0;

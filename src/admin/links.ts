@@ -32,7 +32,7 @@ import {
 import type { OpenWorkspace } from './open-workspace.ts';
 import { listChanges } from './waiting-changes.ts';
 
-/** A thing that people name by its address, its key, or what they call it. */
+/** A thing that people name by its address, its key, or its usual name. */
 interface Named {
   readonly target: string;
 }
@@ -60,7 +60,7 @@ export async function linkTarget({ store: { query }, rules }: OpenWorkspace, { t
   return { task: task ?? null, items };
 }
 
-/** Why links of an item, or of a task, exist or do not. */
+/** Explains why links of an item, or of a task, exist or do not. */
 export async function explainLinks(
   workspace: OpenWorkspace,
   { target }: Named,
@@ -99,7 +99,7 @@ export function tasksOf(items: readonly ExplainedItem[]): readonly string[] {
 
 /** Tasks of one answer whose status is explained. */
 const MOST_STATUSES = 10;
-/** Pending changes among which those of the tasks are looked for. */
+/** Pending changes that are searched for those of the tasks. */
 const MOST_CHANGES = 500;
 
 /** Returns why these tasks have their statuses, of the first `MOST_STATUSES` of them. */
@@ -150,14 +150,14 @@ export async function unfinishedTasks(
   return { tasks };
 }
 
-/** A person lets the rules decide about the status of a task again. */
+/** Lets the rules decide about the status of a task again, for a person. */
 export async function releaseStatus(workspace: OpenWorkspace, { task }: { readonly task: string }, clock: Clock) {
   const { workflow } = workspace.rules;
   if (!workflow.isOn) throw new SyncError('usage', 'no rules for the statuses of tasks are configured', HINT_OF_RULES);
   return releaseTask(workspace, task, clock, (query, taskId, now) => releaseTaskStatus(query, workflow, taskId, now));
 }
 
-/** A person lets a field of a task follow its work item again. */
+/** Lets a field of a task follow its work item again, for a person. */
 export async function releaseField(
   workspace: OpenWorkspace,
   { task, field }: { readonly task: string; readonly field: SyncField },
@@ -168,9 +168,7 @@ export async function releaseField(
   return releaseTask(workspace, task, clock, (query, taskId) => releaseTaskField(query, taskId, field));
 }
 
-/**
- * Commits the release of a task, and lets the next evaluation act on it. `released`: something that a person set was released.
- */
+/** Commits the release of a task; the next evaluation acts on it. `released`: a value set by a person was released. */
 async function releaseTask(
   { store, wakeReconcile, random }: OpenWorkspace,
   name: string,
@@ -199,8 +197,8 @@ interface AddedLink {
 }
 
 /**
- * A person added a link: it is theirs, also if one of ours, or a removed one, was in its place. The
- * workspace's answer goes through the inbox like any other; only for which item it was, it does not say.
+ * Stores a link that a person added. It belongs to the person, even if it replaces one of ours or a removed one. The workspace's
+ * answer goes through the inbox like any other, but does not name the item.
  */
 export async function linkAdded({ store, wakeReconcile, random }: OpenWorkspace, added: AddedLink, clock: Clock) {
   const { item } = added;
@@ -228,11 +226,11 @@ async function keepManual(query: Scope, { taskId, workItem, item }: AddedLink & 
 
 interface Removal {
   readonly taskId: string;
-  /** The link's id, or what it leads to. */
+  /** The link's id, or its address. */
   readonly link: string;
 }
 
-/** What is known of a link that a person wants to remove: its id and address, where it stands. */
+/** Returns the known id and address of a link that a person wants to remove. */
 export async function linkToRemove({ store: { query }, rules }: OpenWorkspace, { taskId, link }: Removal) {
   const row = await findLink(query, { taskId, link }, rules);
   const known = json<KnownLink>(row?.known ?? null);
@@ -240,7 +238,7 @@ export async function linkToRemove({ store: { query }, rules }: OpenWorkspace, {
   return {
     workItemId: row?.remote_id ?? null,
     url: known?.url ?? wanted?.url ?? null,
-    /** It is to be added, and does not stand there yet. */
+    /** Whether it is desired, but not in the workspace yet. */
     isOnlyWanted: row !== undefined && row.known === null,
   };
 }
@@ -257,7 +255,7 @@ function urlOf(row: EntityRow): string | undefined {
   return json<KnownLink>(row.known ?? row.desired)?.url;
 }
 
-/** A person removed a link, or wants it not to be added: it is not added again while the text goes on naming the task. */
+/** Stores that a person removed a link, or does not want it. It is not added again while the text still names the task. */
 export async function linkRemoved(
   { store, wakeReconcile, random, rules }: OpenWorkspace,
   { taskId, link }: Removal,

@@ -6,16 +6,16 @@ export interface OnceResult {
   readonly workspace: string;
   readonly pullRequests: number;
   readonly links: number;
-  /** Deliveries and changes left because of the quota, or because they need approval. */
+  /** Deliveries and changes that remain because of the quota, or because they need approval. */
   readonly left: number;
-  /** Why nothing got through to the workspace, and which connections' last poll failed: the stored state may be incomplete. */
+  /** The fault that blocks the workspace, and the connections whose last poll failed: the stored state may be incomplete. */
   readonly failures: readonly string[];
 }
 
 /**
- * Polls everything that a running partition follows, now, and waits until it is sent as far as the quota allows.
+ * Polls everything that a running partition follows, and waits until it is sent as far as the quota allows.
  *
- * @param patience how long it waits at most for that, milliseconds
+ * @param patience longest wait for that, milliseconds
  */
 export async function pollOnce(partition: OpenWorkspace, clock: Clock, patience: number): Promise<OnceResult> {
   const over = new AbortController();
@@ -30,7 +30,7 @@ export async function pollOnce(partition: OpenWorkspace, clock: Clock, patience:
   return { workspace: partition.name, pullRequests: pullRequests.total, links: links.total, left, failures };
 }
 
-/** Of a workspace whose replica did not answer. */
+/** Returns the result for a workspace whose replica did not answer. */
 export function notPolled(workspace: string): OnceResult {
   return { workspace, pullRequests: 0, links: 0, left: 0, failures: ['the replica that works on it did not answer'] };
 }

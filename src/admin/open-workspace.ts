@@ -19,13 +19,13 @@ import type { Postponed } from './postponed.ts';
 import type { WorkspaceStatus } from './status.ts';
 import type { ListedWorkspace } from './workspace-list.ts';
 
-/** How a request without a row in the outbox asks for its slot. */
+/** How a request without a row in the outbox gets its slot. */
 export interface DirectContext {
   readonly lane: Lane;
-  /** Whom it is counted for, as in `model/caller.ts`; a command where absent. */
+  /** The caller that it counts for, as in `model/caller.ts`; absent: a command. */
   readonly caller?: string;
   readonly signal?: AbortSignal;
-  /** How long it waits for a slot at most, milliseconds; without end where absent. */
+  /** Longest wait for a slot, milliseconds; absent: no limit. */
   readonly patience?: number;
 }
 
@@ -43,7 +43,7 @@ export interface OpenWorkspace {
   readonly store: Store;
   readonly throttle: Throttle;
   readonly upstream: Pick<Upstream, 'tokens'>;
-  /** Sends what no change of the outbox stands for; the client is the same with typed methods. */
+  /** Sends requests that are no change of the outbox; `client` does the same with typed methods. */
   readonly send: Send<DirectContext>;
   readonly client: WorkspaceClient<DirectContext>;
   readonly connections: readonly ActiveConnection[];
@@ -54,46 +54,46 @@ export interface OpenWorkspace {
   readonly outbox: Pick<Outbox, 'inFlight'>;
   readonly polls: Pick<Polls, 'pollNow'>;
   readonly hooks: Pick<HookWatch, 'check'>;
-  /** What runs on a schedule. */
+  /** The scheduled work. */
   readonly timetable: Pick<Timetable, 'runNow'>;
-  /** How long deliveries took until their writes were answered. */
+  /** The time from deliveries to the answers of their writes. */
   lag(): LagReport | null;
-  /** What people asked for and can undo still. */
+  /** Requested actions that people can still undo. */
   readonly postponed: Postponed;
   /** The public address of the daemon, if configured. */
   readonly publicUrl?: string;
-  /** Another configuration of this workspace from the text of a file. Throws `config_invalid`. */
+  /** Compiles another configuration of this workspace from the text of a file. Throws `config_invalid`. */
   compile(config: string): Promise<TriedConfig>;
-  /** Tells the outbox that changes became due without reconcile's doing. */
+  /** Wakes the outbox after changes became due without reconcile. */
   wakeOutbox(): void;
-  /** Tells reconcile that something came into the inbox. */
+  /** Wakes reconcile after a delivery was added to the inbox. */
   wakeReconcile(): void;
-  /** Tells that a backfill was asked for. */
+  /** Wakes the backfills after one was requested. */
   wakeBackfills(): void;
-  /** @param rejected what is wrong with its present configuration, if it runs with an earlier one */
+  /** @param rejected the fault of its present configuration, if it runs with an earlier one */
   status(rejected?: SyncError): Promise<WorkspaceStatus>;
-  /** The same from what was read of its rows. */
+  /** Builds the status from rows that were already read. */
   describe(stored: StoredStatus, rejected?: SyncError): WorkspaceStatus;
-  /** What of it a list of many shows. */
+  /** Builds its entry in a list of many. */
   list(stored: HealthSummary, rejected?: SyncError): ListedWorkspace;
-  /** Sends the writes that wait, and does nothing else. */
+  /** Sends the pending writes, and nothing else. */
   startWrites(): void;
 }
 
 /** All workspaces of the process. */
 export interface OpenWorkspaces {
-  /** Those that are open. */
+  /** The open workspaces. */
   partitions(): readonly OpenWorkspace[];
   find(name: string): OpenWorkspace | undefined;
-  /** Those that are not open, and why: their senders are asked to repeat webhooks. */
+  /** Workspaces that are not open, with the reason. Senders of their webhooks are asked to repeat them. */
   broken(): ReadonlyMap<string, SyncError>;
-  /** Those that run with their last good configuration, and what is wrong with the present one. */
+  /** Workspaces that run with their last good configuration, with the fault of the present one. */
   rejected(): ReadonlyMap<string, SyncError>;
-  /** The rows of a closed one were deleted. */
+  /** Removes a closed workspace after its rows were deleted. */
   forget(name: string): void;
 }
 
-/** Whether another process works on it. */
+/** Whether another process works on the workspace. */
 export function isElsewhere(workspaces: Pick<OpenWorkspaces, 'broken'>, name: string): boolean {
   return workspaces.broken().get(name)?.code === 'held_elsewhere';
 }

@@ -20,9 +20,9 @@ import type { MirrorStatus } from './mirror.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 import { type ConnectionStatus, lastSentAt } from './status.ts';
 
-/** What would be written, and how long that takes. */
+/** The writes that would be sent, and the time that they take. */
 export interface ShownPlan {
-  /** Names exactly these writes with exactly these bodies. */
+  /** Identifies exactly these writes with exactly these bodies. */
   readonly id: string;
   readonly writes: readonly { readonly action: Action; readonly count: number; readonly held: number }[];
   /** Writes, and the reads that wait. A list of several pages counts once. */
@@ -31,7 +31,7 @@ export interface ShownPlan {
   readonly drainedAt: number | null;
   readonly entities: readonly {
     readonly entity: string;
-    /** As people call it: `link of acme/app#1 to BUG-12`. */
+    /** Its name for people: `link of acme/app#1 to BUG-12`. */
     readonly label: string;
     readonly action: Action;
     readonly held: boolean;
@@ -43,10 +43,10 @@ export interface ShownPlan {
   readonly unread: readonly string[];
 }
 
-/** Name of the fact that holds the plan that was shown last, so that a difference to it can be named. */
+/** Name of the fact that stores the last shown plan, so that a difference to it can be named. */
 const SHOWN = 'plan.shown';
 
-/** What waits, by the configuration in use. */
+/** Returns the pending writes with the configuration in use. */
 export async function showPlan(workspace: OpenWorkspace, { limit }: { readonly limit: number }): Promise<ShownPlan> {
   const { store, throttle } = workspace;
   const { plan, digest, reads, backfills } = await store.commit(async (transaction) => {
@@ -83,7 +83,7 @@ export async function showPlan(workspace: OpenWorkspace, { limit }: { readonly l
   };
 }
 
-/** Whether a connection polls, and no poll of it has ended yet. */
+/** Whether a connection polls, and no poll has ended yet. */
 function isNeverPolled({ schedule, lastPollAt }: ConnectionStatus): boolean {
   return schedule !== null && lastPollAt === null;
 }
@@ -94,10 +94,10 @@ async function readPresent(query: Scope) {
 }
 
 /**
- * applied  the changes of the plan go out, ahead of their due time, held or not.
- * changed  nothing was done: what would be sent is no longer what was shown.
+ * applied  the changes of the plan are sent before their due time, also the held ones.
+ * changed  nothing was done: the writes differ from those that were shown.
  * unknown  nothing was done: another plan was shown since, or none was.
- * unread   nothing was done: the workspace was never read, so what would be sent is a guess.
+ * unread   nothing was done: the workspace was never read, so the writes would be a guess.
  */
 export type AppliedPlan =
   | { readonly outcome: 'applied'; readonly changes: number; readonly left: number }
@@ -105,8 +105,8 @@ export type AppliedPlan =
   | { readonly outcome: 'unknown' | 'unread' };
 
 /**
- * Releases the changes of the shown plan. In a running daemon the outbox goes on meanwhile: what it has sent itself, and
- * what came after the plan was shown, is no difference, and gets no part in this.
+ * Releases the changes of the shown plan. In a running daemon the outbox continues meanwhile: writes that it has sent, and
+ * changes that came after the plan was shown, are no difference and are not released.
  */
 export async function applyPlan(partition: OpenWorkspace, id: string, isAlone: boolean): Promise<AppliedPlan> {
   const applied = await partition.store.commit(async (transaction): Promise<AppliedPlan> => {
@@ -138,10 +138,10 @@ async function namedDifference(
   return { added: added.map(label), changed: changed.map(label), gone: gone.map(label) };
 }
 
-/** How often the state is looked at while waiting, milliseconds. */
+/** Milliseconds between two reads of the state while waiting. */
 const LOOK_EVERY = 50;
 
-/** Where no daemon runs: sends the plan and nothing else, as far as the quota allows. No reads, no polls, no reconcile. */
+/** Sends the plan and nothing else, as far as the quota allows, while no daemon runs. No reads, no polls, no reconcile. */
 export async function sendPlan(partition: OpenWorkspace, id: string, clock: Clock): Promise<AppliedPlan> {
   const applied = await applyPlan(partition, id, true);
   if (applied.outcome !== 'applied') return applied;

@@ -9,21 +9,21 @@ import type { OpenWorkspace } from './open-workspace.ts';
 import type { PostponedAction, PostponeWish } from './postponed.ts';
 import { toDrop, toRetry } from './waiting-changes.ts';
 
-/** Who asks, and when. */
-interface Asking {
+/** The author and the clock of a postponed action. */
+interface PostponeContext {
   readonly clock: Clock;
   readonly actor: Actor;
 }
 
 /**
- * Does something ten seconds from now. Throws what the action itself would throw now.
+ * Runs an action ten seconds from now. Throws now what the action itself would throw.
  *
- * @param run does it, in the end, and updates the given row of the audit
+ * @param run runs it in the end, and updates the given row of the audit
  */
 export async function postpone(
   workspace: OpenWorkspace,
   { question, asked }: PostponeWish,
-  { clock, actor, subject }: Asking & { readonly subject: string | null },
+  { clock, actor, subject }: PostponeContext & { readonly subject: string | null },
   run: (auditRow: number) => Promise<unknown>,
 ): Promise<PostponedAction> {
   const { postponed, store, name } = workspace;
@@ -39,11 +39,11 @@ export async function postpone(
   }
 }
 
-/** False where it was done, or undone, already. */
+/** Returns false if the action is already done or undone. */
 export async function undo(
   { postponed, store }: OpenWorkspace,
   { id }: { readonly id: string },
-  { actor }: Asking,
+  { actor }: PostponeContext,
 ): Promise<{ readonly undone: boolean }> {
   const action = postponed.take(id);
   if (!action) return { undone: false };
@@ -52,7 +52,7 @@ export async function undo(
   return { undone: true };
 }
 
-/** How many things it would change now. */
+/** Returns the number of things that it would change now. */
 async function previewOf(workspace: OpenWorkspace, { question, asked }: PostponeWish): Promise<number> {
   const { query } = workspace.store;
   if (question === 'retry' || question === 'dismiss') return countQuarantined(query, asked.ids);

@@ -2,7 +2,7 @@ import type { HeldClass } from '../model/change.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import type { Cancel, Clock } from '../platform/lib/clock.ts';
 
-/** How long a person can undo what was asked for, milliseconds. */
+/** Milliseconds within which a person can undo a request. */
 export const DELAY = 10_000;
 /** Actions that wait at a time. */
 const MOST = 100;
@@ -24,35 +24,35 @@ export interface PostponedAction {
   readonly id: string;
   readonly question: PostponeWish['question'];
   readonly asked: PostponeWish['asked'];
-  /** How many things it concerned when it was asked for; what is there in the end counts. */
+  /** Number of things that it concerned when it was requested; the things that exist in the end are changed. */
   readonly count: number;
-  /** As the audit names who asked. */
+  /** The author, as the audit names it. */
   readonly actor: string;
   /** Its row in the audit. */
   readonly auditRow: number;
   readonly askedAt: number;
-  /** When it is done, and milliseconds until then. */
+  /** The time at which it runs, and milliseconds until then. */
   readonly at: number;
   readonly remaining: number;
 }
 
 /**
- * Actions of one workspace that are done ten seconds after they were asked for, unless somebody undoes them. They are in
- * memory only: a daemon that ends before leaves everything as it was.
+ * Actions of one workspace that run ten seconds after their request, unless somebody undoes them. They are in memory only: a
+ * daemon that ends before leaves everything unchanged.
  */
 export interface Postponed {
-  /** From now on actions are taken. */
+  /** Accepts actions from now on. */
   start(): void;
-  /** Throws `not_running` where no daemon would carry it out, `conflict` where too many wait. */
+  /** Throws `not_running` if no daemon would run it, `conflict` if too many wait. */
   add(
     action: Pick<PostponedAction, 'question' | 'asked' | 'count' | 'actor' | 'auditRow'>,
     run: () => Promise<unknown>,
   ): PostponedAction;
-  /** What is done next first. */
+  /** Lists the waiting actions, the next one first. */
   list(): readonly PostponedAction[];
-  /** Takes one away; undefined where it was done, or undone, already. */
+  /** Removes an action; undefined if it is already done or undone. */
   take(id: string): PostponedAction | undefined;
-  /** Nothing that waits is done any more; resolves when what began has ended. */
+  /** Discards all waiting actions; resolves when the running ones have ended. */
   stop(): Promise<void>;
 }
 
@@ -80,7 +80,7 @@ export function createPostponed(clock: Clock): Postponed {
       const id = String(lastId);
       const cancel = clock.after(DELAY, () => {
         waiting.delete(id);
-        // What became of it stands in the audit.
+        // The audit has the result.
         const done = run().catch(() => undefined);
         running.add(done);
         void done.finally(() => running.delete(done));

@@ -18,38 +18,38 @@ export interface CallerUse {
   /** As in `model/caller.ts`. */
   readonly caller: string;
   readonly kind: CallerKind;
-  /** For people: a gateway token's description, a key's hash. */
+  /** For people: the description of a gateway token, the hash of a key. */
   readonly name: string;
-  /** Within the long window: what counts there now. */
+  /** Use within the long window: the requests that still count. */
   readonly window: Used;
   readonly day: Used;
   readonly week: Used;
-  /** Others are seen only when the workspace refuses one of our requests: they used at least so much. */
+  /** Other users of the quota are seen only when the workspace refuses one of our requests: they used at least this many. */
   readonly isEstimate: boolean;
 }
 
-/** Who used the quota of one workspace. Times are epoch milliseconds. */
+/** The use of a workspace's quota by each caller. Times are epoch milliseconds. */
 export interface QuotaByCaller {
   readonly at: number;
   /** Length of the long window, milliseconds, and the requests that it allows. */
   readonly window: number;
   readonly cap: number | null;
-  /** Whoever used most in seven days first, others last. */
+  /** The caller that used most in seven days first, others last. */
   readonly callers: readonly CallerUse[];
-  /** Of the last refusal, which tells of others; null where there was none. */
+  /** The last refusal, which shows the use of others; null if there was none. */
   readonly lastRefusal: QuotaSnapshot['lastRefusal'];
   /**
-   * The last 24 hours by quarters of an hour, oldest first, for a stacked drawing: quarters without requests are absent. The
-   * callers that used most are apart, at most twelve; what the rest used is under `rest`.
+   * The last 24 hours by quarters of an hour, oldest first, for a stacked chart; quarters without requests are absent. At most
+   * twelve callers, those that used most, are separate; the use of all others is under `rest`.
    */
   readonly series: readonly QuotaUse[];
 }
 
 const QUARTERS_OF_DAY = 96;
 const DAYS = 7;
-/** Callers that the series tells apart. */
+/** Separate callers in the series. */
 const MOST_DRAWN = 12;
-/** The caller of the series that stands for all others. */
+/** The caller in the series that sums up all others. */
 export const REST = 'rest';
 
 export async function quotaByCaller({ store, throttle }: OpenWorkspace, clock: Clock): Promise<QuotaByCaller> {
@@ -120,7 +120,7 @@ function nameOf(kind: CallerKind, id: string, tokens: ReadonlyMap<string, Gatewa
   }
 }
 
-/** Others last, since their figure is of another kind. */
+/** Others come last, because their figure is only an estimate. */
 function byUse(one: CallerUse, other: CallerUse): number {
   return (
     Number(one.isEstimate) - Number(other.isEstimate) ||
@@ -134,7 +134,7 @@ function mapOf(uses: readonly Omit<QuotaUse, 'since'>[]): Uses {
   return new Map(uses.map(({ caller, requests, refused }) => [caller, { requests, refused }]));
 }
 
-/** The ledger has all requests that still count, with monotonic times. */
+/** Counts the requests in the ledger, which has all that still count, with monotonic times. */
 async function usedInWindow(query: Parameters<typeof readLedger>[0], from: number): Promise<Map<string, Used>> {
   const uses = new Map<string, Used>();
   for (const { caller, lane, completed, status } of await readLedger(query)) {

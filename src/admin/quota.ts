@@ -7,7 +7,7 @@ import type { Throttle } from '../sync/quota/throttle.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 import { lastSentAt } from './status.ts';
 
-/** The quota of one workspace as it is now, and when what waits will have been sent. Times are epoch milliseconds. */
+/** The present quota of one workspace, and a forecast for the pending requests. Times are epoch milliseconds. */
 export interface QuotaReport extends Omit<ReturnType<Throttle['snapshot']>, 'waiting'> {
   readonly at: number;
   /** Changes that wait in each lane; commands and callers of the gateway are `interactive`. */
@@ -15,7 +15,7 @@ export interface QuotaReport extends Omit<ReturnType<Throttle['snapshot']>, 'wai
   /** Expected time of the last waiting request, by quota and due time, if no more work arrives and nothing is refused. */
   readonly forecast: {
     readonly requests: number;
-    /** Of these, requests of backfills. */
+    /** Requests of backfills among them. */
     readonly backfill: number;
     readonly drainedAt: number;
     /** Changes that need approval: they are not among the requests. */
@@ -36,18 +36,18 @@ export async function describeQuota({ store, throttle }: OpenWorkspace, clock: C
   return { ...snapshot, at: clock.now(), lanes, forecast };
 }
 
-/** The effect of so many more requests in the lane of backfills, as things are now. Moves with the share and with live work. */
+/** The effect of more requests in the lane of backfills on the present state. It changes with the share and with live work. */
 export interface Admission {
   readonly requests: number;
-  /** When the last of them can be sent, epoch milliseconds. */
+  /** The time at which the last of them can be sent, epoch milliseconds. */
   readonly drainedAt: number;
-  /** Requests in each long window: of live work lately, of these beside it, and kept free for live work to come. */
+  /** Requests in each long window: recent live work, these requests, and slots that stay free for live work. */
   readonly perWindow: { readonly live: number; readonly backfill: number; readonly free: number } | null;
-  /** Why it should wait; null if there is no reason. */
+  /** A reason to wait; null if there is none. */
   readonly objection: string | null;
 }
 
-/** With less than this part of the background's share left a backfill crawls. */
+/** A backfill is too slow if less than this part of the background's share is free. */
 const LITTLE = 0.1;
 
 export function admissionOf(throttle: Throttle, clock: Clock, requests: number): Admission {

@@ -8,7 +8,7 @@ import { type Answer, readAnswer } from '../store/workspace-answers.ts';
 import type { ReconcileConnection, ReconcileConnections } from '../sync/reconcile/context.ts';
 import { translateEvent } from '../sync/reconcile/workspace-events.ts';
 
-/** What a stored delivery says, worked out again from its body by the connectors and options of now. */
+/** The content of a stored delivery, read again from its body with the present connectors and options. */
 export type ReadDelivery =
   | { readonly outcome: 'items'; readonly items: readonly Item[]; readonly references: readonly string[] }
   | { readonly outcome: 'answer'; readonly answer: Answer }
@@ -17,7 +17,7 @@ export type ReadDelivery =
 
 type Stored = Pick<ListedDelivery, 'id' | 'connection' | 'source' | 'event' | 'receivedAt' | 'state' | 'attempts'>;
 
-/** Changes nothing, and tells nobody. Never rejects. */
+/** Changes nothing. Never rejects. */
 export async function readDelivery(
   sources: ReconcileConnections,
   delivery: Stored,
@@ -44,7 +44,7 @@ function readEvent(delivery: Stored, stored: StoredBody): ReadDelivery {
   return event.outcome === 'answer' ? event : told(event);
 }
 
-/** What is large, or failed before, is read by another thread within a budget. */
+/** A large body, or one that failed before, is read in another thread within a budget. */
 async function translate(
   { translate: atOnce, worker }: Pick<ReconcileConnection, 'translate' | 'worker'>,
   delivery: Stored,
@@ -63,7 +63,7 @@ function told(translation: Translation): ReadDelivery {
   return { outcome: 'items', items, references };
 }
 
-/** The items that it tells of or refers to, each once. */
+/** Returns the keys of the items that it contains or refers to, each once. */
 export function keysIn(read: ReadDelivery): readonly string[] {
   if (read.outcome !== 'items') return [];
   return [...new Set([...read.items.map(({ key }) => key), ...read.references])];

@@ -4,17 +4,17 @@ import type { OpenWorkspace } from './open-workspace.ts';
 /** Milliseconds that a vendor may take over all names of a connection. */
 const LONGEST = 60_000;
 
-/** What a name of the configuration means from now on. */
+/** The new target of a name in the configuration. */
 export interface Rebound {
   readonly name: string;
   readonly id: string;
-  /** What it is called at the vendor. */
+  /** Its name at the vendor. */
   readonly called: string;
 }
 
 /**
- * Binds the names of a connection to what they lead to now, and reads the new targets from the start. Throws what the vendor
- * says where it cannot be asked.
+ * Binds the names of a connection to their present targets, and reads the new targets from the start. Throws the vendor's error
+ * if it cannot be reached.
  */
 export async function rebindNames(
   partition: OpenWorkspace,

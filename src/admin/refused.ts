@@ -3,19 +3,19 @@ import { listRefused, type RefusedRequest } from '../store/refused-requests.ts';
 import type { Sql } from '../store/workspace-scope.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
-/** A request that was refused, or several alike, with the reason for people. */
+/** A refused request, or several alike, with the reason for people. */
 export interface Refused extends Omit<RefusedRequest, 'key'> {
   readonly reason: string;
 }
 
-/** Of one workspace: the latest first. At most some seconds old. */
+/** Returns the refused requests of one workspace, the latest first, with a delay of some seconds. */
 export function refusedOf({ store, name }: OpenWorkspace, { limit }: { readonly limit: number }) {
   return refusedRequests(store.query.whole, { workspaces: [name], limit });
 }
 
 /**
- * Of these workspaces, by name; null: of all, and what leads to none, which only administrators of all may see. Two that are
- * alike in method, path, status, code and address are one, with a count.
+ * Returns the refused requests of these workspaces; null: of all, and those that name no workspace, which only administrators of
+ * all may see. Requests with the same method, path, status, code and address are one entry with a count.
  */
 export async function refusedRequests(
   query: Sql,
@@ -25,7 +25,7 @@ export async function refusedRequests(
   return rows.map(({ key: _key, ...row }) => ({ ...row, reason: reasonOf(row) }));
 }
 
-/** What is not an error of the registry. */
+/** Reasons of codes that are not in the registry of errors. */
 const REASONS: Readonly<Record<string, string>> = {
   not_found:
     'No workspace or connection has this address: webhooks go to /webhooks/<workspace>/<connection>, with names as "worksync status" prints them.',
@@ -50,11 +50,11 @@ const REASONS_BY_STATUS: Readonly<Record<number, string>> = {
   503: 'worksync could not take the request at that moment; the sender was asked to repeat it.',
 };
 
-/** The webhooks of the workspace itself: their keys are on no provider's page. */
+/** The keys of the workspace's own webhooks are on no provider's page, so they need another hint. */
 const REASON_OF_WORKSPACE =
   'The key or the signature in the headers is missing or wrong: compare workspace.webhook (key, secret, headers) with the subscription at the workspace.';
 
-/** Pure. Why a request was refused, for people. */
+/** Pure. Returns the reason of a refusal, for people. */
 export function reasonOf({ code, status, path }: Pick<RefusedRequest, 'code' | 'status' | 'path'>): string {
   if (status === 401 && WORKSPACE_WEBHOOK.test(path)) return REASON_OF_WORKSPACE;
   return REASONS[code] ?? hintOf(code) ?? REASONS_BY_STATUS[status] ?? `The answer was ${status}.`;

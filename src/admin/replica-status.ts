@@ -11,20 +11,20 @@ export interface Sharing {
   readonly replicas: Replicas;
 }
 
-/** The processes that share the workspaces, and what is wrong among them. */
+/** The processes that share the workspaces, and the faults among them. */
 export interface SharedStatus {
   readonly replicas: readonly ReplicaStatus[];
   readonly causes: readonly Cause[];
 }
 
 export interface ReplicaStatus extends Pick<Peer, 'id' | 'address' | 'host' | 'version' | 'startedAt' | 'isOwn'> {
-  /** Whether its workspaces are configured as they are for the process that tells this. */
+  /** Whether its workspaces have the same configuration as those of the reporting process. */
   readonly sameConfig: boolean;
-  /** What it works on, and for how long, milliseconds; null where it was not asked, or did not answer. */
+  /** The workspaces that it owns, and for how long, milliseconds; null if it was not asked, or did not answer. */
   readonly holds: readonly OwnershipAge[] | null;
 }
 
-/** What people call each of them, by its id: its host, and its address too where others have the same host. */
+/** Returns the name of each replica by its id: its host, with its address if others have the same host. */
 export function namesOfReplicas(all: readonly Pick<Peer, 'id' | 'host' | 'address'>[]): ReadonlyMap<string, string> {
   const byHost = Map.groupBy(all, ({ host }) => host);
   return new Map(
@@ -32,7 +32,7 @@ export function namesOfReplicas(all: readonly Pick<Peer, 'id' | 'host' | 'addres
   );
 }
 
-/** What this process knows by itself. */
+/** Returns the state that this process knows without a request. */
 export function ownShared({ holder }: Sharing, now: number): SharedStatus {
   const seen = holder.replicas();
   const own = seen.find(({ isOwn }) => isOwn);
@@ -52,7 +52,7 @@ interface ReplicaAnswer {
   readonly configFault?: Pick<Cause, 'code' | 'message' | 'hint'> | null;
 }
 
-/** The same, with what the others said of themselves when they were asked. */
+/** Adds the answers of the other replicas about themselves. */
 export function withAnswers(
   { replicas, causes }: SharedStatus,
   answers: readonly PeerAnswer<ReplicaAnswer>[],
@@ -79,16 +79,16 @@ export function withAnswers(
   };
 }
 
-/** Where the processes of an installation ask each other what they hold. */
+/** The route by which replicas request each other's leases. */
 export const OWN_LEASES = '/replica/leases';
 
-/** Who works on what, as all that live say now. */
+/** Requests from all live replicas which workspaces they own. */
 export async function readShared(sharing: Sharing, clock: Pick<Clock, 'now'>): Promise<SharedStatus> {
   const answers = await sharing.replicas.requestAll<{ shared: SharedStatus }>(OWN_LEASES);
   return withAnswers(ownShared(sharing, clock.now()), answers);
 }
 
-/** Nobody reads more names than these in one sentence. */
+/** More names than these in one sentence are not readable. */
 const NAMED = 3;
 
 function namesOf(names: readonly string[]): string {
@@ -136,7 +136,7 @@ function differing(replicas: readonly ReplicaStatus[]): Cause[] {
   return causes;
 }
 
-/** What is wrong with another replica as a whole. */
+/** Returns the faults of another replica as a whole. */
 function troubleAt(name: string, { ready = true, components = {}, configFault = null }: ReplicaAnswer): Cause[] {
   const causes: Cause[] = [];
   const failing = Object.entries(components).filter(([, reason]) => reason !== 'ok');

@@ -5,7 +5,7 @@ import { sha256Of } from '../platform/lib/digest.ts';
 import { connectionNamed, unknownName } from './named.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
-/** What the names in a connection's configuration lead to. */
+/** Returns the targets of the names in a connection's configuration. */
 export async function scopeNames(
   partition: OpenWorkspace,
   { connection }: { readonly connection: string },
@@ -26,21 +26,21 @@ export interface SampleDelivery {
   readonly event: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
-  /** By which the delivery is found again. */
+  /** The key by which the stored delivery is found. */
   readonly key: string;
-  /** What it becomes. */
+  /** The result of its translation. */
   readonly translation: Translation;
 }
 
-/** Throws `usage` where the vendor has none. */
+/** Throws `usage` if the vendor has no samples. */
 export async function samplesOf({ connector }: Pick<Tried, 'connector'>): Promise<Samples<unknown>> {
   if (connector.samples) return connector.samples();
   throw new SyncError('usage', `there is no sample event of ${connector.title}`);
 }
 
 /**
- * Makes a sample event and signs it with the connection's first secret. Throws `usage` where there is no such event,
- * `secret_missing`, and `refused` where no id of the scope is known.
+ * Makes a sample event and signs it with the connection's first secret. Throws `usage` if there is no such event,
+ * `secret_missing`, and `refused` if no id of the scope is known.
  */
 export async function makeSample(tried: Tried, name: string, context: SampleContext): Promise<SampleDelivery> {
   const { connector, options, secrets } = tried;
@@ -64,7 +64,7 @@ function eventNamed({ events }: Samples<unknown>, name: string): SampleEvent<unk
   throw unknownName('sample event', name, Object.keys(events));
 }
 
-/** Adds the id that a person names for the first name without a known id. Throws `usage` if there is no such name. */
+/** Adds the id that a person gives for the first name without a known id. Throws `usage` if there is no such name. */
 export function withGivenId(
   { connector, options }: Tried,
   bindings: readonly Binding[],

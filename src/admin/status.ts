@@ -8,8 +8,8 @@ import type { SharedStatus } from './replica-status.ts';
 import { type Backlog, type Judgement, judge, type Verdict, worst } from './verdict.ts';
 
 /**
- * What the daemon says about itself: plain JSON, served at `/status.json` and shown by the status page and by
- * `worksync status`. All times are epoch milliseconds.
+ * The status of the daemon: plain JSON, served at `/status.json` and shown by the status page and by `worksync status`. All times
+ * are epoch milliseconds.
  */
 export interface Status extends ProcessStatus {
   /** The worst of all workspaces; blocked while the process is not ready. */
@@ -17,33 +17,33 @@ export interface Status extends ProcessStatus {
   readonly workspaces: readonly WorkspaceStatus[];
   /** Workspaces without a status: they did not open, or their rows cannot be read. */
   readonly broken: readonly BrokenWorkspace[];
-  /** Workspaces that another replica works on, of which it has told nothing; absent: there are none. */
+  /** Workspaces of replicas that did not report them; absent: there are none. */
   readonly elsewhere?: readonly ElsewhereWorkspace[];
 }
 
 export interface ElsewhereWorkspace {
   readonly name: string;
-  /** Where that replica answers; null where the workspace has no owner at this moment. */
+  /** The address of that replica; null if the workspace has no owner at this moment. */
   readonly address: string | null;
 }
 
-/** What it says without its workspaces. */
+/** The status of the process without its workspaces. */
 export interface ProcessStatus {
   readonly version: string;
-  /** Numbers of the layout of the database, and of what processes say to each other; null: an older version, which says none. */
+  /** Versions of the database layout, and of the protocol between processes; null: an older version, which reports none. */
   readonly schema: number | null;
   readonly protocol: number | null;
   readonly startedAt: number;
-  /** When this was put together. */
+  /** The time of this status. */
   readonly at: number;
-  /** Whether this process can store webhooks, and if not, why: component → `ok`, or a reason code. */
+  /** Whether this process can store webhooks, with the reason: component → `ok`, or a reason code. */
   readonly ready: boolean;
   readonly components: Readonly<Record<string, string>>;
-  /** Why the configuration could not be reloaded: the last good one stays in use. */
+  /** The reason why the configuration could not be reloaded: the last good one stays in use. */
   readonly configFault: Failure | null;
   /** Size of the database. */
   readonly databaseBytes: number;
-  /** Of several processes that share the workspaces; absent: this is the only one. */
+  /** The state of several processes that share the workspaces; absent: this is the only one. */
   readonly shared?: SharedStatus;
 }
 
@@ -51,7 +51,7 @@ export interface BrokenWorkspace extends Failure {
   readonly name: string;
 }
 
-/** Code, words and remedy. */
+/** Code, message and remedy. */
 interface Failure {
   readonly code: string;
   readonly message: string;
@@ -60,7 +60,7 @@ interface Failure {
 
 /**
  * running  requests are sent as changes come due
- * waiting  nothing is sent before `until`: the quota is used up, or the workspace or a person asked for a pause
+ * waiting  nothing is sent before `until`: the quota is used up, or the workspace or a person requested a pause
  * halted   nothing is sent until someone acts: see `hint`
  */
 export type WorkspaceState =
@@ -68,7 +68,7 @@ export type WorkspaceState =
   | { readonly kind: 'waiting'; readonly until: number; readonly reason: string }
   | { readonly kind: 'halted'; readonly code: string; readonly message: string; readonly hint: string };
 
-/** One sliding window. `null` where the limit is lifted. */
+/** One sliding window. `null`: the limit is lifted. */
 export interface WindowStatus {
   /** Milliseconds. */
   readonly window: number;
@@ -79,19 +79,19 @@ export interface WindowStatus {
   readonly backgroundLimit: number | null;
 }
 
-/** The throttle's snapshot fits it. */
+/** The part of the throttle's snapshot that the status contains. */
 export interface QuotaStatus {
   readonly long: WindowStatus;
   readonly burst: WindowStatus;
   readonly configuredShare: number | 'auto';
   readonly effectiveShare: number;
-  /** What the share grows back to after a refusal. */
+  /** The share up to which it grows again after a refusal. */
   readonly ceiling: number;
-  /** Refused lately, and let in again one request at a time. */
+  /** Whether it was refused recently, and sends one request at a time. */
   readonly limited: boolean;
   readonly paused: { readonly until: number; readonly reason: string } | null;
   readonly inFlight: number;
-  /** When a background request can be sent next; null: only after an answer has come. */
+  /** The time at which a background request can be sent next; null: only after an answer. */
   readonly nextSlotAt: number | null;
 }
 
@@ -101,19 +101,19 @@ export interface ConfiguredConnection {
   readonly connector: string;
   /** Whether its pull requests are recorded in the workspace. */
   readonly mirror: 'auto' | 'record' | 'off';
-  /** Path that its webhooks go to; null where it has no secret and so takes none. */
+  /** The path of its webhooks; null if it has no secret and so takes none. */
   readonly webhookPath: string | null;
-  /** How it polls, for people: `every 5 minutes`; null where it does not. */
+  /** The schedule of its polls, for people: `every 5 minutes`; null if it does not poll. */
   readonly schedule: string | null;
   /** Its webhooks at the vendor; null if they are not checked. */
   readonly hooks: HookStatus | null;
   /** Names in its configuration whose target was renamed or replaced. */
   readonly names: readonly NameStatus[];
-  /** The last repository, project or team that a webhook named, if all of them were outside the scope and no poll follows renames. */
+  /** The unit of the last webhook, if all webhooks were outside the scope and no poll follows renames. */
   readonly unmatchedUnit?: NamedUnit | undefined;
 }
 
-/** A connection, and the failure of a fetch that fails again and again. */
+/** A connection, and the failure of a fetch that fails repeatedly. */
 export interface FetchingConnection extends ConfiguredConnection {
   readonly fetchFailure?: FetchFailure | undefined;
 }
@@ -121,19 +121,19 @@ export interface FetchingConnection extends ConfiguredConnection {
 /** A repository, project or team that the configuration names. */
 interface NameStatus {
   readonly name: string;
-  /** The vendor's id of what is followed. */
+  /** The vendor's id of the followed target. */
   readonly id: string;
-  /** What that is called now. */
+  /** Its present name at the vendor. */
   readonly called: string;
-  /** Another id that the name leads to: nothing is taken from it (`scope_rebound`). Null where it leads to nothing else. */
+  /** Another id that the name now leads to, from which nothing is read (`scope_rebound`); null if there is none. */
   readonly elsewhere: string | null;
 }
 
-/** What intake's watch reports fits it. */
+/** The webhooks of a connection, as the monitor in intake reports them. */
 interface HookStatus {
-  /** When they were last checked. */
+  /** The time of the last check. */
   readonly at: number | null;
-  /** Those that send nothing, though they should. */
+  /** Hooks that send nothing, though they should. */
   readonly silent: readonly {
     readonly subject: string;
     readonly state: string;
@@ -147,17 +147,17 @@ interface HookStatus {
 
 export interface ConnectionStatus extends ConfiguredConnection, Omit<ConnectionActivity, 'connection'> {}
 
-/** The requests that wait for the quota, and when they are sent. */
+/** The requests that wait for the quota, and the expected time of sending. */
 interface TimedBacklog extends Backlog {
-  /** Expected time of the last request, by quota and due time, if no more work arrives; null where `doneAt` is. */
+  /** Expected time of the last request, by quota and due time, if no more work arrives; null if `doneAt` is null. */
   readonly lastSentAt: number | null;
 }
 
 /**
  * Returns the expected time of the last request, epoch milliseconds.
  *
- * @param doneAt when the quota allows it
- * @param lastDueAt when every pending change is due; null if none is pending
+ * @param doneAt the time at which the quota allows it
+ * @param lastDueAt the time at which every pending change is due; null if none is pending
  */
 export function lastSentAt(doneAt: number, lastDueAt: number | null): number {
   return Math.max(doneAt, lastDueAt ?? 0);
@@ -170,7 +170,7 @@ export interface WorkspaceStatus extends Omit<StoredStatus, 'connections'>, Judg
   readonly state: WorkspaceState;
   readonly quota: QuotaStatus;
   readonly backlog: TimedBacklog;
-  /** Where its pull requests are kept. */
+  /** The place where its pull requests are recorded. */
   readonly mirror: MirrorStatus;
   readonly connections: readonly ConnectionStatus[];
 }
@@ -184,11 +184,11 @@ export interface WorkspaceParts {
   readonly backlog: TimedBacklog;
   /** When each cause was first seen. */
   readonly times?: CauseTimes;
-  /** What is wrong with its present configuration, if it runs with an earlier one. */
+  /** The fault of its present configuration, if it runs with an earlier one. */
   readonly rejected?: string | null;
-  /** Why nothing is sent or stored, where that is so. */
+  /** The reason why nothing is sent or stored, if so. */
   readonly halt?: Failure;
-  /** Bytes of a log that another program keeps from being emptied, where one does. */
+  /** Bytes of a log that another program keeps from being truncated, if one does. */
   readonly keptLog?: number | undefined;
   readonly now: number;
 }
@@ -221,7 +221,7 @@ export function failureOf(
   return failure ?? (fetchFailure ? { unit: null, ...fetchFailure } : null);
 }
 
-/** Puts the parts of one workspace together. What the database knows of connections no longer configured is left out. */
+/** Combines the parts of one workspace's status. Leaves out stored connections that are no longer configured. */
 export function describeWorkspace(parts: WorkspaceParts): WorkspaceStatus {
   const { name, address, quota, backlog, stored, times, now } = parts;
   const activity = new Map(stored.connections.map(({ connection, ...rest }) => [connection, rest]));
@@ -248,7 +248,7 @@ export function describeWorkspace(parts: WorkspaceParts): WorkspaceStatus {
   };
 }
 
-/** Of all workspaces together. A process that cannot store webhooks blocks them all. */
+/** Returns the verdict of all workspaces together. A process that cannot store webhooks blocks them all. */
 export function verdictOf({ ready, configFault, shared, workspaces, broken }: Omit<Status, 'verdict'>): Verdict {
   return worst([
     ...[...workspaces, ...(shared?.causes ?? [])].map(({ verdict }) => verdict),
@@ -257,7 +257,7 @@ export function verdictOf({ ready, configFault, shared, workspaces, broken }: Om
   ]);
 }
 
-/** A slot that is due within this time is no news: a burst passes through the short window like that all day. */
+/** Milliseconds until a slot that are not worth a mention: bursts fill the short window for that long all day. */
 const WORTH_SAYING = 2_000;
 
 function stateOf({ halt, quota, stored, now }: WorkspaceParts): WorkspaceState {

@@ -18,26 +18,26 @@ import { rebaseFact, rebaseMonotonic } from '../sync/quota/window-ledger.ts';
 import { noteAct } from './audit.ts';
 import type { Who } from './data.ts';
 
-/** What a person does to move everything from SQLite to PostgreSQL, or back. No daemon may run on either. */
+/** Moves everything from SQLite to PostgreSQL, or back, for a person. No daemon may run on either. */
 
 export interface Moved {
-  /** Both without passwords. */
+  /** Both addresses without passwords. */
   readonly from: string;
   readonly to: string;
   readonly rows: number;
   readonly tables: readonly CopiedRows[];
-  /** What is left to do, in sentences. */
+  /** The remaining steps, in sentences. */
   readonly next: readonly string[];
 }
 
 /**
- * Copies the rows of all workspaces into an empty database, and compares both. The source stays as it is. Killed at any point, the
- * same call goes on.
+ * Copies the rows of all workspaces into an empty database, and compares both. The source stays unchanged. If the process is
+ * killed, the same call continues the copy.
  *
  * @param from a data folder, its `worksync.db`, or an address that begins with `postgres://`
  * @param to the same
  *
- * Throws `not_found` where there is nothing to copy, `locked` while a daemon runs on either, `conflict` where the target has rows of
+ * Throws `not_found` if there is nothing to copy, `locked` while a daemon runs on either, `conflict` if the target has rows of
  * its own or differs in the end.
  */
 export async function moveStore(
@@ -66,17 +66,17 @@ export async function moveStore(
   );
 }
 
-/** Deletes what an unfinished copy left. Throws `conflict` where there is none. @returns how many rows there were */
+/** Deletes the rows of an unfinished copy. Throws `conflict` if there is none. @returns the number of deleted rows */
 export function giveUpMove(to: string): Promise<number> {
   return withStore({ ...placeOf(to), existing: true }, giveUpCopy);
 }
 
 interface Place {
-  /** Of the database: a file, or an address. */
+  /** A file, or the address of a server. */
   readonly address: string;
   /** The data folder; absent: the database is on a server. */
   readonly folder?: string;
-  /** Whether it must be there; otherwise it is made. */
+  /** Whether it must exist; otherwise it is created. */
   readonly existing?: boolean;
 }
 
@@ -103,7 +103,7 @@ async function checkSource({ address, folder }: Place): Promise<void> {
   if (complaint !== undefined) throw new SyncError('database_corrupt', `${address}: ${complaint}`);
 }
 
-/** Takes the database for as long as the work takes. Throws `locked` while a daemon works on it. */
+/** Locks the database while the work runs. Throws `locked` while a daemon works on it. */
 async function withStore<Result>(place: Place, work: (database: Database<Schema>) => Promise<Result>): Promise<Result> {
   if (place.existing) refuseMissing(place);
   const owned = place.folder === undefined ? undefined : acquireDataFolder(place.folder);
@@ -122,7 +122,7 @@ async function withStore<Result>(place: Place, work: (database: Database<Schema>
   }
 }
 
-/** A data folder has a lock; over a server the processes tell of themselves. */
+/** A data folder has a lock; on a server, the processes register themselves. */
 async function refuseLiving({ query, asServer, file }: Database<Schema>): Promise<void> {
   if (!asServer) return;
   const { now } = await asServer.time();
@@ -133,7 +133,7 @@ async function refuseLiving({ query, asServer, file }: Database<Schema>): Promis
   });
 }
 
-/** Times of a boot mean nothing to another one. */
+/** Monotonic times of one boot are meaningless in another. */
 function carried(table: CopiedName, row: StoredRow): StoredRow {
   if (table === 'ledger') return { ...row, boot: rebaseMonotonic(String(row['boot'])) };
   if (table === 'meta') return { ...row, value: rebaseFact(String(row['name']), String(row['value'])) };

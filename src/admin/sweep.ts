@@ -13,19 +13,19 @@ export interface NamedSweepReport extends SweepReport {
 }
 
 export interface SweepProgress {
-  /** The round that runs, else the last one; null where there never was one. */
+  /** The running round, else the last one; null if there never was one. */
   readonly report: NamedSweepReport | null;
-  /** Records that the list of the running round has named so far. */
+  /** Records in the list of the running round so far. */
   readonly listed: number;
-  /** What the running round waits for; null if none runs. */
+  /** The obstacle that the running round waits for; null if none runs. */
   readonly waitsFor: string | null;
-  /** Why nothing gets through to the workspace, or not before long; null if nothing prevents it. */
+  /** The reason why nothing reaches the workspace, or only later; null if nothing prevents it. */
   readonly state: string | null;
-  /** When this was put together. */
+  /** The time of this report. */
   readonly at: number;
 }
 
-/** Begins a round, or joins the running one; requests what that one lacks and nobody requests any more. */
+/** Begins a round, or joins the running one; requests what that one lacks and no pending read covers. */
 export async function startSweep(
   { store, timetable }: OpenWorkspace,
   _asked: object,

@@ -9,13 +9,13 @@ import type { Scope } from '../store/workspace-scope.ts';
 import { type NamedEntity, nameEntities } from './human-names.ts';
 
 /**
- * The course of one request, or of a change that waits for one: from the delivery over the decision, the wait for its due time
- * and the wait for a slot to the answer. Pages draw it as a waterfall.
+ * The steps of one request, or of a change that waits for one: the delivery, the decision, the wait for its due time, the wait
+ * for a slot, and the answer. Pages draw it as a waterfall.
  */
 export interface Timeline {
   /** `record of acme/app#1`, `link of acme/app#1 to BUG-12` */
   readonly about: NamedEntity;
-  /** Number of the request in the history; null where it is still to be sent, or in flight. */
+  /** Number of the request in the history; null if it is not sent yet, or in flight. */
   readonly request: number | null;
   readonly action: string | null;
   readonly lane: Lane;
@@ -26,11 +26,11 @@ export interface Timeline {
   /** 1 for the first. */
   readonly attempt: number;
   readonly times: TimelineTimes;
-  /** What it spent these times on, one after the other. */
+  /** The parts of these times, one after the other. */
   readonly phases: readonly Phase[];
-  /** Those that waited for it, the oldest first; none where only a backfill or a sweep brought it. */
+  /** The deliveries that caused it, the oldest first; none if only a backfill or a sweep did. */
   readonly deliveries: readonly ListedDelivery[];
-  /** How many waited for it: more than are listed where some were purged. */
+  /** Number of those deliveries: more than are listed if some were purged. */
   readonly served: number;
 }
 
@@ -38,10 +38,10 @@ export interface Timeline {
 export interface TimelineTimes {
   /** The first of its deliveries was stored. */
   readonly received: number | null;
-  /** Reconcile was done with that delivery. */
+  /** Reconcile had processed that delivery. */
   readonly decided: number | null;
   readonly due: number | null;
-  /** It asked for a slot of the quota, and got it. */
+  /** It requested a slot of the quota, and got it. */
   readonly asked: number | null;
   readonly slot: number | null;
   readonly sent: number | null;
@@ -49,25 +49,25 @@ export interface TimelineTimes {
 }
 
 export interface Phase {
-  /** decision: until reconcile was done with it; due: on purpose, for more to come; slot: for its turn; request: for the answer. */
+  /** decision: the wait for reconcile; due: the debounce; slot: the wait for the quota; request: the wait for the answer. */
   readonly name: 'decision' | 'due' | 'slot' | 'request';
   readonly from: number;
-  /** Null: still under way. */
+  /** Null: not ended yet. */
   readonly to: number | null;
 }
 
-/** Deliveries shown of one request, and requests of one look. */
+/** Deliveries shown for one request, and requests of one query. */
 const MOST_SHOWN = 20;
 const MOST_COURSES = 100;
 const MOST_SEARCHED = 500;
 
-/** What one delivery had a part in: what was sent because of it, or the request that it answers. */
+/** The part of one delivery: the requests that were sent because of it, or the request that it answers. */
 interface Part {
   readonly delivery: number;
   readonly answer?: string;
 }
 
-/** What was sent for these items, and what waits to be: changes first, then the latest requests. */
+/** Returns the pending changes of these items, then their latest requests. */
 export async function timelinesOf(
   query: Scope,
   items: readonly ItemKey[],
@@ -136,7 +136,7 @@ function courseOfChange(
   return { ...none, about, lane, state, error, attempt: attempts + 1, times, phases, deliveries, served };
 }
 
-/** Only the first of those that are due asks for a slot: the others wait for their turn as long. */
+/** Only the first due change requests a slot, so the others wait for a slot from their due time on. */
 function phasesOf({ received, decided, due, asked, slot, sent, answered }: TimelineTimes, now: number): Phase[] {
   const phases: Phase[] = [];
   const start = decided ?? received;

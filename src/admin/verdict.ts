@@ -4,9 +4,9 @@ import { bytes, counted } from '../platform/lib/quantities.ts';
 import type { ServerStatus } from '../store/stored-status.ts';
 
 /**
- * ok        everything goes on by itself.
- * degraded  work goes on, and something needs a person, or does not arrive.
- * blocked   nothing goes on until the cause is gone.
+ * ok        everything works without help.
+ * degraded  work continues, and something needs a person, or does not arrive.
+ * blocked   nothing continues until the cause is removed.
  */
 export type Verdict = 'ok' | 'degraded' | 'blocked';
 
@@ -17,20 +17,20 @@ export interface Cause {
   readonly verdict: Exclude<Verdict, 'ok'>;
   /** How many things it concerns. */
   readonly count: number;
-  /** When it began, and when it was last seen, epoch milliseconds; null where nobody knows. */
+  /** The time when it began, and when it was last seen, epoch milliseconds; null if unknown. */
   readonly since: number | null;
   readonly seenAt: number | null;
   /** For people: `94 changes need approval`. */
   readonly message: string;
-  /** What does not happen because of it, and what goes on. */
+  /** The work that stops because of it, and the work that continues. */
   readonly stops: string;
-  /** What to do. */
+  /** The remedy. */
   readonly hint: string;
-  /** The command that shows or solves it; null where only people elsewhere can. */
+  /** The command that shows or solves it; null if only people elsewhere can. */
   readonly command: string | null;
 }
 
-/** When something began, and when it was last seen, epoch milliseconds. */
+/** The time when something began, and when it was last seen, epoch milliseconds. */
 export interface Seen {
   readonly since: number;
   readonly seenAt: number;
@@ -38,9 +38,9 @@ export interface Seen {
 
 export interface Judgement {
   readonly verdict: Verdict;
-  /** In one sentence: what is synced of what should be, and what is wrong. */
+  /** One sentence: how much is synced, and what is wrong. */
   readonly summary: string;
-  /** What blocks comes first. */
+  /** The blocking causes come first. */
   readonly causes: readonly Cause[];
 }
 
@@ -50,26 +50,26 @@ export interface Facts {
   readonly backlog: Backlog;
   readonly pullRequests: Tally;
   readonly links: Tally;
-  /** What the server of the workspace is known not to do. */
+  /** The known limits of the workspace's server. */
   readonly server: ServerStatus;
   readonly changes: { readonly byState: { readonly held: number }; readonly heldSeen: Seen | null };
   readonly deliveries: { readonly quarantined: number; readonly quarantinedSeen: Seen | null };
   readonly connections: readonly ConnectionFacts[];
   readonly backfills: readonly { readonly connection: string; readonly failures: readonly unknown[] }[];
-  /** Why nothing is sent or stored until someone acts. */
+  /** The reason why nothing is sent or stored until someone acts. */
   readonly halt: Failure | null;
-  /** What is wrong with the present configuration, where an earlier one stays in use. */
+  /** The fault of the present configuration, if an earlier one stays in use. */
   readonly rejected: string | null;
-  /** Bytes of the database's log that another program keeps from being emptied; null: none does. */
+  /** Bytes of the database's log that another program keeps from being truncated; null: none does. */
   readonly keptLog: number | null;
 }
 
-/** What waits for the quota. */
+/** The requests that wait for the quota. */
 export interface Backlog {
   readonly requests: number;
-  /** Of these, requests of backfills. */
+  /** Requests of backfills among them. */
   readonly backfill: number;
-  /** When the quota allows the last of them, epoch milliseconds, if nothing more comes; null if none waits, or nothing is sent. */
+  /** When the quota allows the last of them, if nothing more comes, epoch milliseconds; null if none waits, or nothing is sent. */
   readonly doneAt: number | null;
   /** Changes that need approval, which are not among the requests. */
   readonly held: number;
@@ -102,7 +102,7 @@ interface ConnectionFacts {
   readonly unmatchedUnit?: NamedUnit | undefined;
 }
 
-/** The one place that judges the state of a workspace: pages, commands, metrics and the log show its result. */
+/** The one function that judges the state of a workspace: pages, commands, metrics and the log show its result. */
 export function judge(facts: Facts, now: number): Judgement {
   const causes = [...blocking(facts), ...WARNINGS.flatMap((warning) => warn(warning, facts))];
   const verdict = worst(causes.map((cause) => cause.verdict));
@@ -110,7 +110,7 @@ export function judge(facts: Facts, now: number): Judgement {
   return { verdict, summary: [synced(facts), ...messages, ...done(facts, now)].join('; '), causes };
 }
 
-/** Of no verdicts at all: ok. */
+/** Returns the worst verdict; ok if there are none. */
 export function worst(verdicts: readonly Verdict[]): Verdict {
   if (verdicts.includes('blocked')) return 'blocked';
   return verdicts.includes('degraded') ? 'degraded' : 'ok';
@@ -120,10 +120,10 @@ function synced({ pullRequests, links }: Facts): string {
   return `${partOf(pullRequests, 'pull request')} synced, ${partOf(links, 'link')}`;
 }
 
-/** Sooner than this nobody asks, milliseconds. */
+/** Milliseconds until the end of the work that are not worth a mention. */
 const WORTH_SAYING = 60_000;
 
-/** When what waits is done; nothing is promised while everything stands still. */
+/** Names the time at which the pending work is done; nothing while the workspace is halted. */
 function done({ backlog, halt }: Facts, now: number): string[] {
   const { doneAt, held } = backlog;
   if (doneAt === null || halt || doneAt - now < WORTH_SAYING) return [];
@@ -132,7 +132,7 @@ function done({ backlog, halt }: Facts, now: number): string[] {
   return [`the rest done in about ${time}${held > 0 ? ', without what needs approval' : ''}`];
 }
 
-/** `24 of 260 pull requests`, or `260 pull requests` where none waits. */
+/** `24 of 260 pull requests`, or `260 pull requests` if none waits. */
 export function partOf({ total, waiting }: Tally, noun: string): string {
   const done = Math.max(0, total - waiting);
   return done === total ? counted(total, noun) : `${done} of ${counted(total, noun)}`;
@@ -151,18 +151,18 @@ interface Warning {
   readonly code: string;
   /** The alert whose runbook in `config/operating.md` says more. */
   readonly runbook: string;
-  /** What does not happen, and what goes on. */
+  /** The work that stops, and the work that continues. */
   readonly stops: string;
   readonly hint: string;
   readonly command: string | null;
-  /** When it began and was last seen, where the facts tell. */
+  /** The time when it began and was last seen, if the facts contain it. */
   readonly seen?: (facts: Facts) => Partial<Seen> | null;
-  /** Names of what it concerns, or how many there are. */
+  /** Returns the names of the things that it concerns, or their number. */
   find(facts: Facts): readonly string[] | number;
   describe(count: number): string;
 }
 
-/** Everything short of a standstill, most urgent first. */
+/** All causes that do not block, most urgent first. */
 export const WARNINGS: readonly Warning[] = [
   {
     code: 'config_rejected',
@@ -361,7 +361,7 @@ export const WARNINGS: readonly Warning[] = [
   },
 ];
 
-/** Nobody reads more names than these in one sentence. */
+/** More names than these in one sentence are not readable. */
 const NAMED = 3;
 
 function warn({ code, stops, hint, command, find, seen, describe }: Warning, facts: Facts): Cause[] {

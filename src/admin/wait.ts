@@ -4,14 +4,14 @@ import type { Status, WorkspaceStatus } from './status.ts';
 
 /**
  * ready            the daemon stores webhooks
- * synced           everything that is known is taken over and sent, and each poll has been through once
+ * synced           everything known is processed and sent, and each poll has ended once
  * workspace=NAME   this workspace is open
  */
 export type Condition = { readonly kind: 'ready' | 'synced' } | { readonly kind: 'workspace'; readonly name: string };
 
 export const CONDITIONS = ['ready', 'synced', 'workspace=<name>'] as const;
 
-/** Undefined where it is none. */
+/** Returns undefined if it is no condition. */
 export function conditionOf(text: string): Condition | undefined {
   if (text === 'ready' || text === 'synced') return { kind: text };
   const name = /^workspace=(.+)$/.exec(text)?.[1];
@@ -19,17 +19,17 @@ export function conditionOf(text: string): Condition | undefined {
 }
 
 export interface Waiting {
-  /** What is still to come; nothing once the condition is met. */
+  /** The missing parts; none once the condition is met. */
   readonly waitsFor: readonly string[];
-  /** What no waiting brings about: a person must act. */
+  /** Obstacles that do not go away without a person. */
   readonly needsPerson: readonly string[];
 }
 
 /**
- * How far a condition is.
+ * Reports the progress of a condition.
  *
- * @param only the workspaces that `synced` is about: all unless named
- * Throws `usage` where one of them is not configured.
+ * @param only the workspaces that `synced` is about: all by default
+ * Throws `usage` if one of them is not configured.
  */
 export function judgeCondition(condition: Condition, status: Status, only: readonly string[] = []): Waiting {
   if (condition.kind === 'ready') return readiness(status);
@@ -76,7 +76,7 @@ function syncOf(workspace: WorkspaceStatus): Waiting {
       .filter(({ finishedAt }) => finishedAt === null)
       .map(({ connection }) => `the backfill of ${connection}`),
   ];
-  // Where nothing gets through, no waiting helps.
+  // In a halted workspace waiting does not help.
   return {
     waitsFor: parts.length === 0 || state.kind === 'halted' ? [] : [`${name}: ${parts.join(', ')}`],
     needsPerson: [

@@ -30,9 +30,9 @@ import { findItems, findTask } from './find-named.ts';
 import { entityNamesOf, nameEntities } from './human-names.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
-/** A change as people see it. */
+/** A change for people. */
 export interface ListedChange {
-  /** Names it in commands; the item's name does too. */
+  /** Names it in commands; the item's name works too. */
   readonly entity: string;
   /** `owner/repo#12 Pay by card`; null for a read of the workspace. */
   readonly name: string | null;
@@ -42,13 +42,13 @@ export interface ListedChange {
   readonly effect: OutboxRow['effect'];
   readonly lane: OutboxRow['lane'];
   readonly state: ChangeState;
-  /** Epoch milliseconds: when the difference appeared, when it is due, and before when it is not tried. */
+  /** Epoch milliseconds: the time when the difference appeared, when it is due, and before which it is not tried. */
   readonly since: number;
   readonly due: number;
   readonly notBefore: number;
   /**
-   * When it is sent at the present share of the quota if nothing else arrives, epoch milliseconds; null if it is not pending, or if
-   * nothing is sent.
+   * Expected time of sending at the present share of the quota if nothing else arrives, epoch milliseconds; null if it is not
+   * pending, or if nothing is sent.
    */
   readonly expectedAt: number | null;
   readonly attempts: number;
@@ -56,12 +56,12 @@ export interface ListedChange {
 }
 
 export interface ShownChange extends ListedChange {
-  /** What is to stand in the workspace, and what is known to stand there; null: nothing. */
+  /** The desired and the known state in the workspace; null: nothing. */
   readonly desired: unknown;
   readonly known: unknown;
 }
 
-/** What waits to be written, due first, by state. */
+/** Returns the changes that wait, by state, the first due first. */
 export async function listChanges(
   workspace: OpenWorkspace,
   { states = CHANGE_STATES, limit }: { readonly states?: readonly ChangeState[]; readonly limit: number },
@@ -80,14 +80,14 @@ export async function listChanges(
   });
 }
 
-/** The pending reads of the links of these entities' tasks, by task. The first link of a task waits for such a read. */
+/** Returns the pending reads of the links of these entities' tasks, by task. The first link of a task waits for such a read. */
 async function linkReadsOf(query: Scope, rows: readonly EntityRow[]): Promise<ReadonlyMap<string, OutboxRow>> {
   const tasks = new Set(rows.flatMap(({ kind, task_id }) => (kind === 'link' && task_id !== null ? [task_id] : [])));
   const reads = await findChanges(query, [...tasks].map(entityName.readLinks));
   return new Map(reads.map((read) => [taskOfLinkRead(read.entity) as string, read]));
 }
 
-/** The number of requests up to each pending change: those of more urgent lanes, and those of its own lane that are due before it. */
+/** Counts the requests before each pending change: of more urgent lanes, and earlier ones of its own lane. */
 function requestsAhead(
   waiting: readonly { readonly lane: Lane; readonly count: number }[],
   rows: readonly OutboxRow[],
@@ -140,10 +140,10 @@ export async function showChanges(
 }
 
 /**
- * Tries changes again at once: failed ones without their pause, held ones whatever the limits say. One with unknown
- * outcome that must not be repeated blindly (a task to be created) waits for the read that settles it.
+ * Tries changes again at once: failed ones without their pause, held ones despite the limits. A change with unknown outcome that
+ * must not be repeated (the creation of a task) waits for the read that settles it.
  *
- * Throws `not_found`, or `conflict` where one cannot be tried again; then nothing was done.
+ * Throws `not_found`, or `conflict` if one cannot be tried again; then nothing was done.
  */
 export async function retryChanges({ store, wakeOutbox, rules }: OpenWorkspace, { targets }: Named) {
   const done = await store.commit(async (query) => {
@@ -155,7 +155,7 @@ export async function retryChanges({ store, wakeOutbox, rules }: OpenWorkspace, 
   return { retried: done };
 }
 
-/** Throws where one of them cannot be tried again. */
+/** Throws if one of them cannot be tried again. */
 export async function toRetry(query: Scope, { targets }: Named, rules: Rules): Promise<readonly OutboxRow[]> {
   const rows = await rowsNamed(query, targets, rules);
   await refuseAny(query, rows, whyNoRetry);
@@ -170,10 +170,10 @@ function whyNoRetry({ state, kind }: OutboxRow): string | undefined {
 }
 
 /**
- * Forgets changes that were not sent. What the workspace should hold stays known, so a later change of the item, or of the
- * rules, brings the change back.
+ * Forgets changes that were not sent. The desired state stays known, so a later change of the item, or of the rules, creates the
+ * change again.
  *
- * Throws `not_found`, or `conflict` where one cannot be dropped; then nothing was done.
+ * Throws `not_found`, or `conflict` if one cannot be dropped; then nothing was done.
  */
 export async function dropChanges({ store, rules }: OpenWorkspace, { targets }: Named) {
   const dropped = await store.commit(async (query) => {
@@ -184,7 +184,7 @@ export async function dropChanges({ store, rules }: OpenWorkspace, { targets }: 
   return { dropped };
 }
 
-/** Throws where one of them cannot be dropped. */
+/** Throws if one of them cannot be dropped. */
 export async function toDrop(query: Scope, { targets }: Named, rules: Rules): Promise<readonly OutboxRow[]> {
   const rows = await rowsNamed(query, targets, rules);
   await refuseAny(query, rows, whyNoDrop);
@@ -211,8 +211,8 @@ async function refuseAny(
 }
 
 /**
- * Returns the entities of the held changes that these names mean: entities, or names of items. A name without a held change stays
- * as it is.
+ * Returns the entities of the held changes that these names match: entities, or names of items. A name without a held change is
+ * returned unchanged.
  */
 export async function heldNamed(query: Scope, targets: readonly string[], rules: Rules): Promise<readonly string[]> {
   const found = new Set<string>();
@@ -224,10 +224,10 @@ export async function heldNamed(query: Scope, targets: readonly string[], rules:
   return [...found];
 }
 
-/** Changes that are suggested from: nobody needs one of more. */
+/** Changes that are searched for suggestions. */
 const LOOKED_THROUGH = 500;
 
-/** Throws `not_found` where one of them names no change. */
+/** Throws `not_found` if one of them names no change. */
 async function rowsNamed(query: Scope, targets: readonly string[], rules: Rules): Promise<readonly OutboxRow[]> {
   const found = new Map<string, OutboxRow>();
   for (const target of targets) {

@@ -23,7 +23,7 @@ export interface WholeStatusDeps extends AllWorkspaces {
   readonly version: string;
   readonly startedAt: number;
   readonly health: { report(): Pick<Status, 'ready' | 'components'> };
-  /** Why the configuration as a whole could not be read the last time. */
+  /** The reason why the configuration as a whole could not be read the last time. */
   readonly configFault: () => SyncError | undefined;
 }
 
@@ -36,11 +36,11 @@ export interface AllWorkspaces {
   readonly sharing?: Sharing | undefined;
 }
 
-/** Where the processes of an installation ask each other for their own parts. */
+/** The routes by which replicas request each other's parts. */
 export const OWN_STATUS = '/replica/status';
 export const OWN_LIST = '/replica/list';
 
-/** What the process says about itself. */
+/** Returns the status of the process. */
 export function readProcessStatus(deps: WholeStatusDeps): ProcessStatus {
   const { version, startedAt, clock, installation, health, configFault, sharing } = deps;
   const { ready, components } = health.report();
@@ -61,16 +61,16 @@ export function readProcessStatus(deps: WholeStatusDeps): ProcessStatus {
   };
 }
 
-/** The same, and of all workspaces: also of those that other processes work on, as these say. */
+/** Returns the status of the process and of all workspaces, including those that other processes report. */
 export async function readWholeStatus(deps: WholeStatusDeps): Promise<Status> {
   const { sharing } = deps;
   const own = readOwnStatus(deps);
   if (!sharing) return own;
   const answers = await sharing.replicas.requestAll<Partial<Status>>(OWN_STATUS);
   const { workspaces, broken, elsewhere, shared, verdict: _own, ...rest } = await own;
-  const told = answers.flatMap(({ answer }) => (answer ? [completeStatus(answer)] : []));
-  const all = firstOfName([...workspaces, ...told.flatMap((each) => each.workspaces)]);
-  const failed = firstOfName([...broken, ...told.flatMap((each) => each.broken)]).filter(isNone(all));
+  const entries = answers.flatMap(({ answer }) => (answer ? [completeStatus(answer)] : []));
+  const all = firstOfName([...workspaces, ...entries.flatMap((each) => each.workspaces)]);
+  const failed = firstOfName([...broken, ...entries.flatMap((each) => each.broken)]).filter(isNone(all));
   const silent = (elsewhere ?? []).filter(isNone([...all, ...failed]));
   const whole = {
     ...{ ...rest, workspaces: all, broken: failed },
@@ -80,7 +80,7 @@ export async function readWholeStatus(deps: WholeStatusDeps): Promise<Status> {
   return { ...whole, verdict: verdictOf(whole) };
 }
 
-/** While a workspace moves two processes may tell of it, or none. */
+/** While a workspace moves, two processes may report it, or none. */
 function firstOfName<Each extends { readonly name: string }>(all: readonly Each[]): Each[] {
   const found = new Map<string, Each>();
   for (const each of all) if (!found.has(each.name)) found.set(each.name, each);
@@ -101,30 +101,30 @@ async function addressed(
   return silent.map(({ name }) => ({ name, address: owners.get(name)?.address ?? null }));
 }
 
-/** Of this process and the workspaces that are open in it. */
+/** Returns the status of this process and of the workspaces that are open in it. */
 export async function readOwnStatus(deps: WholeStatusDeps): Promise<Status> {
-  const told = await readAll<StoredStatus, WorkspaceStatus>(deps, {
+  const own = await readAll<StoredStatus, WorkspaceStatus>(deps, {
     read: readStatuses,
-    tell: (workspace, stored, rejected) => workspace.describe(stored, rejected),
+    describe: (workspace, stored, rejected) => workspace.describe(stored, rejected),
   });
-  const elsewhere = told.elsewhere.map((name) => ({ name, address: null }));
+  const elsewhere = own.elsewhere.map((name) => ({ name, address: null }));
   const whole = {
     ...readProcessStatus(deps),
-    ...{ workspaces: told.read, broken: told.broken },
+    ...{ workspaces: own.read, broken: own.broken },
     ...(elsewhere.length > 0 && { elsewhere }),
   };
   return { ...whole, verdict: verdictOf(whole) };
 }
 
-/** All workspaces as a list shows them, worst first. It agrees with their statuses, and costs a fraction of them. */
+/** Returns all workspaces as list entries, worst first. It agrees with their statuses, and costs a fraction of them. */
 export async function readWorkspaceList(deps: AllWorkspaces): Promise<readonly ListedWorkspace[]> {
   const { sharing } = deps;
   const own = readOwnList(deps);
   if (!sharing) return (await own).listed;
   const answers = await sharing.replicas.requestAll<OwnList>(OWN_LIST);
   const { listed, elsewhere } = await own;
-  const told = answers.flatMap(({ answer }) => answer?.listed ?? []);
-  const all = firstOfName([...listed, ...told]);
+  const entries = answers.flatMap(({ answer }) => answer?.listed ?? []);
+  const all = firstOfName([...listed, ...entries]);
   const silent = elsewhere.map((name) => ({ name })).filter(isNone(all));
   const lacking = new Set(sharing.holder.unowned().map(({ workspace }) => workspace));
   const rest = (await addressed(silent, sharing)).map((each) => listElsewhere(each, lacking.has(each.name)));
@@ -137,45 +137,45 @@ export interface OwnList {
   readonly elsewhere: readonly string[];
 }
 
-/** Of the workspaces that are open in this process, and those that nobody can open. */
+/** Returns the workspaces that are open in this process, and those that no process can open. */
 export async function readOwnList(deps: AllWorkspaces): Promise<OwnList> {
-  const told = await readAll<HealthSummary, ListedWorkspace>(deps, {
+  const own = await readAll<HealthSummary, ListedWorkspace>(deps, {
     read: readHealthSummaries,
-    tell: (workspace, stored, rejected) => workspace.list(stored, rejected),
+    describe: (workspace, stored, rejected) => workspace.list(stored, rejected),
   });
-  return { listed: worstFirst([...told.broken.map(listBroken), ...told.read]), elsewhere: told.elsewhere };
+  return { listed: worstFirst([...own.broken.map(listBroken), ...own.read]), elsewhere: own.elsewhere };
 }
 
-/** How something is read of the rows of some workspaces, and what each tells of it. */
-interface Reading<Stored, Told> {
+/** Reads the rows of some workspaces, and builds a status of each. */
+interface Reading<Stored, Entry> {
   read(query: Sql, workspaces: readonly number[], now: number): Promise<ReadonlyMap<number, Stored>>;
-  tell(workspace: OpenWorkspace, stored: Stored, rejected: SyncError | undefined): Told;
+  describe(workspace: OpenWorkspace, stored: Stored, rejected: SyncError | undefined): Entry;
 }
 
-/** What was read of all workspaces, and those of which nothing can be told. */
-interface ToldOfAll<Told> {
-  readonly read: readonly Told[];
+/** The results of all workspaces, and the workspaces that could not be read. */
+interface ReadResult<Entry> {
+  readonly read: readonly Entry[];
   readonly broken: readonly BrokenWorkspace[];
-  /** Names of those that another process works on. */
+  /** Names of workspaces that another process works on. */
   readonly elsewhere: readonly string[];
 }
 
-/** Workspaces in one statement: about ten milliseconds of SQLite. */
+/** Workspaces per statement: about ten milliseconds of SQLite. */
 const AT_A_TIME = 250;
 
-/** In pieces between which others have their turn. Whatever a database says: what is wrong with one hides nothing of the others. */
-async function readAll<Stored, Told>(
+/** Reads in batches, and yields in between. A failed batch is read one by one, so that one fault hides no other workspace. */
+async function readAll<Stored, Entry>(
   { clock, installation: { query }, workspaces }: AllWorkspaces,
-  { read, tell }: Reading<Stored, Told>,
-): Promise<ToldOfAll<Told>> {
-  const told: Told[] = [];
+  { read, describe }: Reading<Stored, Entry>,
+): Promise<ReadResult<Entry>> {
+  const entries: Entry[] = [];
   const closed = [...workspaces.broken()];
   const broken = closed.filter((each) => !isElsewhere(each)).map(([name, error]) => brokenOf(name, error));
   const rejected = workspaces.rejected();
 
   async function take(some: readonly OpenWorkspace[]): Promise<void> {
     const stored = await read(query, some.map(numberOf), clock.now());
-    told.push(...some.map((each) => tell(each, stored.get(numberOf(each)) as Stored, rejected.get(each.name))));
+    entries.push(...some.map((each) => describe(each, stored.get(numberOf(each)) as Stored, rejected.get(each.name))));
   }
 
   for (const some of piecesOf(workspaces.partitions(), AT_A_TIME)) {
@@ -185,7 +185,7 @@ async function readAll<Stored, Told>(
     });
     await yieldToEventLoop();
   }
-  return { read: told, broken, elsewhere: closed.filter(isElsewhere).map(([name]) => name) };
+  return { read: entries, broken, elsewhere: closed.filter(isElsewhere).map(([name]) => name) };
 }
 
 function isElsewhere([, { code }]: readonly [name: string, reason: SyncError]): boolean {

@@ -6,21 +6,21 @@ export interface ListedWorkspace {
   readonly name: string;
   readonly verdict: Verdict;
   readonly summary: string;
-  /** Changes that wait, and those that need approval. */
+  /** Pending changes, and changes that need approval. */
   readonly waiting: number;
   readonly held: number;
-  /** The long window; null where the state is unknown. */
+  /** The long window; null if the state is unknown. */
   readonly quota: { readonly used: number; readonly cap: number | null } | null;
 }
 
 const RANKS: Readonly<Record<Verdict, number>> = { blocked: 0, degraded: 1, ok: 2 };
 
-/** One whose state is unknown. */
+/** Returns the entry of a workspace whose state is unknown. */
 export function listBroken({ name, code, message }: BrokenWorkspace): ListedWorkspace {
   return { name, verdict: 'blocked', summary: `${code}: ${message}`, waiting: 0, held: 0, quota: null };
 }
 
-/** One that another process works on, which did not answer; or nobody, for longer than a move takes. */
+/** Returns the entry of a workspace that its owner did not report, or that has no owner for longer than a move takes. */
 export function listElsewhere({ name, address }: ElsewhereWorkspace, isUnheld: boolean): ListedWorkspace {
   const [verdict, summary] = isUnheld
     ? (['blocked', 'no replica works on it'] as const)
@@ -30,7 +30,7 @@ export function listElsewhere({ name, address }: ElsewhereWorkspace, isUnheld: b
   return { name, verdict, summary, waiting: 0, held: 0, quota: null };
 }
 
-/** Then by what waits, then by name. */
+/** Sorts by verdict, then by pending work, then by name. */
 export function worstFirst(all: readonly ListedWorkspace[]): ListedWorkspace[] {
   return all.toSorted(
     (a, b) =>
@@ -38,7 +38,7 @@ export function worstFirst(all: readonly ListedWorkspace[]): ListedWorkspace[] {
   );
 }
 
-/** Those whose names contain the words, in the same order. */
+/** Returns the workspaces whose names contain the text, in the same order. */
 export function searchWorkspaces(all: readonly ListedWorkspace[], search: string): readonly ListedWorkspace[] {
   const words = search.trim().toLowerCase();
   return words === '' ? all : all.filter(({ name }) => name.toLowerCase().includes(words));

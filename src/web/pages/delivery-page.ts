@@ -1,4 +1,4 @@
-import type { DecidedItem, DeliveryTimeline, Told } from '../../admin/delivery-timeline.ts';
+import type { DecidedItem, DeliveryContent, DeliveryTimeline } from '../../admin/delivery-timeline.ts';
 import { bytes, counted } from '../../platform/lib/quantities.ts';
 import { helpOf } from '../help.ts';
 import { html, type Markup } from '../html.ts';
@@ -58,7 +58,7 @@ const DECISIONS: Readonly<Record<DecidedItem['decision'], readonly [tone: Tone, 
   unknown: ['soft', 'not stored'],
 };
 
-function readCard(workspace: string, read: Told | null): Markup | null {
+function readCard(workspace: string, read: DeliveryContent | null): Markup | null {
   if (read === null) return null;
   if (read.outcome === 'ignored')
     return html`<section class="card stack"><h2>What it says</h2><p>Nothing of interest: ${read.reason}</p></section>`;
@@ -82,7 +82,7 @@ function readCard(workspace: string, read: Told | null): Markup | null {
   });
 }
 
-function rawCard(read: Told | null, body: DeliveryTimeline['body']): Markup {
+function rawCard(read: DeliveryContent | null, body: DeliveryTimeline['body']): Markup {
   const decoded = read?.outcome === 'items' ? read.decoded : null;
   return html`<section class="card stack"><h2>Content</h2>
 ${decoded === null ? null : html`<details id="decoded"><summary>As worksync reads it</summary><pre tabindex="0">${decoded.text}${decoded.isCut ? '\n…' : ''}</pre></details>`}
