@@ -24,11 +24,11 @@ export interface DoorOptions {
   readonly sessions: Sessions;
   /** The workspace that a gateway token is for; undefined where there is no such token. */
   readonly gatewayToken: (secret: string) => Promise<{ readonly id: string; readonly workspace: string } | undefined>;
-  /** How a request was addressed, and how it came. */
+  /** The host and the origin that a request names, and its connection. */
   readonly addressed: (request: ServerRequest) => Addressed;
   /** Metrics answer to everybody. */
   readonly openMetrics?: boolean;
-  /** Sessions are taken over connections too that others can read. */
+  /** Whether sessions are also accepted over connections that others can read. */
   readonly insecurePages?: boolean;
   /** Absent: no other process works on these workspaces. */
   readonly elsewhere?: Elsewhere | undefined;
@@ -43,12 +43,12 @@ export interface GuardedRoute {
 }
 
 const CALLER = 'caller';
-/** Decides anew on a request that was let in. */
+/** Checks an admitted request again. */
 const AGAIN = 'admittedAgain';
-/** What another process of the installation says of the caller. */
+/** The identity that another process of the installation has signed. */
 const SIGNED = 'signed';
 
-/** On every answer that a browser may get. Forms of our own pages say where they come from: hence the referrer policy. */
+/** Headers of every answer that a browser may get. Our forms must send their origin, hence the referrer policy. */
 const HEADERS = {
   'cache-control': 'no-store',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
@@ -69,21 +69,21 @@ export function callerOf(request: ServerRequest): Caller {
   return caller;
 }
 
-/** Who asked another process of the installation, which passed the request on to this one; undefined where none did. */
+/** Returns the caller of a request that another process of the installation forwarded; undefined if none did. */
 export function signedBy(request: ServerRequest): Identity | undefined {
   return request.getDecorator<Signed | null>(SIGNED)?.identity;
 }
 
 /**
- * Whether the caller of a request that takes long may still have its answer: the session may have ended meanwhile, or the token.
- * Its rights are those of now then.
+ * Whether the caller of a long request may still get its answer: the session or the token may have ended meanwhile. Its present
+ * rights decide.
  */
 export async function isStillIn(request: ServerRequest): Promise<boolean> {
   const again = request.getDecorator<(() => Promise<Refusal | undefined>) | null>(AGAIN);
   return again !== null && (await again()) === undefined;
 }
 
-/** Whom the audit names for what a request changes. A command says itself who runs it. */
+/** Returns the author of a change, for the audit. A command states its own user. */
 export function actorOf(request: ServerRequest): Actor {
   const { session, token, role } = callerOf(request);
   if (session) return `session ${shortOf(session)} (${role})`;
@@ -94,7 +94,7 @@ export function actorOf(request: ServerRequest): Actor {
   return `token ${shortOf(token)} (${role})`;
 }
 
-/** What `encodeURIComponent` makes of a name. */
+/** A name as `encodeURIComponent` writes it. */
 const USER = /^(?:[\w.!~*'()-]|%[2-7][0-9A-E]){1,100}$/;
 
 /** The digest of the credential that a request shows: one for all requests of a browser that is logged in, or of a token. */
@@ -108,15 +108,15 @@ function shortOf({ digest }: { readonly digest: string }): string {
 }
 
 /**
- * The one place that decides who may do what. Each route says what it needs (`RouteNeeds`); one that says nothing, or
- * that does not exist, is for administrators. The origin of a connection proves nothing.
+ * The one place that decides on access. Each route declares its needs (`RouteNeeds`); a route without them, or that does not
+ * exist, is for administrators. The origin of a connection proves nothing.
  *
- * A caller shows a token (`Authorization: Bearer`), or the cookie of a session. 401 where it shows none or a wrong one,
- * 429 where its address got too many wrong, 403 where it may not do this.
+ * A caller shows a token (`Authorization: Bearer`), or the cookie of a session. It gets 401 without a valid one, 429 if its
+ * address sent too many wrong ones, 403 if it lacks the right.
  *
- * A browser sends its cookie with requests of other sites' pages too. So a session is only taken under a name of ours
- * (a page may lead its own name to this machine) and over a connection that nobody else reads; what comes from the page
- * of another origin is refused; and a change also needs the token that stands in our pages alone. There is no CORS.
+ * A browser sends its cookie with requests of other sites' pages too. So a session is only accepted under a name of ours (a page
+ * may point its own name to this machine) and over a connection that nobody else can read; requests from pages of another origin
+ * are refused; and a change also needs the token that only our pages contain. There is no CORS.
  *
  * Returns the routes, as they are added.
  */
@@ -128,10 +128,10 @@ export function guardDoors(server: Server, options: DoorOptions): readonly Guard
   server.addHook('onRoute', ({ method: methods, config, url }) => {
     for (const method of [methods].flat()) routes.push(guarded({ method, url, needs: config ?? {} }));
   });
-  // No promise where nothing is asked: most requests are deliveries, or go through the gateway.
+  // Creates no promise if no check is needed: most requests are deliveries, or go through the gateway.
   server.addHook('onRequest', (request, reply, goOn) => {
     const { door = 'admin', ...needs } = needsOf(request);
-    // No browser asks here, and each delivery pays for what its answer carries.
+    // No browser sends these requests, and each delivery pays for the headers of its answer.
     if (door === 'webhook') return goOn();
     reply.headers(HEADERS);
     if (request.protocol === 'https') reply.header('strict-transport-security', `max-age=${A_YEAR}`);
@@ -154,7 +154,7 @@ export function guardDoors(server: Server, options: DoorOptions): readonly Guard
     if (refusal) return void refuse(request, reply, refusal);
     const { elsewhere } = options;
     const caller = request.getDecorator<Caller | null>(CALLER);
-    // One hop: what another process has passed on is answered here.
+    // One hop: a forwarded request is answered here.
     if (!elsewhere || !caller || request.getDecorator(SIGNED) !== null) return goOn();
     forwardRequest(request, reply, caller, elsewhere).then(
       (isPassed) => (isPassed ? undefined : goOn()),
@@ -165,7 +165,7 @@ export function guardDoors(server: Server, options: DoorOptions): readonly Guard
   return routes;
 }
 
-/** A route that gives too much access is our own error; the start finds it. */
+/** A route that gives too much access is a fault of ours, and is found at the start. */
 function guarded(route: GuardedRoute): GuardedRoute {
   const { method, url, needs } = route;
   const isForReading = needs.door === 'read' || needs.door === 'metrics' || needs.door === 'gateway';
@@ -182,24 +182,24 @@ function refusalOfBody(request: ServerRequest): Refusal | undefined {
   return !session || isPageToken(session, formOf(request).get('page')) ? undefined : 'stale_page';
 }
 
-/** By the route that was matched, not by the text of the address: there are many spellings of a path. */
+/** Uses the matched route and not the text of the address, because a path has many spellings. */
 function needsOf(request: ServerRequest): RouteNeeds {
   if (!request.is404) return request.routeOptions.config;
-  // Where no route was matched, nothing but 404 stands behind the address.
+  // Without a route, the address only answers 404.
   return /^\/api\/v1(?:[/?]|$)/.test(request.url) ? { door: 'public' } : {};
 }
 
-/** Whether another process has passed it on: it is answered for this one alone. */
+/** Whether another process forwarded the request, which is then answered for this process alone. */
 export function isPassedOn(request: ServerRequest): boolean {
   return request.getDecorator(SIGNED) !== null;
 }
 
 type Needs = RouteNeeds & { readonly door: Door };
 
-/** Where metrics are open. */
+/** The caller of open metrics. */
 const EVERYBODY: Caller = { role: 'read', workspaces: null };
 
-/** Undefined where the caller may go on. */
+/** Returns undefined if the caller is admitted. */
 async function admit(request: ServerRequest, needs: Needs, options: DoorOptions): Promise<Refusal | undefined> {
   const addressed = options.addressed(request);
   if (needs.door === 'login') return admitStranger(request, addressed);
@@ -213,8 +213,8 @@ async function admit(request: ServerRequest, needs: Needs, options: DoorOptions)
 }
 
 /**
- * What another process has admitted is believed, and its rights are judged again. What a browser must show of itself it has shown
- * there.
+ * Accepts a caller that another process has admitted, and checks its rights again. The other process has checked what a browser
+ * must show.
  */
 async function admitPassedOn(
   request: ServerRequest,
@@ -243,7 +243,7 @@ function admitStranger(request: ServerRequest, { origin }: Addressed): Refusal |
   return isForm(request) ? undefined : 'unsupported_type';
 }
 
-/** A job shows a gateway token and nothing else. Such tokens cannot be guessed, so no wrong one locks an address out. */
+/** Admits a job with a gateway token and nothing else. Such tokens cannot be guessed, so a wrong one locks no address out. */
 async function admitJob(request: ServerRequest, { gatewayToken }: DoorOptions): Promise<Refusal | undefined> {
   const secret = bearerOf(request);
   const token = secret === undefined ? undefined : await gatewayToken(secret);
@@ -298,7 +298,7 @@ function refusalOfChange(
   if (!isChange(request)) return undefined;
   if (session && given === undefined) return 'foreign_origin';
   if (form ? !isForm(request) : !isJson(request)) return 'unsupported_type';
-  // A form has the token among its fields, which have not come yet.
+  // A form has the token among its fields, which are not read yet.
   if (!session || form) return undefined;
   return isPageToken(session, request.headers['x-page-token']) ? undefined : 'stale_page';
 }
@@ -327,7 +327,7 @@ function isPageToken({ pageToken }: LoggedIn, given: unknown): boolean {
   return typeof given === 'string' && isSameSecret(given, pageToken);
 }
 
-/** Programs get JSON, people who open an address a page. */
+/** Answers programs with JSON, and people who open an address with a page. */
 function refuse(request: ServerRequest, reply: ServerReply, code: Refusal): ServerReply {
   const { status, message } = REFUSALS[code];
   reply.code(status);
@@ -337,7 +337,7 @@ function refuse(request: ServerRequest, reply: ServerReply, code: Refusal): Serv
   return sendPage(reply, code === 'unauthorized' ? loginPage() : refusalPage(message));
 }
 
-/** The text of an error stays in the log: it may contain anything. */
+/** Keeps the text of an error in the log, because it may contain anything. */
 function answerErrors(server: Server, logger: Logger): void {
   server.setNotFoundHandler((_request, reply) => reply.code(404).send({ error: 'not_found' }));
   server.setErrorHandler((error, request, reply) => {

@@ -9,7 +9,7 @@ import type { ServerRequest } from '../platform/http/server.ts';
 import { ROUTES, type RouteName } from '../workspace-api/contract.ts';
 import type { ApiRequest } from '../workspace-api/exchange.ts';
 
-/** The body of a question to the daemon. Throws `body_invalid`, which names every place that is wrong. */
+/** Returns the body of an admin operation. Throws `body_invalid`, which names every wrong place. */
 export function bodyOf<Body>({ body }: Pick<ServerRequest, 'body'>, schema: z.ZodType<Body>): Body {
   const checked = schema.safeParse(read(body));
   if (checked.success) return checked.data;
@@ -17,7 +17,7 @@ export function bodyOf<Body>({ body }: Pick<ServerRequest, 'body'>, schema: z.Zo
   throw new SyncError('body_invalid', places.join('\n'));
 }
 
-/** No body stands for an empty object. */
+/** No body counts as an empty object. */
 function read(body: unknown): unknown {
   if (!Buffer.isBuffer(body) || body.length === 0) return {};
   try {
@@ -32,7 +32,7 @@ const text = z.string().min(1).max(4_000);
 
 export const nothing = z.strictObject({});
 
-/** Whom a link logs in: the role, and the workspaces it is limited to (null: all that the caller reaches). */
+/** The rights of a login link: the role, and the workspaces (null: all that the caller may access). */
 export const loginWish = z.strictObject({
   role: z.enum(['read', 'admin']),
   workspaces: z.array(text).min(1).max(1_000).nullable(),
@@ -73,13 +73,13 @@ const numberOfDelivery = z.int().positive();
 
 const ciText = z.string().min(1).max(1_000);
 
-/** Of a job of a CI service: `?target=…` up to three times, the surest first, and `&provider=…`. */
+/** The query of a CI job: `?target=…` up to three times, the most certain first, and `&provider=…`. */
 export const pullRequestWish = z.strictObject({
   target: z.union([ciText.transform((one) => [one]), z.array(ciText).max(3)]),
   provider: z.string().max(64).optional(),
 });
 
-/** What each question takes. */
+/** The body of each admin operation. */
 export const QUESTION_BODIES: { readonly [Name in AdminOperation]: z.ZodType<Asked<Name>> } = {
   held: z.strictObject({ samples: count }),
   release: releaseWish,
@@ -144,7 +144,7 @@ export const QUESTION_BODIES: { readonly [Name in AdminOperation]: z.ZodType<Ask
   audit: auditWish,
 };
 
-/** Below the base address of the workspace, and nowhere else: no host, no step upwards, however it is spelled. */
+/** A path below the base address of the workspace, without a host or a step upwards in any spelling. */
 const PATH = /^(?:\/(?!\.{1,2}(?:\/|$))(?:[A-Za-z0-9._~!'()*-]|%(?!2[eEfF]|5[cC]|25|00)[0-9A-Fa-f]{2})+)+$/;
 
 /** A request that a command sends to the workspace. */
@@ -167,7 +167,7 @@ export const apiRequest: z.ZodType<ApiRequest> = z.strictObject({
   route: z.custom<RouteName>((name) => typeof name === 'string' && Object.hasOwn(ROUTES, name), 'expected a route'),
 });
 
-/** How long a caller waits for the quota, milliseconds: `?patience=`. */
+/** The longest wait of a caller for the quota, milliseconds: `?patience=`. */
 export function patienceOf({ query }: ServerRequest): number {
   const { patience } = query as { readonly patience?: unknown };
   return typeof patience === 'string' && /^\d{1,9}$/.test(patience) ? Number(patience) : 0;

@@ -28,24 +28,24 @@ import { linkPath } from './login-routes.ts';
 import type { Sessions } from './sessions.ts';
 
 /**
- * What commands beside a running daemon ask of it, so that they spend its quota and not their own. They show the token
- * that the daemon left for them; see `web/access-control.ts`.
+ * The requests of commands beside a running daemon, so that they use its quota and not their own. They show the token that the
+ * daemon left for them; see `web/access-control.ts`.
  *
- * `POST /admin/check` answers a list of findings; `POST /admin/once?patience=<milliseconds>` one result for each
- * workspace, when it is done;
- * `POST /admin/workspaces/<name>/requests?patience=<milliseconds>` sends one request to the workspace in the interactive
- * lane and answers with its answer, the body in base64, or with a failure;
+ * `POST /admin/check` answers a list of findings; `POST /admin/once?patience=<milliseconds>` one result for each workspace, when
+ * it is done;
+ * `POST /admin/workspaces/<name>/requests?patience=<milliseconds>` sends one request to the workspace in the interactive lane and
+ * answers with its answer, the body in base64, or with a failure;
  * `POST /admin/workspaces/<name>/questions/<question>` answers one of `admin/admin-operations.ts`, or 422 with a failure;
  * `GET` and `POST /admin/workspaces/<name>/gateway-tokens` list and create gateway tokens, `POST …/revoke` revokes one;
  * `POST /admin/login-links` answers `{"path"}`, which logs one browser in, with no more rights than the caller has;
- * `POST /admin/forget` deletes the rows of a workspace that is not open, and answers how many there were;
- * `POST /admin/refused` answers the refused requests of all workspaces that the caller reaches, and to who reaches all also
- * those that lead to none;
- * `POST /admin/audit` answers a page of what people changed, in the workspaces that the caller reaches;
- * `POST /admin/sessions/end` logs all browsers out, and answers how many there were.
+ * `POST /admin/forget` deletes the rows of a workspace that is not open, and answers their number;
+ * `POST /admin/refused` answers the refused requests of the caller's workspaces, and to callers of all workspaces also those that
+ * name none;
+ * `POST /admin/audit` answers a page of the changes that people made in the caller's workspaces;
+ * `POST /admin/sessions/end` logs all browsers out, and answers their number.
  */
 export function adminRoutes(server: Server, options: AdminOptions): void {
-  // A scope of its own, so that its errors say what a command can show.
+  // A scope of its own, so that commands can show its errors.
   void server.register(async (scope) => {
     scope.setErrorHandler((error, _request, reply) => {
       if (!(error instanceof SyncError && ['body_invalid', 'usage'].includes(error.code))) throw error;

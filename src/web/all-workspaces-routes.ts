@@ -22,11 +22,11 @@ export interface AllWorkspacesOptions {
   readonly replicas?: Replicas | undefined;
 }
 
-/** How long another process may take to check, and to poll beside what the caller grants for the quota, milliseconds. */
+/** Milliseconds that another process may take to check, and to poll in addition to the caller's wait for the quota. */
 const LONGEST_CHECK = 120_000;
 const LONGEST_POLL = 60_000;
 
-/** What commands ask of all workspaces that the caller reaches: each process answers for those that it works on. */
+/** The requests of commands about all workspaces of the caller: each process answers for its own. */
 export function allWorkspacesRoutes(server: Server, options: AllWorkspacesOptions): void {
   const { workspaces, installation, clock, version, serverClocks } = options;
   const reached = (request: ServerRequest) =>
@@ -35,26 +35,26 @@ export function allWorkspacesRoutes(server: Server, options: AllWorkspacesOption
     options.replicas && !isPassedOn(request)
       ? queryReplicas<Answer>(request, callerOf(request), { replicas: options.replicas, patience })
       : [];
-  const silentAbout = (told: readonly OnceResult[], request: ServerRequest) =>
+  const silentAbout = (results: readonly OnceResult[], request: ServerRequest) =>
     [...workspaces.broken().keys()]
       .filter((name) => isElsewhere(workspaces, name) && canAccess(callerOf(request), name))
-      .filter((name) => told.every(({ workspace }) => workspace !== name))
+      .filter((name) => results.every(({ workspace }) => workspace !== name))
       .map((name) => notPolled(name));
   server.post('/admin/check', { config: { filters: true } }, async (request) => {
     bodyOf(request, nothing);
-    // Another process checks what it works on.
+    // Another process checks the workspaces that it owns.
     const broken = [...workspaces.broken()].filter(([name]) => !isElsewhere(workspaces, name));
     const lost = [...broken, ...workspaces.rejected()].filter(([name]) => canAccess(callerOf(request), name));
     const checked = { partitions: reached(request), wrong: new Map(lost), clock };
-    // Servers and files of the whole process are no business of who may know of some workspaces only.
+    // Callers with some workspaces only must not see servers and files of the whole process.
     const isLimited = callerOf(request).workspaces !== null || isPassedOn(request);
     const [own, others] = await Promise.all([
       isLimited ? checkAll(checked) : checkWhole({ ...checked, version, installation, serverClocks }),
       elsewhere<Awaited<ReturnType<typeof checkAll>>>(request, LONGEST_CHECK),
     ]);
     const names = namesOfReplicas(others.map(({ replica }) => replica));
-    const told = others.map(({ replica, answer }) => answer ?? [unchecked(names.get(replica.id) ?? replica.host)]);
-    return [...own, ...told.flat()];
+    const findings = others.map(({ replica, answer }) => answer ?? [unchecked(names.get(replica.id) ?? replica.host)]);
+    return [...own, ...findings.flat()];
   });
   server.post('/admin/once', { config: { filters: true } }, async (request) => {
     bodyOf(request, nothing);
@@ -63,7 +63,7 @@ export function allWorkspacesRoutes(server: Server, options: AllWorkspacesOption
       Promise.all(reached(request).map((partition) => pollOnce(partition, clock, patience))),
       elsewhere<OnceResult[]>(request, patience + LONGEST_POLL),
     ]);
-    const told = [...own, ...others.flatMap(({ answer }) => answer ?? [])];
-    return isPassedOn(request) ? told : [...told, ...silentAbout(told, request)];
+    const results = [...own, ...others.flatMap(({ answer }) => answer ?? [])];
+    return isPassedOn(request) ? results : [...results, ...silentAbout(results, request)];
   });
 }

@@ -13,11 +13,10 @@ interface CiOptions {
 }
 
 /**
- * What a job of a CI service asks with a gateway token, of the workspace that the token is for: answered from the database,
- * and uses no quota.
+ * The requests of CI jobs with a gateway token, about the workspace of the token. Answered from the database, without quota.
  *
- * `GET /ci/pull-request?target=<key, address or name>&provider=<connector>` answers a `PullRequestTasks`, or 422 with a
- * failure. A pull request that is not known is an answer too.
+ * `GET /ci/pull-request?target=<key, address or name>&provider=<connector>` answers a `PullRequestTasks`, or 422 with a failure.
+ * An unknown pull request is an answer too.
  */
 export function ciRoutes(server: Server, { workspaces, clock }: CiOptions): void {
   server.get('/ci/pull-request', { config: { door: 'gateway' } }, async (request, reply) => {

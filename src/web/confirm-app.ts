@@ -3,14 +3,14 @@ import { createServer, type ServerReply } from '../platform/http/server.ts';
 import { isSameSecret } from '../platform/lib/same-secret.ts';
 import { html, type Markup } from './html.ts';
 
-/** What the page asks a person to confirm. */
+/** The request that a person confirms on the page. */
 export interface Confirmation {
   readonly title: string;
-  /** Where the form goes, and the hidden field that it posts, once the address to come back to is known. */
+  /** The target of the form and its hidden field, once the return address is known. */
   form(backUrl: string): { readonly action: string; readonly manifest: string };
-  /** Comes back with the browser, so that no other site can bring a code of its own. */
+  /** Returned by the browser, so that no other site can send a code of its own. */
   readonly state: string;
-  /** Takes what the browser came back with. */
+  /** Receives the code that the browser returned. */
   take(code: string): Promise<void>;
 }
 
@@ -22,13 +22,13 @@ export interface ConfirmPage {
   close(): Promise<void>;
 }
 
-/** One page on loopback with one button, which leads to a vendor, and the address that the vendor leads back to. */
+/** Serves one page on loopback with one button, which leads to a vendor, and the address to which the vendor returns. */
 export async function openConfirmPage(confirmation: Confirmation): Promise<ConfirmPage> {
   const server = createServer();
   const { promise: taken, resolve, reject } = Promise.withResolvers<void>();
   let isTaken = false;
   server.addHook('onRequest', async (request) => {
-    // Another name that leads here would let its site read the page.
+    // Another name that points here would let its site read the page.
     if (request.headers.host !== new URL(url).host) throw new SyncError('not_found', 'there is no such page');
   });
   server.setErrorHandler((_error, _request, reply) => sendPage(reply.code(404), said('Not found', 'Nothing is here.')));

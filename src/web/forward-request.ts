@@ -12,30 +12,30 @@ import type { Caller } from './door-caller.ts';
 import { sendPage } from './html-document.ts';
 import { refusalPage } from './login-page.ts';
 
-/** What the other processes of the installation do for callers of this one. */
+/** The other processes of the installation, which answer for their workspaces. */
 export interface Elsewhere {
   readonly replicas: Replicas;
   /** Whether the workspace is open in this process. */
   readonly isHere: (workspace: string) => boolean;
-  /** Whether the session or gateway token of a caller is still there, whom another process has admitted. */
+  /** Whether the session or gateway token of a caller that another process admitted still exists. */
   readonly isStillKnown: (identity: Identity) => Promise<boolean>;
-  /** Whether this server has the pages and what commands ask. */
+  /** Whether this server has the pages and the routes of commands. */
   readonly isAdmin: boolean;
 }
 
-/** What a request to a page or of a command says beside its body. */
+/** The headers of a request that are forwarded. */
 const PASSED_ON = ['accept', 'content-type', USER_HEADER];
 
-/** Of an answer: what concerns one connection only stays. */
+/** The headers of an answer that are not forwarded, because they concern one connection only. */
 const KEPT_BACK = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date', 'set-cookie']);
 
-/** How long the owner may take beside what the caller grants, milliseconds. */
+/** Milliseconds that the owner may take in addition to the caller's own wait. */
 const PATIENCE = 30_000;
 
 /**
- * Passes a request about one workspace on to the process that owns it, and its answer back as it is. Nothing is repeated.
+ * Forwards a request about one workspace to the process that owns it, and returns its answer unchanged. Nothing is repeated.
  *
- * @returns false where it is to be answered here
+ * @returns false if it is to be answered here
  */
 export async function forwardRequest(
   request: ServerRequest,
@@ -66,16 +66,16 @@ export async function forwardRequest(
   return true;
 }
 
-/** The one workspace that a request is about. Webhooks are taken by every process. */
+/** The one workspace that a request is about. Every process accepts webhooks. */
 function workspaceOf({ params, routeOptions }: ServerRequest, { workspaces }: Caller): string | undefined {
   if (routeOptions.config.door === 'gateway') return workspaces?.[0];
   return (params as { readonly workspace?: string }).workspace;
 }
 
 /**
- * Asks all the other processes the same, about what they work on. Who gathers their answers names those that gave none.
+ * Sends a request to all other processes, about their own workspaces. The caller names those that did not answer.
  *
- * @param patience how long each may take, milliseconds
+ * @param patience milliseconds that each may take
  */
 export function queryReplicas<Answer>(
   request: ServerRequest,
@@ -98,7 +98,7 @@ function identityOf({ role, session, token, gatewayToken }: Caller, of: Access['
   };
 }
 
-/** Of the workspaces that a caller is limited to, the owner needs to know of its own only. */
+/** The owner needs the caller's right to its own workspace only. */
 function limitedTo({ workspaces }: Caller, workspace: string): Access['workspaces'] {
   return workspaces === null ? null : workspaces.filter((name) => name === workspace);
 }
@@ -111,7 +111,7 @@ function headersOf({ headers }: ServerRequest): Record<string, string> {
   return Object.fromEntries(given);
 }
 
-/** What the caller grants for the quota, or a question needs for its vendors. */
+/** Returns the time that the caller allows for the quota, and the operation for its vendors, milliseconds. */
 function longestOf(request: ServerRequest): number {
   const { question = '' } = request.params as { readonly question?: string };
   return PATIENCE + patienceOf(request) + (isAdminOperation(question) ? longestAnswer(question) : 0);
@@ -123,7 +123,7 @@ function goneOf({ raw }: ServerReply): AbortSignal {
   return gone.signal;
 }
 
-/** Commands show the error as their own; a page says the same. */
+/** Commands show the error as their own, and pages show it too. */
 function sendFailure(request: ServerRequest, reply: ServerReply, error: SyncError): void {
   if ((request.headers.accept ?? '').includes('text/html'))
     void sendPage(reply.code(503), refusalPage(`${error.message}. ${error.hint}`));

@@ -22,7 +22,7 @@ export function setGauges(meter: Meter, workspace: WorkspaceStatus, now: number)
   setQuotaGauges(meter, workspace.quota, now);
 }
 
-/** Of a process that shares the workspaces with others. @param renewedAgo milliseconds */
+/** Sets the gauges of a process that shares the workspaces with others. @param renewedAgo milliseconds */
 export function setSharedGauges(meter: Meter, { replicas }: SharedStatus, renewedAgo: number | undefined): void {
   meter.gauge('replicas', replicas.length);
   meter.gauge('leases', replicas.find(({ isOwn }) => isOwn)?.holds?.length ?? 0);

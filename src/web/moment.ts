@@ -7,7 +7,7 @@ export function lastSent(at: number | null, now: number): Markup | string {
   return at >= now + 1_000 ? html`the last ${when(at, now)}` : 'now';
 }
 
-/** A moment, told from `now`; its exact time is in the tooltip. */
+/** A moment relative to `now`; its exact time is in the tooltip. */
 export function when(at: number | null, now: number): Markup {
   if (at === null) return html`<span class="none">–</span>`;
   const iso = new Date(at).toISOString();

@@ -19,19 +19,19 @@ export interface WebDeps {
     expose(workspaces: readonly string[] | null): Promise<string>;
     readonly contentType: string;
   };
-  /** Of all workspaces. */
+  /** The status of all workspaces. */
   readonly status: () => Promise<Status>;
-  /** Of those that are open in this process: the metrics of others are theirs. */
+  /** The status of the workspaces that are open in this process; other processes expose their own metrics. */
   readonly ownStatus: () => Promise<Status>;
-  /** Milliseconds since the leases of this process were renewed; undefined where they never are. */
+  /** Milliseconds since the leases of this process were renewed; undefined without leases. */
   readonly renewedAgo: () => number | undefined;
-  /** Replaces the values of secrets: stored error texts may hold what others sent. */
+  /** Replaces the values of secrets, because stored error texts may contain what others sent. */
   readonly scrub: (text: string) => string;
 }
 
 /**
- * `/livez` answers 200 as long as the event loop turns; `/readyz` 200 or 503 with reasons; `/metrics` for Prometheus;
- * and `/status.json`. Who may see them: `access-control.ts`.
+ * `/livez` answers 200 while the event loop runs; `/readyz` 200 or 503 with reasons; `/metrics` for Prometheus; and
+ * `/status.json`. Access: `access-control.ts`.
  */
 export function webRoutes(server: Server, deps: WebDeps): void {
   const scrapes = createQueue();
@@ -75,10 +75,10 @@ export function webRoutes(server: Server, deps: WebDeps): void {
   );
 }
 
-/** Workspaces worked on at a time: some milliseconds. */
+/** Workspaces per batch: some milliseconds. */
 const PIECE = 100;
 
-/** Others have their turn between the pieces. */
+/** Yields between the batches. */
 async function inPieces<Each>(all: readonly Each[], work: (piece: readonly Each[]) => void): Promise<void> {
   for (const piece of piecesOf(all, PIECE)) {
     work(piece);
@@ -97,7 +97,7 @@ function visibleTo(caller: Access, status: Status): Status {
   const seen = {
     ...{ workspaces: workspaces.filter(isVisible), broken: broken.filter(isVisible) },
     ...(elsewhere && { elsewhere: elsewhere.filter(isVisible) }),
-    // What the processes do is no business of who may know of some workspaces only.
+    // Callers with some workspaces only must not see the state of the processes.
     ...(shared && { shared: caller.workspaces === null ? shared : { replicas: [], causes: [] } }),
   };
   return { ...status, ...seen, verdict: verdictOf({ ...status, ...seen }) };

@@ -9,7 +9,7 @@ import { type RefusedRequest, storeRefused } from '../store/refused-requests.ts'
 
 export interface RefusalLogDeps {
   readonly installation: Pick<Installation, 'commitRelaxed'>;
-  /** Whom the address of a webhook leads to: names of what is configured. */
+  /** The configured names behind the address of a webhook. */
   readonly known: (
     workspace: string,
     connection?: string,
@@ -20,22 +20,22 @@ export interface RefusalLogDeps {
 }
 
 /**
- * Remembers the requests that the webhook addresses and the gateway refuse, for people who look for a lost delivery. What
- * comes is hostile: like ones are counted in memory, few different ones are taken between two writes, and there is one
- * write in some seconds. No body is kept, and of headers nothing that may be a secret.
+ * Stores the requests that the webhook addresses and the gateway refuse, for people who search a lost delivery. The input is
+ * hostile: equal requests are counted in memory, few different ones are recorded between two writes, and some seconds pass
+ * between writes. Bodies are not stored, nor headers that may contain a secret.
  */
 export interface RefusalLog {
-  /** Sees the answers of all routes that are added later. */
+  /** Records the refusals of all routes that are added later. */
   watch(server: Server): void;
   /** Writes what is in memory. */
   flush(): Promise<void>;
-  /** The same, and nothing is written later. */
+  /** Flushes, and stops writing. */
   stop(): Promise<void>;
 }
 
 /** Milliseconds between two writes. */
 const WRITE_EVERY = 3_000;
-/** Different ones that are told apart between two writes: of known workspaces, and as many of none. */
+/** Different requests that are recorded between two writes: of known workspaces, and as many without one. */
 const MOST_NEW = 50;
 const MOST_HEADERS = 40;
 const LONGEST_VALUE = 200;
@@ -77,7 +77,7 @@ export function createRefusalLog({ installation, known, scrub, clock, logger }: 
     writeLater();
   }
 
-  /** Of a flood remains how many there were. */
+  /** Counts the rest of a flood in one entry per status and code. */
   function noteAmongMany(
     refusal: { readonly method: string; readonly status: number; readonly code: string },
     now: number,
@@ -132,7 +132,7 @@ export function createRefusalLog({ installation, known, scrub, clock, logger }: 
   };
 }
 
-/** Stands for paths and addresses that were too many to tell apart. */
+/** Replaces paths and addresses in the entry that counts the rest. */
 const MANY = 'many';
 
 function again(pending: Pending, now: number): void {
@@ -140,7 +140,7 @@ function again(pending: Pending, now: number): void {
   pending.lastAt = now;
 }
 
-/** What the workspace itself answers is a refusal only where it concerns the credential or the quota. */
+/** Answers of the workspace that count as refusals: they concern the credential or the quota. */
 const REFUSALS_OF_WORKSPACE = [401, 403, 429];
 
 function isWatched({ url, passage }: ServerRequest, { statusCode }: ServerReply): boolean {
@@ -159,7 +159,7 @@ function placeOf(
   return { workspace: is.workspace ? workspace : null, connection: is.connection ? (connection ?? null) : null };
 }
 
-/** As the answer names it. The text may be the workspace's, so nothing but a code is taken from it. */
+/** Returns the code in the answer. Nothing else is read, because the text may be the workspace's. */
 function codeOf({ is404 }: ServerRequest, status: number, payload: unknown): string {
   if (is404) return 'not_found';
   const code = typeof payload === 'string' && payload.length <= LONGEST_ANSWER ? codeIn(payload) : undefined;
@@ -177,7 +177,7 @@ function codeIn(text: string): unknown {
   }
 }
 
-/** Headers whose values prove something, whatever vendors call them. */
+/** Headers whose values may be credentials, by the names that vendors use. */
 const PROOFS = /auth|cookie|token|secret|sign|hmac|key|password|credential|session|hub-sig|digest/i;
 
 function headersOf(

@@ -4,19 +4,21 @@ import type { Server } from '../platform/http/server.ts';
 
 interface ReplicaRoutesDeps extends WholeStatusDeps {
   readonly sharing: Sharing;
-  /** Replaces the values of secrets: stored error texts may hold what others sent. */
+  /** Replaces the values of secrets, because stored error texts may contain what others sent. */
   readonly scrub: (text: string) => string;
 }
 
 /**
- * What the processes of an installation tell each other, each of itself alone: `GET /replica/status`, `GET /replica/list` and
- * `GET /replica/leases`. Who asks signs it.
+ * The routes by which replicas read each other's own state: `GET /replica/status`, `GET /replica/list` and `GET /replica/leases`.
+ * The requests are signed.
  */
 export function replicaRoutes(server: Server, deps: ReplicaRoutesDeps): void {
   const door = { config: { door: 'replica' } } as const;
-  const tell = async (told: Promise<unknown>) => deps.scrub(JSON.stringify(await told));
-  server.get(OWN_STATUS, door, async (_request, reply) => reply.type(JSON_TYPE).send(await tell(readOwnStatus(deps))));
-  server.get(OWN_LIST, door, async (_request, reply) => reply.type(JSON_TYPE).send(await tell(readOwnList(deps))));
+  const scrubbed = async (state: Promise<unknown>) => deps.scrub(JSON.stringify(await state));
+  server.get(OWN_STATUS, door, async (_request, reply) =>
+    reply.type(JSON_TYPE).send(await scrubbed(readOwnStatus(deps))),
+  );
+  server.get(OWN_LIST, door, async (_request, reply) => reply.type(JSON_TYPE).send(await scrubbed(readOwnList(deps))));
   server.get(OWN_LEASES, door, () => ({ shared: ownShared(deps.sharing, deps.clock.now()) }));
 }
 

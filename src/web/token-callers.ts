@@ -44,7 +44,7 @@ export function createCallers(tokens: readonly Token[], clock: Clock): Callers {
   const find = (secret: string, isGuessable: boolean): KnownToken | undefined => {
     const digest = digestOf(secret);
     const among = known.filter((token) => token.isGuessable === isGuessable);
-    // All are compared: the time does not tell which was found.
+    // Compares all, so that the time does not reveal which one matched.
     return among.filter((token) => isSameSecret(digest, token.digest))[0];
   };
   return {

@@ -6,11 +6,11 @@ import type { Clock } from '../../platform/lib/clock.ts';
 interface Asker {
   readonly partition: OpenWorkspace;
   readonly clock: Clock;
-  /** Who changes something. */
+  /** The author of a change. */
   readonly actor?: Actor;
 }
 
-/** Asks what a command may ask too: pages and commands show the same. */
+/** Runs an admin operation for a page, so that pages and commands show the same. */
 export function ask<Name extends AdminOperation>(
   { partition, clock, actor }: Asker,
   name: Name,

@@ -18,7 +18,7 @@ const OUTCOMES: Readonly<Record<AuditEntry['outcome'], readonly [tone: Tone, wor
   undone: ['soft', 'undone'],
 };
 
-/** What people changed by commands and buttons, the latest first. */
+/** The page of the changes that people made by commands and buttons, the latest first. */
 export async function auditPage(visit: WorkspaceVisit): Promise<PageContent> {
   const { partition, now, query } = visit;
   const before = numberOf(query, 'before');

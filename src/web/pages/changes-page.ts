@@ -31,11 +31,11 @@ const LANE_WORDS: Readonly<Record<Lane, string>> = {
   backfill: 'backfill',
 };
 
-/** Changes on a page, and looked through for those of one lane. */
+/** Changes on a page, and changes that are searched for those of one lane. */
 const SHOWN = 50;
 const LOOKED_THROUGH = 1_000;
 
-/** What is to be sent to the workspace, by state and by lane. */
+/** The page of the changes to send, by state and by lane. */
 export async function changesPage(visit: WorkspaceVisit): Promise<PageContent> {
   const state = CHANGE_STATES.find((each) => each === visit.query.get('state'));
   const lane = LANES.find((each) => each === visit.query.get('lane'));
@@ -89,7 +89,7 @@ function list(visit: WorkspaceVisit, rows: readonly ListedChange[], names: Entit
   });
 }
 
-/** What the guard says stands once, with the problem. */
+/** The error of a change, unless the guard holds it: the problem shows that reason once. */
 function errorWords({ error, attempts }: ListedChange): Markup | null {
   if (error === null || error.startsWith('guard_held')) return null;
   return html`<span class="text">${error}</span><div class="hint">${counted(attempts, 'attempt')}</div>`;
@@ -124,7 +124,7 @@ function buttonsOf(visit: WorkspaceVisit, { entity, state, kind, attempts }: Lis
   return retry || drop ? html`<div class="line">${retry}${drop}</div>` : null;
 }
 
-/** How much waits in each lane, and when the last of it will have been sent. */
+/** The pending changes of each lane, with the expected time of the last one. */
 async function lanesTable(visit: WorkspaceVisit): Promise<Markup> {
   const { status, now, partition } = visit;
   const { lanes: waiting } = await ask(visit, 'quota', {});

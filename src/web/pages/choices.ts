@@ -14,13 +14,13 @@ export function choiceOf<Value extends string>(
 
 interface Choice<Value> {
   readonly title: string;
-  /** Of the parameter. */
+  /** The name of the parameter. */
   readonly name: string;
   readonly values: readonly Value[];
   readonly chosen: Value | undefined;
 }
 
-/** A number that an address carries, 1 or more; null where it carries none. */
+/** Returns a number of an address, 1 or more; null if it has none. */
 export function numberOf(given: { get(name: string): string | null | undefined }, name: string): number | null {
   const number = Number(given.get(name) ?? Number.NaN);
   return Number.isSafeInteger(number) && number > 0 ? number : null;

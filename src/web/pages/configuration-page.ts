@@ -4,7 +4,7 @@ import { html, type Markup } from '../html.ts';
 import { dataTable } from './data-table.ts';
 import type { PageContent, WorkspaceVisit } from './page-content.ts';
 
-/** The values in use, each with its origin: first what somebody has written, then what nobody has. */
+/** The values in use with their origins: first the configured ones, then the defaults. */
 export async function configurationPage(visit: WorkspaceVisit): Promise<PageContent> {
   const { partition, scrub, caller, daemonOptions } = visit;
   const values = await workspaceConfiguration(partition, scrub);
@@ -20,7 +20,7 @@ export async function configurationPage(visit: WorkspaceVisit): Promise<PageCont
         ),
       },
       { id: 'defaults', body: valueTable('Defaults', values.filter(isDefault)) },
-      // Who may see some workspaces only has nothing to do with the machine.
+      // Callers with some workspaces only must not see the options of the machine.
       ...(caller.workspaces === null
         ? [{ id: 'daemon', body: valueTable('Options of the daemon', await daemonOptions()) }]
         : []),
@@ -46,7 +46,7 @@ function wordsOf(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** The name of the file is enough: which folder it is in, the daemon knows. */
+/** Shortens an origin to the name of its file, because the daemon knows the folder. */
 function shortOrigin(origin: string): string {
   return origin.replace(/^.*\/(?=[^/]+:\d)/, '');
 }

@@ -42,10 +42,10 @@ function fall(workspace: string, course: Timeline, now: number, longest: number)
   const { about, state, status, error, attempt, times, deliveries, served, action } = course;
   const bars = course.phases.map((phase) => ({ name: phase.name, value: spent(phase, course, now) }));
   const [tone, words] = STATES[state];
-  const told = bars
+  const texts = bars
     .filter(({ value }) => value > 0)
     .map(({ name, value }) => `${TIMELINE_PHASE_LABELS[name]} ${shortTime(value)}`);
-  const label = told.length === 0 ? 'no time was spent' : told.join(', ');
+  const label = texts.length === 0 ? 'no time was spent' : texts.join(', ');
   return html`<li class="stack"><div class="row"><div class="line">${chip(tone, status === null ? words : `${words} ${status}`)}<span class="text"><strong>${about.label}</strong>${
     about.item?.title ? html` ${about.item.title}` : null
   }</span></div><span class="hint">${when(times.answered ?? times.sent ?? times.received, now)}</span></div>

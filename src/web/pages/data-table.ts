@@ -3,28 +3,28 @@ import { html, type Markup } from '../html.ts';
 export interface Column<Row> {
   readonly title: string;
   /**
-   * name    what the row is about, for people: heads the row.
-   * state   a chip; stands first on a narrow screen.
+   * name    the subject of the row, for people: heads the row.
+   * state   a chip; comes first on a narrow screen.
    * number  aligned to the right.
    * tight   as narrow as its content.
-   * text    whatever is left.
+   * text    the remaining width.
    * act     buttons.
    */
   readonly kind: 'name' | 'state' | 'number' | 'tight' | 'text' | 'act';
   readonly cell: (row: Row) => Markup | string | null;
-  /** Its title stands beside the value on a narrow screen, where there is no head. */
+  /** Shows the title beside the value on a narrow screen, which has no head. */
   readonly isTitled?: true;
 }
 
 interface TableOptions<Row> {
   readonly title: string;
-  /** What stands above the table says it already: only those who hear the page need it. */
+  /** The text above the table contains the title already; only screen readers need it. */
   readonly isTitleHidden?: true;
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
   /** Below the title. */
   readonly note?: Markup | null;
-  /** Instead of rows, where there are none. */
+  /** Replaces the rows if there are none. */
   readonly empty: Markup | string;
   readonly foot?: Markup | null;
 }
@@ -72,7 +72,7 @@ export function pager({ words, previous, next }: Pager): Markup | null {
 }
 
 interface Pager {
-  /** Where in the list this page is. */
+  /** The position of this page in the list. */
   readonly words: string;
   readonly previous: string | null;
   readonly next: string | null;

@@ -16,7 +16,7 @@ import { refusedTable } from './refused-table.ts';
 const SHOWN = 50;
 const REFUSED_SHOWN = 50;
 
-/** What came in, with a search; and what was refused at the door. */
+/** The page of the deliveries, with a search, and of the refused requests. */
 export async function deliveriesPage(visit: WorkspaceVisit): Promise<PageContent> {
   const { query } = visit;
   const wanted = wantedOf(query);
@@ -69,7 +69,7 @@ ${replayLink}${older === null ? html`<span class="none">nothing older</span>` : 
   });
 }
 
-/** How many the filter finds, before anything is done. */
+/** Returns the number of deliveries that the filter matches, before a replay. */
 async function replayPreview(visit: WorkspaceVisit, wanted: WantedDeliveries): Promise<Markup | null> {
   if (visit.query.get('preview') !== 'replay' || !mayAct(visit)) return null;
   const { replayed, purged, own, more } = await ask(visit, 'replay', { ...wanted, preview: true });

@@ -1,7 +1,7 @@
 import type { WantedDeliveries } from '../../admin/deliveries.ts';
 import { DELIVERY_SOURCES, DELIVERY_STATES } from '../../model/delivery.ts';
 
-/** What the address asks for; what it cannot mean is left out. */
+/** Reads the filter from an address; values without a meaning are left out. */
 export function wantedOf(given: { get(name: string): string | null | undefined }): WantedDeliveries {
   const [about, state, connection, source] = ['about', 'state', 'connection', 'source'].map(
     (name) => (given.get(name) ?? '').trim() || undefined,
@@ -15,7 +15,7 @@ export function wantedOf(given: { get(name: string): string | null | undefined }
   };
 }
 
-/** The same as parameters of an address, or fields of a form. */
+/** Writes the filter as parameters of an address, or fields of a form. */
 export function fieldsOf({ own, ...texts }: WantedDeliveries): Record<string, string> {
   const all = { ...texts, own: own ? 'yes' : undefined };
   return Object.fromEntries(

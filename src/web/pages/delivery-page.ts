@@ -13,7 +13,7 @@ import { doneNote } from './page-actions.ts';
 import type { PageContent, WorkspaceVisit } from './page-content.ts';
 import { chip, copyable, type Tone } from './tones.ts';
 
-/** What happened to one delivery: received, verified, read, decided, sent, answered. */
+/** The page of one delivery: received, verified, read, decided, sent, answered. */
 export async function deliveryPage(visit: WorkspaceVisit): Promise<PageContent> {
   const { partition, now, query } = visit;
   const course = visit.clean(await ask(visit, 'delivery', { delivery: query.get('id') ?? '' }));

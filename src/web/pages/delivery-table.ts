@@ -38,7 +38,7 @@ interface DeliveryList {
   readonly foot?: Markup | null;
 }
 
-/** Deliveries by the items that they tell of, as far as that is known. */
+/** Deliveries by their items, as far as those are known. */
 export function deliveryTable({ workspace, deliveries, now, ...options }: DeliveryList): Markup {
   return dataTable<DeliveryList['deliveries'][number]>({
     ...options,
@@ -55,9 +55,9 @@ export function deliveryTable({ workspace, deliveries, now, ...options }: Delive
         title: deliveries.some(({ items }) => items?.length) ? 'About' : 'Why',
         kind: 'text',
         cell: ({ items = null, reason }) => {
-          const told = (items ?? []).map((item) => html`<div class="name">${itemLink(workspace, item)}</div>`);
+          const names = (items ?? []).map((item) => html`<div class="name">${itemLink(workspace, item)}</div>`);
           const why = reason === null ? null : html`<div class="hint">${reason}</div>`;
-          return told.length === 0 && why === null ? null : html`${told}${why}`;
+          return names.length === 0 && why === null ? null : html`${names}${why}`;
         },
       },
       { title: 'Source', kind: 'tight', cell: ({ source }) => SOURCE_WORDS[source] },

@@ -63,7 +63,7 @@ ${capAt === null ? null : html`<line class="cap-line" x1="0" x2="${columns}" y1=
 ${drawn}</svg>`;
 }
 
-/** What the colours stand for. */
+/** The legend of the colours. */
 export function legend(entries: readonly { readonly colour: Colour; readonly words: Markup | string }[]): Markup {
   return html`<ul class="legend">${entries.map(
     ({ colour, words }) =>

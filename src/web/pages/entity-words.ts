@@ -17,12 +17,12 @@ const NOUNS: Readonly<Record<NamedEntity['kind'], string>> = {
   read: 'Read',
 };
 
-/** The kind of what a change is about. */
+/** The kind of a change's subject. */
 export function entityNoun({ kind }: Pick<NamedEntity, 'kind'>): string {
   return NOUNS[kind];
 }
 
-/** What a change is about, in people's words, and its id to copy. */
+/** The subject of a change in people's words, and its id to copy. */
 export function entityWords(workspace: string, { item, task, label, entity }: NamedEntity): Markup {
   const linked =
     task === null

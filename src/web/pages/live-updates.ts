@@ -5,7 +5,7 @@ import { credentialOf, isStillIn } from '../access-control.ts';
 import type { Part } from './page-content.ts';
 import { digestOf } from './page-frame.ts';
 
-/** What a page shows at a moment. */
+/** The content of a page at one moment. */
 export interface Snapshot {
   readonly title: string;
   readonly parts: readonly Part[];
@@ -16,22 +16,22 @@ export interface LiveUpdates {
   send(request: ServerRequest, reply: ServerReply, look: () => Promise<Snapshot>): ServerReply;
 }
 
-/** Between two looks, milliseconds. A look that takes long is followed by a longer pause. */
+/** Milliseconds between two snapshots. A slow snapshot is followed by a longer pause. */
 const EVERY = 2_000;
-/** Of the time, the part that the looks of one stream may take. */
+/** The part of the time that the snapshots of one stream may take. */
 const SHARE = 1 / 20;
-/** A stream ends after this time, and the browser begins another: nobody's stream stays because its end was lost. Milliseconds. */
+/** Milliseconds after which a stream ends and the browser begins another, so that a stream whose end was lost does not stay. */
 const LONGEST = 60_000;
 /** Streams at a time; more of them would make the pages slow for everybody. */
 const MOST = 100;
-/** Of one session or token: a browser shows few pages at a time, and takes six connections to one address at most. */
+/** Streams of one session or token: a browser shows few pages at a time, and opens at most six connections to one address. */
 const MOST_OF_ONE = 12;
-/** How soon a browser comes back, milliseconds. */
+/** Milliseconds after which a browser reconnects. */
 const RETRY = 1_000;
 
 /**
- * Server-sent events, for pages that stay open. A caller that asks for no stream gets one look and the end. Before each look the
- * caller is let in anew: who was logged out, or has less rights by now, hears nothing more of what is not for them.
+ * Server-sent events, for pages that stay open. A caller that requests no stream gets one snapshot and the end. The caller is
+ * checked again before each snapshot, so that a logged-out caller, or one with fewer rights, gets no further data.
  */
 export function createLiveUpdates(server: Server, clock: Clock): LiveUpdates {
   const stopping = new AbortController();
@@ -73,7 +73,7 @@ export function createLiveUpdates(server: Server, clock: Clock): LiveUpdates {
         open.add(who, -1);
         left.abort();
       });
-      // Proxies that gather an answer before they pass it on would pass nothing on.
+      // Proxies that buffer an answer would never forward the events.
       reply.header('x-accel-buffering', 'no').type('text/event-stream; charset=utf-8');
       return reply.send(Readable.from(events(request, { look, gone, isStream })));
     },
@@ -86,7 +86,7 @@ interface Stream {
   readonly isStream: boolean;
 }
 
-/** How many there are of each, and in all. */
+/** Counts by name, and in total. */
 function createTally() {
   const counts = new Map<string, number>();
   let all = 0;

@@ -14,12 +14,12 @@ import { note } from './problem-content.ts';
 interface Given {
   readonly partition: OpenWorkspace;
   readonly clock: Clock;
-  /** Whom the audit names. */
+  /** The author for the audit. */
   readonly actor: Actor;
   readonly form: URLSearchParams;
 }
 
-/** Does what a button of a page asks for. @returns the address of the page that says so */
+/** Runs the action of a button. @returns the address of the page that reports the result */
 export type Action = (given: Given) => Promise<string>;
 
 export const ACTIONS = {
@@ -49,7 +49,7 @@ export const ACTIONS = {
     return done(given, 'changes', 'dropped', dropped.length);
   },
   async replay(given) {
-    // A number that is none must not stand for all of them.
+    // An invalid number must not select all deliveries.
     if (!given.form.has('id')) {
       const { replayed } = await ask(given, 'replay', { ...wantedOf(given.form), preview: false });
       return done(given, 'deliveries', 'replayed', replayed);
@@ -86,7 +86,7 @@ function named({ form }: Given, field: string): string {
 
 export type ActionName = keyof typeof ACTIONS;
 
-/** Where a form of a page goes. */
+/** The address of a form. */
 export function actionPath(workspace: string, action: ActionName): string {
   return pathOf(workspace, `actions/${action}`);
 }
@@ -97,7 +97,7 @@ function done({ partition }: Given, page: string, outcome: Outcome, count?: numb
   return pathOf(partition.name, page, { done: outcome, count });
 }
 
-/** An address can say only one of these: nobody can put words of theirs onto a page by a link. */
+/** An address can only select one of these texts, so that a link cannot put other words onto a page. */
 const OUTCOMES = {
   undone: () => 'Undone: everything is as it was.',
   late: () => 'Nothing was undone: it was done already, or undone before. The audit says which.',
@@ -112,7 +112,7 @@ const OUTCOMES = {
   stopped: () => 'The backfill has ended. What it has read so far is still sent.',
 } satisfies Readonly<Record<string, (count: number) => string>>;
 
-/** What the button that led to this page has done. */
+/** The result of the button that led to this page. */
 export function doneNote({ query }: Visit): Markup | null {
   const outcome = query.get('done') ?? '';
   if (!Object.hasOwn(OUTCOMES, outcome)) return null;

@@ -8,18 +8,18 @@ import type { Markup } from '../html.ts';
 /** One request of a page. */
 export interface Visit {
   readonly caller: Caller;
-  /** Parameters of the address; of several with one name the last. */
+  /** Parameters of the address; of several with one name, the last. */
   readonly query: ReadonlyMap<string, string>;
   readonly clock: Clock;
-  /** When the page is made, epoch milliseconds. */
+  /** The time of the page, epoch milliseconds. */
   readonly now: number;
   /** The process that all workspaces share. */
   readonly process: ProcessStatus;
   /** Options of the daemon, each with its origin. */
   readonly daemonOptions: () => Promise<readonly EffectiveValue[]>;
-  /** The same without secrets: every answer of a use case goes through it before it is shown. */
-  readonly clean: <Told>(told: Told) => Told;
-  /** The same of a text. */
+  /** Removes the secrets from an answer of a use case before it is shown. */
+  readonly clean: <Value>(value: Value) => Value;
+  /** Removes the secrets from a text. */
   readonly scrub: (text: string) => string;
 }
 
@@ -31,12 +31,12 @@ export interface WorkspaceVisit extends Visit {
   readonly named: string | undefined;
 }
 
-/** A piece of a page that is replaced by itself when it has changed. */
+/** A part of a page that is replaced alone when it has changed. */
 export interface Part {
   /** Unique on the page. */
   readonly id: string;
   readonly body: Markup;
-  /** Has fields that people fill: it is not replaced. */
+  /** Whether it has fields that people fill, so that it is not replaced. */
   readonly isForm?: true;
 }
 
@@ -47,7 +47,7 @@ export interface PageContent {
   readonly status?: number;
 }
 
-/** What makes a page of a workspace. Throws `not_found` where what it is about is not there. */
+/** Builds a page of a workspace. Throws `not_found` if its subject does not exist. */
 export type WorkspacePage = (visit: WorkspaceVisit) => Promise<PageContent> | PageContent;
 
 /** The address of a page of a workspace; parameters that are absent are left out. */

@@ -11,11 +11,11 @@ import type { Tone } from './tones.ts';
 export interface NavigationEntry {
   readonly path: string;
   readonly name: string;
-  /** How many of its things ask for attention. */
+  /** The number of its things that need attention. */
   readonly badge?: { readonly count: number; readonly tone: Tone } | null;
 }
 
-/** What stands around a page. */
+/** The frame around a page. */
 export interface Frame {
   readonly caller: Caller;
   readonly now: number;
@@ -25,7 +25,7 @@ export interface Frame {
     readonly databaseBytes: number;
     readonly shared?: unknown;
   };
-  /** Where its changes come from; null: it stays as it is. */
+  /** The address of its events; null: the page is static. */
   readonly live: string | null;
   readonly workspace?: {
     readonly name: string;
@@ -72,7 +72,7 @@ function logOut(pageToken: string): Markup {
   return html`<form method="post" action="/logout">${tokenField(pageToken)}<button type="submit">Log out</button></form>`;
 }
 
-/** Every form that changes something has it: see `access-control.ts`. */
+/** The field that every form with a change contains: see `access-control.ts`. */
 export function tokenField(pageToken: string): Markup {
   return html`<input name="page" type="hidden" value="${pageToken}">`;
 }
@@ -99,10 +99,10 @@ function elementOf(part: Part): Markup {
   return html`<div id="${part.id}" data-digest="${digestOf(part)}" class="stack">${part.body}</div>\n`;
 }
 
-/** The words of times change all the time: a browser tells them anew by itself. */
+/** The words of times change constantly, and the browser updates them itself. */
 const TIMES = /(<time [^<>]{0,300}>)[^<]{0,100}/g;
 
-/** Equal where nothing has changed but how long ago things were. */
+/** Returns equal digests if only the words of times have changed. */
 export function digestOf({ body }: Part): string {
   return hash('sha256', body.text.replace(TIMES, '$1')).slice(0, 16);
 }

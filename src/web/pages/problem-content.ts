@@ -5,13 +5,13 @@ import { html, type Markup } from '../html.ts';
 import type { PageContent } from './page-content.ts';
 import { sign, type Tone } from './tones.ts';
 
-interface Told {
+interface ShownError {
   readonly code: string;
   readonly message: string;
   readonly hint: string;
 }
 
-export function toldOf({ code, message, hint }: SyncError): Told {
+export function toldOf({ code, message, hint }: SyncError): ShownError {
   return { code, message, hint };
 }
 
@@ -20,7 +20,7 @@ export function note(tone: Tone, title: string, body: Markup | null = null): Mar
   return html`<div class="card note ${tone}" role="status"><p><span class="${tone}">${sign(tone)}</span> <strong>${title}</strong></p>${body}</div>`;
 }
 
-export function errorBox(title: string, { code, message, hint }: Told): Markup {
+export function errorBox(title: string, { code, message, hint }: ShownError): Markup {
   return note(
     'bad',
     title,
@@ -29,12 +29,12 @@ export function errorBox(title: string, { code, message, hint }: Told): Markup {
 }
 
 /** In the place of a page that cannot be made. */
-export function problemContent(error: Told): PageContent {
+export function problemContent(error: ShownError): PageContent {
   return { title: 'This did not work', parts: [{ id: 'problem', body: errorBox('This did not work', error) }] };
 }
 
 /** A workspace that is not open: nobody knows its state. */
-export function brokenContent(reason: Told): PageContent {
+export function brokenContent(reason: ShownError): PageContent {
   return { title: 'Blocked', parts: [{ id: 'problem', body: errorBox('Nothing is taken or sent', reason) }] };
 }
 

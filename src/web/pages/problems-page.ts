@@ -20,11 +20,11 @@ import { note } from './problem-content.ts';
 import { chip, copyable, VERDICT_TONES } from './tones.ts';
 import { failureWords } from './verdict-banner.ts';
 
-/** Changes shown of a class: enough to see what it is, and all that a preview shows. */
+/** Changes shown of a class: some as samples, and all of them in a preview. */
 const SAMPLES = 3;
 const PREVIEWED = 50;
 
-/** What is wrong, a part for each cause, each with what can be done about it here. */
+/** The page of the problems: a part for each cause, with its possible actions. */
 export async function problemsPage(visit: WorkspaceVisit): Promise<PageContent> {
   const { causes } = visit.status;
   const parts: Part[] = [];
@@ -40,7 +40,7 @@ export async function problemsPage(visit: WorkspaceVisit): Promise<PageContent> 
   };
 }
 
-/** What was asked for within the last ten seconds, and can be undone. */
+/** The actions of the last ten seconds that can be undone. */
 async function postponedNotes(visit: WorkspaceVisit): Promise<Markup> {
   const { actions } = visit.clean(await ask(visit, 'postponed', {}));
   return html`${actions.map(({ id, question, count: many, at }) => {
@@ -64,7 +64,7 @@ function deliveries(many: number): string {
   return many === 1 ? '1 delivery' : `${count(many)} deliveries`;
 }
 
-/** What their hints tell to do at the machine, or say is shown, stands in their cards. */
+/** Causes whose cards have buttons in place of the hint. */
 const HAS_BUTTONS: ReadonlySet<string> = new Set(['changes_held', 'deliveries_quarantined']);
 
 async function causeCard(visit: WorkspaceVisit, cause: Cause): Promise<Markup> {

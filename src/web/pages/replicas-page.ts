@@ -12,8 +12,8 @@ import { causeBoxes } from './verdict-banner.ts';
 const SHOWN = 100;
 
 /** The processes that share the workspaces, and which of them works on which. */
-export function replicasPage(visit: Visit, told: SharedStatus): PageContent {
-  const { replicas, causes } = visit.clean(told);
+export function replicasPage(visit: Visit, status: SharedStatus): PageContent {
+  const { replicas, causes } = visit.clean(status);
   return {
     title: 'Replicas',
     parts: [

@@ -4,7 +4,7 @@ import { html, type Markup } from '../html.ts';
 /** How much a word asks for attention; never said by colour alone. */
 export type Tone = 'good' | 'wait' | 'bad' | 'soft';
 
-/** A sign for each tone, so that nobody needs to tell colours apart. */
+/** A sign for each tone, so that nobody depends on colours. */
 const SIGNS: Readonly<Record<Tone, string>> = { good: '●', wait: '◆', bad: '■', soft: '○' };
 
 export function sign(tone: Tone): Markup {

@@ -4,16 +4,16 @@ import { html, type Markup } from '../html.ts';
 import { dataTable } from './data-table.ts';
 import { COLOURS, type Colour, legend, type Series, stackedChart } from './drawings.ts';
 
-/** The series comes in quarters of an hour, of a day. */
+/** The series has one value per quarter of an hour of a day. */
 const QUARTER = 15 * 60_000;
 const QUARTERS = 96;
-/** Callers with a colour of their own beside the daemon; all others share the last one. */
+/** Callers with a colour of their own beside the daemon; the others share the last one. */
 const DRAWN = COLOURS.length - 2;
 
 const DAEMON = 'worksync itself';
 const REST = 'all others';
 
-/** The last 24 hours, each quarter of an hour a column, stacked by who used the quota. */
+/** The last 24 hours as columns of a quarter of an hour each, stacked by caller. */
 export function usageCard(use: QuotaByCaller): Markup {
   const series = seriesOf(use);
   const total = use.series.reduce((sum, { requests }) => sum + requests, 0);
@@ -29,7 +29,7 @@ function sumsOf(series: readonly Series[]): number[] {
   return Array.from({ length: QUARTERS }, (_, at) => series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0));
 }
 
-/** The daemon's lanes are one colour: which of them it was, the table says. */
+/** All lanes of the daemon have one colour; the table lists them separately. */
 function seriesOf({ at, callers, series }: QuotaByCaller): Series[] {
   const last = Math.floor(at / QUARTER);
   const apart = callers.filter(({ kind }) => kind !== 'daemon').slice(0, DRAWN);
@@ -57,7 +57,7 @@ function colourOf(name: string, index: number): Colour {
   return name === REST ? 'c6' : (COLOURS[Math.max(1, index)] ?? 'c6');
 }
 
-/** Who used how much. */
+/** The table of the use by each caller. */
 export function usageTable({ callers }: QuotaByCaller): Markup {
   return dataTable<CallerUse>({
     title: 'Who uses the quota',

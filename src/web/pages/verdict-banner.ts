@@ -9,7 +9,7 @@ import { pathOf } from './page-content.ts';
 import { errorBox, note } from './problem-content.ts';
 import { sign, VERDICT_TONES } from './tones.ts';
 
-/** The verdict in one sentence, and its causes, each with a way to what is behind it. */
+/** The verdict in one sentence, and its causes with links to the details. */
 export function verdictBanner({ name, verdict, summary, causes }: WorkspaceStatus, now: number): Markup {
   const tone = VERDICT_TONES[verdict];
   const rows = causes.map(
@@ -30,7 +30,7 @@ function headlineOf(verdict: WorkspaceStatus['verdict'], causes: number): string
   return verdict === 'blocked' ? 'Nothing gets through' : `Works, with ${counted(causes, 'problem')}`;
 }
 
-/** What is synced, and when the rest will be: the causes stand below it. */
+/** Returns the summary without its causes, which are listed below it. */
 function withoutCauses(summary: string, causes: WorkspaceStatus['causes']): string {
   const isCause = (part: string) => causes.some(({ code, message }) => part === `${code}: ${message}`);
   return summary
@@ -39,7 +39,7 @@ function withoutCauses(summary: string, causes: WorkspaceStatus['causes']): stri
     .join('; ');
 }
 
-/** What is wrong with the whole process. */
+/** The faults of the whole process. */
 export function processProblems({ components, configFault, shared }: ProcessStatus): Markup | null {
   const failing = Object.entries(components).filter(([, reason]) => reason !== 'ok');
   const notReady =
@@ -56,14 +56,14 @@ export function processProblems({ components, configFault, shared }: ProcessStat
   return notReady || fault || causes.length > 0 ? html`${notReady}${fault}${causeBoxes(causes)}` : null;
 }
 
-/** What is wrong among the processes that share the workspaces. */
+/** The faults among the processes that share the workspaces. */
 export function causeBoxes(causes: readonly Cause[]): readonly Markup[] {
   return causes.map(({ verdict, message, stops, hint }) =>
     note(VERDICT_TONES[verdict], message, html`<p>${asTyped(stops)}</p><p>${asTyped(hint)}</p>`),
   );
 }
 
-/** Code and words of an error that was stored. */
+/** The code and message of a stored error. */
 export function failureWords(
   failure: { readonly code: string; readonly message: string; readonly hint: string | null } | null,
 ): Markup | null {

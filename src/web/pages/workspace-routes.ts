@@ -32,24 +32,24 @@ import { createWorkspaceList } from './workspace-list-page.ts';
 export interface PageDeps {
   readonly workspaces: OpenWorkspaces;
   readonly clock: Clock;
-  /** Without the workspaces. */
+  /** The status of the process, without the workspaces. */
   readonly process: () => ProcessStatus;
-  /** Each with its origin. */
+  /** The options of the daemon with their origins. */
   readonly daemonOptions: () => Promise<readonly EffectiveValue[]>;
   /** All workspaces, worst first. */
   readonly list: () => Promise<readonly ListedWorkspace[]>;
-  /** Who works on what; absent: this is the only process. */
+  /** The owners of the workspaces; absent: this is the only process. */
   readonly shared?: () => Promise<SharedStatus>;
-  /** Replaces the values of secrets: stored error texts may hold what others sent. */
+  /** Replaces the values of secrets, because stored error texts may contain what others sent. */
   readonly scrub: (text: string) => string;
 }
 
 interface PageEntry {
   /** Below the address of the workspace. */
   readonly path: string;
-  /** Its name in the navigation; null where a list leads to it. */
+  /** Its name in the navigation; null if a list leads to it. */
   readonly name: string | null;
-  /** Of a page without a name: the one that leads to it. */
+  /** The path of the page that leads to a page without a name. */
   readonly below?: string;
   readonly page: WorkspacePage;
   readonly badge?: (visit: WorkspaceVisit) => NavigationEntry['badge'];
@@ -80,14 +80,14 @@ const PAGES: readonly PageEntry[] = [
 
 const READ = { door: 'read' } as const;
 const ALL = { door: 'read', filters: true } as const;
-/** Bytes: a form of ours, the configuration of the rule lab the largest. */
+/** Bytes of the largest form of ours, the configuration of the rule lab. */
 const LARGEST_FORM = 512 * 1_024;
-/** The browser goes on with a GET. */
+/** The browser continues with a GET. */
 const SEE_OTHER = 303;
 
 /**
- * The pages of people: `/` lists the workspaces, worst first, and leads on where there is one; `/workspaces/<name>/…` are the
- * pages of one. Each has its events below `/live`. `POST /workspaces/<name>/actions/<action>` takes their forms.
+ * The pages of people: `/` lists the workspaces, worst first, and redirects if there is only one; `/workspaces/<name>/…` are the
+ * pages of one. Each has its events below `/live`. `POST /workspaces/<name>/actions/<action>` receives their forms.
  */
 export function workspaceRoutes(server: Server, deps: PageDeps): void {
   const live = createLiveUpdates(server, deps.clock);
@@ -111,7 +111,7 @@ export function workspaceRoutes(server: Server, deps: PageDeps): void {
   if (shared) replicaPageRoutes(server, shared, { live, maker });
 }
 
-/** For callers of all workspaces: what the processes do is no business of others. */
+/** The page of the processes, for callers of all workspaces only. */
 function replicaPageRoutes(
   server: Server,
   shared: () => Promise<SharedStatus>,
@@ -139,7 +139,7 @@ interface Made {
 interface PageMaker {
   visitOf(request: ServerRequest): Visit;
   frameOf(visit: Visit, url: string, workspace?: Frame['workspace']): Frame;
-  /** A page and what stands around it; a page of its own where the workspace is not open, or the page cannot be made. */
+  /** Builds a page with its frame; an error page if the workspace is not open, or the page cannot be built. */
   made(request: ServerRequest, entry: PageEntry): Promise<Made>;
 }
 
@@ -148,7 +148,7 @@ function createPageMaker({ workspaces, clock, scrub, process, daemonOptions }: P
     ...{ caller: callerOf(request), clock, now: clock.now(), scrub, query: parametersOf(request) },
     process: process(),
     daemonOptions,
-    clean: (told) => JSON.parse(scrub(JSON.stringify(told))) as typeof told,
+    clean: (value) => JSON.parse(scrub(JSON.stringify(value))) as typeof value,
   });
   const frameOf: PageMaker['frameOf'] = ({ caller, now, process: running }, url, workspace) => ({
     ...{ caller, now, process: running, workspace },
@@ -172,11 +172,11 @@ function createPageMaker({ workspaces, clock, scrub, process, daemonOptions }: P
         const reason = workspaces.broken().get(name);
         return reason ? broken(reason) : { content: NO_WORKSPACE, frame: bare, status: 404 };
       }
-      const told = await partition.status(workspaces.rejected().get(name)).catch(asSyncError);
-      // What keeps a status from being read is what the page is to say.
-      if (told instanceof SyncError) return broken(told);
+      const result = await partition.status(workspaces.rejected().get(name)).catch(asSyncError);
+      // The page shows why the status could not be read.
+      if (result instanceof SyncError) return broken(result);
       const named = nameForCommands(workspaces, name);
-      const status = withCommandsOf(visit.clean(told), named);
+      const status = withCommandsOf(visit.clean(result), named);
       const whole: WorkspaceVisit = { ...visit, partition, status, named };
       const current = entry.name === null ? (entry.below ?? '') : entry.path;
       const frame = frameOf(visit, url, { name, pages: navigation(whole), current });
@@ -210,13 +210,13 @@ function withCommandsOf(status: WorkspaceStatus, named: string | undefined): Wor
   return { ...status, causes };
 }
 
-/** Of several parameters with one name the last. */
+/** The last of several parameters with one name counts. */
 function parametersOf({ query }: ServerRequest): ReadonlyMap<string, string> {
   const given = Object.entries(query as Record<string, string | string[]>);
   return new Map(given.map(([name, value]) => [name, [value].flat().at(-1) ?? '']));
 }
 
-/** Entries of the navigation, with what asks for attention. */
+/** Entries of the navigation, with the number of things that need attention. */
 function navigation(visit: WorkspaceVisit): NavigationEntry[] {
   return PAGES.flatMap(({ path, name, badge }) =>
     name === null ? [] : [{ path, name, badge: badge?.(visit) ?? null }],
@@ -232,7 +232,7 @@ function listRoutes(server: Server, deps: PageDeps, { live, maker }: ListParts):
   const { workspaces } = deps;
   const list = createWorkspaceList(deps);
 
-  /** The only workspace that the caller sees; undefined where there are several, or none. */
+  /** The only workspace that the caller sees; undefined if there are several, or none. */
   function onlyOne(request: ServerRequest): string | undefined {
     const names = [...workspaces.partitions().map(({ name }) => name), ...workspaces.broken().keys()];
     const seen = names.filter((name) => canAccess(callerOf(request), name));
