@@ -5,10 +5,10 @@ import { type Outgoing, refuse } from './outgoing.ts';
 import { taskOf, workspaceOf } from './request-path.ts';
 import type { Upstream, UpstreamRequest } from './upstream.ts';
 
-/** Where a request goes, and what is known of it. */
+/** The destination of a request, with the proof that the caller belongs to it. */
 export interface Destination {
   readonly passage: Upstream;
-  /** Below the base path; names the workspace by its id where that is known, so that equal reads look equal. */
+  /** Below the base path. It names the workspace by its id if known, so that equal reads have equal addresses. */
   readonly path: string;
   /**
    * Whether success proves that the caller is one of this workspace's own: its credential is known, or the path names
@@ -24,7 +24,7 @@ export type Place = Pick<Upstream, 'name' | 'workspaceId'>;
 const PATH = /^(?:\/(?:[A-Za-z0-9._~!$&'()*+,=:@-]|%[0-9A-Fa-f]{2})+)+\/?$/;
 const AMBIGUOUS = /\/\.{1,2}(?:\/|$)|%(?:2e|2f|5c|25|00)/i;
 
-/** Below the base path, as the caller spelled it; undefined for what could leave its place when somebody decodes it. */
+/** Returns the path below the base path, as the caller spelled it; undefined if decoding could lead outside of it. */
 export function pathOf(url: string): string | undefined {
   if (!url.startsWith(`${BASE_PATH}/`) || url.includes('#')) return undefined;
   const path = url.slice(BASE_PATH.length).split('?', 1)[0] as string;
@@ -32,10 +32,10 @@ export function pathOf(url: string): string | undefined {
 }
 
 /**
- * The workspace that a request is for. The caller's known workspace decides; then the path; a stranger that names none gets the
- * only workspace, if there is one only. Otherwise the result is an error answer.
+ * Returns the workspace that a request is for. The caller's known workspace decides, then the path; a stranger that names none
+ * gets the only workspace, if there is only one. Otherwise the result is an error answer.
  *
- * @param elsewhere workspaces that are configured, and not open here: the result is the one among them that is meant
+ * @param elsewhere configured workspaces that are not open here; the result may be one of them
  */
 export async function destinationOf(
   { passages, elsewhere }: { readonly passages: readonly Upstream[]; readonly elsewhere: readonly Place[] },
@@ -67,7 +67,7 @@ async function knownDestination(
   return id === undefined ? { passage, path, isProof: true } : FOREIGN;
 }
 
-/** By the workspace's id, or by the name it has here; the only one where the path leaves it open or nobody knows the id. */
+/** Finds the workspace by its id, or by its name here; takes the only one if the path names none or the id is unknown. */
 async function strangersPlace(places: readonly Place[], named = 'current'): Promise<Place | undefined> {
   const [only] = places.length === 1 ? places : [];
   if (named === 'current') return only;
@@ -91,7 +91,7 @@ function renamed(path: string, id: string): string {
   return path.replace(/^\/workspaces\/[^/]+/, `/workspaces/${id}`);
 }
 
-/** The headers of a request that the gateway passes on to the workspace, beside that with the version of the API. */
+/** The headers of a request that the gateway forwards to the workspace, in addition to the version of the API. */
 const PASSED_ON = ['accept', 'content-type', 'if-none-match', 'if-match', 'range'];
 
 export function passedRequest(
@@ -112,8 +112,8 @@ export function passedRequest(
 }
 
 /**
- * What the answer to a read may depend on beside its address and its caller: each header that is passed on, without the condition
- * that the gateway itself checks. `accept` comes first and alone where there is no other, as usual.
+ * Returns the parts of a read that, besides its address and caller, decide on the answer: each forwarded header, without the
+ * condition that the gateway checks itself. `accept` comes first, and alone if there is no other, as usual.
  */
 export function variantOf({ headers }: Pick<ServerRequest, 'headers'>, versionHeader: string): string {
   const { accept = '', [versionHeader]: version, 'content-type': type, 'if-match': match } = headers;

@@ -8,31 +8,31 @@ import type { ServerRequest } from '../platform/http/server.ts';
 import { type Place, passedHeaders } from './destination.ts';
 import { type Outgoing, outgoing, refuse, retrySoon, unauthorized } from './outgoing.ts';
 
-/** What other processes of the installation do for callers of this one's gateway. */
+/** The other processes of the installation, which serve callers of this one's gateway. */
 export interface GatewayForwarding {
-  /** Workspaces that are configured, and not open here. */
+  /** Configured workspaces that are not open here. */
   places(): readonly Place[];
-  /** Who asked another process, which passed the request on to this one. */
+  /** The caller of another process, which forwarded the request to this one. */
   signedBy(request: ServerRequest): Identity | undefined;
   /**
-   * @param room what the answer takes of the server's budget
-   * @param gatewayToken id of the token that stands for the caller; else it shows a credential of its own to the owner
+   * @param room the part of the server's budget that the answer takes
+   * @param gatewayToken id of the token of the caller; absent: the caller shows the owner a credential of its own
    */
   pass(workspace: string, request: ServerRequest, room: AnswerRoom, gatewayToken?: string): Promise<Outgoing>;
 }
 
 interface Deps extends Pick<GatewayForwarding, 'places' | 'signedBy'> {
   readonly replicas: Replicas;
-  /** How long a caller waits for the quota of this workspace, milliseconds. */
+  /** Milliseconds that a caller waits for the quota of this workspace. */
   readonly longestWait: (workspace: string) => number;
   /** Name of the header with the version of this workspace's API, in lower case. */
   readonly versionHeader: (workspace: string) => string;
 }
 
-/** How long the workspace may take, and the owner with it, milliseconds. */
+/** Milliseconds that the workspace and its owner may take. */
 const PATIENCE = 35_000;
 
-/** Passes requests on to the owner of their workspace: once, and never what was passed on already. */
+/** Forwards requests to the owner of their workspace: once, and never a request that was already forwarded. */
 export function createGatewayForwarding({
   replicas,
   longestWait,
@@ -65,7 +65,7 @@ export function createGatewayForwarding({
   return { places, signedBy, pass };
 }
 
-/** Beside what the workspace itself says: how old the answer is. */
+/** Headers that the gateway adds to those of the workspace: the age of the answer. */
 const OURS = ['age', 'cache-control'];
 
 function passedBack(given: Readonly<Record<string, string>>, answer: HttpAnswer, room: AnswerRoom): Outgoing {

@@ -26,15 +26,15 @@ import { aged, LARGEST_PASSED, type Outgoing, outgoing, refuse, retrySoon, tooMa
 import type { Upstream, UpstreamAnswer, UpstreamRequest } from './upstream.ts';
 
 export interface GatewayOptions extends CallersOptions {
-  /** Of the workspaces that are open. */
+  /** The open workspaces. */
   readonly passages: () => readonly Upstream[];
-  /** What other processes of the installation do; absent: there are none. */
+  /** The other processes of the installation; absent: there are none. */
   readonly elsewhere?: GatewayForwarding | undefined;
   readonly meter: Meter;
 }
 
 export interface Gateway {
-  /** Somebody wrote to this workspace, but not through the gateway: drops its cached reads. */
+  /** Drops the cached reads of a workspace that was written to without the gateway. */
   changed(workspace: string): void;
 }
 
@@ -46,14 +46,14 @@ const NEXT_TRIAL = 60;
 const NEXT_BODY = 10;
 
 /**
- * The workspace API on the daemon's own port: jobs and scripts point their base address here. Everything goes through
- * the one throttle, in the interactive lane; reads that were answered a moment ago are answered from memory, but only to
- * callers whom the workspace is known to accept (`known-callers.ts`). Any HTTP client works unchanged.
+ * The workspace API on the daemon's own port: jobs and scripts use it as their base address. Everything goes through the one
+ * throttle, in the interactive lane. Recent reads are answered from memory, but only to callers that the workspace is known to
+ * accept (`known-callers.ts`). Any HTTP client works unchanged.
  */
 export function gatewayRoutes(server: Server, options: GatewayOptions): Gateway {
-  const desk = new Desk(options, server.traffic.bodies);
+  const gateway = new GatewayHandler(options, server.traffic.bodies);
   const users = new RoomUsers();
-  // A scope of its own, so that its errors have the form of the workspace's, whatever the rest of the server says.
+  // A scope of its own, so that its errors have the form of the workspace's errors.
   void server.register(
     async (scope) => {
       scope.setErrorHandler((error, _request, reply) => give(reply, refusalOf(error)));
@@ -62,16 +62,18 @@ export function gatewayRoutes(server: Server, options: GatewayOptions): Gateway 
         method: [...METHODS],
         url: '/*',
         config: { door: 'public' },
-        // No promise where the answer is cached: the promise would be most of its cost.
+        // A cached answer needs no promise, which would be most of its cost.
         handler: (request, reply) => {
-          const held = desk.recall(request);
-          return held ? void give(reply, held) : desk.serve(request).then((answer) => give(reply, answer, users));
+          const cached = gateway.recall(request);
+          return cached
+            ? void give(reply, cached)
+            : gateway.serve(request).then((answer) => give(reply, answer, users));
         },
       });
     },
     { prefix: BASE_PATH },
   );
-  return { changed: (workspace) => desk.cache.forget(workspace) };
+  return { changed: (workspace) => gateway.cache.forget(workspace) };
 }
 
 function give(reply: ServerReply, { status, headers, body, isTheirs, room }: Outgoing, users?: RoomUsers): ServerReply {
@@ -90,7 +92,7 @@ function refusalOf(error: unknown): Outgoing {
   return refuse(500, 'internal_error', 'the gateway failed to answer this request');
 }
 
-/** The replies that give an answer on: several where they share it. Its room is free when all have ended. */
+/** The replies that send the same answer. Its memory is free when all have ended. */
 class RoomUsers {
   readonly #counts = new WeakMap<AnswerRoom, number>();
 
@@ -110,18 +112,18 @@ class RoomUsers {
   }
 }
 
-/** A request that may be passed on, and all that is known of it. */
-interface Case {
+/** A request that may be forwarded, with its caller and destination. */
+interface GatewayCall {
   readonly caller: Known | Stranger;
   readonly authorization: string;
   readonly destination: Destination;
   readonly passed: UpstreamRequest;
   readonly request: ServerRequest;
-  /** When it came, by the monotonic clock. */
+  /** The time of arrival, by the monotonic clock. */
   readonly since: number;
 }
 
-class Desk {
+class GatewayHandler {
   readonly cache: Cache;
   readonly #options: GatewayOptions;
   readonly #callers: Callers;
@@ -144,7 +146,7 @@ class Desk {
     if (!isCacheable(request)) return undefined;
     const passage = this.#callers.recall(request.headers.authorization)?.passage;
     const address = passage && this.#addresses.find(passage, request);
-    return address === undefined ? undefined : this.#held(passage as Upstream, address, request);
+    return address === undefined ? undefined : this.#cached(passage as Upstream, address, request);
   }
 
   async serve(request: ServerRequest): Promise<Outgoing> {
@@ -158,7 +160,7 @@ class Desk {
     if (!(await this.#probation.enter(address))) return tooMany(NEXT_TRIAL);
     let answered: Outgoing | undefined;
     try {
-      // Meanwhile another request may have shown who it is.
+      // Another request may have identified the caller meanwhile.
       answered = await this.#serveCaller(await this.#callers.identify(request.headers.authorization), request, path);
       return answered;
     } finally {
@@ -186,50 +188,50 @@ class Desk {
       return elsewhere?.pass(destination.elsewhere.name, request, this.#roomOf(request)) ?? unauthorized();
     request.passage = { workspace: destination.passage.name };
     const passed = passedRequest(request, destination, caller);
-    const inHand: Case = { caller, authorization, destination, passed, request, since: clock.monotonic() };
+    const call: GatewayCall = { caller, authorization, destination, passed, request, since: clock.monotonic() };
     try {
-      return isCacheable(request) ? await this.#read(inHand, request) : await this.#pass(inHand);
+      return isCacheable(request) ? await this.#read(call, request) : await this.#pass(call);
     } catch (error) {
-      return this.#failed(inHand, asSyncError(error));
+      return this.#failed(call, asSyncError(error));
     }
   }
 
   /** A read that may be answered from memory, or together with others. */
-  async #read(inHand: Case, request: ServerRequest): Promise<Outgoing> {
-    const { caller, authorization, passed } = inHand;
-    const { passage, isProof } = inHand.destination;
+  async #read(call: GatewayCall, request: ServerRequest): Promise<Outgoing> {
+    const { caller, authorization, passed } = call;
+    const { passage, isProof } = call.destination;
     const address = `${passed.path}${passed.query} ${variantOf(request, passage.settings.versionHeader)}`;
     if (caller.kind !== 'stranger') {
       this.#addresses.learn(passage, request, address);
-      const found = this.#held(passage, address, request);
+      const found = this.#cached(passage, address, request);
       if (found) return found;
     } else if (!this.#callers.isKey(authorization, passage)) {
-      return this.#pass(inHand);
+      return this.#pass(call);
     }
-    // Conditions are the caller's own; what is kept must be whole.
+    // Conditions belong to the caller; the cached answer must be complete.
     const { 'if-none-match': condition, ...headers } = passed.headers;
-    const whole = { ...inHand, passed: { ...passed, headers } };
+    const whole = { ...call, passed: { ...passed, headers } };
     const flight = caller.kind === 'stranger' ? `${address} ${caller.name}` : address;
     const reading = { workspace: passage.name, address, flight };
     const { answer, joined } = await this.cache.shared(reading, isProof, () => this.#pass(whole));
-    // A refusal of another caller says nothing about this one. Some servers hide with 404 what a caller may not see.
+    // A refusal of another caller does not apply to this one. Some servers answer 404 if a caller has no access.
     const isTheirs = joined && [401, 403, 404].includes(answer.status);
     return aged(isTheirs ? await this.#pass(whole) : answer, 0, condition);
   }
 
-  /** The answer that is in memory. */
-  #held(passage: Upstream, address: string, { headers }: ServerRequest): Outgoing | undefined {
+  /** Returns the cached answer. */
+  #cached(passage: Upstream, address: string, { headers }: ServerRequest): Outgoing | undefined {
     const found = this.cache.fresh(passage.name, address, passage.settings.freshFor);
     if (!found) return undefined;
     this.#options.meter.count('gateway_requests_total', { outcome: 'cached' });
     return aged(found.answer, found.age, headers['if-none-match']);
   }
 
-  /** Puts the request through the throttle and learns from the answer. */
-  async #pass(inHand: Case): Promise<Outgoing> {
-    const room = this.#roomOf(inHand.request);
+  /** Sends the request through the throttle, and records the answer. */
+  async #pass(call: GatewayCall): Promise<Outgoing> {
+    const room = this.#roomOf(call.request);
     try {
-      return outgoing(await this.#exchange(inHand, room), room);
+      return outgoing(await this.#exchange(call, room), room);
     } catch (error) {
       room.leave();
       throw error;
@@ -240,16 +242,16 @@ class Desk {
     return createAnswerRoom(this.#bodies, groupOfAddress(ip), LARGEST_PASSED);
   }
 
-  async #exchange(inHand: Case, room: AnswerRoom): Promise<UpstreamAnswer> {
-    const { passage, isProof } = inHand.destination;
-    const { passed, authorization, since } = inHand;
+  async #exchange(call: GatewayCall, room: AnswerRoom): Promise<UpstreamAnswer> {
+    const { passage, isProof } = call.destination;
+    const { passed, authorization, since } = call;
     const answer = await this.#send(passage, { ...passed, room });
     this.#options.meter.count('gateway_requests_total', { outcome: 'passed' });
     if (answer.status === 401 || answer.status === 403) this.#callers.refused(authorization);
     else if (answer.status < 400) this.#callers.accepted(authorization, { passage, since, isProved: isProof });
     if (!isSafe(passed.method)) this.cache.forget(passage.name);
     if (isProof) await passage.capture.answered(passed, answer);
-    else await this.#onUnproved(inHand, answer.status);
+    else await this.#onUnproved(call, answer.status);
     return answer;
   }
 
@@ -265,19 +267,19 @@ class Desk {
   }
 
   /**
-   * worksync reads what a stranger may have changed here with the daemon's own key, since only its answers are certainly this
-   * workspace's.
+   * After a write of an unproven caller, worksync reads the workspace with the daemon's own key, because only those answers are
+   * certainly this workspace's.
    */
-  async #onUnproved(inHand: Case, status: number): Promise<void> {
-    await inHand.destination.passage.capture.unproved(inHand.passed, status);
-    if (isSuccess(status)) await this.#askWhoWeAre(inHand);
+  async #onUnproved(call: GatewayCall, status: number): Promise<void> {
+    await call.destination.passage.capture.unproved(call.passed, status);
+    if (isSuccess(status)) await this.#checkKeyOnce(call);
   }
 
   /**
-   * A key was accepted, and the daemon cannot tell yet whether for its own workspace, since that was empty when it was read. One
-   * read tells; there is no second one, since the workspace may be empty still.
+   * A key was accepted, but the daemon cannot know for which workspace, because its own was empty when it was read. One read
+   * decides; it is not repeated, because the workspace may still be empty.
    */
-  async #askWhoWeAre({ authorization, destination: { passage } }: Case): Promise<void> {
+  async #checkKeyOnce({ authorization, destination: { passage } }: GatewayCall): Promise<void> {
     if (this.#asked.has(passage.name) || !this.#callers.isKey(authorization, passage)) return;
     if ((await passage.workspaceId()) !== undefined) return;
     this.#asked.add(passage.name);
@@ -286,10 +288,10 @@ class Desk {
     passage.outbox.notify();
   }
 
-  async #failed(inHand: Case, error: SyncError): Promise<Outgoing> {
+  async #failed(call: GatewayCall, error: SyncError): Promise<Outgoing> {
     const { clock, meter } = this.#options;
-    const { passed } = inHand;
-    const { passage } = inHand.destination;
+    const { passed } = call;
+    const { passage } = call.destination;
     if (error.code === 'aborted') {
       meter.count('gateway_requests_total', { outcome: 'refused' });
       return tooMany(secondsUntil(passage.nextSlotAt(), clock.now()));
@@ -314,7 +316,7 @@ function isCacheable({ method, headers }: Pick<ServerRequest, 'method' | 'header
   return method === 'GET' && headers['range'] === undefined;
 }
 
-/** Addresses in the cache by their spelling, which then need no second look. */
+/** Addresses in the cache by their spelling, so that a repeated spelling is not parsed again. */
 class Addresses {
   readonly #bySpelling = new Map<string, string>();
 
@@ -334,7 +336,7 @@ function spellingOf({ name, settings }: Upstream, request: ServerRequest): strin
   return `${name} ${variantOf(request, settings.versionHeader)} ${request.url}`;
 }
 
-/** @param slotAt null where only an answer that is on its way can tell */
+/** @param slotAt null if only a pending answer can decide */
 function secondsUntil(slotAt: number, now: number): number {
   return Math.max(1, Math.ceil((slotAt - now) / 1_000));
 }

@@ -7,14 +7,14 @@ import { TOKEN_PREFIX, type TokenBook } from './token-book.ts';
 import type { Upstream } from './upstream.ts';
 
 /**
- * Who asks.
+ * The caller of a request.
  *
  *   token     a gateway token, by its id: bound to its workspace; the daemon's key is used in its place. May have cached answers.
  *   key       an API key that the workspace accepted within the last minute. May have cached answers.
- *   stranger  anyone else, OAuth tokens among them: passed through, and `workspace-api/capture/` takes the answer. `name` stands
- *             for the credential; `credible` where it was accepted within the last minute.
+ *   stranger  any other caller, also one with an OAuth token: forwarded, and `workspace-api/capture/` records the answer. `name`
+ *             identifies the credential; `credible` if it was accepted within the last minute.
  *   elsewhere a gateway token of a workspace that is not open here, by its id.
- *   nobody    no bearer, or a gateway token that does not exist or was revoked: nothing is passed through for it.
+ *   nobody    no bearer, or a gateway token that does not exist or was revoked: nothing is forwarded.
  */
 export type Caller = Known | Stranger | Elsewhere | { readonly kind: 'nobody' };
 export type Elsewhere = { readonly kind: 'elsewhere'; readonly id: string; readonly workspace: string };
@@ -25,14 +25,14 @@ export type Stranger = { readonly kind: 'stranger'; readonly name: string; reado
 
 export interface Callers {
   identify(authorization: string | undefined): Promise<Caller>;
-  /** Whom another process of the installation has identified by a gateway token. */
+  /** Returns the caller that another process of the installation has identified by a gateway token. */
   withToken(id: string): Promise<Caller>;
-  /** A caller who may have cached answers, as far as memory tells. */
+  /** Returns a caller that may have cached answers, if it is in memory. */
   recall(authorization: string | undefined): Known | undefined;
   /** Whether the credential has the form of an API key of this workspace. */
   isKey(authorization: string, passage: Upstream): boolean;
   accepted(authorization: string, acceptance: Acceptance): void;
-  /** 401 or 403: forgotten at once. */
+  /** Forgets a credential after 401 or 403. */
   refused(authorization: string): void;
 }
 
@@ -41,24 +41,24 @@ interface Acceptance {
   readonly passage: Upstream;
   /** When the request began, by the monotonic clock: a refusal since then is newer and counts. */
   readonly since: number;
-  /** Whether it is proved that it was for this workspace, and not for another that the same server holds. */
+  /** Whether it is proven that the answer came from this workspace, and not from another one of the same server. */
   readonly isProved: boolean;
 }
 
-/** How long an accepted credential is believed, milliseconds: a revoked one gets cached answers for no longer. */
+/** Milliseconds for which an accepted credential is trusted: a revoked one gets cached answers for no longer. */
 const BELIEVED = 60_000;
-/** Bound of the memory that made-up credentials can take. */
+/** Limit of the memory that made-up credentials can take. */
 const MOST_REMEMBERED = 10_000;
 
 interface Memory {
-  /** Present where it is a key that may have cached answers. */
+  /** Present for a key that may have cached answers. */
   readonly passage?: Upstream | undefined;
   readonly until: number;
   readonly refusedAt: number;
 }
 
 export interface CallersOptions {
-  /** Of a workspace that is open, by its name here. */
+  /** Returns an open workspace by its name here. */
   readonly passage: (workspace: string) => Upstream | undefined;
   readonly tokens: TokenBook;
   readonly clock: Clock;
@@ -66,7 +66,7 @@ export interface CallersOptions {
 }
 
 export function createCallers({ passage: passageOf, tokens, clock, random }: CallersOptions): Callers {
-  // A key of this process: the hashes in memory reveal no credential.
+  // A key of this process, so that the hashes in memory reveal no credential.
   const pepper = random.bytes(32).toString('base64');
   const remembered = new Map<string, Memory>();
   const nameOf = (secret: string) => hash('sha256', pepper + secret, 'base64');
@@ -128,7 +128,7 @@ export function createCallers({ passage: passageOf, tokens, clock, random }: Cal
   };
 }
 
-/** Whom a request is counted for. The hash is the same in every process, so that people can find their key by it. */
+/** Returns the caller for the use of the quota. The hash is the same in every process, so that people can find their key by it. */
 export function quotaCallerOf(caller: Known | Stranger, authorization: string): string {
   return caller.kind === 'token' ? tokenCaller(caller.id) : keyCaller(hash('sha256', secretOf(authorization) ?? ''));
 }

@@ -7,9 +7,9 @@ export interface Outgoing {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer | string | undefined;
-  /** The workspace itself answered so. */
+  /** Whether it is the workspace's own answer. */
   readonly isTheirs?: true;
-  /** What the body takes of the server's budget until it was given on. */
+  /** The part of the server's budget that the body takes until it is sent. */
   readonly room?: AnswerRoom;
 }
 
@@ -29,10 +29,10 @@ const PASSED_BACK = [
   'x-content-type-options',
 ];
 
-/** May be kept by the caller alone, and asked for again with its validator. */
+/** Only the caller may keep it, and must revalidate it. */
 const KEPT_BY_CALLER = 'private, no-cache';
 
-/** An answer of the workspace, as it goes back. */
+/** Converts an answer of the workspace for the caller. */
 export function outgoing({ status, headers: given, body }: HttpAnswer, room?: AnswerRoom): Outgoing {
   const headers: Record<string, string> = {};
   for (const name of PASSED_BACK) {
@@ -43,7 +43,7 @@ export function outgoing({ status, headers: given, body }: HttpAnswer, room?: An
   return { status, headers, body: content, isTheirs: true, ...(room && { room }) };
 }
 
-/** Text leaves in one piece with its head, which takes the system half the time that bytes beside a head take. */
+/** Sends text in one piece with its head, which takes the system half the time of separate bytes. */
 function sendable(body: Buffer): Buffer | string {
   return body.length <= LONGEST_TEXT && isUtf8(body) ? body.toString() : body;
 }
@@ -51,7 +51,7 @@ function sendable(body: Buffer): Buffer | string {
 const LONGEST_TEXT = 65_536;
 
 /**
- * The answer to a read that was cached, or is from now on.
+ * Converts the answer to a cached read.
  *
  * @param age whole seconds
  * @param condition the caller's If-None-Match
@@ -70,7 +70,7 @@ function names(condition: string | undefined, etag: string | undefined): boolean
   return condition.trim() === '*' || condition.split(',').some((tag) => plain(tag) === plain(etag));
 }
 
-/** The words and form of W68, with the delay that is really expected. */
+/** The text and form of W68, with the delay that is really expected. */
 export function tooMany(seconds: number): Outgoing {
   const refusal = refuse(429, 'rate_limit_exceeded', `standard rate limit exceeded, retry in ${seconds} seconds`);
   return { ...refusal, headers: { ...refusal.headers, 'retry-after': String(seconds) } };

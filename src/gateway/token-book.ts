@@ -12,27 +12,27 @@ import {
 } from '../store/gateway-tokens.ts';
 import type { Sql } from '../store/workspace-scope.ts';
 
-/** Secrets of gateway tokens begin so: then no API key is ever looked up as one, and none is sent to the workspace. */
+/** The prefix of gateway tokens, so that no API key is searched among them, and none of them is sent to the workspace. */
 export const TOKEN_PREFIX = 'wsg_';
 
 const SECRET_BYTES = 32;
 const ID_BYTES = 9;
 
-/** The live tokens of all workspaces. They are cached: whoever writes them tells all processes over the database. */
+/** The live tokens of all workspaces, cached. A change is signalled to all processes over the database. */
 export interface TokenBook {
   /** The live token that has this secret. */
   find(secret: string): Promise<LiveToken | undefined>;
-  /** The same from memory; undefined also where that must be read first. */
+  /** Returns the token from memory; undefined also if that must be read first. */
   recall(secret: string): LiveToken | undefined;
   /** The live token that has this id. */
   withId(id: string): Promise<LiveToken | undefined>;
-  /** A token was made or revoked, by another process too. */
+  /** Reads the tokens again after a change, also by another process. */
   reread(): Promise<void>;
-  /** This process made or revoked a token. Resolves when it knows, and others have been told. */
+  /** Reads the tokens again after a change by this process, and notifies the other processes. */
   changed(): Promise<void>;
 }
 
-/** @param tellOthers tells the other processes over the database; absent: there is none */
+/** @param tellOthers notifies the other processes over the database; absent: there is none */
 export function createTokenBook(query: Sql, tellOthers?: () => Promise<void>): TokenBook {
   let live: ReadonlyMap<string, LiveToken> | undefined;
   let begun = 0;
@@ -41,7 +41,7 @@ export function createTokenBook(query: Sql, tellOthers?: () => Promise<void>): T
   const reread = async () => {
     const mine = ++begun;
     const found = await liveTokens(query);
-    // An answer from before a token was revoked may come after the one that lacks it.
+    // A read that began before a revocation may end after the read that shows it.
     if (mine < newest) return;
     newest = mine;
     live = found;
@@ -68,9 +68,9 @@ export function createTokenBook(query: Sql, tellOthers?: () => Promise<void>): T
 export interface Tokens {
   /** The secret is in the answer and nowhere else. */
   create(description: string): Promise<{ id: string; secret: string }>;
-  /** Revoked ones too, oldest first. */
+  /** Lists live and revoked tokens, oldest first. */
   list(): Promise<GatewayToken[]>;
-  /** At once. False where there is no such live token. */
+  /** Revokes a token at once. Returns false if there is no such live token. */
   revoke(id: string): Promise<boolean>;
 }
 

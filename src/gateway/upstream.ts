@@ -11,20 +11,20 @@ export interface UpstreamRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD';
   /** Below the base address; starts with `/`; as the caller spelled it. */
   readonly path: string;
-  /** With its `?`; empty where there is none. */
+  /** The query with its `?`; empty if there is none. */
   readonly query: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Buffer;
-  /** What the answer takes of the server's budget. */
+  /** The part of the server's budget that the answer takes. */
   readonly room?: AnswerRoom;
-  /** The caller's own credential; absent where a gateway token stands for the daemon's key. */
+  /** The caller's own credential; absent if a gateway token uses the daemon's key. */
   readonly authorization?: string;
-  /** Whom the request is counted for; see `model/caller.ts`. */
+  /** The caller for the use of the quota; see `model/caller.ts`. */
   readonly caller: string;
 }
 
 export interface UpstreamAnswer extends HttpAnswer {
-  /** When the request left, epoch milliseconds. */
+  /** The time when the request was sent, epoch milliseconds. */
   readonly sentAt: number;
   /** The revision as of which the answer is true; see `store/revision.ts`. */
   readonly asOf: number;
@@ -36,26 +36,25 @@ interface GatewaySettings {
   /** Milliseconds that a caller waits for a quota slot before it gets 429. */
   readonly longestWait: number;
   /**
-   * Beginning of the workspace's API keys: the gateway remembers only such credentials, since an OAuth token stands for a
-   * person.
+   * Prefix of the workspace's API keys: the gateway remembers only such credentials, because an OAuth token belongs to a person.
    */
   readonly keyPrefix: string;
   /** Name of the header with the version of the API, in lower case. */
   readonly versionHeader: string;
 }
 
-/** What the gateway needs of one workspace. */
+/** The part of one workspace that the gateway uses. */
 export interface Upstream {
   readonly name: string;
   /**
-   * The workspace's id: as it is configured, or as the workspace itself told it to the daemon's key; undefined until
-   * then. Whoever names it in a path and is not refused is one of ours; `current` may be another key's own workspace.
+   * Returns the configured id of the workspace, or the one that the workspace reported to the daemon's key; undefined until then.
+   * A caller that names it in a path and is not refused belongs to this workspace; `current` may be another key's own one.
    */
   workspaceId(): Promise<string | undefined>;
-  /** Whether the workspace is known to hold this task. */
+  /** Whether the task is known to be in the workspace. */
   hasTask(taskId: string): Promise<boolean>;
   readonly tokens: Tokens;
-  /** Answers that pass through are news of the workspace. */
+  /** Captures changes from the answers that are forwarded. */
   readonly capture: ResponseCapture;
   readonly settings: GatewaySettings;
   readonly store: Store;
@@ -63,10 +62,10 @@ export interface Upstream {
   /** Notified when a read was requested. */
   readonly outbox: WakeSignal;
   /**
-   * Sends through the throttle in the interactive lane. `waiting` ends the wait for a slot, not a request that is out.
-   * Throws `aborted` when no slot came in time, and what the HTTP client throws.
+   * Sends through the throttle in the interactive lane. `waiting` ends the wait for a slot, but not a request in flight. Throws
+   * `aborted` if no slot came in time, and the errors of the HTTP client.
    */
   pass(request: UpstreamRequest, waiting: AbortSignal): Promise<UpstreamAnswer>;
-  /** When a caller that came now would get a slot, epoch milliseconds. */
+  /** Returns when a new caller would get a slot, epoch milliseconds. */
   nextSlotAt(): number;
 }
