@@ -9,7 +9,7 @@ import { askOwner, hasOwner, whoRuns } from './owner.ts';
 import { type Exit, OF_QUESTIONS, print, type Setting, say, sessionOf, withDaemonOptions } from './setting.ts';
 import { plural, printable } from './words.ts';
 
-/** What deletes a large workspace takes, milliseconds. */
+/** Milliseconds that the deletion of a large workspace may take. */
 const LONGEST_FORGET = 600_000;
 
 interface Json {
@@ -140,7 +140,7 @@ function describePlan({ backup, present, presentFault, kept }: RestorePlan, file
   return lines.map(printable).join('\n');
 }
 
-/** Beside each number of the backup the present one, where that differs. */
+/** Shows the present number beside each number of the backup that differs. */
 function describeRows(rows: WorkspaceRows, present: WorkspaceRows = rows): string {
   const count = (key: 'deliveries' | 'items' | 'tasks', one: string) =>
     `${plural(rows[key], one, key)}${present[key] === rows[key] ? '' : ` (now ${present[key]})`}`;

@@ -17,7 +17,7 @@ type RefusedFlags = Flags & {
   readonly json?: boolean;
 };
 
-/** `worksync deliveries refused`: what was sent here and not taken. */
+/** `worksync deliveries refused`: requests that were received and refused. */
 export function addRefused(group: Command, exit: Exit): void {
   const described = {
     usage: 'refused',
@@ -36,7 +36,7 @@ export function addRefused(group: Command, exit: Exit): void {
     });
 }
 
-/** Of this workspace; undefined: of all, and what leads to none. */
+/** Returns the refused requests of this workspace; undefined: of all, and those that name none. */
 async function refusedIn(
   place: DaemonOptions,
   workspace: string | undefined,

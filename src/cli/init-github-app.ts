@@ -5,7 +5,7 @@ import { durationOption } from './patience.ts';
 import { type Exit, likeOption, print, type Setting, say } from './setting.ts';
 import { span } from './words.ts';
 
-/** How long a person may take where nothing else is said, milliseconds; GitHub's code is good for an hour. */
+/** Default of the time that a person may take, milliseconds; GitHub's code is valid for an hour. */
 const LONGEST_WAIT = 900_000;
 
 const HELP = `
@@ -75,7 +75,7 @@ export function addInitGithubApp(group: Command, setting: Setting, exit: Exit): 
 type Takes = Parameters<typeof import('../connectors/github/app-manifest.ts').takeNewApp>[0];
 
 export interface Site extends Takes {
-  /** Of the pages, and of the API, without a slash at its end. */
+  /** The address of the pages, and of the API, without a slash at its end. */
   readonly origin: string;
   readonly api: string;
 }
@@ -91,7 +91,7 @@ type Wanted = Pick<
   'organization' | 'appName' | 'name' | 'connection' | 'publicUrl' | 'issues' | 'folder' | 'timeout'
 >;
 
-/** Throws `usage` and `conflict` before anything is made, `not_received` where nobody confirmed in time, and what GitHub refuses. */
+/** Throws `usage` and `conflict` before anything is created, `not_received` if nobody confirmed in time, and GitHub's refusals. */
 export async function makeApp(wanted: Wanted, site: Site, tell: (url: string) => void): Promise<MadeApp> {
   const { CODE, manifestOf, newAppAddress, takeNewApp } = await import('../connectors/github/app-manifest.ts');
   const { refusePresentFiles, writeAppFiles } = await import('../admin/app-files.ts');

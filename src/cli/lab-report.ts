@@ -12,7 +12,7 @@ const WORDS: Readonly<Record<EffectOfRules, string>> = {
   'attach-document': 'documents attached',
 };
 
-/** What another configuration would change, for people. */
+/** Describes the effects of another configuration for people. */
 export function describeLab(report: LabReport, now: number): string {
   const { items, ended, requests, drainedAt, without, effects, samples } = report;
   const wait = drainedAt - now;

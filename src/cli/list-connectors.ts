@@ -4,7 +4,7 @@ import { schemaOf } from '../platform/config/generated-files.ts';
 import { keysOf } from '../platform/config/schema-keys.ts';
 import { table } from './words.ts';
 
-/** What this version can talk to, as `worksync connectors` prints it. */
+/** Lists the connectors of this version, for `worksync connectors`. */
 export function listConnectors(json: boolean): string {
   const listed = connectors.toSorted((a, b) => (a.id < b.id ? -1 : 1)).map(listedAs);
   return json ? listed.map((each) => JSON.stringify(each)).join('\n') : listed.map(describe).join('\n\n');

@@ -12,7 +12,7 @@ import { printable } from './words.ts';
 import { gather } from './workspace-command.ts';
 
 const LOOK_EVERY = 1_000;
-/** Deliveries, and refused requests, of one look; what comes faster is counted, and `deliveries list` has it. */
+/** Deliveries, and refused requests, of one poll; further ones are counted, and `deliveries list` has them. */
 const PAGE = 100;
 
 type ListenFlags = Flags & { readonly workspace?: readonly string[]; readonly own?: boolean; readonly json?: boolean };
@@ -46,7 +46,7 @@ export function addListen(program: Command, _setting: Setting): void {
 
 type Delivery = Answered<'deliveries'>['deliveries'][number];
 
-/** What came since the last look, the oldest first. */
+/** The events since the last poll, the oldest first. */
 export type Heard =
   | ({ readonly kind: 'delivery'; readonly workspace: string } & Delivery)
   | ({ readonly kind: 'refused' } & Refused)
@@ -59,9 +59,9 @@ interface Wanted {
   readonly own?: boolean | undefined;
 }
 
-/** The first look finds where to begin, and tells nothing. */
+/** The first poll finds the start, and reports nothing. */
 export function createListener({ workspaces, own }: Wanted, ask: Ask) {
-  /** Of each workspace, the states of the deliveries on the last page. */
+  /** The states of the deliveries on the last page, by workspace. */
   const seen = new Map<string, ReadonlyMap<number, Delivery['state']>>();
   let refusals: ReadonlyMap<string, number> | undefined;
 
@@ -101,7 +101,7 @@ export function createListener({ workspaces, own }: Wanted, ask: Ask) {
   };
 }
 
-/** What makes two refused requests one with a count. */
+/** Returns the key under which refused requests are one with a count. */
 function likeness({ method, path, status, code, address, firstAt }: Refused): string {
   return JSON.stringify([method, path, status, code, address, firstAt]);
 }

@@ -11,15 +11,15 @@ import { span } from './words.ts';
 
 const clock = systemClock();
 
-/** What the daemon answers from its own database it answers within this, milliseconds. */
+/** Milliseconds within which the daemon answers from its own database. */
 const ANSWER = 30_000;
-/** What lives answers at once, milliseconds. */
+/** Milliseconds within which a live process answers. */
 const SIGN_OF_LIFE = 5_000;
 
-/** Who runs this command, for the audit, where it works on the data folder itself. */
+/** The author for the audit of a command that works on the data folder itself. */
 export const whoRuns = () => ({ actor: `command ${osUser()}`, clock });
 
-/** Whether a daemon that owns the data folder answers. Throws `unauthorized` where this user may not ask it. */
+/** Whether a daemon that owns the data folder answers. Throws `unauthorized` if this user has no access to it. */
 export async function hasOwner(dataFolder: string): Promise<boolean> {
   try {
     await findLiving(dataFolder);
@@ -30,7 +30,7 @@ export async function hasOwner(dataFolder: string): Promise<boolean> {
   }
 }
 
-/** Throws `not_running` where no daemon answers, the error where it answers wrongly or too late. */
+/** Throws `not_running` if no daemon answers, and the error of a wrong or late answer. */
 export async function findLiving(dataFolder: string): Promise<void> {
   const { signOfLife } = await import('../platform/http/sign-of-life.ts');
   const owner = ownerOf(dataFolder);
@@ -41,11 +41,11 @@ export async function findLiving(dataFolder: string): Promise<void> {
 }
 
 /**
- * Asks the daemon that owns the data folder. Throws `not_running` where none answers, `not_answering` where it takes
+ * Sends a request to the daemon that owns the data folder. Throws `not_running` if none answers, `not_answering` if it takes
  * longer than `patience`.
  *
  * @param patience milliseconds
- * @param silence milliseconds of it after which it is said that the command waits
+ * @param silence milliseconds after which the command reports that it waits
  */
 export async function askOwner<Answer>(
   dataFolder: string,
@@ -58,13 +58,13 @@ export async function askOwner<Answer>(
   return audibly('the daemon', patience, () => ask<Answer>(dataFolder, method, path, body, patience), silence);
 }
 
-/** Asks the daemon that owns the data folder for its status. The daemon may be of another version. */
+/** Requests the status from the daemon that owns the data folder. The daemon may be of another version. */
 export async function askStatus(dataFolder: string): Promise<Status> {
   const { completeStatus } = await import('../admin/complete-status.ts');
   return completeStatus(await askOwner<Partial<Status>>(dataFolder, 'GET', '/status.json'));
 }
 
-/** Where the daemon that owns the data folder takes webhooks. Throws `not_running` where none answers. */
+/** Returns the webhook address of the daemon that owns the data folder. Throws `not_running` if none answers. */
 export async function webhookAddressOf(dataFolder: string): Promise<string> {
   await findLiving(dataFolder);
   const { address, webhooks = address } = ownerOf(dataFolder);
@@ -138,12 +138,12 @@ function notAnswering({ address }: DaemonEndpoint, patience: number): SyncError 
   return new SyncError('not_answering', `the daemon at ${address} did not answer within ${span(patience)}`);
 }
 
-/** A failure in the daemon, as if it were the command's own. */
+/** Converts a failure of the daemon into an error of the command. */
 export function refusal({ failure: { code, message, ...details } }: Failure): SyncError {
   return new SyncError(code, message, details);
 }
 
-/** @param config of the daemon that was killed, if one was: started without it, the next one would have other workspaces */
+/** @param config the configuration of a killed daemon, if there was one: without it, the next one would have other workspaces */
 function notRunning(dataFolder: string, config?: string): SyncError {
   const hint = config && `Start the daemon first: "worksync run --config ${shellWord(config)}".`;
   return new SyncError('not_running', `no daemon answers for the data folder "${dataFolder}"`, { hint });

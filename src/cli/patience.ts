@@ -6,32 +6,32 @@ import type { ApiRequest, ApiResponse, Send } from '../workspace-api/exchange.ts
 import { say } from './setting.ts';
 import { span } from './words.ts';
 
-/** How long a command waits where nothing else is said, milliseconds: through a full short window of the quota. */
+/** Default wait of a command, milliseconds: enough for a full short window of the quota. */
 const PATIENCE = 90_000;
-/** A slot within this time is no wait worth telling of, milliseconds. */
+/** Milliseconds of a wait for a slot that is not reported. */
 const AT_ONCE = 300;
 
-/** Nobody looks at a silent screen for longer, milliseconds. */
+/** Milliseconds without output that people accept. */
 export const SILENCE = 2_000;
-/** For waiting that is not under a test's clock: what others take is real time. */
+/** The waiting is not under a test's clock, because it depends on other processes. */
 const clock = systemClock();
 
-/** Says what is waited for, and for how long at most, where the work takes longer than a moment. */
+/** Reports the subject and the longest time of a wait, if the work takes longer than a moment. */
 export async function audibly<Result>(
   what: string,
   atMost: number,
   work: () => Promise<Result>,
   silence = SILENCE,
 ): Promise<Result> {
-  const told = clock.after(silence, () => say(`worksync: waiting for ${what}, for at most ${span(atMost)}`));
+  const cancelReport = clock.after(silence, () => say(`worksync: waiting for ${what}, for at most ${span(atMost)}`));
   try {
     return await work();
   } finally {
-    told();
+    cancelReport();
   }
 }
 
-/** What a command was told with `--timeout`. */
+/** The flags about the wait of a command. */
 export interface PatienceFlags {
   readonly timeout?: number;
 }
@@ -51,7 +51,7 @@ export function readDuration(text: string): number {
   return ms;
 }
 
-/** An option that is `standard` milliseconds where it is not given, which its help shows as people write it. */
+/** An option with a duration; `standard` is its default in milliseconds, which its help shows as people write it. */
 export function durationOption(flags: string, description: string, standard: number, read = readDuration): Option {
   return new Option(flags, description).argParser(read).default(standard, durationText(standard));
 }
@@ -60,8 +60,8 @@ export function durationOption(flags: string, description: string, standard: num
 type SendWithin = (request: ApiRequest, patience: number) => Promise<ApiResponse>;
 
 /**
- * A command's requests, all within one patience from now on: says at once what it waits for, and gives up at once where
- * that lies beyond it. Throws why nothing is sent: `rate_limited`, or what the workspace said of the key.
+ * Sends all requests of a command within one patience, which begins now. Reports at once what it waits for, and fails at once if
+ * the wait would be longer. Throws the reason why nothing is sent: `rate_limited`, or the workspace's answer about the key.
  */
 export function patiently(clock: Clock, patience: number, send: SendWithin): Send<object> {
   const deadline = clock.monotonic() + patience;

@@ -7,7 +7,7 @@ import { SyncError } from '../model/errors/sync-error.ts';
 import { countConnectorTasks, findStage, playDeliveries, seedTasks } from './demo-play.ts';
 import type { Session } from './session.ts';
 
-/** What the demo did, counted from what the service holds and received. The last line of `demo --json`. */
+/** The results of the demo, counted from the rows and the requests of the service. The last line of `demo --json`. */
 export interface DemoResult {
   readonly deliveries: number;
   readonly pullRequestsMirrored: number;
@@ -63,7 +63,7 @@ export function describeDemo(result: DemoResult): string {
   ].join('\n');
 }
 
-/** Nearest rank; 0 where there is nothing. */
+/** Nearest rank; 0 without values. */
 function quantile(values: readonly number[], part: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return Math.round(sorted[Math.max(0, Math.ceil(part * sorted.length) - 1)] ?? 0);

@@ -26,26 +26,26 @@ import { type DaemonEndpoint, findDaemon } from '../store/daemon-file.ts';
 import { apiOverrides } from '../workspace-api/contract.ts';
 import { configSource } from './config-source.ts';
 
-/** What a command that works on the configured workspaces starts from. */
+/** The start of a command that works on the configured workspaces. */
 export interface Session {
   readonly version: string;
   readonly options: DaemonOptions;
   readonly flags: Flags;
   readonly config: LoadedConfig;
-  /** Absent where there is no `.env`. */
+  /** Absent without a `.env`. */
   readonly envFile?: EnvFile;
   /** Lists the drafts of `worksync init` beside the configuration, which worksync does not read. */
   readonly drafts: () => Promise<readonly string[]>;
-  /** Where the configuration is read again. */
+  /** The source from which the configuration is read again. */
   readonly source: ConfigSource;
-  /** For pages, metrics and admin actions, as the environment sets them. */
+  /** Tokens for pages, metrics and admin actions, as the environment sets them. */
   readonly tokens: readonly ConfiguredToken[];
   readonly scrubber: Scrubber;
   /** The demo's webhook secret: the one of the running daemon, or a new one. */
   readonly demoSecret: string;
-  /** Of the environment. */
+  /** The key of the environment. */
   readonly secretKey?: Buffer;
-  /** Where traces go; absent: none are made. */
+  /** The destination of traces; absent: no tracing. */
   readonly traces?: TraceExport;
   readonly parts: ProcessContext;
 }
@@ -54,17 +54,17 @@ export interface SessionInput {
   readonly version: string;
   readonly flags: Flags;
   readonly scrubber: Scrubber;
-  /** The level where neither a flag nor the environment names one. */
+  /** The level if neither a flag nor the environment sets one. */
   readonly logLevel: (config: LoadedConfig, demoSecret: string) => DaemonOptions['logLevel'];
   /** Whether this process becomes the daemon. Other commands use the configuration of the running daemon. */
   readonly isDaemon?: boolean;
 }
 
-/** Reads options and configuration, and tells the log and every error text which values are secret. */
+/** Reads options and configuration, and registers the secret values with the scrubber of log and error texts. */
 export async function openSession(input: SessionInput): Promise<Session> {
   const read = await fileReads.run((files) => readSettings(input, files));
   const { flags, env, place, envFile, given, config, demoSecret, configPlace, secretKey, tokens } = read;
-  // Read anew with each load, because the file may have changed.
+  // Reads the variables with each load, because the file may have changed.
   const variables = (files: Files): Environment => ({
     WORKSYNC_DEMO_SECRET: demoSecret,
     ...commandEnvironment(flags, environment(), files).variables,
@@ -146,7 +146,7 @@ function endpointOf(dataFolder: string, files: Files): DaemonEndpoint | undefine
   }
 }
 
-/** No error: the workspace may be added later. */
+/** An unknown name is no error, because the workspace may be added later. */
 function unknownWorkspaces(tokens: readonly ConfiguredToken[], { workspaces }: LoadedConfig): readonly string[] {
   const known = workspaces.map(({ name }) => name);
   const named = new Set(tokens.flatMap((token) => token.workspaces ?? []));

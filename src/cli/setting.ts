@@ -6,25 +6,25 @@ import type { Scrubber } from '../platform/observe/scrubber.ts';
 import type { Session, SessionInput } from './session.ts';
 import { safeOutput } from './words.ts';
 
-/** What every command starts from. */
+/** The start of every command. */
 export interface Setting {
   readonly version: string;
   readonly scrubber: Scrubber;
 }
 
-/** Told the exit code by a command that is done. */
+/** Receives the exit code of a finished command. */
 export type Exit = (code: number) => void;
 
 type OptionKey = (typeof DAEMON_OPTIONS)[number]['key'];
 
-/** What matters to a command that opens the workspaces and serves nothing, to one about webhooks, and to one that only asks the daemon. */
+/** The options that matter to commands that open the workspaces, to those about webhooks, and to those that query the daemon. */
 export const OF_WORK: readonly OptionKey[] = ['config', 'data', 'logLevel'];
 export const OF_HOOKS: readonly OptionKey[] = [...OF_WORK, 'publicUrl'];
 export const OF_QUESTIONS: readonly OptionKey[] = ['data'];
 
 /**
- * The daemon's options, each with the variable that stands in for it. Every command takes them all, so that one set of
- * flags fits all commands; its help shows those that matter to it.
+ * The daemon's options, each with its environment variable. Every command accepts all of them, so that one set of flags fits all
+ * commands; its help shows those that matter to it.
  */
 export function withDaemonOptions(command: Command, shown?: readonly OptionKey[]): Command {
   for (const { key, flag, env, description, default: standard } of DAEMON_OPTIONS) {
@@ -35,7 +35,7 @@ export function withDaemonOptions(command: Command, shown?: readonly OptionKey[]
   return command.exitOverride();
 }
 
-/** What reads the configuration is loaded here: most of what worksync consists of. */
+/** Loads the code that reads the configuration only here, because it is most of worksync. */
 export async function sessionOf(
   setting: Setting,
   flags: Flags,
@@ -46,7 +46,7 @@ export async function sessionOf(
   return openSession({ ...setting, flags, logLevel, isDaemon });
 }
 
-/** For an option of a command that takes what an option of the daemon takes. */
+/** Parses an option of a command like the same option of the daemon. */
 export function likeOption<Key extends OptionKey>(key: Key) {
   return (text: string) => {
     const read = optionValue(key, text);
@@ -60,7 +60,7 @@ export function wholeNumber(text: string): number {
   return Number(text);
 }
 
-/** For an option that takes one of a few words, in any case. */
+/** Parses one of a few words, in any case. */
 export function oneOf<Word extends string>(words: readonly Word[]): (text: string) => Word {
   return (text) => {
     const wanted = text.toLowerCase();
@@ -70,21 +70,21 @@ export function oneOf<Word extends string>(words: readonly Word[]): (text: strin
   };
 }
 
-/** The same for an option that may be given several times. */
+/** Parses one of a few words for an option that may be repeated. */
 export function eachOf<Word extends string>(words: readonly Word[]) {
   const read = oneOf(words);
   return (text: string, previous: readonly Word[] = []): readonly Word[] => [...previous, read(text)];
 }
 
-/** The options of the command that a group stands for, as its own help shows them. */
+/** The options of the default command of a group, as its own help shows them. */
 function optionsOf(command: Command): string {
   const [, options = ''] = /^Options:\n([\s\S]*)/m.exec(command.helpInformation()) ?? [];
   return `\nOptions of ${command.name()}, which may be left out:\n${options.trimEnd()}`;
 }
 
 /**
- * For a command that may be left out: what is no command of its group comes to it, and is refused. Where the command takes
- * a name, a word that is nearly a command counts as one, unless this command is named too. The help of the group shows its options.
+ * Configures the default command of a group, which receives unknown commands and refuses them. If it takes a name, a word that is
+ * nearly a command is refused too, unless the command is named. The help of the group shows its options.
  */
 export function refusingUnknown(command: Command): Command {
   // The help of the program itself lists commands only.
@@ -100,22 +100,22 @@ export function refusingUnknown(command: Command): Command {
   });
 }
 
-/** Rows with texts of other people, to standard output. */
+/** Prints rows with foreign texts to standard output. */
 export function printData(text: string): void {
   process.stdout.write(`${safeOutput(text)}\n`);
 }
 
-/** A text of worksync, to standard output: commands in it are named as they are typed here. */
+/** Prints a text of worksync to standard output, with the commands in it as they are typed here. */
 export function print(text: string): void {
   process.stdout.write(`${safeOutput(asTyped(text))}\n`);
 }
 
-/** Data that goes unchanged: a document that is piped into a file, a command of ours for a CI service. */
+/** Prints unchanged data: a document that is piped into a file, a command of ours for a CI service. */
 export function printAsIs(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
-/** What happens meanwhile: to standard error. */
+/** Prints progress to standard error. */
 export function say(text: string): void {
   process.stderr.write(`${safeOutput(asTyped(text))}\n`);
 }

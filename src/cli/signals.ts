@@ -5,19 +5,16 @@ import { endProcess, outliveReaders, readyToEnd } from './ending.ts';
 
 /** Longest orderly end, milliseconds: container engines kill after 10 s. */
 const LONGEST_END = 8_000;
-/**
- * A second signal within this time is the first one once more, milliseconds: Ctrl-C reaches npm and the daemon, and npm
- * passes it on.
- */
+/** Milliseconds within which a second signal counts as the first one: Ctrl-C reaches npm and the daemon, and npm forwards it. */
 const SAME_SIGNAL = 500;
 
-/** Ends in order; each with the code that the shell knows for a second one, which ends at once. */
+/** Signals that close in order, each with the exit code of a second one, which ends at once. */
 const ENDING = { SIGINT: 130, SIGTERM: 143, SIGQUIT: 131 } as const;
 const SIGNALS = Object.keys(ENDING) as (keyof typeof ENDING)[];
-/** Its default would be to end the process. */
+/** Signals whose default would end the process. */
 const IGNORED = ['SIGUSR2'] as const;
 
-/** What close-with-grace would take for a wish to end: a crash stays a crash. */
+/** Signals on which close-with-grace would close in order: a crash stays a crash. */
 const OTHERS = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV'] as const;
 
 /** @param isStored whether everything that must outlive the process is stored by now */
@@ -44,11 +41,10 @@ export function endAtOnceOnSignals(): Cancel {
 }
 
 /**
- * SIGTERM, SIGINT and SIGQUIT close in order and end with 0; another of them ends at once. SIGHUP
- * reads the configuration again. SIGUSR2 is logged and ignored. A fault that nobody caught closes in order and ends with 1.
- * An end that fails or meets another fault is logged, and ends with 1. An end that takes longer than it may is logged too; it
- * ends with 0 if everything that must outlive the process is stored by then, otherwise with 1. The process outlives the readers of
- * its output.
+ * SIGTERM, SIGINT and SIGQUIT close in order and end with 0; a second one ends at once. SIGHUP reads the configuration again.
+ * SIGUSR2 is logged and ignored. An uncaught fault closes in order and ends with 1. A shutdown that fails or meets another fault
+ * is logged, and ends with 1. A shutdown that takes too long is logged too; it ends with 0 if everything that must outlive the
+ * process is stored by then, otherwise with 1. The process survives a closed output.
  */
 export function endOnSignals({ clock, logger, close, onSignal, reload }: Ending): void {
   outliveReaders();

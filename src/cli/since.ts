@@ -1,7 +1,7 @@
 import { SyncError } from '../model/errors/sync-error.ts';
 import { parseDuration } from '../platform/config/duration.ts';
 
-/** What `--since` names, in RFC 3339. Throws `usage`. */
+/** Returns the time of `--since` in RFC 3339. Throws `usage`. */
 export function sinceOf(text: string, now: number): string {
   const duration = parseDuration(text);
   const isDate = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2}))?$/.test(text);

@@ -8,9 +8,9 @@ import { type Exit, type Setting, say, sessionOf } from './setting.ts';
 import { plural, printable, span } from './words.ts';
 import { show, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
 
-/** Exit code when repairs need approval, or nothing gets through. */
+/** Exit code if repairs need approval, or nothing reaches the workspace. */
 const PARTIAL = 3;
-/** How often the progress is looked at, and how often it is told, milliseconds. */
+/** Milliseconds between two polls of the progress, and between two reports. */
 const LOOK_EVERY = 1_000;
 const TELL_EVERY = 10_000;
 
@@ -19,7 +19,7 @@ A sweep lists the tasks and the pull requests of the workspace, taking only quot
 what worksync knows. It repairs records that somebody changed; tasks, links and documents that people changed stay as they are.
 The daemon sweeps once a day (workspace.sweep). This command starts a sweep now, or shows the running one; you may end it at any time.`;
 
-/** `worksync sweep`: compares the workspace's own lists with what is known, now. */
+/** `worksync sweep`: compares the workspace's own lists with the stored state. */
 export function addSweep(program: Command, setting: Setting, exit: Exit): void {
   const described = {
     usage: 'sweep',
@@ -38,7 +38,7 @@ export function addSweep(program: Command, setting: Setting, exit: Exit): void {
     });
 }
 
-/** Shows the progress until all is compared and repaired. Without a daemon the stages run in this process meanwhile. */
+/** Shows the progress until everything is compared and repaired. Without a daemon, the stages run in this process. */
 async function follow({ ask, partition }: Asking, flags: WorkspaceFlags, clock: Clock): Promise<number> {
   partition?.startUnscheduled();
   let toldAt = Number.NEGATIVE_INFINITY;
@@ -75,7 +75,7 @@ function describeEnd(report: NamedSweepReport): string {
   ].join('\n');
 }
 
-/** What a round compared and found, in one line. */
+/** Describes the counts and findings of a round in one line. */
 export function describeRound({ tasks, records, found, repairs }: SweepReport): string {
   const wrong = found['record-changed'] + found['record-missing'];
   const left = [

@@ -13,10 +13,10 @@ import { type Exit, OF_QUESTIONS, print, type Setting, say, withDaemonOptions } 
 import { printable, span } from './words.ts';
 import { gather } from './workspace-command.ts';
 
-/** Exit code where what is left needs a person. */
+/** Exit code if the rest needs a person. */
 const PARTIAL = 3;
 const LOOK_EVERY = 1_000;
-/** What is waited for without a word on it, milliseconds: long enough for a start with a full inbox. */
+/** Default of the longest wait, milliseconds: enough for a start with a full inbox. */
 const LONGEST_WAIT = 600_000;
 
 const HELP = `
@@ -36,7 +36,7 @@ interface WaitFlags extends Flags {
 
 type Outcome = 'met' | 'needs a person' | 'out of time';
 
-/** `worksync wait`: until the daemon has come so far. */
+/** `worksync wait`: waits for a state of the daemon. */
 export function addWait(program: Command, _setting: Setting, exit: Exit): void {
   withDaemonOptions(program.command('wait'), OF_QUESTIONS)
     .description('wait until everything is synced, or until a condition is met')
@@ -77,7 +77,7 @@ async function lookAt(data: string, conditions: readonly Condition[], only?: rea
   };
 }
 
-/** What the command hears of a daemon that starts, or that starts anew. */
+/** Errors of a daemon that starts or restarts. */
 const STARTING: ReadonlySet<string> = new Set(['not_running', 'not_answering', 'outcome_unknown', 'server_failed']);
 
 async function waitFor(

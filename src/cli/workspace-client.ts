@@ -10,18 +10,18 @@ import { type PatienceFlags, patienceOf, patiently, SILENCE } from './patience.t
 import type { Session } from './session.ts';
 import { say } from './setting.ts';
 
-/** What a command of people or jobs calls; its lane is set already. */
+/** The client of commands and jobs, whose lane is already set. */
 export type CommandClient = WorkspaceClient<object>;
 
-/** The longest that one request takes under way, milliseconds: what the HTTP client allows it, and the way here. */
+/** Milliseconds that one request may take: the limit of the HTTP client, and the way to the daemon. */
 export const UNDER_WAY = 35_000;
 
 /**
- * Runs `work` with a client of one configured workspace. Where a daemon runs, each request goes through it and so
- * through its quota; otherwise this process takes the data folder, and with it the ledger, for itself.
+ * Runs `work` with a client of one configured workspace. If a daemon runs, each request goes through it and so through its quota;
+ * otherwise this process locks the data folder, and with it the ledger.
  *
- * @param name the workspace's name; may be left out where one is configured
- * @param patience how long all its requests together wait for the quota, milliseconds
+ * @param name the workspace's name; optional if only one is configured
+ * @param patience milliseconds that all its requests together wait for the quota
  */
 export async function withWorkspace<Result>(
   session: Session,
@@ -60,7 +60,7 @@ function reportUnusedKey({ name, workspace }: WorkspaceConfig): void {
   );
 }
 
-/** Creates clients over any way of sending. They wait for the quota as the flags say. */
+/** Creates clients for any way of sending. They wait for the quota as the flags require. */
 export async function clientFactory(
   { parts }: Session,
   { workspace }: WorkspaceConfig,
@@ -72,11 +72,11 @@ export async function clientFactory(
   return (send) => createWorkspaceClient({ ...names, send: patiently(parts.clock, patienceOf(patience), send) });
 }
 
-/** Each request goes through the daemon that owns the data folder. */
+/** Sends each request through the daemon that owns the data folder. */
 export function sendThroughOwner(dataFolder: string, workspace: string): Parameters<typeof patiently>[2] {
   return async (request, patience) => {
     const path = `/admin/workspaces/${workspace}/requests?patience=${patience}`;
-    // That it waits for the quota was said before.
+    // The wait for the quota was already reported.
     const silence = patience + SILENCE;
     const forwarded = await askOwner<Forwarded>(dataFolder, 'POST', path, request, patience + UNDER_WAY, silence);
     if ('failure' in forwarded) throw refusal(forwarded);
@@ -84,7 +84,7 @@ export function sendThroughOwner(dataFolder: string, workspace: string): Paramet
   };
 }
 
-/** The workspace with this name, or the only one. Throws `usage`, or what is wrong with its file. */
+/** Returns the workspace with this name, or the only one. Throws `usage`, or the fault of its file. */
 export function chooseWorkspace({ workspaces, broken }: LoadedConfig, name: string | undefined): WorkspaceConfig {
   const names = [...workspaces, ...broken].map((each) => each.name);
   const [only] = names.length === 1 ? names : [];
@@ -97,7 +97,7 @@ export function chooseWorkspace({ workspaces, broken }: LoadedConfig, name: stri
   throw broken.find((each) => each.name === wanted)?.error ?? unknownName('workspace', wanted, names);
 }
 
-/** What a command opens: this workspace and no other. */
+/** Limits a session to one workspace. */
 export function onlyOf(session: Session, workspace: WorkspaceConfig): Session {
   return { ...session, config: { ...session.config, workspaces: [workspace], broken: [] } };
 }

@@ -25,7 +25,7 @@ interface Described {
   /** Name and arguments, as commander takes them: `get <task>`. */
   readonly usage: string;
   readonly description: string;
-  /** What follows `worksync`. */
+  /** The arguments after `worksync`. */
   readonly example: string;
 }
 
@@ -40,7 +40,7 @@ interface WorkspaceCommandOptions extends CommandOptions {
   readonly costsQuota?: boolean;
 }
 
-/** A command under a group, with the flags, example and exit codes that all of them have. */
+/** A command of a group, with the flags, example and exit codes that all of them have. */
 export function workspaceCommand(
   group: Command,
   { usage, description, example }: Described,
@@ -55,14 +55,14 @@ export function workspaceCommand(
     .addHelpText('after', `\nExample: worksync ${example}\n${EXIT_CODES}`);
 }
 
-/** A command that reads a list: 50 unless told, page by page. */
+/** A command that reads a list page by page, 50 entries by default. */
 export function listCommand(group: Command, described: Described, all = 'read the whole list'): Command {
   return workspaceCommand(group, described)
     .option('--limit <number>', 'at most this many', wholeNumber, 50)
     .option('--all', all);
 }
 
-/** What people see, and what `--json` prints instead, one object in a line. */
+/** The text for people, and the objects that `--json` prints instead, one per line. */
 export interface Output {
   readonly text: string;
   readonly json: readonly unknown[];
@@ -70,7 +70,7 @@ export interface Output {
   readonly asIs?: boolean;
 }
 
-/** Runs a command's work on its workspace, prints what came of it, and ends with 0. */
+/** Runs the work of a command on its workspace, prints the result, and ends with 0. */
 export async function runOnWorkspace(
   setting: Setting,
   exit: Exit,

@@ -18,20 +18,20 @@ export interface ServeOptions {
   readonly secretKey?: Buffer;
   /** Behaves as the specification reads literally, without our extensions. */
   readonly literal: boolean;
-  /** The start of its own header names; absent: `X-Service-`. */
+  /** The prefix of its own header names; absent: `X-Service-`. */
   readonly headers?: string;
-  /** How clients reach it. */
+  /** The way that clients reach it. */
   readonly reached: Reached;
 }
 
-/** What a client needs; with `--json` the one line that is printed. */
+/** The values that a client needs; `--json` prints them in one line. */
 export interface Served {
   /** Ends in `/api/v1`. */
   readonly url: string;
   readonly workspaceId: string;
-  /** Only where this start made it: it works on after a restart, and is not shown again. */
+  /** The key, only if this start created it: it stays valid after a restart, and is not shown again. */
   readonly apiKey: string | null;
-  /** Of an owner; shown as the key is. */
+  /** The token of an owner; shown as the key is. */
   readonly oauthToken: string | null;
 }
 
@@ -73,7 +73,7 @@ export async function serveWorkspace(options: ServeOptions, parts: ProcessContex
   return { url, workspaceId, apiKey: isKeyNew ? apiKey : null, oauthToken: isTokenNew ? oauthToken : null };
 }
 
-/** For people: the credentials while they can be shown, else how to make others. */
+/** Describes the service for people: its credentials if they can be shown, otherwise how to create others. */
 export function describeServed({ url, apiKey, oauthToken }: Served, file: string): string {
   const head = `The workspace service listens at ${url}`;
   const shown = [
