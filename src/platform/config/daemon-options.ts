@@ -36,14 +36,14 @@ export interface DaemonOptions {
   readonly openMetrics?: boolean;
   /** Browsers may log in over plain HTTP from other machines. */
   readonly insecurePages?: boolean;
-  /** Addresses and CIDR ranges of the reverse proxies whose forwarding headers are believed; absent: none. */
+  /** Addresses and CIDR ranges of the reverse proxies whose forwarding headers are trusted; absent: none. */
   readonly trustedProxies?: readonly string[];
   /** Where vendors reach this daemon from outside, without a slash at the end. */
   readonly publicUrl?: string;
   readonly logLevel: (typeof LOG_LEVELS)[number];
-  /** The collector of OpenTelemetry that gets the traces; absent, as the next one: none are made. */
+  /** The OpenTelemetry collector that receives the traces; absent, as the next one: no tracing. */
   readonly otlpEndpoint?: string;
-  /** The same with the path for traces, which is taken as it is. */
+  /** The full address for traces, used without changes. */
   readonly otlpTracesEndpoint?: string;
   /** Requests to the workspace name their trace. */
   readonly otlpTraceparent?: boolean;
@@ -52,7 +52,7 @@ export interface DaemonOptions {
 /** One option of the whole daemon. Flags, help, environment, checks and the reference page are made from these. */
 export interface DaemonOption {
   readonly key: keyof DaemonOptions;
-  /** As commander takes it. */
+  /** The flag in the form that commander expects. */
   readonly flag: string;
   readonly env: string;
   readonly type:
@@ -66,7 +66,7 @@ export interface DaemonOption {
     | 'address'
     | 'port'
     | 'log level';
-  /** As it would be typed; absent: not set. */
+  /** The default as it would be typed; absent: not set. */
   readonly default?: string;
   readonly description: string;
 }
@@ -251,7 +251,7 @@ function readOption(option: DaemonOption, flags: Flags, { env, files }: Source):
   return { problem: `${origin}: expected ${EXPECTED[option.type]}${got}`, isFlag: flag !== undefined };
 }
 
-/** Of a variable, or of the file that the variable with `_FILE` names. */
+/** Reads a secret from a variable, or from the file that the variable with `_FILE` names. */
 function secretIn(name: string, { env, files }: Source): { readonly value?: string } | { readonly problem: string } {
   return createVariables(env, undefined, files).get(name) ?? {};
 }
@@ -279,7 +279,7 @@ export function secretsOfStore({ store }: Pick<DaemonOptions, 'store'>): readonl
   return given.flatMap((text) => [text, decodeURIComponent(text)]);
 }
 
-/** What a text means as the value of an option, for commands that are told the same in another place. */
+/** Reads a text as the value of an option, for commands that take the same value in another place. */
 export function optionValue<Key extends keyof DaemonOptions>(
   key: Key,
   text: string,
@@ -302,7 +302,7 @@ const EXPECTED = {
   'log level': `one of ${LOG_LEVELS.join(', ')}`,
 };
 
-/** Undefined where the text is not of the type. */
+/** Returns undefined if the text is not of the type. */
 const PARSERS: Readonly<Record<DaemonOption['type'], (text: string) => unknown>> = {
   path: (text) => text || undefined,
   'data folder': (text) => memoryFolder(text) ?? (text.startsWith(':memory:') ? undefined : text || undefined),

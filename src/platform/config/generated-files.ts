@@ -3,7 +3,7 @@ import type { JsonSchema } from './json-schema.ts';
 import { workspaceReference } from './reference.ts';
 import { type ConnectorOptions, connectionKeys, workspaceFile } from './schema.ts';
 
-/** What is generated from the schemas; `path` counts from the top of the project. */
+/** A file that is generated from the schemas; `path` is relative to the top of the project. */
 export interface GeneratedFile {
   readonly path: string;
   readonly content: string;
@@ -81,10 +81,10 @@ function connectionSchema({ id, title, options }: ConnectorOptions): JsonSchema 
 }
 
 const VARIABLE: JsonSchema = { $ref: '#/$defs/variable' };
-/** Keywords that say something to people; they stay beside the alternatives. */
+/** Keywords for people; they stay beside the alternatives. */
 const ANNOTATIONS = ['title', 'description', 'default'];
 
-/** Lets a variable stand wherever a single value of limited form is wanted. */
+/** Allows a variable for every single value of a limited form. */
 function withVariables(schema: JsonSchema): JsonSchema {
   if (isLimitedValue(schema)) return orVariable(schema);
   const result = { ...schema };

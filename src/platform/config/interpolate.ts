@@ -2,22 +2,22 @@ import { isUtf8 } from 'node:buffer';
 import { diskFiles, type FileFault, type Files } from '../lib/regular-files.ts';
 import { SHORTEST_SECRET } from './literal-secrets.ts';
 
-/** Environment variables, as `environment()` gives them. */
+/** Environment variables, as returned by `environment()`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Secrets are smaller. */
+/** Bytes of the largest secret. */
 export const MAX_SECRET_BYTES = 65_536;
 
-/** Looks variables up, and remembers what the rest of the program must know about them. */
+/** Reads variables, and records what the rest of the program must know about them. */
 export interface Variables {
-  /** The value of `NAME`, or what the file named by `NAME_FILE` holds; both absent: undefined. */
+  /** Returns the value of `NAME`, or the content of the file named by `NAME_FILE`; undefined if both are absent. */
   get(name: string): Found | undefined;
   /** Values that must never be shown. */
   readonly secrets: ReadonlySet<string>;
   /** Files that were read. */
   readonly files: ReadonlySet<string>;
   readonly warnings: ReadonlySet<string>;
-  /** Stands for whatever is not set and has no default; absent: that is a problem. */
+  /** Replaces a variable that is not set and has no default; absent: that is a problem. */
   readonly unset?: string;
   /** The `.env` that is read too, if there is one. */
   readonly envFile?: EnvSource | undefined;
@@ -31,8 +31,8 @@ export interface EnvSource {
 }
 
 /**
- * Of a text that is only tried: the environment stays unread, so that no message about the text can contain something of it.
- * What stands for a value is an address too, since some keys take nothing else.
+ * Returns no variables, for a text that is only tried: the environment stays unread, so that no message about the text can
+ * contain its values. The replacement of a value is an address, because some keys accept nothing else.
  */
 export function noVariables(): Variables {
   const none: ReadonlySet<string> = new Set();
@@ -101,7 +101,7 @@ function readSecret(
   }
 }
 
-/** Without what editors and shells add: no secret begins or ends with a blank or a line break. What else is strange is refused. */
+/** Removes what editors and shells add: no secret begins or ends with a blank or a line break. Other unusual bytes are refused. */
 function secretIn(bytes: Buffer): Found {
   const isUtf16 = /^(?:fffe|feff)/.test(bytes.toString('hex', 0, 2)) || bytes.includes(0);
   if (isUtf16) return { problem: 'is UTF-16 or no text: save it as UTF-8' };
@@ -115,7 +115,7 @@ function secretIn(bytes: Buffer): Found {
   return isQuoted ? { problem: 'stands in quotes: a file holds the secret itself, without quotes' } : { value };
 }
 
-/** What a text becomes. With problems the text is of no use. */
+/** The result of an interpolation. A text with problems must not be used. */
 export interface Interpolated {
   readonly text: string;
   /** The variables whose values the text contains, each once and with its `.env`; not those that were replaced by their default. */

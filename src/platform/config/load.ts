@@ -27,20 +27,20 @@ export interface LoadInput extends ConfigPlace {
   /** One workspace or several, as YAML documents: comes before `path`. */
   readonly text?: string;
   readonly env: Environment;
-  /** The `.env` that some of the variables come from. */
+  /** The `.env` from which some of the variables come. */
   readonly envFile?: EnvSource | undefined;
   readonly connectors: readonly ConnectorOptions[];
   /** Schema of `workspace.api`. */
   readonly apiOverrides: ZodType;
-  /** Where files are read. Absent: from the disk. */
+  /** The source of files; absent: the disk. */
   readonly files?: Files;
 }
 
 export interface LoadedConfig {
   readonly workspaces: readonly WorkspaceConfig[];
-  /** Those whose file cannot be read or is wrong. They keep nobody else from starting. */
+  /** Workspaces whose file cannot be read or is invalid. The others still start. */
   readonly broken: readonly BrokenConfig[];
-  /** Values that must never be shown: what variables brought in, and literal keys and tokens. */
+  /** Values that must never be shown: those of variables, and literal keys and tokens. */
   readonly secrets: readonly string[];
   /** Files that secrets were read from. */
   readonly secretSources: readonly string[];
@@ -48,7 +48,7 @@ export interface LoadedConfig {
 }
 
 export interface BrokenConfig {
-  /** As far as it is known: what the file calls it, else the file's own name. */
+  /** The name in the file if known, else the name of the file. */
   readonly name: string;
   readonly file: string;
   /** `config_invalid` with one line per problem, or `config_unreadable`. */
@@ -58,12 +58,12 @@ export interface BrokenConfig {
 const LARGEST_FILE = 1_048_576;
 
 /**
- * A running daemon reads configurations that are larger in another thread, bytes of all files together: the parser needs up to
- * 50 ms for so much, whatever it says.
+ * Bytes of all files together above which a running daemon reads its configuration in another thread: the parser needs up to 50
+ * ms for this size, whatever the content.
  */
 export const LARGE_CONFIG = 8_192;
 
-/** Bytes of all files, or of the text; 0 where they cannot be read. */
+/** Returns the bytes of all files, or of the text; 0 if they cannot be read. */
 export function configSize(input: Pick<LoadInput, 'path' | 'text' | 'configFolder'>, files: Files): number {
   if (input.text !== undefined) return Buffer.byteLength(input.text);
   return attempt(() => configFiles(input, files), [])
@@ -95,9 +95,9 @@ function attempt<Result>(read: () => Result, otherwise: Result): Result {
 }
 
 /**
- * Reads and checks every workspace, from files or from the text of the variable: each line of a problem is `file:line:column: message (did you mean "x"?)`.
- * Throws `config_invalid` where none is right, with the problems of all; `config_unreadable` where the path cannot be
- * read or holds no file.
+ * Reads and checks every workspace, from files or from the text of the variable: each line of a problem is `file:line:column:
+ * message (did you mean "x"?)`. Throws `config_invalid` if none is valid, with the problems of all; `config_unreadable` if the
+ * path cannot be read or has no file.
  */
 export function loadConfig(input: LoadInput): LoadedConfig {
   const { files = diskFiles } = input;
@@ -114,7 +114,7 @@ export function loadConfig(input: LoadInput): LoadedConfig {
     ...repeatedNames(read),
     ...sharedWorkflows(read),
   ];
-  // Of a text with several workspaces one fault breaks all: nobody can correct it while the daemon runs.
+  // One fault in a text with several workspaces breaks all of them: the text cannot be corrected while the daemon runs.
   const ofFile = Map.groupBy(problems, ({ file }) => file);
   const broken = [...Map.groupBy(read, ({ file }) => file)].flatMap(([file, own]) =>
     brokenBy(own, ofFile.get(file) ?? [], variables),
@@ -136,7 +136,7 @@ export function loadConfig(input: LoadInput): LoadedConfig {
   };
 }
 
-/** One workspace from the text of a file that is only tried: no variable is read. Throws `config_invalid`. */
+/** Reads one workspace from a text that is only tried: no variable is read. Throws `config_invalid`. */
 export function readConfigText(
   text: string,
   { connectors, apiOverrides }: Pick<LoadInput, 'connectors' | 'apiOverrides'>,
@@ -157,7 +157,7 @@ export function configSourceOf(
   return file === CONFIG_TEXT ? (env[CONFIG_TEXT] ?? '') : readConfigSource(file, files);
 }
 
-/** All that is wrong with several files, as one error. */
+/** Combines the problems of several files into one error. */
 function together(broken: readonly BrokenConfig[]): SyncError {
   const errors = broken.map(({ error }) => error);
   const code = errors.every((error) => error.code === 'config_unreadable') ? 'config_unreadable' : 'config_invalid';
@@ -176,7 +176,7 @@ function brokenBy([first]: readonly ReadWorkspace[], own: readonly Problem[], va
   return found ? [{ name: name ?? basename(file, extname(file)), file, error: found }] : [];
 }
 
-/** Messages show names that are written wrongly. One that a variable brought in may be a secret in the wrong place. */
+/** Removes secrets from messages, which show misspelt names: a variable may have put a secret in the wrong place. */
 function without({ secrets }: Variables): (line: string) => string {
   const longestFirst = [...secrets].toSorted((a, b) => b.length - a.length);
   return (line) => longestFirst.reduce((shown, secret) => shown.replaceAll(secret, '[secret]'), line);
@@ -191,14 +191,14 @@ export function readConfigSource(file: string, files: Files = diskFiles): string
   }
 }
 
-/** As people would type it: from the working folder where it lies below. */
+/** Returns the path for people: relative to the working folder if it is below it. */
 export function displayName(file: string): string {
   const short = relative('.', file);
   return short.startsWith('..') || isAbsolute(short) ? file : short;
 }
 
 interface ReadWorkspace {
-  /** As people would type it. */
+  /** The path for people. */
   readonly file: string;
   readonly name?: string;
   readonly document?: ConfigDocument;
@@ -206,15 +206,15 @@ interface ReadWorkspace {
   readonly error?: SyncError;
   readonly config?: WorkspaceConfig;
   readonly problems: readonly Problem[];
-  /** The words of the previous version that it has. */
+  /** Uses of words from the previous version. */
   readonly notices?: readonly Problem[];
 }
 
-/** What all files are read with. */
+/** The input with which all files are read. */
 interface Given {
   readonly variables: Variables;
   readonly connectors: LoadInput['connectors'];
-  /** Made once for all files. */
+  /** Created once for all files. */
   readonly schema: ReturnType<typeof workspaceFile>;
   readonly files: Files;
 }
@@ -281,14 +281,14 @@ function readWorkspace(written: ConfigDocument, { connectors, schema }: Given): 
   return { document, name: own.name, config, problems, notices };
 }
 
-/** Beside a line that is no sound YAML only what is there for certain can be judged. */
+/** Beside a line of invalid YAML, only the parts that are certainly there are judged. */
 function isMeant({ dependsOnLayout, line, ...problem }: Problem, { unsound, problems }: ConfigDocument): boolean {
   if (unsound.size === 0) return true;
   const isOfYaml = problems.some((own) => own.line === line && own.message === problem.message);
   return isOfYaml || (!dependsOnLayout && !unsound.has(line));
 }
 
-/** The connections as they stand, valid or not, so that each can be checked whatever else is wrong. */
+/** Returns the connections as written, valid or not, so that each can be checked despite other faults. */
 function connectionsIn(data: unknown): readonly { readonly name: string; readonly value: unknown }[] {
   const connections = (data as { connections?: unknown }).connections;
   if (typeof connections !== 'object' || connections === null || Array.isArray(connections)) return [];
@@ -316,7 +316,7 @@ function unknownUsers(document: ConfigDocument, connectors: readonly ConnectorOp
   return firstProblems(problems);
 }
 
-/** A rule for connections that do not exist would never do anything, and nobody would know. */
+/** A rule for connections that do not exist would silently do nothing. */
 function unknownConnections(document: ConfigDocument, rules: WorkspaceConfig['rules'] | undefined): readonly Problem[] {
   const known = connectionsIn(document.data).map((connection) => connection.name);
   const named = [

@@ -1,7 +1,7 @@
 /** Something that is wrong at a place of a file. Lines and columns count from 1. */
 export interface Problem extends Place {
   readonly message: string;
-  /** What was probably meant. */
+  /** The value that was probably intended. */
   readonly suggestion?: string;
   /** A key is missing or unknown. That may be because of a fault of the YAML elsewhere in the file. */
   readonly dependsOnLayout?: boolean;
@@ -31,10 +31,10 @@ function keyText(path: readonly PropertyKey[]): string {
     .join('');
 }
 
-/** Problems of one file that are looked for. Whoever has so many corrects these first. */
+/** Number of problems after which the search in a file stops: people correct those first. */
 export const MOST_PROBLEMS = 100;
 
-/** The first problems of a list, found only until there are enough of them. */
+/** Returns the first problems of a list, and computes no others. */
 export function firstProblems(problems: Iterable<Problem>, most = MOST_PROBLEMS): readonly Problem[] {
   return Iterator.from(problems).take(most).toArray();
 }

@@ -8,12 +8,12 @@ export interface Proxies {
   readonly httpProxy: string;
   /** For `https:` targets. */
   readonly httpsProxy: string;
-  /** Hosts that are asked directly, as `NO_PROXY` lists them. */
+  /** Hosts that are reached directly, as `NO_PROXY` lists them. */
   readonly noProxy: string;
 }
 
 /**
- * Reads `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`, in lower case first, as curl and undici do. Undefined where none is set.
+ * Reads `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`, in lower case first, as curl and undici do. Returns undefined if none is set.
  *
  * @param env the real environment of the process: a file in the working folder must not choose who sees all requests
  */
@@ -40,14 +40,14 @@ function addressIn(env: Environment, name: string): string {
   });
 }
 
-/** Those of this process. @param onSecret told each value that must never be shown */
+/** Returns the proxies of this process. @param onSecret receives each value that must never be shown */
 export function ownProxies(onSecret: (secret: string) => void): Proxies | undefined {
   const proxies = proxiesOf(environment());
   if (proxies) for (const secret of secretsOfProxies(proxies)) onSecret(secret);
   return proxies;
 }
 
-/** In each form in which somebody may repeat them: as written, decoded, and as HTTP Basic. */
+/** Returns each form in which a password may be repeated: as written, decoded, and as HTTP Basic. */
 export function secretsOfProxies({ httpProxy, httpsProxy }: Proxies): readonly string[] {
   const secrets = [httpProxy, httpsProxy].flatMap((address) => {
     const { username = '', password = '' } = URL.parse(address) ?? {};
@@ -66,7 +66,7 @@ function decoded(text: string): string {
   }
 }
 
-/** Where requests leave, without credentials. */
+/** Describes the proxies without credentials. */
 export function describeProxies({ httpProxy, httpsProxy, noProxy }: Proxies): string {
   const [plain, secure] = [httpProxy, httpsProxy].map((address) => URL.parse(address)?.origin);
   const through =

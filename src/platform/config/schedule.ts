@@ -4,7 +4,7 @@ import { parseDuration } from './duration.ts';
 
 const SHORTEST = 10_000;
 
-/** The schedule that the text means, or what is wrong where it means none. */
+/** Parses a schedule; returns the problem of an invalid text. */
 export function parseSchedule(text: string): Schedule | { readonly problem: string } {
   if (text === 'off') return 'off';
   const everyMs = parseDuration(text);
@@ -12,7 +12,7 @@ export function parseSchedule(text: string): Schedule | { readonly problem: stri
   return parseCron(text) ? { cron: text } : { problem: 'expected a duration such as 5m, a cron expression, or off' };
 }
 
-/** Of one hour, minute by minute, and one more to close it: within these lies the smallest gap. */
+/** The minutes of one hour and one more: they contain the smallest gap. */
 const MOMENTS = 61;
 
 /** Shortest pause between two moments of a schedule, milliseconds. */

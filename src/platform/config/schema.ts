@@ -14,7 +14,7 @@ import {
 import { address, duration, liveSecrets, mirror, name, optionalDuration, schedule, webAddresses } from './values.ts';
 import { checkRuleStatuses, taskStatuses } from './workflow-schema.ts';
 
-/** What the configuration needs to know of a connector. The registry's lines fit it. */
+/** The part of a connector that the configuration uses; an entry of the registry fits. */
 export interface ConnectorOptions {
   readonly id: string;
   readonly title: string;
@@ -42,12 +42,12 @@ export interface WorkspaceConfig {
       readonly secret: readonly string[];
       readonly headers: string;
     };
-    /** Overrides of the contract, as the schema that was passed in yields them. */
+    /** Overrides of the contract, as parsed by the given schema. */
     readonly api: unknown;
     readonly statuses: TaskStatuses;
-    /** Where people look at it. */
+    /** The addresses where people open it. */
     readonly web: readonly string[];
-    /** When its lists are compared with what is known. */
+    /** The schedule on which its lists are compared with the stored state. */
     readonly sweep: Schedule;
   };
   readonly rules: RulesConfig;
@@ -70,11 +70,11 @@ export interface ConnectionConfig {
   readonly name: string;
   /** Id of the connector. */
   readonly connector: string;
-  /** What the connector's schema yields. */
+  /** The options as parsed by the connector's schema. */
   readonly options: unknown;
   readonly webhookSecrets: readonly string[];
   readonly poll: Schedule;
-  /** When everything that exists is listed, where the vendor lets it. */
+  /** The schedule of the complete lists, if the vendor allows them. */
   readonly sweep: Schedule;
   readonly mirror: Mirror;
   readonly writeBack: WriteBack;
@@ -129,7 +129,7 @@ const retention = z
   .prefault({})
   .describe('How long worksync keeps deliveries.');
 
-/** A number, or `off`: yields Infinity. */
+/** A number, or `off`, which yields Infinity. */
 function limit(standard: number, description: string) {
   return z
     .union([z.int().min(0), z.literal('off').transform(() => Number.POSITIVE_INFINITY)], {
@@ -229,7 +229,7 @@ export const connectionKeys = z
       });
   });
 
-/** A workspace file without the insides of its connections, which depend on their connector. */
+/** A workspace file without the options of its connections, which depend on their connector. */
 export function workspaceFile(apiOverrides: ZodType) {
   return z
     .strictObject({
@@ -269,7 +269,7 @@ export function workspaceFile(apiOverrides: ZodType) {
     .check(checkRuleStatuses);
 }
 
-/** The inbox calls what the workspace itself says `workspace`. */
+/** Deliveries of the workspace itself have this name in the inbox. */
 const connectionName = name.refine((text) => text !== 'workspace', 'this name is reserved for the workspace itself');
 
 function checkWorkspace(context: z.core.ParsePayload<{ url?: string | undefined; apiKey?: string | undefined }>): void {

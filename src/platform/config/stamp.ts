@@ -4,12 +4,12 @@ import type { LoadInput } from './load.ts';
 
 type ConfigPlace = Pick<LoadInput, 'path' | 'text' | 'configFolder'>;
 
-/** The files of a configuration as they look from outside: differs when one of them was changed, added or taken away. */
+/** Returns a stamp of the files of a configuration that differs when one of them is changed, added or removed. */
 export function stampOf(input: ConfigPlace, secretSources: readonly string[], files: Files = diskFiles): string {
   return [...filesOf(input, files), ...secretSources].map((file) => lookOf(file, files)).join('\n');
 }
 
-/** What cannot be read now is a change like others: the load after it says what is wrong. */
+/** An unreadable configuration counts as a change; the next load reports the reason. */
 function filesOf(input: ConfigPlace, files: Files): readonly string[] {
   if (input.text !== undefined) return [];
   try {

@@ -3,22 +3,21 @@ import { SyncError } from '../../model/errors/sync-error.ts';
 import { diskFiles, type Files } from '../lib/regular-files.ts';
 import { createVariables, type Environment } from './interpolate.ts';
 
-/** A token that the environment gives, for pages, metrics and admin actions. */
+/** A token from the environment, for pages, metrics and admin actions. */
 export interface ConfiguredToken extends Access {
   readonly secret: string;
 }
 
-/** What RFC 6750 allows a bearer token to hold. */
+/** The characters that RFC 6750 allows in a bearer token. */
 const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
 const SHORTEST = 16;
 
 const ROLE = /^(read|admin)(?::([a-z0-9-]+(?:,[a-z0-9-]+)*))?$/;
 
 /**
- * The tokens of `WORKSYNC_ADMIN_TOKEN`, `WORKSYNC_READ_TOKEN` and `WORKSYNC_TOKENS`, each also with `_FILE`. The last is
- * a list: an entry on each line, or with `;` between them, as `read:acme,beta <token>`: what the token may do, the
- * workspaces it is limited to (left out: all), the token. Lines that begin with `#` are passed over.
- * Throws `config_invalid`, never with a value.
+ * Reads the tokens of `WORKSYNC_ADMIN_TOKEN`, `WORKSYNC_READ_TOKEN` and `WORKSYNC_TOKENS`, each also with `_FILE`. The last is a
+ * list: an entry on each line, or with `;` between them, as `read:acme,beta <token>`: the role, the workspaces (left out: all),
+ * the token. Lines that begin with `#` are skipped. Throws `config_invalid`, never with a value.
  */
 export function configuredTokens(env: Environment, files: Files = diskFiles): readonly ConfiguredToken[] {
   const variables = createVariables(env, undefined, files);

@@ -1,7 +1,7 @@
 import type { DaemonOptions } from './daemon-options.ts';
 import type { Environment } from './interpolate.ts';
 
-/** Where traces go, and what they say of the process. */
+/** The destination of traces, and their attributes of the process. */
 export interface TraceExport {
   readonly url: string;
   /** May hold credentials. */
@@ -13,10 +13,10 @@ export interface TraceExport {
   readonly propagates: boolean;
 }
 
-/** Both are absent where nothing is to be exported. */
+/** Both are absent if nothing is to be exported. */
 export interface TraceSettings {
   readonly traces?: TraceExport;
-  /** What is set and cannot be used: as the specification has it, it is told and ignored. */
+  /** Settings that cannot be used: by the specification, they are reported and ignored. */
   readonly warnings: readonly string[];
 }
 
@@ -76,7 +76,7 @@ function decoded(text: string): string | undefined {
   }
 }
 
-/** No delivery has a parent in the trace of somebody else, so the samplers that ask a parent decide like those that do not. */
+/** No delivery has a parent in a foreign trace, so samplers that depend on a parent decide like the others. */
 function ratioOf(env: Environment, warnings: string[]): number {
   const { OTEL_TRACES_SAMPLER: named = '', OTEL_TRACES_SAMPLER_ARG: argument = '' } = env;
   const sampler = named.replace(/^parentbased_/, '');

@@ -6,24 +6,23 @@ import type { ConfigDocument, Path } from './yaml-document.ts';
 /** The part of a document that a schema checks. */
 export interface Part {
   readonly document: ConfigDocument;
-  /** Where the part stands in the document. */
+  /** The place of the part in the document. */
   readonly path: Path;
   readonly value: unknown;
-  /** Keys that are allowed beside those of the schema; for suggestions only. */
+  /** Keys that are allowed in addition to those of the schema; for suggestions only. */
   readonly otherKeys?: readonly string[];
 }
 
 export interface Validated<Output> {
-  /** Present where the schema accepts the part. */
+  /** Present if the schema accepts the part. */
   readonly data?: Output;
   /** At most `MOST_PROBLEMS`. */
   readonly problems: readonly Problem[];
 }
 
 /**
- * Checks a part with a schema; every problem gets its place and, for an unknown key, a suggestion.
- * A variable is always text: where the schema wants a number or a boolean at its place, it is read as one.
- * Values are never shown in a message: they may be secrets.
+ * Checks a part with a schema; every problem gets its place and, for an unknown key, a suggestion. A variable is always text: if
+ * the schema expects a number or a boolean, the text is parsed. Values never appear in a message, because they may be secrets.
  */
 export function validate<Output>(schema: ZodType<Output>, part: Part): Validated<Output> {
   const value = structuredClone(part.value);
@@ -42,7 +41,7 @@ interface Context extends Part {
   readonly schema: ZodType;
 }
 
-/** Replaces the text of a variable by the number or boolean that it spells. True where it did. */
+/** Replaces the text of a variable by the number or boolean that it spells. Returns whether it did. */
 function readVariable(issue: Issue, value: unknown, part: Part): boolean {
   if (issue.code === 'invalid_union')
     return issue.errors.flat().some((inner) => readVariable(within(issue, inner), value, part));
@@ -121,8 +120,8 @@ function invalidKey(issue: z.core.$ZodIssueInvalidKey, context: Context): Proble
 }
 
 /**
- * Of several alternatives the one that fits best speaks, where the schema has no words for them all: one of the right type, with
- * the fewest complaints.
+ * If the schema has no message for a union, reports the problems of the alternative that fits best: of the right type, with the
+ * fewest problems.
  */
 function describeUnion(issue: z.core.$ZodIssueInvalidUnion, context: Context): readonly Problem[] {
   const path = [...context.path, ...issue.path];
@@ -146,7 +145,7 @@ function expectedValues(inner: Issue): readonly string[] {
   return isWrongValue(inner) ? [oneOf(inner.values)] : [];
 }
 
-/** A complaint of an alternative, with its path from where the alternatives stand. */
+/** Returns a problem of an alternative with its path from the union. */
 function within(union: Issue, inner: Issue): Issue {
   return { ...inner, path: [...union.path, ...inner.path] };
 }
@@ -222,7 +221,7 @@ type JsonSchema = z.core.JSONSchema.JSONSchema;
 
 const jsonSchemas = new WeakMap<ZodType, JsonSchema>();
 
-/** Made once for each schema: that takes milliseconds, and each unknown key needs it. */
+/** Cached for each schema: the conversion takes milliseconds, and each unknown key needs it. */
 function jsonSchemaOf(schema: ZodType): JsonSchema {
   const known = jsonSchemas.get(schema);
   if (known) return known;
@@ -231,7 +230,7 @@ function jsonSchemaOf(schema: ZodType): JsonSchema {
   return made;
 }
 
-/** Keys that the schema allows at a path, whatever alternatives and transformations lie on the way. */
+/** Returns the keys that the schema allows at a path, through alternatives and transformations. */
 export function keysAt(schema: ZodType, path: Path): readonly string[] {
   let nodes = alternatives(jsonSchemaOf(schema));
   for (const key of path) nodes = nodes.flatMap((node) => childrenAt(node, key)).flatMap(alternatives);

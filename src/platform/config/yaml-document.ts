@@ -17,30 +17,30 @@ import { MOST_PROBLEMS, type Place, type Problem } from './problems.ts';
 
 export type Path = readonly PropertyKey[];
 
-/** One YAML document, with variables put in, that knows where everything stands. */
+/** One YAML document, with variables inserted, and the place of each value. */
 export interface ConfigDocument {
   readonly file: string;
-  /** Plain data, as far as the file can be read as YAML; undefined where nothing of it can. */
+  /** Plain data, as far as the file can be read as YAML; undefined if nothing can be read. */
   readonly data: unknown;
-  /** Lines that are no sound YAML: what stands there, or seems to be missing, may be another thing than was meant. */
+  /** Lines of invalid YAML: their content, and keys that seem to be missing, may be something else than intended. */
   readonly unsound: ReadonlySet<number>;
   readonly problems: readonly Problem[];
-  /** Where the value stands, or its key where it spans lines; the nearest thing around it where it is missing. */
+  /** Returns the place of the value, or of its key if the value spans lines; the nearest place around it if it is missing. */
   place(path: Path): Place;
-  /** Where the key stands. */
+  /** Returns the place of the key. */
   keyPlace(path: Path): Place;
   /** The variables in the value, if it is a text with variables; undefined otherwise. A default counts as the text of the file. */
   variablesIn(path: Path): readonly string[] | undefined;
-  /** True where a variable of the value could not be found: whatever else is wrong with it means nothing. */
+  /** Whether a variable of the value was not found: other problems of the value are then meaningless. */
   isUnresolved(path: Path): boolean;
 }
 
-/** Sharing a few settings by anchors is fine; hundreds of aliases are an attack on memory. */
+/** A few settings may share anchors; hundreds of aliases are an attack on memory. */
 const MOST_ALIASES = 50;
-/** To resolve an alias takes a walk through the document. */
+/** The resolution of an alias needs a walk through the document. */
 const MOST_ALIASES_WRITTEN = 200;
 
-/** The parser compares each key with each other one of its mapping: `repeatedKeys` does it at a lower cost. */
+/** `repeatedKeys` replaces the parser's check, which compares each key with every other one. */
 const READING = { prettyErrors: false, uniqueKeys: false } as const;
 
 /** Something wrong at an offset of the source. */
@@ -56,7 +56,7 @@ export function readDocument(file: string, source: string, variables: Variables)
   return filledDocument(document, { file, source, lines, variables });
 }
 
-/** The same of a text that may hold several documents, with `---` between them. */
+/** Reads a text that may have several documents, separated by `---`. */
 export function readDocuments(file: string, source: string, variables: Variables): readonly ConfigDocument[] {
   const lines = new LineCounter();
   const documents: readonly Document[] = parseAllDocuments(source, { ...READING, lineCounter: lines });
@@ -94,7 +94,7 @@ function filledDocument(document: Document, { file, source, lines, variables }: 
   };
 }
 
-/** Puts variables into every text that is a value; keys stay as they are. */
+/** Inserts variables into every text that is a value; keys stay unchanged. */
 function fillVariables(document: Document, variables: Variables) {
   const faults: Fault[] = [];
   const names = new Map<unknown, readonly string[]>();
@@ -136,7 +136,7 @@ function unclosedQuoteOffset(document: Document, end: number): number {
   return offset;
 }
 
-/** What YAML allows and plain data must not hold: data without an end, and a key that reaches into the language. */
+/** Finds parts that YAML allows and plain data must not have: endless data, and keys that reach into the language. */
 function forbidden(document: Document): readonly Fault[] {
   if (countAliases(document) > MOST_ALIASES_WRITTEN) return [TOO_MANY_ALIASES];
   const faults: Fault[] = [];
@@ -150,7 +150,7 @@ function forbidden(document: Document): readonly Fault[] {
     Scalar(key, scalar) {
       if (key === 'key' && scalar.value === '__proto__') refuse(scalar, 'unknown key "__proto__"');
     },
-    // Such a key would be shown as a text made of values, and a value may be a secret.
+    // Such a key would be shown as a text of values, and a value may be a secret.
     Pair(_key, { key }) {
       if (isNode(key) && !isScalar(key)) refuse(key, 'a key must be plain text');
     },
@@ -177,7 +177,7 @@ function countAliases(document: Document): number {
   return count;
 }
 
-/** The second and later ones of the same name in a mapping. */
+/** Finds the second and later keys of the same name in a mapping. */
 function repeatedKeys(document: Document): readonly Fault[] {
   const faults: Fault[] = [];
   visit(document, {
@@ -208,12 +208,12 @@ function offsetOf(step: Step | undefined, wantsKey: boolean): number {
 
 interface Step {
   readonly key?: Node;
-  /** Where the value is an alias: the alias itself; `value` is what it stands for. */
+  /** The alias itself, if the value is one; `value` is its target. */
   readonly alias?: Node;
   readonly value?: Node;
 }
 
-/** The way from the root along a path, as far as it exists. The first step is the root. */
+/** Returns the steps from the root along a path, as far as it exists. The first step is the root. */
 function walk(document: Document, path: Path): readonly Step[] {
   const steps: Step[] = [{ value: document.contents ?? undefined }];
   for (const name of path) {

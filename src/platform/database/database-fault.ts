@@ -2,19 +2,19 @@ import { statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /**
- * Why a database cannot be read or written, whatever statement found it.
+ * The reason why a database cannot be read or written, independent of the statement that found it.
  *
  * full     the volume has no space left,
  * denied   this process may not write the file, and
- * failed   the disk does not read or write it: these may pass, and a write that succeeds proves it. What the disk did
- *          meanwhile nobody knows, so the whole file is read after a failure.
- * busy     another program has locked it, or memory or file handles are short: nothing of the file, and gone at the next try.
- * locked   another program has kept it locked for seconds: it may pass, and a write that succeeds proves it.
- * away     the server of the database does not answer, or takes no writes: it may pass, and a write that succeeds proves it.
+ * failed   the disk does not read or write it: these may pass, and a successful write proves it. The disk may have
+ *          changed data meanwhile, so the whole file is read after a failure.
+ * busy     another program has locked it, or memory or file handles are short: no fault of the file, and gone at the next try.
+ * locked   another program has kept it locked for seconds: it may pass, and a successful write proves it.
+ * away     the server of the database does not answer, or accepts no writes: it may pass, and a successful write proves it.
  * corrupt  its content is damaged, and
- * gone     the file is no longer where it was opened, so nobody would find a write: both stay until somebody has repaired
- *          the file and the database is opened again. Nothing is written meanwhile: a commit would promise what cannot be
- *          kept, or damage more.
+ * gone     the file is no longer where it was opened, so that writes would be lost: both stay until somebody has repaired
+ *          the file and the database is opened again. Nothing is written meanwhile: a commit could not be kept, or would
+ *          damage more.
  */
 export type FaultKind = 'full' | 'denied' | 'failed' | 'busy' | 'locked' | 'away' | 'corrupt' | 'gone';
 
@@ -29,7 +29,7 @@ const CODES = {
   gone: 'database_corrupt',
 } as const satisfies Record<FaultKind, string>;
 
-/** Remedies of a kind, where that of its code does not fit. */
+/** Remedies of a kind that replace the one of its code. */
 export type FaultHints = { readonly [Kind in FaultKind]?: string };
 
 const HINTS: FaultHints = {
@@ -39,12 +39,12 @@ const HINTS: FaultHints = {
     'End the program that keeps the file locked: "fuser" with the path of the file shows it. Webhooks get 503 meanwhile, and work resumes by itself.',
 };
 
-/** Thrown in place of what SQLite says. Its own error is the cause; the message names the file. */
+/** Replaces an error of SQLite, which is its cause; the message names the file. */
 export class DatabaseFault extends Error {
   readonly kind: FaultKind;
-  /** Of the registry of errors. */
+  /** The code in the registry of errors. */
   readonly code: (typeof CODES)[FaultKind];
-  /** The remedy, where it is not that of the code. */
+  /** The remedy, if it differs from that of the code. */
   readonly hint: string | undefined;
 
   constructor(kind: FaultKind, file: string, reason: string, cause?: unknown, hints = HINTS) {
@@ -54,19 +54,19 @@ export class DatabaseFault extends Error {
     this.hint = hints[kind];
   }
 
-  /** Whether it may pass by itself. */
+  /** Whether it may pass without help. */
   get mayPass(): boolean {
     return this.kind !== 'corrupt' && this.kind !== 'gone';
   }
 }
 
-/** Knows the fault of one database, from the failure of any of its statements on. */
+/** Tracks the fault of one database, from the failure of any of its statements on. */
 export interface FaultWatch {
   /** Runs a statement. If its failure shows a fault of the file, records it, reports it once, and throws it. */
   during<Result>(run: () => Result): Result;
-  /** The same of one that takes time. */
+  /** Runs an asynchronous statement in the same way. */
   meanwhile<Result>(run: () => Promise<Result>): Promise<Result>;
-  /** A commit succeeded. */
+  /** Reports a successful commit. */
   wrote(): void;
   /** Throws the fault that prevents every write. */
   refuse(): void;
@@ -131,7 +131,7 @@ export function faultOf(error: unknown, file: string): DatabaseFault | undefined
   return kind && new DatabaseFault(kind, file, `${message} (${code})`, error);
 }
 
-/** A page that is cut off is damage, too: its rest is lost. */
+/** A truncated page is damage, too: its rest is lost. */
 const CORRUPT = /^SQLITE_(CORRUPT|NOTADB|IOERR_(SHORT_READ|CORRUPTFS|DATA)$)/;
 const FULL = /^(SQLITE_FULL|ENOSPC|EDQUOT)$/;
 const DENIED = /^(SQLITE_(CANTOPEN|READONLY|PERM|AUTH)|E(ROFS|ACCES|PERM|ISDIR|NOTDIR|NOENT)$)/;
@@ -143,7 +143,7 @@ function kindOf(code: string, file: string): FaultKind | undefined {
   if (FULL.test(code)) return 'full';
   if (BUSY.test(code)) return 'busy';
   const kind = DENIED.test(code) ? 'denied' : FAILED.test(code) ? 'failed' : undefined;
-  // SQLite names a full disk only where it writes to the file itself; its side files just fail.
+  // SQLite reports a full disk only for writes to the file itself; writes to its side files just fail.
   return kind !== undefined && isVolumeFull(file) ? 'full' : kind;
 }
 
@@ -153,7 +153,7 @@ export function isLocked(error: unknown): boolean {
   return String((error.cause as { code?: string } | undefined)?.code).startsWith('SQLITE_BUSY');
 }
 
-/** Less than this is no space for a page and its place in the log, bytes. */
+/** Bytes below which there is no space for a page and its place in the log. */
 const LEAST_SPACE = 16_384;
 
 function isVolumeFull(file: string): boolean {
@@ -165,10 +165,10 @@ function isVolumeFull(file: string): boolean {
   }
 }
 
-/** Where a file is, for as long as it is the same file. */
+/** Identifies a file while it is the same file. */
 export type Place = string;
 
-/** Undefined where there is none, or nobody may look. */
+/** Returns undefined if there is no file, or no access. */
 export function placeOf(file: string): Place | undefined {
   const stats = statSync(file, { throwIfNoEntry: false, bigint: true });
   return stats && `${stats.dev}:${stats.ino}`;

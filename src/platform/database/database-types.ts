@@ -4,7 +4,7 @@ import type { CheckFile } from '../lib/integrity.ts';
 import type { Steps } from '../lib/steps.ts';
 import type { DatabaseFault } from './database-fault.ts';
 
-/** A database, as every room sees it: a file of SQLite, or a schema of PostgreSQL. */
+/** A database: a file of SQLite, or a schema of PostgreSQL. */
 export interface Database<Tables> {
   /** Its place, for messages: the path of the file, or the address of the server without its password. */
   readonly file: string;
@@ -12,46 +12,46 @@ export interface Database<Tables> {
   /** Runs `work` in one durable transaction; rolls back when it throws. */
   commit<Result>(work: (transaction: Transaction<Tables>) => Promise<Result>): Promise<Result>;
   /**
-   * The same without waiting for the disk, for work that is simply repeated after a power failure undid it. Whatever
-   * is committed later does not outlive it: the log is synced as a whole. A process that ends takes nothing back.
+   * Commits without waiting for the disk, for work that is repeated if a power failure reverts it. Later commits do not outlive
+   * it, because the log is synced as a whole. A process that ends reverts nothing.
    */
   commitRelaxed<Result>(work: (transaction: Transaction<Tables>) => Promise<Result>): Promise<Result>;
-  /** Bytes of the database as it counts them; over a network: when it was last asked. */
+  /** The size in bytes; for a server, the last known one. */
   size(): number;
-  /** The fault of the database, as far as a statement or a check has shown. */
+  /** Returns the fault that a statement or a check has shown. */
   fault(): DatabaseFault | undefined;
   /** Checks that a file is still the one that was opened, which no statement shows. Cheap: two calls of the file system. */
   checkFileReplaced(): DatabaseFault | undefined;
-  /** If there is a fault that may pass: writes, to see whether it has passed. */
+  /** If there is a fault that may pass: writes, to check whether it has passed. */
   probe(): void;
-  /** A check of the whole file found it damaged. */
+  /** Records that a check of the whole file found it damaged. */
   condemn(complaint: string): void;
-  /** Bytes of a file's log that another program keeps from being emptied, by reading on and on; undefined: none does. */
+  /** Returns the bytes of a file's log that a permanent reader keeps from being truncated; undefined: there is none. */
   keptLog(): number | undefined;
-  /** What only a file can do. */
+  /** The operations that only a file has. */
   readonly asFile?: FileAbilities;
-  /** What only a server can do. */
+  /** The operations that only a server has. */
   readonly asServer?: ServerAbilities;
   close(): Promise<void>;
 }
 
 export interface FileAbilities {
-  /** A consistent copy, made in small steps while others go on writing. */
+  /** Makes a consistent copy in small steps, while others continue to write. */
   backup(destination: string): Promise<void>;
-  /** Puts its log into the file where that has grown too large. `keptLog` says whether somebody prevents it. */
+  /** Copies the log into the file if it has grown too large. `keptLog` shows whether another program prevents it. */
   emptyLog(): void;
-  /** Whether it is a backup that nobody has worked with yet. */
+  /** Whether it is an unused backup. */
   isCopy(): boolean;
 }
 
 export interface ServerAbilities {
-  /** Statements that have not been answered. */
+  /** Number of statements without an answer. */
   pending(): number;
   /** The time of the server, whose clock all processes share; see `cluster/clock-offset.ts`. */
   time(): Promise<ServerTime>;
-  /** Other processes hear it, and this one too. A signal that is lost costs time only. */
+  /** Notifies all processes, and this one too. A lost signal only costs time. */
   notify(channel: string, payload: string): Promise<void>;
-  /** Hears until it is ended; connects anew by itself, and calls `onGap` when it may have missed something. */
+  /** Receives notifications until it is ended; reconnects, and calls `onGap` if it may have missed some. */
   listen(channel: string, hear: (payload: string) => void, onGap: () => void): Promise<() => Promise<void>>;
   /** Facts of the server that `check` judges. */
   facts(): Promise<ServerFacts>;
@@ -60,7 +60,7 @@ export interface ServerAbilities {
 export interface ServerTime {
   /** Epoch milliseconds. */
   readonly now: number;
-  /** Another one where the clock may be that of another machine: after a promotion. */
+  /** Differs if the clock may be that of another machine, after a promotion. */
   readonly clock: string;
 }
 
@@ -73,22 +73,22 @@ export interface ServerFacts {
   /** Whether the connection is encrypted, and whether it leaves this machine at all. */
   readonly encrypted: boolean;
   readonly isLocal: boolean;
-  /** A standby, which takes no writes. */
+  /** Whether it is a standby, which accepts no writes. */
   readonly isStandby: boolean;
-  /** Connections that the role may open; how many are free of these; and how many one process takes at most. */
+  /** Connections that the role may open; how many of these are free; and how many one process uses at most. */
   readonly most: number;
   readonly free: number;
   readonly wanted: number;
   readonly isSuperuser: boolean;
-  /** Whether the role may make tables in the schema. */
+  /** Whether the role may create tables in the schema. */
   readonly mayCreate: boolean;
   /** Tables of the schema that the role may not alter. */
   readonly foreign: readonly string[];
-  /** How many are connected. */
+  /** Number of connected standbys. */
   readonly standbys: number;
-  /** Of one statement, milliseconds. */
+  /** Latency of one statement, milliseconds. */
   readonly latency: number;
-  /** How far its clock is ahead of that of this machine, milliseconds; negative: behind. */
+  /** Milliseconds by which its clock is ahead of this machine's; negative: behind. */
   readonly ahead: number;
 }
 
@@ -96,18 +96,18 @@ export interface OpenOptions {
   /** The path of a file, `:memory:`, or an address that begins with `postgres://`. */
   readonly file: string;
   readonly migrations: Readonly<Record<string, Migration>>;
-  /** Programs that know this migration can work with the tables as the last one leaves them; absent: only those that know all. */
+  /** Programs that have this migration can work with the tables as the last one leaves them; absent: only those that have all. */
   readonly readableSince?: string;
-  /** Throws `MissingDatabaseError` where nothing is there yet, instead of making it. */
+  /** Throws `MissingDatabaseError` if nothing exists yet, instead of creating it. */
   readonly existing?: boolean | undefined;
-  /** The file whose lock keeps other processes away; once it is deleted, another process can take the database too. */
+  /** The file whose lock excludes other processes; once it is deleted, another process can lock the database too. */
   readonly lock?: string;
   readonly steps?: Steps;
   /** Called with each new kind of fault, and with undefined when a fault has passed. */
   readonly onFault?: (fault: DatabaseFault | undefined) => void;
   /** Reads the whole file before its tables are changed, so that a damaged file is not rewritten. */
   readonly checkFile?: CheckFile;
-  /** Sees the text of every statement that runs; for tests that count independently. */
+  /** Receives the text of every statement that runs; for tests that count independently. */
   readonly onStatement?: (sql: string) => void;
 }
 
@@ -116,12 +116,12 @@ export class NewerDatabaseError extends Error {
   readonly code = 'database_newer';
 }
 
-/** Its tables have a layout from before the first migration that this program knows. It is left as it is. */
+/** Its tables have a layout from before the first migration that this program has. It is left unchanged. */
 export class OlderDatabaseError extends Error {
   readonly code = 'database_too_old';
 }
 
-/** There are none of our tables, and none were to be made. */
+/** There are no tables of ours, and none were to be created. */
 export class MissingDatabaseError extends Error {
   readonly code = 'not_found';
   readonly hint =

@@ -9,19 +9,19 @@ import {
 import { jsonArrayFrom as jsonOfPostgres } from 'kysely/helpers/postgres';
 import { jsonArrayFrom as jsonOfSqlite } from 'kysely/helpers/sqlite';
 
-/** In what two databases differ, a statement or a migration asks here; all other differences are the compiler's. */
+/** The dialect, for statements and migrations in which the databases differ; the compiler handles all other differences. */
 export type Dialect = 'sqlite' | 'postgres';
 
-/** Of whatever statements are built with. */
+/** Returns the dialect of a query, a transaction or an executor. */
 export function dialectOf(query: QueryExecutorProvider | Pick<Kysely<unknown>, 'getExecutor'>): Dialect {
   return query.getExecutor().adapter instanceof SqliteAdapter ? 'sqlite' : 'postgres';
 }
 
 /**
- * The text at a path in a column that holds JSON as text: `textIn('fields', ['item', 'url'])`. Null where there is none.
+ * Selects the text at a path in a column that stores JSON as text: `textIn('fields', ['item', 'url'])`. Null if there is none.
  *
- * PostgreSQL decodes the whole document, and would refuse it for one `\u0000` or half a surrogate pair in any of its texts. What is
- * written now has none (`withStorableTexts`); older rows that were copied from SQLite are read with another letter.
+ * PostgreSQL decodes the whole document, and would refuse it for one `\u0000` or half a surrogate pair in any of its texts.
+ * Present writes have none (`withStorableTexts`); older rows that were copied from SQLite are read with another letter.
  */
 export function textIn(dialect: Dialect, column: string, path: readonly string[]): RawBuilder<string | null> {
   const place = sql.ref(column);
@@ -31,12 +31,12 @@ export function textIn(dialect: Dialect, column: string, path: readonly string[]
   return sql`((regexp_replace(${place}, ${readable})::json #> ${steps}) #>> '{}')`;
 }
 
-/** Rows as one value: a text of SQLite, and what `pg` has read of that of PostgreSQL. */
+/** Rows as one value: a text in SQLite, and a parsed value from `pg`. */
 type RowsAsJson<Row> = string | readonly Row[];
 
 /**
- * The rows of a correlated subquery as one value, to be read by `rowsIn`. Both databases run it once for each outer row, and use its
- * index. A join would be planned by guesses: PostgreSQL may run the subquery again for each pair of rows.
+ * Selects the rows of a correlated subquery as one value, which `rowsIn` reads. Both databases run it once for each outer row,
+ * and use its index. A join would depend on estimates: PostgreSQL may run the subquery again for each pair of rows.
  */
 export function rowsOfSubquery<Row extends object>(
   dialect: Dialect,

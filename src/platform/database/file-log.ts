@@ -1,12 +1,12 @@
 import { statSync } from 'node:fs';
 
-/** The log of a file is no larger than this, unless somebody keeps it from being emptied, bytes. */
+/** Bytes of a file's log, unless another program keeps it from being truncated. */
 export const LOG_LIMIT = 64 * 1024 * 1024;
 
-/** What belongs to the database beside its file: what was committed and is not in the file yet. */
+/** Suffix of the file with the commits that are not in the database file yet. */
 export const LOG = '-wal';
 
-/** What it needs of the connection. */
+/** The part of the connection that the log uses. */
 interface Connection {
   readonly inTransaction: boolean;
   pragma(source: string, options?: { readonly simple: boolean }): unknown;
@@ -14,16 +14,16 @@ interface Connection {
 
 /** The write-ahead log of one file. */
 export interface FileLog {
-  /** Puts all of it into the file where it is larger than its limit. Waits for nobody. */
+  /** Copies all of it into the file if it is larger than its limit. Never waits. */
   empty(): void;
-  /** Bytes of one that could not be emptied. */
+  /** Returns the bytes of a log that could not be truncated. */
   kept(): number | undefined;
 }
 
 /**
- * SQLite itself takes the log over into the file with the commits that follow, and then begins it anew. While another connection
- * reads, what was committed since that began has to stay: the log grows with each commit, and nothing but the end of the reader can
- * change that. After it the next commits would empty the log; this does where none comes.
+ * SQLite copies the log into the file during later commits, and then begins it again. While another connection reads, the commits
+ * since its begin must stay: the log grows with each commit until the reader ends. Later commits would then empty the log; this
+ * does it if none follow.
  */
 export function createFileLog(raw: Connection, file: string): FileLog {
   let kept: number | undefined;

@@ -2,26 +2,26 @@ import type { Kysely } from 'kysely';
 import { type Migration, Migrator } from 'kysely/migration';
 import { NewerDatabaseError, OlderDatabaseError } from './database-types.ts';
 
-/** Where Kysely remembers which migrations were applied. */
+/** The table in which Kysely stores the applied migrations. */
 export const APPLIED = 'kysely_migration';
 
 export interface MigrateOptions {
   readonly migrations: Readonly<Record<string, Migration>>;
   readonly readableSince?: string;
-  /** Of the tables; absent: there is only one. */
+  /** The schema of the tables; absent: there is only one. */
   readonly schema?: string;
-  /** Thrown where there are no tables yet; absent: they are made. */
+  /** Thrown if there are no tables yet; absent: they are created. */
   readonly missing?: Error | undefined;
-  /** Runs the work with a connection whose statements are not cut off; absent: none is. */
+  /** Runs the work on a connection without a statement timeout; absent: there is no timeout. */
   readonly patient?: (work: (query: Kysely<unknown>) => Promise<void>) => Promise<void>;
   readonly hasTable: (name: string) => Promise<boolean>;
-  /** Until the end of the transaction no other process changes tables; absent: there is no other. */
+  /** Keeps other processes from changing tables until the end of the transaction; absent: there are none. */
   readonly lock?: (transaction: Kysely<unknown>) => Promise<void>;
-  /** Before the tables of a database that is in use are changed. */
+  /** Runs before the tables of a database that is in use are changed. */
   readonly before?: () => Promise<void>;
 }
 
-/** Of one row: the name of the migration that a program must know at least to work with the tables as they are. */
+/** The table with one row: the migration that a program needs at least to work with the present tables. */
 const READABLE = 'readable_since';
 
 type Names = {
@@ -30,8 +30,8 @@ type Names = {
 };
 
 /**
- * Brings the tables up to date, in one transaction. Tables of a newer program stay as they are: they can be worked with where
- * that program said so. Throws `NewerDatabaseError` where it did not, and `OlderDatabaseError` for a layout that no migration continues.
+ * Brings the tables up to date, in one transaction. Tables of a newer program stay unchanged: they can be used if that program
+ * allows it. Throws `NewerDatabaseError` if it does not, and `OlderDatabaseError` for a layout that no migration continues.
  */
 export async function migrate(query: Kysely<unknown>, options: MigrateOptions): Promise<void> {
   const { migrations, before, patient = (work) => work(query) } = options;

@@ -3,28 +3,28 @@ import { CompiledQuery, type DatabaseConnection, type Driver, Kysely, type Query
 import { createQueue, type Queue } from '../lib/queue.ts';
 import { DirectExecutor, type Words } from './direct-executor.ts';
 
-/** What runs statements at once, and closes what they run on. */
+/** Runs statements synchronously, and closes their connection. */
 export interface Statements {
   run<Row>(statement: CompiledQuery): QueryResult<Row>;
   close(): void;
 }
 
 export interface Locks {
-  /** Whether an error says that another program has locked the file, so that nothing happened. */
+  /** Whether an error shows that another program has locked the file, so that nothing happened. */
   isLocked(error: unknown): boolean;
-  /** Whether that has been so for long: then nobody waits any more. */
+  /** Whether it has been locked for long, so that nothing waits any more. */
   isKnown(): boolean;
-  /** What is thrown when the patience is over. */
+  /** Returns the error to throw when the patience is over. */
   giveUp(error: unknown): unknown;
 }
 
-/** How long a statement is tried, from the moment at which it asked for the connection, and the pause between two tries, milliseconds. */
+/** Milliseconds for which a statement is tried, from its request for the connection on, and the pause between two tries. */
 const PATIENCE = 5_000;
 const PAUSE = 25;
 
 /**
- * Kysely over the one connection of a file, which one after the other has, in the order in which they came. Kysely's own way would wake
- * everybody who waits each time: with the stages of thousands of workspaces that would cost by the square of their number.
+ * Kysely over the one connection of a file, which its users get in the order of their requests. Kysely's own way would wake all
+ * that wait each time, which grows with the square of their number: with thousands of workspaces too much.
  */
 export function overOneConnection<Tables>(words: Words, statements: Statements, locks: Locks): Kysely<Tables> {
   const connection = new OneConnection(statements, locks);
@@ -36,14 +36,14 @@ export function overOneConnection<Tables>(words: Words, statements: Statements, 
 }
 
 /**
- * Tries a statement again while another program has locked the file. SQLite would wait within its call, and nothing else in the
- * process would go on meanwhile. When the patience of one is over, all others give up at once: who asked them has waited already.
+ * Tries a statement again while another program has locked the file. SQLite would wait within its call, and would block the
+ * process meanwhile. When the patience of one is over, all others fail at once, because they have waited already.
  */
 class OneConnection implements DatabaseConnection {
   readonly #statements: Statements;
   readonly #locks: Locks;
   readonly #queue: Queue = createQueue();
-  /** When the patience of whoever has it now is over. */
+  /** The end of the patience of the present user. */
   #end = 0;
 
   constructor(statements: Statements, locks: Locks) {
@@ -87,12 +87,12 @@ class OneConnection implements DatabaseConnection {
   }
 }
 
-/** As `Statements` see them. */
+/** The texts that `Statements` receive. */
 export const BEGIN = 'begin immediate';
 export const COMMIT = 'commit';
 export const ROLLBACK = 'rollback';
 
-/** What Kysely asks of it beside the executors. */
+/** The driver that Kysely needs in addition to the executors. */
 function driverOf(connection: OneConnection, statements: Statements): Driver {
   const asked = (text: string) => {
     const statement = CompiledQuery.raw(text);

@@ -1,8 +1,8 @@
 import { type DatabaseIntrospector, type Kysely, sql, type TableMetadata } from 'kysely';
 
 /**
- * What Kysely's migrator asks of a server, answered of our own schema alone. Its own answer lists the columns of every schema of the
- * database: it takes longer with each neighbour, and fails when one of them drops a table meanwhile.
+ * Answers the introspection of Kysely's migrator from our own schema alone. Kysely's own query lists the columns of every schema
+ * of the database: it takes longer with each neighbour, and fails when one of them drops a table meanwhile.
  */
 export function ownTables(query: Kysely<unknown>): DatabaseIntrospector {
   return {

@@ -1,31 +1,31 @@
 import type { ConnectionOptions } from 'node:tls';
 import type { ConnectionConfig } from 'pg';
 
-/** The files that an address names, by the option of `node:tls` that takes their contents. */
+/** The files that an address may name, by the option of `node:tls` that takes their contents. */
 export const TLS_FILES = { cert: 'sslcert', key: 'sslkey', ca: 'sslrootcert' } as const;
 export type FileOption = keyof typeof TLS_FILES;
 
 export interface Tls {
   readonly paths: ReadonlyMap<FileOption, string>;
-  /** Without the contents of the files until they were read. */
+  /** Without the contents of the files until they are read. */
   readonly options: ConnectionOptions;
 }
 
-/** What an address such as `postgres://worksync:secret@db.example.com/worksync?schema=sync` says. */
+/** The parts of an address such as `postgres://worksync:secret@db.example.com/worksync?schema=sync`. */
 export interface PostgresAddress {
   /** For messages: without its password. */
   readonly place: string;
   readonly connection: ConnectionConfig;
   /** Undefined: the address names no file for TLS. */
   readonly tls: Tls | undefined;
-  /** What each session is to be started with, such as `-c work_mem=8MB`; ours are added to it. */
+  /** Options of each session, such as `-c work_mem=8MB`; ours are added to them. */
   readonly options: string;
   readonly schema: string;
-  /** How many connections at most read; one more writes, one renews leases, and one hears signals. */
+  /** Number of connections for reads; one more writes, one renews leases, and one receives signals. */
   readonly connections: number;
 }
 
-/** Whether a place names a server, and no file. */
+/** Whether a place names a server, and not a file. */
 export function isPostgres(place: string): boolean {
   return /^postgres(ql)?:\/\//.test(place);
 }
@@ -37,10 +37,10 @@ const MOST_CONNECTIONS = 50;
 /** Such names need no quotes anywhere, and cannot be anything but a name. */
 const SCHEMA = /^[a-z_][a-z0-9_]{0,62}$/;
 
-/** Throws what is wrong with it, without repeating a password. */
+/** Parses an address. Throws its fault, without the password. */
 export function readAddress(text: string): PostgresAddress {
   const url = URL.parse(text);
-  // A socket of this machine is named behind the `?`.
+  // The host of a Unix socket is in the query.
   if (!url || (url.hostname === '' && !url.searchParams.has('host')))
     throw new Error('the address of PostgreSQL is no valid URL: postgres://user:password@host:port/database');
   const schema = url.searchParams.get('schema') ?? DEFAULT_SCHEMA;
@@ -49,10 +49,10 @@ export function readAddress(text: string): PostgresAddress {
   const connections = Number(url.searchParams.get('connections') ?? DEFAULT_CONNECTIONS);
   if (!Number.isInteger(connections) || connections < 1 || connections > MOST_CONNECTIONS)
     throw new Error(`connections: a whole number from 1 to ${MOST_CONNECTIONS}`);
-  // Both are read so; one that cannot be is told here, and not by what opens the connection.
+  // Both are read with this decoding, so that an invalid one fails here and not when the connection is opened.
   decodeURIComponent(url.username + url.password);
   const options = url.searchParams.get('options') ?? '';
-  // `pg` would take what the address says in the place of all that we say, also of the schema.
+  // `pg` would let these parameters override ours, including the schema.
   for (const own of ['schema', 'connections', 'options']) url.searchParams.delete(own);
   const tls = extractTls(url.searchParams);
   const connection = { connectionString: url.href, ...(tls && { ssl: tls.options }) };
@@ -89,7 +89,7 @@ function libpqOptions(mode: string, hasAuthority: boolean): ConnectionOptions {
   return ['prefer', 'require'].includes(mode) ? { ...UNVERIFIED } : {};
 }
 
-/** Whether everything that is sent stays on this machine. */
+/** Whether the connection stays on this machine. */
 export function isLocal(text: string): boolean {
   const host = URL.parse(text)?.hostname ?? '';
   return ['', 'localhost', '127.0.0.1', '[::1]'].includes(host);

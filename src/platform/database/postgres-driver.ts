@@ -7,9 +7,9 @@ import type { FaultWatch } from './database-fault.ts';
 import { asSlowRead, isStalePlan } from './postgres-fault.ts';
 
 /**
- * How a process uses its connections: all that it writes goes through one of them, one transaction or statement after
- * another, as with a file of SQLite, so that no two of its transactions ever see half of each other. Single statements that
- * only read have connections of their own.
+ * The use of connections by a process: all its writes go through one of them, one transaction or statement after another, as with
+ * a file of SQLite, so that none of its transactions sees half of another. Single statements that only read have connections of
+ * their own.
  */
 export interface PostgresDriverOptions {
   readonly writer: Pool;
@@ -17,25 +17,25 @@ export interface PostgresDriverOptions {
   readonly watch: FaultWatch;
   readonly steps: Steps;
   readonly onStatement: (sql: string) => void;
-  /** So many rows were inserted. */
+  /** Called with the number of inserted rows. */
   readonly onInserted?: (rows: number) => void;
-  /** Milliseconds of a clock that nobody sets. */
+  /** Milliseconds of a monotonic clock. */
   readonly passed: () => number;
 }
 
-/** What the drivers of one database share. */
+/** The state that the drivers of one database share. */
 export interface Connections {
   /** @param begin the statement that begins a transaction */
   driver(begin: string): Driver;
-  /** Statements that have not been answered. */
+  /** Number of statements without an answer. */
   pending(): number;
   close(): Promise<void>;
 }
 
-/** A server that does not answer is asked no more often, milliseconds: else everybody who waits would wait for a timeout of its own. */
+/** Milliseconds between two requests to a server that does not answer, so that not every caller waits for a timeout. */
 const ASKED_AGAIN_AFTER = 500;
 
-/** Statements that a connection keeps prepared: the hot ones of all stages fit well. */
+/** Statements that a connection keeps prepared: enough for the frequent ones of all stages. */
 const MOST_PREPARED = 512;
 
 export function createConnections(options: PostgresDriverOptions): Connections {
@@ -81,7 +81,7 @@ export function createConnections(options: PostgresDriverOptions): Connections {
       return await client.query({ ...(name && { name }), text: sql, values: parameters.map(asKept) });
     } catch (error) {
       if (!isStalePlan(error)) throw reads(statement) ? asSlowRead(error) : error;
-      // Several may fail at once: those that were asked later have new names.
+      // Several may fail at once: later statements have new names already.
       if (names.of(sql) === name) names.renew();
       if (isAlone) return query(client, statement, false);
       throw error;
@@ -114,18 +114,18 @@ function driverOver(over: Over): Driver {
     commitTransaction: (connection) => (connection as Connection).commit(),
     rollbackTransaction: (connection) => (connection as Connection).rollBack(),
     async releaseConnection() {
-      // Each statement outside of a transaction gives its connection back, and each transaction with its end.
+      // Each statement outside of a transaction releases its connection, and each transaction at its end.
     },
     destroy: async () => undefined,
   };
 }
 
-/** What Kysely takes for a connection: which one it is shows with the first statement. */
+/** A lazy connection for Kysely: its first statement decides which one is used. */
 class Connection implements DatabaseConnection {
   readonly #over: Over;
-  /** Of the transaction that runs. */
+  /** The connection of the running transaction. */
   #client: PoolClient | undefined;
-  /** The beginning of it, while that is not answered. */
+  /** The `begin` of it, until it is answered. */
   #begun: Promise<unknown> | undefined;
 
   constructor(over: Over) {
@@ -140,7 +140,7 @@ class Connection implements DatabaseConnection {
       this.#client = await connect(writer);
       onStatement('begin');
       this.#begun = guarded(() => (this.#client as PoolClient).query(begin));
-      // Whoever goes on in the transaction is told.
+      // The next statement of the transaction throws the error.
       this.#begun.catch(() => undefined);
     } catch (error) {
       this.#end(true);
@@ -153,7 +153,7 @@ class Connection implements DatabaseConnection {
     await this.#begun;
     steps.reached('commit', 'before');
     onStatement('commit');
-    // A transaction that failed is rolled back by it, and the answer says so.
+    // The server rolls a failed transaction back, and its answer shows it.
     const { command } = await guarded(() => this.#open().query('commit'));
     if (command === 'ROLLBACK') throw new Error('the transaction was rolled back by the server');
     this.#end(false);
@@ -161,7 +161,7 @@ class Connection implements DatabaseConnection {
     steps.reached('commit', 'after');
   }
 
-  /** A connection that cannot even do that is given up; the server rolls back then. */
+  /** Closes a connection that cannot even roll back; the server then does it. */
   async rollBack(): Promise<void> {
     const client = this.#client;
     if (!client) return;
@@ -183,8 +183,8 @@ class Connection implements DatabaseConnection {
   }
 
   /**
-   * What only reads goes on its way with the `begin`, which saves a journey: had that one failed, a write would count on its
-   * own.
+   * Sends a read together with the `begin`, which saves a round trip. A write waits, because it would commit alone if the `begin`
+   * failed.
    */
   async #within<Row>(client: PoolClient, statement: CompiledQuery): Promise<QueryResult<Row>> {
     const begun = this.#begun;
@@ -248,12 +248,12 @@ function reads({ query, sql }: CompiledQuery): boolean {
   return parts.every(({ expression }) => expression.kind === 'SelectQueryNode');
 }
 
-/** Texts of others, as in messages, may hold a sign that no text of PostgreSQL does. */
+/** Foreign texts, such as messages, may contain a character that PostgreSQL refuses. */
 function asKept(value: unknown): unknown {
   return typeof value === 'string' && value.includes('\0') ? storable(value) : value;
 }
 
-/** The server answered what is wrong with a statement: its connection is sound. */
+/** Whether the server refused the statement: its connection is then still usable. */
 function isOfStatement(error: unknown): boolean {
   const { code = '' } = error as { code?: string };
   return /^(22|23|42)/.test(code);
@@ -271,7 +271,7 @@ function createNames() {
       names.set(sql, name);
       return name;
     },
-    /** What was prepared under the old ones is prepared anew, on every connection: it would fail there each time. */
+    /** Prepares all statements again, on every connection, because the old names would fail there each time. */
     renew(): void {
       era += 1;
       names.clear();

@@ -1,16 +1,16 @@
 import { DatabaseFault, type FaultHints, type FaultKind } from './database-fault.ts';
 
-/** By the first letters of SQLSTATE, the longest first: https://www.postgresql.org/docs/current/errcodes-appendix.html */
+/** The first characters of SQLSTATE, the longest first: https://www.postgresql.org/docs/current/errcodes-appendix.html */
 const STATES: readonly (readonly [state: string, kind: FaultKind])[] = [
   ['53100', 'full'],
-  // Memory is short, a lock or a deadlock, a statement that took too long, a transaction that stood still.
+  // Out of memory, a lock or a deadlock, a statement that took too long, an idle transaction.
   ['53200', 'busy'],
   ['55P03', 'busy'],
   ['40001', 'busy'],
   ['40P01', 'busy'],
   ['57014', 'busy'],
   ['25P03', 'busy'],
-  // It is shut down or starts, has no connection left, or is a standby that takes no writes.
+  // The server shuts down or starts, has no connection left, or is a standby that accepts no writes.
   ['57P', 'away'],
   ['53300', 'away'],
   ['25006', 'away'],
@@ -25,11 +25,11 @@ const STATES: readonly (readonly [state: string, kind: FaultKind])[] = [
 
 const NETWORK =
   /^(ECONN|EPIPE|EHOST|ENET|ENOTFOUND|EAI_|ETIMEDOUT|ENOENT|CERT_|ERR_TLS|ERR_SSL|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/;
-/** What the pool says when each of its connections is in use, as by slow reads. The server is still there. */
+/** The pool's error if each of its connections is in use, for example by slow reads. The server is still there. */
 const POOL_IN_USE = 'timeout exceeded when trying to connect';
-/** What `pg` says about a statement that had no answer in time. */
+/** The error of `pg` for a statement without an answer in time. */
 const NO_ANSWER = 'Query read timeout';
-/** What `pg` says where neither server nor system gave a code. */
+/** The errors of `pg` without a code of the server or the system. */
 const CLIENT = /timeout|terminated|Client has encountered|not queryable|closed|does not support SSL/i;
 
 const HINTS: FaultHints = {
@@ -42,15 +42,15 @@ const HINTS: FaultHints = {
 };
 
 /**
- * Another version has changed a table that a prepared statement reads. It fails on its connection until it is prepared under
- * another name.
+ * Whether another version has changed a table that a prepared statement reads. The statement fails on its connection until it is
+ * prepared under another name.
  */
 export function isStalePlan(error: unknown): boolean {
   const { code = '', message = '' } = error as { code?: string; message?: string };
   return code === '0A000' && message.startsWith('cached plan');
 }
 
-/** Whether the server rolled a transaction back because it and another one waited for each other: the other one goes on. */
+/** Whether the server rolled a transaction back because of a deadlock: the other transaction continues. */
 export function isDeadlock(error: unknown): boolean {
   return error instanceof DatabaseFault && (error.cause as { code?: string } | undefined)?.code === DEADLOCK;
 }
@@ -58,8 +58,8 @@ export function isDeadlock(error: unknown): boolean {
 const DEADLOCK = '40P01';
 
 /**
- * Gives a read that had no answer in time the code of a statement that the server cancelled. A slow read does not prove that the
- * server is away: the next write or connection finds out.
+ * Gives a read without an answer in time the code of a statement that the server cancelled. A slow read does not prove that the
+ * server is away: the next write or connection shows it.
  */
 export function asSlowRead(error: unknown): unknown {
   const { code = '', message = '' } = error as { code?: string; message?: string };
@@ -68,12 +68,12 @@ export function asSlowRead(error: unknown): unknown {
 
 const QUERY_CANCELED = '57014';
 
-/** The fault that an error of the server, or of the way there, shows; undefined if it shows none. */
+/** Returns the fault that an error of the server, or of the network, shows; undefined if it shows none. */
 export function postgresFaultOf(error: unknown, place: string): DatabaseFault | undefined {
   if (error instanceof DatabaseFault) return error;
   const { code = '', message = '', errors } = error as { code?: string; message?: string; errors?: readonly unknown[] };
   const kind = isStalePlan(error) ? 'busy' : kindOf(code, message);
-  // Of several addresses each has its own failure, and the whole has no text.
+  // With several addresses, each has its own failure, and the error has no message.
   const reason = message || errors?.map((each) => (each as Error).message).join('; ') || 'no answer';
   return kind && new DatabaseFault(kind, place, code ? `${reason} (${code})` : reason, error, HINTS);
 }

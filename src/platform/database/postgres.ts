@@ -14,9 +14,9 @@ import { clientWithTls, readTlsFiles } from './postgres-tls.ts';
 import { serverAbilities } from './server-abilities.ts';
 
 /**
- * The only opener of PostgreSQL: one schema of it, which is made where it is missing and which is all that the role needs.
- * A commit is durable as far as the server's settings say so, except those of `commitRelaxed`. The address is
- * `postgres://user:password@host:port/database`, with `schema`, `connections` and what `pg` reads of TLS behind a `?`.
+ * The only opener of PostgreSQL: one schema, which is created if it is missing and which is all that the role needs. A commit is
+ * as durable as the server's settings allow, except those of `commitRelaxed`. The address is
+ * `postgres://user:password@host:port/database`, with `schema`, `connections` and the TLS parameters of `pg` in its query.
  *
  * Throws `DatabaseFault` for a server that cannot be used, `NewerDatabaseError` for tables that are newer than this program.
  */
@@ -28,14 +28,14 @@ export async function openPostgres<Tables>(
   const address = await openAddress(options.file);
   const watch = watchFaults((error) => postgresFaultOf(error, address.place), onFault);
   const passed = () => performance.now();
-  // The server is to cancel a slow statement first: then a timeout of the client means that the server does not answer.
+  // The server cancels a slow statement first, so that a timeout of the client shows that the server does not answer.
   const limits = { connect: CONNECT_WITHIN, answer: within, silence: within + SILENCE };
   const pools = { writer: openPool(address, 1, limits), readers: openPool(address, address.connections, limits) };
   const statistics = createStatistics(pools.readers);
   const deps = { watch, steps, onStatement, passed };
   const connections = createConnections({ ...pools, ...deps, onInserted: statistics.inserted });
   const query = kyselyOver<Tables>(connections, 'begin');
-  // A commit that nobody waits for is in the log before every later one that somebody waits for.
+  // A relaxed commit is in the log before every later durable one.
   const relaxed = kyselyOver<Tables>(connections, 'begin; set local synchronous_commit to off');
   try {
     await patiently(() =>
@@ -44,7 +44,7 @@ export async function openPostgres<Tables>(
           ...options,
           query: query as Kysely<unknown>,
           patient: async (work) => {
-            // It connects only where there is something to change, and reads nothing of its own.
+            // This pool only connects if there is something to change, and reads nothing of its own.
             const writer = openPool(address, 1, { connect: CONNECT_WITHIN, answer: NO_LIMIT, silence: NO_LIMIT });
             try {
               await work(kyselyOver<unknown>(createConnections({ ...deps, writer, readers: writer }), 'begin'));
@@ -74,7 +74,7 @@ export async function openPostgres<Tables>(
     },
     probe() {
       if (!watch.present()?.mayPass) return;
-      // Takes a number of a transaction, which a standby refuses and a full disk cannot write.
+      // Assigns a transaction id, which a standby refuses and a full disk cannot write.
       void watch.meanwhile(() => pools.readers.query('select pg_current_xact_id()')).then(watch.wrote, () => undefined);
     },
     condemn: (complaint) => watch.note(new DatabaseFault('corrupt', address.place, complaint)),
@@ -87,7 +87,7 @@ export async function openPostgres<Tables>(
   };
 }
 
-/** A connection of its own to a schema that is open, for what must wait behind nothing else and is of no use when it is late. */
+/** Options of a separate connection to an open schema, for requests that must not queue and are useless when late. */
 export interface ApartOptions {
   readonly file: string;
   /** For a connection and for each answer, milliseconds. */
@@ -124,18 +124,18 @@ async function openAddress(text: string): Promise<PostgresAddress> {
 /** Milliseconds. */
 interface Limits {
   readonly connect: number;
-  /** After this time the server cancels a statement. */
+  /** Milliseconds after which the server cancels a statement. */
   readonly answer: number;
-  /** After this time the client gives up a statement that the server has not even cancelled. */
+  /** Milliseconds after which the client gives up a statement that the server has not cancelled. */
   readonly silence: number;
 }
 
 const CONNECT_WITHIN = 5_000;
 const ANSWER_WITHIN = 15_000;
 const SILENCE = 1_000;
-/** As the server and its client take it. */
+/** The value for no limit, of the server and its client. */
 const NO_LIMIT = 0;
-/** How long a connection says nothing before the system asks whether the other end is still there, milliseconds. */
+/** Milliseconds without traffic after which the system sends keepalive probes. */
 const ASK_AFTER = 10_000;
 
 /** Whole numbers of 64 bits, and sums of them, are numbers here. */
@@ -146,7 +146,7 @@ function openPool(address: PostgresAddress, max: number, { connect, answer, sile
     ...address.connection,
     Client: clientWithTls(address),
     max,
-    // What is asked for together is answered in one journey.
+    // Statements that are requested together take one round trip.
     pipeline: true,
     connectionTimeoutMillis: connect,
     query_timeout: silence,
@@ -159,15 +159,15 @@ function openPool(address: PostgresAddress, max: number, { connect, answer, sile
         NUMBERS.has(type) && format !== 'binary' ? Number : pg.types.getTypeParser(type, format as 'text'),
     },
   });
-  // Of connections that wait for a statement, in the pool or within a transaction: the next statement finds out by itself.
+  // Errors of idle connections, in the pool or within a transaction, are ignored: the next statement fails.
   pool.on('error', () => undefined);
   pool.on('connect', (client) => client.on('error', () => undefined));
   return pool;
 }
 
 /**
- * Of each session. A process that stands still within a transaction must not hold up whoever takes over its workspaces, and
- * no statement may run on when nobody waits for it any more.
+ * The options of each session. A process that hangs within a transaction must not block the process that takes over its
+ * workspaces, and no statement may run on after its caller has given up.
  */
 function optionsOf({ schema, options }: PostgresAddress, answer: number): string {
   const limits = {
@@ -176,7 +176,7 @@ function optionsOf({ schema, options }: PostgresAddress, answer: number): string
     lock_timeout: '5000',
   };
   const own = Object.entries(limits).map(([name, value]) => `-c ${name}=${value}`);
-  // Of two that name the same the last one counts: an address may set other limits, and no other schema.
+  // The last of two equal options counts: an address may set other limits, but no other schema.
   return [...own, options, `-c search_path=${schema}`].filter((each) => each !== '').join(' ');
 }
 
@@ -191,12 +191,12 @@ function kyselyOver<Tables>(connections: Connections, begin: string): Kysely<Tab
   });
 }
 
-/** Often enough for tables that all processes of the version before work on. */
+/** Enough for tables that all processes of the previous version use. */
 const MIGRATION_ATTEMPTS = 20;
 
 /**
- * A migration locks one table after another while other processes use them in their own order. The server ends the one or the other
- * when they wait for each other, a second later: nothing of it has happened then.
+ * A migration locks one table after another while other processes use them in their own order. In a deadlock, the server ends one
+ * of them after a second, and rolls it back completely.
  */
 async function patiently(work: () => Promise<void>, attempt = 1): Promise<void> {
   try {
@@ -210,7 +210,7 @@ async function patiently(work: () => Promise<void>, attempt = 1): Promise<void> 
 
 interface Migrated {
   readonly query: Kysely<unknown>;
-  /** Runs the work with statements that may take as long as they take: nobody knows how many rows a table has. */
+  /** Runs the work without a statement timeout, because tables may have any number of rows. */
   readonly patient: (work: (query: Kysely<unknown>) => Promise<void>) => Promise<void>;
 }
 
@@ -243,7 +243,7 @@ async function migrateSchema(
   });
 }
 
-/** Another process may make it at the same moment: the server does not keep them apart. */
+/** Another process may create it at the same moment, which the server does not prevent. */
 async function createSchema(pool: pg.Pool, schema: string): Promise<void> {
   try {
     await pool.query(`create schema if not exists ${pg.escapeIdentifier(schema)}`);
@@ -254,7 +254,7 @@ async function createSchema(pool: pg.Pool, schema: string): Promise<void> {
 
 const UNIQUE_VIOLATION = '23505';
 
-/** How long a size is told before it is asked for again, milliseconds. */
+/** Milliseconds for which a size is cached. */
 const SIZE_FOR = 60_000;
 
 const SIZE = `select coalesce(sum(pg_total_relation_size(oid)), 0)::float8 as size from pg_class

@@ -11,11 +11,11 @@ interface AbilitiesDeps {
   readonly passed: () => number;
 }
 
-/** The timeline is another one after each promotion: its clock may be that of another machine. */
+/** The timeline changes with each promotion, after which the clock may be that of another machine. */
 const TIME = `select extract(epoch from clock_timestamp())::float8 * 1000 as now,
   left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) as clock`;
 
-/** A standby tells it too. */
+/** A standby answers it too. */
 const NOW = 'select extract(epoch from clock_timestamp())::float8 * 1000 as now';
 
 const SETTINGS = [
@@ -26,7 +26,7 @@ const SETTINGS = [
   'default_transaction_read_only',
 ];
 
-/** Each limit of connections, and how many count in it: of a role that may not see the sessions of others, too. */
+/** Each limit of connections, and the number that counts in it, also for a role that may not see the sessions of others. */
 const LIMITS = `select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
       - coalesce(current_setting('reserved_connections', true)::int, 0) as most,
     (select sum(numbackends)::int from pg_stat_database) as taken
@@ -48,10 +48,10 @@ const FACTS = `select current_setting('server_version_num')::int as version,
     where relnamespace = current_schema()::regnamespace and relkind = 'r' and not pg_has_role(relowner, 'USAGE')) as foreign,
   (select count(*)::int from pg_stat_replication) as standbys`;
 
-/** Of several answers the fastest: the others waited for a new connection, or for the machine. */
+/** Number of measurements, of which the fastest counts: the others waited for a new connection, or for the machine. */
 const TRIES = 3;
 
-/** Beside those that read: one writes, one renews leases, one hears signals. */
+/** Connections beside those for reads: one writes, one renews leases, one receives signals. */
 const MORE_CONNECTIONS = 3;
 
 type Asked = Omit<ServerFacts, 'latency' | 'ahead' | 'isLocal' | 'wanted'>;
@@ -100,11 +100,11 @@ export function serverAbilities(deps: AbilitiesDeps): Omit<ServerAbilities, 'pen
   };
 }
 
-/** Pauses before it connects anew, milliseconds. */
+/** Pauses before it reconnects, milliseconds. */
 const SHORTEST_PAUSE = 200;
 const LONGEST_PAUSE = 5_000;
 
-/** One connection of its own, for as long as it is wanted. */
+/** Opens one connection of its own for notifications. */
 function listenOn(
   address: PostgresAddress,
   channel: string,

@@ -49,10 +49,10 @@ export async function openSqlite<Tables>(options: OpenOptions): Promise<Database
         watch.during(() => raw.prepare('SELECT 1 FROM sqlite_schema WHERE name = ?').get(name)) !== undefined,
       before: () => checkWhole(options),
     });
-    // Of each statement that writes in several places SQLite keeps the pages as they were: in a file each page would cost a
-    // call of the system. Only migrations sort more than memory should hold.
+    // SQLite keeps the old pages of a statement that writes in several places: in a file, each page would cost a system call.
+    // Only migrations sort more than memory should take.
     raw.pragma('temp_store = MEMORY');
-    // From now on `patient` waits for others, and not the thread within SQLite.
+    // From now on `patient` waits for locks, and not the thread within SQLite.
     raw.pragma('busy_timeout = 10');
   } catch (error) {
     await query.destroy();
@@ -67,7 +67,7 @@ export async function openSqlite<Tables>(options: OpenOptions): Promise<Database
     commit: (work) => query.transaction().execute(work),
     commitRelaxed: (work) =>
       query.connection().execute(async (own) => {
-        // Nobody else has the connection meanwhile.
+        // No other code has the connection meanwhile.
         pragma('synchronous = NORMAL');
         try {
           return await own.transaction().execute(work);
@@ -82,11 +82,11 @@ export async function openSqlite<Tables>(options: OpenOptions): Promise<Database
       checkHeader();
       if (!watch.present()?.mayPass || raw.inTransaction) return;
       try {
-        // Writes the same number over itself: the smallest commit there is.
+        // Rewrites the same number: the smallest commit.
         watch.during(() => raw.pragma(`user_version = ${pragma('user_version')}`));
         watch.wrote();
       } catch {
-        // The fault is known, and was reported before.
+        // The fault is known, and was already reported.
       }
     },
     condemn: (complaint) => watch.note(new DatabaseFault('corrupt', file, complaint)),
@@ -100,7 +100,7 @@ export async function openSqlite<Tables>(options: OpenOptions): Promise<Database
   };
 }
 
-/** Throws what is wrong with the file. */
+/** Throws the fault of the file. */
 async function checkWhole({ file, checkFile }: OpenOptions): Promise<void> {
   const [complaint] = checkFile ? await checkFile(file) : [];
   if (complaint !== undefined) throw new DatabaseFault('corrupt', file, complaint);
@@ -132,8 +132,8 @@ function createFileCheck({ file, lock }: OpenOptions, watch: FaultWatch): () => 
 }
 
 /**
- * Detects that another program has overwritten the beginning of the file, or cut it. SQLite may have cached its first pages. A program
- * that copies the log into the file may write the first page before the file grows: a file counts as cut at the second look.
+ * Detects that another program has overwritten or cut the beginning of the file, because SQLite may have cached its first pages.
+ * A copy of the log may write the first page before the file grows, so a file counts as cut at the second check.
  */
 function createHeaderCheck(file: string, watch: FaultWatch): () => void {
   let wasShort = false;
@@ -147,7 +147,7 @@ function createHeaderCheck(file: string, watch: FaultWatch): () => void {
   };
 }
 
-/** Pages of one step: a millisecond or less. */
+/** Pages per step: a millisecond or less. */
 const PAGES_OF_STEP = 64;
 
 async function backUp(raw: BetterSqlite.Database, destination: string, watch: FaultWatch): Promise<void> {
@@ -158,7 +158,7 @@ async function backUp(raw: BetterSqlite.Database, destination: string, watch: Fa
   }
 }
 
-/** Where the file itself is damaged that is known from now on; what is wrong with the copy is the copy's affair. */
+/** Records a damage of the file itself; a fault of the copy concerns the copy only. */
 function backupError(error: unknown, destination: string, watch: FaultWatch): unknown {
   const fault = faultOf(error, destination);
   if (fault?.kind === 'corrupt') watch.note(fault);
@@ -196,10 +196,10 @@ function openSound(options: OpenOptions): BetterSqlite.Database {
   return raw;
 }
 
-/** The `user_version` of a file that is a copy: of what happened since it was made it knows nothing. */
+/** The `user_version` of a file that is a copy, and has no changes since it was made. */
 const COPY = 1;
 
-/** Marks a database that nobody has open as a copy. */
+/** Marks a database that no process has open as a copy. */
 export function markAsCopy(file: string): void {
   const raw = new BetterSqlite(file);
   try {
@@ -217,7 +217,7 @@ export async function copyDatabase(file: string, destination: string): Promise<v
   closeSync(openSync(destination, 'ax', 0o600));
   const raw = openFile({ file, migrations: {} });
   try {
-    // The state of this moment: with each commit of another process the copy would begin anew, and so never end.
+    // Reads the state of this moment: otherwise the copy would begin again with each commit of another process, and never end.
     raw.exec('begin');
     raw.pragma('schema_version');
     await backUp(
@@ -241,16 +241,16 @@ const AT = { pageSize: 16, pages: 28, userVersion: 60 } as const;
 
 /** Fields of the header of a database file. */
 export interface FileHeader {
-  /** Bytes of the file, and those that the header tells of. */
+  /** Bytes of the file, and the bytes by its header. */
   readonly bytes: number;
   readonly expectedBytes: number;
   /** Whether the file is marked as a copy. */
   readonly isCopy: boolean;
 }
 
-/** Reads the first bytes of a file, and nothing else. Returns undefined where it is no database in a regular file. */
+/** Reads the first bytes of a file, and nothing else. Returns undefined if it is no database in a regular file. */
 export function readHeader(file: string): FileHeader | undefined {
-  // A pipe that nobody writes to would block.
+  // A pipe without a writer would block.
   const handle = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const found = fstatSync(handle);
@@ -278,7 +278,7 @@ export interface SchemaObject {
   readonly columns: string | null;
 }
 
-/** The objects of a database file that may come from anybody. */
+/** Returns the objects of a database file of unknown origin. */
 export function readObjects(file: string): readonly SchemaObject[] {
   const raw = new BetterSqlite(file, { fileMustExist: true });
   try {
@@ -302,26 +302,26 @@ export function readMigrations(file: string): readonly string[] {
   }
 }
 
-/** Puts what is in the log into the file itself, as far as the file can be read. Nobody else has it open. */
+/** Copies the log into the file itself, as far as the file can be read. No other process has it open. */
 export function foldLog(file: string): void {
   let raw: BetterSqlite.Database | undefined;
   try {
     raw = new BetterSqlite(file, { fileMustExist: true });
     raw.pragma('wal_checkpoint(truncate)');
   } catch {
-    // A damaged file stays as it is.
+    // A damaged file stays unchanged.
   } finally {
     raw?.close();
   }
 }
 
-/** Looks at the first pages only: a full check of a large file would hold up the start for seconds. */
+/** Checks the first pages only: a full check of a large file would delay the start by seconds. */
 function checkIntegrity(raw: BetterSqlite.Database): void {
   raw.pragma('schema_version');
   raw.prepare('SELECT count(*) FROM sqlite_schema').get();
 }
 
-/** Another program that keeps the file locked is a fault of its own: nothing can be stored meanwhile. */
+/** A file that another program keeps locked is a fault of its own: nothing can be stored meanwhile. */
 function locksOf(file: string, watch: FaultWatch): Locks {
   return {
     isLocked,
@@ -340,9 +340,8 @@ const STATEMENTS_KEPT = 256;
 /**
  * Statements stay prepared, and every durable commit (a `commit`, or a single write outside a transaction) is reported as a step.
  *
- * SQLite ends a transaction by itself where the disk fails in the middle of it. Then the failure that ended it is what
- * every further statement of that transaction answers, or they would be commits of their own; and rolling it back, which
- * Kysely does, finds nothing left to do.
+ * SQLite ends a transaction itself if the disk fails in the middle of it. Every further statement of that transaction then throws
+ * the same failure, or it would be a commit of its own; and the rollback of Kysely finds nothing left to do.
  */
 function withSteps(raw: BetterSqlite.Database, steps: Steps, watch: FaultWatch): Statements {
   const kept = new Map<string, Statement<unknown[]>>();
@@ -354,7 +353,7 @@ function withSteps(raw: BetterSqlite.Database, steps: Steps, watch: FaultWatch):
     kept.set(sql, statement);
     return statement;
   };
-  /** Whether Kysely is within a transaction, whether that has written, and what ended it before Kysely did. */
+  /** Whether Kysely is within a transaction, whether that has written, and the failure that ended it before Kysely did. */
   let within = false;
   let hasWritten = false;
   let ended: unknown;
@@ -373,7 +372,7 @@ function withSteps(raw: BetterSqlite.Database, steps: Steps, watch: FaultWatch):
   const durably = <Result>(sql: string, writes: boolean, run: () => Result): Result => {
     steps.reached('commit', 'before');
     const result = inTurn(sql, run);
-    // Only then: a transaction that only read proves nothing of the disk.
+    // A transaction without writes proves nothing about the disk.
     if (writes || hasWritten) watch.wrote();
     hasWritten = false;
     steps.reached('commit', 'after');
@@ -408,12 +407,12 @@ function resultOf<Row>(statement: Statement<unknown[]>, parameters: readonly unk
   return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
 }
 
-/** Enough to tell what is wrong; a damaged file may have thousands. */
+/** Enough to show the fault; a damaged file may have thousands. */
 const MOST_COMPLAINTS = 10;
 
 /**
- * Reads a whole file, which takes seconds of CPU where it is large, and answers what is wrong with it; nothing where it is
- * sound. Throws `DatabaseFault` where it cannot be read at all.
+ * Reads a whole file, which takes seconds of CPU if it is large, and returns its faults; none if it is intact. Throws
+ * `DatabaseFault` if it cannot be read at all.
  */
 export function complaintsOf(file: string): readonly string[] {
   try {
@@ -432,8 +431,8 @@ export function complaintsOf(file: string): readonly string[] {
 }
 
 /**
- * Makes the names in a folder durable. Node's permission model, under which the container runs, forbids the call for that, and
- * so does a folder that may be written and not read: there SQLite makes it where it can, as for each journal that it begins.
+ * Makes the names in a folder durable. Node's permission model, under which the container runs, forbids that call, and so does a
+ * folder without read permission: there, SQLite does it if it can, as for each journal that it begins.
  */
 export function syncNames(folder: string): void {
   try {
@@ -455,7 +454,7 @@ function beginJournal(file: string): void {
   }
 }
 
-/** Held until released; kept here because a handle that is collected as garbage would drop its lock silently. */
+/** Held until released; stored here because a garbage-collected handle would drop its lock silently. */
 const heldLocks = new Set<BetterSqlite.Database>();
 
 export interface Lock {
@@ -463,8 +462,8 @@ export interface Lock {
 }
 
 /**
- * Whoever may read the file may lock it too, and so keep its owner out. Older versions let everybody read it. A file that
- * is there is not opened: to close it again would drop the locks that this process holds on it.
+ * Every reader of the file may lock it too, and so exclude its owner. Older versions let everybody read it. An existing file is
+ * not opened, because closing it would drop the locks that this process has on it.
  */
 function keepPrivate(file: string): void {
   const mode = statSync(file, { throwIfNoEntry: false })?.mode;
@@ -477,15 +476,14 @@ function keepPrivate(file: string): void {
 }
 
 /**
- * Takes the lock that makes this process the only owner, or returns undefined when another process has it. Throws
- * `DatabaseFault` where the file cannot be made or written. The kernel releases it when the process ends, however it ends: no
- * stale lock can remain.
+ * Takes the lock that makes this process the only owner; returns undefined if another process has it. Throws `DatabaseFault` if
+ * the file cannot be created or written. The kernel releases it when the process ends in any way, so no stale lock can remain.
  */
 export function takeLock(file: string): Lock | undefined {
   let raw: BetterSqlite.Database | undefined;
   try {
     keepPrivate(file);
-    // On a file that it may only read SQLite would answer that it has the lock, and have none.
+    // With a read-only file, SQLite would report a lock that it does not have.
     accessSync(file, constants.W_OK);
     raw = new BetterSqlite(file, { timeout: 0 });
     raw.exec('BEGIN EXCLUSIVE');

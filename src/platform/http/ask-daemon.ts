@@ -2,17 +2,17 @@ import { type IncomingMessage, request as openPlain } from 'node:http';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { connectionFault } from './connection-fault.ts';
 
-/** A question to a daemon: on this machine, or behind the proxy that ends its TLS. */
+/** A request to a daemon: on this machine, or behind the proxy that ends its TLS. */
 export interface DaemonRequest {
   readonly method: 'GET' | 'POST';
   readonly url: string;
-  /** Of the file that the daemon left for commands, or a gateway token. */
+  /** The token of the file that the daemon left for commands, or a gateway token. */
   readonly token: string;
-  /** Who asks, for the audit. */
+  /** The user, for the audit. */
   readonly user?: string;
   /** Sent as JSON. */
   readonly body?: unknown;
-  /** Milliseconds, for everything together. */
+  /** Milliseconds that everything may take together. */
   readonly patience: number;
 }
 
@@ -23,7 +23,7 @@ export interface DaemonAnswer {
   readonly body: Buffer;
 }
 
-/** By which a command says which user runs it, as `encodeURIComponent` writes it. */
+/** The header in which a command sends its user, as `encodeURIComponent` writes it. */
 export const USER_HEADER = 'x-worksync-user';
 
 /** Names the version of the replica whose answer a daemon forwards. */
@@ -32,11 +32,11 @@ export const VERSION_HEADER = 'x-worksync-version';
 const LARGEST_ANSWER = 16 * 1024 * 1024;
 
 /**
- * Asks a daemon, over one connection. The client for all other servers
- * (`http-client.ts`) takes several times what a short command may take.
+ * Sends a request to a daemon, over one connection. The client for all other servers (`http-client.ts`) would take several times
+ * the time of a short command.
  *
- * Throws `unreachable` where no daemon listens, `answer_too_large`, `outcome_unknown` where the answer did not come
- * whole, and `not_answering` where it did not come within the patience.
+ * Throws `unreachable` if no daemon listens, `answer_too_large`, `outcome_unknown` if the answer is incomplete, and
+ * `not_answering` if it takes too long.
  */
 export async function askDaemon({ method, url, token, user, body, patience }: DaemonRequest): Promise<DaemonAnswer> {
   const payload = method === 'GET' ? undefined : JSON.stringify(body ?? {});

@@ -2,24 +2,21 @@ import { yieldToEventLoop } from '../lib/yield.ts';
 import { crowdedOut } from './request-error.ts';
 
 /**
- * Whose signature is checked next, when more has come in than one turn of the event loop can take. Addresses are served
- * one after the other; those that are suspect get what the others leave, and one turn in four where these leave nothing. Of
- * one address small bodies go first. When too many wait, the last of the worst address is turned away.
+ * Decides which signature is checked next, if more requests arrive than one turn of the event loop can check. Addresses are
+ * served one after the other; suspect ones get the rest, and one turn in four if there is none. Within one address, small bodies
+ * go first. If too many wait, the last one of the worst address is rejected.
  */
 export interface FairQueue {
-  /**
-   * Undefined where it is its turn at once; else resolves when it is.
-   * Rejects with a `RequestError` where it is turned away.
-   */
+  /** Returns undefined if it may go at once; otherwise resolves at its turn. Rejects with a `RequestError` if it is refused. */
   enter(group: string, bytes: number): Promise<void> | undefined;
 }
 
-/** What one turn takes: a request costs one, and as much again for each piece of this size, bytes. */
+/** Cost of one turn: a request costs one, and one more for each piece of this size, bytes. */
 const PER_TURN = 64;
 const PIECE = 64 * 1024;
 const SMALL = 256 * 1024;
 const MOST_WAITING = 1_000;
-/** One turn in so many belongs to suspect addresses. */
+/** One turn in this many belongs to suspect addresses. */
 const FOR_SUSPECTS = 4;
 
 interface Waiting {
@@ -34,7 +31,7 @@ interface Group {
 }
 
 export function createFairQueue(isSuspect: (group: string) => boolean): FairQueue {
-  /** In the order in which they are served. */
+  /** Groups in the order in which they are served. */
   const groups = new Map<string, Group>();
   let count = 0;
   let spent = 0;

@@ -17,16 +17,16 @@ export interface HttpRequest {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Buffer;
   readonly signal?: AbortSignal;
-  /** Largest answer accepted, bytes; 16 MiB unless told. */
+  /** Largest answer accepted, bytes; 16 MiB by default. */
   readonly largestAnswer?: number;
-  /** What the answer takes of a budget; the server has to wait where there is no room. */
+  /** The part of a budget that the answer takes; the server has to wait if there is no room. */
   readonly room?: AnswerRoom | undefined;
   /**
    * The fields that the caller needs of a JSON answer. A large answer then comes parsed, as `content`, by another thread;
    * without such a thread this is ignored.
    */
   readonly keep?: Shape | true | undefined;
-  /** What metrics call the server: `workspace`, or the connection's name. */
+  /** The name of the server in metrics: `workspace`, or the connection's name. */
   readonly target: string;
 }
 
@@ -34,20 +34,20 @@ export interface HttpAnswer {
   readonly status: number;
   /** Names in lower case; a repeated header is joined with `, `. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Empty where there is a `content`. */
+  /** Empty if there is a `content`. */
   readonly body: Buffer;
-  /** The JSON of the body, as far as `keep` names it, with long texts set apart: see `platform/lib/json-apart.ts`. */
+  /** The JSON of the body, limited to the fields in `keep`, with long texts set apart: see `platform/lib/json-apart.ts`. */
   readonly content?: unknown;
 }
 
 export interface HttpClient {
   /**
-   * Sends one request and returns the answer whatever its status. Redirects are not followed, nothing is repeated.
+   * Sends one request and returns the answer with any status. Redirects are not followed, nothing is repeated.
    *
    * Throws
    * - `unreachable`: it is certain that no byte of the request was sent (name, connection, TLS, waiting for a socket);
    * - `address_blocked`: as certain, because the address lies in a blocked range;
-   * - `proxy_refused`: as certain, because the proxy wants other credentials, or wanted them within the last minutes;
+   * - `proxy_refused`: as certain, because the proxy requires other credentials, or did within the last minutes;
    * - `outcome_unknown`: the request may have arrived, and its whole answer did not;
    * - `answer_too_large`: the answer was cut off; the request was carried out;
    * - `answer_malformed`: the answer to a read is no HTTP;
@@ -76,17 +76,17 @@ export interface HttpClientOptions {
   /** Further address ranges to refuse, in CIDR notation, for example `10.0.0.0/8`. */
   readonly blockedRanges?: readonly string[];
   readonly timeouts?: Partial<Timeouts>;
-  /** Absent: every server is asked directly. */
+  /** Absent: every server is reached directly. */
   readonly proxies?: OutboundProxies | undefined;
 }
 
 const TIMEOUTS: Timeouts = { connect: 5_000, headers: 15_000, body: 15_000, total: 30_000 };
 const LARGEST_ANSWER = 16 * 1024 * 1024;
-/** From this length on an answer has a buffer of its own, bytes. */
+/** Bytes from which on an answer has a buffer of its own. */
 const LARGE_ANSWER = 256 * 1024;
 /** HTTP has no classes of statuses beyond 5xx (RFC 9110, section 15). */
 const LAST_STATUS = 599;
-/** Connections to one host, of all workspaces together: so that no server takes a thousand connections for an attack. */
+/** Connections to one host, of all workspaces together, so that no server mistakes them for an attack. */
 const MOST_CONNECTIONS = 64;
 
 /**
@@ -213,7 +213,7 @@ interface Outcome {
   reject(error: SyncError): void;
 }
 
-/** Collects one answer, and knows at every moment whether the request may have left. */
+/** Collects one answer, and always knows whether the request may have left. */
 class Receiver implements Dispatcher.DispatchHandler {
   readonly #request: HttpRequest;
   readonly #outcome: Outcome;
@@ -222,7 +222,7 @@ class Receiver implements Dispatcher.DispatchHandler {
   #started = false;
   #done = false;
   #size = 0;
-  /** Of the announced length: pieces of a large answer would take their length twice when they are joined. */
+  /** A buffer of the announced length: joining the pieces of a large answer would take the length twice. */
   #whole: Buffer | undefined;
   #status = 0;
   #headers: Record<string, string> = {};
@@ -258,7 +258,7 @@ class Receiver implements Dispatcher.DispatchHandler {
     this.#refuseOver(length);
     if (this.#done || this.#request.method === 'HEAD') return;
     this.#request.room?.announce(length);
-    // Memory that was never written to takes none.
+    // Unwritten memory takes no space.
     if (length > LARGE_ANSWER) this.#whole = Buffer.allocUnsafeSlow(length);
   }
 
@@ -308,7 +308,7 @@ class Receiver implements Dispatcher.DispatchHandler {
     );
   }
 
-  /** A write may have been carried out, whatever stands in its answer. */
+  /** A write may have been carried out, whatever its answer contains. */
   #malformed(cause: Error): SyncError {
     if (!isSafe(this.#request.method)) return this.#unknown(cause);
     return new SyncError('answer_malformed', `the answer to ${describe(this.#request)} is no HTTP: ${reason(cause)}`, {
@@ -345,7 +345,7 @@ function isTimeout(reason: unknown): boolean {
   return reason instanceof Error && reason.name === 'TimeoutError';
 }
 
-/** The answer breaks the rules of HTTP. One that was cut off does not. */
+/** Whether the answer violates HTTP. A truncated one does not. */
 function isNoHttp(error: Error): boolean {
   return error instanceof errors.HTTPParserError && !/\bEOF\b/.test(error.message);
 }
@@ -366,18 +366,18 @@ function notSent(request: HttpRequest, cause: Error): SyncError {
 const PROXY_HINT =
   'The proxy opens no connection to this server: allow the server there, or list it in NO_PROXY. The request was not sent.';
 
-/** With several addresses behind one name Node wraps the failures of all of them; one that is only down may come back. */
+/** Node wraps the failures of all addresses of one name; an address that is only down may come back. */
 function isBlocked(error: Error): boolean {
   if (error instanceof AggregateError) return error.errors.every(isBlocked);
   return (error as NodeJS.ErrnoException).code === 'ERR_IP_BLOCKED';
 }
 
-/** Messages of OpenSSL and undici can be long and hold addresses; the code says enough. The cause has the rest. */
+/** Messages of OpenSSL and undici can be long and contain addresses; the code is enough. The cause has the rest. */
 function reason(error: Error): string {
   return (error as NodeJS.ErrnoException).code ?? error.message;
 }
 
-/** Without the query: it may carry what people searched for. */
+/** Omits the query, because it may contain search terms. */
 function describe(request: HttpRequest): string {
   const url = new URL(request.url);
   return `${request.method} ${url.origin}${url.pathname}`;

@@ -3,34 +3,34 @@ import { createAwakeTime } from './awake-time.ts';
 import { createBodyRoom, type Holder, isFirstPart, PATIENCE, type Waiting } from './body-room.ts';
 
 /**
- * The memory that bodies may take while nothing proves who sent them, shared by all requests of a server. Bytes count as
- * they arrive: a sender that announces 25 MB and sends nothing uses nothing.
+ * The memory for bodies before their senders are verified, shared by all requests of a server. Bytes count as they arrive: a
+ * sender that announces 25 MB and sends nothing uses nothing.
  *
- * Nothing is refused while there is room. When there is none, requests wait: those of addresses that are not suspect go
- * first, then those whose address uses least, then those that use least themselves. The budget makes room by ending the worst:
- * requests that came to a halt, and those of suspect addresses if another address waits.
+ * Nothing is refused while there is room. Otherwise requests wait: those of addresses that are not suspect go first, then those
+ * whose address uses least, then those that use least themselves. The budget makes room by ending the worst: stalled requests,
+ * and those of suspect addresses if another address waits.
  *
- * The first part of a body is taken byte by byte; what goes beyond it needs the promise of room for the whole body. So large
- * bodies come in one after the other, and never wait for each other half received.
+ * The first part of a body is taken byte by byte; the rest needs a reservation for the whole body. So large bodies arrive one
+ * after the other, and never wait for each other half received.
  */
 export interface MemoryBudget {
   /**
-   * A request whose body begins to come in. `leave` must follow.
+   * Registers a request whose body begins to arrive. `leave` must follow.
    *
    * @param announced bytes that it will have, or the largest number that is accepted
-   * @param giveUp called where it has to make room: it must end now
+   * @param giveUp called if it has to make room: it must end now
    */
   enter(group: string, announced: number, giveUp: (isSuspect: boolean) => void): BodyHolder;
-  /** Bytes that are in use now. */
+  /** Returns the bytes that are in use. */
   held(): number;
 }
 
 export interface BodyHolder {
-  /** Asks for room for bytes that came in. Undefined where there is some; else resolves when there is. */
+  /** Requests room for received bytes. Returns undefined if there is some; otherwise resolves when there is. */
   take(bytes: number): Promise<void> | undefined;
-  /** The whole body is here: the budget does not end it any more before it was processed. */
+  /** Marks the body as complete: the budget then no longer ends it before it was processed. */
   complete(): void;
-  /** Gives everything back. Idempotent. */
+  /** Releases everything. Idempotent. */
   leave(): void;
 }
 
@@ -38,11 +38,11 @@ interface BodyBudgetOptions {
   readonly clock: Clock;
   /** Whether requests of this group failed so often that others go first. */
   readonly isSuspect: (group: string) => boolean;
-  /** Bytes; 64 MiB unless told. */
+  /** Bytes; 64 MiB by default. */
   readonly total?: number | undefined;
 }
 
-/** Requests that wait for room, at most: each holds a piece that it has read already. */
+/** Requests that may wait for room: each has a piece in memory. */
 const MOST_WAITING = 256;
 
 export function createMemoryBudget({ clock, isSuspect, total }: BodyBudgetOptions): MemoryBudget {
@@ -53,20 +53,20 @@ export function createMemoryBudget({ clock, isSuspect, total }: BodyBudgetOption
 
   const suspicion = ({ group }: Holder) => (isSuspect(group) ? 1 : 0);
 
-  /** Who waits and is next. */
+  /** The order of the waiting requests. */
   const byTurn = (a: Holder, b: Holder) =>
     suspicion(a) - suspicion(b) || room.heldByGroup(a) - room.heldByGroup(b) || a.held - b.held || a.since - b.since;
 
   const hasStalled = (holder: Holder) => !holder.waiting && awake.now() - holder.movedAt >= PATIENCE;
 
-  /** Which request is ended first: memory times the time that it was in use. */
+  /** The order in which requests are ended: memory times the time that it was in use. */
   const byCost = (a: Holder, b: Holder) => {
     const cost = ({ held: bytes, since }: Holder) => bytes * (awake.now() - since + 1);
     return suspicion(b) - suspicion(a) || room.heldByGroup(b) - room.heldByGroup(a) || cost(b) - cost(a);
   };
 
   function victimFor(next: Holder, { bytes, since }: Waiting): Holder | undefined {
-    // A large body waits for those that are coming in, but not for others that wait like itself.
+    // A large body waits for those that are arriving, but not for others that wait too.
     const mayPress = isFirstPart(next, bytes) || !holders.values().some(({ isPromised }) => isPromised);
     const isImpatient = mayPress && awake.now() - since >= PATIENCE;
     let victim: Holder | undefined;
@@ -91,7 +91,7 @@ export function createMemoryBudget({ clock, isSuspect, total }: BodyBudgetOption
     tell?.(isSuspect(holder.group));
   }
 
-  /** Lets in whoever waits, in their order; makes room where it may be made. */
+  /** Admits waiting requests in their order; makes room if allowed. */
   function settle(): void {
     for (let isMoving = true; isMoving; ) {
       const inTurn = waiting.values().toArray().toSorted(byTurn);

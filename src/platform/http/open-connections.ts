@@ -3,18 +3,18 @@ import type { Socket } from 'node:net';
 import { groupOfAddress } from './address-group.ts';
 
 /**
- * The connections of a server. When there are too many, one that waits for its sender is closed: idle ones first, then those
- * whose request is still coming in; of these one of the address that has most, and there the one that was silent for longest. A
- * connection whose sender waits for us is never closed.
+ * The connections of a server. If there are too many, one that waits for its sender is closed: idle ones first, then those with
+ * an incomplete request; of these, one of the address that has most, and there the one that was silent for longest. A connection
+ * whose sender waits for our answer is never closed.
  */
 export interface Connections {
-  /** A request has arrived completely: now its sender waits for us. */
+  /** Records that a request is complete: its sender now waits for the answer. */
   arrived(socket: Socket): void;
 }
 
 /** Open connections; each takes some memory. */
 const MOST = 2_000;
-/** Accepted beyond them, for the moment in which others are closed. */
+/** Connections that are accepted above the limit, while others are closed. */
 const SLACK = 500;
 
 type State = 'idle' | 'receiving' | 'answering';
@@ -31,7 +31,7 @@ export function limitConnections(server: Server, most = MOST): Connections {
   const receiving = createLine();
   server.maxConnections = most + SLACK;
 
-  /** Those whose sender waits for us are in no line. */
+  /** Connections whose sender waits for an answer are in no line. */
   const lines = { idle, receiving, answering: undefined };
   const enter = (connection: Connection, state: State) => {
     lines[connection.state]?.remove(connection);
@@ -70,7 +70,7 @@ export function limitConnections(server: Server, most = MOST): Connections {
   };
 }
 
-/** Connections by their addresses, each address's in the order in which they came to wait. */
+/** Connections by address, and within one address in the order in which they began to wait. */
 function createLine() {
   const groups = new Map<string, Set<Connection>>();
   return {

@@ -1,26 +1,26 @@
 import type { ServerRequest } from './server.ts';
 
 export interface OriginOptions {
-  /** Hosts under which people open this server, beside those of loopback: a name, which stands for any port, or `name:port`. */
+  /** Hosts under which people open this server, in addition to those of loopback: a name, for any port, or `name:port`. */
   readonly allowedHosts?: readonly string[];
-  /** Where it is reached from outside: its host is allowed too. */
+  /** The public address: its host is allowed too. */
   readonly publicUrl?: string;
-  /** What the server listens on. */
+  /** The address that the server listens on. */
   readonly listens?: string;
 }
 
-/** How a request was addressed, and how it came. */
+/** The host and the origin that a request names, and its connection. */
 export interface Addressed {
-  /** `http://localhost:8080`, as a browser writes it in `Origin`; undefined where the `Host` is none of ours. */
+  /** `http://localhost:8080`, as a browser writes it in `Origin`; undefined if the `Host` is none of ours. */
   readonly origin: string | undefined;
-  /** Over TLS, as a trusted proxy says. */
+  /** Whether it came over TLS, according to a trusted proxy. */
   readonly isTls: boolean;
-  /** Nobody else can have read it in transit: it came over TLS, or from this machine and through no proxy. */
+  /** Whether nobody else can have read it in transit: it came over TLS, or from this machine and through no proxy. */
   readonly isPrivate: boolean;
 }
 
 const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '[::1]'];
-/** Wildcard addresses; nobody opens a page under them. */
+/** Wildcard addresses, under which nobody opens a page. */
 const ANY_ADDRESS = ['0.0.0.0', '::', ''];
 const HOST = /^(\[[\da-f:.]{2,45}\]|[a-z\d](?:[a-z\d.-]{0,252}[a-z\d])?)(?::(\d{1,5}))?$/;
 
@@ -38,8 +38,8 @@ const FORWARDED = [
 ];
 
 /**
- * Checks the address under which a server was asked. A page of somebody else whose name leads to this machine sends its own
- * name as `Host`, so only known ones are taken, whole.
+ * Checks the address under which a server was reached. A foreign page whose name points to this machine sends its own name as
+ * `Host`, so only known names are accepted, as a whole.
  */
 export function createOrigins(options: OriginOptions): (request: ServerRequest) => Addressed {
   const { allowedHosts = [], publicUrl, listens = '' } = options;
@@ -58,7 +58,7 @@ export function createOrigins(options: OriginOptions): (request: ServerRequest) 
   };
 }
 
-/** Without a port that the scheme implies; undefined for an address that there cannot be. */
+/** Removes a port that the scheme implies; undefined for an impossible address. */
 function originOf(address: string): string | undefined {
   return URL.parse(address)?.origin;
 }

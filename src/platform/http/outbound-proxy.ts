@@ -11,17 +11,17 @@ export interface OutboundProxies {
   readonly noProxy: string;
 }
 
-/** Why a request does not leave. */
+/** The reason why a request is not sent. */
 export type ProxyRefusal = 'blocked' | 'refused';
 
 /** Sends requests through the proxies of the environment. */
 export interface OutboundProxy {
   /**
-   * Where a request goes; undefined for loopback, which no proxy serves. The target is checked as without a proxy, as far as this
-   * machine can: a literal address, and a name that resolves here to blocked addresses only.
+   * Chooses the route of a request; undefined for loopback, which no proxy serves. The target is checked as without a proxy, as
+   * far as this machine can: a literal address, and a name that resolves here to blocked addresses only.
    */
   routeTo(url: URL): Promise<{ readonly dispatcher: Dispatcher } | ProxyRefusal | undefined>;
-  /** The proxy answered 407: it is left alone for `REFUSED_FOR`. */
+  /** Records a 407 of the proxy, which is then not used for `REFUSED_FOR`. */
   refused(): void;
   close(): Promise<void>;
 }
@@ -30,7 +30,7 @@ interface OutboundProxyOptions {
   readonly proxies: OutboundProxies;
   readonly clock: Clock;
   readonly blockedRanges: readonly string[];
-  /** Of undici, for connections of all kinds. `connect` makes those that go around the proxy. */
+  /** Options of undici for connections of all kinds. `connect` makes those that bypass the proxy. */
   readonly agent: EnvHttpProxyAgent.Options;
   /** Resolves a name; another one in tests. */
   readonly resolve?: typeof lookup;
@@ -38,9 +38,9 @@ interface OutboundProxyOptions {
 
 /** Milliseconds after a 407 in which nothing is sent through the proxy: most proxies lock accounts that are tried with a wrong password. */
 export const REFUSED_FOR = 300_000;
-/** How long the local DNS may take, milliseconds. Behind a proxy there is often none. */
+/** Milliseconds that the local DNS may take. Behind a proxy there is often none. */
 const RESOLVED_WITHIN = 1_000;
-/** How long an answer of the local DNS counts, milliseconds. */
+/** Milliseconds for which an answer of the local DNS counts. */
 const RESOLVED_FOR = 60_000;
 const MOST_NAMES = 1_000;
 
@@ -50,7 +50,7 @@ const METADATA_NAMES = /^(metadata(\.google\.internal)?|instance-data(\.ec2\.int
 
 export function createOutboundProxy(options: OutboundProxyOptions): OutboundProxy {
   const { proxies, clock, blockedRanges, agent, resolve = lookup } = options;
-  // Always a tunnel: before it stands, nothing of a request has left.
+  // Always uses a tunnel, so that nothing of a request leaves before the tunnel is open.
   const dispatcher = new EnvHttpProxyAgent({ ...agent, ...proxies, proxyTunnel: true });
   const blocked = blockListOf(blockedRanges);
   const names = new Map<string, { readonly isBlocked: Promise<boolean>; readonly at: number }>();

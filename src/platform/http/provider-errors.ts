@@ -14,10 +14,10 @@ const BY_STATUS: Readonly<Record<number, ErrorCode>> = {
 };
 
 /**
- * What an answer outside 2xx means, by its status alone. Where a vendor means something else by a status (GitHub
- * answers 403 to an exhausted limit), its connector looks first.
+ * Returns the error of an answer outside 2xx, by its status alone. A connector first handles statuses with another meaning, such
+ * as GitHub's 403 for an exhausted limit.
  *
- * @param what what was asked, for people: `list pull requests of acme/api`
+ * @param what the request for people: `list pull requests of acme/api`
  * @param now wall clock, epoch milliseconds: a `Retry-After` may be a date
  */
 export function errorOfStatus(answer: Pick<HttpAnswer, 'status' | 'headers'>, what: string, now: number): SyncError {
@@ -60,14 +60,14 @@ export function redirectTarget({ location = '' }: HttpAnswer['headers']): string
 /** The longest wait that a vendor can dictate, milliseconds. Vendors count limits by the hour at most. */
 export const LONGEST_DICTATED_WAIT = 3_600_000;
 
-/** A wait as a vendor asks for it, milliseconds, within the bound. */
+/** Limits a wait that a vendor requested, milliseconds. */
 export function boundedWait(ms: number): number {
   return Math.min(ms, LONGEST_DICTATED_WAIT);
 }
 
 /**
- * RFC 9110, section 10.2.3: seconds, or an HTTP date. Milliseconds from now, within the bound; undefined where the header is
- * absent or cannot be read.
+ * RFC 9110, section 10.2.3: seconds, or an HTTP date. Milliseconds from now, within the bound; undefined if the header is absent
+ * or cannot be read.
  */
 export function retryAfter(headers: HttpAnswer['headers'], now: number): number | undefined {
   const value = headers['retry-after']?.trim();

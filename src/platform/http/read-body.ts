@@ -13,10 +13,10 @@ interface Reading {
 }
 
 /**
- * Reads a whole body within the budget. What comes in one piece, as most do, is taken as it is. Else its bytes are copied
- * into one buffer: what arrives in many small pieces would take many times its length.
+ * Reads a whole body within the budget. A body in one piece, as most are, is used without a copy. Otherwise its bytes are copied
+ * into one buffer, because many small pieces would take many times their length.
  *
- * @returns what it takes of the budget: `leave` it when the request was answered
+ * @returns its part of the budget: `leave` it when the request was answered
  */
 export function readBody(
   { payload, limit, budget, group }: Reading,
@@ -28,7 +28,7 @@ export function readBody(
     return undefined;
   }
   const body = createPieces(Number.isNaN(announced) ? limit : announced);
-  // What Node's parser brings is a copy of its own for each piece.
+  // Node's parser returns each piece as a copy of its own.
   const isOurs = payload.socket instanceof Socket;
   const add = (piece: Buffer) => {
     const isAlone = isOurs && piece.length === piece.buffer.byteLength;
@@ -78,7 +78,7 @@ function tooLarge(): RequestError {
 
 interface Pieces {
   add(piece: Buffer): void;
-  /** Takes the only piece there is. */
+  /** Uses the only piece without a copy. */
   adopt(piece: Buffer): void;
   length(): number;
   whole(): Buffer;
@@ -89,13 +89,13 @@ const EMPTY = Buffer.alloc(0);
 const SMALLEST = 64 * 1024;
 const GROWTH = 4;
 
-/** One buffer that grows, and gives what it outgrew back at once: garbage of this size waits long for its collection. */
+/** One buffer that grows, and frees the outgrown one at once: garbage of this size waits long for its collection. */
 function createPieces(most: number): Pieces {
   let buffer: Buffer = EMPTY;
   let length = 0;
   const grow = (needed: number) => {
     const capacity = Math.min(most, Math.max(SMALLEST, buffer.length * GROWTH, needed));
-    // Memory that was never written to takes none.
+    // Unwritten memory takes no space.
     const larger = Buffer.allocUnsafeSlow(capacity);
     buffer.copy(larger, 0, 0, length);
     free(buffer);
@@ -117,7 +117,7 @@ function createPieces(most: number): Pieces {
   };
 }
 
-/** Only for buffers that nobody else has seen, and that are no part of another. */
+/** Only for buffers without other references, and that are no part of another. */
 function free(buffer: Buffer): void {
   if (buffer.length > 0) (buffer.buffer as ArrayBuffer).transfer(0);
 }

@@ -1,29 +1,29 @@
 /**
- * Who may use a route.
+ * The callers that may use a route.
  *
- * public   everybody; what it needs it checks itself.
- * webhook  everybody, and what is posted proves itself by a signature. No browser asks here, so its answers carry no
- *          headers for browsers.
+ * public   everybody; the handler checks its own needs.
+ * webhook  everybody; a signature proves the body. No browser sends these requests, so the answers have no headers
+ *          for browsers.
  * login    everybody whose browser shows one of our own pages.
- * metrics  as `read`, or everybody where metrics are open.
+ * metrics  as `read`, or everybody if metrics are open.
  * read     the read token, the admin token, or any session. Changes nothing.
- * session  who is logged in, whatever their role.
+ * session  every logged-in caller, whatever their role.
  * gateway  a gateway token, for the one workspace that it was made for. Changes nothing.
- * replica  another process of the installation, which signs what it asks. Changes nothing.
+ * replica  another process of the installation, which signs its requests. Changes nothing.
  * admin    the admin token, or a session of an administrator.
  */
 export type Door = 'public' | 'webhook' | 'login' | 'metrics' | 'read' | 'session' | 'gateway' | 'replica' | 'admin';
 
-/** The `config` of a route: who may use it. A route without one is for administrators of all workspaces. */
+/** The `config` of a route: its callers. A route without one is for administrators of all workspaces. */
 export interface RouteNeeds {
-  /** `admin` unless told. */
+  /** `admin` by default. */
   readonly door?: Door;
   /**
-   * Its answer has only what the caller may see. Without it, and without `:workspace` in its address, the route
-   * is closed to callers that are limited to some workspaces.
+   * The answer contains only what the caller may see. Without it, and without `:workspace` in its address, the route is closed to
+   * callers that are limited to some workspaces.
    */
   readonly filters?: true;
-  /** Takes a form of our own pages, with their token in the field `page`; otherwise what changes something takes JSON. */
+  /** Takes a form of our own pages, with their token in the field `page`; other routes that change something take JSON. */
   readonly form?: true;
 }
 

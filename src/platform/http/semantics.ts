@@ -1,4 +1,4 @@
-/** What HTTP says of methods and statuses (RFC 9110). */
+/** The meaning of methods and statuses in HTTP (RFC 9110). */
 
 /** Whether a request with this method changes nothing (RFC 9110, section 9.2.1), of those that are used here. */
 export function isSafe(method: string): boolean {

@@ -4,15 +4,15 @@ import type { HttpAnswer, HttpClient } from './http-client.ts';
 
 /** Compares our clock with the `Date` of each answer. */
 export interface ServerClocks {
-  /** The same client, observed. */
+  /** An HTTP client that observes the answers. */
   readonly http: HttpClient;
-  /** Of servers that have answered since that time of the monotonic clock. */
+  /** Returns the clocks of servers that have answered since that time of the monotonic clock. */
   since(monotonic: number): readonly Skew[];
 }
 
 /** A header names whole seconds. */
 const SECOND = 1_000;
-/** More servers than any installation asks. */
+/** Limit above the number of servers of any installation. */
 const MOST_SERVERS = 1_000;
 
 export function createServerClocks(http: HttpClient, clock: Clock): ServerClocks {
@@ -20,7 +20,7 @@ export function createServerClocks(http: HttpClient, clock: Clock): ServerClocks
 
   function note(url: string, { headers }: HttpAnswer, sentAt: number): void {
     const said = Date.parse(headers['date'] ?? '');
-    // A cache on the way repeats the time at which it stored the answer.
+    // A cache in between repeats the time at which it stored the answer.
     if (Number.isNaN(said) || headers['age'] !== undefined) return;
     const { host } = new URL(url);
     known.delete(host);
@@ -43,7 +43,7 @@ export function createServerClocks(http: HttpClient, clock: Clock): ServerClocks
   };
 }
 
-/** The server answered within some second, between our two times: what lies between them is no difference. */
+/** The server answered within some second, between our two times: a value in between is no difference. */
 function distance(said: number, sentAt: number, receivedAt: number): number {
   if (said > receivedAt) return said - receivedAt;
   return said + SECOND < sentAt ? said + SECOND - sentAt : 0;

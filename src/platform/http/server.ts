@@ -10,7 +10,7 @@ import type { BodyHolder } from './memory-budget.ts';
 import { readBody } from './read-body.ts';
 import { createTraffic, type Traffic, type TrafficLimits } from './traffic.ts';
 
-/** For folders that add routes: fastify is named here only. */
+/** The types of fastify for folders that add routes; only this file imports fastify. */
 export type Server = FastifyInstance;
 export type ServerRequest = FastifyRequest;
 export type ServerReply = FastifyReply;
@@ -20,9 +20,9 @@ declare module 'fastify' {
     readonly traffic: Traffic;
   }
   interface FastifyRequest {
-    /** What its body takes of the budget. */
+    /** The part of the budget that its body takes. */
     heldBody: BodyHolder | undefined;
-    /** Of a request to the gateway: the workspace it is for, and whether that itself gave the answer. */
+    /** The workspace of a request to the gateway, and whether the workspace itself answered. */
     passage: { readonly workspace: string; isAnswered?: boolean } | undefined;
   }
 }
@@ -33,22 +33,22 @@ export interface ServerOptions {
   /** A request must have arrived whole within this time, milliseconds. */
   readonly requestTimeout?: number;
   /**
-   * Addresses and CIDR ranges of reverse proxies: what comes from one of them is taken to come from where its
-   * `X-Forwarded-For` and `X-Forwarded-Proto` say. Absent: those headers are not read.
+   * Addresses and CIDR ranges of reverse proxies: their `X-Forwarded-For` and `X-Forwarded-Proto` decide where a request comes
+   * from. Absent: those headers are not read.
    */
   readonly trustedProxies?: readonly string[];
-  /** Where people reach it from outside: its path is accepted before each address, and put before the links of pages. */
+  /** The public address: its path is accepted before each address, and added to the links of pages. */
   readonly publicUrl?: string | undefined;
-  /** What all requests may take together. */
+  /** The limits of all requests together. */
   readonly limits?: TrafficLimits;
-  /** Body of an answer to what never reaches a route or hook: malformed HTTP, an address that cannot be decoded. */
+  /** Body of an answer to requests that reach no route or hook: malformed HTTP, an address that cannot be decoded. */
   readonly failureBody?: (status: number, message: string) => object;
 }
 
 /**
- * The only maker of HTTP servers. Bodies reach the handlers as raw bytes (`Buffer`): signatures are checked over them,
- * and `parseJson` reads them afterwards. Slow senders are cut off, compressed bodies are refused, what all requests take
- * together is bounded (`traffic.ts`), and nothing of a request is logged here.
+ * The only maker of HTTP servers. Handlers receive raw bytes (`Buffer`): signatures are checked over them, and `parseJson` reads
+ * them afterwards. Slow senders are cut off, compressed bodies are refused, the resources of all requests together are bounded
+ * (`traffic.ts`), and nothing of a request is logged here.
  */
 export function createServer(options: ServerOptions = {}): Server {
   const { requestTimeout = 30_000, bodyLimit = MEBIBYTE } = options;
@@ -66,12 +66,12 @@ export function createServer(options: ServerOptions = {}): Server {
     },
     exposeHeadRoutes: false,
     forceCloseConnections: 'idle',
-    // Requests on open connections are still answered, with a note that the connection ends: a webhook that is
-    // refused is lost where its sender does not repeat it.
+    // Requests on open connections are still answered, with a note that the connection ends: a refused webhook is lost if its
+    // sender does not repeat it.
     return503OnClosing: false,
     trustProxy: options.trustedProxies ? [...options.trustedProxies] : false,
     routerOptions: { maxParamLength: 512 },
-    // Bodies come raw and answers are texts: no route has a schema, and what would compile them takes several megabytes.
+    // Bodies are raw and answers are texts: no route has a schema, and the compilers of schemas take several megabytes.
     schemaController: { compilersFactory: { buildValidator: noCompiler, buildSerializer: noCompiler } },
     ...(options.failureBody && describeFailures(options.failureBody)),
   });
@@ -89,7 +89,7 @@ export function createServer(options: ServerOptions = {}): Server {
     if (heldBody) raw.on('close', () => heldBody.leave());
     done();
   });
-  // A stream has its own pace; what was answered whole stays in memory until it is read.
+  // A stream has its own pace; a complete answer stays in memory until it is read.
   server.addHook('onSend', (_request, { raw }, payload, done) => {
     const isWhole = typeof payload === 'string' || Buffer.isBuffer(payload);
     if (isWhole && raw.socket instanceof Socket) raw.socket.setTimeout(WRITE_TIMEOUT);
@@ -105,8 +105,8 @@ export function createServer(options: ServerOptions = {}): Server {
 }
 
 /**
- * A connection whose sender reads nothing of an answer for so long is closed, milliseconds. Node restarts the time while the sender
- * reads, and sets another one when the answer has left.
+ * Milliseconds after which a connection is closed whose sender reads nothing of an answer. Node restarts the time while the
+ * sender reads, and sets another one when the answer has left.
  */
 const WRITE_TIMEOUT = 30_000;
 
@@ -124,7 +124,7 @@ function addBasePath(server: Server, base: BasePath): void {
   });
 }
 
-/** @param events each a whole one */
+/** @param events each of them complete */
 async function* rewritten(events: Readable, base: BasePath): AsyncGenerator<string> {
   for await (const event of events) yield base.page(String(event));
 }
@@ -155,14 +155,14 @@ const STATUS_OF_CLIENT_ERROR: Readonly<Record<string, number>> = {
 };
 
 /**
- * Node keeps the first of several headers of these names and drops the rest without a word. A proxy in front may have
- * looked at another one, so neither is taken. Node joins repeated headers of other names, and the joined value matches nothing.
+ * Node keeps the first of several headers of these names and silently drops the rest. A proxy in front may have used another one,
+ * so none is accepted. Node joins repeated headers of other names, and the joined value matches nothing.
  */
 const ONCE = ['authorization', 'proxy-authorization', 'host', 'content-type', 'content-length'];
 /** Most other headers differ in length, which is cheaper to compare than lower-case names. */
 const LENGTHS = new Set(ONCE.map((name) => name.length));
 
-/** @param rawHeaders names and values in turn */
+/** @param rawHeaders names and values alternately */
 function repeatsHeader(rawHeaders: readonly string[]): boolean {
   let seen = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -189,12 +189,12 @@ class UnsupportedEncoding extends Error {
 /** Opens a server to its callers. Resolves with the address that they use. */
 export type Listen = (server: Server, place: { host: string; port: number }) => Promise<string>;
 
-/** A wildcard address is none that anybody can ask. */
+/** A wildcard address cannot be used by a client. */
 export function usable(address: string): string {
   return address.replace('//[::]:', '//[::1]:').replace('//0.0.0.0:', '//127.0.0.1:');
 }
 
-/** On a socket. Resolves with the address that callers use. Throws `address_in_use` where the port cannot be had. */
+/** Listens on a socket. Resolves with the address that callers use. Throws `address_in_use` if the port is not free. */
 export const listen: Listen = async (server, { host, port }) => {
   try {
     return usable(await server.listen({ host, port }));

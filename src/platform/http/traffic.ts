@@ -7,29 +7,29 @@ import { createMemoryBudget, type MemoryBudget } from './memory-budget.ts';
 import { type Connections, limitConnections } from './open-connections.ts';
 
 /**
- * What the requests of one server may take together, and who goes first when that is not enough. Nothing here refuses a
- * request while there is room and time for it: senders of one vendor share addresses, and behind a proxy everybody does.
+ * The limits of all requests of one server together, and the order of the requests above them. Nothing here refuses a request
+ * while there is room and time for it: senders of one vendor share addresses, and behind a proxy everybody does.
  */
 export interface Traffic {
   readonly bodies: MemoryBudget;
   readonly connections: Connections;
   /** Whether this address recently sent many requests that had to be refused. */
   isSuspect(address: string): boolean;
-  /** A request from there was refused for its content. */
+  /** Records that a request of this address was refused for its content. */
   failed(address: string): void;
-  /** Waits for the turn of a request whose body is here. Undefined: now. Rejects with a `RequestError`. */
+  /** Waits for the turn of a request whose body has arrived. Undefined: now. Rejects with a `RequestError`. */
   turn(address: string, bytes: number): Promise<void> | undefined;
 }
 
-/** Refused requests after which others go first, and how many are forgiven each second. */
+/** Refused requests after which other addresses go first, and refusals that are forgiven each second. */
 const PATIENCE = { burst: 60, perSecond: 1 };
 
 export interface TrafficLimits {
-  /** Bytes of bodies at a time; 64 MiB unless told. */
+  /** Bytes of all bodies at a time; 64 MiB by default. */
   readonly bytes?: number;
-  /** Open connections; 2 000 unless told. */
+  /** Open connections; 2 000 by default. */
   readonly connections?: number;
-  /** Real time unless told, because network time is real time. */
+  /** Real time by default, because network time is real time. */
   readonly clock?: Clock;
 }
 

@@ -1,4 +1,4 @@
-/** What people look at first, by what kept a connection from coming about. */
+/** The first checks for people, by the reason why there was no connection. */
 const REMEDIES: readonly (readonly [codes: RegExp, hint: string])[] = [
   [
     /^ENOTFOUND$/,
@@ -36,7 +36,7 @@ const REMEDIES: readonly (readonly [codes: RegExp, hint: string])[] = [
   ],
 ];
 
-/** The remedy where no connection came about; undefined where the error says nothing of its own. */
+/** Returns the remedy if there was no connection; undefined if the error needs no remedy of its own. */
 export function unreachableHint(error: Error): string | undefined {
   const { code } = error as NodeJS.ErrnoException;
   if (typeof code !== 'string') return undefined;

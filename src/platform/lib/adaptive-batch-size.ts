@@ -1,18 +1,18 @@
 import type { Clock } from './clock.ts';
 
-/** How many of something are worked through in one go, so that nobody waits long for it. */
+/** The number of elements that are processed at once, so that other work does not wait long. */
 export interface AdaptiveBatchSize {
   size(): number;
-  /** Does the work on so many; what it takes decides on the next size. */
+  /** Runs the work on `taken` elements; its duration decides on the next size. */
   work<Result>(taken: number, work: () => Promise<Result>): Promise<Result>;
 }
 
-/** What one go may take, milliseconds of the wall clock: half of the longest wait of anybody else. */
+/** Duration of one batch, milliseconds of the wall clock: half of the longest wait of other work. */
 const AIM = 20;
-/** A go that took much less may be followed by one that is so much larger. */
+/** Largest growth of the size after a batch that took much less. */
 const GROWTH = 1.5;
 
-/** Begins with the least: the cost of each is not known yet. */
+/** Begins with the smallest size, because the cost of an element is not known yet. */
 export function createAdaptiveBatchSize(
   clock: Clock,
   { least, most }: { readonly least: number; readonly most: number },
@@ -21,7 +21,7 @@ export function createAdaptiveBatchSize(
 
   function adapt(taken: number, milliseconds: number): void {
     const fitting = (taken * AIM) / Math.max(milliseconds, 0.01);
-    // A portion that was not full says little about the cost of more.
+    // A batch that was not full shows little about the cost of a larger one.
     if (fitting > size && taken < size / 2) return;
     size = Math.round(Math.min(Math.max(fitting, least), size * GROWTH, most));
   }

@@ -2,27 +2,27 @@ import { createTask, parse } from 'node-cron';
 
 /** A cron expression, as pure calculation: it starts nothing. Its moments are those of the process's time zone. */
 export interface CronTimes {
-  /** The first moment after this one, epoch milliseconds; undefined where none comes any more. */
+  /** Returns the first moment after this one, epoch milliseconds; undefined if there is none. */
   after(ms: number): number | undefined;
 }
 
 type Fields = ReturnType<typeof parse>;
-/** Whether the expression names this day, which is told as its midnight in UTC. */
+/** Whether the expression matches this day, given as its midnight in UTC. */
 type DayTest = (day: Date) => boolean;
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
-/** What each field may hold at most: seconds, minutes, hours, days, months, days of the week. */
+/** The highest value of each field: seconds, minutes, hours, days, months, days of the week. */
 const HIGHEST = [59, 59, 23, 31, 12, 6];
 const WEEKDAY = 5;
-/** A February with five Mondays comes after 40 years where 2100 lies between. */
+/** A February with five Mondays comes after 40 years if 2100 lies in between. */
 const MOST_YEARS = 41;
 
 /**
- * Five fields, six with the seconds first, or a name such as `@daily`; undefined where the text is none of these, or names no
- * moment at all. Where both the day of the month and the day of the week are limited, a match of either is enough. A daily time
+ * Parses five fields, six with the seconds first, or a name such as `@daily`; undefined if the text is none of these, or matches
+ * no moment at all. If both the day of the month and the day of the week are limited, a match of either is enough. A daily time
  * occurs once on each day, an hour later if the clock skips it; everything else follows elapsed time.
  */
 export function parseCron(text: string): CronTimes | undefined {
@@ -61,7 +61,7 @@ function spell(part: string, field: number): string {
     .join();
 }
 
-/** `5/20` begins at 5, which node-cron must be told as a range. */
+/** `5/20` begins at 5, which node-cron needs as a range. */
 function spellToken(token: string, field: number): string {
   const highest = HIGHEST[field] ?? 0;
   const [, first, step] = /^(.+)\/(\d+)$/.exec(token) ?? [];
@@ -90,10 +90,10 @@ function dayTestOf(expression: string): DayTest {
   return (date) => tests.some((test) => test(date));
 }
 
-/** node-cron's own judgement of a day: of the last Friday, the nearest working day and the like. */
+/** Matches a day with node-cron: the last Friday, the nearest working day and the like. */
 function matching(expression: string): DayTest {
   const task = createTask(expression, () => undefined, { timezone: 'UTC' });
-  // It keeps a list of all tasks that were not destroyed.
+  // node-cron keeps a list of all tasks that were not destroyed.
   void task.destroy();
   return (date) => task.match(date);
 }
@@ -116,7 +116,7 @@ function oneTimeOn(day: Date, _ms: number, { hour, minute, second }: Fields): nu
   return localTime(day, 0, hour[0], minute[0], second[0]);
 }
 
-/** The first moment of the day after this one, by the time that passes: an hour that comes twice counts twice. */
+/** Returns the first moment of the day after this one, by elapsed time: an hour that occurs twice counts twice. */
 function firstOn(day: Date, ms: number, { hour, minute, second }: Fields): number | undefined {
   const end = localTime(day, 1);
   let at = Math.max(localTime(day, 0), Math.floor(ms / SECOND) * SECOND + SECOND);

@@ -1,14 +1,14 @@
 import type { Shape } from './shape.ts';
 
 /**
- * A value of JSON of which long texts, and long parts that nobody looks into, stand as bytes: as their own JSON, in UTF-8. Bytes
- * go from thread to thread, and into the body of a delivery, at the price of a copy; nothing reads them on the way.
+ * A JSON value in which long texts, and long parts that no code reads, are bytes: their own JSON, in UTF-8. Bytes move between
+ * threads, and into the body of a delivery, at the cost of a copy, and are not parsed on the way.
  */
 export type Apart = unknown;
 
-/** Longer JSON is set apart, characters. */
+/** Characters above which JSON is set apart. */
 const LONG = 1_024;
-/** What is not set apart, at most: each value, and each name of one, counts its characters and this. */
+/** Limit of the rest: each value, and each name of one, counts its characters and this number. */
 const OF_A_VALUE = 16;
 const MOST = 8 * 1024 * 1024;
 
@@ -16,8 +16,8 @@ const MOST = 8 * 1024 * 1024;
 export class TooMuch extends Error {}
 
 /**
- * Pure: what the shape names, as `keep` does it, with what is long set apart. Of `true` everything, down to its texts.
- * Throws `TooMuch`.
+ * Pure. Returns the parts that the shape names, as `keep` does, with long parts set apart. `true` keeps everything, including its
+ * texts. Throws `TooMuch`.
  */
 export function keepApart(value: unknown, shape: Shape | true): Apart {
   return new Keeper().visit(value, shape);
@@ -49,7 +49,7 @@ class Keeper {
     return isWhole ? this.#whole(value) : this.visit(value, shape);
   }
 
-  /** A part that the shape names whole is one that nobody looks into. */
+  /** No code reads a part that the shape names as a whole. */
   #whole(value: object): unknown {
     const json = JSON.stringify(value);
     if (json.length > LONG) return new TextEncoder().encode(json);
@@ -69,14 +69,14 @@ class Keeper {
   }
 }
 
-/** The memory of what was set apart: a thread may give it away, and then copies nothing. */
+/** Returns the memory of the parts that were set apart: a thread may transfer it without a copy. */
 export function buffersOf(value: Apart): ArrayBuffer[] {
   if (typeof value !== 'object' || value === null) return [];
   if (value instanceof Uint8Array) return value.buffer instanceof ArrayBuffer ? [value.buffer] : [];
   return Object.values(value).flatMap(buffersOf);
 }
 
-/** The JSON of a value, with what was set apart in its place. */
+/** Returns the JSON of a value with its parts inserted. */
 export function joinApart(value: Apart): Buffer {
   if (!hasApart(value)) return Buffer.from(JSON.stringify(value));
   const pieces: Uint8Array[] = [];

@@ -1,2 +1,2 @@
-/** What is larger is worked through by another thread, bytes: so much takes the main thread some milliseconds. */
+/** Bytes above which another thread does the work: this many take the main thread some milliseconds. */
 export const LARGE = 1024 * 1024;

@@ -1,7 +1,7 @@
-/** Fields of a log line. Messages are static; what varies goes here. */
+/** Fields of a log line. Messages are static; variable parts are fields. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** What every stage gets as its logger. pino fits it. */
+/** The logger of every stage, which pino implements. */
 export interface Logger {
   debug(fields: LogFields, message: string): void;
   info(fields: LogFields, message: string): void;

@@ -1,6 +1,6 @@
 import { statfsSync } from 'node:fs';
 
-/** By `f_type` of statfs(2), as Linux names them in `linux/magic.h` and in the file systems' own headers. */
+/** The `f_type` of statfs(2), as Linux names it in `linux/magic.h` and in the file systems' own headers. */
 const NAMES: ReadonlyMap<number, string> = new Map([
   [0x6969, 'NFS'],
   [0xff534d42, 'CIFS'],
@@ -19,15 +19,15 @@ const NAMES: ReadonlyMap<number, string> = new Map([
   [0x65735546, 'FUSE, as of sshfs, of cloud storage and of shared folders'],
 ]);
 
-/** What a file system of this type is called where other machines share it; undefined for a local one. */
+/** Returns the name of a type of file system that other machines share; undefined for a local one. */
 export function nameOfShared(type: number): string | undefined {
-  // Where the number has 32 bits and a sign.
+  // The number may be a signed one of 32 bits.
   return NAMES.get(type >>> 0);
 }
 
 /**
- * The shared file system that a folder lies on; undefined for a local one, or where nobody can tell. SQLite needs locks and shared
- * memory that such file systems do not have, or have only at times: two processes may write at once, and damage the database.
+ * Returns the shared file system of a folder; undefined for a local or an unknown one. SQLite needs locks and shared memory that
+ * such file systems lack at least at times: two processes may write at once, and damage the database.
  */
 export function sharedFileSystemOf(folder: string): string | undefined {
   try {

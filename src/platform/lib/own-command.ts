@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { PROGRAM } from './program-folder.ts';
 
 /**
- * What people type before the name of a command: in a clone npm knows the program, elsewhere the `PATH` does. Only a clone has
- * the lock file of its packages: neither the package nor the image brings it.
+ * Returns the command that people type: in a clone npm knows the program, elsewhere the `PATH` does. Only a clone has the lock
+ * file of its packages, because neither the package nor the image contains it.
  *
  * @param folder of the installation
  */
@@ -14,7 +14,7 @@ export function ownCommandOf(folder: string): string {
 
 export const OWN_COMMAND = ownCommandOf(PROGRAM);
 
-/** First words of commands. The command line has no others, as a test says. */
+/** First words of commands. A test checks that the command line has no others. */
 export const COMMAND_NAMES =
   'run init once demo status wait check login logout backup restore forget plan quota held changes quarantine deliveries listen trigger items backfill sweep hooks config connections connectors translate tasks links docs prs ci files keys audit gateway workspace store healthcheck completion generate';
 
@@ -31,7 +31,7 @@ export const COMMANDS_OF_WORKSPACE = new Set(
 const NAMED = new RegExp(`"worksync ((${COMMAND_NAMES.replaceAll(' ', '|')})\\b[^"]*)(?=")`, 'g');
 const PLACE = /^--(?:data|config|workspace)(?:=|$)/;
 
-/** A flag that says where, with its value, as a person types it: `--data /srv/sync`. */
+/** A flag with a place, and its value, as a person types it: `--data /srv/sync`. */
 export type PlaceFlag = string;
 
 let placeFlags: readonly PlaceFlag[] = [];
@@ -61,9 +61,9 @@ export function shellWord(word: string): string {
 }
 
 /**
- * A text as a person is to read it here. Messages and hints name commands as `"worksync check"` wherever they are written, and are
- * stored like that; where they are shown, this puts in what works here. Texts of other people must not pass through it. Lines of
- * JSON, which programs read, stay as they are.
+ * Returns a text for people on this installation. Messages and hints name commands as `"worksync check"` everywhere, and are
+ * stored like that; this replaces them by the commands that work here. Foreign texts must not pass through it. Lines of JSON,
+ * which programs read, stay unchanged.
  */
 export function asTyped(text: string, own = OWN_COMMAND, place = placeFlags): string {
   if ((own === 'worksync' && place.length === 0) || !text.includes('"worksync ')) return text;
@@ -101,7 +101,7 @@ export function ofWorkspace(text: string, workspace: string | undefined): string
   );
 }
 
-/** The same of the help of a command, with its examples. */
+/** Replaces the commands in the help of a command, and in its examples. */
 export function helpAsTyped(help: string, own = OWN_COMMAND): string {
   return asTyped(help, own, []).replaceAll(/^(Example: | {9})(source <\()?worksync /gm, `$1$2${own} `);
 }

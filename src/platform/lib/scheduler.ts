@@ -6,37 +6,37 @@ import type { Stage } from './stage.ts';
 import { createStartupJitter, type StartupJitter } from './startup-jitter.ts';
 import { createTimerQueue, type TimerQueue, type Waiting } from './timer-queue.ts';
 
-/** When something is done again. Moments of a cron expression are those of the process's time zone. */
+/** The times of a repeated job. Moments of a cron expression are those of the process's time zone. */
 export type Schedule = { readonly everyMs: number } | { readonly cron: string } | 'off';
 
-/** Something that is done again and again. */
+/** A repeated job. */
 export interface Job {
-  /** Unique among the jobs of a workspace, and the same in later versions: its last run is remembered under this name. */
+  /** Unique among the jobs of a workspace, and stable across versions: its last run is stored under this name. */
   readonly name: string;
   readonly when: Schedule;
-  /** Milliseconds after each start at which it runs too. It then needs no memory of its last run. */
+  /** Milliseconds after each start at which it runs too. It then needs no stored last run. */
   readonly atStart?: number;
-  /** Never called while a run is under way. A run that ends after the signal was aborted counts as none. */
+  /** Never called while it runs. A run that ends after the signal was aborted does not count. */
   run(signal: AbortSignal): Promise<void>;
 }
 
-/** Keeps last runs over restarts: epoch milliseconds by job. */
+/** Stores last runs over restarts: epoch milliseconds by job. */
 export interface RunMemory {
   read(): Promise<ReadonlyMap<string, number>>;
-  /** From now on these are remembered, and no others. */
+  /** Replaces all stored runs. */
   replace(runs: ReadonlyMap<string, number>): Promise<void>;
   note(job: string, at: number): Promise<void>;
 }
 
 /** The jobs of one workspace. */
 export interface Timetable extends Stage {
-  /** Runs a job now, also one that is off, or joins the run in hand. It counts as a run. Rejects with what the job throws. */
+  /** Runs a job now, also one that is off, or joins the present run. It counts as a run. Rejects with the error of the job. */
   runNow(job: string): Promise<void>;
 }
 
 /** Owns every interval of the process. */
 export interface Scheduler {
-  /** @param phase where it stands among those that start together, in [0, 1); absent: it waits for none of them */
+  /** @param phase its place among those that start together, in [0, 1); absent: it waits for none of them */
   open(jobs: readonly Job[], memory: RunMemory, logger: Logger, phase?: number): Timetable;
 }
 
@@ -60,7 +60,7 @@ interface TimetableOptions {
   readonly stagger: StartupJitter;
 }
 
-/** An interval varies by this share either way, so that what began together does not stay together. */
+/** An interval varies by this share in both directions, so that jobs that began together drift apart. */
 const JITTER = 0.1;
 
 interface Entry extends Waiting {
@@ -71,12 +71,11 @@ interface Entry extends Waiting {
 }
 
 /**
- * An interval counts from the begin of the last run, over restarts too: so a daemon that never lives as long as an
- * interval still does what is due, and one that was off for longer does it once, soon after its start. A run that takes
- * longer than its interval, and a moment of a cron expression that falls into a run, are left out. A job that never ran
- * comes first after a random part of its interval, so that many workspaces that began together do not run together.
- * What many of them would do at once after a start, they do one after the other, each at its place: for at most five
- * minutes, and half an interval.
+ * An interval counts from the start of the last run, also over restarts. So a daemon that never lives as long as an interval
+ * still runs due jobs, and one that was off for longer runs each once, soon after its start. A job skips what falls due during
+ * its own run. A job that never ran first waits a random part of its interval, so that many new workspaces do not run together.
+ * After a start, the due jobs of many workspaces run one after the other, each at its place: for at most five minutes, and half
+ * an interval.
  *
  * A last run that lies ahead of the wall clock counts as now.
  */
@@ -121,7 +120,7 @@ function createTimetable(options: TimetableOptions): Timetable {
     if (starting && !signal.aborted) waitForNext(entry, pace.passed() - begunAt.passed);
   }
 
-  /** What fell due before the start comes at once; what fell due in a run is left out. */
+  /** Due times before the start run at once; due times during a run are skipped. */
   function waitForNext(entry: Entry, ago: number, isFirst = false): void {
     const { job, cron } = entry;
     if (cron) pace.waitFor(entry, cron);
@@ -140,7 +139,7 @@ function createTimetable(options: TimetableOptions): Timetable {
       entry.last = Math.min(now, before?.get(entry.job.name) ?? neverRun(entry.job.when, now));
       runs.set(entry.job.name, entry.last);
     }
-    // Also what lay ahead of the clock: counted from each start anew, its interval would never end.
+    // Also stores runs that lay ahead of the clock: counted from each start again, their interval would never end.
     if (before && !isSame(runs, before)) await quietly(() => memory.replace(runs));
     if (signal.aborted) return;
     for (const entry of entries.values()) if (!entry.running) waitForFirst(entry, now - entry.last);

@@ -1,15 +1,15 @@
-/** What is kept of an object: `true` for a whole field, a shape for its parts; a list's shape stands for each element. */
+/** The kept fields of an object: `true` for a whole field, a shape for its parts; a list's shape applies to each element. */
 export interface Shape {
   readonly [field: string]: true | Shape;
 }
 
 /**
- * Pure: leaves out what the shape does not name, so that a page shrinks to what is read of it. A value of an unexpected
- * kind is kept as it is, for `translate` to judge.
+ * Pure. Removes the parts that the shape does not name, so that a page shrinks to the fields that are read. A value of an
+ * unexpected kind is kept, and `translate` judges it.
  */
 export function keep(value: unknown, shape: Shape): unknown {
   if (Array.isArray(value)) return value.map((element: unknown) => keep(element, shape));
-  // What was set apart stays so: see `json-apart.ts`.
+  // Parts that were set apart stay so: see `json-apart.ts`.
   if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value;
   const kept: Record<string, unknown> = {};
   for (const [field, part] of Object.entries(shape)) {

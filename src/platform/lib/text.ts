@@ -1,6 +1,6 @@
 /**
- * The text without the signs at its end. A pattern such as `/[.,]+$/` would take the square of the length: it tries
- * again from each of many signs that do not stand at the end.
+ * Removes these characters from the end of a text. A pattern such as `/[.,]+$/` would take the square of the length, because it
+ * tries again from each matching character that is not at the end.
  */
 export function withoutEnd(text: string, signs: string): string {
   let end = text.length;
@@ -8,20 +8,20 @@ export function withoutEnd(text: string, signs: string): string {
   return text.slice(0, end);
 }
 
-/** The text as part of a pattern that finds exactly it. (`RegExp.escape` needs Node 24.) */
+/** Escapes a text for a pattern that finds exactly it. (`RegExp.escape` needs Node 24.) */
 export function escapePattern(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
 }
 
 /**
- * The text without what no database keeps: the sign of code 0, which PostgreSQL refuses, and halves of surrogate pairs. U+FFFD takes
- * their places.
+ * Replaces the characters that no database stores by U+FFFD: the one of code 0, which PostgreSQL refuses, and halves of surrogate
+ * pairs.
  */
 export function storable(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\ufffd');
 }
 
-/** The same of all texts within data as JSON has it, names of fields too. Itself where nothing is to be replaced. */
+/** Replaces them in all texts of JSON data, including the names of fields. Returns the same value if nothing is replaced. */
 export function withStorableTexts<Value>(value: Value): Value {
   if (typeof value === 'string') return storable(value) as Value;
   if (typeof value !== 'object' || value === null) return value;

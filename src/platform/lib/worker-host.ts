@@ -5,11 +5,11 @@ import type { Cancel, Clock } from './clock.ts';
 export interface WorkBudget {
   /** CPU of the thread, milliseconds. */
   readonly cpu: number;
-  /** Time that passes until the answer, milliseconds: for what waits or is kept from its turn. */
+  /** Elapsed time until the answer, milliseconds: also limits work that waits or gets no CPU. */
   readonly wall: number;
 }
 
-/** The work took more than it may, or more memory than the thread has. The thread was ended, and with it the work. */
+/** The work exceeded its time, or the memory of the thread. The thread was ended, and with it the work. */
 export class OverBudget extends Error {
   readonly what: 'time' | 'memory';
 
@@ -20,13 +20,13 @@ export class OverBudget extends Error {
 }
 
 /**
- * One thread for work that must not hold up the process. It is started when there is work, does one piece after the other, and
- * ends when it was idle for a while. A piece that exceeds its budget ends with the thread; the next piece gets a new thread.
+ * One thread for work that must not block the process. It is started when there is work, handles one piece after the other, and
+ * ends after some idle time. A piece that exceeds its budget ends with the thread; the next piece gets a new thread.
  */
 export interface WorkerHost {
   /**
-   * Sends `input` to the thread and resolves with its answer. Both must be cloneable.
-   * Throws `OverBudget`, or what ended the thread.
+   * Sends `input` to the thread and resolves with its answer. Both must be cloneable. Throws `OverBudget`, or the error that
+   * ended the thread.
    */
   run(input: unknown, budget: WorkBudget, transfer?: readonly ArrayBuffer[]): Promise<unknown>;
   close(): Promise<void>;
@@ -42,12 +42,12 @@ interface WorkerHostOptions {
   readonly idle?: number;
 }
 
-/** What the thread's program says first, when it is loaded: from then on time counts. */
+/** The first message of the thread's program, when it is loaded: its time counts from then on. */
 export const READY = 'ready';
-/** Milliseconds: a busy machine takes many times longer than a second. */
+/** Milliseconds that the start may take: a busy machine takes many times longer than a second. */
 const LONGEST_START = 60_000;
 
-/** How often the cost of the work is checked, milliseconds. */
+/** Milliseconds between two checks of the cost of the work. */
 const LOOK = 50;
 const IDLE = 5_000;
 
@@ -59,7 +59,7 @@ export function createWorkerHost({ program, clock, memory, idle = IDLE }: Worker
   async function started(): Promise<Worker> {
     cancelIdle();
     if (thread) return thread;
-    // It has the flags of the process, and with them Node's permission model: a thread with flags of its own would not.
+    // It has the flags of the process, and so Node's permission model: a thread with flags of its own would not.
     const worker = new Worker(program, { resourceLimits: { maxOldGenerationSizeMb: memory }, name: 'worksync' });
     // A caller that waits for an answer keeps the process alive, and gets errors itself.
     worker.unref();
@@ -111,7 +111,7 @@ export function createWorkerHost({ program, clock, memory, idle = IDLE }: Worker
 
 type GiveUp = (error: OverBudget) => void;
 
-/** The next message of the thread, after something was sent to it. */
+/** Sends a message to the thread, and resolves with its next one. */
 async function answerOf(worker: Worker, send: () => void, watched: (giveUp: GiveUp) => Cancel): Promise<unknown> {
   const { promise, resolve, reject } = Promise.withResolvers<unknown>();
   const onExit = () => reject(new Error('the thread ended without an answer'));
@@ -130,7 +130,7 @@ async function answerOf(worker: Worker, send: () => void, watched: (giveUp: Give
   }
 }
 
-/** Looks from time to time at what the thread took since now. */
+/** Checks repeatedly what the thread has used since now. */
 function watch(worker: Worker, budget: WorkBudget, clock: Clock, giveUp: GiveUp): Cancel {
   let before: NodeJS.CpuUsage | undefined;
   let isOver = false;

@@ -1,14 +1,14 @@
-/** What readiness says: names of components and stable reason codes, nothing else. */
+/** The report of readiness: names of components and stable reason codes, nothing else. */
 interface HealthReport {
   readonly ready: boolean;
-  /** Component → `ok`, or why it is not. */
+  /** Component → `ok`, or the reason why it is not. */
   readonly components: Readonly<Record<string, string>>;
 }
 
 export interface Health {
-  /** @param reason stable code, for example of `model/errors/codes.ts`; needed where `ok` is false */
+  /** @param reason stable code, for example of `model/errors/codes.ts`; needed if `ok` is false */
   set(component: string, ok: boolean, reason?: string): void;
-  /** True when at least one component has reported and all are well. */
+  /** Returns true if at least one component has reported and all are well. */
   ready(): boolean;
   report(): HealthReport;
 }

@@ -1,15 +1,15 @@
 import type { Cancel, Clock } from '../lib/clock.ts';
 import type { LogFields, Logger } from '../lib/logger.ts';
 
-/** How long after a line the same one is told again, with the number of its repeats: longer each time, milliseconds. */
+/** Milliseconds after which the same line is logged again, with the number of its repeats: longer each time. */
 const TOLD_AFTER = [60_000, 300_000, 900_000, 3_600_000] as const;
-/** What was not repeated for so long is over, milliseconds: longer than polls usually wait. */
+/** Milliseconds without a repeat after which a line is over: longer than polls usually wait. */
 const OVER_AFTER = 600_000;
-/** Subjects that are remembered: those of a flood must not fill the memory. */
+/** Subjects that are stored: a flood must not fill the memory. */
 const MOST_SUBJECTS = 1_000;
 const SHORTEST = 1_000;
 
-/** What says how it is this time, and not which thing it is about. */
+/** Fields that differ between repeats, and do not identify the subject. */
 const VARYING: ReadonlySet<string> = new Set(['reason', 'address', 'warning']);
 
 type Level = 'warn' | 'error';
@@ -22,10 +22,10 @@ interface Line {
   readonly message: string;
 }
 
-/** One that was logged, and how often it came since. */
+/** A logged line, and its repeats since. */
 interface Repeated {
   line: Line;
-  /** Since it was told last, and in all. */
+  /** Repeats since it was last logged, and in total. */
   repeats: number;
   total: number;
   step: number;
@@ -35,14 +35,14 @@ interface Repeated {
 }
 
 /**
- * A logger that says a warning or an error once. The same one about the same thing is then counted, and told again with the count
- * at growing intervals, and once when it is over. What it is about are its texts, its delivery and the code of its error.
+ * A logger that logs a warning or an error once. Repeats about the same subject are then counted, and logged with the count at
+ * growing intervals, and once when it is over. The subject is the texts of the line, its delivery and the code of its error.
  */
 export function mergingRepeats(logger: Logger, clock: Clock): Logger {
   return wrap(logger, '', createRepeats(clock));
 }
 
-/** When its repeats are to be told. */
+/** Returns when its repeats are to be logged. */
 function dueAt({ toldAt, step }: Repeated): number {
   return toldAt + (TOLD_AFTER[step] as number);
 }
@@ -105,7 +105,7 @@ function createRepeats(clock: Clock): Say {
   function lookLater(subject: string, repeated: Repeated): void {
     const now = clock.monotonic();
     const overAt = repeated.seenAt + OVER_AFTER;
-    // With nothing to tell, the next thing that may happen is that it is over.
+    // Without repeats, it can only be over next.
     const at = isDue(repeated, now) ? overAt : Math.min(dueAt(repeated), overAt);
     repeated.cancel = clock.after(Math.max(SHORTEST, at - now), () => look(subject, repeated));
   }
@@ -135,7 +135,7 @@ function createRepeats(clock: Clock): Say {
     repeated.repeats++;
     repeated.total++;
     repeated.seenAt = now;
-    // It was quiet when its time came, and comes again: told at once.
+    // It was quiet when its time came, and repeats now: logged at once.
     if (isDue(repeated, now)) {
       repeated.cancel();
       look(subject, repeated);

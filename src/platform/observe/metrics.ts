@@ -12,7 +12,7 @@ const PREFIX = 'worksync_';
 interface Declaration {
   readonly kind: 'counter' | 'gauge' | 'histogram';
   readonly help: string;
-  /** Names, each with every value it may have; null where that depends on the configuration or on others. */
+  /** Names, each with every possible value; null if the values depend on the configuration or on others. */
   readonly labels?: Readonly<Record<string, readonly string[] | null>>;
   /** Measured per workspace: the label `workspace` is added by `forWorkspace`. */
   readonly perWorkspace?: boolean;
@@ -107,7 +107,7 @@ export const METRICS: Readonly<Record<string, Declaration>> = {
     perWorkspace: true,
     isFresh: true,
     help: 'When a poll or sweep last reached its end; absent until one has. The sweep of the workspace is of no connection.',
-    // Prometheus takes the label `job` for itself.
+    // Prometheus reserves the label `job`.
     labels: { activity: ['poll', 'sweep', 'workspace_sweep'], connection: null },
   },
   missing_units: {
@@ -290,18 +290,18 @@ export const METRICS: Readonly<Record<string, Declaration>> = {
 export interface MetricsOptions {
   readonly version: string;
   /**
-   * Called with a name or label that the table does not know. That is an error of the caller: without this callback it is
-   * thrown, as tests need; the daemon logs it instead, since a figure is not worth a failed request.
+   * Called with a name or label that the table does not have. That is an error of the caller: without this callback it is thrown,
+   * as tests need; the daemon logs it instead, because a figure is not worth a failed request.
    */
   readonly onMisuse?: (error: Error) => void;
 }
 
 export interface Metrics {
-  /** For what concerns the process. */
+  /** The meter of the process. */
   readonly meter: Meter;
-  /** For the stages of one workspace: the same, with the workspace's name on what is measured per workspace. */
+  /** Returns the meter for the stages of one workspace, which adds the workspace's name to metrics per workspace. */
   forWorkspace(workspace: string): Meter;
-  /** Drops the samples of what each scrape sets anew. */
+  /** Drops the samples that each scrape sets again. */
   freshen(): void;
   /** Text for Prometheus. */
   /** @param workspaces names: the samples of these workspaces and no others; null: everything */
@@ -326,7 +326,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     freshen,
     async expose(workspaces = null) {
       const texts: string[] = [];
-      // Of thousands of workspaces all together would hold up everybody else.
+      // All samples of thousands of workspaces at once would block the event loop.
       for (const { name } of registry.getMetricsAsArray()) {
         texts.push(samplesOf(await registry.getSingleMetricAsString(name), workspaces));
         await yieldToEventLoop();
@@ -355,12 +355,12 @@ function isLabelled(line: string, label: string): boolean {
   return line.includes(`{${label}`) || line.includes(`,${label}`);
 }
 
-/** Everything of the table, by its name. */
+/** All metrics of the table, by name. */
 interface Made {
   readonly counters: ReadonlyMap<string, Pick<Counter, 'inc'>>;
   readonly gauges: ReadonlyMap<string, Pick<Gauge, 'set'> | FreshGauge>;
   readonly histograms: ReadonlyMap<string, Pick<Histogram, 'observe'>>;
-  /** Those gauges that each scrape sets anew. */
+  /** The gauges that each scrape sets again. */
   readonly fresh: readonly FreshGauge[];
 }
 
@@ -411,7 +411,7 @@ function createAll(registry: Registry): Made {
   return { counters, gauges, histograms, fresh };
 }
 
-/** What a label may say is told where it is looked up. */
+/** The help text lists the values of labels. */
 function helpOf({ help, labels = {} }: Declaration): string {
   const listed = Object.entries(labels).flatMap(([name, values]) =>
     values ? [` ${name}: ${values.join(', ')}.`] : [],
@@ -423,12 +423,12 @@ function labelsOf(declaration: Declaration | undefined): string[] {
   return [...(declaration?.perWorkspace ? ['workspace'] : []), ...Object.keys(declaration?.labels ?? {})];
 }
 
-/** Of each metric its labels: looked at with every sample. */
+/** The labels of each metric, cached because every sample needs them. */
 const LABELS: ReadonlyMap<string, readonly string[]> = new Map(
   Object.entries(METRICS).map(([name, declaration]) => [name, labelsOf(declaration)]),
 );
 
-/** Exactly the names that are declared, each with a value that is. */
+/** Whether the labels are exactly the declared names, each with a declared value. */
 function isDeclared(metric: string, given: Labels): boolean {
   const wanted = LABELS.get(metric) ?? [];
   if (wanted.length !== Object.keys(given).length) return false;

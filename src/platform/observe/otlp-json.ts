@@ -6,7 +6,7 @@ import type { IdentifiedSpan } from './span-tracer.ts';
  * integers as decimal strings, names in lowerCamelCase (opentelemetry.io/docs/specs/otlp, "JSON Protobuf Encoding").
  */
 export interface TraceRequestInput {
-  /** Of the process. */
+  /** The attributes of the process. */
   readonly resource: SpanAttributes;
   readonly version: string;
   /** Removes secrets. */
@@ -35,7 +35,7 @@ function spanJson(span: IdentifiedSpan, text: (value: string) => string) {
   return {
     ...{ traceId, spanId, parentSpanId, name, kind: KINDS[kind] },
     startTimeUnixNano: nanoseconds(from),
-    // A clock that is set back in between must not make a span that no collector takes.
+    // A clock that is set back in between must not make a span that no collector accepts.
     endTimeUnixNano: nanoseconds(Math.max(from, to)),
     attributes: attributesJson(attributes, text),
     ...(links.length > 0 ? { links: links.map((link) => ({ traceId: link.traceId, spanId: link.spanId })) } : {}),
@@ -56,7 +56,7 @@ function valueJson(value: string | number | boolean, text: (value: string) => st
   return Number.isSafeInteger(value) ? { intValue: String(value) } : { doubleValue: value };
 }
 
-/** More than a double can count. */
+/** The number exceeds a double. */
 function nanoseconds(milliseconds: number): string {
   return String(BigInt(Math.round(milliseconds * 1_000)) * (NANOSECONDS / 1_000n));
 }

@@ -1,13 +1,13 @@
 /** Replaces the values of secrets in any text that leaves the process. */
 export interface Scrubber {
-  /** From now on this value is replaced too. A value of several lines is also known by its lines. */
+  /** Adds a value to replace. A value of several lines is also replaced line by line. */
   add(secret: string): void;
-  /** The same for a value that is in use just now, as a token that is renewed every hour: the last ones are known. */
+  /** Adds a value in temporary use, such as a token that is renewed every hour: only the last ones are kept. */
   addForNow(secret: string): void;
   scrub(text: string): string;
 }
 
-/** Replaces a secret. */
+/** The replacement of a secret. */
 const MARK = '[secret]';
 
 /** Replacing a shorter value would hide ordinary words; the configuration refuses such a secret. */
@@ -16,12 +16,12 @@ const SHORTEST = 4;
 /** A fragment of an encoded form that is shorter than this may appear by chance. */
 const SHORTEST_FRAGMENT = 8;
 
-/** Values that are known for now: more than all that a process uses between two renewals. */
+/** Temporary values that are kept: more than a process uses between two renewals. */
 const MOST_FOR_NOW = 1_000;
 
 /**
- * Knows each secret as it is, as JSON (up to thrice: a body within a message within the line), URL-encoded, in hexadecimal, and
- * in base64 and base64url at all three alignments, since a secret inside `user:secret` is encoded from another byte on.
+ * Recognizes each secret literally, as JSON (up to thrice: a body within a message within the line), URL-encoded, in hexadecimal,
+ * and in base64 and base64url at all three alignments, because a secret inside `user:secret` is encoded from another byte on.
  */
 export function createScrubber(secrets: readonly string[] = []): Scrubber {
   const forms = createForms();
@@ -50,13 +50,13 @@ export function createScrubber(secrets: readonly string[] = []): Scrubber {
 }
 
 /**
- * Texts to be found in other texts: the time of looking does not grow with how many they are, and one more costs nothing but
- * itself. (One regular expression of all of them took seconds to make where there are thousands.)
+ * Texts to find in other texts. The time of a search does not grow with their number, and a further text only costs its own
+ * memory. (One regular expression of all of them took seconds to compile for thousands.)
  */
 function createForms() {
-  /** By their first characters: keys of one vendor begin alike, so that there may be thousands under one. */
+  /** Texts by their first characters: keys of one vendor begin alike, so there may be thousands under one. */
   const byStart = new Map<string, Alike>();
-  /** Whether one may begin with these two characters, and with these four: says no at once for nearly every place. */
+  /** Whether a text may begin with these two characters, and with these four: excludes nearly every place at once. */
   const pairs = new Uint8Array(2 ** 14);
   const starts = new Uint8Array(2 ** 18);
 
@@ -104,11 +104,11 @@ function createForms() {
 /** Texts with the same beginning, and how often each was added. */
 interface Alike {
   readonly uses: Map<string, number>;
-  /** Those that a text has, or had. */
+  /** Lengths of the texts, present or past. */
   lengths: readonly number[];
 }
 
-/** How long the longest of them is that stands here. */
+/** Returns the length of the longest text at this place. */
 function lengthAt(alike: Alike | undefined, text: string, at: number): number | undefined {
   return alike?.lengths.find((length) => alike.uses.has(text.slice(at, at + length)));
 }
@@ -117,14 +117,14 @@ function pairOf(first: number, second: number): number {
   return ((first << 7) ^ second) & (2 ** 14 - 1);
 }
 
-/** Of the characters from here on that make a start. */
+/** Hashes the characters from here on that make a start. */
 function hashAt(text: string, at: number): number {
   let hash = 0;
   for (let offset = 0; offset < SHORTEST; offset++) hash = Math.imul(hash ^ text.charCodeAt(at + offset), 0x9e3779b1);
   return hash >>> 14;
 }
 
-/** A private key is one secret, and so is every line of it that is not its frame. */
+/** A private key is one secret, and so is every line of it except its frame. */
 function partsOf(secret: string): string[] {
   const lines = secret.split(/\r?\n/).filter((line) => line.length >= 16 && !line.startsWith('-----'));
   const whole = secret.trim();
@@ -153,7 +153,7 @@ function inJson(text: string): string {
   return JSON.stringify(text).slice(1, -1);
 }
 
-/** The characters of each alignment that depend on the secret alone, whatever stands before and after it. */
+/** Returns the characters of each alignment that depend on the secret alone, independent of the text around it. */
 function inBase64(secret: string): string[] {
   const bytes = Buffer.from(secret);
   const whole = bytes.toString('base64');

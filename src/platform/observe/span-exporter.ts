@@ -5,7 +5,7 @@ import type { Meter } from '../lib/meter.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import type { IdentifiedSpan } from './span-tracer.ts';
 
-/** What a collector answers. */
+/** The answer of a collector. */
 export interface CollectorAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -17,27 +17,27 @@ export interface SpanExporterDeps {
   readonly random: Random;
   readonly logger: Logger;
   readonly meter: Meter;
-  /** Throws what the HTTP client throws. */
+  /** Throws the errors of the HTTP client. */
   readonly send: (spans: readonly IdentifiedSpan[], signal: AbortSignal) => Promise<CollectorAnswer>;
 }
 
-/** Sends spans to a collector, some at a time, and keeps no more of them than fit. */
+/** Sends spans to a collector in batches, with a bounded queue. */
 export interface SpanExporter {
-  /** Never waits: where too many wait already, the span is dropped. */
+  /** Never waits: if too many wait already, the span is dropped. */
   take(span: IdentifiedSpan): void;
-  /** Sends what waits, once, for as long as the end of the process may take. */
+  /** Sends the waiting spans once, within the time that the end of the process may take. */
   stop(): Promise<void>;
 }
 
 /** Spans that wait, and spans of one request: as many as the specification of a batching processor has. */
 const MOST_WAITING = 2_048;
 const MOST_AT_ONCE = 512;
-/** How long a span waits for others, milliseconds. What a kill loses is as old at most. */
+/** Milliseconds that a span waits for others. A killed process loses at most as much. */
 const GATHER = 1_000;
 /** Longest request, and longest flush at the end, milliseconds. */
 const LONGEST_REQUEST = 10_000;
 const LONGEST_FLUSH = 1_500;
-/** After so many refusals of one batch it is dropped: a collector that is back wants what is new. */
+/** Refusals after which a batch is dropped: a collector that is back needs the latest spans. */
 const MOST_ATTEMPTS = 5;
 const FIRST_PAUSE = 1_000;
 const LONGEST_PAUSE = 30_000;
@@ -74,7 +74,7 @@ export function createSpanExporter(deps: SpanExporterDeps): SpanExporter {
     });
   }
 
-  /** Until less than a batch waits: the rest gathers. */
+  /** Sends until less than a batch waits; the rest is collected further. */
   async function run(): Promise<void> {
     do await deliver(waiting.splice(0, MOST_AT_ONCE));
     while (waiting.length >= MOST_AT_ONCE && !stopping.signal.aborted);
@@ -89,7 +89,7 @@ export function createSpanExporter(deps: SpanExporterDeps): SpanExporter {
     }
   }
 
-  /** @returns when to try again, milliseconds; undefined where the batch is done with */
+  /** @returns milliseconds until the next try; undefined if the batch is finished */
   async function attemptOnce(batch: readonly IdentifiedSpan[], attempt: number): Promise<number | undefined> {
     const late = new AbortController();
     const cancel = clock.after(LONGEST_REQUEST, () => late.abort());
@@ -129,7 +129,7 @@ export function createSpanExporter(deps: SpanExporterDeps): SpanExporter {
     return /^\d{1,6}$/.test(retryAfter) ? Math.max(own, Math.min(Number(retryAfter) * 1_000, LONGEST_PAUSE)) : own;
   }
 
-  /** A success may say that it did not take all of them; those are not to be sent again. */
+  /** A success may report that some spans were refused; those must not be sent again. */
   function noteRefused(body: Buffer): void {
     const { rejectedSpans = 0, errorMessage = '' } = partialSuccessOf(body);
     const refused = Number(rejectedSpans);
