@@ -4,12 +4,12 @@ import { readBody } from './answer.ts';
 import { ROUTES, type RouteName } from './contract.ts';
 
 /**
- * Reads the body of a success that is too large for the main thread: as `readLargeAnswer` does, elsewhere. The caller must not
- * use the bytes afterwards. Throws `answer_malformed`, `over_budget`.
+ * Reads the body of a success that is too large for the main thread, as `readLargeAnswer` does, in another thread. The caller
+ * must not use the bytes afterwards. Throws `answer_malformed`, `over_budget`.
  */
 export type ReadLarge = (route: RouteName, body: Buffer) => Promise<unknown>;
 
-/** What the daemon reads of the one list that has no pages; most of a long one are texts of people. Of all else, everything. */
+/** The fields that the daemon reads of the one list without pages. All other answers are read completely. */
 const READ: Readonly<Partial<Record<RouteName, Shape>>> = {
   listTasks: {
     tasks: {
@@ -21,7 +21,7 @@ const READ: Readonly<Partial<Record<RouteName, Shape>>> = {
   },
 };
 
-/** Pure: the body as the contract has it, less what nobody here reads. Throws `answer_malformed`. */
+/** Pure. Returns the body as the contract has it, without fields that no code reads. Throws `answer_malformed`. */
 export function readLargeAnswer(route: RouteName, body: Uint8Array): unknown {
   const content = readBody(ROUTES[route], body);
   const shape = READ[route];
@@ -33,7 +33,7 @@ interface TaskList {
   readonly tasks: readonly { readonly description?: unknown }[];
 }
 
-/** Of a description only the line is read that names the item that the task was made for. */
+/** Keeps the one line of a description that names the item for which the task was made. */
 function withoutTexts(list: TaskList): TaskList {
   const tasks = list.tasks.map((task) =>
     typeof task.description === 'string' ? { ...task, description: itemLinesIn(task.description) } : task,

@@ -42,9 +42,9 @@ export interface ClientOptions<Context> {
   readonly send: Send<Context>;
   /** The workspace's id, or `current` (W2). */
   readonly workspaceId: string;
-  /** Paths and methods that this server names otherwise; header names are the sender's affair. */
+  /** Paths and methods that this server names differently; the sender handles header names. */
   readonly api?: ApiOverrides;
-  /** Of a large list it may leave out what its callers do not read. Absent: large answers are read like others. */
+  /** May leave out unread parts of a large list. Absent: large answers are read like others. */
   readonly readLarge?: ReadLarge;
 }
 
@@ -78,7 +78,7 @@ export function createWorkspaceClient<Context>(options: ClientOptions<Context>):
   return Object.fromEntries(methods) as WorkspaceClient<Context>;
 }
 
-/** The route as this server has it. */
+/** Returns the route as this server has it. */
 function routeOf(name: RouteName, api: ApiOverrides | undefined): Route {
   return { ...ROUTES[name], ...api?.routes?.[name] };
 }

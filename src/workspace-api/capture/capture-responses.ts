@@ -18,38 +18,37 @@ import { type CapturedDelivery, deliveryFromResponse } from './delivery-from-res
 import { enqueueReadsAfter } from './reads-after-write.ts';
 import type { RouteOf } from './route-of.ts';
 
-/** A request that somebody sent to the workspace with our help: a command, or a caller of the gateway. */
+/** A request of a command, or of a caller of the gateway, that worksync sent to the workspace. */
 export interface Asked {
   readonly method: string;
   /** Below the base address; starts with `/`. */
   readonly path: string;
-  /** Encoded, without `?`; empty where there is none. */
+  /** Encoded, without `?`; empty if there is none. */
   readonly query: string;
-  /** What was sent: the bytes, or a plain JSON value. */
+  /** The sent body: bytes, or a plain JSON value. */
   readonly body?: unknown;
 }
 
 export interface Heard {
   readonly status: number;
   readonly body: Buffer;
-  /** When the request left, epoch milliseconds. */
+  /** The time when the request was sent, epoch milliseconds. */
   readonly sentAt: number;
   /** The revision as of which the answer is true; see `store/revision.ts`. */
   readonly asOf: number;
 }
 
 /**
- * The one path for answers of the workspace to commands and the gateway. An answer is news: it enters the inbox like any
- * delivery, as the outbox's own answers and the workspace's webhooks do, and only reconcile reads it. If the outcome of a write
- * is unknown, worksync reads again what it may have changed. Never rejects: the caller gets the answer, also if it cannot be
- * stored.
+ * The one path for answers of the workspace to commands and the gateway. An answer enters the inbox like any delivery, as the
+ * outbox's own answers and the workspace's webhooks do, and only reconcile reads it. If the outcome of a write is unknown,
+ * worksync reads the resource that it may have changed. Never rejects: the caller gets the answer even if it cannot be stored.
  */
 export interface ResponseCapture {
-  /** The answer came, and is this workspace's own. */
+  /** Captures an answer that is certainly this workspace's. */
   answered(asked: Asked, heard: Heard): Promise<void>;
-  /** The request failed; if it may have been carried out, worksync looks for its result. */
+  /** Records a failed request; if it may have been carried out, worksync reads its result. */
   failed(asked: Asked, error: SyncError): Promise<void>;
-  /** An answer came, and may be that of another workspace: what it says proves nothing. */
+  /** Records an answer that may be another workspace's, and so proves nothing. */
   unproved(asked: Asked, status: number): Promise<void>;
 }
 
@@ -93,7 +92,7 @@ export function createResponseCapture(deps: LearnDeps): ResponseCapture {
     const contract: Route = ROUTES[route];
     if (contract.response === undefined || body.length === 0) return undefined;
     if (body.length <= LARGE) return readBody(contract, body);
-    // A copy: the bytes are the caller's answer too.
+    // A copy, because the caller gets the same bytes.
     return deps.readLarge(route, Buffer.from(body));
   }
 
@@ -122,7 +121,7 @@ export function createResponseCapture(deps: LearnDeps): ResponseCapture {
   };
 }
 
-/** A failure of the server says nothing of what it has done before. */
+/** A failure of the server does not show what it did before. */
 function mayHaveActed(status: number): boolean {
   return status >= 500;
 }
@@ -132,7 +131,7 @@ export function wasNotSent(error: SyncError): boolean {
   return !wasSent(error) || error.code === 'aborted';
 }
 
-/** Of documents only those that were attached here are followed. */
+/** Keeps only documents that were attached here. */
 async function ofInterest(query: Scope, news: CapturedDelivery | undefined): Promise<CapturedDelivery | undefined> {
   if (news?.action !== 'saw-documents') return news;
   const { documents } = news.body as { documents: readonly { documentId: string }[] };
@@ -144,7 +143,7 @@ async function ofInterest(query: Scope, news: CapturedDelivery | undefined): Pro
   return followed.length === 0 ? undefined : { ...news, body: { documents: followed } };
 }
 
-/** The JSON of a body; undefined where it holds none. */
+/** Returns the JSON of a body; undefined if it has none. */
 function contentOf(body: unknown): unknown {
   if (!Buffer.isBuffer(body)) return body;
   try {

@@ -21,7 +21,7 @@ const ACTIONS: Readonly<Partial<Record<RouteName, Answer['action']>>> = {
   updatePullRequest: 'saw-record-edit',
 };
 
-/** What a success tells of the workspace; undefined where it is nothing that is followed here. */
+/** Returns the delivery that a success contains; undefined for resources that worksync does not follow. */
 export function deliveryFromResponse(
   { route, ids }: Matched,
   query: string,
@@ -42,7 +42,7 @@ export function deliveryFromResponse(
     case 'listWorkItems':
       return { action: 'read-links', entity: entity.readLinks(taskId), body: content };
     case 'addWorkItem':
-      // The path names the task; the answer need not.
+      // The path names the task; the answer may not.
       return { action: 'saw-link', entity: '', body: { ...content, taskId } };
     case 'attachDocument':
       return documents([{ ...content, taskId }]);
@@ -62,7 +62,7 @@ export function deliveryFromResponse(
   return action && { action, entity: '', body: content };
 }
 
-/** Not their texts, which may be long: where they stand. */
+/** Keeps the places of documents, and not their texts, which may be long. */
 function documents(found: unknown): CapturedDelivery | undefined {
   const standing = (Array.isArray(found) ? found : []).flatMap((each: Content) => {
     const { documentId, taskId = null, isMissing = false, updatedAt = null } = each ?? {};
@@ -71,14 +71,14 @@ function documents(found: unknown): CapturedDelivery | undefined {
   return standing.length === 0 ? undefined : { action: 'saw-documents', entity: '', body: { documents: standing } };
 }
 
-/** Whether the answer is known to be the whole list: then what it lacks does not exist. */
+/** Whether the answer is the whole list, so that missing elements do not exist. */
 function isWhole({ tasks, isLast = null, unreadable = 0 }: Content): boolean {
   return (
     Array.isArray(tasks) && isLast !== false && unreadable === 0 && !mayBeCut(tasks.length, isLast as boolean | null)
   );
 }
 
-/** `all=true` and nothing that narrows it. */
+/** Whether the query has `all=true` and no filter. */
 function asksForAll(query: string): boolean {
   const given = [...new URLSearchParams(query)];
   return given.length === 1 && given[0]?.[0] === 'all' && given[0][1] === 'true';

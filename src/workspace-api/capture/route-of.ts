@@ -1,6 +1,6 @@
 import { type ApiOverrides, ROUTES, type Route, type RouteName } from '../contract.ts';
 
-/** What a request means by the contract. */
+/** The route and the ids of a request. */
 export interface Matched {
   readonly route: RouteName;
   /** Ids of the path by their names. */
@@ -13,10 +13,10 @@ interface Pattern {
   readonly segments: readonly string[];
 }
 
-/** The route of the contract that a request is for; undefined for what the contract does not know: it is only passed. */
+/** Returns the route of the contract that a request is for; undefined for other requests, which are only forwarded. */
 export type RouteOf = (method: string, path: string) => Matched | undefined;
 
-/** @param api where this server's routes are not those of the contract */
+/** @param api differences of this server's routes from the contract */
 export function createRouteOf(api: ApiOverrides = {}): RouteOf {
   return Object.keys(api).length === 0 ? routeOfContract : routeOfPatterns(api);
 }
@@ -41,7 +41,7 @@ function patternsOf(route: RouteName, api: ApiOverrides): Pattern[] {
   return methods.flatMap((each) => paths.map((one) => ({ route, method: each, segments: one.split('/') })));
 }
 
-/** For nearly every workspace: made once. */
+/** The matcher of nearly every workspace, built once. */
 const routeOfContract = routeOfPatterns({});
 
 function matchSegments(pattern: readonly string[], segments: readonly string[]): Record<string, string> | undefined {

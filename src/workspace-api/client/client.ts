@@ -14,21 +14,21 @@ import { type Cancellable, createSend } from '../transport.ts';
 import { type ApiAnswer, createWorkspaceClient, type WorkspaceClient } from '../typed-client.ts';
 import { createPacing, type Pacing } from './pacing.ts';
 
-/** `worksync/client`: the workspace API for programs of others, made of what the daemon itself uses. */
+/** `worksync/client`: the workspace API for other programs, built from the daemon's own client. */
 export interface ConnectOptions {
-  /** Of the workspace API, or of the daemon's gateway; ends in `/api/v1`. */
+  /** The address of the workspace API, or of the daemon's gateway; ends in `/api/v1`. */
   readonly url: string;
-  /** An API key, an OAuth token, or a token of the gateway. A function is asked before each request. */
+  /** An API key, an OAuth token, or a token of the gateway. A function is called before each request. */
   readonly apiKey: string | (() => string);
-  /** `current` unless told: the workspace of the key. */
+  /** `current` by default: the workspace of the key. */
   readonly workspaceId?: string;
-  /** What this process may use; `off` behind the gateway, which paces for all. */
+  /** The quota of this process; `off` behind the gateway, which throttles all callers. */
   readonly quota?: Quota | 'off';
-  /** How often a request is sent at most, with its repetitions; 4 unless told. */
+  /** Attempts per request; 4 by default. */
   readonly attempts?: number;
 }
 
-/** The two windows; 200 requests in 15 minutes and 40 in a minute unless told; 0 lifts a limit. Lengths in milliseconds. */
+/** The two windows: 200 requests in 15 minutes and 40 in a minute by default; 0 lifts a limit. Lengths in milliseconds. */
 export interface Quota {
   readonly requests?: number;
   readonly window?: number;
@@ -48,13 +48,13 @@ export type Workspace = {
     options?: Cancellable,
   ) => Promise<ApiAnswer<Answered<Routes[Name]>>>;
 } & {
-  /** The pages of a list, each asked for when the one before was taken. */
+  /** Iterates over the pages of a list; each is requested when the one before was consumed. */
   pages<Name extends PagedRoute>(
     name: Name,
     parameters: Parameters<Routes[Name]>,
     options?: Cancellable,
   ): AsyncGenerator<Answered<Routes[Name]>, void>;
-  /** Ends the connections; what is under way ends first. */
+  /** Closes the connections after the requests in flight have ended. */
   close(): Promise<void>;
 };
 
@@ -81,7 +81,7 @@ function windowsOf(quota: Quota | 'off') {
   return [windowOf(requests, window), windowOf(burst, burstWindow)].filter(({ cap }) => cap > 0);
 }
 
-/** Timers alone keep no process alive, and a script that only waits for its turn must go on. */
+/** Timers alone keep no process alive, and a script that only waits for a slot must continue. */
 function stayingAlive<Context>(send: Send<Context>): Send<Context> {
   return async (request, context) => {
     const release = keepAlive();
@@ -101,7 +101,7 @@ interface Repeating {
   readonly attempts: number;
 }
 
-/** Sends again what may be sent again, after a pause. While the quota is used up, all requests pause. */
+/** Repeats requests that may be repeated, after a pause. While the quota is used up, all requests pause. */
 function repeating({ send, pacing, clock, random, attempts }: Repeating): Send<Cancellable | undefined> {
   const sendOnce: typeof send = async (request, { signal }) => {
     const answer = await pacing.through(() => send(request, { signal }), signal);
@@ -123,7 +123,7 @@ function repeating({ send, pacing, clock, random, attempts }: Repeating): Send<C
   };
 }
 
-/** Whether the server did certainly not carry the request out; or did, or may have, and it only reads. */
+/** Whether the server certainly did not carry the request out, or the request only reads. */
 function mayRepeat(code: ErrorCode, method: string): boolean {
   if (code === 'rate_limited' || code === 'unreachable') return true;
   return isSafe(method) && (code === 'server_failed' || code === 'outcome_unknown');

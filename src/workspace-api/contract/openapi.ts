@@ -96,7 +96,7 @@ function operationOf(
 
 function queryParameters(route: Route, schema: SchemaOf): Json[] {
   if (route.query === undefined) return [];
-  // What is published is what a value means, not each spelling of it that is understood.
+  // The published schema describes the meaning of a value, and not every accepted spelling.
   const { properties = {}, required = [] } = schema(route.query, 'output') as {
     properties?: Record<string, Json>;
     required?: string[];
@@ -131,7 +131,7 @@ function successes(route: Route, schema: SchemaOf): Json {
   return Object.fromEntries(entries) as Json;
 }
 
-/** Which refusals a route can give at all; what else may happen has the error object too. */
+/** Lists the refusals of a route; all other failures have the error object too. */
 function failuresOf(route: Route, path: string): Json {
   const names: Record<string, keyof typeof RESPONSES> = {
     400: 'BadRequest',
@@ -183,7 +183,7 @@ function versionParameter({ versionHeader, version }: ApiDescription): Json {
   };
 }
 
-/** Schemas that carry an `id` become components, shared by all that name them. */
+/** Schemas with an `id` become components, which all their users share. */
 function schemaOf(schema: ZodType, io: 'input' | 'output', shared: Map<string, Json>): Json {
   const { $defs = {}, ...rest } = jsonSchema(schema, io) as { $defs?: Record<string, Json> };
   for (const [name, definition] of Object.entries($defs)) shared.set(name, definition);
@@ -196,7 +196,7 @@ function jsonSchema(schema: ZodType, io: 'input' | 'output'): Json {
   return JSON.parse(text) as Json;
 }
 
-/** The service always writes every field: what a tolerant reader fills in for an absent one is not published. */
+/** The service always writes every field, so the defaults of a tolerant reader are not published. */
 function plain(io: 'input' | 'output') {
   return ({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }) => {
     if (io === 'output') delete jsonSchema.default;

@@ -7,9 +7,8 @@ const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 const WITH_BODY: readonly string[] = ['POST', 'PUT', 'PATCH'];
 
 /**
- * What a workspace's configuration may say about a server that chose other paths, methods or header names than the
- * page of gaps (`workspace.api`). A path keeps the placeholders of the route it replaces; `{workspaceId}` may be
- * added or left out.
+ * The configuration of a server with other paths, methods or header names than the page of gaps (`workspace.api`). A path keeps
+ * the placeholders of the route it replaces; `{workspaceId}` may be added or left out.
  */
 export function overridesOf<Name extends string>(routes: Readonly<Record<Name, Route>>) {
   const names = Object.keys(routes) as Name[];

@@ -15,17 +15,17 @@ export interface Route {
   /** A second method that the service serves (W37). */
   readonly alsoBy?: Method;
   readonly summary: string;
-  /** Rules of `contract.md` that it follows, as `W29, W36`. */
+  /** Rules of `contract.md` that it follows, such as `W29, W36`. */
   readonly rules: string;
   /** `any`: API key or OAuth token; `user`: OAuth token only; `admin`: OAuth token of an owner or admin. */
   readonly access: 'any' | 'user' | 'admin';
   readonly query?: z.ZodType;
   readonly body?: z.ZodType;
-  /** Body of a success; absent where it has none. */
+  /** Body of a success; absent if it has none. */
   readonly response?: z.ZodType;
   /** Statuses of a success, the usual one first. */
   readonly success: readonly number[];
-  /** A resource that clients change as a whole: its answers keep the body as the server wrote it, its changes take `ifMatch`. */
+  /** Whether clients change the resource as a whole: answers then keep the body as written, and changes take `ifMatch`. */
   readonly isEditable?: true;
 }
 
@@ -38,7 +38,7 @@ type Query<R> = R extends { query: infer S extends z.ZodType } ? { readonly quer
 type Condition<R> = R extends { isEditable: true; body: z.ZodType } ? { readonly ifMatch?: string } : unknown;
 type Body<R> = R extends { body: infer S extends z.ZodType } ? { readonly body: z.input<S> } : unknown;
 
-/** What a caller passes: the ids of the path but the workspace's, which the client knows; `query`; `body`. */
+/** The input of a caller: the ids of the path except the workspace's, which the client has; `query`; `body`. */
 export type Parameters<R extends Route> = {
   readonly [Name in Exclude<PathParameter<R['path']>, 'workspaceId'>]: string;
 } & Query<R> &
