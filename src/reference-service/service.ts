@@ -40,7 +40,7 @@ export interface WorkspaceServiceOptions {
   readonly random: Random;
   readonly logger: Logger;
   readonly quota: Quota;
-  /** Key of what is stored encrypted; absent: one of its own in `<file>.key`, made at the first start. */
+  /** The key of encrypted values; absent: one of its own in `<file>.key`, created at the first start. */
   readonly secretKey?: Buffer;
   /** Members' writes at git providers, by the provider's name; absent ones cannot be written to. */
   readonly providers?: Service['providers'];
@@ -48,31 +48,31 @@ export interface WorkspaceServiceOptions {
   readonly allowPrivateWebhooks?: boolean;
   /** Absent: our own. */
   readonly variant?: Variant;
-  /** How clients reach it, where they do not under the address it listens on. */
+  /** The way that clients reach it, if it differs from the address that it listens on. */
   readonly reached?: Reached;
   readonly meter?: Meter;
   /** Absent: on a socket. */
   readonly listen?: Listen;
   /** Tests only: the network between client and service. */
   readonly faults?: Faults;
-  /** Through which webhooks leave; absent: directly. */
+  /** The proxies for webhooks; absent: direct. */
   readonly proxies?: OutboundProxies | undefined;
   /** Sends webhooks; absent: a client of its own. */
   readonly http?: HttpClient;
   readonly steps?: Steps;
 }
 
-/** Addresses of uploads and files are answers, so they begin with a name of ours and never with what a client makes up. */
+/** Addresses of uploads and files in answers begin with a name of ours, and never with one that a client made up. */
 export interface Reached {
-  /** All of them begin with it. */
+  /** The beginning of all addresses. */
   readonly publicUrl?: string;
-  /** Otherwise with the name that the client used, where it is one of these, or of loopback. */
+  /** Names that addresses may begin with, besides those of loopback, if a client used them and there is no public address. */
   readonly allowedHosts?: readonly string[];
-  /** Proxies that may say that a request came over TLS. */
+  /** Proxies that are trusted to report TLS. */
   readonly trustedProxies?: readonly string[];
 }
 
-/** What the service has stored and received, counted from its rows and its requests. */
+/** Counts of the service's rows and received requests. */
 interface ServiceStatistics {
   readonly tasks: number;
   readonly workItems: number;
@@ -85,7 +85,7 @@ export interface WorkspaceService extends Administration {
   /** Port 0 takes a free one. Resolves with the base address, which ends in `/api/v1`. */
   listen(address: { host: string; port: number }): Promise<string>;
   statistics(): Promise<ServiceStatistics>;
-  /** Answers what is in hand, commits what waits, closes the file. Idempotent. */
+  /** Answers the requests in flight, commits waiting writes, closes the file. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -175,10 +175,10 @@ async function assemble(
   };
 }
 
-/** How long providers are waited for at the end, milliseconds: less than what an orchestrator grants. */
+/** Milliseconds that a shutdown waits for providers: less than an orchestrator allows. */
 const GRACE = 5_000;
 
-/** What a receiver has to answer, milliseconds (W65). */
+/** Milliseconds in which a receiver has to answer (W65). */
 const PATIENCE = 3_000;
 
 function webhookClient({

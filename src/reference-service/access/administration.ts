@@ -17,7 +17,7 @@ import type { Write } from '../storage/transactions.ts';
 
 interface NewUser {
   readonly workspaceId: string;
-  /** Made up where absent. */
+  /** Generated if absent. */
   readonly userId?: string;
   readonly name: string;
   readonly role: Role;
@@ -25,21 +25,21 @@ interface NewUser {
 
 export interface StartCredentials {
   readonly workspaceId: string;
-  /** The owner that the first start made. */
+  /** The owner that the first start created. */
   readonly userId: string;
   readonly apiKeyId: string;
   readonly apiKey: string;
-  /** Whether it was made just now: the only time when anybody should be shown it. */
+  /** Whether it was created now: the only time when it should be shown. */
   readonly isKeyNew: boolean;
   readonly tokenId: string;
-  /** An owner's. */
+  /** The token of an owner. */
   readonly oauthToken: string;
   readonly isTokenNew: boolean;
 }
 
 /**
- * Administration on the machine that runs the service, not over HTTP: the API does not say how workspaces, users, teams and
- * OAuth tokens are created (W18). Adding what is there already changes nothing but names and roles.
+ * Administration on the machine that runs the service, not over HTTP: the API does not define how workspaces, users, teams and
+ * OAuth tokens are created (W18). Adding an existing one changes nothing but names and roles.
  */
 export interface Administration {
   addWorkspace(workspaceId?: string): Promise<string>;
@@ -50,8 +50,8 @@ export interface Administration {
   /** Stores a member's token at a git provider, encrypted. */
   connectProvider(token: NewProviderToken): Promise<void>;
   /**
-   * A key and an owner's token, made at the first start with the workspace and its owner, and the same at every later one:
-   * who uses them goes on after a restart. One that was revoked stays revoked, and another one takes its place.
+   * Returns a key and an owner's token, created at the first start with the workspace and its owner, and the same at every later
+   * one, so that their users continue after a restart. A revoked one stays revoked, and a new one replaces it.
    */
   startCredentials(): Promise<StartCredentials>;
 }
@@ -113,7 +113,7 @@ async function insertTeam(
 
 const START_FACT = 'start_credentials';
 
-/** What is remembered of a start. The secrets are sealed; before they were kept nobody could read them again. */
+/** The stored fact of a start. The secrets are sealed; older versions did not store them. */
 interface StartFact {
   readonly workspaceId: string;
   readonly userId: string;
@@ -147,7 +147,7 @@ async function startCredentials(service: Service): Promise<StartCredentials> {
   };
 }
 
-/** What stands is taken up again; what was revoked, or cannot be read any more, is made anew, and nothing else. */
+/** Reuses the stored credentials; replaces a revoked or unreadable one, and nothing else. */
 async function takeUp(service: Service, write: Write) {
   const last = await readFact(write);
   const owner = last ?? (await firstStart(service, write));
@@ -169,7 +169,7 @@ async function takeUp(service: Service, write: Write) {
   return { owner, key, token, replaced };
 }
 
-/** Undefined where it was never kept, or sealed with a key that is lost. */
+/** Returns undefined if it was never stored, or sealed with a lost key. */
 function opened({ secrets }: Service, id: string, sealed: string | undefined): Held | undefined {
   if (sealed === undefined) return undefined;
   try {
@@ -213,7 +213,7 @@ async function firstStart(service: Service, write: Write): Promise<Owner> {
   return { workspaceId, userId };
 }
 
-/** A new one. Where the workspace has as many as it may, the revoked one stays in its place: nobody is kept from starting. */
+/** Creates a new key. If the workspace has its most keys, the revoked one stays, so that the start does not fail. */
 async function startKey(service: Service, write: Write, owner: Owner, last: StartFact | undefined): Promise<Held> {
   const revoked = last && opened(service, last.apiKeyId, last.sealedKey);
   try {

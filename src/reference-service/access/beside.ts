@@ -20,9 +20,9 @@ export interface BesideOptions {
   readonly random: Random;
 }
 
-/** Who gets something. */
+/** The recipient of a credential. */
 interface Recipient {
-  /** May be left out where there is one workspace. */
+  /** Optional if there is only one workspace. */
   readonly workspaceId?: string;
   /** Id or name of a member. */
   readonly user: string;
@@ -39,11 +39,11 @@ export interface MintedToken {
 }
 
 /**
- * What is done to a service's database from another process, also while the service runs: each is one short
- * transaction of SQLite, and the service reads such rows when they are used, so it holds at once.
+ * Changes a service's database from another process, also while the service runs. Each change is one short transaction of SQLite,
+ * and the service reads such rows when they are used, so it applies at once.
  *
- * Mints an OAuth token (W18). A user who is not there yet becomes a member with this role.
- * Throws `not_found` without a database or workspace, `usage` where the workspace must be named.
+ * Mints an OAuth token (W18). An unknown user becomes a member with this role. Throws `not_found` without a database or
+ * workspace, `usage` if the workspace must be named.
  *
  * @param ttl milliseconds
  */
@@ -64,8 +64,8 @@ export async function mintTokenBeside(
 }
 
 /**
- * Stores a member's token at a git provider, encrypted with the service's key. One that was there is replaced.
- * Throws like `mintTokenBeside`; `not_found` for an unknown member too, `secret_key_missing`, `secret_key_wrong`.
+ * Stores a member's token at a git provider, encrypted with the service's key. Replaces an existing one. Throws like
+ * `mintTokenBeside`; `not_found` for an unknown member too, `secret_key_missing`, `secret_key_wrong`.
  */
 export async function connectProviderBeside(
   options: BesideOptions,
@@ -120,7 +120,7 @@ async function chooseWorkspace(write: Write, named: string | undefined): Promise
   return named ?? first;
 }
 
-/** By id, else by a name that only one member has. */
+/** Finds a member by id, else by a name that only one member has. */
 async function findMember(write: Write, workspaceId: string, user: string): Promise<string | undefined> {
   const members = await write
     .selectFrom('members')

@@ -6,28 +6,28 @@ import { ApiError } from '../http/api-error.ts';
 import type { Role, ServiceTables } from '../storage/service-tables.ts';
 import type { Commits } from '../storage/transactions.ts';
 
-/** Who makes a request. */
+/** The caller of a request. */
 export interface Caller {
   readonly kind: 'key' | 'token';
   readonly credentialId: string;
   /** The user bound to the credential: for a key its creator (W35). */
   readonly userId: string;
-  /** Null: a token that is bound to no workspace. */
+  /** Null: a token without a workspace. */
   readonly workspaceId: string | null;
-  /** Null for a key: it is nobody's. */
+  /** Null for a key, which belongs to no user. */
   readonly role: Role | null;
   /** Epoch milliseconds; null: until revoked. */
   readonly expiresAt: number | null;
 }
 
 /**
- * Checks credentials (W13, W14). A credential that was seen is kept in memory by the hash of its secret, so that a
- * request costs no query; a revocation forgets it in the same step.
+ * Checks credentials (W13, W14). A known credential is cached by the hash of its secret, so that a request needs no query; a
+ * revocation removes it in the same step.
  */
 export interface Access {
-  /** The caller of a known credential at once, of another one after a look at the rows. Throws 401. */
+  /** Returns the caller of a cached credential at once, of another one after a query. Throws 401. */
   authenticate(authorization: string | undefined): Caller | Promise<Caller>;
-  /** To be called after the commit that revokes it. */
+  /** Called after the commit that revokes it. */
   forget(credentialId: string): void;
 }
 
@@ -40,7 +40,7 @@ export interface AccessDeps {
 
 const MINUTE = 60_000;
 
-/** What is stored of a secret, and looked up by. */
+/** The stored form of a secret, by which it is found. */
 export function secretHash(secret: string): string {
   return hash('sha256', secret, 'hex');
 }
@@ -60,7 +60,7 @@ export function createAccess(deps: AccessDeps): Access {
     const before = revocations;
     const caller = (await findKey(deps.database, digest)) ?? (await findToken(deps.database, digest));
     if (caller === undefined) throw unauthorized();
-    // What was read before a revocation must not be kept after it.
+    // A credential that was read before a revocation must not be cached after it.
     if (before === revocations) known.set(digest, caller);
     return admit(caller);
   };
@@ -127,7 +127,7 @@ async function findToken(database: Database<ServiceTables>, digest: string): Pro
   );
 }
 
-/** `lastUsedAt` tells which key is still in use; a minute is exact enough, and costs no write per request. */
+/** `lastUsedAt` shows which keys are in use; a minute is exact enough, and saves a write per request. */
 function noteUse(deps: AccessDeps, lastUse: Map<string, number>, apiKeyId: string): void {
   const now = deps.clock.now();
   if (Math.abs(now - (lastUse.get(apiKeyId) ?? Number.NEGATIVE_INFINITY)) < MINUTE) return;
@@ -174,12 +174,12 @@ export function requireAdmin(caller: Caller): void {
   if (caller.role === 'member') throw new ApiError('forbidden', 'only owners and admins may do this');
 }
 
-/** Agents act for people: they come with a person's token (W62, W63). */
+/** Agents act for people, so they use a person's token (W62, W63). */
 export function requireUser(caller: Caller): void {
   if (caller.kind === 'key') throw new ApiError('api_key_not_allowed', 'an OAuth token of a member is required');
 }
 
-/** What is a member's own may be changed by them, and by owners and admins. */
+/** A member's own resource may be changed by the member, and by owners and admins. */
 export function requireOwn(caller: Caller, userId: string): void {
   if (caller.role === 'member' && caller.userId !== userId)
     throw new ApiError('forbidden', 'only its member, owners and admins may do this');

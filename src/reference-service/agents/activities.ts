@@ -8,7 +8,7 @@ import { findOwnAgent } from './agents.ts';
 
 type Row = Omit<Selectable<ServiceTables['activities']>, 'seq'>;
 
-/** What an agent reports of a session (W63). A report changes no state: that is done through the claim. */
+/** The reports of an agent about a session (W63). A report changes no state; the claim does. */
 export function activityHandlers(service: Service): Handlers<'listActivities' | 'addActivity'> {
   return {
     listActivities: (call) => listActivities(service, call),

@@ -3,7 +3,7 @@ import type { SESSION_STATES } from '../../workspace-api/contract.ts';
 /** States of an agent's session (W63). */
 export type SessionState = (typeof SESSION_STATES)[number];
 
-/** Where a session may go from a state (W63). What stands nowhere on the left is final. */
+/** The allowed transitions of a session (W63). A state without an entry is final. */
 export const TRANSITIONS: Readonly<Record<SessionState, readonly SessionState[]>> = {
   queued: ['pending', 'active', 'cancelled'],
   pending: ['queued', 'active', 'cancelled'],
@@ -15,13 +15,13 @@ export const TRANSITIONS: Readonly<Record<SessionState, readonly SessionState[]>
   cancelled: [],
 };
 
-/** What happens to a session through its claim. */
+/** An event of a session through its claim. */
 export type ClaimEvent = 'claim' | 'complete' | 'fail' | 'release' | 'expire';
 
 /**
- * Where each event leads from a state; absent: the state does not allow it. Each is a way of one or more transitions of
- * the table above: a lease that ends while input is awaited passes through active to stale, and a released session
- * passes through stale on its way back into the queue.
+ * The new state after each event; absent: the state does not allow it. Each event is a path of one or more transitions of the
+ * table above: a lease that ends while input is awaited passes through active to stale, and a released session passes through
+ * stale on its way back into the queue.
  */
 export const CLAIM_EVENTS: Readonly<Record<ClaimEvent, Readonly<Partial<Record<SessionState, SessionState>>>>> = {
   claim: { queued: 'active', pending: 'active' },
@@ -31,7 +31,7 @@ export const CLAIM_EVENTS: Readonly<Record<ClaimEvent, Readonly<Partial<Record<S
   expire: { active: 'stale', awaiting_input: 'stale' },
 };
 
-/** Whether a lease runs in this state: it holds a claim, where one was made. */
+/** Whether a lease runs in this state: it has a claim, if one was made. */
 export function isHeld(state: SessionState): boolean {
   return state === 'active' || state === 'awaiting_input';
 }

@@ -8,7 +8,7 @@ import { findOwnAgent } from './agents.ts';
 import { LEASE, settleLeases } from './claim-leases.ts';
 import { type ClaimRow, claimOf, type Ended, endClaim, findLiveClaims } from './claim-rows.ts';
 
-/** Who works on a session: a lease, renewed by the heartbeat of its harness (W63). */
+/** Claims of sessions: leases that the heartbeat of a harness renews (W63). */
 export function claimHandlers(
   service: Service,
 ): Handlers<'claimSession' | 'completeClaim' | 'failClaim' | 'releaseClaim'> {
@@ -64,7 +64,7 @@ async function refuseClaimed(write: Write, sessionId: string): Promise<void> {
 
 type Target = Pick<Call<'completeClaim'>, 'workspaceId' | 'ids' | 'caller'>;
 
-/** Ends a live claim, and moves its session to where the event leads. Throws 403, 404, 409. */
+/** Ends a live claim, and moves its session to the state after the event. Throws 403, 404, 409. */
 async function finish(
   service: Service,
   { workspaceId, ids, caller }: Target,

@@ -10,7 +10,7 @@ export interface SignedDelivery {
 
 const DAY = '2026-06-15';
 
-/** The story as signed webhook requests, in their order. */
+/** Returns the story as signed webhook requests, in their order. */
 export async function signedDeliveries(secret: string): Promise<readonly SignedDelivery[]> {
   const webhooks = new Webhooks({ secret });
   return Promise.all(
@@ -31,7 +31,7 @@ function headers(event: string, index: number, signature: string): Record<string
   };
 }
 
-/** The same at every start, and shaped like GitHub's. */
+/** Returns an id in GitHub's form that is equal at every start. */
 function deliveryId(index: number): string {
   const hex = createHash('sha256').update(`worksync demo delivery ${index}`).digest('hex');
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20, 32)].join('-');

@@ -33,7 +33,7 @@ export function documentHandlers(
   };
 }
 
-/** As lists show it: without content. */
+/** Describes a document for lists, without content. */
 export function listedDocumentOf(row: Omit<Row, 'content'>) {
   return {
     documentId: row.document_id,
@@ -54,7 +54,7 @@ export function documentOf(row: Row) {
   return { ...listedDocumentOf(row), content: row.content };
 }
 
-/** The rows of a workspace as lists show them, newest first. */
+/** Selects the rows of a workspace for lists, newest first. */
 export function selectListed(query: Query, workspaceId: string) {
   return query
     .selectFrom('documents')
@@ -109,16 +109,16 @@ function withFilters(rows: ReturnType<typeof selectListed>, query: CheckedQuery<
   return filtered;
 }
 
-/** Upper case, since a letter's lower case may depend on its neighbours (ς); SQLite itself knows ASCII only. */
+/** Upper case, because a letter's lower case may depend on its neighbours (ς); SQLite itself folds ASCII only. */
 function foldCase(title: string): string {
   return title.normalize('NFC').toUpperCase();
 }
 
 const EXCERPT_LENGTH = 200;
 
-/** What is derived from the content stands with it in the row, so that lists need not read the long text. */
+/** Values derived from the content are stored beside it, so that lists need not read the long text. */
 function contentColumns(content: string): Pick<Row, 'content' | 'excerpt'> {
-  // A pair that the cut would halve is left out.
+  // Leaves out a surrogate pair that the cut would halve.
   const excerpt = content.slice(0, EXCERPT_LENGTH).replace(/[\ud800-\udbff]$/, '');
   return { content, excerpt };
 }
@@ -166,7 +166,7 @@ async function createDocument(service: Service, call: Call<'createDocument'>) {
   return documentOf(row);
 }
 
-/** Told without its content, like in a list: whoever needs that asks for it. */
+/** Records an event without the content, like in a list; receivers request the content. */
 export function recordDocument(
   service: Service,
   write: Write,

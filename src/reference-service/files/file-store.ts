@@ -7,30 +7,30 @@ import type { Random } from '../../platform/lib/random.ts';
 import { ApiError, invalid } from '../http/api-error.ts';
 
 /**
- * Bytes of uploaded files on disk, each named by the SHA-256 of what it holds: equal files are one, and no name that a
- * client gave is ever part of a path.
+ * Bytes of uploaded files on disk, each named by the SHA-256 of its content: equal files are one, and no name of a client is ever
+ * part of a path.
  *
- * A file is complete, synced and in its place before the row that names it is committed. A process killed in between
- * leaves a file without a row, or a part of one; the next start removes both.
+ * A file is complete, synced and in its place before its row is committed. A process killed in between leaves a file without a
+ * row, or a part of one; the next start removes both.
  */
 export interface FileStore {
-  /** Signs upload addresses. Kept beside the files, not in the database: an address outlives a restart. */
+  /** Signs upload addresses. Stored beside the files, not in the database, because an address outlives a restart. */
   readonly signingKey: Buffer;
   /**
-   * Takes the bytes piece by piece; never holds more than a piece in memory. Resolves with their digest.
-   * Throws 413 at the first byte too many, 400 for too few or when the sender goes away.
+   * Receives the bytes in pieces, and never has more than one piece in memory. Resolves with their digest. Throws 413 at the
+   * first byte too many, 400 for too few or if the sender disconnects.
    */
   receive(body: Readable, size: number): Promise<string>;
   open(digest: string): Promise<FileHandle>;
 }
 
-/** What is written is on the disk when the write has ended; a later sync is not allowed everywhere. */
+/** A write has ended only when it is on the disk, because a later sync is not allowed everywhere. */
 const WRITE_THROUGH = constants.O_WRONLY | constants.O_CREAT | constants.O_DSYNC;
 
 const KEY_FILE = 'signing.key';
 const KEY_BYTES = 32;
 
-/** Opens the folder, and removes what no row names. To be called while nothing is being received. */
+/** Opens the folder, and removes files without a row. Called while no file is being received. */
 export async function openFileStore(folder: string, random: Random, named: ReadonlySet<string>): Promise<FileStore> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   await syncFolder(dirname(folder));
@@ -58,7 +58,7 @@ async function sweep(folder: string, named: ReadonlySet<string>): Promise<void> 
     if (name !== KEY_FILE && !named.has(name)) await rm(join(folder, name), { recursive: true });
 }
 
-/** A key that a killed process wrote in part is made anew: it has signed nothing. */
+/** A key that a killed process wrote in part is replaced: it has signed nothing. */
 async function readSigningKey(file: string, random: Random): Promise<Buffer> {
   const present = await readFile(file).catch(() => undefined);
   if (present?.length === KEY_BYTES) return present;
@@ -95,8 +95,8 @@ async function copy(body: Readable, size: number, to: FileHandle): Promise<strin
 }
 
 /**
- * A refusal must reach the sender, who may read it only after the last byte was taken: what is left when the reader
- * leaves early runs out unread, on a connection that stays whole.
+ * A refusal must reach the sender, who may read it only after sending the last byte. So if the reader stops early, the rest is
+ * discarded, and the connection stays open.
  */
 async function* piecesOf(body: Readable): AsyncGenerator<Buffer> {
   try {
@@ -109,8 +109,8 @@ async function* piecesOf(body: Readable): AsyncGenerator<Buffer> {
 }
 
 /**
- * Makes the names of a folder survive a power failure, where that is allowed: Node's permission model, under which the
- * container runs, forbids it. There the file system's own journal brings the name, within seconds.
+ * Makes the names of a folder survive a power failure, if that is allowed: Node's permission model, under which the container
+ * runs, forbids it. There the file system's own journal writes the name within seconds.
  */
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r');

@@ -7,10 +7,10 @@ import type { ServiceTables } from '../storage/service-tables.ts';
 import type { Write } from '../storage/transactions.ts';
 import { signGrant } from './upload-signature.ts';
 
-/** A file whose bytes have come. */
+/** A file whose bytes have arrived. */
 export type UploadedFile = Selectable<ServiceTables['files']> & { digest: string };
 
-/** Addresses beside the routes of the contract, as the HTTP server wants them: they carry bytes, not JSON. */
+/** Addresses beside the routes of the contract, in the form of the HTTP server: they transfer bytes, not JSON. */
 export const UPLOAD_ADDRESS = `${BASE_PATH}/uploads/:fileId`;
 export const ASSET_ADDRESS = `${BASE_PATH}/workspaces/:workspaceId/assets/:fileId`;
 
@@ -64,12 +64,12 @@ function addressAt(origin: string, path: string): URL {
   return new URL(origin + path);
 }
 
-/** Rows of addresses that nobody used and nobody can use any more. */
+/** Deletes the rows of unused addresses that have expired. */
 async function forgetExpired(write: Write, now: number): Promise<void> {
   await write.deleteFrom('files').where('digest', 'is', null).where('expires_at', '<', now).execute();
 }
 
-/** What an upload address stands for; undefined when it was used already. */
+/** Returns the file that an upload address is for; undefined if the address was already used. */
 export function findAwaited({ database }: Service, fileId: string) {
   return database.query
     .selectFrom('files')
@@ -79,7 +79,7 @@ export function findAwaited({ database }: Service, fileId: string) {
     .executeTakeFirst();
 }
 
-/** Names the bytes that have come. False when another upload to the same address was faster. */
+/** Stores the digest of the received bytes. Returns false if another upload to the same address was faster. */
 export function settleUpload(service: Service, fileId: string, digest: string): Promise<boolean> {
   const uploadedAt = timeNow(service.clock);
   return service.commits.run(async (write) => {
@@ -104,7 +104,7 @@ export async function findUploaded({ database }: Service, workspaceId: string, f
   return row as UploadedFile | undefined;
 }
 
-/** Digests that rows name: all other files on disk are left from a crash. */
+/** Returns the digests in the rows: all other files on disk are left from a crash. */
 export async function namedDigests(database: Service['database']): Promise<ReadonlySet<string>> {
   const rows = await database.query
     .selectFrom('files')

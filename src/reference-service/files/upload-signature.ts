@@ -1,18 +1,18 @@
 import { createHmac } from 'node:crypto';
 import { isSameSecret } from '../../platform/lib/same-secret.ts';
 
-/** What an upload address grants: the bytes of one file, until a time in epoch milliseconds. */
+/** The right of an upload address: the bytes of one file, until a time in epoch milliseconds. */
 export interface Grant {
   readonly fileId: string;
   readonly expiresAt: number;
 }
 
-/** Query of an upload address (W51). The signature keeps strangers out before any row is looked at. */
+/** Returns the query of an upload address (W51). The signature rejects others before any row is read. */
 export function signGrant(key: Buffer, grant: Grant): string {
   return new URLSearchParams({ expires: String(grant.expiresAt), signature: signatureOf(key, grant) }).toString();
 }
 
-/** The grant of an address that this service has signed; undefined for any other. Its time may be over. */
+/** Returns the grant of an address that this service has signed; undefined for any other. It may have expired. */
 export function readGrant(key: Buffer, fileId: string, query: unknown): Grant | undefined {
   const { expires, signature } = query as Readonly<Record<string, unknown>>;
   if (typeof expires !== 'string' || !/^\d{1,15}$/.test(expires) || typeof signature !== 'string') return undefined;

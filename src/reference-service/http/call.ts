@@ -19,7 +19,7 @@ import type { Commits, Write } from '../storage/transactions.ts';
 import type { Events } from '../webhooks/events.ts';
 import type { Variant } from './variant.ts';
 
-/** What the handlers work with. */
+/** The dependencies of the handlers. */
 export interface Service {
   readonly database: Database<ServiceTables>;
   readonly commits: Commits;
@@ -34,17 +34,17 @@ export interface Service {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  /** Aborts when the service has no more time to wait for others. */
+  /** Aborts when the service can no longer wait for others. */
   readonly ending: AbortSignal;
 }
 
-/** The database as reads use it, or a transaction. */
+/** The database for reads, or a transaction. */
 export type Query = Database<ServiceTables>['query'] | Write;
 
 /** One request after authentication, quota, version, workspace and schemas have been checked. */
 export interface Call<Name extends RouteName> {
   readonly caller: Caller;
-  /** What addresses of the service begin with for this client: `http://host:port`. */
+  /** The beginning of the service's addresses for this client: `http://host:port`. */
   readonly origin: string;
   readonly workspaceId: string;
   readonly ids: Omit<Parameters<Routes[Name]>, 'query' | 'body' | 'ifMatch'>;

@@ -1,4 +1,4 @@
-/** A request on its way to the service, before anything of it has been looked at. */
+/** A request on its way to the service, before any of it was read. */
 interface ArrivingRequest {
   readonly method: string;
   /** Path and query as received. */
@@ -11,13 +11,13 @@ interface LeavingAnswer {
   readonly body: string;
 }
 
-/** What happens instead: the connection is cut, or another answer is given. */
+/** A fault instead: the connection is cut, or another answer is given. */
 export type Fault = 'cut' | { readonly status: number; readonly body?: string };
 
 /**
- * The network between client and service, for tests. A hook may take its time (a delay), and may say what happens
- * instead. `before` acts on the way in: nothing has been counted, checked or applied. `after` acts on the way out:
- * what the request did is committed.
+ * The network between client and service, for tests. A hook may wait (a delay), and may return a fault instead. `before` acts on
+ * the way in: nothing has been counted, checked or applied. `after` acts on the way out: the effects of the request are
+ * committed.
  */
 export interface Faults {
   before?(request: ArrivingRequest): Promise<Fault | undefined>;

@@ -17,9 +17,9 @@ import { isApiAddress, missExplainer, SERVED, type Served } from './routing.ts';
 import { missingRoutes } from './variant.ts';
 
 /**
- * What every request passes, in this order: credentials (401), quota (429), version (400), route (404, 405), body size
- * (413), rights (403), workspace (403), schemas (400), handler, `ETag`. 401 and 429 count nothing; whatever passes
- * both has been counted, however it ends (W72), and its answer waits until the count is durable.
+ * The steps of every request, in this order: credentials (401), quota (429), version (400), route (404, 405), body size (413),
+ * rights (403), workspace (403), schemas (400), handler, `ETag`. 401 and 429 count nothing; every request that passes both is
+ * counted, however it ends (W72), and its answer waits until the count is durable.
  */
 export interface PipelineDeps {
   readonly service: Service;
@@ -27,7 +27,7 @@ export interface PipelineDeps {
   readonly quotaLog: QuotaLog;
   readonly statistics: Statistics;
   readonly faults?: Faults;
-  /** What addresses of the service begin with for the sender of this request, without a slash at the end. */
+  /** Returns the beginning of the service's addresses for the sender of this request, without a slash at the end. */
   readonly originFor: (request: ServerRequest) => string;
   readonly trustedProxies?: readonly string[];
 }
@@ -45,10 +45,10 @@ interface Admitted {
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-/** What may be had without credentials: the description of the API; uploads, which are signed instead. */
+/** Addresses without credentials: the description of the API, and uploads, which are signed instead. */
 const OPEN_ADDRESSES: ReadonlySet<string | undefined> = new Set([OPENAPI_ADDRESS, UPLOAD_ADDRESS]);
 
-/** A video of the largest size must get through a slow line. Strangers are refused at the head of their request. */
+/** A video of the largest size must get through a slow line. Unknown callers are refused at the head of their request. */
 const REQUEST_TIMEOUT = 10 * 60_000;
 
 export function createPipeline(deps: PipelineDeps): Server {
@@ -126,7 +126,7 @@ function addRoute(server: Server, deps: PipelineDeps, { name, route, url }: Serv
   });
 }
 
-/** Rights, ids and workspace of a request that was admitted. */
+/** Checks rights, ids and workspace of an admitted request. */
 async function enter(deps: PipelineDeps, request: ServerRequest, access: Route['access']) {
   const { caller, counted } = (request as unknown as Admitted).admission!;
   if (access === 'admin') requireAdmin(caller);
@@ -136,7 +136,7 @@ async function enter(deps: PipelineDeps, request: ServerRequest, access: Route['
   return { caller, counted, workspaceId, ids };
 }
 
-/** What cannot be an id names nothing. */
+/** A text that cannot be an id names nothing. */
 function checkIds(parameters: Record<string, string>): Record<string, string> {
   for (const id of Object.values(parameters)) if (!ID_PATTERN.test(id)) throw notFound('address');
   return parameters;
@@ -168,7 +168,7 @@ async function refuse(deps: PipelineDeps, error: unknown, request: ServerRequest
     .send(JSON.stringify(errorBody(refusal.status, refusal.message, refusal.errorCode)));
 }
 
-/** The refusal, once the request's count is durable; where it cannot be made durable, that is the failure. */
+/** Returns the refusal once the request's count is durable; if it cannot be made durable, returns that failure. */
 async function settled(deps: PipelineDeps, error: unknown, request: ServerRequest): Promise<ApiError> {
   try {
     await (request as unknown as Admitted).admission?.counted;
@@ -178,7 +178,7 @@ async function settled(deps: PipelineDeps, error: unknown, request: ServerReques
   }
 }
 
-/** Tells the client nothing of a fault's insides; the log has them. */
+/** Hides the details of a fault from the client; the log has them. */
 function refusalOf({ service }: PipelineDeps, error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   const { statusCode: status, message } = error as { statusCode?: number; message: string };

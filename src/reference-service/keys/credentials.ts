@@ -7,7 +7,7 @@ import { newId, timeNow } from '../storage/new-row.ts';
 import type { Role } from '../storage/service-tables.ts';
 import type { Write } from '../storage/transactions.ts';
 
-/** What minting takes: time and chance. */
+/** The dependencies of minting: time and chance. */
 export interface Mint {
   readonly clock: Clock;
   readonly random: Random;
@@ -15,13 +15,13 @@ export interface Mint {
 
 export interface NewKey {
   readonly workspaceId: string;
-  /** The user bound to the key: the default reporter of what it creates. */
+  /** The user bound to the key: the default reporter of the resources that it creates. */
   readonly userId: string;
   readonly description: string;
 }
 
 export interface NewToken {
-  /** Null binds the token to no workspace. */
+  /** Null: the token has no workspace. */
   readonly workspaceId: string | null;
   readonly userId: string;
   readonly role: Role;
@@ -62,7 +62,7 @@ async function refuseTooMany(write: Write, workspaceId: string): Promise<void> {
   throw new ApiError('api_key_limit_reached', `a workspace has at most ${LIMITS.activeKeys} active API keys`);
 }
 
-/** Revokes an active key; one that is revoked already stays as it is. Returns false for an unknown one. */
+/** Revokes an active key; a revoked one stays unchanged. Returns false for an unknown one. */
 export async function revokeKey(write: Write, mint: Mint, workspaceId: string, apiKeyId: string): Promise<boolean> {
   const revoked = await write
     .updateTable('api_keys')

@@ -5,23 +5,23 @@ import { timeNow } from '../storage/new-row.ts';
 import type { Write } from '../storage/transactions.ts';
 import type { Mint } from './credentials.ts';
 
-/** A member's token at a git provider, as it is handed over. */
+/** A member's token at a git provider, in plain text. */
 export interface NewProviderToken {
   readonly workspaceId: string;
   readonly userId: string;
   readonly provider: string;
   readonly host: string;
-  /** Absent: the one that follows from the host. */
+  /** Absent: derived from the host. */
   readonly apiUrl?: string;
   readonly token: string;
 }
 
-/** What a sealed token is bound to: nobody else's row opens it. */
+/** The place that a sealed token is bound to, so that no other user's row opens it. */
 function placeOf(workspaceId: string, userId: string, provider: string): string {
   return `provider_token:${workspaceId}:${userId}:${provider}`;
 }
 
-/** Stores it encrypted; one that was there is replaced. */
+/** Stores the token encrypted; replaces an existing one. */
 export async function storeProviderToken(
   write: Write,
   { clock, secrets }: Pick<Mint, 'clock'> & { readonly secrets: SecretBox },
@@ -41,7 +41,7 @@ export async function storeProviderToken(
     .execute();
 }
 
-/** Read for each use, so that what another process stored holds at once. Undefined where the member has none. */
+/** Read for each use, so that a change by another process applies at once. Returns undefined if the member has none. */
 export async function findMemberAccess(
   service: Service,
   workspaceId: string,

@@ -12,8 +12,8 @@ const BY_CODE: Readonly<Partial<Record<SyncError['code'], ApiErrorCode>>> = {
 };
 
 /**
- * What a git provider's failure is to the caller of this API. A limit of the provider is no limit of the workspace: it
- * is 502, so that nobody slows down the wrong side.
+ * Converts a git provider's failure for the caller of this API. A limit of the provider is no limit of the workspace: it is 502,
+ * so that callers do not slow down their requests to the workspace.
  */
 export function refusalOfProvider(thrown: unknown, provider: string): ApiError {
   if (thrown instanceof ApiError) return thrown;

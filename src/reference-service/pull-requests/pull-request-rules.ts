@@ -12,7 +12,7 @@ export interface ProviderFields {
 const ACCOUNT_UUID =
   /^(?:\{[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
 
-/** What only one provider has or lacks (W54, W58, W60). Throws 400. */
+/** Checks the fields that only one provider has or lacks (W54, W58, W60). Throws 400. */
 export function checkProviderFields(fields: ProviderFields): void {
   if (fields.provider !== 'bitbucket') {
     if (fields.state === 'declined') throw invalid('state: only Bitbucket has declined');
@@ -25,7 +25,7 @@ export function checkProviderFields(fields: ProviderFields): void {
   if (stranger !== undefined) throw invalid('reviewers: Bitbucket takes account UUIDs');
 }
 
-/** On Bitbucket to close is to decline. */
+/** Bitbucket has no closed pull requests: it declines them. */
 export function stateAt(provider: string, state: string | undefined): string | undefined {
   return provider === 'bitbucket' && state === 'closed' ? 'declined' : state;
 }

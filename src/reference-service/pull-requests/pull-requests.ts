@@ -57,7 +57,7 @@ function pullRequestOf(row: Row & { task_ids: string }) {
   };
 }
 
-/** With the tasks that link to the address, found by index in the same statement. */
+/** Selects pull requests with the tasks that link to the address, found by index in the same statement. */
 function selectPullRequests(query: Query, workspaceId: string) {
   return query
     .selectFrom('pull_requests')
@@ -101,7 +101,7 @@ async function recordExisting(
   return recordPullRequest(service, caller, naturalKey(workspaceId, body), body);
 }
 
-/** Opened by the member in person, then recorded as the provider holds it. */
+/** Opens a pull request as the member, then records it as the provider has it. */
 async function openPullRequest(service: Service, call: Call<'createPullRequest'>) {
   const { body } = call;
   // A record may have equal names: its head may lie in a fork.
@@ -116,7 +116,7 @@ async function openPullRequest(service: Service, call: Call<'createPullRequest'>
   return { status: 201, body: record };
 }
 
-/** A person's edit: on the provider first, where the member has a token there; otherwise of the record only (W59). */
+/** Edits a pull request for a person: first at the provider, if the member has a token there; otherwise the record only (W59). */
 async function updatePullRequest(service: Service, call: Call<'updatePullRequest'>) {
   const { body, workspaceId } = call;
   checkProviderFields(body);
@@ -133,7 +133,7 @@ async function updatePullRequest(service: Service, call: Call<'updatePullRequest
   return record;
 }
 
-/** What a person asked a provider for, and when. */
+/** A person's request to a provider, and its time. */
 interface Asked {
   readonly fields: Fields;
   readonly at: string;
@@ -142,11 +142,11 @@ interface Asked {
 interface Outcome {
   readonly written: WrittenPullRequest;
   readonly asked: Asked;
-  /** Stands in for what the provider left out. */
+  /** Replaces values that the provider left out. */
   readonly otherwise: Pick<Given, 'title' | 'headBranch' | 'baseBranch'>;
 }
 
-/** What the provider answered is what the record says. */
+/** Records the values in the provider's answer. */
 async function recordWritten(
   service: Service,
   { workspaceId, caller }: Pick<Call<'createPullRequest'>, 'workspaceId' | 'caller'>,
@@ -179,7 +179,7 @@ function naturalKey(workspaceId: string, given: { provider: string; repoId: stri
   };
 }
 
-/** Idempotent: a record that says nothing new is answered without a write. */
+/** Idempotent: an unchanged record is answered without a write. */
 async function recordPullRequest(service: Service, caller: Caller, key: NaturalKey, given: Given, asked?: Asked) {
   const now = timeNow(service.clock);
   return service.commits.run(async (write) => {
@@ -200,7 +200,7 @@ async function recordPullRequest(service: Service, caller: Caller, key: NaturalK
   });
 }
 
-/** The record as it is after a change, read again since the address may have changed, and with it the tasks. */
+/** Returns the record after a change, read again because the address and with it the tasks may have changed. */
 async function tell(
   service: Service,
   write: Write,
@@ -246,7 +246,7 @@ function newRow(key: NaturalKey, given: Given, now: string): Row {
 
 type Fields = Partial<Omit<Given, 'repoId' | 'identifier'>> & { provider: string };
 
-/** The columns that a body speaks of; what it leaves out is absent here too, and so is kept. */
+/** Returns the columns of the fields in a body; absent fields stay unchanged. */
 function columnsOf(given: Fields): Partial<Row> {
   const columns: Partial<Row> = {
     title: given.title,
@@ -267,8 +267,8 @@ function columnsOf(given: Fields): Partial<Row> {
 }
 
 /**
- * Of an answer that was on its way while somebody recorded what they saw at the provider, which may be newer: only what was
- * asked for, and what the record does not know yet.
+ * Returns the columns to store from an answer. If somebody recorded the provider's state meanwhile, which may be newer, only the
+ * requested columns and the empty ones are stored.
  */
 function newsFor(present: Row, given: Given, { fields, at }: Asked): Partial<Row> {
   const columns = columnsOf(given);
@@ -279,7 +279,7 @@ function newsFor(present: Row, given: Given, { fields, at }: Asked): Partial<Row
   );
 }
 
-/** The columns whose value differs; undefined when none does. */
+/** Returns the columns whose value differs; undefined if there are none. */
 function changesTo(present: Row, columns: Partial<Row>): Partial<Row> | undefined {
   const changed = Object.entries(columns).filter(([name, value]) => present[name as keyof Row] !== value);
   return changed.length === 0 ? undefined : Object.fromEntries(changed);
@@ -289,7 +289,7 @@ async function updateRecord(write: Write, seq: number, columns: Partial<Row>): P
   await write.updateTable('pull_requests').set(columns).where('seq', '=', seq).execute();
 }
 
-/** A person's edit of what is recorded. Any edit of a declined request is refused, also one that changes nothing. */
+/** Edits a record for a person. Any edit of a declined request is refused, even one that changes nothing. */
 async function editRecord(service: Service, { workspaceId, body, caller }: Call<'updatePullRequest'>) {
   const key = naturalKey(workspaceId, body);
   const now = timeNow(service.clock);
@@ -305,7 +305,7 @@ async function editRecord(service: Service, { workspaceId, body, caller }: Call<
   });
 }
 
-/** A request that an edit merges is merged now; one that is no longer merged has no such time. */
+/** A request that an edit merges has the present time; one that is no longer merged has none. */
 function mergeTime(present: Row, changes: Partial<Row>, now: string): Partial<Row> {
   if (changes.state === undefined) return {};
   return { merged_at: changes.state === 'merged' ? (present.merged_at ?? now) : null };

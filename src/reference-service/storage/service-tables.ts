@@ -7,8 +7,8 @@ type Strings = string;
 type Time = string;
 
 /**
- * The rows of the service. Every row of a resource carries its workspace; every query names it. `seq` gives the order
- * "newest first" and the place of a cursor.
+ * The rows of the service. Every row of a resource has its workspace, and every query names it. `seq` gives the order "newest
+ * first" and the place of a cursor.
  */
 export interface ServiceTables {
   /** Single facts by name, for example the start credentials of the last start. */
@@ -42,7 +42,7 @@ export interface ServiceTables {
     token_id: string;
     secret_hash: string;
     user_id: string;
-    /** Null: bound to no workspace; `current` is refused then (W3). */
+    /** Null: no workspace; `current` is then refused (W3). */
     workspace_id: string | null;
     role: Role;
     created_at: Time;
@@ -51,7 +51,7 @@ export interface ServiceTables {
     revoked_at: Time | null;
   };
 
-  /** The last number given out for human keys. */
+  /** The last number used for human keys. */
   counters: { workspace_id: string; prefix: string; value: number };
 
   tasks: {
@@ -78,7 +78,7 @@ export interface ServiceTables {
     completed_at: Time | null;
   };
 
-  /** Teams and assignees of tasks once more, as rows, for the filters of the task list. */
+  /** Teams and assignees of tasks, as rows for the filters of the task list. */
   task_refs: { workspace_id: string; kind: 'team' | 'assignee'; ref_id: string; task_seq: number };
 
   work_items: {
@@ -100,7 +100,7 @@ export interface ServiceTables {
     document_id: string;
     workspace_id: string;
     title: string;
-    /** In one case, for the filter. */
+    /** In upper case, for the filter. */
     title_folded: string;
     type: string;
     status: string;
@@ -122,9 +122,9 @@ export interface ServiceTables {
     size: number;
     created_by_user_id: string;
     created_at: Time;
-    /** Of the upload address, epoch milliseconds. */
+    /** The end of the upload address, epoch milliseconds. */
     expires_at: number;
-    /** SHA-256 of the bytes, hex; null until they have come. */
+    /** SHA-256 of the bytes, hex; null until they have arrived. */
     digest: string | null;
     uploaded_at: Time | null;
   };
@@ -165,7 +165,7 @@ export interface ServiceTables {
     seq: Generated<number>;
     agent_id: string;
     workspace_id: string;
-    /** Whose agent it is. */
+    /** The owner of the agent. */
     user_id: string;
     name: string;
     description: string | null;
@@ -239,16 +239,16 @@ export interface ServiceTables {
     created_by_user_id: string;
     created_at: Time;
     active: 0 | 1;
-    /** Events that were given up. */
+    /** Number of events that were given up. */
     failures: number;
     /** JSON; see webhooks.ts. */
     last_delivery: string | null;
   };
 
-  /** What happened, as it is delivered; kept while a delivery of it waits. See events.ts. */
+  /** Events as they are delivered, stored while a delivery is pending. See events.ts. */
   webhook_events: { event_id: string; type: string; body: string };
 
-  /** One event for one subscription: the outbox. A row ends when it was delivered or given up. */
+  /** One event for one subscription: the outbox. A row is deleted when it was delivered or given up. */
   webhook_deliveries: {
     seq: Generated<number>;
     webhook_id: string;
@@ -265,7 +265,7 @@ export interface ServiceTables {
     user_id: string;
     provider: string;
     host: string;
-    /** Null: the one that follows from the host. */
+    /** Null: derived from the host. */
     api_url: string | null;
     sealed_token: string;
     connected_at: Time;

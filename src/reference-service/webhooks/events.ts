@@ -8,21 +8,21 @@ import { newId, timeNow } from '../storage/new-row.ts';
 import { readStrings } from '../storage/string-lists.ts';
 import type { Write } from '../storage/transactions.ts';
 
-/** One change, to be told to whoever subscribed (W64, W65). */
+/** One change, to be sent to the subscribers (W64, W65). */
 interface ServiceEvent {
   readonly type: WebhookEventType;
   readonly workspaceId: string;
-  /** Who made the change. */
+  /** The author of the change. */
   readonly caller: Pick<Caller, 'kind' | 'credentialId' | 'userId'>;
-  /** Id of the resource, and of what it belongs to. */
+  /** The ids of the resource and of its parents. */
   readonly resource: { readonly id: string } & Readonly<Record<string, string | null>>;
-  /** The resource as the API shows it, after the change; a deleted one as it was. */
+  /** The resource as the API returns it, after the change; a deleted one as it was. */
   readonly body: object;
 }
 
 /**
- * The outbox of webhooks. An event is written in the transaction of the change that it tells of: both are there, or
- * neither. Where nobody subscribed, nothing is written.
+ * The outbox of webhooks. An event is written in the transaction of its change, so that both are stored, or neither. Without
+ * subscribers, nothing is written.
  */
 export interface Events {
   record(write: Write, event: ServiceEvent): Promise<void>;
@@ -59,7 +59,7 @@ export function createEvents({ clock, random, wakeSignal, variant }: EventsDeps)
   };
 }
 
-/** A subscription that ended in this very transaction gets nothing any more. */
+/** A subscription that ended in this transaction gets no more events. */
 async function queue(write: Write, eventId: string, subscribers: readonly string[], due: number): Promise<void> {
   await write
     .insertInto('webhook_deliveries')
@@ -78,8 +78,8 @@ async function queue(write: Write, eventId: string, subscribers: readonly string
 type Subscription = { readonly webhook_id: string; readonly events: string };
 
 /**
- * Reads a workspace's subscriptions once in a transaction, however many writes share it: whoever was told of a
- * subscription before writing is in a later one.
+ * Reads a workspace's subscriptions once in a transaction, however many writes share it: a subscription that was answered before
+ * a write is in a later transaction.
  */
 function subscriptionReader() {
   const read = new WeakMap<Write, Map<string, Promise<Subscription[]>>>();
@@ -118,8 +118,8 @@ function cloudEvent(id: string, event: ServiceEvent, time: string) {
 }
 
 /**
- * The public form (W75): the resource stands under a name in camelCase, and `data.resource` names the resource, its
- * workspace and its task.
+ * The public form (W75): the resource has a name in camelCase, and `data.resource` names the resource, its workspace and its
+ * task.
  */
 function publicCloudEvent(id: string, event: ServiceEvent, time: string) {
   const name = kindOf(event).replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());

@@ -10,15 +10,15 @@ import { checkWebhookTarget } from './webhook-target.ts';
 
 type Row = Omit<Selectable<ServiceTables['webhooks']>, 'seq'>;
 
-/** The last attempt for a subscription, as its row keeps it. */
+/** The last attempt for a subscription, as stored in its row. */
 export type LastDelivery = {
   readonly eventId: string;
   readonly type: string;
   readonly at: string;
   readonly retryNum: number;
-  /** Null where no answer came. */
+  /** Null without an answer. */
   readonly status: number | null;
-  /** Why it failed; null for a success. */
+  /** The reason of the failure; null for a success. */
   readonly error: string | null;
 };
 
@@ -30,12 +30,12 @@ export function webhookHandlers(service: Service): Handlers<'listWebhooks' | 'cr
   };
 }
 
-/** What a sealed text of a subscription is bound to. */
+/** The place that a sealed text of a subscription is bound to. */
 export function webhookPlace(webhookId: string, column: 'key' | 'secret'): string {
   return `webhook:${webhookId}:${column}`;
 }
 
-/** Without key and secret, which are shown once and kept encrypted. */
+/** Without key and secret, which are shown once and stored encrypted. */
 function webhookOf(row: Row) {
   return {
     webhookId: row.webhook_id,
@@ -98,7 +98,7 @@ async function refuseTooMany(write: Write, workspaceId: string): Promise<void> {
   throw new ApiError('conflict', `a workspace has at most ${LIMITS.webhooks} webhook subscriptions`);
 }
 
-/** What waits for it is dropped with it. */
+/** Deletes a subscription with its pending deliveries. */
 async function deleteWebhook(service: Service, { workspaceId, ids }: Call<'deleteWebhook'>) {
   await service.commits.run(async (write) => {
     const deleted = await write
@@ -112,7 +112,7 @@ async function deleteWebhook(service: Service, { workspaceId, ids }: Call<'delet
   return { status: 204, body: undefined };
 }
 
-/** Forgets what waits for a subscription, and the events that wait for no other. */
+/** Deletes the pending deliveries of a subscription, and the events without another delivery. */
 export async function dropDeliveries(write: Write, webhookId: string): Promise<void> {
   await write.deleteFrom('webhook_deliveries').where('webhook_id', '=', webhookId).execute();
   await write
