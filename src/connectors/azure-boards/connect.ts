@@ -21,14 +21,14 @@ import * as schema from './schema.ts';
 
 const SECOND = 1_000;
 const IDS_AT_ONCE = 10_000;
-/** Opaque, and sent back as it came. */
+/** Opaque; returned to Azure unchanged. */
 const TOKEN = /^[\w+/=.;~-]{1,1000}$/;
 const NUMBER = /^\d{1,16}$/;
 const PREVIEW = { 'api-version': '7.1-preview.4' };
 
 /** Consumption is counted over five minutes (AZ3). */
 const refusals: Refusals = {
-  /** 203 is its page for signing in, 412 a work item that changed meanwhile. */
+  /** 203 is Azure's sign-in page, 412 a work item that changed meanwhile. */
   statuses: new Map([
     [203, 'unauthorized'],
     [412, 'conflict'],
@@ -42,8 +42,8 @@ function resetOf(answer: HttpAnswer, now: number): number | undefined {
 }
 
 /**
- * Azure slows down who uses much, and says so by `Retry-After` on good answers too: what was asked is answered, and the
- * next request waits.
+ * Azure slows down heavy users, and sends `Retry-After` with successful answers too: the answer is complete, and the next request
+ * waits.
  */
 function createPause(clock: Clock): Budget {
   let until = 0;
@@ -76,10 +76,10 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
   const pathOf = ({ id }: Locator) => `/_apis/wit/workitems/${id}`;
 
   /**
-   * As the reporting API lists them: the latest revision of each that was changed since a time, deleted ones among them, in
-   * an order that only grows at its end. So what changes meanwhile hides nothing, a page costs one request whatever was
-   * changed, and a deletion needs no event. (A query by WIQL gives ids alone, cuts times to days unless told, and knows
-   * nothing of what was deleted.) The first walk reads all of it.
+   * Lists work items by the reporting API: the latest revision of each that was changed since a time, including deleted ones, in
+   * an order that only grows at its end. So concurrent changes hide nothing, a page costs one request regardless of the number of
+   * changes, and a deletion needs no event. (A WIQL query returns ids alone, rounds times to days by default, and omits deleted
+   * items.) The first walk reads everything.
    */
   async function revisions({ unit, selection, page }: ListRequest, signal: AbortSignal): Promise<ListedPage> {
     const token = storedPage(page, TOKEN);
@@ -99,7 +99,7 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
     return { found: await enriched(values, unit, signal), next, answer };
   }
 
-  /** One after the other: the others find cached what the first looks up. */
+  /** One after the other, so that later ones use the cached results of the first. */
   async function enriched(values: readonly unknown[], unit: string, signal: AbortSignal) {
     const items: unknown[] = [];
     if (values.length === 0) return items;
@@ -108,7 +108,7 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
     return items;
   }
 
-  /** Upwards, each page behind the one before. */
+  /** Ascending: each page follows the previous one. */
   async function idsOf(projectId: string, given: string | undefined, signal: AbortSignal): Promise<ListedPage> {
     const page = storedPage(given, NUMBER) ?? '0';
     const query = `SELECT [System.Id] FROM WorkItems WHERE [System.TeamProject] = @project AND [System.Id] > ${page} ORDER BY [System.Id]`;
@@ -127,7 +127,7 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
       wanted.selection.items === 'ids'
         ? idsOf(wanted.selection.containerId, wanted.page, signal)
         : revisions(wanted, signal),
-    /** 404 is also the answer for one in the recycle bin, which comes back when it is restored. */
+    /** 404 is also the answer for a work item in the recycle bin, which returns when it is restored. */
     async item(locator, signal) {
       const path = pathOf(locator);
       const { content } = await api.get(path, { fields: schema.FIELDS }, signal, schema.KEPT);
@@ -141,15 +141,15 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
         return [credential(found), tenantFinding('organisation', tenant)];
       }),
     }),
-    /** A project may be seen by a credential that may not read its work items. */
+    /** A credential may see a project without the right to read its work items. */
     async describe(unit, { id, name }, signal) {
       await api.get(`/${id}/_apis/wit/workitemtypes`, {}, signal);
       return { level: 'ok', subject: unit, message: `${onOneLine(name, 100)} can be read` };
     },
     comment: (locator, given, signal) => writeComment(api, locator, given, signal),
     /**
-     * Sets a state that counts as completed; a work item that is done is left as it is. The change is refused where
-     * somebody else was faster, and then tried again on the new revision.
+     * Sets a state that counts as completed; a completed work item stays unchanged. If somebody else was faster, the change is
+     * refused, and then tried again on the new revision.
      */
     async close(locator, key, signal) {
       const path = pathOf(locator);
@@ -176,7 +176,7 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
   };
 }
 
-/** Azure takes comments out of HTML, so the words of the marker are the comment's last line. */
+/** Azure removes HTML comments, so the words of the marker are the last line of the comment. */
 async function writeComment(api: Rest, { id, container }: Locator, given: DesiredComment, signal: AbortSignal) {
   if (container === undefined) throw new SyncError('internal', `work item ${id} has no project to comment in`);
   const path = `/${container}/_apis/wit/workItems/${id}/comments`;
@@ -202,25 +202,25 @@ function projectIn(content: unknown, path: string): string {
   return parseAnswer(schema.placed, content, `GET ${path}`).fields['System.TeamProject'];
 }
 
-/** A token goes as the password of nobody; without a redirect to the page for signing in. */
+/** A token is the password of an empty user name; without a redirect to the sign-in page. */
 function headersOf({ token, accessToken }: Options): Readonly<Record<string, string>> {
   const credential = token === undefined ? bearer(accessToken) : basic('', token);
   return { 'x-tfs-fedauthredirect': 'Suppress', ...credential };
 }
 
-/** Who the credential is; `worksync`'s own comments are known by that id. */
+/** Returns the user of the credential, by whose id worksync recognizes its own comments. */
 async function whoAmI(api: Rest, signal: AbortSignal): Promise<schema.Who | undefined> {
   const { content } = await api.get('/_apis/connectionData', { 'api-version': '7.1-preview' }, signal);
   return readable(schema.who, content);
 }
 
-/** Without its id, which webhooks do not tell. */
+/** Returns a comment without its id, which webhooks do not contain. */
 function standing(answer: unknown, html: string): PostedComment | undefined {
   const author = readable(schema.written, answer)?.createdBy?.id;
   return author === undefined ? undefined : { author, text: plainComment(textOfHtml(html)) };
 }
 
-/** The anonymous identity: an unknown credential gets it. */
+/** The anonymous identity of an unknown credential. */
 const ANONYMOUS = 'aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa';
 
 function credential(found: schema.Who | undefined): Finding {

@@ -16,7 +16,7 @@ const about = z.object({
   fields: z.object({ 'System.State': absent(z.string().min(1)), 'System.WorkItemType': absent(z.string().min(1)) }),
 });
 
-/** What work items leave to be looked up: their project by its id, and what their states mean. Both change seldom. */
+/** Reads what work items do not contain: their project by its id, and the category of their states. Both change rarely. */
 export function createDirectory(api: Rest, clock: Clock) {
   const cached = createCache(clock, async (path, signal) => (await api.read(states, path, {}, signal)).content.value);
 
@@ -24,7 +24,7 @@ export function createDirectory(api: Rest, clock: Clock) {
   const statesOf = (project: string, type: string, signal: AbortSignal) =>
     cached(`/${segmentOf(project)}/_apis/wit/workitemtypes/${segmentOf(type)}/states`, signal);
 
-  /** Undefined where the process no longer knows the type or the state: the item then keeps the state it has. */
+  /** Returns undefined if the process no longer has the type or the state: the item then keeps its state. */
   async function categoryOf(found: unknown, project: schema.Project, signal: AbortSignal): Promise<string | undefined> {
     const { 'System.State': state, 'System.WorkItemType': type } = readable(about, found)?.fields ?? {};
     if (state === undefined || type === undefined) return undefined;
@@ -33,11 +33,11 @@ export function createDirectory(api: Rest, clock: Clock) {
   }
 
   return {
-    /** A project by its name or id, as it is called now. */
+    /** A project by its name or id, with its present name. */
     project: createCache(clock, (unit, signal) => readProject(api, unit, signal)),
     statesOf,
     categoryOf,
-    /** A work item as it is stored: what is read of it, its project by id and name, and the category of its state. */
+    /** Returns a work item as it is stored: the read fields, its project by id and name, the category of its state. */
     async enrich(found: unknown, project: schema.Project, signal: AbortSignal): Promise<unknown> {
       const kept = schema.slim(found);
       if (typeof kept !== 'object' || kept === null) return kept;
@@ -46,13 +46,13 @@ export function createDirectory(api: Rest, clock: Clock) {
   };
 }
 
-/** A project by its name or id, as it is at this moment. */
+/** Reads a project by its name or id, without the cache. */
 export async function readProject(api: Rest, unit: string, signal: AbortSignal): Promise<schema.Project> {
   const path = `/_apis/projects/${segmentOf(unit)}`;
   return (await api.read(schema.project, path, {}, signal)).content;
 }
 
-/** Everything that the credential sees. */
+/** Returns all projects that the credential can see. */
 export async function allProjects(api: Rest, signal: AbortSignal): Promise<readonly schema.Project[]> {
   const path = '/_apis/projects';
   const pages = countedPagesOf(`GET ${path}`, async (seen) => {

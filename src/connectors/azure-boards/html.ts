@@ -3,24 +3,23 @@ import { cut, LONGEST_SOURCE } from '../../model/text-limits.ts';
 import { ADDRESS_IN_TEXT } from '../kit/payload.ts';
 
 /**
- * HTML, which Azure Boards keeps descriptions and comments in, as Markdown-like plain text, and back.
+ * Converts HTML, the format of descriptions and comments in Azure Boards, to Markdown-like plain text, and back.
  *
- * Pure, and made for hostile documents: nothing is run or followed, what is no text contributes nothing, and length,
- * nesting, and how far quotes and lists indent end somewhere. Text is not escaped: people and link rules are to find what
- * was typed.
+ * Pure, and made for hostile documents: nothing is run or followed, parts without text are ignored, and length, nesting, and
+ * indentation of quotes and lists are limited. Text is not escaped, so that people and link rules find what was typed.
  */
 
-/** Deeper quotes and lists are written as if they stood at this depth. */
+/** Deeper quotes and lists are written at this depth. */
 const DEEPEST = 12;
-/** The document ends where it nests deeper. */
+/** Depth of nesting at which the document is cut. */
 const MOST_OPEN = 256;
-/** And where it holds more: a mark that is never closed is opened again in each paragraph after it. */
+/** Number of elements at which it is cut: an unclosed mark is opened again in each paragraph after it. */
 const MOST_ELEMENTS = 65_536;
 
 const SILENT = new Set(['script', 'style', 'head', 'title', 'template', 'noscript', 'textarea', 'svg', 'math']);
-/** Stand apart from what is around them. */
+/** Elements that are separated from their surroundings. */
 const PARAGRAPHS = new Set(['p', 'pre', 'blockquote', 'ul', 'ol', 'table', 'hr', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6']);
-/** Begin a line and end one. */
+/** Elements that begin and end a line. */
 const LINES = new Set([
   'div',
   'section',
@@ -47,7 +46,7 @@ const MARKS: Readonly<Record<string, string>> = {
 
 export function textOfHtml(given: string): string {
   const html = cut(given, LONGEST_SOURCE);
-  // What people type without any markup keeps its lines.
+  // A text without any markup keeps its lines.
   if (!/<[a-z!/]/i.test(html)) return decoded(html).trim();
   const writer = new Writer();
   for (const child of read(html).childNodes) tell(child, writer);
@@ -59,7 +58,7 @@ type Node = DefaultTreeAdapterTypes.ChildNode;
 
 class TooMuch extends Error {}
 
-/** As a browser reads it, up to where it nests too deep, or makes too many elements of little text. */
+/** Parses like a browser, up to the limits of nesting and of elements. */
 function read(html: string): Document {
   const document = defaultTreeAdapter.createDocument();
   let elements = 0;
@@ -84,7 +83,7 @@ function read(html: string): Document {
   return document;
 }
 
-/** No deeper than elements may be open. */
+/** Limited by the depth of open elements. */
 function tell(node: Node, writer: Writer): void {
   if ('value' in node) writer.text(node.value);
   if (!('tagName' in node)) return;
@@ -110,15 +109,15 @@ interface List {
 class Writer {
   readonly #lines: string[] = [];
   readonly #lists: List[] = [];
-  /** Where the link that is open leads, and the piece of the line it begins with. Links do not nest. */
+  /** The target of the open link, and the piece of the line it begins with. Links do not nest. */
   #link: { readonly href: string; readonly from: number } | undefined;
-  /** Pieces, none of them empty: a line that is put together and looked into again and again takes the square of its length. */
+  /** Pieces, none of them empty: repeated concatenation and search of a line would take the square of its length. */
   #line: string[] = [];
   #quotes = 0;
   #silent = 0;
   #code = 0;
   #apart = false;
-  /** Before the line that is being written: the bullet, once. */
+  /** The bullet before the line that is being written, once. */
   #bullet = '';
 
   open(name: string, attributes: readonly Token.Attribute[]): void {
@@ -161,7 +160,7 @@ class Writer {
       }
       return;
     }
-    // A no-break space is how editors keep a space at the end of a line.
+    // Editors use a no-break space to keep a space at the end of a line.
     const collapsed = text.replace(/[\s\u00a0]+/g, ' ');
     this.#write((this.#line.at(-1) ?? ' ').endsWith(' ') ? collapsed.trimStart() : collapsed);
   }
@@ -178,7 +177,7 @@ class Writer {
     if (text !== '') this.#line.push(text);
   }
 
-  /** A list within a list does not stand apart. */
+  /** A list within a list is not separated. */
   #begin(name: string): void {
     if (PARAGRAPHS.has(name) && !(isList(name) && this.#lists.length > 0)) this.#paragraph();
     else if (LINES.has(name) || isList(name)) this.#flush();
@@ -192,7 +191,7 @@ class Writer {
     this.#apart = this.#lines.length > 0;
   }
 
-  /** Ends the line; an empty one is written only where somebody asked for it. */
+  /** Ends the line; an empty one is written only on request. */
   #flush(always = false): void {
     const line = this.#line.join('').trimEnd();
     this.#line = [];
@@ -245,7 +244,7 @@ function attributeOf(attributes: readonly Token.Attribute[], name: string): stri
   return attributes.find((each) => each.name === name)?.value;
 }
 
-/** Only what people can open. */
+/** Returns only addresses that people can open. */
 function targetOf(href: string | undefined): string {
   const target = href?.trim() ?? '';
   return /^https?:\/\/\S+$/i.test(target) ? target : '';

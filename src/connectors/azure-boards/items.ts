@@ -18,9 +18,9 @@ const FOLLOWED = new Set([
 ]);
 
 /**
- * No event tells enough: states have names that each process chooses, and only the API knows what they mean; a
- * subscription may send no fields at all. So each of them says which work item to look at, also the one that deletes it.
- * Where the project's name is not told, what is fetched is judged. Throws `delivery_malformed`.
+ * Returns the work item of an event, also of a deletion. No event is sufficient: each process chooses the names of its states,
+ * whose meaning only the API has, and a subscription may send no fields at all. Without a project name, the fetched item decides
+ * about the scope. Throws `delivery_malformed`.
  */
 export function parseWebhook(payload: unknown): WebhookFacts | Translation | undefined {
   const { eventType } = read(schema.event, payload);
@@ -37,7 +37,7 @@ export function parseWebhook(payload: unknown): WebhookFacts | Translation | und
   return { id: String(id), container, changedAt, comment: commentOf(payload, eventType) };
 }
 
-/** A change of more than a comment is news, whoever made it. */
+/** A change of more than a comment counts, whoever made it. */
 function commentOf(payload: unknown, eventType: string): PostedComment | undefined {
   if (eventType === 'workitem.commented') {
     const fields = readable(schema.commented, payload)?.resource.fields;
@@ -53,10 +53,10 @@ function asWritten(author: string, html: string): PostedComment {
 }
 
 const NIL = '00000000-0000-0000-0000-000000000000';
-/** The project of every sample in the reference of service hooks, which the button "Test" sends. */
+/** The project of every sample in the reference of service hooks, which the "Test" button sends. */
 const SAMPLE_PROJECT = 'be9b3917-87e6-42a4-a549-2bc06a7a878f';
 
-/** What the button "Test" sends is the sample of the documents: of no subscription, of that project, or of work item 0. */
+/** The "Test" button sends the sample of the documentation: without a subscription, of that project, or of work item 0. */
 function isTest(payload: unknown): boolean {
   const event = readable(schema.testEvent, payload);
   if (!event) return false;
@@ -65,7 +65,7 @@ function isTest(payload: unknown): boolean {
   return isNothing || subscriptionId === NIL || resourceContainers?.project?.id === SAMPLE_PROJECT;
 }
 
-/** Numbers are counted over the whole organisation, and stay when a work item is moved. */
+/** Numbers are unique in the whole organisation, and stay when a work item is moved. */
 export function itemOf(found: schema.AzureWorkItem, options: Options): WorkItem {
   const { fields, project, category } = found;
   const { 'System.AssignedTo': assignee, 'System.CreatedBy': author } = fields;
@@ -100,7 +100,7 @@ export function itemOf(found: schema.AzureWorkItem, options: Options): WorkItem 
   };
 }
 
-/** Resolved is done but not yet proved to be: what waits for that is still in progress. */
+/** Resolved is done but not yet verified, so it counts as in progress. */
 const STATES: ReadonlyMap<string, NonNullable<WorkItem['state']>> = new Map([
   ['Proposed', 'open'],
   ['InProgress', 'in_progress'],
@@ -110,8 +110,8 @@ const STATES: ReadonlyMap<string, NonNullable<WorkItem['state']>> = new Map([
 ]);
 
 /**
- * The texts of a work item, as its form shows them: the form of a bug has repro steps in place of a description. Undefined
- * where a text that decides cannot be read.
+ * Returns the texts of a work item, as its form shows them: the form of a bug has repro steps in place of a description.
+ * Undefined if a text that decides cannot be read.
  */
 function descriptionOf(found: schema.AzureWorkItem): string | null | undefined {
   const description = textOf(found, 'System.Description');

@@ -4,19 +4,19 @@ import { absent, instant, keptBy, readable, UUID } from '../kit/payload.ts';
 
 /** The fields that are read, and no others (AZ2); all but identity and time are `absent` where they drift. */
 const itemId = z.int().positive();
-/** The same in addresses. */
+/** An id in addresses. */
 export const number = z.string().regex(/^[1-9]\d{0,14}$/);
 export const projectId = z.string().regex(UUID);
 const text = z.string().min(1);
 
-/** Azure leaves out what is empty: null then. What has become something else is absent, as everywhere. */
+/** Azure leaves out empty fields, which are then null. A field of another type is absent, as everywhere. */
 const emptied = <Field extends z.ZodType>(field: Field) =>
   z.union([field.nullable().default(null), z.unknown().transform(() => undefined)]);
 
-/** An identity; some payloads have a text in its place, which names nobody for sure. */
+/** An identity; some payloads have a text in its place, which identifies nobody. */
 const person = emptied(z.object({ id: text, uniqueName: absent(z.email()) }));
 
-/** Names have 64 characters at most; a longer one would make an address that nobody takes. */
+/** Names have 64 characters at most; a longer one would make an invalid address. */
 export const project = z.object({ id: projectId, name: text.max(200), visibility: absent(text) });
 
 export type Project = z.infer<typeof project>;
@@ -47,22 +47,22 @@ const told = z.object({
   multilineFieldsFormat: absent(z.record(z.string(), z.string())),
 });
 
-/** A work item, with what was asked for besides: the category of its state, and the project by its id. */
+/** A work item, with the additional category of its state, and the project by its id. */
 export const workItem = told.extend({ project, category: absent(z.string()) });
 
 export type AzureWorkItem = z.infer<typeof workItem>;
 
-/** What every event has; which of the parts below follows, its type tells. */
+/** The part that every event has; its type decides which of the parts below it has too. */
 export const event = z.object({ eventType: text });
 
-/** What tells service hooks from other bodies that name an event, where there are no headers. */
+/** Distinguishes service hooks from other bodies that name an event, if there are no headers. */
 export const serviceHook = event.extend({ publisherId: text });
 
 const toldFields = absent(z.object({ 'System.TeamProject': absent(text) }));
 
 /**
- * Every event of a work item names it, at one of two places: of an update `id` is the number of the update. With little
- * detail sent, nothing else is there.
+ * Every event of a work item names it, at one of two places: in an update, `id` is the number of the update. With minimal detail,
+ * there is nothing else.
  */
 export const workItemEvent = z.object({
   resource: z.object({
@@ -77,7 +77,7 @@ export const workItemEvent = z.object({
 
 const account = z.object({ id: text });
 
-/** A comment is a revision of its work item, of which two events tell: that there is one, and what it changed. */
+/** A comment is a revision of its work item with two events: its creation, and its changes. */
 export const commented = z.object({
   resource: z.object({ fields: z.object({ 'System.History': z.string(), 'System.ChangedBy': account }) }),
 });
@@ -88,7 +88,7 @@ export const changed = z.object({
   }),
 });
 
-/** What changes with every revision. */
+/** Fields that change with every revision. */
 export const OF_EVERY_REVISION: ReadonlySet<string> = new Set([
   'System.AuthorizedAs',
   'System.AuthorizedDate',
@@ -102,7 +102,7 @@ export const OF_EVERY_REVISION: ReadonlySet<string> = new Set([
   'System.Watermark',
 ]);
 
-/** What tells the deliveries of the button "Test" from others. */
+/** The parts that distinguish deliveries of the "Test" button from others. */
 export const testEvent = z.object({
   subscriptionId: absent(z.string()),
   resource: absent(z.object({ id: absent(z.int()), workItemId: absent(z.int()) })),
@@ -144,7 +144,7 @@ export const current = z.object({
 
 const timed = z.object({ fields: z.object({ 'System.ChangedDate': z.string() }) });
 
-/** Epoch milliseconds; NaN where it cannot be read. */
+/** Epoch milliseconds; NaN if it cannot be read. */
 export function changedAt(found: unknown): number {
   return Date.parse(readable(timed, found)?.fields['System.ChangedDate'] ?? '');
 }
@@ -157,10 +157,10 @@ export function isDone(found: unknown): boolean {
 
 export const { kept: KEPT, slim } = keptBy(told);
 
-/** One that was deleted is not found at all, so that field is not asked for. */
+/** A deleted work item is not found at all, so that field is not requested. */
 export const FIELDS = Object.keys(fields.shape)
   .filter((name) => name !== 'System.IsDeleted')
   .join(',');
 
-/** What is looked at of a page. */
+/** The fields of a page that are read. */
 export const KEPT_PAGE: Shape = { values: KEPT, isLastBatch: true, continuationToken: true };

@@ -8,7 +8,7 @@ import { type Options, scopeOf } from './options.ts';
 import { type Repositories, repositoryPath, unitOf } from './repositories.ts';
 import { uuid } from './schema.ts';
 
-/** What changes a pull request. Approvals and comments change none; a webhook that sends them keeps them. */
+/** Events that change a pull request. Approvals and comments do not; a webhook that sends them keeps them. */
 const EVENTS = ['pullrequest:created', 'pullrequest:updated', 'pullrequest:fulfilled', 'pullrequest:rejected'];
 
 const hook = z.object({
@@ -48,7 +48,7 @@ export function createHooks(api: Api, options: Options, repositories: Repositori
       const wanted = { description: 'worksync', url, active: true, events: EVENTS, secret };
       if (!found) return read(await api.write('POST', path, { body: wanted, signal }), `POST ${path}`);
       const { description, skip_cert_verification } = found;
-      // The secret cannot be read back, so it is always sent. The rest goes back as it is: Bitbucket might take its default for what is left out.
+      // The secret cannot be read back, so it is always sent. The others are sent back, as Bitbucket might reset them.
       const body = {
         ...wanted,
         description,
@@ -65,7 +65,7 @@ function read(answer: HttpAnswer, what: string): Hook {
   return parseAnswer(hook, readAnswer(answer, what), what);
 }
 
-/** Whether the secret is the right one cannot be seen. */
+/** Bitbucket does not show whether the secret is correct. */
 function flawsOf({ events, secret_set }: Hook): readonly string[] {
   const missing = EVENTS.filter((event) => !events.includes(event));
   return [

@@ -10,7 +10,7 @@ export const PUBLIC_API = 'https://api.bitbucket.org/2.0';
 /** `workspace/slug`. Neither part may be `.` or `..`, so that a path made of it stays in its place. */
 export const REPOSITORY = /^(?!\.{1,2}\/)[A-Za-z0-9._-]{1,100}\/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/;
 
-/** The same, with stars in the repository's part only: the workspace says whose repositories to list. */
+/** `workspace/slug` with stars in the slug only: the workspace decides whose repositories are listed. */
 const REPOSITORIES = /^(?!\.{1,2}\/)[A-Za-z0-9._-]{1,100}\/(?!\.{1,2}$)[A-Za-z0-9._*-]{1,100}$/;
 const WORKSPACE = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/;
 
@@ -64,7 +64,7 @@ export function unrestricted(): Options {
   return { repositories: ['*/*'], workspaces: [], exclude: [], forks: true, commits: false };
 }
 
-/** Pure: the options as one scope. Bitbucket has no archived repositories. */
+/** Pure. Returns the options as one scope. Bitbucket has no archived repositories. */
 export function scopeOf({ repositories: named, workspaces, exclude, forks, names }: Options & WithNames): Scope {
   return {
     include: [...named, ...workspaces.map((workspace) => `${workspace}/*`)],

@@ -6,11 +6,11 @@ import { type Options, REPOSITORY, scopeOf } from './options.ts';
 import { repository, uuid } from './schema.ts';
 
 /**
- * The repositories in the scope of a connection now: `workspace/slug` where the configuration names a repository,
- * `workspace/{uuid}` where a pattern matches it, so that what worksync knows of it survives a new name.
+ * The present repositories in the scope of a connection: `workspace/slug` if the configuration names a repository,
+ * `workspace/{uuid}` if a pattern matches it, so that its stored state survives a new name.
  */
 export interface Repositories extends ReturnType<typeof createScopeResolver> {
-  /** What a name leads to at this moment. */
+  /** Returns the present target of a name. */
   present(name: string, signal: AbortSignal): Promise<Candidate>;
 }
 
@@ -35,7 +35,7 @@ export function createRepositories(api: Api, options: Options, clock: Clock): Re
   const workspaces = [...new Set(patternsOf(scope).map((pattern) => pattern.split('/', 1)[0] as string))];
 
   const query = new URLSearchParams({ pagelen: '100', sort: 'created_on', fields: FIELDS }).toString();
-  /** Every repository of each workspace that the credential may see; all pages or none. */
+  /** Every repository of each workspace that the credential can see; all pages or none. */
   const lists = workspaces.map((workspace) => ({
     name: `${workspace}/*`,
     read: (signal: AbortSignal) => api.all(repository, `/repositories/${workspace}`, { query, signal, use: 'poll' }),

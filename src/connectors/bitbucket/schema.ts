@@ -30,7 +30,7 @@ export const repository = z.object({
   mainbranch: absent(z.object({ name: z.string().min(1) }).nullable()),
 });
 
-/** A reviewer, or somebody else who took part. Old payloads lack the state. */
+/** A reviewer, or another participant. Old payloads lack the state. */
 const participant = z.object({
   approved: absent(z.boolean()),
   state: absent(z.string().nullable()),
@@ -64,13 +64,13 @@ export const pullRequest = z.object({
   destination: absent(z.object({ branch, repository: absent(repository) })),
 });
 
-/** What `fetch` writes. */
+/** The body that `fetch` writes. */
 export const fetchedPullRequest = pullRequest.extend({ commit_messages: commitMessages });
 
 export type BitbucketPullRequest = z.infer<typeof pullRequest> & Partial<z.infer<typeof fetchedPullRequest>>;
 export type BitbucketRepository = z.infer<typeof repository>;
 
-/** The parts that tell which pull request a webhook is about, where the rest cannot be read. */
+/** The parts that identify the pull request of a webhook, if the rest cannot be read. */
 export const namedPull = z.object({
   pullrequest: z.object({ id: number, destination: absent(z.object({ repository: absent(repository) })) }),
   repository: absent(repository),
@@ -82,7 +82,7 @@ export const pullRequestEvent = z.object({ pullrequest: pullRequest, repository:
 /** A page of a list. */
 export const page = z.object({ values: z.array(pullRequest) });
 
-/** What `fetch` writes for a pull request that no longer exists. */
+/** The body that `fetch` writes for a pull request that no longer exists. */
 export const gone = z.object({ repository, id: number, seen_at: z.iso.datetime() });
 
 const FIELDS = [
@@ -98,7 +98,7 @@ const FIELDS = [
   'links.html.href',
   'author.uuid',
   'author.type',
-  // Whole: asked only for parts of its elements, Bitbucket may leave out an empty list.
+  // Requested as a whole: Bitbucket may omit an empty list if only parts of its elements are requested.
   'reviewers',
   'participants',
   'source.branch.name',
@@ -112,8 +112,8 @@ const FIELDS = [
 ];
 
 /**
- * The fields read here, as the parameter `fields` asks for them: answers shrink to a tenth, and lists contain the reviewers and
- * the main branch, which they lack otherwise (BB11).
+ * The fields in the form of the parameter `fields`: answers shrink to a tenth, and lists contain the reviewers and the main
+ * branch, which they lack otherwise (BB11).
  */
 export const FIELDS_OF_ONE = FIELDS.join(',');
 export const FIELDS_OF_LIST = ['next', ...FIELDS.map((field) => `values.${field}`)].join(',');

@@ -22,7 +22,7 @@ import { FIELDS_OF_ONE, uuid } from './schema.ts';
 
 type Branches = Pick<NewPullRequest, 'headBranch' | 'baseBranch'>;
 
-/** What members write at Bitbucket (BB6). There are neither labels nor assignees. */
+/** The writes of members at Bitbucket (BB6). There are neither labels nor assignees. */
 export const writes: GitWrites = {
   title: 'Bitbucket',
   publicHost: HOST,
@@ -114,7 +114,7 @@ function at({ access, repoId, signal }: MemberRequest, deps: ConnectionDeps): Me
   }
 
   return {
-    /** Asks by a query: Bitbucket does not document whether a path may contain a branch name with a slash. */
+    /** Uses a query: Bitbucket does not document whether a path may contain a branch name with a slash. */
     async hasBranch(head) {
       const { branch, fork } = headOf(head);
       const { path } = await repository();
@@ -144,7 +144,7 @@ function at({ access, repoId, signal }: MemberRequest, deps: ConnectionDeps): Me
     findOpen,
     read,
     async editSteps(edit, before) {
-      // An edit must send the reviewers back, since Bitbucket removes them otherwise: without their list it cannot be made.
+      // An edit must send the reviewers back, because Bitbucket removes them otherwise: without their list, it cannot be made.
       const now = parseAnswer(present, before, `pull request ${edit.identifier}`);
       refuseFinal(now);
       const path = `${await pulls()}/${edit.identifier}`;
@@ -238,9 +238,9 @@ function taken(answer: HttpAnswer, branches: Branches): unknown {
 }
 
 /**
- * Reviewers whom this write did not ask for must not stop it: the author among the default reviewers, or one who has left the
- * workspace. If Bitbucket refuses some, this sends the write again without those that it names, or without all where it names
- * none. A refused write changed nothing, so it may be sent again.
+ * Reviewers whom this write did not request must not stop it: the author among the default reviewers, or one who has left the
+ * workspace. If Bitbucket refuses some, this sends the write again without those that it names, or without all if it names none.
+ * A refused write changed nothing, so it may be sent again.
  */
 async function sendToThoseTaken(
   send: (reviewers: readonly Reviewer[]) => Promise<HttpAnswer>,

@@ -15,22 +15,22 @@ import { PARTS, SHAPES } from './translate.ts';
 
 const refusals: Refusals = { shortest: 60_000 };
 
-/** The whole feed is listed as one. */
+/** The one unit: the whole feed. */
 const UNIT = 'items';
 
-/** Opaque, and sent back as it came: anything that looks like an address is none. */
+/** Opaque, and sent back unchanged: a text that looks like an address is none. */
 const CURSOR = /^[\w.=~+-]{1,1000}$/;
 
-/** What every page has; absent or null on the last one. */
+/** The field of every page; absent or null on the last one. */
 const page = z.object({ nextCursor: z.string().nullish() });
 const listed = page.extend({
   items: z.array(z.unknown()),
-  /** How many there are in all, where the feed tells. */
+  /** The total number, if the feed reports it. */
   total: absent(z.int().min(0)),
 });
 const ids = page.extend({ ids: z.array(id), projects: z.array(id) });
 
-/** The feed of one connection, where one is configured. */
+/** The feed of one connection, if one is configured. */
 export function connect(options: Options, deps: ConnectionDeps): Connection {
   const base = feedBase(options);
   if (base === undefined) return withoutFeed;
@@ -42,7 +42,7 @@ export function connect(options: Options, deps: ConnectionDeps): Connection {
       return [{ level: 'ok', subject, message: `${subject === 'feed' ? 'items' : subject} can be read` }];
     });
 
-  /** One page of the ids of all that exists. */
+  /** Reads one page of the ids of all existing items. */
   async function sweep(cursor: string | undefined, signal: AbortSignal): Promise<SweepPage> {
     const { found, next } = await readPage(feed, { path: '/ids', query: {}, cursor, shape: ids }, signal);
     const keys = found.ids.map((each) => workItemKey('generic', options.system, each));
@@ -54,7 +54,7 @@ export function connect(options: Options, deps: ConnectionDeps): Connection {
     poll: (position, signal) => pollPage(walk, position, signal),
     history: (position, signal) => historyPage(walk, position, signal),
     sweep: (_unit, cursor, signal) => sweep(cursor, signal),
-    /** 410 says that it is gone; 404 proves nothing, since a lost right may look the same. */
+    /** 410 shows that the item is gone; 404 proves nothing, because a lost right may look the same. */
     async fetch(reference, signal) {
       const { id: itemId, container, identifier } = locatorOf(PARTS, reference);
       try {
@@ -83,7 +83,7 @@ const noFeed: Finding = {
   hint: 'Offer a feed as the README of this connector describes it, and set feedUrl.',
 };
 
-/** What webhooks have told stands then. */
+/** A connection without a feed: only webhooks change its items. */
 const withoutFeed: Connection = {
   units: async () => [],
   poll: async () => ({ outcome: 'unchanged' }),

@@ -2,11 +2,11 @@ import { z } from 'zod';
 import { absent, instant, webAddress } from '../kit/payload.ts';
 
 /**
- * The shape that this connector takes, which its README describes. Identity and time must be there; any other field
- * that is missing, or that is something else, is absent: it is then neither compared nor cleared.
+ * The shape that this connector accepts, which its README describes. Identity and time are required; any other field that is
+ * missing, or of another type, is absent: it is then neither compared nor cleared.
  */
 
-/** Stands in keys and in addresses. */
+/** An id in keys and in addresses. */
 export const id = z.string().regex(/^(?!\.{1,2}$)[\w.~-]{1,200}$/);
 
 const text = z.string().min(1);
@@ -40,7 +40,7 @@ export const item = z.object({
 
 export type GenericItem = z.infer<typeof item>;
 
-/** What Standard Webhooks recommends: a type, a time, and the data. */
+/** The event of Standard Webhooks: a type, a time, and the data. */
 export const event = z.object({ type: text, data: z.unknown() });
 
 export const itemUpdated = z.object({ data: item });
@@ -50,5 +50,5 @@ export const itemDeleted = z.object({
   data: z.object({ id, project, identifier: text.max(200), updatedAt: absent(instant) }),
 });
 
-/** What `fetch` writes for an item that exists no more. */
+/** The body that `fetch` writes for an item that no longer exists. */
 export const gone = z.object({ id, project, identifier: text, seenAt: instant });

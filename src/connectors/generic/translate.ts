@@ -9,26 +9,26 @@ import { EVENT_IN_BODY } from '../kit/verify.ts';
 import { type Options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 
-/** The connector's own names of what polls and fetches bring. */
+/** The connector's own names of the bodies of polls and fetches. */
 export const SHAPES = { list: 'items.list', item: 'items.get', gone: 'items.gone', unknown: 'items.unknown' } as const;
 
 type Translator = (payload: unknown, options: Options) => Translation;
 
-/** By the type that the body names. */
+/** Translators by the type in the body. */
 const OF_WEBHOOK: ReadonlyMap<string, Translator> = new Map([
   ['item.created', itemUpdated],
   ['item.updated', itemUpdated],
   ['item.deleted', itemDeleted],
 ]);
 
-/** Pages and fetched objects were asked for, so they are in scope. */
+/** Pages and fetched objects were requested, so they are in scope. */
 const OF_READ: ReadonlyMap<string, Translator> = new Map([
   [SHAPES.list, list],
   [SHAPES.item, fetched],
   [SHAPES.gone, gone],
 ]);
 
-/** Pure. Throws `delivery_malformed` for a body that is not what its type promises. */
+/** Pure. Throws `delivery_malformed` for a body that does not match its type. */
 export function translate(delivery: Pick<Delivery, 'source' | 'event' | 'body'>, options: Options): Translation {
   if (delivery.source === 'webhook') {
     if (delivery.event !== EVENT_IN_BODY) return NOT_FOLLOWED;
@@ -41,13 +41,13 @@ export function translate(delivery: Pick<Delivery, 'source' | 'event' | 'body'>,
   return translateIt ? translateIt(readJson(delivery.body), options) : NOT_FOLLOWED;
 }
 
-/** Pure: what is posted names its type, whatever it is about. */
+/** Pure. Every posted body names its type. */
 export function eventOf(payload: unknown): string | undefined {
   const named = readable(schema.event, payload);
   return named && OF_WEBHOOK.has(named.type) ? EVENT_IN_BODY : undefined;
 }
 
-/** What items are known by, and how rows name it; all of it is needed for one that is gone. */
+/** The parts that identify items, and their names in rows; an item that is gone needs all of them. */
 export const PARTS = {
   id: 'generic',
   itemId: { shape: schema.id, locator: 'id', gone: 'id' },
@@ -87,7 +87,7 @@ function gone(payload: unknown, options: Options): Translation {
 
 interface ReadItem {
   readonly item: schema.GenericItem;
-  /** The item as it was sent, which has the fields that could not be read. */
+  /** The item as it was sent, including the fields that could not be read. */
   readonly sent: unknown;
 }
 
@@ -118,7 +118,7 @@ function itemOf(found: schema.GenericItem, options: Options): WorkItem {
       ...plain,
       ...closingOf(found.state, { isDropped, closedAt }),
       containerName: project.name,
-      // An empty text says what null says.
+      // An empty text means the same as null.
       description: description === '' ? null : description,
       labels: sorted(labels),
       assignees: sorted(assignees),

@@ -7,7 +7,7 @@ import { vendorMessage } from '../kit/refusal.ts';
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 
-/** The error for an answer outside 2xx, with what GitHub says about it. 403 and 429 may both be a limit (GH5). */
+/** Returns the error for an answer outside 2xx, with GitHub's message. 403 and 429 may both be a limit (GH5). */
 export function refusal(answer: HttpAnswer, what: string, now: number): SyncError {
   const said = vendorMessage(answer, (body) => (body as { message?: unknown }).message);
   const plain = errorOfStatus(answer, what, now);
@@ -18,7 +18,7 @@ export function refusal(answer: HttpAnswer, what: string, now: number): SyncErro
   return new SyncError('rate_limited', message, { status: answer.status, retryAfter: boundedWait(wait) });
 }
 
-/** What helps against a refusal of one organisation or repository; undefined where GitHub says nothing of the reason. */
+/** Returns the remedy for a refusal of one organisation or repository; undefined if GitHub gives no reason. */
 function remedyOf({ status, headers }: HttpAnswer, said: string): string | undefined {
   if (status === 451 || /access blocked/i.test(said))
     return 'GitHub has blocked this repository: only its owner can solve that.';
@@ -34,7 +34,7 @@ function remedyOf({ status, headers }: HttpAnswer, said: string): string | undef
   return undefined;
 }
 
-/** Milliseconds to wait, or undefined when it is no limit. A secondary limit asks for a minute at least. */
+/** Returns the milliseconds to wait, or undefined if it is no limit. A secondary limit requires a minute at least. */
 function limitWait(answer: HttpAnswer, said: string, now: number): number | undefined {
   const { status, headers } = answer;
   if (status !== 403 && status !== 429) return undefined;

@@ -9,7 +9,7 @@ export const PUBLIC_HOST = 'github.com';
 
 /** `owner/name`. Neither part may be `.` or `..`, so that a path made of it stays in its place. */
 export const REPOSITORY = /^(?!\.{1,2}\/)[A-Za-z0-9._-]{1,100}\/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/;
-/** The same with stars, or a repository's id. */
+/** `owner/name` with stars, or a repository's id. */
 const REPOSITORIES = /^(?:[1-9]\d{0,15}|(?!\.{1,2}\/)[A-Za-z0-9._*-]{1,100}\/(?!\.{1,2}$)[A-Za-z0-9._*-]{1,100})$/;
 const OWNER = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/;
 
@@ -34,7 +34,7 @@ const app = z
   })
   .describe('GitHub App that reads the repositories. Recommended: one App for each workspace. Excludes `token`.');
 
-/** Whether tokens can be signed with it. A variable of one line has `\\n` in place of line ends. */
+/** Whether tokens can be signed with it. A variable of one line has a backslash and `n` for line ends. */
 function isPrivateKey(pem: string): boolean {
   try {
     return createPrivateKey(pem.replaceAll(String.raw`\n`, '\n')).asymmetricKeyType === 'rsa';
@@ -94,13 +94,13 @@ export interface Access {
   readonly app?: Options['app'];
 }
 
-/** Options that take in everything on a host, for inspecting payloads. */
+/** Options that include everything on a host, for inspecting payloads. */
 export function unrestricted(host = PUBLIC_HOST): Options {
   const scope = { repositories: ['*/*'], organizations: [], exclude: [], archived: true, forks: true };
   return { host, ...scope, issues: false, commits: false };
 }
 
-/** Pure: the options as one scope. */
+/** Pure. Returns the options as one scope. */
 export function scopeOf(given: Options & WithNames): Scope {
   const { repositories, organizations, exclude, archived, forks, names } = given;
   const named = [...repositories, ...organizations.map((owner) => `${owner}/*`)];

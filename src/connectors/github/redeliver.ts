@@ -27,11 +27,11 @@ const DAY = 24 * 60 * MINUTE;
 /** How long GitHub keeps deliveries (GH1). */
 const KEPT = { public: 3 * DAY, own: 7 * DAY };
 const LIMITS = { mostAttempts: 3, mostOfList: 60, mostAtOnce: 60 };
-/** GitHub may list a delivery some minutes after it sent it, behind newer ones that are listed already. */
+/** GitHub may list a delivery some minutes after it sent it, behind newer ones that are already listed. */
 const LATE = 10 * MINUTE;
 const MOST_PAGES = { failed: 10, all: 10 };
 
-/** GitHub does not repeat a failed delivery by itself, so worksync asks for it. */
+/** GitHub does not repeat a failed delivery itself, so worksync requests it. */
 export function createRedeliver(deps: Parts): Redeliver {
   const { options, clock } = deps;
   const isPublic = options.host === 'github.com' || options.host.endsWith('.ghe.com');
@@ -42,13 +42,13 @@ export function createRedeliver(deps: Parts): Redeliver {
   );
 }
 
-/** Where the deliveries of one hook are listed, and with which credential. */
+/** The list of the deliveries of one hook, with its credential. */
 interface Deliveries {
   readonly api: Api;
   readonly path: string;
 }
 
-/** The lists of deliveries of the hooks that send to this address, as far as this credential may read them. */
+/** Returns the lists of deliveries of the hooks that send to this address, as far as this credential may read them. */
 async function listsOf(deps: Parts, url: string, signal: AbortSignal): Promise<readonly Deliveries[]> {
   const { api, appApi, findHook } = deps;
   if (appApi) {
@@ -64,7 +64,7 @@ async function listsOf(deps: Parts, url: string, signal: AbortSignal): Promise<r
 }
 
 const attempt = z.object({
-  /** Of 64 bits: an id that no number can represent exactly comes as a text. */
+  /** An id of 64 bits: one that no number can represent exactly is a text. */
   id: z.union([z.int().positive(), z.string().regex(/^\d{16,20}$/)]).transform(String),
   guid: z.string().min(1),
   delivered_at: z.iso.datetime({ offset: true }).transform((text) => Date.parse(text)),
@@ -82,7 +82,7 @@ function createLists({ app, issues }: Options, clock: Clock, keptFor: number): (
   const pages = createMemory<AttemptPage>();
   const events = eventsOf({ issues });
 
-  /** Remembers only first pages, which cost nothing while unchanged: the cursors of other pages are new each time. */
+  /** Caches only first pages, which cost nothing while unchanged: the cursors of other pages are new each time. */
   async function read({ api, path }: Deliveries, query: string, signal: AbortSignal): Promise<AttemptPage> {
     const ask = (etag?: string) => api.get(path, { query, etag, signal, use: 'poll' });
     const parse = (answer: HttpAnswer) => {
@@ -127,7 +127,7 @@ function resultOf({ status, status_code: code }: Pick<Attempt, 'status' | 'statu
   return typeof code === 'number' && code >= 400 && code <= 599 ? 'refused' : 'unanswered';
 }
 
-/** `gone`: the delivery is too old by now, or its hook is switched off. */
+/** `gone`: the delivery is too old now, or its hook is switched off. */
 async function requestAgain(api: Api, path: string, signal: AbortSignal): Promise<'requested' | 'gone'> {
   try {
     return (await api.write('POST', path, { explained: [422], signal })).status === 422 ? 'gone' : 'requested';

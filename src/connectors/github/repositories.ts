@@ -10,26 +10,26 @@ import type { Api } from './api.ts';
 import { ISSUES } from './items.ts';
 import { type Options, REPOSITORY, scopeOf } from './options.ts';
 
-/** A repository as it is now. Its issues and its pull requests can be switched off: GitHub hides them then, and keeps them. */
+/** A repository as it is now. Its issues and its pull requests can be switched off: GitHub then hides them, and keeps them. */
 export interface Repository extends Candidate {
   readonly hasIssues: boolean;
   readonly hasPullRequests: boolean;
   readonly isPrivate?: boolean | undefined;
 }
 
-/** What of a repository is switched off, for people; undefined where this list of it is not. */
+/** Names the list of a repository that is switched off, for people; undefined if it is on. */
 export function offIn(noun: string, { name, hasIssues, hasPullRequests }: Repository): string | undefined {
   if (noun === ISSUES) return hasIssues ? undefined : `issues of ${name}`;
   return hasPullRequests ? undefined : `pull requests of ${name}`;
 }
 
-/** The repositories in the scope of a connection now: by name where the configuration names them, else by id. */
+/** The present repositories in the scope of a connection: by name if the configuration names them, else by id. */
 export interface Repositories extends ReturnType<typeof createScopeResolver> {
-  /** The repository of a unit, as it was some minutes ago at the latest. */
+  /** Returns the repository of a unit, cached for some minutes at most. */
   find(unit: string, signal: AbortSignal, use?: RateLimitUse): Promise<Repository>;
-  /** What a name leads to at this moment. */
+  /** Returns the present target of a name. */
   present(name: string, signal: AbortSignal): Promise<Repository>;
-  /** What of a repository is switched off at this moment; see `offIn`. */
+  /** Reads whether the list is switched off now; see `offIn`. */
   switchedOff(noun: string, unit: string, signal: AbortSignal): Promise<string | undefined>;
 }
 
@@ -95,11 +95,11 @@ interface List {
   readonly name: string;
   readonly path: string;
   readonly query: string;
-  /** The lists to read instead where this one does not exist, or this credential may not read it. */
+  /** The lists to read instead if this one does not exist, or this credential may not read it. */
   readonly otherwise?: readonly List[];
 }
 
-/** The lists that contain everything the patterns can match: that of the installation, or those of the named owners. */
+/** Returns the lists with everything that the patterns can match: that of the installation, or those of the named owners. */
 function listsFor({ app }: Options, patterns: readonly string[]): readonly List[] {
   if (patterns.length === 0) return [];
   const name = patterns.join(', ');

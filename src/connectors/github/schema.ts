@@ -46,7 +46,7 @@ export const pullRequest = z.object({
   draft: absent(z.boolean()),
   merged: absent(z.boolean().nullable()),
   merged_at: absent(instant.nullable()),
-  // Before the merge: the commit of GitHub's test merge.
+  // Before the merge, this is the commit of GitHub's test merge.
   merge_commit_sha: absent(z.string().nullable()),
   created_at: absent(instant),
   closed_at: absent(instant.nullable()),
@@ -79,14 +79,14 @@ const review = z.object({
 });
 export const reviewList = z.array(review);
 
-/** What `fetch` writes. */
+/** The body that `fetch` writes. */
 export const fetchedPullRequest = pullRequest.extend({ commit_messages: commitMessages, reviews: absent(reviewList) });
 
 export type GithubPullRequest = z.infer<typeof pullRequest> & Partial<z.infer<typeof fetchedPullRequest>>;
 export type GithubRepository = z.infer<typeof repository>;
 export type GithubReview = z.infer<typeof review>;
 
-/** Webhooks that contain a whole pull request. Its state matters; `action` tells the first one, and those of the merge queue. */
+/** Webhooks with a whole pull request. Its state matters; `action` only marks the first one, and those of the merge queue. */
 export const pullRequestEvent = webhook<
   'pull_request' | 'pull_request_review' | 'pull_request_review_comment' | 'pull_request_review_thread'
 >()(
@@ -122,7 +122,7 @@ export type GithubIssue = z.infer<typeof issue>;
 /** An issue that has comments. To GitHub a pull request is an issue too, with `pull_request`. */
 const commented = z.object({ number, pull_request: z.looseObject({}).nullish() });
 
-/** A comment on an issue, or on a pull request where `issue.pull_request` is there. */
+/** A comment on an issue, or on a pull request if `issue.pull_request` is present. */
 export const issueCommentEvent = webhook<'issue_comment'>()(z.object({ issue: commented, repository }));
 
 /** The pull request that a comment is on, as the event describes it: without branches, head and reviewers. */
@@ -133,7 +133,7 @@ export const pullOfConversation = z.object({
   }),
 });
 
-/** The parts that tell which pull request, or which issue, an event is about, where the rest cannot be read. */
+/** The parts that identify the pull request or issue of an event, if the rest cannot be read. */
 export const namedPull = z
   .object({ pull_request: z.object({ number: absent(number), base: absent(z.object({ repo: absent(repository) })) }) })
   .and(z.object({ number: absent(number), repository: absent(repository) }));
@@ -144,7 +144,7 @@ export const issueEvent = webhook<'issues' | 'issue_comment'>()(
   z.object({ action: absent(z.string()), issue, repository }),
 );
 
-/** The new issue and its repository, as the event of a transfer tells them. */
+/** The new issue and its repository in the event of a transfer. */
 export const transfer = z.object({
   changes: z.object({ new_issue: z.object({ id, number }), new_repository: repository }),
 });
@@ -153,7 +153,7 @@ export const transfer = z.object({
 export const issueList = z.object({ repository, issues: z.array(issue) });
 export const oneIssue = z.object({ repository, issue });
 
-/** What `fetch` writes for a pull request, and for an issue, that no longer exists. */
+/** The bodies that `fetch` writes for a pull request, and for an issue, that no longer exists. */
 export const gone = z.object({ repository, number, seen_at: instant });
 export const goneIssue = z.object({ repository, number, id, seen_at: instant });
 

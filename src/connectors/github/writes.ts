@@ -21,7 +21,7 @@ import { pullOf } from './items.ts';
 import { createMemberApi } from './member-api.ts';
 import { PUBLIC_HOST, REPOSITORY } from './options.ts';
 
-/** What members write at GitHub (GH6). */
+/** The writes of members at GitHub (GH6). */
 export const writes: GitWrites = {
   title: 'GitHub',
   publicHost: PUBLIC_HOST,
@@ -112,7 +112,7 @@ function at({ access, repoId, signal }: MemberRequest, deps: ConnectionDeps): Me
 
   return {
     async hasBranch(branch) {
-      // A branch of a fork, `owner:branch`: nobody here knows the fork's name. GitHub checks it when the pull request is opened.
+      // A branch of a fork, `owner:branch`: the fork's name is unknown here. GitHub checks it when the pull request is opened.
       if (branch.includes(':')) return true;
       const path = await pathTo(`branches/${encodeURIComponent(branch)}`);
       return (await undefinedOn(api.get(path, { signal }), 'not_found')) !== undefined;

@@ -5,7 +5,7 @@ import { refusalOf, vendorMessage } from '../kit/refusal.ts';
 
 const SECOND = 1_000;
 
-/** The error for an answer outside 2xx, with what GitLab says about it. Only 429 is a limit; its body is plain text (GL8). */
+/** Returns the error for an answer outside 2xx, with GitLab's message. Only 429 is a limit; its body is plain text (GL8). */
 export function refusal(answer: HttpAnswer, what: string, now: number): SyncError {
   return refusalOf({ messageOf, waitOf }, answer, what, now);
 }
@@ -15,14 +15,14 @@ function waitOf(answer: HttpAnswer, now: number): number | undefined {
   return untilReset(answer, Number(answer.headers['ratelimit-reset']) * SECOND, now);
 }
 
-/** What GitLab says about a request that it refused; empty where it says nothing. */
+/** Returns GitLab's message about a refused request; empty if there is none. */
 export function saidOf(answer: HttpAnswer): string {
   return vendorMessage(answer, messageOf);
 }
 
 /**
- * What GitLab says under either name: a text, a list of texts, or lists of texts by field, as in
- * `{"message": {"title": ["is too long"]}}`.
+ * Returns the message in either field: a text, a list of texts, or lists of texts by field, as in `{"message": {"title": ["is too
+ * long"]}}`.
  */
 function messageOf(body: unknown): unknown {
   const { message, error } = body as { message?: unknown; error?: unknown };

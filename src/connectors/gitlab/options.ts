@@ -9,7 +9,7 @@ export const PROJECT = /^(?:[1-9]\d{0,15}|(?:(?!\.{1,2}\/)[\w.-]{1,255}\/){1,21}
 
 export const PUBLIC_HOST = 'gitlab.com';
 
-/** The same with stars, behind a group without any: worksync asks that group for its projects. */
+/** A project's number, or its path with stars below a group without any: worksync lists the projects of that group. */
 const PROJECTS =
   /^(?:[1-9]\d{0,15}|(?!\.{1,2}\/)[\w.-]{1,255}\/(?:(?!\.{1,2}\/)[\w.*-]{1,255}\/){0,20}(?!\.{1,2}$)[\w.*-]{1,255})$/;
 const GROUP = /^(?:(?!\.{1,2}(?:\/|$))[\w.-]{1,255})(?:\/(?!\.{1,2}(?:\/|$))[\w.-]{1,255}){0,19}$/;
@@ -75,13 +75,13 @@ export function derivedBase(host: string): string {
   return `https://${host}/api/v4`;
 }
 
-/** Options that take in every project of a host, for inspecting payloads; issues stay off, as by default. */
+/** Options that include every project of a host, for inspecting payloads; issues stay off, as by default. */
 export function unrestricted(host = PUBLIC_HOST): Options {
   const scope = { projects: ['**'], groups: [], exclude: [], archived: true, forks: true };
   return { host, ...scope, issues: false, commits: false, confidential: false };
 }
 
-/** Pure: the options as one scope. */
+/** Pure. Returns the options as one scope. */
 export function scopeOf({ projects, groups, exclude, archived, forks, names }: Options & WithNames): Scope {
   return { include: [...projects, ...groups.map((group) => `${group}/**`)], exclude, archived, forks, names };
 }

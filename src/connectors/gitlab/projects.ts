@@ -25,7 +25,7 @@ const project = z
   });
 type Project = z.infer<typeof project>;
 
-/** The time for which the facts about a named project are cached, milliseconds. */
+/** Milliseconds for which the facts about a named project are cached. */
 const FACTS_TTL = 24 * 3_600_000;
 
 const level = absent(z.string());
@@ -38,8 +38,8 @@ const features = z.object({
 });
 
 /**
- * What of a project is switched off, for people; undefined where this list of it is not, or GitLab does not tell. The older flag is
- * false also where only members may see the list, so the level decides where there is one.
+ * Names the list of a project that is switched off, for people; undefined if it is on, or unknown. The older flag is false also
+ * if only members may see the list, so the level decides if there is one.
  */
 export function offIn(noun: string, told: unknown): string | undefined {
   const project = readable(features, told);
@@ -52,19 +52,19 @@ export function offIn(noun: string, told: unknown): string | undefined {
   return isOff ? `${words} of ${project.path_with_namespace}` : undefined;
 }
 
-/** Knowledge about projects, cached for the life of the connection: it changes seldom. */
+/** Facts about projects, cached for the life of the connection, because they change rarely. */
 export interface Projects {
   /** The projects of a group and its subgroups that are in scope. Reads an old list again. */
   followed(group: string, signal: AbortSignal): Promise<readonly Candidate[]>;
-  /** Removes from a page of a group's list what belongs to projects out of scope. */
+  /** Removes elements of projects out of scope from a page of a group's list. */
   keepFollowed(group: string, page: readonly unknown[], signal: AbortSignal): Promise<readonly unknown[]>;
-  /** Removes from a page of a project's list what is excluded. */
+  /** Removes excluded elements from a page of a project's list. */
   keepNamed(page: readonly unknown[]): readonly unknown[];
   /** Returns merge requests of a page with facts about their projects, as far as they can be read. A named project is read once a day. */
   withFacts(unit: string, page: readonly unknown[], signal: AbortSignal): Promise<readonly unknown[]>;
-  /** What a path leads to at this moment. */
+  /** Returns the present target of a path. */
   present(name: string, signal: AbortSignal): Promise<Candidate>;
-  /** What of a project is switched off at this moment; see `offIn`. */
+  /** Reads whether the list is switched off now; see `offIn`. */
   switchedOff(noun: string, unit: string, signal: AbortSignal): Promise<string | undefined>;
   /** The number of a project that may be named by its path. */
   numberOf(name: string, signal: AbortSignal): Promise<string>;
@@ -128,7 +128,7 @@ export function createProjects(api: Api, options: Options, clock: Clock): Projec
   };
 }
 
-/** The project of a listed element; without a name where the element does not tell it: `translate` then judges it. */
+/** Returns the project of a listed element; without a name if the element does not contain it: `translate` then decides. */
 function placeIn(element: unknown): { readonly id: string; readonly name?: string } {
   const { project_id: id, references } = readable(placedInList, element) ?? {};
   return references ? { id: String(id), name: withoutNumber(references.full) } : { id: '' };

@@ -15,7 +15,7 @@ const ids = absent(z.array(z.int()));
 const url = absent(webAddress);
 const path = z.string().regex(PROJECT);
 
-/** Webhooks write `2017-09-15 16:50:55 UTC`, or `2026-11-20 18:08:11 +0200` where the server has another time zone. */
+/** Webhooks write `2017-09-15 16:50:55 UTC`, or `2026-11-20 18:08:11 +0200` if the server has another time zone. */
 const HOOK_TIME = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.\d+)? (?:UTC|([+-]\d\d):?(\d\d))$/;
 
 function asRfc3339(given: string): string {
@@ -62,23 +62,23 @@ const ofIssues = {
   type: absent(text),
 };
 
-/** What only the REST API says of either, or in another way than webhooks. */
+/** Fields that only the REST API has, or that webhooks write differently. */
 const inApi = {
   project_id: id,
   references: absent(z.object({ full: z.string() })),
   author: absent(account.nullable()),
   assignees: accounts,
-  // Objects where a request asks for label details; texts otherwise.
+  // Objects if a request asks for label details; texts otherwise.
   labels: absent(z.array(text)),
   web_url: url,
 };
 
-/** The issue that GitLab made from this one, in another project; null where it was not moved. */
+/** The issue that GitLab made from this one, in another project; null if it was not moved. */
 const moved = { moved_to_id: absent(id.nullable()) };
 
 const mergedBy = { merge_commit_sha: absent(text.nullable()), squash_commit_sha: absent(text.nullable()) };
 
-/** What the REST API says of a merge request, and of an issue, in a list or alone. */
+/** A merge request, and an issue, of the REST API, in a list or alone. */
 export const mergeRequest = z.object({
   ...ofMergeRequests,
   ...inApi,
@@ -102,7 +102,7 @@ export const approvals = z.object({ approved_by: z.array(z.object({ approved_at:
 export const projectFacts = z.object({ default_branch: absent(text), visibility: absent(text) });
 export const polledMergeRequest = mergeRequest.extend({ project: absent(projectFacts) });
 
-/** What `fetch` writes. */
+/** The body that `fetch` writes. */
 export const fetchedMergeRequest = mergeRequest.extend({
   commit_messages: commitMessages,
   approvals: absent(approvals),
@@ -125,7 +125,7 @@ const people = {
 /** Actions that report the time of a change which no field contains. */
 const PHASE_ACTIONS: ReadonlySet<string> = new Set(['approved', 'unapproved', 'approval', 'unapproval', 'reopen']);
 
-/** What a webhook says, in the words of the REST API. Only `user` is named, who acted: so the author is absent. */
+/** Converts a webhook to the fields of the REST API. Webhooks name only the acting `user`, so the author is absent. */
 function asInApi<Own extends z.infer<z.ZodObject<typeof inHook & typeof ofAll>>>(
   { labels, assignees, user }: { labels?: Titles; assignees?: Accounts; user?: Actor },
   own: Own,
@@ -133,12 +133,12 @@ function asInApi<Own extends z.infer<z.ZodObject<typeof inHook & typeof ofAll>>>
   return {
     ...own,
     authorName: user?.id !== undefined && user.id === own.author_id ? user.username : undefined,
-    // Webhooks make the addresses of images absolute. Taken as it is, such a text would change again with each answer of the API.
+    // Webhooks make the addresses of images absolute. Used unchanged, such a text would change again with each answer of the API.
     description: own.description?.includes('![') ? undefined : own.description,
     labels: (labels ?? own.labels)?.map(({ title }) => title),
     assignees: named(assignees, own.assignee_ids),
     web_url: own.url,
-    // Webhooks tell whole seconds.
+    // Webhooks have whole seconds.
     isCreation: own.action === 'open' ? (true as const) : undefined,
     changesPhase: PHASE_ACTIONS.has(own.action ?? '') ? (true as const) : undefined,
   };
@@ -148,7 +148,7 @@ type Titles = z.infer<typeof titles>;
 type Accounts = z.infer<typeof accounts>;
 type Actor = z.infer<typeof people.user>;
 
-/** GitLab leaves out an empty list. The list of numbers tells an empty list from one that this event does not contain. */
+/** GitLab omits an empty list. The list of numbers distinguishes an empty list from one that this event does not contain. */
 function named<Listed extends Accounts>(
   listed: Listed,
   numbers: readonly number[] | undefined,
@@ -185,7 +185,7 @@ export const issueHook = z
   })
   .transform(({ object_attributes: own, ...beside }) => asInApi(beside, own));
 
-/** What is told of either, by the API or by a webhook. */
+/** A merge request, and an issue, of the API or of a webhook. */
 export type ToldMergeRequest = Omit<GitlabMergeRequest, 'project_id' | 'references'> & OfEvent;
 export type ToldIssue = Omit<GitlabIssue, 'project_id' | 'references'> & OfEvent;
 
@@ -199,10 +199,10 @@ interface OfEvent {
   readonly duplicated_to_id?: number | null | undefined;
 }
 
-/** The project of a webhook. Payloads tell the number in several places, older versions only outside of `project`. */
+/** The project of a webhook. Payloads have the number in several places, older versions only outside of `project`. */
 export interface HookProject {
   readonly id: number;
-  /** Absent where the webhook does not tell it. */
+  /** Absent if the webhook does not contain it. */
   readonly path_with_namespace?: string | undefined;
   readonly visibility_level?: number | undefined;
   readonly default_branch?: string | undefined;
@@ -211,7 +211,7 @@ export interface HookProject {
 const told = { path_with_namespace: absent(path), visibility_level: absent(z.int()), default_branch: absent(text) };
 const project = absent(z.object({ id: absent(id), ...told }).nullable());
 
-/** The places at which versions of GitLab name the project that a webhook is about: of a merge request, its target. */
+/** The places at which versions of GitLab name the project of a webhook: for a merge request, its target. */
 const inProject = absent(
   z.object({
     target_project_id: absent(id),
@@ -232,7 +232,7 @@ export const placedInList = z.object({ project_id: id, references: absent(z.obje
 
 export const hookKind = z.object({ object_kind: absent(z.string()) });
 
-/** The part of a webhook that tells which merge request, or which issue, it is about. */
+/** The part of a webhook that identifies the merge request or the issue. */
 export const namedMergeRequest = z.object({ object_attributes: z.object({ iid: id }) });
 export const namedIssue = z.object({ object_attributes: z.object({ id, iid: id }) });
 
@@ -243,18 +243,18 @@ export const noteHook = z.object({
   issue: absent(z.looseObject({})),
 });
 
-/** What `fetch` writes for an item that no longer exists. */
+/** The body that `fetch` writes for an item that no longer exists. */
 export const gone = z.object({ project_id: id, iid: id, seen_at: instant });
 export const goneIssue = gone.extend({ id });
 
 /** The ids of the elements of either list. */
 export const identities = z.array(z.object({ id, project_id: id, iid: id, confidential: ofIssues.confidential }));
 
-/** The fields that tell the event of a webhook whose headers are not at hand. */
+/** The fields that identify the event of a webhook without its headers. */
 export const kindOfHook = z.object({
   object_kind: z.string().regex(/^[a-z_]{1,40}$/),
   event_type: absent(z.string()),
 });
 
-/** Of an element of either list. */
+/** The fields that are kept of an element of either list. */
 export const { kept: KEPT, slim } = keptBy(mergeRequest.extend(issue.shape));

@@ -25,7 +25,7 @@ import { PROJECT, PUBLIC_HOST } from './options.ts';
 import { createIdsOf } from './people.ts';
 import { pathOf } from './units.ts';
 
-/** What members write at GitLab (GL9). */
+/** The writes of members at GitLab (GL9). */
 export const writes: GitWrites = {
   title: 'GitLab',
   publicHost: PUBLIC_HOST,
@@ -39,7 +39,7 @@ interface Branch {
   readonly name: string;
 }
 
-/** The statuses by which GitLab says what is wrong with a request. */
+/** The statuses whose body explains the refusal. */
 const EXPLAINED = [400, 409, 422];
 
 const anything = z.unknown();
@@ -110,7 +110,7 @@ function at({ access, repoId: project, signal }: MemberRequest, deps: Connection
     if (Array.isArray(commits) && commits.length === 0) throw noCommitsBetween(wanted);
   }
 
-  /** The error for 409: another open request between these branches, with its number; or what GitLab says. */
+  /** Returns the error for 409: another open request between these branches, with its number; or GitLab's message. */
   async function conflictWith(head: Branch, baseBranch: string, answer: HttpAnswer): Promise<SyncError> {
     const found = await findOpen(head, baseBranch).catch(() => undefined);
     if (found === undefined && !/already exists/i.test(saidOf(answer)))
@@ -178,7 +178,7 @@ function at({ access, repoId: project, signal }: MemberRequest, deps: Connection
   };
 }
 
-/** The title alone says whether a merge request is a draft; there is no field for it. */
+/** Only the title shows whether a merge request is a draft; there is no field for it. */
 function titleAs(title: string, draft: boolean | undefined): string {
   if (draft === undefined) return title;
   return draft ? asDraft(title) : asReady(title);
@@ -197,7 +197,7 @@ function newTitle({ title, draft }: Pick<PullRequestEdit, 'title' | 'draft'>, no
   return titleAs(title ?? now.title, draft ?? stays);
 }
 
-/** Forms may lose an empty list, so GitLab takes 0 for nobody. */
+/** Forms may lose an empty list, so GitLab accepts 0 for an empty list. */
 function noneAsZero(ids: readonly number[] | undefined): readonly number[] | undefined {
   return ids?.length === 0 ? [0] : ids;
 }

@@ -2,36 +2,36 @@ import { cut, LONGEST_SOURCE } from '../../model/text-limits.ts';
 import { ADDRESS_IN_TEXT } from '../kit/payload.ts';
 
 /**
- * Atlassian Document Format, which Jira writes descriptions and comments in, as Markdown-like plain text, and back.
+ * Converts the Atlassian Document Format, the format of descriptions and comments in Jira, to Markdown-like plain text, and back.
  *
- * Pure, and made for hostile documents: what has another shape than expected contributes nothing, and length, the number
- * of nodes, nesting and indentation end somewhere. Text is not escaped: people and link rules are to find what was typed.
+ * Pure, and made for hostile documents: parts of an unexpected shape are ignored, and length, the number of nodes, nesting and
+ * indentation are limited. Text is not escaped, so that people and link rules find what was typed.
  */
 
-/** Deeper nesting than Jira's editor allows; what lies deeper is left out. */
+/** Deeper nesting than Jira's editor allows; deeper parts are left out. */
 const DEEPEST = 48;
-/** Jira takes 32 767 characters of text, so this is more than any document of its own has; the rest is left out. */
+/** Jira accepts 32 767 characters of text, so this is more than any of its documents has; the rest is left out. */
 const MOST_NODES = 50_000;
-/** Quotes and lists within more of their kind are written as if they stood at this depth: each writes all its lines anew. */
+/** Quotes and lists nested deeper are written at this depth, because each level writes all its lines again. */
 const DEEPEST_INDENT = 8;
 
 interface Node {
   readonly type: string;
   readonly text: string;
   readonly attrs: Readonly<Record<string, string>>;
-  /** Attributes of a smart link that carries linked data in place of an address. */
+  /** Attributes of a smart link that has linked data in place of an address. */
   readonly data: Readonly<Record<string, string>>;
   readonly marks: readonly Node[];
   readonly content: readonly Node[];
 }
 
-/** Text of a document; empty for what is no document. */
+/** Returns the text of a document; empty if it is none. */
 export function textOfAdf(document: unknown): string {
   const root = nodeOf(document, { nodes: MOST_NODES, text: LONGEST_SOURCE, depth: 0 });
   return root ? cut(withoutLineEnds(blocks(root.content)).trim(), LONGEST_SOURCE) : '';
 }
 
-/** What may still be read of a document. */
+/** The remaining limits of a document. */
 interface Room {
   nodes: number;
   text: number;
@@ -65,7 +65,7 @@ function nodesOf(value: unknown, room: Room): readonly Node[] {
   return nodes;
 }
 
-/** Those that are rendered somewhere. */
+/** The attributes that are rendered. */
 const ATTRIBUTES = [
   'id',
   'name',
@@ -103,7 +103,7 @@ function attribute({ attrs }: Node, name: string): string {
   return attrs[name] ?? '';
 }
 
-/** Inline nodes that stand beside blocks, in documents that some client wrote, make a paragraph of their own. */
+/** Inline nodes beside blocks, as some clients write them, make a paragraph of their own. */
 function blocks(nodes: readonly Node[], separator = '\n\n', indent = 0): string {
   const texts: string[] = [];
   let line: Node[] = [];
@@ -124,7 +124,7 @@ function blocks(nodes: readonly Node[], separator = '\n\n', indent = 0): string 
   return texts.filter((text) => text.trim() !== '').join(separator);
 }
 
-/** `indent`: how many quotes and lists it stands in. */
+/** `indent`: the number of quotes and lists around it. */
 type Render = (node: Node, indent: number) => string;
 
 const BLOCKS: Readonly<Record<string, Render>> = {
@@ -190,8 +190,8 @@ const IN_NAME = /[A-Za-z0-9_#/-]/;
 const LONGEST_NAME = 64;
 
 /**
- * Whether a mark begins or ends within something that may be a name: those have a digit or a slash. Code is no prose, so it
- * is never part of a name.
+ * Whether a mark begins or ends within a possible name: those have a digit or a slash. Code is no prose, so it is never part of a
+ * name.
  */
 function isSplitName(left: Node, right: Node): boolean {
   const isProse = ({ type, marks }: Node) => type === 'text' && !marks.some((mark) => mark.type === 'code');
@@ -212,7 +212,7 @@ function nameAtBegin(text: string): string {
   return text.slice(0, end);
 }
 
-/** Leaves out marks that would stand within a name, because link rules could not find the name there. Keeps addresses. */
+/** Leaves out marks within a name, because link rules could not find the name there. Keeps addresses. */
 function joined(nodes: readonly Node[]): string {
   const text = nodes.map((node) => node.text).join('');
   const links = nodes.flatMap(({ marks }) =>
@@ -252,7 +252,7 @@ function firstNumber(node: Node): number {
   return Number.isSafeInteger(given) && given >= 0 ? given : 1;
 }
 
-/** A list may stand directly in a list, between its items: then it is indented like a part of the item before. */
+/** A list may be a direct child of a list, between its items: it is then indented like a part of the previous item. */
 function list(node: Node, indent: number, bullet: (at: number, item: Node) => string): string {
   let at = 0;
   const lines = node.content.map((item) => {
@@ -297,7 +297,7 @@ function prefixed(text: string, first: string, rest: string, indent: number): st
   return indent < DEEPEST_INDENT ? first + text.replaceAll('\n', `\n${rest}`) : text;
 }
 
-/** Prefixes stand before empty lines too. */
+/** Prefixes precede empty lines too. */
 function withoutLineEnds(text: string): string {
   return text
     .split('\n')

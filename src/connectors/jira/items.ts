@@ -10,7 +10,7 @@ import * as schema from './schema.ts';
 
 type Parser = (payload: unknown, options: Options) => WebhookFacts | Translation;
 
-/** By what the body calls itself. */
+/** Parsers by the event in the body. */
 const PARSERS: ReadonlyMap<string, Parser> = new Map<string, Parser>([
   ['jira:issue_created', issueEvent],
   ['jira:issue_updated', issueEvent],
@@ -20,7 +20,7 @@ const PARSERS: ReadonlyMap<string, Parser> = new Map<string, Parser>([
   ['comment_deleted', commentEvent],
 ]);
 
-/** What a webhook tells. Throws `delivery_malformed`. */
+/** Returns the facts of a webhook. Throws `delivery_malformed`. */
 export function parseWebhook(payload: unknown, options: Options): WebhookFacts | Translation | undefined {
   return PARSERS.get(read(schema.event, payload).webhookEvent)?.(payload, options);
 }
@@ -33,7 +33,7 @@ function named({ id, key: identifier, fields }: Named): WebhookFacts {
 
 const ISSUE_OF_COMMENT = /\/rest\/api\/\d\/issue\/([1-9]\d{0,15})\/comment\/\d{1,16}$/;
 
-/** A comment changes its issue's time, and carries only a part of it, or its number in an address of its own. */
+/** A comment changes its issue's time, and contains only a part of it, or its number in an address of its own. */
 function commentEvent(payload: unknown): WebhookFacts | Translation {
   const { issue, comment } = read(schema.commentEvent, payload);
   const id = issue?.id ?? ISSUE_OF_COMMENT.exec(comment?.self ?? '')?.[1];
@@ -47,9 +47,9 @@ function toldComment(payload: unknown): PostedComment | undefined {
 }
 
 /**
- * Every such event carries the issue as it was at that time. Its description is wiki text here and a document in the
- * API's answers, so one that is not empty is fetched; e-mail addresses are shown here to more people than there.
- * An issue under a security level is fetched first, because the webhook shows it whatever this credential may see.
+ * Every such event contains the issue as it was at that time. Its description is wiki text here and a document in the API's
+ * answers, so one that is not empty is fetched; e-mail addresses are shown here to more people than there. An issue with a
+ * security level is fetched first, because the webhook contains it even if this credential may not see it.
  */
 function issueEvent(payload: unknown, options: Options): WebhookFacts {
   const issue = readable(schema.issueEvent, payload)?.issue;
@@ -67,7 +67,7 @@ function formerKeys(payload: unknown): readonly string[] | undefined {
   return keys.length === 0 ? undefined : keys;
 }
 
-/** Jira tells when it sent the event: later than the last change. */
+/** Jira reports when it sent the event, which is later than the last change. */
 function issueDeleted(payload: unknown): WebhookFacts {
   const event = readable(schema.issueDeleted, payload);
   if (!event) return named(read(schema.namedIssue, payload).issue);
@@ -111,7 +111,7 @@ export function itemOf({ id, key: identifier, fields }: schema.JiraIssue, option
   };
 }
 
-/** Jira has three categories of statuses and one for those that have none; people name the statuses. */
+/** Jira has three categories of statuses and one for those without; people name the statuses. */
 const STATES: ReadonlyMap<string, NonNullable<WorkItem['state']>> = new Map([
   ['undefined', 'open'],
   ['new', 'open'],
@@ -125,7 +125,7 @@ function isDropped(resolution: schema.JiraIssue['fields']['resolution'], { dropp
   return resolution !== null && dropped.some((each) => isNamed(resolution.name, each));
 }
 
-/** Wiki text cannot be compared with what the API says of the same description; one without a word is none in both. */
+/** Wiki text cannot be compared with the description of the API; an empty one is empty in both. */
 function descriptionOf(given: schema.JiraIssue['fields']['description']): string | null | undefined {
   if (typeof given === 'string') return given.trim() === '' ? null : undefined;
   if (given === undefined) return undefined;

@@ -60,20 +60,20 @@ export const issue = z.object({
 
 export type JiraIssue = z.infer<typeof issue>;
 
-/** What every event has; which of the parts below follows, the name tells. */
+/** The part that every event has; its name decides which of the parts below it has too. */
 export const event = z.object({ webhookEvent: text });
 
-/** Milliseconds, of a time that a date can hold. */
+/** Milliseconds of a time that a date can represent. */
 const timestamp = z.int().min(0).max(8_640_000_000_000_000);
 
 export const issueEvent = z.object({ issue });
 
-/** A move to another project, as the change log of a webhook tells it (JI8). */
+/** A move to another project, in the change log of a webhook (JI8). */
 export const moved = z.object({
   changelog: z.object({ items: z.array(z.looseObject({ field: absent(z.string()), fromString: absent(key) })) }),
 });
 
-/** An issue under a security level: only some people see it. */
+/** An issue with a security level: only some people see it. */
 export const restricted = z.object({
   issue: z.object({
     fields: z.object({ security: z.unknown().refine((level) => level !== undefined && level !== null) }),
@@ -85,17 +85,17 @@ export const issueDeleted = z.object({
   issue: z.object({ id, key, fields: z.object({ project: place, updated: absent(instant) }) }),
 });
 
-/** Which issue an event is about, as far as it says so. */
+/** The parts that identify the issue of an event. */
 const named = z.object({ id, key: absent(key), fields: absent(z.object({ project: absent(place) })) });
 export const namedIssue = z.object({ issue: named });
 
-/** Comments carry a part of their issue; some of them nothing but their own address. */
+/** Comments contain a part of their issue, or only their own address. */
 export const commentEvent = z.object({
   issue: named.nullish(),
   comment: absent(z.object({ self: absent(z.string()) }).nullable()),
 });
 
-/** What a comment says and who wrote that; of one that was deleted this is what it said before. */
+/** The text and the author of a comment; of a deleted one, its last text. */
 export const toldComment = z.object({
   webhookEvent: z.enum(['comment_created', 'comment_updated']),
   comment: z.object({ id, body: z.string(), updateAuthor: z.object({ accountId: z.string() }) }),
@@ -109,7 +109,7 @@ export const page = z.object({
 
 const CHANGED_AT = z.object({ fields: z.object({ updated: z.string() }) });
 
-/** Epoch milliseconds; NaN where it cannot be read. */
+/** Epoch milliseconds; NaN if it cannot be read. */
 export function changedAt(found: unknown): number {
   return Date.parse(readable(CHANGED_AT, found)?.fields.updated.replace(OFFSET, '$1:$2') ?? '');
 }
@@ -155,8 +155,8 @@ export const transitions = z.object({ transitions: z.array(transition) });
 
 export const { kept: KEPT, slim } = keptBy(issue);
 
-/** What is looked at of a page. */
+/** The fields of a page that are read. */
 export const KEPT_PAGE: Shape = { issues: KEPT, nextPageToken: true, isLast: true };
 
-/** Only ids come without being asked for. */
+/** All fields except ids must be requested. */
 export const FIELDS = Object.keys(KEPT['fields'] as Shape).join(',');

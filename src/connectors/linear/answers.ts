@@ -17,7 +17,7 @@ const graphqlErrors = z.object({
   ),
 });
 
-/** What Linear's own codes mean, whatever the status: errors come with 200 too, and a limit with 400 (LI3). */
+/** The meaning of Linear's own codes, independent of the status: errors have 200 too, and a limit 400 (LI3). */
 const CODES: ReadonlyMap<string, ErrorCode> = new Map([
   ['RATELIMITED', 'rate_limited'],
   ['AUTHENTICATION_ERROR', 'unauthorized'],
@@ -54,12 +54,12 @@ function errorsOf(answer: HttpAnswer): z.infer<typeof graphqlErrors>['errors'] |
   }
 }
 
-/** Some of a limit that is used up comes back before it is whole again. */
+/** A part of a used-up limit is free before it resets. */
 function waitOf(answer: HttpAnswer, now: number): number | undefined {
   return untilReset(answer, rateOf(answer.headers)?.resetAt, now);
 }
 
-/** Requests and their complexity are limited each; the one that is nearer to its end counts. Resets are told in milliseconds. */
+/** Requests and their complexity have separate limits; the one that is nearer to its end counts. Resets are in milliseconds. */
 export function rateOf(headers: HttpAnswer['headers']): Rate | undefined {
   const rates = ['requests', 'complexity'].flatMap((kind) => rateFrom(headers, `x-ratelimit-${kind}`, 1) ?? []);
   const told = rates.filter(({ limit }) => limit > 0);

@@ -9,13 +9,13 @@ import { bearer, withAccessToken } from '../kit/rest.ts';
 import { rateOf, refusal } from './answers.ts';
 import type { Options } from './options.ts';
 
-/** A page of 50 issues, each with a description of some hundred kilobytes at the most. */
+/** Bytes of a page of 50 issues, each with a description of some hundred kilobytes at most. */
 const LARGEST_ANSWER = 32 * 1024 * 1024;
 
 interface Question<Data> {
   readonly document: string;
   readonly variables: Readonly<Record<string, unknown>>;
-  /** What the data must look like. */
+  /** The schema of the data. */
   readonly data: ZodType<Data>;
   readonly use: RateLimitUse;
   /** The fields to read of a large answer in another thread: see `HttpRequest`. */
@@ -23,10 +23,10 @@ interface Question<Data> {
   readonly signal: AbortSignal;
 }
 
-/** The GraphQL API of one connection. Throws for everything but an answer without errors. */
+/** The GraphQL API of one connection. Throws for every answer with errors. */
 export interface Api {
   ask<Data>(question: Question<Data>): Promise<Answered<Data>>;
-  /** Carries out a mutation that answers with `success`, and maybe more. Throws `refused` where it says no. */
+  /** Runs a mutation that answers with `success`, and maybe more. Throws `refused` if it did not succeed. */
   change(document: string, variables: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<Changed>;
 }
 
@@ -79,7 +79,7 @@ export function createApi(options: Options, deps: ConnectionDeps): Api {
   };
 }
 
-/** A personal key stands alone; only a token of OAuth 2.0 is a bearer's. */
+/** A personal key has no scheme; only a token of OAuth 2.0 is a bearer token. */
 function headersOf({ apiKey, accessToken }: Pick<Options, 'apiKey' | 'accessToken'>): Record<string, string> {
   return {
     accept: 'application/json',
@@ -89,7 +89,7 @@ function headersOf({ apiKey, accessToken }: Pick<Options, 'apiKey' | 'accessToke
   };
 }
 
-/** Opaque, and sent back as it came. */
+/** Opaque; returned to Linear unchanged. */
 export const CURSOR = /^[\w+/=.~-]{1,1000}$/;
 
 const pageInfo = z.object({ hasNextPage: z.boolean(), endCursor: absent(z.string().nullable()) });
@@ -99,7 +99,7 @@ export function pageOf<Element>(element: ZodType<Element>) {
   return z.object({ nodes: z.array(element), pageInfo });
 }
 
-/** The cursor behind a page; undefined on the last one. Throws `answer_malformed` for one that is none. */
+/** Returns the cursor after a page; undefined on the last one. Throws `answer_malformed` for an invalid one. */
 export function cursorAfter({ hasNextPage, endCursor }: z.infer<typeof pageInfo>, present: string | undefined) {
   return hasNextPage ? nextPage(endCursor, CURSOR, present, 'a list of Linear') : undefined;
 }

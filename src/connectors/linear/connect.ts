@@ -17,18 +17,18 @@ import type { Options } from './options.ts';
 import * as queries from './queries.ts';
 import * as schema from './schema.ts';
 
-/** With their labels about 3,000 points of the 10,000 that one request may cost. */
+/** With their labels, about 3,000 points of the 10,000 that one request may cost. */
 const PAGE = 50;
 const IDS_AT_ONCE = 250;
-/** The states of a finished issue, which closing leaves alone. */
+/** The states of a finished issue, which closing does not change. */
 const DONE = ['completed', 'canceled', 'duplicate'];
 
 const issues = z.object({ issues: pageOf(z.unknown()) });
 const teams = z.object({ teams: pageOf(schema.wholeTeam) });
 
 /**
- * The API of one organisation. Its lists hold archived issues, and those in the trash. A cursor names the issue that it
- * stands behind, so what changes meanwhile hides nothing.
+ * The API of one organisation. Its lists contain archived issues, and those in the trash. A cursor names the issue before it, so
+ * concurrent changes hide nothing.
  */
 export function connect(options: Options, deps: ConnectionDeps): TrackerSource<schema.Team> {
   const api = createApi(options, deps);
@@ -62,7 +62,7 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
       return { found: data.issues.nodes, next: cursorAfter(data.issues.pageInfo, after), answer };
     },
     /**
-     * The same answer tells whether the team can be seen. No team has the id of an issue: where it is not known, none is found.
+     * One answer also shows whether the team can be seen. An unknown team is replaced by the id of the issue, which no team has.
      */
     async item({ id: issueId, container }, signal) {
       const variables = { issueId, teamId: container ?? issueId };
@@ -88,8 +88,8 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
       message: `${key}, ${onOneLine(name, 100)}, can be read`,
     }),
     /**
-     * Linear lets the writer choose a comment's id: it follows from the issue and the marker, so the comment is found again
-     * without a trace in its text, and cannot be posted twice, also if an answer was lost.
+     * Linear lets the writer choose a comment's id. It is derived from the issue and the marker, so the comment is found again
+     * without a mark in its text, and cannot be posted twice, even if an answer was lost.
      */
     async comment({ id: issueId }, { marker, text, isCorrection }, signal) {
       const id = idOf(`${issueId} ${marker}`);
@@ -107,7 +107,7 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
         return Object.values(changed).map((each) => readable(schema.commented, each)?.comment.user)[0];
       }
     },
-    /** Moves the issue to a completed state of its team; one that is done, in whatever way, is left as it is. */
+    /** Moves the issue to a completed state of its team; a finished one stays unchanged. */
     async close({ id: issueId }, key, signal) {
       const variables = { issueId };
       const question = { document: queries.CLOSING, variables, data: schema.closing, use: 'fetch', signal } as const;
@@ -140,12 +140,12 @@ function instant(time: number): string {
   return new Date(time).toISOString();
 }
 
-/** A filter that means one team, by its id or its key. */
+/** Returns a filter for one team, by its id or its key. */
 function teamIs(unit: string): object {
   return UUID.test(unit) ? { id: { eq: unit } } : { key: { eq: unit } };
 }
 
-/** A UUID of version 4, as Linear wants it, whose chance is a hash. */
+/** Returns a UUID of version 4, as Linear requires it, whose random bits are a hash. */
 function idOf(text: string): string {
   const hex = hash('sha256', text, 'hex');
   const variant = '89ab'[Number.parseInt(hex.charAt(16), 16) % 4];

@@ -8,7 +8,7 @@ import { emailsOf, omitUndefined, read, readable, sorted } from '../kit/payload.
 import type { Options } from './options.ts';
 import * as schema from './schema.ts';
 
-/** What a webhook tells, by its `Linear-Event`. */
+/** Parsers of webhooks, by their `Linear-Event`. */
 export const PARSERS: ReadonlyMap<string, (payload: unknown, options: Options) => WebhookFacts | Translation> = new Map<
   string,
   (payload: unknown, options: Options) => WebhookFacts | Translation
@@ -29,10 +29,10 @@ export function parseWebhook(
   return PARSERS.get(event)?.(payload, options);
 }
 
-/** Older payloads, without `webhookId` and `organizationId`, say no more. */
+/** Older payloads, without `webhookId` and `organizationId`, have no more fields. */
 const event = z.object({ type: z.string().min(1), action: z.string(), data: z.looseObject({ id: z.string() }) });
 
-/** Pure: the body repeats what the header names. */
+/** Pure. The body repeats the event of the header. */
 export function eventOf(payload: unknown): string | undefined {
   return readable(event, payload)?.type;
 }
@@ -41,7 +41,7 @@ function named({ id, identifier, team }: z.infer<typeof schema.namedIssue>['data
   return { id, identifier, container: team ? placeOf(team) : undefined };
 }
 
-/** Every such event carries the whole issue; one that is removed is in the trash, or no more at all. */
+/** Every such event contains the whole issue; a removed one is in the trash, or deleted. */
 function issueEvent(payload: unknown, options: Options): WebhookFacts {
   const whole = readable(schema.issueEvent, payload);
   if (!whole) return named(read(schema.namedIssue, payload).data);
@@ -49,7 +49,7 @@ function issueEvent(payload: unknown, options: Options): WebhookFacts {
   const found = fromHook(data, options);
   const item = 'stateId' in updatedFrom ? { ...found, phaseChangedAt: new Date(found.updatedAt).toISOString() } : found;
   if (action !== 'remove') return { ...named(data), item };
-  // Taking an issue away does not count as a change of it: the event's own time is later.
+  // The removal of an issue does not change its own time: the event's time is later.
   return { ...named(data), goneAt: Math.max(item.updatedAt, createdAt === undefined ? 0 : Date.parse(createdAt)) };
 }
 
@@ -69,7 +69,7 @@ export function placeOf({ id, key: name }: Pick<schema.Team, 'id' | 'key'>) {
   return { id, name };
 }
 
-/** What the API says of an issue. */
+/** Converts an issue of the API. */
 export function itemOf(found: schema.LinearIssue, options: Options): WorkItem {
   const { assignee, creator, labels } = found;
   return {
@@ -97,7 +97,7 @@ function fromHook(data: schema.IssueEvent['data'], options: Options): WorkItem {
   };
 }
 
-/** Either of them tells who it is, or that it is nobody; absent only where neither is carried. */
+/** Returns the id from either field; null for nobody; absent only if both fields are. */
 function idOf(id: string | null | undefined, person: schema.LinearIssue['assignee']): string | null | undefined {
   if (id !== undefined) return id;
   return person === null ? null : person?.id;
@@ -129,7 +129,7 @@ function common(found: Common, { organizationId }: Options): WorkItem {
   };
 }
 
-/** The title stands at the end of an address, which leads to the issue without it too, and then stays the same. */
+/** The title is at the end of an address, which works without it too, and then stays the same. */
 const SLUG = /^(https:\/\/linear\.app\/[\w-]+\/issue\/[A-Z0-9]+-\d+)\/.*$/;
 
 /** Types are Linear's own; people name the states. An issue of the last two types has the time of its cancellation (LI5). */

@@ -14,7 +14,7 @@ const common = {
   id,
   identifier,
   updatedAt: instant,
-  /** What the issue was called in other teams. */
+  /** The identifiers of the issue in other teams. */
   previousIdentifiers: absent(z.array(identifier)),
   title: absent(z.string()),
   description: absent(z.string().nullable()),
@@ -30,7 +30,7 @@ const common = {
   team,
 };
 
-/** What the API says of an issue. */
+/** An issue of the API. */
 export const issue = z.object({
   ...common,
   labels: absent(z.object({ nodes: z.array(name), pageInfo: z.object({ hasNextPage: z.boolean() }) })),
@@ -40,7 +40,7 @@ export type LinearIssue = z.infer<typeof issue>;
 
 const organizationId = z.string().regex(UUID);
 
-/** What a webhook says of an issue: people by their ids too, labels as a plain list. */
+/** An issue of a webhook: people also by their ids, labels as a plain list. */
 export const issueEvent = z.object({
   action: text,
   createdAt: absent(instant),
@@ -56,26 +56,26 @@ export const issueEvent = z.object({
 
 export type IssueEvent = z.infer<typeof issueEvent>;
 
-/** Older webhooks do not say whose they are; the secret then tells. */
+/** Older webhooks do not name their organisation; the secret then identifies it. */
 export const organization = z.object({ organizationId: absent(organizationId) });
 
-/** Which issue an event is about, as far as it says so. */
+/** The parts that identify the issue of an event. */
 const named = z.object({ id, identifier: absent(identifier), team: absent(team.nullable()) });
 export const namedIssue = z.object({ data: named });
 
-/** A comment may belong to something else than an issue; older ones name it by its id alone. */
+/** A comment may belong to something else than an issue; older ones have its id only. */
 export const commentEvent = z.object({
   data: z.object({ issue: absent(named.nullable()), issueId: absent(id.nullable()) }),
 });
 
-/** What a comment says, and who made it say that. */
+/** The text of a comment, and its actor. */
 export const toldComment = z.object({
   action: z.enum(['create', 'update']),
   actor: z.object({ id }),
   data: z.object({ id, body: z.string() }),
 });
 
-/** What all members of the organisation see is public; a private or restricted team is seen by some of them. */
+/** A public team is visible to all members of the organisation; a private or restricted one to some of them. */
 export const wholeTeam = z.object({ id, key: z.string(), name: z.string(), visibility: absent(z.string()) });
 
 export type Team = z.infer<typeof wholeTeam>;

@@ -16,16 +16,16 @@ import * as schema from './schema.ts';
 import { createStatuses, readStatuses } from './statuses.ts';
 
 const LIST = '/issues.json';
-/** Redmine gives no more at once. */
+/** The most issues of one page. */
 const PAGE = '100';
 const NUMBER = /^[1-9]\d{0,15}$/;
 
-/** Whoever is not logged in gets 401 for each thing that is not public: that says nothing of the rest. */
+/** Without a login, 401 is the answer for each thing that is not public, and does not concern the rest. */
 const refusalsFor = ({ apiKey }: Options): Refusals =>
   apiKey === undefined ? { ...refusals, statuses: new Map([[401, 'forbidden']]) } : refusals;
 
 const refusals: Refusals = {
-  /** Refused writes list what is wrong with them. */
+  /** Refused writes list their faults. */
   messageOf: (body) => (body as { errors?: unknown[] }).errors?.filter((text) => typeof text === 'string').join(', '),
   hints: {
     401: 'Set apiKey to the key of an active user; an administrator must have enabled the REST web service.',
@@ -33,7 +33,7 @@ const refusals: Refusals = {
   },
 };
 
-/** The API of one Redmine. It has no limit itself: a proxy in front of it may. */
+/** The API of one Redmine. It has no limit itself, but a proxy in front of it may. */
 export function connect(options: Options, deps: ConnectionDeps): TrackerSource<schema.Project> {
   const { apiKey, formatting, completedStatus } = options;
   const headers: Record<string, string> = apiKey === undefined ? {} : { 'x-redmine-api-key': apiKey };
@@ -74,9 +74,8 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
       return isOn ? undefined : `issues of ${onOneLine(name, 100)}`;
     },
     /**
-     * One page of a project's issues, without those of its subprojects, in the order of their numbers. The next page begins
-     * at a number and not at an offset: whatever changes, closes or is deleted meanwhile moves no other issue onto a page
-     * that was read.
+     * Lists one page of a project's issues, without those of its subprojects, by number. The next page begins at a number and not
+     * at an offset, so that changes, closings and deletions meanwhile move no other issue onto a page that was read.
      */
     async list(wanted, signal) {
       const { content, answer } = await api.read(schema.page, LIST, queryOf(wanted), signal, schema.KEPT_PAGE);
@@ -89,7 +88,7 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
       return { found: issues.map(schema.slim), next: next < 1 ? undefined : String(next), answer, total: counted };
     },
     pageContent: async (issues, signal) => ({ issues, statuses: await statusesBeside(issues, signal) }),
-    /** What may not be seen is 403 here, and 404 does not exist. */
+    /** 403 is the answer for hidden issues, and 404 for missing ones. */
     async item(locator, signal) {
       const asked = api.read(schema.placed, pathOf(locator), {}, signal, { issue: schema.KEPT });
       const issue = (await undefinedOn(asked, 'forbidden'))?.content.issue;
@@ -99,19 +98,19 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
       return { found: { ...found, project: await project(String(issue.project.id), signal) } };
     },
     about: (signal) => about(api, options, signal),
-    /** A project may be seen by a user who may not see its issues, or have no issues at all. */
+    /** A user may see a project without the right to see its issues, or it may have no issues at all. */
     async describe(unit, { identifier, name = identifier }, signal) {
       const selection = { items: 'open', began: 0 } as const;
       await api.read(schema.page, LIST, queryOf({ unit, selection, page: undefined, use: 'poll' }), signal);
       return { level: 'ok', subject: unit, message: `${onOneLine(name, 100)} can be read` };
     },
-    /** Textile shows HTML comments to people, so there the words of the marker are the note's last line; Markdown hides them. */
+    /** Textile shows HTML comments to people, so the words of the marker are then the note's last line; Markdown hides them. */
     async comment(locator, given, signal) {
       me ??= String((await api.read(schema.myself, '/users/current.json', {}, signal)).content.user.id);
       const author = me;
       return upsertComment<schema.Journal>(given, {
         write: (text, words) => `${text}\n\n${formatting === 'markdown' ? given.marker : words}`,
-        /** Redmine ends lines as forms do. */
+        /** Redmine ends lines with CRLF, as forms do. */
         plain: (text) => text.replace(/\r\n?/g, '\n').trim(),
         async *pages() {
           yield (await read(schema.withJournals, locator, 'journals', signal)).journals;
@@ -120,15 +119,15 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
         authorOf: ({ user }) => user && String(user.id),
         ownAuthor: async () => author,
         post: (notes) => api.send('PUT', pathOf(locator), { issue: { notes } }, signal),
-        /** Before version 5 notes cannot be edited through the API: there the first one stands, and no second is added. */
+        /** Before version 5, notes cannot be edited through the API: the first one stays, and no second is added. */
         edit: ({ id }, notes) =>
           undefinedOn(api.send('PUT', `/journals/${id}.json`, { journal: { notes } }, signal), 'not_found'),
         toComment: (_, text) => ({ author, text: plainComment(text) }),
       });
     },
     /**
-     * Moves the issue to a closed status that the workflow allows. Redmine answers a move that it does not allow as if it
-     * were done, and changes nothing: so worksync reads the issue again.
+     * Moves the issue to a closed status that the workflow allows. Redmine answers a forbidden move like a success, and changes
+     * nothing, so worksync reads the issue again.
      */
     async close(locator, key, signal) {
       const statuses = await readStatuses(api, signal);
@@ -150,7 +149,7 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
 
 const ALLOWED = 'allowed_statuses';
 
-/** Backfills go from the newest number down. */
+/** Whether the order is descending, as for backfills. */
 function isDownwards(selection: Selection): boolean {
   return selection.items === 'changed' && selection.way === 'history';
 }
@@ -169,7 +168,7 @@ function queryOf({ unit, selection, page }: ListRequest): Readonly<Record<string
   };
 }
 
-/** Redmine lists open issues only, unless it is told otherwise. One that is closed meanwhile hides no other. */
+/** Redmine lists open issues only by default. One that is closed meanwhile hides no other. */
 function filterOf(selection: Selection): Readonly<Record<string, string>> {
   if (selection.items === 'open') return { status_id: 'open' };
   if (selection.items === 'ids' || selection.since === undefined) return { status_id: '*' };
@@ -178,8 +177,8 @@ function filterOf(selection: Selection): Readonly<Record<string, string>> {
 }
 
 /**
- * The last number. A Redmine that does not know one of the filters ignores it, and the walk would never end. An issue whose
- * number cannot be read has no place in the order: `translate` rejects it.
+ * Returns the last number. A Redmine that does not know one of the filters ignores it, and the walk would never end. An issue
+ * with an unreadable number has no place in the order: `translate` rejects it.
  */
 function requireOrder(issues: readonly unknown[], sign: 1 | -1, page: string | undefined): number | undefined {
   let least = page === undefined ? Number.NEGATIVE_INFINITY : Number(page) * sign;

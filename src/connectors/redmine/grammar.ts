@@ -1,9 +1,9 @@
 import type { Grammar } from '../../model/link.ts';
 
 /**
- * What Redmine understands before anybody sets more words there: `refs #12`, `references #12, #13`, `IssueID #12`
- * (RM3). Numbers are counted over all projects, and other places count theirs with the same sign, so a number alone
- * names nothing. Words that fix are every site's own, and none at first.
+ * The words that Redmine understands by default: `refs #12`, `references #12, #13`, `IssueID #12` (RM3). Numbers are unique over
+ * all projects, but other systems use the same sign, so a number alone names nothing. Closing words differ by site, and there are
+ * none by default.
  */
 export const grammar: Grammar = {
   closing: [],

@@ -9,8 +9,8 @@ import { textOfTextile } from './textile.ts';
 const FOLLOWED = new Set(['issue.created', 'issue.updated', 'issue.deleted']);
 
 /**
- * A webhook names the project by its number and title only, and in the rights of whoever made it: the issue is read, and
- * with it whether its project is followed. Throws `delivery_malformed`.
+ * A webhook has only the number and title of the project, and uses the rights of its creator: worksync reads the issue, and
+ * checks whether its project is followed. Throws `delivery_malformed`.
  */
 export function parseWebhook(payload: unknown): WebhookFacts | undefined {
   if (!FOLLOWED.has(read(schema.event, payload).type)) return undefined;
@@ -24,33 +24,33 @@ function toldNote(payload: unknown): PostedComment | undefined {
   return journal && { author: String(journal.user.id), text: plainComment(journal.notes) };
 }
 
-/** Of an archived project nothing can be read. */
+/** The status of an archived project, of which nothing can be read. */
 const ARCHIVED = 9;
 
 export function placeOf({ id, identifier, status }: schema.Project & Partial<schema.ListedProject>) {
   return { id: String(id), name: identifier, archived: status === ARCHIVED };
 }
 
-/** Issues on a page, each with the statuses that stand beside them. Throws `delivery_malformed`. */
+/** Returns the issues of a page, each with the statuses beside them. Throws `delivery_malformed`. */
 export function foundOn(payload: unknown): readonly schema.Fetched[] {
   const { issues, statuses } = read(schema.list, payload);
   return issues.map((issue) => ({ issue, statuses }));
 }
 
-/** The ids of those that are shown. Throws `answer_malformed`. */
+/** Returns the ids of the visible issues. Throws `answer_malformed`. */
 export function idsOf(found: readonly unknown[], what: string, options: Options): readonly string[] {
   const shown = found.filter((issue) => !isHidden(parseAnswer(schema.privacy, issue, what), options));
   return shown.map((issue) => String(schema.numberOf(issue, what)));
 }
 
-/** An issue that became private is not shown any more: here it is gone, without its content. */
+/** An issue that became private is hidden: here it is gone, without its content. */
 export function itemOf(found: schema.Fetched, options: Options): WorkItem {
   const { issue } = found;
   if (!isHidden(issue, options)) return shown(found, options);
   return { ...identity(issue, options), updatedAt: Date.parse(issue.updated_on), gone: true };
 }
 
-/** Everybody in the workspace would read a private issue. */
+/** Everybody in the workspace would see a private issue. */
 function isHidden({ is_private }: Pick<schema.RedmineIssue, 'is_private'>, options: Options): boolean {
   return is_private === true && !options.private;
 }
@@ -86,7 +86,7 @@ function identity({ id, project }: Pick<schema.RedmineIssue, 'id' | 'project'>, 
   return identityOf('redmine', hostOf(options), known);
 }
 
-/** Absent where nobody tells whether the status is a closed one. */
+/** Absent if it is unknown whether the status is a closed one. */
 function stateOf(
   status: schema.RedmineIssue['status'],
   statuses: readonly schema.Status[] | undefined,

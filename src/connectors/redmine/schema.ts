@@ -5,13 +5,13 @@ import { absent, instant, keptBy, parseAnswer } from '../kit/payload.ts';
 /** The fields that are read, and no others (RM2); all but identity and time are `absent` where they drift. */
 
 const id = z.int().min(1);
-/** The same in addresses. */
+/** An id in addresses. */
 export const number = z.string().regex(/^[1-9]\d{0,15}$/);
 const name = z.string().min(1);
 
 const named = absent(z.object({ name }).nullable());
 
-/** Redmine leaves out who is not there: a person that is missing is nobody, and one that cannot be read is absent. */
+/** Redmine omits an empty person: a missing one is nobody, and an unreadable one is absent. */
 const person = z.object({ id: z.int() }).nullable().default(null).or(z.undefined()).catch(undefined);
 
 export const privacy = z.object({ is_private: absent(z.boolean()) });
@@ -21,7 +21,7 @@ export const issue = z.object({
   project: z.object({ id, name: absent(name) }),
   updated_on: instant,
   tracker: named,
-  /** Newer versions tell whether it is closed. */
+  /** Newer versions report whether it is closed. */
   status: absent(z.object({ id: z.int(), name, is_closed: absent(z.boolean()) })),
   priority: named,
   author: person,
@@ -39,7 +39,7 @@ export const status = z.object({ id: z.int(), name, is_closed: z.boolean().catch
 
 export type Status = z.infer<typeof status>;
 
-/** Statuses stand beside issues where these do not tell whether theirs is closed. */
+/** Statuses are stored beside issues that do not report whether they are closed. */
 const statuses = absent(z.array(status));
 
 export const project = z.object({
@@ -49,12 +49,12 @@ export const project = z.object({
   is_public: absent(z.boolean()),
 });
 
-/** With its modules, where Redmine tells them. */
+/** With its modules, if Redmine reports them. */
 export const container = project.extend({ enabled_modules: absent(z.array(z.object({ name }))) });
 
 export type Project = z.infer<typeof project> & Partial<z.infer<typeof container>>;
 
-/** What a poll writes. */
+/** The body that a poll writes. */
 export const list = z.object({ issues: z.array(issue), statuses });
 
 /** An issue as it is stored: with the project if its scope is still to be checked. */
@@ -62,7 +62,7 @@ export const fetched = z.object({ issue, statuses, project: project.optional() }
 
 export type Fetched = z.infer<typeof fetched>;
 
-/** What every webhook has; what it is about, its type tells. */
+/** The part that every webhook has; its type decides on the subject. */
 export const event = z.object({ type: z.string().regex(/^[a-z_]+\.[a-z_]+$/) });
 
 /** Only the identity of an event's issue: worksync reads the issue itself. */
@@ -70,7 +70,7 @@ export const issueEvent = z.object({
   data: z.object({ issue: z.object({ id, project: absent(z.object({ id }).nullable()) }) }),
 });
 
-/** A note on an issue, and nothing else: `details` are what it changed. */
+/** A note on an issue, and nothing else: `details` are the changes. */
 export const noted = z.object({
   data: z.object({
     journal: z.object({ notes: z.string(), user: z.object({ id }), details: z.array(z.unknown()).length(0) }),
@@ -86,7 +86,7 @@ export function numberOf(found: unknown, what: string): number {
   return parseAnswer(numbered, found, what).id;
 }
 
-/** What a fetched issue must have, whatever is read of it. */
+/** The required parts of a fetched issue. */
 export const placed = z.object({ issue: z.looseObject({ project: z.looseObject({ id }) }) });
 
 const listed = project.extend({ status: absent(z.int()) });
@@ -112,5 +112,5 @@ export const current = z.object({
 
 export const { kept: KEPT, slim } = keptBy(issue);
 
-/** What is looked at of a page. */
+/** The fields of a page that are read. */
 export const KEPT_PAGE: Shape = { issues: KEPT, total_count: true };

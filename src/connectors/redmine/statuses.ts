@@ -7,7 +7,7 @@ import * as schema from './schema.ts';
 
 const untold = z.object({ status: z.object({ id: z.int(), is_closed: z.undefined().optional() }) });
 
-/** What must stand beside issues to understand them; undefined where they tell themselves whether they are closed. */
+/** Returns a reader of the statuses of issues; it returns undefined if all of them report whether they are closed. */
 export function createStatuses(api: Rest, { clock }: ConnectionDeps) {
   let known: readonly schema.Status[] = [];
   const load = async (signal: AbortSignal) => {

@@ -2,10 +2,10 @@ import { cut, LONGEST_SOURCE } from '../../model/text-limits.ts';
 import { withoutEnd } from '../../platform/lib/text.ts';
 
 /**
- * Textile, which Redmine writes texts in unless it is told otherwise, as Markdown-like plain text.
+ * Converts Textile, Redmine's default format of texts, to Markdown-like plain text.
  *
- * Pure, and made for hostile texts: length has a cap, every pattern stops at the next sign of its kind, so time grows with the length. What is
- * not understood stays as it was typed, for people and link rules to find.
+ * Pure, and made for hostile texts: length has a cap, and every pattern stops at the next sign of its kind, so time grows with
+ * the length. Unknown markup stays as it was typed, for people and link rules to find.
  */
 export function textOfTextile(textile: string): string {
   const lines = cut(textile, LONGEST_SOURCE).replace(/\r\n?/g, '\n').split('\n');
@@ -24,7 +24,7 @@ const OPENING = /<pre(?:\s[^<>]*)?>/i;
 const CODE = /^<code(?:\s+class="([\w+-]{1,40})(?:[^\w+"-][^"]*)?")?\s*>$/i;
 const LONGEST_TAG = 200;
 
-/** Whether the line begins a block of code that goes on. What stands before the block is prose. */
+/** Whether the line begins a block of code that continues. The text before the block is prose. */
 function beginCode(line: string, out: string[]): boolean {
   const opening = OPENING.exec(line);
   if (!opening) {
@@ -40,7 +40,7 @@ function beginCode(line: string, out: string[]): boolean {
   return inside === '' || !endCode(inside, out);
 }
 
-/** What a line begins with, where that is the tag of code, and what stands behind it. */
+/** Returns the tag of code at the beginning of a line, and the rest of the line. */
 function codeTag(line: string): { readonly language: string; readonly rest: string } | undefined {
   const text = line.trimStart();
   const end = text.slice(0, LONGEST_TAG).indexOf('>') + 1;
@@ -48,7 +48,7 @@ function codeTag(line: string): { readonly language: string; readonly rest: stri
   return tag ? { language: tag[1] ?? '', rest: text.slice(end) } : undefined;
 }
 
-/** Whether the line ends the block of code. Nothing in the code can end it otherwise: signs of a fence are broken up. */
+/** Whether the line ends the block of code. Nothing else in the code can end it, because signs of a fence are broken up. */
 function endCode(line: string, out: string[]): boolean {
   const end = line.search(/<\/pre>/i);
   const code = (end === -1 ? line : line.slice(0, end)).replace(end === -1 ? /$^/ : /<\/code>\s*$/i, '');
@@ -77,12 +77,12 @@ function proseLine(line: string): string {
   return inline(text);
 }
 
-/** The last sign says which kind of list it is, their number how deep. */
+/** The last sign decides the kind of list, and their number its depth. */
 function mark(signs: string): string {
   return '  '.repeat(signs.length - 1) + (signs.endsWith('#') ? '1. ' : '- ');
 }
 
-/** Cells may begin with what they are: `_.` a heading, `\2.` two columns wide. */
+/** Cells may begin with their kind: `_.` a heading, `\2.` two columns wide. */
 function row(text: string): string {
   const cells = text
     .slice(1, -1)
@@ -91,7 +91,7 @@ function row(text: string): string {
   return `| ${cells.join(' | ')} |`;
 }
 
-/** What stands between `@` is code, and nothing in it is read. */
+/** Text between `@` is code, and is not parsed. */
 function inline(text: string): string {
   return text
     .split(/(?<![\w@])@([^@\n]+)@(?![\w@])/)

@@ -40,12 +40,12 @@ export type SentryIssue = z.infer<typeof issue>;
 
 export const issueEvent = z.object({ action: absent(text), data: z.object({ issue }) });
 
-/** Which issue an event is about, as far as it says so. */
+/** The parts that identify the issue of an event. */
 export const namedIssue = z.object({
   data: z.object({ issue: z.object({ id, shortId: absent(shortId), project: absent(project.nullable()) }) }),
 });
 
-/** What a fetched one must have, whatever is read of it. */
+/** The required part of a fetched issue. */
 export const anIssue = z.looseObject({ id });
 
 export const organization = z.object({ name: z.string().catch('without a name') });

@@ -6,7 +6,7 @@ import { timeOf } from '../kit/walk.ts';
 import { PUBLIC_HOST } from './options.ts';
 import * as schema from './schema.ts';
 
-/** What rows name a story by. */
+/** The parts that identify a story in rows. */
 export const PARTS = {
   id: 'shortcut',
   itemId: { shape: schema.id, locator: 'storyId', gone: 'storyId' },
@@ -15,8 +15,8 @@ export const PARTS = {
 } as const;
 
 /**
- * A webhook tells what changed in one or many stories, but neither their team nor the rest: each is read, and with it
- * whether its team is followed. One that has no readable number does not hold up the others. Throws `delivery_malformed`.
+ * A webhook has the changes of one or many stories, but neither their team nor the rest: worksync reads each, and checks whether
+ * its team is followed. A story without a readable number does not block the others. Throws `delivery_malformed`.
  */
 export function parseWebhook(payload: unknown): Translation | undefined {
   const { actions } = read(schema.event, payload);
@@ -31,12 +31,12 @@ export function placeOf({ id, mention_name: name, archived }: schema.Team) {
   return { id, name: name.toLowerCase(), archived };
 }
 
-/** Stories on a page of a poll. Throws `delivery_malformed`. */
+/** Returns the stories of a page of a poll. Throws `delivery_malformed`. */
 export function foundOn(payload: unknown): readonly schema.Found[] {
   return read(schema.list, payload).map((story) => ({ story }));
 }
 
-/** Epoch milliseconds; NaN where it cannot be read. One that was never changed has the time of its creation. */
+/** Epoch milliseconds; NaN if it cannot be read. An unchanged story has the time of its creation. */
 export function changedAt(story: unknown): number {
   const changed = timeOf(story, 'updated_at');
   return Number.isNaN(changed) ? timeOf(story, 'created_at') : changed;
@@ -65,7 +65,7 @@ export function itemOf({ story }: schema.Found): WorkItem {
   };
 }
 
-/** Archived is done: nobody should work on it. Absent where Shortcut does not tell. */
+/** Archived is done: nobody should work on it. Absent if Shortcut does not report it. */
 function stateOf({ archived, completed, started }: schema.Found['story']): WorkItem['state'] {
   if (archived || completed) return 'done';
   if (completed === undefined || started === undefined) return undefined;

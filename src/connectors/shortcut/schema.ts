@@ -3,7 +3,7 @@ import { absent, instant, keptBy, UUID, webAddress } from '../kit/payload.ts';
 
 /** The fields that are read, and no others (SH2); all but identity and time are `absent` where they drift. */
 
-/** Numbers; the same in addresses. */
+/** Numbers, and their form in addresses. */
 const number = z.int().min(1);
 export const id = z.string().regex(/^[1-9]\d{0,15}$/);
 export const uuid = z.string().regex(UUID);
@@ -22,7 +22,7 @@ const story = z.object({
   /** The team. */
   group_id: uuid,
   created_at: instant,
-  /** Null where nothing was ever changed. */
+  /** Null if it was never changed. */
   updated_at: instant.nullish(),
   app_url: absent(webAddress),
   name: absent(z.string()),
@@ -47,7 +47,7 @@ export const page = z.array(z.unknown());
 /** A list of a poll. */
 export const list = z.array(story);
 
-/** What a webhook tells: one thing or many things at once. */
+/** The body of a webhook, with one or many changes. */
 export const event = z.object({
   changed_at: z.string(),
   actions: z.array(z.looseObject({ entity_type: z.string() })),
@@ -55,7 +55,7 @@ export const event = z.object({
 
 export const storyAction = z.object({ id: number });
 
-/** What a fetched one must have; a story may be without a team. */
+/** The required parts of a fetched story, which may be without a team. */
 export const aStory = z.looseObject({ id: number, group_id: uuid.nullish() });
 
 export const member = z.object({ id: text, name: z.string().catch('somebody') });
