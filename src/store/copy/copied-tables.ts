@@ -2,8 +2,8 @@ import type { InstallationTables } from '../schema/installation-tables.ts';
 import { WORKSPACE_TABLES } from '../schema/tables.ts';
 
 /**
- * Of the tables that belong to no workspace: facts are copied as a whole (`copy-marker.ts`), and leases are those of processes
- * of one database, none of which runs now.
+ * The tables without a workspace that are not copied as tables: facts are copied as a whole (`copy-marker.ts`), and leases are
+ * those of processes of one database, none of which runs now.
  */
 type Left = 'installation' | 'replicas' | 'leases';
 
@@ -27,7 +27,7 @@ export interface CopiedTable {
   readonly key: readonly string[];
 }
 
-/** In the order in which they are copied. */
+/** The order in which tables are copied. */
 export const COPIED_TABLES: readonly CopiedTable[] = [
   ...Object.entries(TABLES_OF_ALL).map(([name, key]) => ({ name: name as CopiedName, key })),
   ...Object.entries(WORKSPACE_TABLES).map(([name, key]) => ({ name: name as CopiedName, key: keyOf(name, key) })),
