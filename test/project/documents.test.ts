@@ -139,6 +139,14 @@ describe('decisions', () => {
   );
 });
 
+describe('comments', () => {
+  it('in src begin with a verb or a noun phrase, never with a relative clause', () => {
+    const opening = /^\s*(?:\/\*\*|\*|\/\/) ((?:What|Of|Those|Who|The same)\b.*)/gm;
+    const sources = [...CODE].filter(([path]) => path.startsWith('src/'));
+    expect(sources.flatMap(([path, text]) => found(text, opening).map((line) => `${path}: ${line}`))).toEqual([]);
+  });
+});
+
 /** Rules of the contract and facts of vendors by page; each begins a point of a list, such as `- **W38**`. */
 const RULES = new Map(
   ['src/workspace-api/contract.md', ...globSync('src/connectors/*/README.md', { cwd: TOP })].map((page) => [
