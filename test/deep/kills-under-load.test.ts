@@ -9,7 +9,7 @@ import { SECRET, type SignedBody } from '../bench/deliveries.ts';
 import { deliver } from '../bench/load.ts';
 import { createChance } from '../bench/quota/references/chance.ts';
 import { startWorkspaceService, type TestService } from '../support/fakes/workspace-service.ts';
-import { allRecords } from '../support/harness/all-records.ts';
+import { allRecords } from '../support/harness/people.ts';
 import { freePort } from '../support/harness/listen.ts';
 import type { Running } from '../support/harness/processes.ts';
 import { useScratch } from '../support/harness/scratch.ts';

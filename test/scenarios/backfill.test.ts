@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { runAdminOperation } from '../../src/admin/admin-operations.ts';
 import type { AskedBackfill, BackfillProgress } from '../../src/admin/backfill.ts';
 import { createForge, type Forge, forgeItem, pulls } from '../support/fakes/forge.ts';
-import { allRecords } from '../support/harness/all-records.ts';
+import { allRecords } from '../support/harness/people.ts';
 import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
 
 const DAY = 86_400_000;

@@ -3,7 +3,7 @@ import { describeStatus } from '../../src/cli/status.ts';
 import { createTracker, issue, tell } from '../support/fakes/tracker.ts';
 import type { TravellingClock } from '../support/fakes/travelling-clock.ts';
 import { createWeather, type Weather } from '../support/fakes/weather.ts';
-import { allRecords } from '../support/harness/all-records.ts';
+import { allRecords } from '../support/harness/people.ts';
 import { createWorld, GITHUB, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
 import { drawn, isDeep, sampleOf } from '../support/harness/depth.ts';
 import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';

@@ -4,7 +4,7 @@ import { type Chance, createChance } from '../bench/quota/references/chance.ts';
 import { generateDay } from '../bench/quota/references/day.ts';
 import type { Event } from '../bench/quota/references/trace.ts';
 import { fewestWrites } from '../bench/quota/references/visibility.ts';
-import { allRecords } from '../support/harness/all-records.ts';
+import { allRecords } from '../support/harness/people.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
 import { bitbucketVendor } from '../support/vendors/provider-servers/bitbucket.ts';
 import { githubVendor } from '../support/vendors/provider-servers/github.ts';

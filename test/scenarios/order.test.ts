@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createWeather, errorAnswer, type Weather } from '../support/fakes/weather.ts';
-import { allRecords } from '../support/harness/all-records.ts';
+import { allRecords } from '../support/harness/people.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
 import { isDeep, sampleOf } from '../support/harness/depth.ts';
 import { listenLocally } from '../support/harness/listen.ts';

@@ -1,4 +1,4 @@
-import { allRecords } from '../support/harness/all-records.ts';
+import { allRecords } from '../support/harness/people.ts';
 import { endsAmid, startsAgain } from './calm-ends.ts';
 import { goneUnheard } from './calm-gone.ts';
 import { guards } from './calm-guards.ts';

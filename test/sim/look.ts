@@ -1,4 +1,4 @@
-import { allRecords } from '../support/harness/all-records.ts';
+import { allRecords } from '../support/harness/people.ts';
 import type { Look } from './history.ts';
 import type { Site } from './site.ts';
 

@@ -21,6 +21,8 @@ export interface Weather extends Faults {
   /** Sets the faults of requests from now on, before the service receives them, and after it has handled them. */
   turn(change: { before?: Before; after?: After }): void;
   clear(): void;
+  /** Takes the requests since the last call out of `arrivals`: `GET /workspaces/current/tasks?all=true`. */
+  asked(): string[];
 }
 
 /** @param elapsed milliseconds of travel; asked with each request */
@@ -39,6 +41,7 @@ export function createWeather(elapsed: () => number): Weather {
     clear() {
       present = {};
     },
+    asked: () => arrivals.splice(0).map(({ method, url }) => `${method} ${url.replace('/api/v1', '')}`),
     async before({ method, url, headers }) {
       if (!isDaemon(headers)) return undefined;
       const arrival = { at: elapsed(), method, url };

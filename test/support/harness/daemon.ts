@@ -45,7 +45,7 @@ import { type Converter, createInlineConverter } from '../../../src/sync/worker/
 import type { Token } from '../../../src/web/token-callers.ts';
 import { apiOverrides } from '../../../src/workspace-api/contract.ts';
 import { createSend } from '../../../src/workspace-api/transport.ts';
-import { createWorkspaceClient, type WorkspaceClient } from '../../../src/workspace-api/typed-client.ts';
+import { createWorkspaceClient } from '../../../src/workspace-api/typed-client.ts';
 import { createQueryPlans } from '../cost/query-plans.ts';
 import type { Behaviours } from '../fakes/plausible-server/dimensions.ts';
 import {
@@ -54,9 +54,12 @@ import {
   plausibleServer,
 } from '../fakes/plausible-server/plausible-server.ts';
 import { createTravellingClock, type TravellingClock } from '../fakes/travelling-clock.ts';
+import { createWeather, type Weather } from '../fakes/weather.ts';
 import { openGate } from '../postgres/server-gate.ts';
 import { ON_POSTGRES, storePlace } from '../postgres/store-place.ts';
+import { type PullSetting, pullEvent } from '../vendors/github-payloads.ts';
 import { documentedOnly } from '../vendors/vendor-requests/index.ts';
+import { handsOf } from './people.ts';
 import { nextTurnOfLoop, statementsUnderWay, watchStatements } from './statements.ts';
 import { makeServiceTables, makeTables } from './templates.ts';
 
@@ -115,14 +118,17 @@ export interface WorldOptions {
   readonly beside?: World;
 }
 
+/** `people` is the workspace's owner, by OAuth, who uses no quota. */
+type Hands = ReturnType<typeof handsOf>;
+
 /** A workspace service and a daemon in front of it, on one travelling clock, over real HTTP on loopback. */
-export interface World {
+export interface World extends Hands {
   readonly clock: TravellingClock;
+  /** The network between the daemon and the service, behind the `faults` of the options. */
+  readonly weather: Weather;
   service(): WorkspaceService;
   /** Where `behaviours` are given. */
   readonly server: PlausibleServer | undefined;
-  /** As the workspace's owner, by OAuth: uses no quota. For looking, and for what people do by hand. */
-  readonly people: WorkspaceClient<object>;
   daemon(): Daemon;
   partition(): Partition;
   installation(): Installation;
@@ -148,10 +154,18 @@ export interface World {
     payload: object,
     options?: { id?: string; secret?: string; headers?: Readonly<Record<string, string>>; connection?: string },
   ): Promise<number>;
+  /** A pull request of acme/app opens, or changes, at GitHub: now, unless told. Its webhook is stored. */
+  pull(setting?: PullSetting, options?: { id?: string; action?: string; connection?: string }): Promise<void>;
+  /** The same; everything is settled afterwards, and a minute has passed. */
+  edit(setting: PullSetting, id?: string): Promise<void>;
+  /** The requests of the daemon's key that work takes. */
+  costOf(work: () => Promise<unknown>): Promise<number>;
   /** Posts a webhook of any vendor to a connection; resolves with the status, 0 where the daemon ended before it answered. */
   post(connection: string, request: { headers: Readonly<Record<string, string>>; body: string }): Promise<number>;
   /** Lets time pass until the condition holds; throws after `limit` milliseconds of travel. */
   until(condition: () => boolean | Promise<boolean>, limit?: number): Promise<void>;
+  /** Lets so many milliseconds pass, and the daemon work meanwhile. */
+  pass(ms: number): Promise<void>;
   /** Whether all deliveries are processed and all changes sent. */
   isSettled(): Promise<boolean>;
   /** Lets time pass until all deliveries are processed and all changes sent. */
@@ -175,16 +189,7 @@ export const STORE = 'store';
 /** Replicas have it from outside. */
 const SECRET_KEY = Buffer.alloc(32, 7);
 
-const STANDARD = {
-  connections: {
-    github: {
-      connector: 'github',
-      repositories: ['acme/app'],
-      webhookSecrets: WEBHOOK_SECRET,
-      poll: 'off',
-    },
-  },
-};
+const STANDARD = { connections: { github: GITHUB } };
 
 /** State that the daemons of one workspace share: its service, and the time. */
 interface Site {
@@ -195,7 +200,8 @@ interface Site {
   readonly credentials: StartCredentials;
   /** HTTP client of the tests themselves. */
   readonly outside: ReturnType<typeof countInFlight>;
-  readonly people: WorkspaceClient<object>;
+  readonly hands: Hands;
+  readonly weather: Weather;
   /** Requests on their way, of all daemons. */
   readonly traffic: Traffic;
   readonly server: PlausibleServer | undefined;
@@ -215,6 +221,7 @@ async function openSite(options: WorldOptions, random: Random): Promise<Site> {
   const providers = gitProviders({ http: outside.http, clock, logger: silentLogger });
   const { behaviours, loses } = options;
   const server = behaviours && plausibleServer({ clock, behaviours, loses });
+  const weather = createWeather(clock.elapsed);
   // A server with other limits counts by itself.
   const countsItself = (behaviours?.limits ?? 'sliding') !== 'sliding';
   const file = join(folder, 'service.db');
@@ -226,7 +233,7 @@ async function openSite(options: WorldOptions, random: Random): Promise<Site> {
       random,
       logger: silentLogger,
       quota: countsItself ? { ...quota, requests: 0, burst: 0 } : quota,
-      faults: options.faults,
+      faults: oneAfterAnother(options.faults, weather),
       variant: options.variant,
       ...(server && { http: server.serviceClient(createHttpClient({ steps: noSteps, meter: silentMeter })) }),
       providers,
@@ -242,8 +249,8 @@ async function openSite(options: WorldOptions, random: Random): Promise<Site> {
   }
   const send = createSend({ http: outside.http, baseUrl: url, apiKey: () => credentials.oauthToken });
   return {
-    ...{ clock, quota, url, credentials, outside, traffic, server },
-    people: createWorkspaceClient<object>({ send, workspaceId: 'current' }),
+    ...{ clock, quota, url, credentials, outside, traffic, server, weather },
+    hands: handsOf(createWorkspaceClient<object>({ send, workspaceId: 'current' })),
     service: () => service,
     async unplug() {
       await service.close();
@@ -263,7 +270,7 @@ async function openSite(options: WorldOptions, random: Random): Promise<Site> {
 export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const random = options.random ?? systemRandom();
   const site = (options.beside && sites.get(options.beside)) ?? (await openSite(options, random));
-  const { clock, quota, url, credentials, outside, people, traffic } = site;
+  const { clock, quota, url, credentials, outside, hands, weather, traffic } = site;
   const folder = mkdtempSync(join(tmpdir(), 'worksync-world-'));
   const configPath = join(folder, 'config');
   const plans = createQueryPlans();
@@ -403,10 +410,10 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
 
   let deliveries = 0;
   const world: World = {
-    clock,
+    ...hands,
+    ...{ clock, weather },
     service: site.service,
     server: site.server,
-    people,
     daemon: () => running.daemon,
     partition,
     installation: () => running.composition.installation,
@@ -434,8 +441,30 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       };
       return post(connection, { headers, body });
     },
+    async pull(setting, { action, ...options } = {}) {
+      const updated = new Date(clock.now()).toISOString();
+      const status = await world.deliver('pull_request', pullEvent({ updated, ...setting }, action), options);
+      if (status !== 202) throw new Error(`the daemon answered ${status}`);
+    },
+    async edit(setting, id) {
+      await world.pull(setting, { id });
+      await world.settled();
+      await clock.advance(60_000);
+    },
+    async costOf(work) {
+      const { received } = await world.requests();
+      await work();
+      return (await world.requests()).received - received;
+    },
     post,
     until,
+    async pass(ms) {
+      let isOver = false;
+      clock.after(ms, () => {
+        isOver = true;
+      });
+      await until(() => isOver, 2 * ms);
+    },
     isSettled,
     // The counts are read one after the other: an answer may become a delivery between two of them.
     settled: (limit) => until(async () => (await isSettled()) && (await isSettled()), limit),
@@ -469,6 +498,14 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   };
   sites.set(world, site);
   return world;
+}
+
+/** The faults of the first, and where it has none, those of the second. */
+function oneAfterAnother(first: Faults = {}, second: Faults): Faults {
+  return {
+    before: async (request) => (await first.before?.(request)) ?? second.before?.(request),
+    after: async (request, answer) => (await first.after?.(request, answer)) ?? second.after?.(request, answer),
+  };
 }
 
 /** Whether a delivery, a change or a fetch of the workspace waits. It reads a row of each, because a world asks after each step. */

@@ -1,0 +1,34 @@
+import type { WorkspaceClient } from '../../../src/workspace-api/typed-client.ts';
+
+/** All records of pull requests in a workspace, page by page, by their numbers. */
+export async function allRecords(people: Pick<WorkspaceClient<object>, 'listPullRequests'>) {
+  const page = async (cursor: string | undefined) =>
+    (await people.listPullRequests({ query: { limit: 100, ...(cursor === undefined ? {} : { cursor }) } }, {})).body;
+  const found: Awaited<ReturnType<typeof page>>['pullRequests'][number][] = [];
+  let cursor: string | undefined;
+  do {
+    const { pullRequests, nextCursor } = await page(cursor);
+    found.push(...pullRequests);
+    cursor = nextCursor ?? undefined;
+  } while (cursor !== undefined);
+  return found.toSorted((left, right) => Number(left.identifier) - Number(right.identifier));
+}
+
+/** What a person does most, and sees, in a workspace. */
+export function handsOf(people: WorkspaceClient<object>) {
+  const tasks = async () => (await people.listTasks({ query: { all: true } }, {})).body.tasks.toReversed();
+  return {
+    people,
+    /** Creates a bug. The first one is BUG-1. */
+    bug: async (title = 'It breaks') => (await people.createBug({ body: { title } }, {})).body,
+    task: async (taskId: string) => (await people.getTask({ taskId }, {})).body,
+    /** All tasks, oldest first. */
+    tasks,
+    /** The status of each task, by its key. */
+    statuses: async () => Object.fromEntries((await tasks()).map(({ key, status }) => [key, status])),
+    /** The links of a task. */
+    links: async (taskId: string) => (await people.listWorkItems({ taskId }, {})).body.workItems,
+    /** All records of pull requests, by their numbers. */
+    records: () => allRecords(people),
+  };
+}
