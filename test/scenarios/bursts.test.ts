@@ -105,7 +105,7 @@ describe('an outage of the workspace', () => {
     `that %s for 5 minutes, while ${10 * STEPS} webhooks come, holds nothing`,
     async (name) => {
       await open();
-      const { key, taskId } = (await world.people.createBug({ body: { title: 'The door' } }, {})).body;
+      const { key, taskId } = (await world.bug('The door'));
       await deliverIssue(1_000);
       await world.settled();
       let requests = 0;

@@ -61,7 +61,7 @@ it('estimates when each change is sent, at the present share of the quota', asyn
 
 it('names a link by its item and its task', async () => {
   await open();
-  await world.people.createBug({ body: { title: 'It breaks' } }, {});
+  await world.bug();
   await deliver(7, 'BUG-1: fix');
   await world.until(async () => (await ask('changes', { limit: 99 })).some(({ kind }) => kind === 'link'));
   const links = (await ask('changes', { limit: 99 })).filter(({ kind }) => kind === 'link');
@@ -70,7 +70,7 @@ it('names a link by its item and its task', async () => {
 
 it('estimates a link that waits for the read of its task by that read', async () => {
   await open();
-  await world.people.createBug({ body: { title: 'It breaks' } }, {});
+  await world.bug();
   await deliver(7, 'BUG-1: fix');
   const findLink = async () => (await ask('changes', { limit: 99 })).find(({ kind }) => kind === 'link');
   await world.until(async () => (await findLink()) !== undefined);

@@ -35,7 +35,7 @@ beforeAll(async () => {
   ours = await tokenOf('test');
   theirs = await tokenOf('other');
   address = world.daemon().address;
-  await world.people.createBug({ body: { title: 'It breaks' } }, {});
+  await world.bug();
   await world.deliver('pull_request', pullEvent({ number: 1, title: 'Fixes BUG-1 and BUG-9' }));
   await world.deliver('pull_request', pullEvent({ number: 2, title: '::error::no key ##vso[task.complete]' }));
   await world.settled();

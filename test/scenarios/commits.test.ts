@@ -35,7 +35,7 @@ beforeEach(async () => {
   };
   apiUrl = await listenLocally(server);
   world = await createWorld({ config: connected(apiUrl, true) });
-  await world.people.createBug({ body: { title: 'It breaks' } }, {});
+  await world.bug();
 });
 afterEach(async () => {
   await world.close();
@@ -72,7 +72,7 @@ async function push(messages: readonly string[], action = 'synchronize'): Promis
 
 async function linked(): Promise<boolean> {
   const { tasks } = (await world.people.listTasks({ query: {} }, {})).body;
-  const { workItems } = (await world.people.listWorkItems({ taskId: tasks[0]!.taskId }, {})).body;
+  const workItems = await world.links(tasks[0]!.taskId);
   return workItems.length > 0;
 }
 

@@ -129,7 +129,7 @@ it('a day of all three providers, with lost, repeated and late webhooks, ends in
   const told = await openDay(seen);
   const chance = createChance(7);
   const tasks = await Promise.all(
-    ['Login', 'Search'].map(async (title) => (await world.people.createBug({ body: { title } }, {})).body),
+    ['Login', 'Search'].map(async (title) => (await world.bug(title))),
   );
   const keys = tasks.map(({ key }) => key);
   const named = new Set<number>();

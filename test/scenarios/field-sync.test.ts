@@ -34,7 +34,7 @@ async function open(
     tracker: { connector: 'tracker', webhookSecrets: WEBHOOK_SECRET, poll: 'off' },
   };
   world = await createWorld({ connectors: [createTracker().connector], config: { connections } });
-  const { userId } = (await world.people.createBug({ body: { title: 'Mine' } }, {})).body;
+  const { userId } = (await world.bug('Mine'));
   const users = { tracker: { ann: userId, zed: 'usr_unknown' } };
   await world.restart({ config: { rules: { triage: [{ ...RULE, ...rule }], ...rules }, users, workspace } });
   await report({});
@@ -53,7 +53,7 @@ async function report(fields: Partial<WorkItem>): Promise<void> {
 async function task() {
   const { tasks } = (await world.people.listTasks({ query: { all: true } }, {})).body;
   const taskId = tasks.find(({ title }) => title !== 'Mine')?.taskId as string;
-  return (await world.people.getTask({ taskId }, {})).body;
+  return (await world.task(taskId));
 }
 
 async function edit(body: Edit): Promise<void> {

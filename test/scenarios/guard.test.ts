@@ -113,11 +113,11 @@ describe('the mass-change guard', () => {
 
   it('holds removals of links, though each must first be read', async () => {
     await open({ removals: 2 });
-    const { taskId, key } = (await world.people.createBug({ body: { title: 'The door' } }, {})).body;
+    const { taskId, key } = (await world.bug('The door'));
     await world.deliver('pull_request', pullEvent({ number: 99, title: key }));
     await world.settled();
     await deliver(5, { title: `${key} part` });
-    const links = async () => (await world.people.listWorkItems({ taskId }, {})).body.workItems.length;
+    const links = async () => (await world.links(taskId)).length;
     expect(await links()).toBe(6);
     await pause();
     await deliver(5, { title: 'part' });

@@ -15,7 +15,7 @@ afterEach(() => world.close());
 const edit = (setting: PullSetting) => editPull(world, setting);
 
 async function open(): Promise<void> {
-  world = await createWorld({ config: { connections: { github: GITHUB } } });
+  world = await createWorld({ config: { } });
 }
 
 function inUse(): Record<string, unknown> {
@@ -39,7 +39,7 @@ const TICKETS = { rules: { links: [{ pattern: 'ticket/([0-9]+)', place: ['branch
 describe('the rule lab', () => {
   it('says which statuses rules would have changed over stored items, and writes nothing', async () => {
     await open();
-    for (const title of ['One', 'Two', 'Three']) await world.people.createBug({ body: { title } }, {});
+    for (const title of ['One', 'Two', 'Three']) await world.bug(title);
     await world.clock.advance(60_000);
     await edit({ number: 1, title: 'BUG-1', created: new Date(world.clock.now()).toISOString() });
     await edit({ number: 2, title: 'Fixes BUG-2', merged: true });
@@ -61,11 +61,11 @@ describe('the rule lab', () => {
       const { tasks } = (await world.people.listTasks({ query: { all: true } }, {})).body;
       return tasks.toSorted((a, b) => (a.key ?? '').localeCompare(b.key ?? '')).map(({ status }) => status);
     };
-    world.configure('test', { connections: { github: GITHUB }, rules: { workflow: { preset: 'standard' } } });
+    world.configure('test', { rules: { workflow: { preset: 'standard' } } });
     await world.reload();
     await world.clock.advance(300_000);
     expect(await statuses()).toEqual(['open', 'open', 'open']);
-    world.configure('test', { connections: { github: GITHUB }, ...reachingBack });
+    world.configure('test', { ...reachingBack });
     await world.reload();
     await world.clock.advance(300_000);
     expect(await statuses()).toEqual(['review', 'completed', 'open']);
@@ -73,7 +73,7 @@ describe('the rule lab', () => {
 
   it('says which links other rules would add, now and when finished items change, and writes nothing', async () => {
     await open();
-    await world.people.createBug({ body: { title: 'It breaks' } }, {});
+    await world.bug();
     await edit({ number: 1, title: 'ticket/1 open' });
     await edit({ number: 2, title: 'ticket/1 closed', state: 'closed' });
     await edit({ number: 3, title: 'nothing' });
@@ -97,7 +97,7 @@ describe('the rule lab', () => {
 
   it('says which links and waiting changes would go, and what a connection that is left out keeps', async () => {
     await open();
-    await world.people.createBug({ body: { title: 'It breaks' } }, {});
+    await world.bug();
     await edit({ number: 1, title: 'BUG-1 is mended' });
     await world.restart({ config: TICKETS });
     await edit({ number: 2, title: 'ticket/1 open' });
@@ -112,7 +112,7 @@ describe('the rule lab', () => {
 
   it('ends after so many items, the open ones first, or after its time, and says so', async () => {
     await open();
-    await world.people.createBug({ body: { title: 'It breaks' } }, {});
+    await world.bug();
     await edit({ number: 1, title: 'ticket/1 closed', state: 'closed' });
     for (const number of [2, 3, 4]) await edit({ number, title: 'ticket/1 open' });
     const config = JSON.stringify({ ...inUse(), ...TICKETS });

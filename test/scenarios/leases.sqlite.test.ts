@@ -17,10 +17,7 @@ import { pullEvent } from '../support/vendors/github-payloads.ts';
 const TTL = 3_000;
 const SECOND = 1_000;
 const CONFIG = {
-  connections: {
-    github: GITHUB,
-  },
-};
+  };
 
 const NOBODY: Pick<TravellingClock, 'after'> = { after: () => () => undefined };
 

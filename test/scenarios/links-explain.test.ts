@@ -32,8 +32,8 @@ const say = async (number: number, fields: object = {}) => {
   expect(await tell(world.daemon().address, item, { secret: WEBHOOK_SECRET })).toBe(202);
   await world.settled();
 };
-const newBug = async () => (await world.people.createBug({ body: { title: 'It breaks' } }, {})).body.taskId;
-const linksOf = async (taskId: string) => (await world.people.listWorkItems({ taskId }, {})).body.workItems;
+const newBug = async () => (await world.bug()).taskId;
+const linksOf = async (taskId: string) => (await world.links(taskId));
 const PULL = 'https://github.com/acme/app/pull/1';
 
 describe('explain', () => {
@@ -139,13 +139,13 @@ describe('explain', () => {
     expect(away.items).toMatchObject([{ movedTo: 'Operations', links: [{ taskId, state: 'linked' }] }]);
     expect(away.statuses[0]?.items).toMatchObject([{ counts: false, reason: { code: 'moved', detail: 'Operations' } }]);
     expect(describeExplained(away)).toContain('(moved to Operations: its task is not changed)');
-    expect((await world.people.getTask({ taskId }, {})).body.status).toBe('open');
+    expect((await world.task(taskId)).status).toBe('open');
     expect((await ask('explain', { target: issue(2).key })).items).toEqual([]);
     await edit({ title: 'Fixes ENG-1' });
     expect((await ask('explain', { target: PULL })).items[0]?.links).toMatchObject([{ taskId, state: 'linked' }]);
     await world.clock.advance(60_000);
     await say(1, { state: 'in_progress' });
-    await world.until(async () => (await world.people.getTask({ taskId }, {})).body.status !== 'open');
+    await world.until(async () => (await world.task(taskId)).status !== 'open');
     expect((await ask('explain', { target: 'ENG-1' })).items[0]?.movedTo).toBe(null);
   });
 

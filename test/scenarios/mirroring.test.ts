@@ -13,11 +13,11 @@ async function records() {
 }
 
 async function linksOf(taskId: string) {
-  return (await world.people.listWorkItems({ taskId }, {})).body.workItems;
+  return (await world.links(taskId));
 }
 
 async function bug(title: string) {
-  return (await world.people.createBug({ body: { title } }, {})).body;
+  return (await world.bug(title));
 }
 
 describe('mirroring and linking', () => {

@@ -64,7 +64,7 @@ describe('plan', () => {
   it('names the status that a task would get', async () => {
     const rules = { workflow: { preset: 'standard' } };
     world = await createWorld({ config: { connections: CONNECTIONS, rules } });
-    const { body: bug } = await world.people.createBug({ body: { title: 'It breaks' } }, {});
+    const bug = await world.bug();
     await world.settled();
     await deliver(1, { title: `Fixes ${bug.key}` });
     await takenOver();

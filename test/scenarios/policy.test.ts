@@ -66,7 +66,7 @@ async function open(rules: object = {}, writeBack: object = {}): Promise<void> {
     },
     config: { rules, connections: { github: { ...github, webhookSecrets: WEBHOOK_SECRET, writeBack } } },
   });
-  for (const title of ['One', 'Two']) await world.people.createBug({ body: { title } }, {});
+  for (const title of ['One', 'Two']) await world.bug(title);
   await world.settled();
 }
 
@@ -118,7 +118,7 @@ const taskId = async (wanted: string) =>
   (await world.people.listTasks({ query: { all: true } }, {})).body.tasks.find(({ key }) => key === wanted)?.taskId ??
   '';
 const linksOf = async (key: string) =>
-  (await world.people.listWorkItems({ taskId: await taskId(key) }, {})).body.workItems.map(({ url }) =>
+  (await world.links(await taskId(key))).map(({ url }) =>
     url.split('/').slice(-2).join('/'),
   );
 

@@ -19,7 +19,7 @@ async function open(level: 'debug' | 'info', setting: WorldOptions = {}): Promis
   const write = (text: string) => void lines.push(JSON.parse(text) as Line);
   const logger = createLogger({ level, scrubber: createScrubber(), destination: { write } });
   world = await createWorld({ logger, ...setting });
-  await world.people.createBug({ body: { title: 'It breaks' } }, {});
+  await world.bug();
   await world.settled();
 }
 

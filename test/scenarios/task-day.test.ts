@@ -103,7 +103,7 @@ async function statuses(): Promise<Readonly<Record<string, string>>> {
 
 it('ends as the rules say', async () => {
   await open();
-  for (let task = 0; task < 7; task++) await world.people.createBug({ body: { title: `Task ${task}` } }, {});
+  for (let task = 0; task < 7; task++) await world.bug(`Task ${task}`);
   await pull('github', 1, { title: 'BUG-1 one' });
   await pull('github', 2, { title: 'BUG-2 first half' });
   await pull('gitlab', 2, { title: 'BUG-2 second half', draft: true });

@@ -16,7 +16,7 @@ const BODY = { title: 'Door sticks', description: 'Only in winter', labels: ['do
 const WEBHOOK = { key: 'a shared key for tests only', secret: 'a signing secret for tests only' };
 
 async function open(api: object, options: Partial<WorldOptions> = {}, more: object = {}): Promise<string> {
-  world = await createWorld({ ...options, config: { connections: { github: GITHUB }, workspace: { api }, ...more } });
+  world = await createWorld({ ...options, config: { workspace: { api }, ...more } });
   const { body } = await world.people.createBug({ body: { ...BODY, labels: [...BODY.labels] } }, {});
   await world.settled();
   return body.taskId;
@@ -48,7 +48,7 @@ async function costOf(work: () => Promise<void>): Promise<number> {
   return (await world.requests()).received - received;
 }
 
-const taskOf = async (taskId: string) => (await world.people.getTask({ taskId }, {})).body;
+const taskOf = async (taskId: string) => (await world.task(taskId));
 
 describe('a status change', () => {
   it('takes a read and an update in the form `whole`', async () => {
@@ -108,7 +108,7 @@ it.each(['record', 'off'])(
   async (mirror) => {
     const rules = { workflow: { preset: 'standard' } };
     world = await createWorld({ config: { connections: { github: { ...GITHUB, mirror } }, rules } });
-    const { taskId } = (await world.people.createBug({ body: { title: 'Door sticks' } }, {})).body;
+    const { taskId } = (await world.bug('Door sticks'));
     const pull = async (title: string) => {
       await world.clock.advance(1_000);
       const updated = new Date(world.clock.now()).toISOString();
@@ -119,7 +119,7 @@ it.each(['record', 'off'])(
     expect(await taskOf(taskId)).toMatchObject({ status: 'review' });
     await pull('Oil the hinges');
     await world.partition().reconcile.drain();
-    const [link] = (await world.people.listWorkItems({ taskId }, {})).body.workItems;
+    const [link] = (await world.links(taskId));
     await world.people.removeWorkItem({ taskId, workItemId: link?.workItemId ?? '' }, {});
     await world.settled();
     expect(await taskOf(taskId)).toMatchObject({ status: 'open' });
@@ -157,11 +157,11 @@ it.each([
 ])('$status for one task holds its change, and other tasks get the same status', async (refused) => {
   const { status, errorCode, code } = refused;
   const weather = createWeather(() => 0);
-  const config = { connections: { github: GITHUB }, rules: { workflow: { preset: 'standard' } } };
+  const config = { rules: { workflow: { preset: 'standard' } } };
   world = await createWorld({ faults: weather, config });
   const ids: string[] = [];
   for (const title of ['Door sticks', 'Window sticks', 'Lid sticks'])
-    ids.push((await world.people.createBug({ body: { title } }, {})).body.taskId);
+    ids.push((await world.bug(title)).taskId);
   const [first = '', second = '', third = ''] = ids;
   weather.turn({
     before: ({ method, url }) =>
@@ -193,9 +193,9 @@ it.each([
 
 it('explains an update that failed as one that is sent again', async () => {
   const weather = createWeather(() => 0);
-  const config = { connections: { github: GITHUB }, rules: { workflow: { preset: 'standard' } } };
+  const config = { rules: { workflow: { preset: 'standard' } } };
   world = await createWorld({ faults: weather, config });
-  await world.people.createBug({ body: { title: 'Door sticks' } }, {});
+  await world.bug('Door sticks');
   weather.turn({
     before: ({ method }) => (method === 'PUT' ? errorAnswer(500, 'internal_error', 'later') : undefined),
   });

@@ -17,7 +17,6 @@ afterEach(() => world.close());
 
 async function open(taskUpdate: 'whole' | 'fields', hasWebhooks: boolean): Promise<void> {
   const config = {
-    connections: { github: GITHUB },
     rules: { workflow: { preset: 'standard' } },
     quota: { requests: 5_000, burst: 1_500 },
   };
@@ -62,7 +61,7 @@ it.each(sampleOf(SERVERS, 3))(
   'each task ends in progress, by the form %s, with webhooks of the workspace: %s',
   async (form, hasWebhooks) => {
     await open(form, hasWebhooks);
-    for (let task = 0; task < PULLS; task++) await world.people.createBug({ body: { title: `Task ${task}` } }, {});
+    for (let task = 0; task < PULLS; task++) await world.bug(`Task ${task}`);
     await world.settled();
     for (let number = 1; number <= PULLS; number++) {
       await deliver(

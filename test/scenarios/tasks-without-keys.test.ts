@@ -48,9 +48,9 @@ const CONFIG = {
   },
 };
 
-const newBug = async (title: string) => (await world.people.createBug({ body: { title } }, {})).body.taskId;
+const newBug = async (title: string) => (await world.bug(title)).taskId;
 const linksOf = async (taskId: string) =>
-  (await world.people.listWorkItems({ taskId }, {})).body.workItems.map(({ url }) => url);
+  (await world.links(taskId)).map(({ url }) => url);
 
 it('links a branch that names an id, and shows title and id', async () => {
   await open();

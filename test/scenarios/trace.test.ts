@@ -18,14 +18,11 @@ const edit = (setting: PullSetting, id?: string) => editPull(world, setting, id)
 async function open(): Promise<void> {
   world = await createWorld({
     config: {
-      connections: {
-        github: GITHUB,
       },
-    },
   });
 }
 
-const newBug = async () => (await world.people.createBug({ body: { title: 'It breaks' } }, {})).body.taskId;
+const newBug = async () => (await world.bug()).taskId;
 const list = (wish: Partial<Asked<'deliveries'>> = {}) => ask('deliveries', { limit: 50, ...wish });
 
 it('tells what a delivery said, what was decided, what was sent for it, and what was answered', async () => {

@@ -487,7 +487,7 @@ it('all trackers and git providers in one workspace: each task and each link onc
   await open();
   const keys: string[] = [];
   for (let count = 0; count < TRACKERS.length + 3 * FORGES.length; count++)
-    keys.push((await world.people.createBug({ body: { title: `By hand ${count}` } }, {})).body.key);
+    keys.push((await world.bug(`By hand ${count}`)).key);
   const byHand = [...keys];
   await connect();
   const plot: Plot = { steps: [], expected: [], chance: createChance(11), keys, day: world.clock.now() };
@@ -515,7 +515,7 @@ it('all trackers and git providers in one workspace: each task and each link onc
   // Links: those of the items, and no others.
   const held: Record<string, unknown> = {};
   for (const { taskId } of tasks) {
-    const { workItems } = (await world.people.listWorkItems({ taskId }, {})).body;
+    const workItems = await world.links(taskId);
     held[nameOf.get(taskId) as string] = workItems.map(({ url, externalId }) => `${url} ${externalId}`).sort();
   }
   const wanted = Object.fromEntries([...nameOf.values()].map((name) => [name, [] as string[]]));

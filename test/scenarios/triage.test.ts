@@ -34,7 +34,7 @@ async function say(number: number, fields: Partial<WorkItem> = {}): Promise<void
 
 const tasks = async () => (await world.people.listTasks({ query: { all: true } }, {})).body.tasks.toReversed();
 const linksOf = async (taskId: string) =>
-  (await world.people.listWorkItems({ taskId }, {})).body.workItems.map(({ url, externalId }) => ({ url, externalId }));
+  (await world.links(taskId)).map(({ url, externalId }) => ({ url, externalId }));
 
 describe('triage', () => {
   it('makes a bug of a work item, with what is known of it, and links it', async () => {
@@ -48,7 +48,7 @@ describe('triage', () => {
       },
       { config: { users: {}, connections: CONNECTIONS } },
     );
-    const { userId } = (await world.people.createBug({ body: { title: 'Mine' } }, {})).body;
+    const { userId } = (await world.bug('Mine'));
     await world.restart({ config: { users: { tracker: { Ann: userId }, email: { 'bo@x.example': userId } } } });
     await say(1, {
       description: 'It **breaks**.',
@@ -98,7 +98,7 @@ describe('triage', () => {
   it('first looks whether a task that an item names was made meanwhile', async () => {
     await open(EVERYTHING);
     await world.settled();
-    const byHand = (await world.people.createBug({ body: { title: 'By hand' } }, {})).body;
+    const byHand = (await world.bug('By hand'));
     await say(1, { title: `As ${byHand.key}` });
     await say(2, { title: 'As BUG-77, which nobody made' });
     await world.settled();
@@ -108,7 +108,7 @@ describe('triage', () => {
 
   it('leaves what is known to have a task, and what was there before triage was switched on', async () => {
     await open({});
-    await world.people.createBug({ body: { title: 'By hand' } }, {});
+    await world.bug('By hand');
     await say(1, { title: 'As BUG-1' });
     await say(2, { updatedAt: world.clock.now() - 1_000 });
     await world.settled();

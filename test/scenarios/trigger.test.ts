@@ -65,12 +65,12 @@ it('of a git provider becomes a record, which the next sample merges', async () 
 
 it('moves the task that it names, as the rules say', async () => {
   world = await beside({ rules: { workflow: { preset: 'standard' } } });
-  const { taskId, key } = (await world.people.createBug({ body: { title: 'It breaks' } }, {})).body;
+  const { taskId, key } = (await world.bug());
   await world.settled();
   const statusAfter = async (event: string, ...flags: string[]) => {
     expect((await trigger('github', event, '--task', key, '--yes', ...flags)).code).toBe(0);
     await world.settled();
-    return (await world.people.getTask({ taskId }, {})).body.status;
+    return (await world.task(taskId)).status;
   };
   const nowhere = await trigger('github', 'opened', '--task', 'BUG-99', '--id', '70100');
   expect(nowhere.stdout).toContain('Task BUG-99 is not known yet');

@@ -9,11 +9,10 @@ import { saveTaskMarks } from '../../src/store/task-creations.ts';
 import { requestFetch } from '../../src/store/wanted-fetches.ts';
 import { enqueueReads } from '../../src/store/workspace-reads.ts';
 import { type Absence, awayAtTimes, hangs, refuses, resets } from '../support/fakes/absence.ts';
-import { type Arrival, createWeather, errorAnswer, type Weather } from '../support/fakes/weather.ts';
+import { type Arrival, errorAnswer } from '../support/fakes/weather.ts';
 import { loseDatabase } from '../support/faults/lose-database.ts';
 import { createWorld, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
 import { isDeep, sampleOf } from '../support/harness/depth.ts';
-import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -22,46 +21,21 @@ const HOUR = 60 * MINUTE;
 const LONG = isDeep ? 2 * HOUR : 20 * MINUTE;
 
 let world: World;
-let weather: Weather;
 /** How the workspace is out of reach, while it is. */
 let absence: Absence | undefined;
 beforeEach(async () => {
-  let clock: World['clock'] | undefined;
   absence = undefined;
-  weather = createWeather(() => clock?.elapsed() ?? 0);
   const reach = { present: () => absence, clock: () => world.clock };
-  world = await createWorld({ faults: weather, http: (own) => awayAtTimes(own, 'workspace', reach) });
-  clock = world.clock;
+  world = await createWorld({ http: (own) => awayAtTimes(own, 'workspace', reach) });
   await world.settled();
 });
 afterEach(() => world.close());
 
-async function travel(ms: number): Promise<void> {
-  const end = world.clock.elapsed() + ms;
-  await world.until(() => world.clock.elapsed() >= end, ms + HOUR);
-}
-
-/** A pull request opens, or changes, at the provider. */
-async function deliver(number: number, setting: Parameters<typeof pullEvent>[0] = {}): Promise<void> {
-  const updated = new Date(world.clock.now()).toISOString();
-  expect(await world.deliver('pull_request', pullEvent({ number, updated, ...setting }))).toBe(202);
-}
-
 async function deliverMany(from: number, to: number): Promise<void> {
-  for (let number = from; number <= to; number++) await deliver(number);
+  for (let number = from; number <= to; number++) await world.pull({ number });
 }
 
-async function recorded(): Promise<number[]> {
-  const numbers: number[] = [];
-  let cursor: string | undefined;
-  do {
-    const query = cursor === undefined ? { limit: 100 } : { limit: 100, cursor };
-    const { body } = await world.people.listPullRequests({ query }, {});
-    numbers.push(...body.pullRequests.map(({ identifier }) => Number(identifier)));
-    cursor = body.nextCursor ?? undefined;
-  } while (cursor);
-  return numbers.toSorted((left, right) => left - right);
-}
+const recorded = async () => (await world.records()).map(({ identifier }) => Number(identifier));
 
 const upTo = (last: number) => Array.from({ length: last }, (_, index) => index + 1);
 const status = () => world.partition().status();
@@ -80,18 +54,18 @@ function gaps(arrivals: readonly Arrival[]): number[] {
 
 /** Requests from now on. */
 function watch(): () => Arrival[] {
-  const start = weather.arrivals.length;
-  return () => weather.arrivals.slice(start);
+  const start = world.weather.arrivals.length;
+  return () => world.weather.arrivals.slice(start);
 }
 
 describe('a key that is revoked', () => {
   it('halts the daemon, which says so, asks once a minute in the end, and goes on within a minute when the key works again', async () => {
-    weather.turn({ before: () => errorAnswer(401, 'unauthorized') });
+    world.weather.turn({ before: () => errorAnswer(401, 'unauthorized') });
     await deliverMany(1, 3);
-    await travel(10 * SECOND);
+    await world.pass(10 * SECOND);
     const seen = watch();
     await deliverMany(4, 6);
-    await travel(HOUR / 2);
+    await world.pass(HOUR / 2);
     const waits = gaps(seen());
     expect(waits.slice(0, 3).every((wait, index) => wait >= 10 * SECOND * 2 ** index)).toBe(true);
     expect(Math.min(...waits.slice(3))).toBeGreaterThanOrEqual(MINUTE);
@@ -104,24 +78,24 @@ describe('a key that is revoked', () => {
     expect(await verdict()).toBe('blocked');
     expect(await byState()).toMatchObject({ pending: 6, held: 0 });
 
-    weather.clear();
-    await travel(MINUTE + 5 * SECOND);
+    world.weather.clear();
+    await world.pass(MINUTE + 5 * SECOND);
     expect(await recorded()).toEqual(upTo(6));
     expect(await verdict()).toBe('ok');
     expect((await status()).state.kind).toBe('running');
   });
 
   it('is halted after a restart too, without a new try before its time', async () => {
-    weather.turn({ before: () => errorAnswer(401, 'unauthorized') });
+    world.weather.turn({ before: () => errorAnswer(401, 'unauthorized') });
     const seen = watch();
-    await deliver(1);
+    await world.pull({ number: 1 });
     await world.until(async () => seen().length === 1, MINUTE);
     await world.restart();
-    weather.clear();
+    world.weather.clear();
     await world.until(async () => seen().length > 1, MINUTE);
     // However long the restart took of that.
     expect(gaps(seen())[0]).toBeGreaterThanOrEqual(5 * SECOND);
-    await travel(2 * MINUTE);
+    await world.pass(2 * MINUTE);
     expect(await recorded()).toEqual([1]);
   });
 });
@@ -135,19 +109,19 @@ describe('a minute in which most answers are lost', () => {
     ['by a proxy', (index) => (index % 3 < 2 ? { after: { status: 502, body: '<h1>Bad gateway' } } : {})],
   ];
   it.each(sampleOf(cases, 5))('%s doubles nothing and loses nothing', async (_name, faultOf) => {
-    const task = (await world.people.createBug({ body: { title: 'It breaks' } }, {})).body.taskId;
+    const { taskId: task } = await world.bug();
     let count = 0;
-    weather.turn({ before: () => faultOf(++count).before, after: () => faultOf(count).after });
-    for (const number of upTo(8)) await deliver(number, { title: `BUG-1: part ${number}` });
-    await travel(55 * SECOND);
-    weather.clear();
+    world.weather.turn({ before: () => faultOf(++count).before, after: () => faultOf(count).after });
+    for (const number of upTo(8)) await world.pull({ number, title: `BUG-1: part ${number}` });
+    await world.pass(55 * SECOND);
+    world.weather.clear();
     await world.settled();
     expect(await recorded()).toEqual(upTo(8));
-    const links = (await world.people.listWorkItems({ taskId: task }, {})).body.workItems;
+    const links = await world.links(task);
     expect(new Set(links.map(({ url }) => url)).size).toBe(8);
     expect(links).toHaveLength(8);
-    expect(weather.answers.get('POST 201 pull-request-records')).toBe(8);
-    expect(weather.answers.get('POST 201 work-items')).toBe(8);
+    expect(world.weather.answers.get('POST 201 pull-request-records')).toBe(8);
+    expect(world.weather.answers.get('POST 201 work-items')).toBe(8);
     expect(await byState()).toEqual(NOTHING_LEFT);
     expect(count).toBeGreaterThan(8);
   });
@@ -158,77 +132,35 @@ describe('a workspace that is not there', () => {
     const plugIn = await world.unplugService();
     await world.restart({ meanwhile: loseDatabase });
     await deliverMany(1, 3);
-    await travel(5 * MINUTE);
+    await world.pass(5 * MINUTE);
     expect((await status()).state).toMatchObject({ kind: 'halted', code: 'unreachable' });
     expect(await verdict()).toBe('blocked');
     expect((await status()).deliveries.pending).toBe(0);
     await plugIn();
-    await travel(MINUTE);
+    await world.pass(MINUTE);
     await world.settled();
     expect(await recorded()).toEqual(upTo(3));
     expect(await verdict()).toBe('ok');
   });
 
   it('is reported while only reads that the daemon can do without are sent', async () => {
-    const { taskId } = (await world.people.createBug({ body: { title: 'It breaks' } }, {})).body;
+    const { taskId } = await world.bug();
     await world.settled();
     absence = refuses;
     const { store, wakeOutbox } = world.partition();
     await store.commit((query) => enqueueReads(query, [entity.readLinks(taskId)], world.clock.now()));
     wakeOutbox();
-    await travel(5 * MINUTE);
+    await world.pass(5 * MINUTE);
     expect((await status()).state).toMatchObject({ kind: 'halted', code: 'unreachable' });
     absence = undefined;
-    await travel(5 * MINUTE);
+    await world.pass(5 * MINUTE);
     expect((await status()).state.kind).toBe('running');
   });
 
-  const hours = isDeep ? 24 : 1;
-
-  it('for as long as a day is asked at most once in 30 seconds, and everything arrives in the end', async () => {
-    weather.turn({ before: () => ({ status: 503, body: 'down for maintenance' }) });
-    await deliverMany(1, 4);
-    await travel(MINUTE);
-    const seen = watch();
-    for (let hour = 0; hour < hours; hour++) {
-      await deliver(5 + hour);
-      await travel(HOUR);
-    }
-    expect(Math.min(...gaps(seen()))).toBeGreaterThanOrEqual(30 * SECOND);
-    expect((await status()).state).toMatchObject({ kind: 'halted', code: 'server_failed' });
-    expect(await byState()).toMatchObject({ pending: 4 + hours, held: 0 });
-    weather.clear();
-    const healed = world.clock.elapsed();
-    await world.settled();
-    expect(world.clock.elapsed() - healed).toBeLessThanOrEqual(MINUTE);
-    expect(await recorded()).toEqual(upTo(4 + hours));
-  });
-
-  const CUTS = [
-    ['never answers', hangs],
-    ['refuses connections', refuses],
-    ['resets them', resets],
-  ] as const;
-  it.each(sampleOf(CUTS, 3))(
-    'since the network is cut and it %s: all arrives within a minute of the end',
-    async (_name, cut) => {
-      absence = cut;
-      await deliverMany(1, 6);
-      await travel(LONG);
-      expect(await byState()).toMatchObject({ held: 0 });
-      expect((await status()).state).toMatchObject({ kind: 'halted' });
-      absence = undefined;
-      const healed = world.clock.elapsed();
-      await world.settled();
-      expect(world.clock.elapsed() - healed).toBeLessThanOrEqual(MINUTE);
-      expect(await recorded()).toEqual(upTo(6));
-    },
-  );
-
   it('for one change alone, loses that change to nobody’s attention', async () => {
-    weather.turn({ before: () => 'cut' });
-    await deliver(1);
-    await travel(HOUR);
+    world.weather.turn({ before: () => 'cut' });
+    await world.pull({ number: 1 });
+    await world.pass(HOUR);
     expect(await byState()).toMatchObject({ pending: 1, held: 0 });
     expect((await status()).state).toMatchObject({ kind: 'halted', code: 'outcome_unknown' });
     // The time at which it is sent is unknown.
@@ -236,23 +168,75 @@ describe('a workspace that is not there', () => {
     expect(await world.ask('changes', { limit: 9 })).toMatchObject([{ state: 'pending', expectedAt: null }]);
     expect(await world.ask('plan', { limit: 9 })).toMatchObject({ requests: 1, drainedAt: null });
     expect(describeStatus(await world.daemon().status())).toContain('1 request to send, none of them while');
-    weather.clear();
-    await travel(MINUTE);
+    world.weather.clear();
+    await world.pass(MINUTE);
     expect(await recorded()).toEqual([1]);
     expect((await status()).state.kind).toBe('running');
   });
 });
 
-describe('a workspace that answers reads and fails all writes', () => {
+/** How a workspace is out of order: by its answers, or how it is out of reach. */
+const OUTAGES: readonly (readonly [string, Fault | Absence, string])[] = [
+  ['never answers', hangs],
+  ['refuses connections', refuses],
+  ['resets connections', resets],
+  ['answers an HTML page with 200', { status: 200, body: '<!doctype html><title>Sign in</title>' }],
+  ['answers an empty object with 200', { status: 200, body: '{}' }],
+  ['answers an HTML page with 404', { status: 404, body: '<h1>Not Found</h1>' }],
+  ['answers an HTML page with 400', { status: 400, body: '<h1>Bad Request</h1>' }],
+  ['redirects', { status: 302, body: '' }],
+  ['is behind a proxy that fails', { status: 502, body: '<h1>Bad gateway' }],
+  ['answers 503', { status: 503, body: 'down for maintenance' }],
+];
+
+describe('a workspace that', () => {
+  it.each(sampleOf(OUTAGES, 3))(
+    '%s is asked at most once in 30 seconds; nothing counts as done or refused, and all arrives within a minute of the end',
+    async (_name, outage) => {
+      if (typeof outage === 'function') absence = outage;
+      else world.weather.turn({ before: () => outage });
+      await deliverMany(1, 4);
+      await world.pass(MINUTE);
+      const seen = watch();
+      await world.pull({ number: 5 });
+      await world.pass(LONG);
+      expect(Math.min(...gaps(seen()))).toBeGreaterThanOrEqual(30 * SECOND);
+      expect(await byState()).toMatchObject({ held: 0 });
+      expect((await status()).state).toMatchObject({ kind: 'halted' });
+      absence = undefined;
+      world.weather.clear();
+      const healed = world.clock.elapsed();
+      await world.settled();
+      expect(world.clock.elapsed() - healed).toBeLessThanOrEqual(MINUTE);
+      expect(await recorded()).toEqual(upTo(5));
+    },
+  );
+
+  it('answers the first reads with what is no list gets nothing written before both were read', async () => {
+    world.weather.turn({
+      before: ({ url }) => (url.includes('/tasks') ? { status: 404, body: '<h1>Not Found' } : undefined),
+    });
+    await world.restart({ meanwhile: loseDatabase });
+    await world.pull({ number: 1 });
+    await world.pass(HOUR);
+    expect(await recorded()).toEqual([]);
+    expect(await verdict()).toBe('blocked');
+    world.weather.clear();
+    await world.pass(MINUTE);
+    await world.settled();
+    expect(await recorded()).toEqual([1]);
+    expect(await verdict()).toBe('ok');
+  });
+
   const FAILURES = [
     ['a full disk', 507, 'storage_full', 'workspace_full'],
-    ['maintenance', 503, 'read_only', 'server_failed'],
+    ['maintenance', 503, 'read_only'],
   ] as const;
   it.each(sampleOf(FAILURES, 2))(
-    'because of %s: no write is held, and all are sent afterwards',
+    'answers reads and fails all writes because of %s: no write is held, and all are sent afterwards',
     async (_why, refused, word, code) => {
-      const { taskId } = (await world.people.createBug({ body: { title: 'It breaks' } }, {})).body;
-      weather.turn({
+      const { taskId } = await world.bug();
+      world.weather.turn({
         before: ({ method }) => (method === 'GET' ? undefined : errorAnswer(refused, word, 'no writes now')),
       });
       await deliverMany(1, 4);
@@ -260,11 +244,11 @@ describe('a workspace that answers reads and fails all writes', () => {
         await world
           .partition()
           .store.commit((query) => enqueueReads(query, [entity.readLinks(taskId)], world.clock.now()));
-        await travel(2 * MINUTE);
+        await world.pass(2 * MINUTE);
       }
       expect(await byState()).toEqual({ ...NOTHING_LEFT, pending: 4 });
       expect((await status()).state).toMatchObject({ kind: 'halted', code });
-      weather.clear();
+      world.weather.clear();
       await world.settled();
       expect(await recorded()).toEqual(upTo(4));
     },
@@ -274,14 +258,14 @@ describe('a workspace that answers reads and fails all writes', () => {
 describe('a quota that is used up', () => {
   it('is waited for as long as the refusal says', async () => {
     const message = 'standard rate limit exceeded, retry in 120 seconds';
-    weather.turn({ before: () => errorAnswer(429, 'rate_limit_exceeded', message) });
-    await deliver(1);
-    await travel(10 * SECOND);
-    const refusedAt = weather.arrivals.at(-1)!.at;
-    weather.clear();
+    world.weather.turn({ before: () => errorAnswer(429, 'rate_limit_exceeded', message) });
+    await world.pull({ number: 1 });
+    await world.pass(10 * SECOND);
+    const refusedAt = world.weather.arrivals.at(-1)!.at;
+    world.weather.clear();
     const seen = watch();
     await deliverMany(2, 5);
-    await travel(10 * SECOND);
+    await world.pass(10 * SECOND);
     expect((await status()).state).toMatchObject({ kind: 'waiting' });
     await world.settled();
     expect(seen()[0]!.at - refusedAt).toBeGreaterThanOrEqual(120 * SECOND);
@@ -290,14 +274,14 @@ describe('a quota that is used up', () => {
   });
 
   it('without a usable word of how long is asked ever more seldom, one request at a time', async () => {
-    weather.turn({ before: () => errorAnswer(429, 'rate_limit_exceeded', 'retry in some seconds') });
+    world.weather.turn({ before: () => errorAnswer(429, 'rate_limit_exceeded', 'retry in some seconds') });
     await deliverMany(1, 5);
-    await travel(3 * HOUR);
+    await world.pass(3 * HOUR);
     // Full jitter over 2, 4, … 512, 900 s: about ten to reach the longest pause, then one in 450 s on average.
-    expect(weather.arrivals.length).toBeLessThan(70);
+    expect(world.weather.arrivals.length).toBeLessThan(70);
     expect(await byState()).toMatchObject({ pending: 5, held: 0 });
-    weather.clear();
-    await travel(16 * MINUTE);
+    world.weather.clear();
+    await world.pass(16 * MINUTE);
     await world.settled();
     expect(await recorded()).toEqual(upTo(5));
   });
@@ -309,8 +293,8 @@ async function lagsOf(numbers: readonly number[]): Promise<number[]> {
   for (const number of numbers) {
     const told = world.clock.elapsed();
     const seen = watch();
-    await deliver(number);
-    await travel(10 * SECOND);
+    await world.pull({ number });
+    await world.pass(10 * SECOND);
     expect(await recorded()).toContain(number);
     lags.push((seen().find(({ url }) => url.endsWith('/pull-request-records'))?.at ?? Number.POSITIVE_INFINITY) - told);
   }
@@ -342,15 +326,15 @@ describe('one change that always fails', () => {
   const SLOT = (15 * MINUTE) / 200;
 
   it('is held after five attempts, visibly, and holds up nobody else', async () => {
-    const task = (await world.people.createBug({ body: { title: 'It breaks' } }, {})).body.taskId;
-    weather.turn({
+    const { taskId: task } = await world.bug();
+    world.weather.turn({
       before: ({ url }) => (url.includes(task) ? errorAnswer(500, 'internal_error', 'it broke inside') : undefined),
     });
     const calm = Math.max(...(await lagsOf([13, 14, 15])));
-    await deliver(1, { title: 'BUG-1: fix' });
+    await world.pull({ number: 1, title: 'BUG-1: fix' });
     expect(Math.max(...(await lagsOf(upTo(12).slice(1))))).toBeLessThanOrEqual(calm + SLOT);
-    await travel(HOUR);
-    expect(weather.arrivals.filter(({ url }) => url.includes(task))).toHaveLength(5);
+    await world.pass(HOUR);
+    expect(world.weather.arrivals.filter(({ url }) => url.includes(task))).toHaveLength(5);
     const { changes, state } = await status();
     expect(state.kind).toBe('running');
     expect(changes.byState).toEqual({ ...NOTHING_LEFT, held: 1 });
@@ -365,28 +349,28 @@ describe('one change that always fails', () => {
   });
 
   it('among several that fail lets the others through', async () => {
-    const bugs = await Promise.all(upTo(4).map(() => world.people.createBug({ body: { title: 'It breaks' } }, {})));
-    const isPoison = ({ url }: Arrival) => bugs.some(({ body }) => url.includes(body.taskId));
-    weather.turn({ before: (arrival) => (isPoison(arrival) ? { status: 500, body: 'oops' } : undefined) });
-    for (const number of upTo(4)) await deliver(number, { title: `BUG-${number}: fix` });
-    await travel(MINUTE);
+    const bugs = await Promise.all(upTo(4).map(() => world.bug()));
+    const isPoison = ({ url }: Arrival) => bugs.some(({ taskId }) => url.includes(taskId));
+    world.weather.turn({ before: (arrival) => (isPoison(arrival) ? { status: 500, body: 'oops' } : undefined) });
+    for (const number of upTo(4)) await world.pull({ number, title: `BUG-${number}: fix` });
+    await world.pass(MINUTE);
     for (const number of upTo(30).slice(4)) {
-      await deliver(number);
-      await travel(40 * SECOND);
+      await world.pull({ number });
+      await world.pass(40 * SECOND);
       expect(await recorded()).toContain(number);
     }
     expect(await byState()).toEqual({ ...NOTHING_LEFT, held: 4 });
-    expect(weather.arrivals.filter(isPoison).length).toBeLessThanOrEqual(4 * 8);
+    expect(world.weather.arrivals.filter(isPoison).length).toBeLessThanOrEqual(4 * 8);
   });
 });
 
 describe('a refusal', () => {
   it('is held at once with the server’s words, and released when the item changes', async () => {
-    await deliver(1, { head: 'x'.repeat(300) });
-    await deliver(2);
+    await world.pull({ number: 1, head: 'x'.repeat(300) });
+    await world.pull({ number: 2 });
     await world.settled();
-    await travel(HOUR);
-    expect(weather.arrivals.filter(({ method }) => method === 'POST')).toHaveLength(2);
+    await world.pass(HOUR);
+    expect(world.weather.arrivals.filter(({ method }) => method === 'POST')).toHaveLength(2);
     const { changes } = await status();
     expect(changes.stuck).toMatchObject([
       {
@@ -396,7 +380,7 @@ describe('a refusal', () => {
       },
     ]);
     expect(await verdict()).toBe('degraded');
-    await deliver(1, { head: 'short' });
+    await world.pull({ number: 1, head: 'short' });
     await world.settled();
     expect(await recorded()).toEqual([1, 2]);
     expect(await byState()).toEqual(NOTHING_LEFT);
@@ -404,13 +388,13 @@ describe('a refusal', () => {
 
   it('of an entity that changed while the request was in flight does not delay the change', async () => {
     let delivered: Promise<void> | undefined;
-    weather.turn({
+    world.weather.turn({
       before: ({ method }) => {
-        if (method === 'POST') delivered ??= deliver(1, { head: 'short', updated: '2026-01-05T12:00:00Z' });
+        if (method === 'POST') delivered ??= world.pull({ number: 1, head: 'short', updated: '2026-01-05T12:00:00Z' });
         return undefined;
       },
     });
-    await deliver(1, { head: 'x'.repeat(300) });
+    await world.pull({ number: 1, head: 'x'.repeat(300) });
     await world.settled();
     await delivered;
     await world.settled();
@@ -419,63 +403,19 @@ describe('a refusal', () => {
   });
 
   it('because the task is gone is not repeated', async () => {
-    const task = (await world.people.createBug({ body: { title: 'It breaks' } }, {})).body.taskId;
-    weather.turn({
+    const { taskId: task } = await world.bug();
+    world.weather.turn({
       before: ({ url }) => (url.includes(task) ? errorAnswer(404, 'not_found', 'no such task') : undefined),
     });
-    await deliver(1, { title: 'BUG-1: fix' });
+    await world.pull({ number: 1, title: 'BUG-1: fix' });
     await world.settled();
-    await travel(4 * HOUR);
-    expect(weather.arrivals.filter(({ url }) => url.includes(task))).toHaveLength(1);
+    await world.pass(4 * HOUR);
+    expect(world.weather.arrivals.filter(({ url }) => url.includes(task))).toHaveLength(1);
     expect((await status()).changes.stuck).toMatchObject([{ failure: { code: 'not_found' } }]);
     // When the text no longer names the task there is nothing left to say.
-    await deliver(1, { title: 'fix' });
+    await world.pull({ number: 1, title: 'fix' });
     await world.settled();
     expect(await byState()).toEqual(NOTHING_LEFT);
-  });
-});
-
-describe('answers that are not the workspace’s', () => {
-  const ANSWERS: readonly (readonly [string, Fault])[] = [
-    ['an HTML page with status 200', { status: 200, body: '<!doctype html><title>Sign in</title>' }],
-    ['an empty object with status 200', { status: 200, body: '{}' }],
-    ['an HTML page with status 404', { status: 404, body: '<h1>Not Found</h1>' }],
-    ['an HTML page with status 400', { status: 400, body: '<h1>Bad Request</h1>' }],
-    ['a redirect', { status: 302, body: '' }],
-  ];
-  it.each(sampleOf(ANSWERS, 3))(
-    '%s: nothing is taken for done or refused, and all arrives when it is over',
-    async (_name, fault) => {
-      weather.turn({ before: () => fault });
-      await deliverMany(1, 4);
-      await travel(MINUTE);
-      const seen = watch();
-      await travel(LONG);
-      expect(Math.min(...gaps(seen()))).toBeGreaterThanOrEqual(30 * SECOND);
-      expect(await byState()).toMatchObject({ pending: 4, held: 0 });
-      expect((await status()).state).toMatchObject({ kind: 'halted' });
-      weather.clear();
-      const healed = world.clock.elapsed();
-      await world.settled();
-      expect(world.clock.elapsed() - healed).toBeLessThanOrEqual(MINUTE);
-      expect(await recorded()).toEqual(upTo(4));
-    },
-  );
-
-  it('to the first reads: nothing is written before both lists were read', async () => {
-    weather.turn({
-      before: ({ url }) => (url.includes('/tasks') ? { status: 404, body: '<h1>Not Found' } : undefined),
-    });
-    await world.restart({ meanwhile: loseDatabase });
-    await deliver(1);
-    await travel(HOUR);
-    expect(await recorded()).toEqual([]);
-    expect(await verdict()).toBe('blocked');
-    weather.clear();
-    await travel(MINUTE);
-    await world.settled();
-    expect(await recorded()).toEqual([1]);
-    expect(await verdict()).toBe('ok');
   });
 });
 
@@ -497,21 +437,18 @@ describe('creating a task, of which the answer is lost', () => {
       }
     });
     // Whoever commits rows rings the wake signal; a delivery does so too.
-    await deliver(1);
+    await world.pull({ number: 1 });
   }
 
   const isList = ({ method, url }: Arrival) => method === 'GET' && url.includes('/tasks');
   const isCreate = ({ url }: Arrival) => url.endsWith('/bugs');
-  async function sources(): Promise<string[]> {
-    const { tasks } = (await world.people.listTasks({ query: { all: true } }, {})).body;
-    return tasks.map(({ source }) => source).toSorted();
-  }
+  const sources = async () => (await world.tasks()).map(({ source }) => source).toSorted();
 
   it('although they were made: one list, asked for when it can prove it, settles both', async () => {
     const seen = watch();
-    weather.turn({ after: (arrival, code) => (isCreate(arrival) && code === 201 ? 'cut' : undefined) });
+    world.weather.turn({ after: (arrival, code) => (isCreate(arrival) && code === 201 ? 'cut' : undefined) });
     await wishTasks();
-    await travel(30 * SECOND);
+    await world.pass(30 * SECOND);
     expect(await byState()).toMatchObject({ unknown: 2 });
     await world.settled();
     expect(await sources()).toEqual(ITEMS);
@@ -531,7 +468,7 @@ describe('creating a task, of which the answer is lost', () => {
   it('and they were not made: after one list both are sent again', async () => {
     const seen = watch();
     let lost = 0;
-    weather.turn({ before: (arrival) => (isCreate(arrival) && ++lost <= 2 ? 'cut' : undefined) });
+    world.weather.turn({ before: (arrival) => (isCreate(arrival) && ++lost <= 2 ? 'cut' : undefined) });
     await wishTasks();
     await world.settled();
     expect(await sources()).toEqual(ITEMS);
@@ -541,15 +478,15 @@ describe('creating a task, of which the answer is lost', () => {
 
   it('one of them made, one not, and the daemon ended meanwhile: none is doubled', async () => {
     let lost = 0;
-    weather.turn({
+    world.weather.turn({
       before: (arrival) => (isCreate(arrival) && ++lost === 1 ? 'cut' : undefined),
       after: (arrival, code) => (isCreate(arrival) && code === 201 && lost === 2 ? 'cut' : undefined),
     });
     await wishTasks();
-    await travel(10 * SECOND);
+    await world.pass(10 * SECOND);
     await world.restart();
     await world.settled();
     expect(await sources()).toEqual(ITEMS);
-    expect(weather.answers.get('POST 201 bugs')).toBe(2);
+    expect(world.weather.answers.get('POST 201 bugs')).toBe(2);
   });
 });

@@ -42,7 +42,7 @@ async function task(key: string) {
 
 it('moves a task through staging, QA, review and the release', async () => {
   await open();
-  await world.people.createBug({ body: { title: 'Door sticks' } }, {});
+  await world.bug('Door sticks');
   const first = { title: 'BUG-1: oil it', base: 'develop' };
   await pull(1, { ...first, draft: true });
   expect(await task('BUG-1')).toEqual(['in_progress', []]);
@@ -63,7 +63,7 @@ it('moves a task through staging, QA, review and the release', async () => {
 
 it('finishes a task by a hotfix, although other work is open', async () => {
   await open();
-  await world.people.createBug({ body: { title: 'Door sticks' } }, {});
+  await world.bug('Door sticks');
   await pull(1, { title: 'BUG-1: oil it', base: 'develop' });
   await pull(2, { title: 'BUG-1: take the door out', labels: ['hotfix'], merged: true });
   expect(await task('BUG-1')).toEqual(['Released', ['hotfix']]);

@@ -93,7 +93,7 @@ describe('the sweep of the workspace', () => {
 
   it('tells of a task that people changed, and leaves it', async () => {
     await open();
-    const { taskId, key } = (await world.people.createBug({ body: { title: 'It breaks' } }, {})).body;
+    const { taskId, key } = (await world.bug());
     await swept();
     await world.people.updateTask({ taskId, body: { title: 'It broke' } as never }, {});
     await swept();
@@ -102,7 +102,7 @@ describe('the sweep of the workspace', () => {
       found: { 'task-changed': 1 },
       latest: [{ what: 'task-changed', entity: key }],
     });
-    expect((await world.people.getTask({ taskId }, {})).body.title).toBe('It broke');
+    expect((await world.task(taskId)).title).toBe('It broke');
   });
 
   it('holds more repairs than the guard allows, until an administrator approves them', async () => {

@@ -53,10 +53,9 @@ async function detected(): Promise<void> {
   await world.until(async () => (await waiting()) === undefined);
 }
 
-const tasks = async () => (await world.people.listTasks({ query: { all: true } }, {})).body.tasks;
 const commentOn = (number: number) => [...(tracker.comments.get(issue(number).key) ?? [])];
 const finish = async (status: 'completed' | 'cancelled' | 'open') => {
-  for (const { taskId } of await tasks()) await world.people.updateTask({ taskId, body: { status } }, {});
+  for (const { taskId } of await world.tasks()) await world.people.updateTask({ taskId, body: { status } }, {});
 };
 
 const ALL = { comment: true, close: true, status: true };
@@ -126,7 +125,7 @@ describe('a comment', () => {
     await open({ comment: true });
     await say(1);
     await detected();
-    await world.people.createBug({ body: { title: 'Another' } }, {});
+    await world.bug('Another');
     await say(1, { title: 'Also BUG-2' });
     await detected();
     expect(commentOn(1).map(([, text]) => text)).toEqual(['Linked to BUG-1 and BUG-2.']);
@@ -151,7 +150,7 @@ describe('a comment', () => {
       },
     );
     const titles = ['One', 'Two', 'Three', 'Four', 'Five', 'Six'];
-    for (const title of titles) await world.people.createBug({ body: { title } }, {});
+    for (const title of titles) await world.bug(title);
     await say(1, { title: titles.map((_, index) => `BUG-${index + 1}`).join(', ') });
     await detected();
     expect(written).toEqual([0, 0, 0, 0, 0, 0]);
@@ -173,7 +172,7 @@ describe('a comment', () => {
         },
       },
     );
-    for (const title of ['One', 'Two']) await world.people.createBug({ body: { title } }, {});
+    for (const title of ['One', 'Two']) await world.bug(title);
     await say(1, { title: 'BUG-1, BUG-2' });
     await detected();
     // Where both are on their way at once the refused one is sent once more: its item has changed meanwhile.
@@ -235,7 +234,7 @@ describe('a comment', () => {
 
   it('that is refused while another text is wanted already is tried with that one', async () => {
     await open({ comment: true }, {});
-    for (const title of ['One', 'Two']) await world.people.createBug({ body: { title } }, {});
+    for (const title of ['One', 'Two']) await world.bug(title);
     const refusal = Promise.withResolvers<SyncError>();
     tracker.failures.push(refusal.promise);
     await say(1, { title: 'BUG-1' });
@@ -280,7 +279,7 @@ describe('a comment', () => {
     ['never posted', 'never arrived', false],
   ])('is looked for no earlier for another text, and %s where it %s and nothing is linked', async (_, __, arrives) => {
     await open({ comment: true }, {});
-    await world.people.createBug({ body: { title: 'One' } }, {});
+    await world.bug('One');
     tracker.failures.push(new SyncError('outcome_unknown', 'no answer came'));
     await say(1, { title: 'BUG-1' });
     await world.until(() => tracker.failures.length === 0);
@@ -491,7 +490,7 @@ describe('a commit status', () => {
 
   it('follows the links and the head, and is written when it changes alone', async () => {
     await open({ status: 'require' }, {});
-    for (const title of ['One', 'Two']) await world.people.createBug({ body: { title } }, {});
+    for (const title of ['One', 'Two']) await world.bug(title);
     await tell1();
     expect(written()).toEqual([`1 failure: ${NONE}`]);
     expect(tracker.statuses[0]?.url).toBe(pullRequest(1).url);
@@ -513,7 +512,7 @@ describe('a commit status', () => {
 
   it('without require it fails never; closed pull requests and work items get none', async () => {
     await open({ status: true }, {});
-    await world.people.createBug({ body: { title: 'One' } }, {});
+    await world.bug('One');
     await say(1, { title: 'BUG-1' });
     await tell1();
     await tell1({ title: 'BUG-1', state: 'closed', headSha: HEADS[1] });

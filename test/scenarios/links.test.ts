@@ -1,0 +1,323 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { systemRandom } from '../../src/platform/lib/random.ts';
+import { loseDatabase } from '../support/faults/lose-database.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
+import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
+
+/** Links that texts make, beside those that people make and remove. */
+
+let world: World;
+let taskId: string;
+/** The key of the task. */
+let key: string;
+/** The pull request of the present test. */
+let number = 0;
+let url: string;
+
+async function begin(): Promise<void> {
+  const bug = await world.bug();
+  taskId = bug.taskId;
+  key = bug.key as string;
+  url = `https://github.com/acme/app/pull/${++number}`;
+}
+
+/** An edit of the pull request at the provider. `KEY` stands for the key of the task. */
+const edit = (title: string, setting: PullSetting = {}) =>
+  world.edit({ number, title: title.replace('KEY', key), ...setting });
+
+const links = async () =>
+  (await world.links(taskId)).map(({ url, externalId }) => ({ url, byHand: externalId === null }));
+const automatic = () => [{ url, byHand: false }];
+const byHand = () => [{ url, byHand: true }];
+
+async function removeByHand(): Promise<void> {
+  for (const { workItemId } of await world.links(taskId)) await world.people.removeWorkItem({ taskId, workItemId }, {});
+}
+
+const addByHand = () => world.people.addWorkItem({ taskId, body: { url } }, {});
+
+describe('beside what people do', () => {
+  beforeAll(async () => {
+    world = await createWorld();
+  });
+  beforeEach(begin);
+  afterEach(() => world.weather.clear());
+  afterAll(() => world.close());
+
+  describe('an automatic link', () => {
+    it('vanishes when the text stops naming the task, and comes back when it names it anew', async () => {
+      await edit('KEY: fix');
+      expect(await links()).toEqual(automatic());
+      await edit('fix');
+      expect(await links()).toEqual([]);
+      await edit('fix of KEY');
+      expect(await links()).toEqual(automatic());
+    });
+
+    it('that a person removed stays removed while the text goes on naming the task', async () => {
+      await edit('KEY: fix');
+      await removeByHand();
+      await edit('KEY: fix it');
+      await edit('KEY: fix it', { labels: ['late'] });
+      const head = `${key.toLowerCase()}-fix`;
+      await edit('Fix it, see KEY', { head });
+      await world.restart();
+      await edit('Fix it all, see KEY', { head });
+      await edit('Fix it all, see KEY', { head, merged: true });
+      expect(await links()).toEqual([]);
+    });
+
+    it('that a person removed is added again when the text stopped naming the task and names it anew', async () => {
+      await edit('KEY: fix');
+      await removeByHand();
+      await edit('KEY: fix it');
+      expect(await links()).toEqual([]);
+      await edit('fix it');
+      expect(await links()).toEqual([]);
+      await edit('KEY: fix it again');
+      expect(await links()).toEqual(automatic());
+    });
+
+    it('that a person removed and put back is the person’s own from then on', async () => {
+      await edit('KEY: fix');
+      await removeByHand();
+      await edit('KEY: fix it');
+      await addByHand();
+      await edit('KEY: fix it well');
+      await edit('fix it well');
+      expect(await links()).toEqual(byHand());
+    });
+
+    it('is still ours when the repository was renamed, and is removed when its key vanishes', async () => {
+      await edit('KEY: fix');
+      const renamed = async (title: string) => {
+        const event = pullEvent({ number, title, updated: new Date(world.clock.now()).toISOString() });
+        event.pull_request.html_url = url.replace('/app/', '/new-name/');
+        await world.deliver('pull_request', event);
+        await world.settled();
+      };
+      for (const title of [`${key}: fix it`, `${key}: fix it well`]) await renamed(title);
+      expect(await links()).toEqual(automatic());
+      await renamed('fix it well');
+      expect(await links()).toEqual([]);
+    });
+
+    it('is added again when the task is named again, though an answer told of it when it was removed', async () => {
+      const [written, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      const { query } = world.partition().store;
+      /** Links of the task that are known or wanted. A removed one stays known as removed for a day. */
+      const live = async () => {
+        const rows = query.selectFrom('entities').select('entity').where('entity', 'like', `%${taskId}`);
+        const present = rows
+          .where('kind', '=', 'link')
+          .where(({ or, eb }) => or([eb('hand', 'is', null), eb('hand', '!=', 'gone')]));
+        return present.execute();
+      };
+      await edit('KEY: mended');
+      expect(await links()).toHaveLength(1);
+      // The record's answer leaves while the link is there, and comes after it was removed.
+      const faults = {
+        async before({ method }: { method: string }) {
+          if (method === 'DELETE') await written.promise;
+          return undefined;
+        },
+        async after({ method, url }: { method: string; url: string }) {
+          if (method !== 'POST' || !url.endsWith('/pull-request-records')) return undefined;
+          written.resolve();
+          await release.promise;
+          return undefined;
+        },
+      };
+      world.weather.turn(faults);
+      await world.pull({ number, title: 'Mended' });
+      await expect.poll(() => world.clock.advance(1_000).then(links)).toHaveLength(0);
+      await expect.poll(() => world.clock.advance(1_000).then(live)).toHaveLength(0);
+      world.weather.clear();
+      release.resolve();
+      await world.settled();
+      await edit('KEY: mended after all');
+      expect(await links()).toHaveLength(1);
+    });
+  });
+
+  describe('a link that a person made', () => {
+    it('before the text named the task is never removed when the key vanishes', async () => {
+      await addByHand();
+      await edit('KEY: fix');
+      expect(await links()).toEqual(byHand());
+      await edit('fix');
+      await edit('fix', { merged: true });
+      expect(await links()).toEqual(byHand());
+    });
+
+    it('for a pull request that names no task is left alone', async () => {
+      await edit('fix');
+      await addByHand();
+      await edit('fix it');
+      await edit('fix it', { state: 'closed' });
+      expect(await links()).toEqual(byHand());
+    });
+
+    it('while ours was on its way is taken for the person’s', async () => {
+      await edit('Before');
+      let isAdded = false;
+      world.weather.turn({
+        async before({ method, url }) {
+          if (method !== 'POST' || !url.endsWith('/work-items') || isAdded) return undefined;
+          isAdded = true;
+          await addByHand();
+          return undefined;
+        },
+      });
+      await edit('KEY: fix');
+      await edit('fix');
+      expect(await links()).toEqual(byHand());
+    });
+  });
+});
+
+describe('a lost database', () => {
+  beforeEach(async () => {
+    world = await createWorld();
+    await begin();
+  });
+  afterEach(() => world.close());
+
+  it('doubles nothing, writes nothing that is there, and keeps what people made', async () => {
+    const other = (await world.bug('Another')).taskId;
+    await edit('KEY: fix', { labels: ['b', 'a'], body: '' });
+    const updated = new Date(world.clock.now()).toISOString();
+    await edit('KEY: fix', { labels: ['b', 'a'], body: '', draft: true, updated });
+    await world.people.addWorkItem({ taskId: other, body: { url } }, {});
+    const before = await world.records();
+    await world.restart({ meanwhile: loseDatabase });
+    await world.settled();
+
+    const same = { labels: ['a', 'b'], draft: true };
+    expect(await world.costOf(() => edit('KEY: fix', { ...same, body: null, updated }))).toBe(0);
+    expect(await world.records()).toEqual(before);
+    expect(await links()).toEqual(automatic());
+
+    // Who made the links is asked of the task before one is removed.
+    await edit('fix', same);
+    expect(await links()).toEqual([]);
+    expect(await world.links(other)).toHaveLength(1);
+
+    // The record was written before the link was removed, so the tasks that its answer named are outdated; a push in
+    // between changes no record. Named anew, the task is linked anew.
+    await edit('fix', same);
+    await edit('fix of KEY', same);
+    expect(await links()).toEqual(automatic());
+  });
+
+  it('of a pull request whose manual link it names anew keeps that link', async () => {
+    await addByHand();
+    await edit('KEY: fix');
+    await world.restart({ meanwhile: loseDatabase });
+    await edit('KEY: fix it');
+    await edit('fix it');
+    expect(await links()).toEqual(byHand());
+  });
+
+  it('leaves what the workspace holds as it is where it is equal', async () => {
+    const times = { createdAt: '2026-01-05T11:00:01+02:00', mergedAt: '2026-01-05T09:00:00.000Z' };
+    const record = { provider: 'github', repoId: '5001', identifier: `${number}`, state: 'merged' } as const;
+    const texts = {
+      title: `${key}: fix`,
+      headBranch: 'feature',
+      baseBranch: 'main',
+      description: null,
+      author: 'mona',
+    };
+    await world.people.createPullRequest({ body: { ...record, ...texts, ...times, url, labels: ['b', 'a'] } }, {});
+    await addByHand();
+    await world.restart({ meanwhile: loseDatabase });
+    await world.settled();
+    const told = { labels: ['a', 'b'], merged: true, updated: '2026-01-05T09:00:00Z' };
+    expect(await world.costOf(() => edit(' KEY: fix ', told))).toBe(0);
+    expect(await links()).toEqual(byHand());
+  });
+});
+
+describe('a task whose id ends in an underscore, as one in 64 does', () => {
+  beforeAll(async () => {
+    const random = systemRandom();
+    const bytes = (length: number) => {
+      const made = random.bytes(length);
+      if (length === 12) made[length - 1] = 0xff;
+      return made;
+    };
+    world = await createWorld({ random: { ...random, bytes } });
+  });
+  beforeEach(begin);
+  afterAll(() => world.close());
+
+  it.each(['See %s', '_See %s_, please.', '(%s)', '%s…'])(
+    'is linked by its address in "%s", and no other is looked for',
+    async (text) => {
+      expect(taskId).toMatch(/_$/);
+      const { address } = await world.partition().status();
+      const page = `${address}/workspaces/current/tasks/${taskId}`;
+      const lists = async () => {
+        const rows = world.partition().store.query.selectFrom('inbox').select('id').where('event', '=', 'read-tasks');
+        return (await rows.execute()).length;
+      };
+      await edit('Door');
+      await edit('Door', { body: text.replace('%s', page) });
+      await world.clock.advance(600_000);
+      await world.settled();
+      expect(await links()).toEqual(automatic());
+      const explained = await world.ask('explain', { target: url });
+      expect(explained).toMatchObject({ items: [{ links: [{ taskId, state: 'linked' }], others: [] }] });
+      const before = await lists();
+      await edit('Door', { body: `${page} once more` });
+      await world.clock.advance(600_000);
+      expect(await lists()).toBe(before);
+    },
+  );
+});
+
+describe('a document that a pull request names', () => {
+  let documentId: string;
+  let page: string;
+  const attachedTo = async () => (await world.people.getDocument({ documentId }, {})).body.taskId;
+
+  beforeAll(async () => {
+    world = await createWorld({ config: { rules: { documents: 'attach' } } });
+  });
+  beforeEach(async () => {
+    await begin();
+    documentId = (await world.people.createDocument({ body: { title: 'Plan' } }, {})).body.documentId;
+    page = `${new URL((await world.partition().status()).address).origin}/documents/${documentId}`;
+  });
+  afterAll(() => world.close());
+
+  it('is attached to its task, once, and stays so', async () => {
+    await edit('KEY', { body: `See ${page}.` });
+    expect(await attachedTo()).toBe(taskId);
+    expect(await world.costOf(() => edit('KEY', { body: `See ${page}.`, labels: ['x'] }))).toBe(1);
+    await edit('KEY');
+    expect(await attachedTo()).toBe(taskId);
+  });
+
+  it('is not taken away from another task', async () => {
+    const { taskId: other } = await world.bug('Another');
+    await world.people.attachDocument({ taskId: other, body: { documentId } }, {});
+    await edit('KEY', { body: page });
+    expect(await attachedTo()).toBe(other);
+  });
+
+  it('waits for a task, and one that does not exist holds up nothing', async () => {
+    await edit('No task yet', { body: `${page} ${page}x` });
+    expect(await attachedTo()).toBe(null);
+    await edit('KEY', { body: `${page}x and ${page}` });
+    expect(await attachedTo()).toBe(taskId);
+    expect((await world.partition().status()).changes.byState).toEqual({ pending: 0, sending: 0, unknown: 0, held: 0 });
+  });
+
+  it('is left alone where nothing says so', async () => {
+    await world.restart({ config: { rules: {} } });
+    await edit('KEY', { body: page });
+    expect(await attachedTo()).toBe(null);
+  });
+});
