@@ -2,8 +2,8 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { runAdminOperation } from '../../src/admin/admin-operations.ts';
 import type { AskedBackfill, BackfillProgress } from '../../src/admin/backfill.ts';
 import { createForge, type Forge, forgeItem, pulls } from '../support/fakes/forge.ts';
-import { allRecords } from '../support/harness/people.ts';
 import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
+import { allRecords } from '../support/harness/people.ts';
 
 const DAY = 86_400_000;
 const SECRET = 'a webhook secret for tests only';

@@ -3,9 +3,9 @@ import { describeStatus } from '../../src/cli/status.ts';
 import { createTracker, issue, tell } from '../support/fakes/tracker.ts';
 import type { TravellingClock } from '../support/fakes/travelling-clock.ts';
 import { createWeather, type Weather } from '../support/fakes/weather.ts';
-import { allRecords } from '../support/harness/people.ts';
 import { createWorld, GITHUB, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
 import { drawn, isDeep, sampleOf } from '../support/harness/depth.ts';
+import { allRecords } from '../support/harness/people.ts';
 import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
 
 /** Many webhooks at once are ordinary: a bot opens pull requests, or the workspace was unreachable. Nobody has to approve them. */
@@ -105,7 +105,7 @@ describe('an outage of the workspace', () => {
     `that %s for 5 minutes, while ${10 * STEPS} webhooks come, holds nothing`,
     async (name) => {
       await open();
-      const { key, taskId } = (await world.bug('The door'));
+      const { key, taskId } = await world.bug('The door');
       await deliverIssue(1_000);
       await world.settled();
       let requests = 0;

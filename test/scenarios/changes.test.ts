@@ -1,191 +1,242 @@
-import { afterEach, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describePlan } from '../../src/cli/plan.ts';
 import { entity } from '../../src/model/change.ts';
-import type { Fault, Faults } from '../../src/reference-service/http/faults.ts';
+import type { Fault } from '../../src/reference-service/http/faults.ts';
 import { updateChange } from '../../src/store/outbox-rows.ts';
 import { enqueueReads } from '../../src/store/workspace-reads.ts';
-import { createWorld, GITHUB, type World, type WorldOptions } from '../support/harness/daemon.ts';
-import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
+import type { PullSetting } from '../support/vendors/github-payloads.ts';
 
-/** Changes by the names that people use: what waits, tried again, dropped. */
+/** Changes by the names that people use: what waits, the plan of it, tried again, dropped. */
 
 let world: World;
-afterEach(() => world.close());
 
 const ask: World['ask'] = (question, asked) => world.ask(question, asked);
 
+/** The webhook is taken over afterwards; no time passes, so nothing that comes now is due yet. */
 async function deliver(number: number, title: string, setting: PullSetting = {}): Promise<void> {
-  const updated = new Date(world.clock.now()).toISOString();
-  expect(await world.deliver('pull_request', pullEvent({ number, title, updated, ...setting }))).toBe(202);
+  await world.pull({ number, title, ...setting });
   await world.partition().reconcile.drain();
 }
 
-async function recorded(): Promise<string[]> {
-  const { pullRequests } = (await world.people.listPullRequests({}, {})).body;
-  return pullRequests.map(({ title }) => title).sort();
-}
+const recorded = async () => (await world.records()).map(({ title }) => title);
+const waiting = (states?: ('pending' | 'held')[]) => ask('changes', { states, limit: 99 });
 
-async function open(guard: object = {}, faults?: Faults, quota: WorldOptions['quota'] = {}): Promise<void> {
-  const connections = {
-    github: GITHUB,
-  };
-  world = await createWorld({ config: { connections, guard }, quota, ...(faults && { faults }) });
-  await world.settled();
-}
-
-it('lists what waits, with the name of the item, and shows what is to stand there', async () => {
-  await open();
-  await deliver(7, 'Pay by card');
-  const [change] = await ask('changes', { states: ['pending'], limit: 10 });
-  expect(change).toMatchObject({
-    entity: 'pull_request:github/5001/7',
-    name: 'acme/app#7 Pay by card',
-    ...{ kind: 'pull_request', effect: 'creation', state: 'pending', attempts: 0, error: null },
+describe('a change', () => {
+  let number = 0;
+  let record = '';
+  let item = '';
+  beforeAll(async () => {
+    world = await createWorld({ config: { rules: { workflow: { preset: 'standard' } } } });
   });
-  for (const target of ['pull_request:github/5001/7', 'acme/app#7', 'https://github.com/acme/app/pull/7'])
-    expect(await ask('changes-show', { targets: [target] })).toMatchObject([
-      { entity: 'pull_request:github/5001/7', desired: { title: 'Pay by card' }, known: null },
+  beforeEach(async () => {
+    await world.settled();
+    await world.clock.advance(60_000);
+    record = `pull_request:github/5001/${++number}`;
+    item = `acme/app#${number}`;
+  });
+  afterEach(() => world.weather.clear());
+  afterAll(() => world.close());
+
+  it('that waits is listed with the name of its item, and shows what is to stand there', async () => {
+    await deliver(number, 'Pay by card');
+    expect(await waiting(['pending'])).toMatchObject([
+      {
+        ...{ entity: record, name: `${item} Pay by card`, kind: 'pull_request', effect: 'creation' },
+        ...{ state: 'pending', attempts: 0, error: null },
+      },
     ]);
-});
-
-it('estimates when each change is sent, at the present share of the quota', async () => {
-  await open({}, undefined, { requests: 30, burst: 5 });
-  for (let number = 1; number <= 20; number++) await deliver(number, `Number ${number}`);
-  await world.partition().reconcile.drain();
-  const waiting = await ask('changes', { states: ['pending'], limit: 50 });
-  const times = waiting.map(({ expectedAt }) => expectedAt as number);
-  expect(times).toEqual(times.toSorted((a, b) => a - b));
-  await world.settled();
-  // The last one is sent about when it was expected, some debounces later at most.
-  expect(Math.abs(world.clock.now() - times.at(-1)!)).toBeLessThan(20_000);
-});
-
-it('names a link by its item and its task', async () => {
-  await open();
-  await world.bug();
-  await deliver(7, 'BUG-1: fix');
-  await world.until(async () => (await ask('changes', { limit: 99 })).some(({ kind }) => kind === 'link'));
-  const links = (await ask('changes', { limit: 99 })).filter(({ kind }) => kind === 'link');
-  expect(links.map(({ name }) => name)).toEqual(['acme/app#7 BUG-1: fix → BUG-1']);
-});
-
-it('estimates a link that waits for the read of its task by that read', async () => {
-  await open();
-  await world.bug();
-  await deliver(7, 'BUG-1: fix');
-  const findLink = async () => (await ask('changes', { limit: 99 })).find(({ kind }) => kind === 'link');
-  await world.until(async () => (await findLink()) !== undefined);
-  const link = (await findLink())!;
-  const taskId = link.entity.split('>').at(-1)!;
-  const now = world.clock.now();
-  await world.partition().store.commit(async (query) => {
-    await updateChange(query, link.entity, { not_before: now + 900_000 });
-    await enqueueReads(query, [entity.readLinks(taskId)], now);
-    await updateChange(query, entity.readLinks(taskId), { due: now, not_before: now + 100_000 });
+    for (const target of [record, item, `https://github.com/acme/app/pull/${number}`])
+      expect(await ask('changes-show', { targets: [target] })).toMatchObject([
+        { entity: record, desired: { title: 'Pay by card' }, known: null },
+      ]);
   });
-  expect((await findLink())?.expectedAt).toBe(now + 100_000);
-});
 
-it('tries a held change again, whatever the limits say', async () => {
-  await open({ creations: 1 });
-  for (const number of [1, 2, 3]) await deliver(number, `Number ${number}`, { isOfStranger: true });
-  await world.settled();
-  const held = await ask('changes', { states: ['held'], limit: 10 });
-  expect(held).toHaveLength(2);
-  const [first] = held;
-  expect(await ask('changes-retry', { targets: [first!.entity] })).toEqual({ retried: [first!.entity] });
-  await world.settled();
-  expect(await recorded()).toHaveLength(2);
-  expect(await ask('changes', { states: ['held'], limit: 10 })).toHaveLength(1);
-});
+  it('of a link names item and task, and is expected with the read of its task', async () => {
+    const { taskId, key } = await world.bug();
+    await world.settled();
+    await deliver(number, `${key}: fix`);
+    const findLink = async () => (await waiting()).find(({ kind }) => kind === 'link');
+    await world.until(async () => (await findLink()) !== undefined);
+    const link = (await findLink())!;
+    expect(link.name).toBe(`${item} ${key}: fix → ${key}`);
+    const now = world.clock.now();
+    await world.partition().store.commit(async (query) => {
+      await updateChange(query, link.entity, { not_before: now + 900_000 });
+      await enqueueReads(query, [entity.readLinks(taskId)], now);
+      await updateChange(query, entity.readLinks(taskId), { due: now, not_before: now + 100_000 });
+    });
+    expect((await findLink())?.expectedAt).toBe(now + 100_000);
+  });
 
-const RECORD = 'pull_request:github/5001/7';
+  it('of a status stands in the plan with the status before it and its rule', async () => {
+    const { key } = await world.bug();
+    await world.settled();
+    await deliver(number, `Fixes ${key}`);
+    const planned = async () => (await ask('plan', { limit: 9 })).entities.find(({ sets }) => sets?.startsWith('status'))?.sets;
+    await world.until(async () => (await planned()) !== undefined);
+    expect(await planned()).toBe('status open → review (standard: open)');
+    const plan = await ask('plan', { limit: 9 });
+    expect(describePlan(plan, world.clock.now())).toContain(`${key}  (status open → review (standard: open))`);
+  });
 
-/** Answers to the first requests that record a pull request; then the service answers itself. */
-function failing(...answers: Fault[]): Faults {
-  return {
-    before: async ({ method, url }) =>
-      method === 'POST' && url.endsWith('/pull-request-records') ? answers.shift() : undefined,
-  };
-}
+  it.each<[string, Fault]>([
+    ['failed', { status: 500 }],
+    ['got no answer', 'cut'],
+  ])('that %s is tried again at once on request, without the pause after its failures', async (_, fault) => {
+    let left = 3;
+    world.weather.turn({ before: ({ method }) => (method === 'POST' && left-- > 0 ? fault : undefined) });
+    await deliver(number, 'Pay by card');
+    await world.until(async () => (await waiting()).some(({ attempts }) => attempts === 3));
+    const [failed] = await waiting();
+    expect(failed).toMatchObject({ entity: record, error: expect.any(String) });
+    expect(failed!.notBefore).toBeGreaterThan(world.clock.now());
+    expect(await ask('changes-retry', { targets: [item] })).toEqual({ retried: [record] });
+    const asked = world.clock.elapsed();
+    await world.settled();
+    expect(world.clock.elapsed() - asked).toBeLessThan(failed!.notBefore - world.clock.now());
+    expect(await recorded()).toContain('Pay by card');
+  });
 
-it.each<[string, Fault]>([
-  ['failed', { status: 500 }],
-  ['got no answer', 'cut'],
-])('tries a change that %s again at once, without the pause after its failures', async (_, fault) => {
-  await open({}, failing(fault, fault, fault));
-  await deliver(7, 'Pay by card');
-  await world.until(async () => (await ask('changes', { limit: 9 })).some(({ attempts }) => attempts === 3));
-  const [failed] = await ask('changes', { limit: 9 });
-  expect(failed).toMatchObject({ entity: RECORD, error: expect.any(String) });
-  expect(failed!.notBefore).toBeGreaterThan(world.clock.now());
-  expect(await ask('changes-retry', { targets: ['acme/app#7'] })).toEqual({ retried: [RECORD] });
-  const asked = world.clock.elapsed();
-  await world.settled();
-  expect(world.clock.elapsed() - asked).toBeLessThan(failed!.notBefore - world.clock.now());
-  expect(await recorded()).toEqual(['Pay by card']);
-});
+  it('that the workspace refused for good is tried again on request', async () => {
+    const refusal = { status: 422, body: '{"errorCode":"unprocessable","message":"no"}' };
+    world.weather.turn({ before: ({ method }) => (method === 'POST' ? refusal : undefined) });
+    await deliver(number, 'Refused at first');
+    await world.settled();
+    expect(await waiting()).toMatchObject([{ entity: record, state: 'held' }]);
+    world.weather.clear();
+    await ask('changes-retry', { targets: [record] });
+    await world.settled();
+    expect(await recorded()).toContain('Refused at first');
+  });
 
-it('tries one again that the workspace refused for good', async () => {
-  await open({}, failing({ status: 422, body: '{"errorCode":"unprocessable","message":"no"}' }));
-  await deliver(7, 'Pay by card');
-  await world.settled();
-  expect(await ask('changes', { limit: 9 })).toMatchObject([{ entity: RECORD, state: 'held' }]);
-  await ask('changes-retry', { targets: [RECORD] });
-  await world.settled();
-  expect(await recorded()).toEqual(['Pay by card']);
-});
+  it('is dropped until its item changes again', async () => {
+    await deliver(number, 'Pay in time');
+    expect(await ask('changes-drop', { targets: [item] })).toEqual({ dropped: [record] });
+    await world.settled();
+    expect(await recorded()).not.toContain('Pay in time');
+    await world.clock.advance(60_000);
+    await deliver(number, 'Pay by cash');
+    await world.settled();
+    expect(await recorded()).toContain('Pay by cash');
+  });
 
-it('does within ten seconds what can be undone until then', async () => {
-  await open({ creations: 1 });
-  for (const number of [1, 2, 3]) await deliver(number, `Number ${number}`, { isOfStranger: true });
-  await world.settled();
-  const [one, other] = (await ask('changes', { states: ['held'], limit: 10 })).map(({ entity }) => entity);
-  const wish = { question: 'changes-drop', asked: { targets: [one!, other!] } } as const;
-  const first = await ask('postpone', wish);
-  expect(first).toMatchObject({ ...wish, count: 2, remaining: 10_000 });
-  expect(await ask('undo', { id: first.id })).toEqual({ undone: true });
-  await world.clock.advance(11_000);
-  expect(await ask('changes', { states: ['held'], limit: 10 })).toHaveLength(2);
-
-  await ask('postpone', { question: 'changes-drop', asked: { targets: [one!] } });
-  await ask('postpone', { question: 'changes-retry', asked: { targets: [other!] } });
-  await world.clock.advance(11_000);
-  await world.settled();
-  expect(await ask('changes', { limit: 10 })).toEqual([]);
-  expect(await recorded()).toHaveLength(2);
-  const refused = ask('postpone', { question: 'changes-drop', asked: { targets: [one!] } });
-  await expect(refused).rejects.toMatchObject({ code: 'not_found' });
-  expect(await ask('postponed', {})).toEqual({ actions: [] });
-  expect(await ask('audit', { since: null, before: null, limit: 10 })).toMatchObject({
-    entries: [
-      { action: 'changes-retry', outcome: 'done', count: 1 },
-      { action: 'changes-drop', outcome: 'done', count: 1 },
-      { action: 'changes-drop', outcome: 'undone', count: 2 },
-    ],
+  it('whose name is misspelt is suggested, and nothing is done to any', async () => {
+    await deliver(number, 'Well spelt');
+    const targets = [item, `${record}0`];
+    await expect(ask('changes-drop', { targets })).rejects.toMatchObject({
+      code: 'not_found',
+      message: `no change waits for ${record}0 (did you mean "${record}"?)`,
+    });
+    await expect(ask('changes-retry', { targets: ['read:tasks'] })).rejects.toMatchObject({ code: 'not_found' });
+    await world.settled();
+    expect(await recorded()).toContain('Well spelt');
   });
 });
 
-it('drops a change, until the item changes again', async () => {
-  await open();
-  await deliver(7, 'Pay by card');
-  expect(await ask('changes-drop', { targets: ['acme/app#7'] })).toEqual({ dropped: ['pull_request:github/5001/7'] });
-  await world.settled();
-  expect(await recorded()).toEqual([]);
-  await world.clock.advance(60_000);
-  await deliver(7, 'Pay by card or cash');
-  await world.settled();
-  expect(await recorded()).toEqual(['Pay by card or cash']);
+describe('the plan', () => {
+  afterEach(() => world.close());
+
+  it('tells what would be written, and when, at the present share of the quota', async () => {
+    world = await createWorld({ quota: { requests: 30, burst: 5 } });
+    expect(await ask('plan', { limit: 2 })).toMatchObject({ unread: ['the workspace'] });
+    await world.settled();
+    expect(await ask('plan', { limit: 2 })).toMatchObject({ requests: 0, unread: [] });
+    for (let number = 1; number <= 20; number++) await deliver(number, `Number ${number}`);
+    const times = (await waiting(['pending'])).map(({ expectedAt }) => expectedAt as number);
+    expect(times).toEqual(times.toSorted((a, b) => a - b));
+    let plan = await ask('plan', { limit: 2 });
+    expect(await world.costOf(async () => (plan = await ask('plan', { limit: 2 })))).toBe(0);
+    const first = { entity: 'pull_request:github/5001/1', label: 'record of acme/app#1', held: false };
+    expect(plan).toMatchObject({
+      id: expect.stringMatching(/^[0-9a-f]{12}$/),
+      writes: [{ action: 'record-pull-request', count: 20, held: 0 }],
+      requests: 20,
+      entities: [{ ...first, action: 'record-pull-request' }, {}],
+    });
+    const { forecast, lanes } = await ask('quota', {});
+    expect(forecast).toEqual({ requests: 20, backfill: 0, held: 0, drainedAt: plan.drainedAt });
+    expect(lanes).toMatchObject({ mirror: 20, read: 0 });
+    await world.settled();
+    expect(await recorded()).toHaveLength(20);
+    // Changes wait for their due time as well, seconds; the forecasts are about the quota.
+    expect(Math.abs(world.clock.now() - times.at(-1)!)).toBeLessThan(20_000);
+    expect(Math.abs(world.clock.now() - (plan.drainedAt ?? 0))).toBeLessThan(20_000);
+  });
 });
 
-it('refuses what names no change, and suggests the one that was meant; then it does nothing', async () => {
-  await open();
-  await deliver(7, 'Pay by card');
-  const targets = ['acme/app#7', 'pull_request:github/5001/8'];
-  await expect(ask('changes-drop', { targets })).rejects.toMatchObject({
-    code: 'not_found',
-    message: 'no change waits for pull_request:github/5001/8 (did you mean "pull_request:github/5001/7"?)',
+describe('changes that need approval', () => {
+  afterEach(() => world.close());
+
+  /** A daemon that creates so many records and no more. */
+  async function open(creations: number, ...numbers: readonly number[]): Promise<void> {
+    world = await createWorld({ config: { guard: { creations } } });
+    for (const number of numbers) await deliver(number, `Number ${number}`, { isOfStranger: true });
+    await world.settled();
+  }
+
+  it('are tried again one by one, whatever the limits say', async () => {
+    await open(1, 1, 2, 3);
+    const held = await waiting(['held']);
+    expect(held).toHaveLength(2);
+    const targets = [held[0]!.entity];
+    expect(await ask('changes-retry', { targets })).toEqual({ retried: targets });
+    await world.settled();
+    expect(await recorded()).toHaveLength(2);
+    expect(await waiting(['held'])).toHaveLength(1);
   });
-  await expect(ask('changes-retry', { targets: ['read:tasks'] })).rejects.toMatchObject({ code: 'not_found' });
-  await world.settled();
-  expect(await recorded()).toEqual(['Pay by card']);
+
+  it('are approved as a plan beside a running daemon, and nothing that came later', async () => {
+    await open(1, 1, 2, 3);
+    const { id, writes } = await ask('plan', { limit: 9 });
+    expect(writes).toEqual([{ action: 'record-pull-request', count: 2, held: 2 }]);
+    await deliver(4, 'Number 4', { isOfStranger: true });
+    await world.settled();
+    expect(await ask('apply', { id: 'another' })).toEqual({ outcome: 'unknown' });
+    expect(await ask('apply', { id })).toMatchObject({ outcome: 'applied', changes: 2 });
+    await world.settled();
+    expect(await recorded()).toHaveLength(3);
+    expect(await ask('held', { samples: 9 })).toMatchObject({
+      creations: { count: 1, samples: [{ entity: 'pull_request:github/5001/4', label: 'record of acme/app#4' }] },
+    });
+  });
+
+  it('are not approved where another body would be sent, and the difference is named', async () => {
+    await open(0, 1, 2);
+    const { id } = await ask('plan', { limit: 9 });
+    await world.clock.advance(60_000);
+    await deliver(2, 'Another title', { isOfStranger: true });
+    await world.settled();
+    const changed = ['record of acme/app#2'];
+    expect(await ask('apply', { id })).toEqual({ outcome: 'changed', changed, added: [], gone: [] });
+    expect(await recorded()).toEqual([]);
+  });
+
+  it('are dropped after ten seconds in which that can be undone', async () => {
+    await open(1, 1, 2, 3);
+    const [one = '', other = ''] = (await waiting(['held'])).map(({ entity }) => entity);
+    const wish = { question: 'changes-drop', asked: { targets: [one, other] } } as const;
+    const first = await ask('postpone', wish);
+    expect(first).toMatchObject({ ...wish, count: 2, remaining: 10_000 });
+    expect(await ask('undo', { id: first.id })).toEqual({ undone: true });
+    await world.clock.advance(11_000);
+    expect(await waiting(['held'])).toHaveLength(2);
+
+    const drop = { question: 'changes-drop', asked: { targets: [one] } } as const;
+    await ask('postpone', drop);
+    await ask('postpone', { question: 'changes-retry', asked: { targets: [other] } });
+    await world.clock.advance(11_000);
+    await world.settled();
+    expect(await waiting()).toEqual([]);
+    expect(await recorded()).toHaveLength(2);
+    await expect(ask('postpone', drop)).rejects.toMatchObject({ code: 'not_found' });
+    expect(await ask('postponed', {})).toEqual({ actions: [] });
+    expect(await ask('audit', { since: null, before: null, limit: 10 })).toMatchObject({
+      entries: [
+        { action: 'changes-retry', outcome: 'done', count: 1 },
+        { action: 'changes-drop', outcome: 'done', count: 1 },
+        { action: 'changes-drop', outcome: 'undone', count: 2 },
+      ],
+    });
+  });
 });

@@ -4,8 +4,8 @@ import { type Chance, createChance } from '../bench/quota/references/chance.ts';
 import { generateDay } from '../bench/quota/references/day.ts';
 import type { Event } from '../bench/quota/references/trace.ts';
 import { fewestWrites } from '../bench/quota/references/visibility.ts';
-import { allRecords } from '../support/harness/people.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
+import { allRecords } from '../support/harness/people.ts';
 import { bitbucketVendor } from '../support/vendors/provider-servers/bitbucket.ts';
 import { githubVendor } from '../support/vendors/provider-servers/github.ts';
 import { gitlabVendor } from '../support/vendors/provider-servers/gitlab.ts';
@@ -128,9 +128,7 @@ it('a day of all three providers, with lost, repeated and late webhooks, ends in
   const seen: Seen = new Map();
   const told = await openDay(seen);
   const chance = createChance(7);
-  const tasks = await Promise.all(
-    ['Login', 'Search'].map(async (title) => (await world.bug(title))),
-  );
+  const tasks = await Promise.all(['Login', 'Search'].map(async (title) => await world.bug(title)));
   const keys = tasks.map(({ key }) => key);
   const named = new Set<number>();
   let lost = 0;

@@ -1,8 +1,8 @@
 import { afterEach, expect, it } from 'vitest';
 import type { WorkspaceStatus } from '../../src/admin/status.ts';
 import { createForge, type ForgePull, forgeItem, pulls } from '../support/fakes/forge.ts';
-import { allRecords } from '../support/harness/people.ts';
 import { createWorld, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
+import { allRecords } from '../support/harness/people.ts';
 
 /** Before the travelling clock begins. */
 const THEN = Date.UTC(2026, 0, 4, 9);

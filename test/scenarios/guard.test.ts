@@ -2,9 +2,9 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { describeStatus } from '../../src/cli/status.ts';
 import { createLogger } from '../../src/platform/observe/pino-logger.ts';
 import { createScrubber } from '../../src/platform/observe/scrubber.ts';
-import { createWorld, GITHUB, type World, type WorldOptions } from '../support/harness/daemon.ts';
+import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
 import { isDeep } from '../support/harness/depth.ts';
-import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
+import type { PullSetting } from '../support/vendors/github-payloads.ts';
 
 let world: World;
 afterEach(() => world.close());
@@ -12,28 +12,19 @@ afterEach(() => world.close());
 const ask: World['ask'] = (question, asked) => world.ask(question, asked);
 
 async function open(guard: object, options: Partial<WorldOptions> = {}): Promise<void> {
-  const connections = {
-    github: GITHUB,
-  };
-  world = await createWorld({ quota: { requests: 1_000, burst: 1_000 }, ...options, config: { connections, guard } });
+  world = await createWorld({ quota: { requests: 1_000, burst: 1_000 }, ...options, config: { guard } });
 }
 
 /** Pull requests 1 to `count`, all at the same moment. */
 async function deliver(count: number, setting: PullSetting = {}): Promise<void> {
-  const updated = new Date(world.clock.now()).toISOString();
   const numbers = Array.from({ length: count }, (_, index) => index + 1);
-  await Promise.all(numbers.map((number) => world.deliver('pull_request', pullEvent({ number, updated, ...setting }))));
+  await Promise.all(numbers.map((number) => world.pull({ number, ...setting })));
   await world.settled();
 }
 
-async function pause(): Promise<void> {
-  await world.clock.advance(60_000);
-}
-
 async function states(): Promise<Record<string, number>> {
-  const { pullRequests } = (await world.people.listPullRequests({ query: { limit: 100 } }, {})).body;
   const counts: Record<string, number> = {};
-  for (const { state } of pullRequests) counts[state] = (counts[state] ?? 0) + 1;
+  for (const { state } of await world.records()) counts[state] = (counts[state] ?? 0) + 1;
   return counts;
 }
 
@@ -86,18 +77,17 @@ describe('the mass-change guard', () => {
   it('holds closings, over a restart too; one that is open again is dropped, one that is named goes', async () => {
     await open({ removals: 2 });
     await deliver(6);
-    await pause();
+    await world.clock.advance(60_000);
     await deliver(6, { state: 'closed' });
     expect(await states()).toEqual({ open: 4, closed: 2 });
     await world.restart();
-    await pause();
+    await world.clock.advance(60_000);
     await world.settled();
     expect(await states()).toEqual({ open: 4, closed: 2 });
 
     const held = await ask('held', { samples: 9 });
     const [first = '', second = ''] = held.removals.samples.map(({ entity }) => entity);
-    const updated = new Date(world.clock.now()).toISOString();
-    await world.deliver('pull_request', pullEvent({ number: Number(first.at(-1)), updated }, 'reopened'));
+    await world.pull({ number: Number(first.at(-1)) }, { action: 'reopened' });
     await world.settled();
     expect(await ask('held', { samples: 0 })).toMatchObject({ removals: { count: 3 } });
     const misspelt = ask('release', { entities: [second, 'pull_request:none', 'x'] });
@@ -113,13 +103,13 @@ describe('the mass-change guard', () => {
 
   it('holds removals of links, though each must first be read', async () => {
     await open({ removals: 2 });
-    const { taskId, key } = (await world.bug('The door'));
-    await world.deliver('pull_request', pullEvent({ number: 99, title: key }));
+    const { taskId, key } = await world.bug('The door');
+    await world.pull({ number: 99, title: key as string });
     await world.settled();
     await deliver(5, { title: `${key} part` });
     const links = async () => (await world.links(taskId)).length;
     expect(await links()).toBe(6);
-    await pause();
+    await world.clock.advance(60_000);
     await deliver(5, { title: 'part' });
     expect(await links()).toBe(4);
     expect(await ask('held', { samples: 0 })).toMatchObject({ removals: { count: 3 } });
@@ -131,8 +121,7 @@ describe('the mass-change guard', () => {
   it('shows one number of held changes, however many batches they came in', async () => {
     await open({ creations: 2 });
     for (const number of [1, 2, 3, 4, 5]) {
-      const updated = new Date(world.clock.now()).toISOString();
-      await world.deliver('pull_request', pullEvent({ number, updated, isOfStranger: true }));
+      await world.pull({ number, isOfStranger: true });
       await world.partition().reconcile.drain();
     }
     const whole = await world.daemon().status();

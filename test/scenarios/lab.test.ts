@@ -5,7 +5,7 @@ import { parse } from 'yaml';
 import { runAdminOperation } from '../../src/admin/admin-operations.ts';
 import { type LabReport, tryRules } from '../../src/admin/lab.ts';
 import { describeLab } from '../../src/cli/lab-report.ts';
-import { createWorld, GITHUB, type World } from '../support/harness/daemon.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
 import { editPull } from '../support/harness/edit-pull.ts';
 import type { PullSetting } from '../support/vendors/github-payloads.ts';
 
@@ -15,7 +15,7 @@ afterEach(() => world.close());
 const edit = (setting: PullSetting) => editPull(world, setting);
 
 async function open(): Promise<void> {
-  world = await createWorld({ config: { } });
+  world = await createWorld({ config: {} });
 }
 
 function inUse(): Record<string, unknown> {

@@ -112,7 +112,7 @@ describe('a record that a command edited', () => {
 });
 
 describe('a link that a command touched', () => {
-  const linksOf = async (taskId: string) => (await world.links(taskId));
+  const linksOf = async (taskId: string) => await world.links(taskId);
   const newBug = async () => (await command().createBug({ body: { title: 'It breaks' } }, NOW)).body.taskId;
 
   it('and removed stays removed, and its task was known without a list', async () => {

@@ -9,15 +9,14 @@ import type { Installation } from '../../src/store/installation.ts';
 import { localTime } from '../../src/store/leases.ts';
 import type { TravellingClock } from '../support/fakes/travelling-clock.ts';
 import { createWakefulness, type Wakefulness } from '../support/fakes/wakefulness.ts';
-import { createWorld, GITHUB, type World, type WorldOptions } from '../support/harness/daemon.ts';
+import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
 import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 /** A daemon that shares its workspaces with another process over the same database. */
 
 const TTL = 3_000;
 const SECOND = 1_000;
-const CONFIG = {
-  };
+const CONFIG = {};
 
 const NOBODY: Pick<TravellingClock, 'after'> = { after: () => () => undefined };
 

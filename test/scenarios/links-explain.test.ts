@@ -33,7 +33,7 @@ const say = async (number: number, fields: object = {}) => {
   await world.settled();
 };
 const newBug = async () => (await world.bug()).taskId;
-const linksOf = async (taskId: string) => (await world.links(taskId));
+const linksOf = async (taskId: string) => await world.links(taskId);
 const PULL = 'https://github.com/acme/app/pull/1';
 
 describe('explain', () => {

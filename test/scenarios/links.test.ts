@@ -116,19 +116,18 @@ describe('beside what people do', () => {
       await edit('KEY: mended');
       expect(await links()).toHaveLength(1);
       // The record's answer leaves while the link is there, and comes after it was removed.
-      const faults = {
-        async before({ method }: { method: string }) {
+      world.weather.turn({
+        async before({ method }) {
           if (method === 'DELETE') await written.promise;
           return undefined;
         },
-        async after({ method, url }: { method: string; url: string }) {
+        async after({ method, url }) {
           if (method !== 'POST' || !url.endsWith('/pull-request-records')) return undefined;
           written.resolve();
           await release.promise;
           return undefined;
         },
-      };
-      world.weather.turn(faults);
+      });
       await world.pull({ number, title: 'Mended' });
       await expect.poll(() => world.clock.advance(1_000).then(links)).toHaveLength(0);
       await expect.poll(() => world.clock.advance(1_000).then(live)).toHaveLength(0);

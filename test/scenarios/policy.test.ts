@@ -118,9 +118,7 @@ const taskId = async (wanted: string) =>
   (await world.people.listTasks({ query: { all: true } }, {})).body.tasks.find(({ key }) => key === wanted)?.taskId ??
   '';
 const linksOf = async (key: string) =>
-  (await world.links(await taskId(key))).map(({ url }) =>
-    url.split('/').slice(-2).join('/'),
-  );
+  (await world.links(await taskId(key))).map(({ url }) => url.split('/').slice(-2).join('/'));
 
 /** Requests that mirror what is at the vendor, and link it: all that a text may cause. */
 const HARMLESS = /^(?:POST pull-request-records|POST work-items)$/;

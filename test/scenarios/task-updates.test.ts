@@ -48,7 +48,7 @@ async function costOf(work: () => Promise<void>): Promise<number> {
   return (await world.requests()).received - received;
 }
 
-const taskOf = async (taskId: string) => (await world.task(taskId));
+const taskOf = async (taskId: string) => await world.task(taskId);
 
 describe('a status change', () => {
   it('takes a read and an update in the form `whole`', async () => {
@@ -108,7 +108,7 @@ it.each(['record', 'off'])(
   async (mirror) => {
     const rules = { workflow: { preset: 'standard' } };
     world = await createWorld({ config: { connections: { github: { ...GITHUB, mirror } }, rules } });
-    const { taskId } = (await world.bug('Door sticks'));
+    const { taskId } = await world.bug('Door sticks');
     const pull = async (title: string) => {
       await world.clock.advance(1_000);
       const updated = new Date(world.clock.now()).toISOString();
@@ -119,7 +119,7 @@ it.each(['record', 'off'])(
     expect(await taskOf(taskId)).toMatchObject({ status: 'review' });
     await pull('Oil the hinges');
     await world.partition().reconcile.drain();
-    const [link] = (await world.links(taskId));
+    const [link] = await world.links(taskId);
     await world.people.removeWorkItem({ taskId, workItemId: link?.workItemId ?? '' }, {});
     await world.settled();
     expect(await taskOf(taskId)).toMatchObject({ status: 'open' });
@@ -160,8 +160,7 @@ it.each([
   const config = { rules: { workflow: { preset: 'standard' } } };
   world = await createWorld({ faults: weather, config });
   const ids: string[] = [];
-  for (const title of ['Door sticks', 'Window sticks', 'Lid sticks'])
-    ids.push((await world.bug(title)).taskId);
+  for (const title of ['Door sticks', 'Window sticks', 'Lid sticks']) ids.push((await world.bug(title)).taskId);
   const [first = '', second = '', third = ''] = ids;
   weather.turn({
     before: ({ method, url }) =>

@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
 import { readTaskUpdateFacts } from '../../src/store/task-update-facts.ts';
-import { createWorld, GITHUB, type World } from '../support/harness/daemon.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
 import { drawn, sampleOf } from '../support/harness/depth.ts';
 import { type PullSetting, pullEvent, pullObject } from '../support/vendors/github-payloads.ts';
 

@@ -49,8 +49,7 @@ const CONFIG = {
 };
 
 const newBug = async (title: string) => (await world.bug(title)).taskId;
-const linksOf = async (taskId: string) =>
-  (await world.links(taskId)).map(({ url }) => url);
+const linksOf = async (taskId: string) => (await world.links(taskId)).map(({ url }) => url);
 
 it('links a branch that names an id, and shows title and id', async () => {
   await open();

@@ -3,7 +3,7 @@ import type { Asked } from '../../src/admin/admin-operations.ts';
 import { describeDelivery } from '../../src/cli/deliveries.ts';
 import { describeItems } from '../../src/cli/show-items.ts';
 import { samples } from '../../src/connectors/generic/sample.ts';
-import { createWorld, GITHUB, type World } from '../support/harness/daemon.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
 import { editPull } from '../support/harness/edit-pull.ts';
 import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
 
@@ -17,8 +17,7 @@ const edit = (setting: PullSetting, id?: string) => editPull(world, setting, id)
 
 async function open(): Promise<void> {
   world = await createWorld({
-    config: {
-      },
+    config: {},
   });
 }
 

@@ -4,7 +4,6 @@ import type { WorkItem } from '../../src/model/item.ts';
 import { createTracker, issue, type Tracker, tell } from '../support/fakes/tracker.ts';
 import { loseDatabase } from '../support/faults/lose-database.ts';
 import { createWorld, GITHUB, WEBHOOK_SECRET, type World, type WorldOptions } from '../support/harness/daemon.ts';
-import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 let world: World;
 let tracker: Tracker;
@@ -32,7 +31,7 @@ async function say(number: number, fields: Partial<WorkItem> = {}): Promise<void
   );
 }
 
-const tasks = async () => (await world.people.listTasks({ query: { all: true } }, {})).body.tasks.toReversed();
+const tasks = () => world.tasks();
 const linksOf = async (taskId: string) =>
   (await world.links(taskId)).map(({ url, externalId }) => ({ url, externalId }));
 
@@ -48,7 +47,7 @@ describe('triage', () => {
       },
       { config: { users: {}, connections: CONNECTIONS } },
     );
-    const { userId } = (await world.bug('Mine'));
+    const { userId } = await world.bug('Mine');
     await world.restart({ config: { users: { tracker: { Ann: userId }, email: { 'bo@x.example': userId } } } });
     await say(1, {
       description: 'It **breaks**.',
@@ -98,7 +97,7 @@ describe('triage', () => {
   it('first looks whether a task that an item names was made meanwhile', async () => {
     await open(EVERYTHING);
     await world.settled();
-    const byHand = (await world.bug('By hand'));
+    const byHand = await world.bug('By hand');
     await say(1, { title: `As ${byHand.key}` });
     await say(2, { title: 'As BUG-77, which nobody made' });
     await world.settled();
@@ -213,12 +212,12 @@ describe('a pull request that names an item of a tracker', () => {
 
   it('is linked to the task of that item, whichever comes first', async () => {
     await open(EVERYTHING);
-    await world.deliver('pull_request', pullEvent({ number: 1, head: 'mona/eng-1-door' }));
+    await world.pull({ number: 1, head: 'mona/eng-1-door' });
     await world.settled();
     await say(1);
     await world.settled();
-    await world.deliver('pull_request', pullEvent({ number: 2, body: 'Fixes https://tracker.example/issues/ENG-1' }));
-    await world.deliver('pull_request', pullEvent({ number: 3, title: 'ENG-1', body: 'skip ENG-1' }));
+    await world.pull({ number: 2, body: 'Fixes https://tracker.example/issues/ENG-1' });
+    await world.pull({ number: 3, title: 'ENG-1', body: 'skip ENG-1' });
     await world.settled();
     const [bug] = await tasks();
     expect((await pullLinks(bug?.taskId ?? '')).map(({ url }) => url).toSorted()).toEqual([
@@ -230,11 +229,11 @@ describe('a pull request that names an item of a tracker', () => {
   it('loses the link when it stops naming the item', async () => {
     await open(EVERYTHING);
     await say(1);
-    await world.deliver('pull_request', pullEvent({ title: 'ENG-1', updated: '2026-01-05T09:00:00Z' }));
+    await world.pull({ title: 'ENG-1', updated: '2026-01-05T09:00:00Z' });
     await world.settled();
     const taskId = (await tasks())[0]?.taskId ?? '';
     expect(await pullLinks(taskId)).toHaveLength(1);
-    await world.deliver('pull_request', pullEvent({ title: 'Other', updated: '2026-01-05T09:00:01Z' }));
+    await world.pull({ title: 'Other', updated: '2026-01-05T09:00:01Z' });
     await world.settled();
     expect(await pullLinks(taskId)).toEqual([]);
   });

@@ -65,7 +65,7 @@ it('of a git provider becomes a record, which the next sample merges', async () 
 
 it('moves the task that it names, as the rules say', async () => {
   world = await beside({ rules: { workflow: { preset: 'standard' } } });
-  const { taskId, key } = (await world.bug());
+  const { taskId, key } = await world.bug();
   await world.settled();
   const statusAfter = async (event: string, ...flags: string[]) => {
     expect((await trigger('github', event, '--task', key, '--yes', ...flags)).code).toBe(0);

@@ -176,7 +176,7 @@ describe('a workspace that is not there', () => {
 });
 
 /** How a workspace is out of order: by its answers, or how it is out of reach. */
-const OUTAGES: readonly (readonly [string, Fault | Absence, string])[] = [
+const OUTAGES: readonly (readonly [string, Fault | Absence])[] = [
   ['never answers', hangs],
   ['refuses connections', refuses],
   ['resets connections', resets],
@@ -230,7 +230,7 @@ describe('a workspace that', () => {
 
   const FAILURES = [
     ['a full disk', 507, 'storage_full', 'workspace_full'],
-    ['maintenance', 503, 'read_only'],
+    ['maintenance', 503, 'read_only', 'server_failed'],
   ] as const;
   it.each(sampleOf(FAILURES, 2))(
     'answers reads and fails all writes because of %s: no write is held, and all are sent afterwards',

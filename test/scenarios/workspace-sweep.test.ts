@@ -93,7 +93,7 @@ describe('the sweep of the workspace', () => {
 
   it('tells of a task that people changed, and leaves it', async () => {
     await open();
-    const { taskId, key } = (await world.bug());
+    const { taskId, key } = await world.bug();
     await swept();
     await world.people.updateTask({ taskId, body: { title: 'It broke' } as never }, {});
     await swept();

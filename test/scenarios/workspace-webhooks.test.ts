@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createWorld, type World } from '../support/harness/daemon.ts';
 import { answerByNock, nock } from '../support/harness/nock.ts';
-import { pullEvent, pullObject } from '../support/vendors/github-payloads.ts';
+import { pullObject } from '../support/vendors/github-payloads.ts';
 
 /** The workspace's own webhooks: CloudEvents to `/webhooks/<workspace>/workspace`. */
 

@@ -10,7 +10,7 @@ export interface Arrival {
 
 /** A promise keeps the request waiting: no time travels meanwhile. */
 type Before = (arrival: Arrival) => Fault | undefined | Promise<Fault | undefined>;
-type After = (arrival: Arrival, status: number) => Fault | undefined;
+type After = (arrival: Arrival, status: number) => Fault | undefined | Promise<Fault | undefined>;
 
 /** The network between the daemon and the service: fair, until a test makes it otherwise. People are never touched. */
 export interface Weather extends Faults {
