@@ -3,7 +3,6 @@ import { runAdminOperation } from '../../src/admin/admin-operations.ts';
 import type { AskedBackfill, BackfillProgress } from '../../src/admin/backfill.ts';
 import { createForge, type Forge, forgeItem, pulls } from '../support/fakes/forge.ts';
 import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
-import { allRecords } from '../support/harness/people.ts';
 
 const DAY = 86_400_000;
 const SECRET = 'a webhook secret for tests only';
@@ -34,7 +33,7 @@ async function finished(limit = DAY): Promise<void> {
 }
 
 /** Numbers of the records in the workspace, ascending. */
-const records = async () => (await allRecords(world.people)).map(({ identifier }) => identifier);
+const records = async () => (await world.records()).map(({ identifier }) => identifier);
 
 const numbers = (count: number) => Array.from({ length: count }, (_, index) => String(index + 1));
 

@@ -1,12 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { describeStatus } from '../../src/cli/status.ts';
 import { createTracker, issue, tell } from '../support/fakes/tracker.ts';
-import type { TravellingClock } from '../support/fakes/travelling-clock.ts';
-import { createWeather, type Weather } from '../support/fakes/weather.ts';
 import { createWorld, GITHUB, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
 import { drawn, isDeep, sampleOf } from '../support/harness/depth.ts';
-import { allRecords } from '../support/harness/people.ts';
-import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
+import type { PullSetting } from '../support/vendors/github-payloads.ts';
 
 /** Many webhooks at once are ordinary: a bot opens pull requests, or the workspace was unreachable. Nobody has to approve them. */
 
@@ -14,28 +11,21 @@ const MINUTE = 60_000;
 const OTHER = { id: 5_002, name: 'api' };
 
 let world: World;
-let weather: Weather;
 afterEach(() => world.close());
 
 async function open(): Promise<void> {
-  let clock: TravellingClock | undefined;
-  weather = createWeather(() => clock?.elapsed() ?? 0);
   const connections = { github: GITHUB, other: { ...GITHUB, repositories: ['acme/api'] } };
   const quota = { requests: 5_000, burst: 1_500 };
   const tracker = { connector: 'tracker', webhookSecrets: WEBHOOK_SECRET, poll: 'off' };
   world = await createWorld({
-    ...{ quota, faults: weather, connectors: [createTracker().connector] },
+    ...{ quota, connectors: [createTracker().connector] },
     config: { connections: { ...connections, tracker }, rules: { triage: [{ create: 'bug' }] } },
   });
-  clock = world.clock;
   await world.settled();
 }
 
-async function deliver(setting: PullSetting, connection = 'github', action = 'opened'): Promise<void> {
-  const updated = new Date(world.clock.now()).toISOString();
-  const payload = pullEvent({ updated, created: updated, ...setting }, action);
-  expect(await world.deliver('pull_request', payload, { connection })).toBe(202);
-}
+const deliver = (setting: PullSetting, connection = 'github', action = 'opened') =>
+  world.pull({ created: new Date(world.clock.now()).toISOString(), ...setting }, { connection, action });
 
 async function deliverIssue(number: number): Promise<void> {
   const updated = issue(number, { updatedAt: world.clock.now() });
@@ -50,7 +40,7 @@ async function deliverAll(first: number, last: number, setting: PullSetting = {}
 const status = () => world.partition().status();
 const held = async () => (await status()).changes.byState.held;
 /** Requests that wrote something, also those that the service never saw. */
-const written = () => weather.arrivals.filter(({ method }) => method === 'POST').length;
+const written = () => world.weather.arrivals.filter(({ method }) => method === 'POST').length;
 const recorded = async () => (await world.service().statistics()).pullRequests;
 
 /** Returns the times from a webhook to the answered request of these entities, ascending. Milliseconds. */
@@ -110,20 +100,19 @@ describe('an outage of the workspace', () => {
       await world.settled();
       let requests = 0;
       const refusal = name.startsWith('cuts') ? 'cut' : { status: 503 };
-      weather.turn({ before: () => (OUTAGES[name](requests++) ? refusal : undefined) });
+      world.weather.turn({ before: () => (OUTAGES[name](requests++) ? refusal : undefined) });
       for (let step = 0; step < STEPS; step++) {
         await deliverAll(step * 8 + 1, step * 8 + 8, { title: `${key} part` });
         for (const number of [100 + step, 200 + step]) await deliverIssue(number);
         await world.partition().reconcile.drain();
         await world.clock.advance((5 * MINUTE) / STEPS);
       }
-      weather.clear();
+      world.weather.clear();
       await world.settled(60 * MINUTE);
       expect(await held()).toBe(0);
-      const records = await allRecords(world.people);
+      const records = await world.records();
       expect(records.map(({ taskIds }) => taskIds)).toEqual(Array.from({ length: 8 * STEPS }, () => [taskId]));
-      const { tasks } = (await world.people.listTasks({ query: { all: true } }, {})).body;
-      expect(tasks).toHaveLength(2 * STEPS + 2);
+      expect(await world.tasks()).toHaveLength(2 * STEPS + 2);
     },
   );
 });

@@ -5,7 +5,6 @@ import { generateDay } from '../bench/quota/references/day.ts';
 import type { Event } from '../bench/quota/references/trace.ts';
 import { fewestWrites } from '../bench/quota/references/visibility.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
-import { allRecords } from '../support/harness/people.ts';
 import { bitbucketVendor } from '../support/vendors/provider-servers/bitbucket.ts';
 import { githubVendor } from '../support/vendors/provider-servers/github.ts';
 import { gitlabVendor } from '../support/vendors/provider-servers/gitlab.ts';
@@ -122,7 +121,7 @@ function arrivals(chance: Chance): number[] {
   return chance.happens(0.08) ? [first, first + chance.lognormal(3 * MINUTE, 1)] : [first];
 }
 
-const records = async () => (await allRecords(world.people)) as unknown as ExpectedRecord[];
+const records = async () => (await world.records()) as unknown as ExpectedRecord[];
 
 it('a day of all three providers, with lost, repeated and late webhooks, ends in their state at the fewest requests', async () => {
   const seen: Seen = new Map();

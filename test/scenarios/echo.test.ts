@@ -208,7 +208,7 @@ async function deliver({ provider, payload, closing, headers }: Vendor, isClosin
   expect(answer.status).toBe(202);
 }
 
-const records = async () => (await world.people.listPullRequests({}, {})).body.pullRequests;
+const records = () => world.records();
 
 /** Lets time pass while a request to the vendor is open, until the record is there in this state. */
 async function recorded(state: string): Promise<void> {

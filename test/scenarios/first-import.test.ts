@@ -2,7 +2,6 @@ import { afterEach, expect, it } from 'vitest';
 import type { WorkspaceStatus } from '../../src/admin/status.ts';
 import { createForge, type ForgePull, forgeItem, pulls } from '../support/fakes/forge.ts';
 import { createWorld, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
-import { allRecords } from '../support/harness/people.ts';
 
 /** Before the travelling clock begins. */
 const THEN = Date.UTC(2026, 0, 4, 9);
@@ -30,7 +29,7 @@ it('counts neither a first import nor what is fetched for it as lag, and counts 
   await world.settled();
 
   const measured = async () => /^worksync_sync_lag_seconds_count.* (\d+)$/m.exec(await world.metrics())?.[1];
-  const records = await allRecords(world.people);
+  const records = await world.records();
   expect(new Set(records.map(({ title }) => title))).toEqual(new Set(['Fetched']));
   expect([records.length, world.partition().lag(), await measured()]).toEqual([30, null, undefined]);
 

@@ -1,22 +1,20 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { runAdminOperation } from '../../src/admin/admin-operations.ts';
 import { type LabReport, tryRules } from '../../src/admin/lab.ts';
 import { describeLab } from '../../src/cli/lab-report.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
-import { editPull } from '../support/harness/edit-pull.ts';
 import type { PullSetting } from '../support/vendors/github-payloads.ts';
 
 let world: World;
+beforeEach(async () => {
+  world = await createWorld();
+});
 afterEach(() => world.close());
 
-const edit = (setting: PullSetting) => editPull(world, setting);
-
-async function open(): Promise<void> {
-  world = await createWorld({ config: {} });
-}
+const edit = (setting: PullSetting) => world.edit(setting);
 
 function inUse(): Record<string, unknown> {
   return parse(readFileSync(join(world.configFolder, 'test.yaml'), 'utf8')) as Record<string, unknown>;
@@ -38,7 +36,6 @@ const TICKETS = { rules: { links: [{ pattern: 'ticket/([0-9]+)', place: ['branch
 
 describe('the rule lab', () => {
   it('says which statuses rules would have changed over stored items, and writes nothing', async () => {
-    await open();
     for (const title of ['One', 'Two', 'Three']) await world.bug(title);
     await world.clock.advance(60_000);
     await edit({ number: 1, title: 'BUG-1', created: new Date(world.clock.now()).toISOString() });
@@ -57,10 +54,7 @@ describe('the rule lab', () => {
     const reaching = await lab(reachingBack);
     expect(reaching.effects).toEqual([{ effect: 'update-task', added: 2, dropped: 0, later: 0 }]);
     // As the lab says, these rules then move the task of the finished pull request too.
-    const statuses = async () => {
-      const { tasks } = (await world.people.listTasks({ query: { all: true } }, {})).body;
-      return tasks.toSorted((a, b) => (a.key ?? '').localeCompare(b.key ?? '')).map(({ status }) => status);
-    };
+    const statuses = async () => (await world.tasks()).map(({ status }) => status);
     world.configure('test', { rules: { workflow: { preset: 'standard' } } });
     await world.reload();
     await world.clock.advance(300_000);
@@ -72,7 +66,6 @@ describe('the rule lab', () => {
   });
 
   it('says which links other rules would add, now and when finished items change, and writes nothing', async () => {
-    await open();
     await world.bug();
     await edit({ number: 1, title: 'ticket/1 open' });
     await edit({ number: 2, title: 'ticket/1 closed', state: 'closed' });
@@ -96,7 +89,6 @@ describe('the rule lab', () => {
   });
 
   it('says which links and waiting changes would go, and what a connection that is left out keeps', async () => {
-    await open();
     await world.bug();
     await edit({ number: 1, title: 'BUG-1 is mended' });
     await world.restart({ config: TICKETS });
@@ -111,7 +103,6 @@ describe('the rule lab', () => {
   });
 
   it('ends after so many items, the open ones first, or after its time, and says so', async () => {
-    await open();
     await world.bug();
     await edit({ number: 1, title: 'ticket/1 closed', state: 'closed' });
     for (const number of [2, 3, 4]) await edit({ number, title: 'ticket/1 open' });
@@ -129,7 +120,6 @@ describe('the rule lab', () => {
   });
 
   it('knows the configuration in use, and refuses a wrong one and that of another workspace', async () => {
-    await open();
     await edit({ number: 1, title: 'nothing' });
     expect(await lab()).toMatchObject({ inUse: true, requests: 0 });
     await expect(lab({ rules: { linkz: [] } })).rejects.toMatchObject({ code: 'config_invalid' });
@@ -137,7 +127,6 @@ describe('the rule lab', () => {
   });
 
   it('reads no variable for a text: a value that decides on no write may be anything, and no message shows one', async () => {
-    await open();
     await edit({ number: 1, title: 'nothing' });
     const tried = {
       connections: { github: { connector: 'github', repositories: ['acme/app'], webhookSecrets: `\${HOME}` } },

@@ -1,8 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { runAdminOperation } from '../../src/admin/admin-operations.ts';
-import type { Fault, Faults } from '../../src/reference-service/http/faults.ts';
+import type { Fault } from '../../src/reference-service/http/faults.ts';
 import { createForge, type Forge, type ForgePull, forgeItem, pulls } from '../support/fakes/forge.ts';
-import { createWeather, type Weather } from '../support/fakes/weather.ts';
 import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
 
 /** All answers of the workspace, to any caller, are captured in one way. */
@@ -13,19 +12,14 @@ const SECRET = 'a webhook secret for tests only';
 const RECORD = { provider: 'gitlab', repoId: 'app', identifier: '1' } as const;
 
 let world: World;
-let weather: Weather;
 let forge: Forge;
 afterEach(() => world.close());
 
 /** One pull request, mirrored; nothing tells of it but a poll a month, and no webhook tells of the workspace. */
 async function open(options: WorldOptions = {}): Promise<void> {
-  let clock: World['clock'] | undefined;
-  weather = createWeather(() => clock?.elapsed() ?? 0);
-  const faults: Faults = { before: weather.before?.bind(weather), after: weather.after?.bind(weather) };
   forge = createForge({ app: pulls(1, THEN).map((pull) => ({ ...pull, state: 'open' })) });
   const connections = { forge: { connector: 'gitlab', webhookSecrets: SECRET, poll: '30d', sweep: 'off' } };
-  world = await createWorld({ faults, connectors: [forge.connector], config: { connections }, ...options });
-  clock = world.clock;
+  world = await createWorld({ connectors: [forge.connector], config: { connections }, ...options });
   await world.until(async () => (await titles()).length === 1);
   await rest();
 }
@@ -34,15 +28,11 @@ async function rest(): Promise<void> {
   await world.settled();
   await world.clock.advance(MINUTE);
   await world.settled();
-  weather.arrivals.length = 0;
+  world.weather.arrivals.length = 0;
 }
 
-async function records() {
-  return (await world.people.listPullRequests({ query: {} }, {})).body.pullRequests;
-}
-
-const titles = async () => (await records()).map(({ title }) => title);
-const asked = () => weather.arrivals.splice(0).map(({ method, url }) => `${method} ${url.replace(/^.*\//, '')}`);
+const titles = async () => (await world.records()).map(({ title }) => title);
+const asked = () => world.weather.arrivals.splice(0).map(({ method, url }) => `${method} ${url.replace(/^.*\//, '')}`);
 /** As commands send: through the daemon, with its key and its quota. */
 const command = () => world.partition().client;
 const NOW = { lane: 'interactive' } as const;
@@ -95,7 +85,7 @@ describe('a record that a command edited', () => {
     ['a failure of the server', { status: 500, body: 'an error' }, 'server_failed'],
   ])('is read again among the few of its branch, and repaired, where %s came', async (_name, fault, code) => {
     await open();
-    weather.turn({ after: ({ method }) => (method === 'PATCH' ? fault : undefined) });
+    world.weather.turn({ after: ({ method }) => (method === 'PATCH' ? fault : undefined) });
     const sent = command().updatePullRequest({ body: { ...RECORD, title: 'By hand' } }, NOW);
     await expect(sent).rejects.toMatchObject({ code });
     expect(await titles()).toEqual(['By hand']);
@@ -112,19 +102,18 @@ describe('a record that a command edited', () => {
 });
 
 describe('a link that a command touched', () => {
-  const linksOf = async (taskId: string) => await world.links(taskId);
   const newBug = async () => (await command().createBug({ body: { title: 'It breaks' } }, NOW)).body.taskId;
 
   it('and removed stays removed, and its task was known without a list', async () => {
     await open();
     const taskId = await newBug();
     await tell('BUG-1: fix');
-    const [link] = await linksOf(taskId);
+    const [link] = await world.links(taskId);
     expect(link?.externalId).toMatch(/^worksync:/);
     expect(asked().filter((each) => each.startsWith('GET'))).toEqual([]);
     await command().removeWorkItem({ taskId, workItemId: link?.workItemId ?? '' }, NOW);
     await tell('BUG-1: fix it');
-    expect(await linksOf(taskId)).toEqual([]);
+    expect(await world.links(taskId)).toEqual([]);
   });
 
   it('and made is the person’s, and stays when the text names the task no more', async () => {
@@ -133,7 +122,7 @@ describe('a link that a command touched', () => {
     await command().addWorkItem({ taskId, body: { url: 'https://forge.example/app/1' } }, NOW);
     await tell('BUG-1: fix');
     await tell('fix');
-    expect(await linksOf(taskId)).toMatchObject([{ externalId: null }]);
+    expect(await world.links(taskId)).toMatchObject([{ externalId: null }]);
   });
 });
 

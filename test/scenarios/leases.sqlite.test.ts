@@ -16,8 +16,6 @@ import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 const TTL = 3_000;
 const SECOND = 1_000;
-const CONFIG = {};
-
 const NOBODY: Pick<TravellingClock, 'after'> = { after: () => () => undefined };
 
 const facts = () => ({ version: 'test', config: '', startedAt: 0, host: 'here' });
@@ -57,7 +55,6 @@ async function openSleepy(): Promise<Wakefulness> {
     after: (ms: number, call: () => void) => after(ms, () => life.whenAwake(call)),
   });
   await open({
-    config: CONFIG,
     hold: (installation, clock) => sharing('http://first', timers(clock))(installation, clock),
   });
   return life;
@@ -72,8 +69,8 @@ const brokenCodes = () => [...world.workspaces().broken().values()].map(({ code 
 
 describe('a daemon over a shared database', () => {
   it('opens what it holds, and gives back what another process is to hold: its webhooks are to come again', async () => {
-    await open({ config: CONFIG, hold: sharing('http://first') });
-    world.configure('other', CONFIG);
+    await open({ hold: sharing('http://first') });
+    world.configure('other', {});
     await world.reload();
     expect(names().sort()).toEqual(['other', 'test']);
     const second = sharing('http://second')(world.installation(), world.clock);
@@ -91,7 +88,7 @@ describe('a daemon over a shared database', () => {
   });
 
   it('does not start what another one holds, and goes on with it when that one has died', async () => {
-    await open({ config: CONFIG, hold: sharing('http://first') });
+    await open({ hold: sharing('http://first') });
     await world.settled();
     await world.deliver('pull_request', pullEvent({ number: 1 }));
     await world.settled();
@@ -192,7 +189,7 @@ describe('the way to the workspace', () => {
 describe('a daemon that has its data folder alone', () => {
   it('asks and writes nothing of leases', async () => {
     const statements: string[] = [];
-    await open({ config: CONFIG, onStatement: (statement) => statements.push(statement) });
+    await open({ onStatement: (statement) => statements.push(statement) });
     statements.length = 0;
     await world.deliver('pull_request', pullEvent({ number: 1 }));
     await world.settled();

@@ -2,7 +2,6 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { describeExplained } from '../../src/cli/explained.ts';
 import { createTracker, issue, tell } from '../support/fakes/tracker.ts';
 import { createWorld, GITHUB, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
-import { editPull } from '../support/harness/edit-pull.ts';
 import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
 
 const TOKEN = 'the-token-that-reads-figures-of-the-test';
@@ -11,7 +10,7 @@ let world: World;
 afterEach(() => world.close());
 
 const ask: World['ask'] = (question, asked) => world.ask(question, asked);
-const edit = (setting: PullSetting, id?: string) => editPull(world, setting, id);
+const edit = (setting: PullSetting, id?: string) => world.edit(setting, id);
 
 async function open(rules: object = {}): Promise<void> {
   world = await createWorld({
@@ -33,7 +32,7 @@ const say = async (number: number, fields: object = {}) => {
   await world.settled();
 };
 const newBug = async () => (await world.bug()).taskId;
-const linksOf = async (taskId: string) => await world.links(taskId);
+const linksOf = (taskId: string) => world.links(taskId);
 const PULL = 'https://github.com/acme/app/pull/1';
 
 describe('explain', () => {

@@ -108,15 +108,8 @@ async function pull(author: Author, number: number, fields: object, action = 'op
   await world.settled();
 }
 
-const tasks = async () =>
-  (await world.people.listTasks({ query: { all: true } }, {})).body.tasks.map(({ key, title, status }) => ({
-    key,
-    title,
-    status,
-  }));
-const taskId = async (wanted: string) =>
-  (await world.people.listTasks({ query: { all: true } }, {})).body.tasks.find(({ key }) => key === wanted)?.taskId ??
-  '';
+const tasks = async () => (await world.tasks()).map(({ key, title, status }) => ({ key, title, status }));
+const taskId = async (wanted: string) => (await world.tasks()).find(({ key }) => key === wanted)?.taskId ?? '';
 const linksOf = async (key: string) =>
   (await world.links(await taskId(key))).map(({ url }) => url.split('/').slice(-2).join('/'));
 

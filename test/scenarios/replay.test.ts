@@ -127,9 +127,8 @@ const settled = () =>
 /** All that a delivery may do: what worksync holds, what it means to send and to ask for, and what stands in the workspace. */
 async function effects() {
   const held = await Promise.all(WORKSPACES.map(async (name) => [name, await heldBy(opened(name))] as const));
-  const { tasks } = (await world.people.listTasks({ query: { all: true } }, {})).body;
-  const { pullRequests } = (await world.people.listPullRequests({ query: {} }, {})).body;
-  return { ...Object.fromEntries(held), tasks, pullRequests };
+  const [tasks, records] = [await world.tasks(), await world.records()];
+  return { ...Object.fromEntries(held), tasks, records };
 }
 
 async function heldBy({ store: { query } }: Partition) {

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { backUp, restore } from '../../src/admin/data.ts';
 import { INSTALLATION_FILE } from '../../src/store/installation.ts';
-import { createWeather, type Weather } from '../support/fakes/weather.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
 import { sampleOf } from '../support/harness/depth.ts';
 import { githubTracker } from '../support/vendors/provider-servers/github.ts';
@@ -18,18 +17,14 @@ const PULLS = [1, 2, 3, 4, 5, 6];
 
 let world: World;
 let provider: Provider<typeof VENDOR>;
-let weather: Weather;
 let fetched: string[];
 let isForbidden: boolean;
 let deliveries = 0;
 
 beforeEach(async () => {
-  let clock: World['clock'] | undefined;
   fetched = [];
   isForbidden = false;
-  weather = createWeather(() => clock?.elapsed() ?? 0);
   world = await createWorld({
-    faults: weather,
     http: (own) => ({
       ...own,
       async request(request) {
@@ -40,8 +35,7 @@ beforeEach(async () => {
       },
     }),
   });
-  clock = world.clock;
-  provider = await openProvider(VENDOR, { clock });
+  provider = await openProvider(VENDOR, { clock: world.clock });
   await restart();
 });
 afterEach(async () => {
@@ -66,14 +60,12 @@ async function happen(number: number, event: string, fields: Partial<HeldPull['f
 }
 
 async function records(): Promise<readonly string[]> {
-  const { pullRequests } = (await world.people.listPullRequests({ query: { limit: 100 } }, {})).body;
-  return pullRequests.map(({ identifier, title, state }) => `${identifier} ${state} ${title}`).sort();
+  return (await world.records()).map(({ identifier, title, state }) => `${identifier} ${state} ${title}`).sort();
 }
 
 /** A full window of the quota counts as used after a restore. */
 async function lateOn(): Promise<void> {
-  const end = world.clock.elapsed() + 40 * MINUTE;
-  await world.until(() => world.clock.elapsed() >= end, 60 * MINUTE);
+  await world.pass(40 * MINUTE);
   await world.settled();
 }
 
@@ -90,8 +82,9 @@ async function mergedAfterBackup(also: readonly string[] = []): Promise<string> 
 }
 
 function writes(): () => string[] {
-  const start = weather.arrivals.length;
-  return () => weather.arrivals.slice(start).flatMap(({ method, url }) => (method === 'GET' ? [] : `${method} ${url}`));
+  const start = world.weather.arrivals.length;
+  return () =>
+    world.weather.arrivals.slice(start).flatMap(({ method, url }) => (method === 'GET' ? [] : `${method} ${url}`));
 }
 
 async function unverified(): Promise<number | undefined> {

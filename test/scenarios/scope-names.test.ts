@@ -77,8 +77,7 @@ async function hook(id: number, number: number, name = repositories.get(id)?.nam
 }
 
 async function records(): Promise<string[]> {
-  const { pullRequests } = (await world.people.listPullRequests({ query: { limit: 100 } }, {})).body;
-  return pullRequests.map(({ repoId, identifier }) => `${repoId}#${identifier}`).sort();
+  return (await world.records()).map(({ repoId, identifier }) => `${repoId}#${identifier}`).sort();
 }
 
 async function names() {

@@ -58,8 +58,7 @@ function forgeWebhook(pull: ForgePull, more: object = {}) {
 const gone = async () => (await world.partition().status()).gone.map(({ key }) => key.split(':').slice(2).join(' '));
 
 async function states(): Promise<string[]> {
-  const { pullRequests } = (await world.people.listPullRequests({ query: { limit: 100 } }, {})).body;
-  return pullRequests.map(({ identifier, state }) => `${identifier} ${state}`).sort();
+  return (await world.records()).map(({ identifier, state }) => `${identifier} ${state}`).sort();
 }
 
 describe('a sweep', () => {
@@ -115,8 +114,7 @@ describe('a sweep', () => {
 
     await world.post('forge', forgeWebhook({ ...second, title: 'Renamed', updatedAt: second.updatedAt + 1 }));
     await world.settled();
-    const { pullRequests } = (await world.people.listPullRequests({ query: {} }, {})).body;
-    expect(pullRequests.map(({ title }) => title)).toContain('Renamed');
+    expect((await world.records()).map(({ title }) => title)).toContain('Renamed');
   });
 
   it('requests no item again that is known as gone', async () => {

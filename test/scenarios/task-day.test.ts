@@ -90,15 +90,9 @@ async function send(connection: string, { headers, body }: Hook): Promise<void> 
 
 /** A person sets the status of a task, as the number of its key names it. */
 async function person(number: number, status: 'planned' | 'blocked'): Promise<void> {
-  const { tasks } = (await world.people.listTasks({ query: { all: true } }, {})).body;
-  const { taskId = '' } = tasks.find(({ key }) => key === `BUG-${number}`) ?? {};
+  const { taskId = '' } = (await world.tasks()).find(({ key }) => key === `BUG-${number}`) ?? {};
   await world.people.updateTask({ taskId, body: { status } }, {});
   await world.clock.advance(3 * MINUTE);
-}
-
-async function statuses(): Promise<Readonly<Record<string, string>>> {
-  const { tasks } = (await world.people.listTasks({ query: { all: true } }, {})).body;
-  return Object.fromEntries(tasks.map(({ key, status }) => [key, status]));
 }
 
 it('ends as the rules say', async () => {
@@ -114,14 +108,14 @@ it('ends as the rules say', async () => {
   await pull('gitlab', 7, { title: 'BUG-7', draft: true });
   await issue(1, 'open');
   const begun = { 'BUG-1': 'review', 'BUG-2': 'review', 'BUG-3': 'review', 'BUG-4': 'review', 'BUG-5': 'in_progress' };
-  expect(await statuses()).toMatchObject({ ...begun, 'BUG-6': 'open', 'BUG-7': 'in_progress', 'BUG-8': 'open' });
+  expect(await world.statuses()).toMatchObject({ ...begun, 'BUG-6': 'open', 'BUG-7': 'in_progress', 'BUG-8': 'open' });
 
   await person(3, 'blocked');
   await person(4, 'planned');
   await pull('github', 4, { labels: ['bug'] });
   await pull('github', 1, { state: 'merged' }, true);
   await pull('github', 2, { state: 'merged' });
-  expect(await statuses()).toMatchObject({ 'BUG-1': 'completed', 'BUG-2': 'in_progress', 'BUG-4': 'planned' });
+  expect(await world.statuses()).toMatchObject({ 'BUG-1': 'completed', 'BUG-2': 'in_progress', 'BUG-4': 'planned' });
 
   const revive = world.kill();
   await revive();
@@ -134,7 +128,7 @@ it('ends as the rules say', async () => {
   await pull('github', 8, { state: 'merged' });
   await issue(1, 'done');
   await issue(1, 'open');
-  expect(await statuses()).toEqual({
+  expect(await world.statuses()).toEqual({
     ...{ 'BUG-1': 'completed', 'BUG-2': 'completed', 'BUG-3': 'completed', 'BUG-4': 'planned', 'BUG-5': 'open' },
     ...{ 'BUG-6': 'open', 'BUG-7': 'review', 'BUG-8': 'in_progress' },
   });

@@ -4,16 +4,16 @@ import { entity } from '../../src/model/change.ts';
 import type { TaskUpdate } from '../../src/model/task.ts';
 import { blankEntity, findEntity, saveEntity } from '../../src/store/entities.ts';
 import { addDifference } from '../../src/store/outbox-rows.ts';
-import { createWeather, errorAnswer } from '../support/fakes/weather.ts';
+import { readTaskUpdateFacts } from '../../src/store/task-update-facts.ts';
+import { errorAnswer } from '../support/fakes/weather.ts';
 import { createWorld, GITHUB, type World, type WorldOptions } from '../support/harness/daemon.ts';
+import { drawn, sampleOf } from '../support/harness/depth.ts';
 import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 let world: World;
 afterEach(() => world.close());
 
 const BODY = { title: 'Door sticks', description: 'Only in winter', labels: ['door'], priority: 'high' } as const;
-
-const WEBHOOK = { key: 'a shared key for tests only', secret: 'a signing secret for tests only' };
 
 async function open(api: object, options: Partial<WorldOptions> = {}, more: object = {}): Promise<string> {
   world = await createWorld({ ...options, config: { workspace: { api }, ...more } });
@@ -41,31 +41,28 @@ async function move(taskId: string, update: TaskUpdate): Promise<void> {
   await world.settled();
 }
 
-/** The requests that work takes. */
-async function costOf(work: () => Promise<void>): Promise<number> {
-  const { received } = await world.requests();
-  await work();
-  return (await world.requests()).received - received;
-}
+const storedStatus = async () =>
+  (await world.partition().store.query.selectFrom('tasks').select('status').execute())[0]?.status;
 
-const taskOf = async (taskId: string) => await world.task(taskId);
+const STANDARD = { workflow: { preset: 'standard' } };
 
 describe('a status change', () => {
   it('takes a read and an update in the form `whole`', async () => {
     const taskId = await open({ taskUpdate: 'whole' });
-    expect(await costOf(() => move(taskId, { status: 'review', from: 'open' }))).toBe(2);
-    expect(await taskOf(taskId)).toMatchObject({ ...BODY, status: 'review' });
+    expect(await world.costOf(() => move(taskId, { status: 'review', from: 'open' }))).toBe(2);
+    expect(await world.task(taskId)).toMatchObject({ ...BODY, status: 'review' });
   });
 
   it('takes one request in the form `fields` if webhooks report edits and the task was cached within a minute', async () => {
-    const workspace = { api: { taskUpdate: 'fields' }, webhook: WEBHOOK };
+    const webhook = { key: 'a shared key for tests only', secret: 'a signing secret for tests only' };
+    const workspace = { api: { taskUpdate: 'fields' }, webhook };
     const taskId = await open({}, {}, { workspace });
     // The first update of a field is compared with a read.
-    expect(await costOf(() => move(taskId, { status: 'in_progress', from: 'open' }))).toBe(2);
-    expect(await costOf(() => move(taskId, { status: 'review', from: 'in_progress' }))).toBe(1);
+    expect(await world.costOf(() => move(taskId, { status: 'in_progress', from: 'open' }))).toBe(2);
+    expect(await world.costOf(() => move(taskId, { status: 'review', from: 'in_progress' }))).toBe(1);
     await world.clock.advance(60_000);
-    expect(await costOf(() => move(taskId, { status: 'completed', from: 'review' }))).toBe(2);
-    expect(await taskOf(taskId)).toMatchObject({ ...BODY, status: 'completed', completedAt: expect.any(String) });
+    expect(await world.costOf(() => move(taskId, { status: 'completed', from: 'review' }))).toBe(2);
+    expect(await world.task(taskId)).toMatchObject({ ...BODY, status: 'completed', completedAt: expect.any(String) });
   });
 
   it.each(['whole', 'fields'])('leaves a status that a person has just set, in the form `%s`', async (taskUpdate) => {
@@ -73,16 +70,15 @@ describe('a status change', () => {
     await move(taskId, { status: 'in_progress', from: 'open' });
     await world.people.updateTask({ taskId, body: { status: 'completed' } }, {});
     await move(taskId, { status: 'review', from: 'in_progress' });
-    expect(await taskOf(taskId)).toMatchObject({ status: 'completed' });
+    expect(await world.task(taskId)).toMatchObject({ status: 'completed' });
   });
 
   it('takes a read and writes nothing if a person has changed the status', async () => {
     const taskId = await open({});
     await world.people.updateTask({ taskId, body: { status: 'blocked' } }, {});
-    expect(await costOf(() => move(taskId, { status: 'review', from: 'open' }))).toBe(1);
-    expect(await taskOf(taskId)).toMatchObject({ status: 'blocked' });
-    const [row] = await world.partition().store.query.selectFrom('tasks').select('status').execute();
-    expect(row?.status).toBe('blocked');
+    expect(await world.costOf(() => move(taskId, { status: 'review', from: 'open' }))).toBe(1);
+    expect(await world.task(taskId)).toMatchObject({ status: 'blocked' });
+    expect(await storedStatus()).toBe('blocked');
   });
 
   it('survives a kill between the read and the answer of the update', async () => {
@@ -90,14 +86,14 @@ describe('a status change', () => {
     let revive: (() => Promise<void>) | undefined;
     const updating = move(taskId, { status: 'review', from: 'open' });
     await world.until(async () => {
-      if ((await taskOf(taskId)).status !== 'review') return false;
+      if ((await world.task(taskId)).status !== 'review') return false;
       revive ??= world.kill();
       return true;
     });
     await updating.catch(() => undefined);
     await revive?.();
     await world.settled();
-    expect(await taskOf(taskId)).toMatchObject({ ...BODY, status: 'review' });
+    expect(await world.task(taskId)).toMatchObject({ ...BODY, status: 'review' });
     const row = await findEntity(world.partition().store.query, entity.taskUpdate(taskId));
     expect(row?.known).toContain('"status":"review"');
   });
@@ -106,23 +102,21 @@ describe('a status change', () => {
 it.each(['record', 'off'])(
   'a task gets its status back when its last link is gone, with mirror: %s',
   async (mirror) => {
-    const rules = { workflow: { preset: 'standard' } };
-    world = await createWorld({ config: { connections: { github: { ...GITHUB, mirror } }, rules } });
-    const { taskId } = await world.bug('Door sticks');
+    world = await createWorld({ config: { connections: { github: { ...GITHUB, mirror } }, rules: STANDARD } });
+    const { taskId } = await world.bug();
     const pull = async (title: string) => {
       await world.clock.advance(1_000);
-      const updated = new Date(world.clock.now()).toISOString();
-      await world.deliver('pull_request', pullEvent({ number: 1, title, updated }));
+      await world.pull({ title });
     };
     await pull('BUG-1: Oil the hinges');
     await world.settled();
-    expect(await taskOf(taskId)).toMatchObject({ status: 'review' });
+    expect(await world.task(taskId)).toMatchObject({ status: 'review' });
     await pull('Oil the hinges');
     await world.partition().reconcile.drain();
     const [link] = await world.links(taskId);
     await world.people.removeWorkItem({ taskId, workItemId: link?.workItemId ?? '' }, {});
     await world.settled();
-    expect(await taskOf(taskId)).toMatchObject({ status: 'open' });
+    expect(await world.task(taskId)).toMatchObject({ status: 'open' });
   },
 );
 
@@ -131,11 +125,12 @@ describe('the undoing of a status change', () => {
     const taskId = await open({});
     await move(taskId, { status: 'review', from: 'open' });
     const undone = { task: 'BUG-1', from: 'review', to: 'open' };
-    expect(await costOf(async () => expect(await world.ask('status-undo', { task: 'bug-1' })).toEqual(undone))).toBe(2);
-    expect(await taskOf(taskId)).toMatchObject({ ...BODY, status: 'open' });
+    expect(
+      await world.costOf(async () => expect(await world.ask('status-undo', { task: 'bug-1' })).toEqual(undone)),
+    ).toBe(2);
+    expect(await world.task(taskId)).toMatchObject({ ...BODY, status: 'open' });
     await world.settled();
-    const [row] = await world.partition().store.query.selectFrom('tasks').select('status').execute();
-    expect(row?.status).toBe('open');
+    expect(await storedStatus()).toBe('open');
     await expect(world.ask('status-undo', { task: 'BUG-1' })).rejects.toMatchObject({ code: 'conflict' });
   });
 
@@ -146,7 +141,7 @@ describe('the undoing of a status change', () => {
     await world.people.updateTask({ taskId, body: { status: 'blocked' } }, {});
     const refused = { code: 'conflict', message: expect.stringContaining('blocked since') };
     await expect(world.ask('status-undo', { task: 'BUG-1' })).rejects.toMatchObject(refused);
-    expect(await taskOf(taskId)).toMatchObject({ status: 'blocked' });
+    expect(await world.task(taskId)).toMatchObject({ status: 'blocked' });
   });
 });
 
@@ -156,19 +151,16 @@ it.each([
   { status: 400, errorCode: 'validation_failed', code: 'refused' },
 ])('$status for one task holds its change, and other tasks get the same status', async (refused) => {
   const { status, errorCode, code } = refused;
-  const weather = createWeather(() => 0);
-  const config = { rules: { workflow: { preset: 'standard' } } };
-  world = await createWorld({ faults: weather, config });
+  world = await createWorld({ config: { rules: STANDARD } });
   const ids: string[] = [];
   for (const title of ['Door sticks', 'Window sticks', 'Lid sticks']) ids.push((await world.bug(title)).taskId);
   const [first = '', second = '', third = ''] = ids;
-  weather.turn({
+  world.weather.turn({
     before: ({ method, url }) =>
       method === 'PUT' && url.endsWith(first) ? errorAnswer(status, errorCode, 'not now') : undefined,
   });
   const openPull = async (number: number) => {
-    const updated = new Date(world.clock.now()).toISOString();
-    await world.deliver('pull_request', pullEvent({ number, title: `BUG-${number}: oil it`, updated }));
+    await world.pull({ number, title: `BUG-${number}: oil it` });
     await world.settled();
   };
   const explained = async () => (await world.ask('explain', { target: 'BUG-1' })).statuses[0];
@@ -183,23 +175,20 @@ it.each([
   expect(text).toContain(`held release update:${first}"`);
   await openPull(2);
   await openPull(3);
-  expect([(await taskOf(second)).status, (await taskOf(third)).status]).toEqual(['review', 'review']);
-  weather.clear();
+  expect([(await world.task(second)).status, (await world.task(third)).status]).toEqual(['review', 'review']);
+  world.weather.clear();
   await world.ask('release', { classes: [], entities: ['update:BUG-1'] });
   await world.settled();
-  expect((await taskOf(first)).status).toBe('review');
+  expect((await world.task(first)).status).toBe('review');
 });
 
 it('explains an update that failed as one that is sent again', async () => {
-  const weather = createWeather(() => 0);
-  const config = { rules: { workflow: { preset: 'standard' } } };
-  world = await createWorld({ faults: weather, config });
+  world = await createWorld({ config: { rules: STANDARD } });
   await world.bug('Door sticks');
-  weather.turn({
+  world.weather.turn({
     before: ({ method }) => (method === 'PUT' ? errorAnswer(500, 'internal_error', 'later') : undefined),
   });
-  const updated = new Date(world.clock.now()).toISOString();
-  await world.deliver('pull_request', pullEvent({ number: 1, title: 'BUG-1: oil it', updated }));
+  await world.pull({ title: 'BUG-1: oil it' });
   const explained = () => world.ask('explain', { target: 'BUG-1' });
   await world.until(async () => (await explained()).statuses[0]?.change?.error !== null);
   expect((await explained()).statuses[0]).toMatchObject({
@@ -229,20 +218,80 @@ describe('a server with task updates', () => {
     const taskId = await open(api, { behaviours: { 'task updates': value } });
     await move(taskId, { status: 'in_progress', from: 'open' });
     await move(taskId, { status: 'review', addLabels: ['staging'], from: 'in_progress' });
-    expect(await taskOf(taskId)).toMatchObject({ ...BODY, labels: ['door', 'staging'], status: 'review' });
+    expect(await world.task(taskId)).toMatchObject({ ...BODY, labels: ['door', 'staging'], status: 'review' });
   });
 
   it.each([
     ['task updates', 'none'],
     ['single task route', 'none'],
   ] as const)('by %s: %s keeps its statuses, and the status names the reason', async (dimension, value) => {
-    const rules = { workflow: { preset: 'standard' } };
-    const taskId = await open({}, { behaviours: { [dimension]: value } }, { rules });
-    await world.deliver('pull_request', pullEvent({ title: 'Fixes BUG-1' }, 'opened'));
+    const taskId = await open({}, { behaviours: { [dimension]: value } }, { rules: STANDARD });
+    await world.pull({ title: 'Fixes BUG-1' }, { action: 'opened' });
     await world.until(async () => {
       const { causes } = await world.partition().status();
       return causes.some(({ code }) => code === 'task_updates_off');
     });
-    expect(await taskOf(taskId)).toMatchObject({ ...BODY, status: 'open' });
+    expect(await world.task(taskId)).toMatchObject({ ...BODY, status: 'open' });
   });
+});
+
+describe('events within seconds of each other, while nobody edits', () => {
+  const PULLS = drawn(40, 8);
+  /** Seconds from the opening of a pull request to its labels. */
+  const LATER = [1.5, 2, 2.7, 3.3, 4, 4.5];
+  const LABELS = ['bug', 'urgent', 'api', 'web'];
+  const SERVERS = [
+    ['whole', true],
+    ['whole', false],
+    ['fields', true],
+    ['fields', false],
+  ] as const;
+
+  async function openServer(taskUpdate: 'whole' | 'fields', hasWebhooks: boolean): Promise<void> {
+    const quota = { requests: 5_000, burst: 1_500 };
+    const workspace = { api: { taskUpdate } };
+    world = await createWorld({ quota, config: { rules: STANDARD, quota, workspace } });
+    if (!hasWebhooks) return;
+    const url = `${world.daemon().address}/webhooks/test/workspace`;
+    const { key, secret } = (await world.people.createWebhook({ body: { url } }, {})).body;
+    await world.restart({ keepPort: true, config: { workspace: { ...workspace, webhook: { key, secret } } } });
+  }
+
+  /** Four labels and a request for changes, all within half a second. */
+  async function change(number: number, title: string): Promise<void> {
+    for (const count of LABELS.keys()) {
+      await world.pull({ number, title, labels: LABELS.slice(0, count + 1) }, { action: 'labeled' });
+      await world.clock.advance(100);
+    }
+    const updated = new Date(world.clock.now()).toISOString();
+    const { pull_request, repository, sender } = pullEvent({ number, title, labels: LABELS, updated });
+    const review = { id: number, state: 'changes_requested', submitted_at: updated, user: { login: 'ben', id: 8 } };
+    const payload = { action: 'submitted', review, pull_request, repository, sender };
+    expect(await world.deliver('pull_request_review', payload)).toBe(202);
+  }
+
+  it.each(sampleOf(SERVERS, 3))(
+    'leave each task in progress, and to the rule that moved it: form %s, webhooks of the workspace %s',
+    async (form, hasWebhooks) => {
+      await openServer(form, hasWebhooks);
+      for (let task = 0; task < PULLS; task++) await world.bug(`Task ${task}`);
+      await world.settled();
+      for (let number = 1; number <= PULLS; number++) {
+        const title = `Fixes BUG-${number}`;
+        const created = new Date(world.clock.now()).toISOString();
+        await world.pull({ number, title, created }, { action: 'opened' });
+        await world.clock.advance((LATER[number % LATER.length] as number) * 1_000);
+        await change(number, title);
+      }
+      await world.clock.advance(180_000);
+      await world.settled();
+      const statuses = Object.entries(await world.statuses());
+      expect(statuses.map(([, status]) => status)).toEqual(statuses.map(() => 'in_progress'));
+      for (const [key] of statuses) {
+        const [explained] = (await world.ask('explain', { target: key })).statuses;
+        expect(explained?.setBy).toMatchObject({ who: 'worksync', rule: 'standard: changes' });
+      }
+      expect(await readTaskUpdateFacts(world.partition().store.query)).not.toHaveProperty('contested');
+    },
+  );
 });

@@ -3,7 +3,6 @@ import { describeExplained, describeTaskStatus } from '../../src/cli/explained.t
 import { describeItems } from '../../src/cli/show-items.ts';
 import type { HttpClient } from '../../src/platform/http/http-client.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
-import { editPull } from '../support/harness/edit-pull.ts';
 
 /** A workspace whose tasks have no keys, and whose other fields are not as in the contract. */
 
@@ -35,18 +34,8 @@ function keyless(own: HttpClient, idPrefix: string): HttpClient {
 }
 
 async function open(idPrefix = 'tsk_', rules = {}): Promise<void> {
-  world = await createWorld({ http: (own) => keyless(own, idPrefix), config: { ...CONFIG, rules } });
+  world = await createWorld({ http: (own) => keyless(own, idPrefix), config: { workspace: { web: [PAGES] }, rules } });
 }
-
-const CONFIG = {
-  workspace: { web: [PAGES] },
-  connections: {
-    github: {
-      ...{ connector: 'github', repositories: ['acme/app'], poll: 'off' },
-      webhookSecrets: 'a webhook secret for tests only',
-    },
-  },
-};
 
 const newBug = async (title: string) => (await world.bug(title)).taskId;
 const linksOf = async (taskId: string) => (await world.links(taskId)).map(({ url }) => url);
@@ -54,7 +43,7 @@ const linksOf = async (taskId: string) => (await world.links(taskId)).map(({ url
 it('links a branch that names an id, and shows title and id', async () => {
   await open();
   const taskId = await newBug('Door sticks');
-  await editPull(world, { title: 'Oil the hinge', head: `mona/${taskId}-oil` }, 'branch');
+  await world.edit({ title: 'Oil the hinge', head: `mona/${taskId}-oil` }, 'branch');
   expect(await linksOf(taskId)).toEqual([PULL]);
   expect(await world.partition().status()).toMatchObject({ tasks: 1 });
   const name = `"Door sticks" (${taskId})`;
@@ -73,7 +62,7 @@ it('names the id in the commands about a status and its fields', async () => {
   await open('tsk_', { workflow: { preset: 'standard' } });
   const taskId = await newBug('Door sticks');
   await world.people.updateTask({ taskId, body: { status: 'review' } }, {});
-  await editPull(world, { title: 'Oil the hinge', head: `mona/${taskId}-oil`, draft: true }, 'branch');
+  await world.edit({ title: 'Oil the hinge', head: `mona/${taskId}-oil`, draft: true }, 'branch');
   const { statuses } = await world.ask('explain', { target: PULL });
   const text = statuses.flatMap((task) => describeTaskStatus({ ...task, fieldsOfPeople: ['title'] }));
   expect(text.join('\n')).toMatch(new RegExp(`release-status ${taskId}".* release-field ${taskId} title"`, 's'));
@@ -85,7 +74,7 @@ it('links titles, descriptions, trailers and addresses that name ids', async () 
   for (const title of ['a', 'b', 'c', 'd', 'e']) ids.push(await newBug(title));
   const [first, second, third, fourth, fifth] = ids;
   const body = `Part of ${second}, ${PAGES}/tasks/${third} and ${PAGES}/open/${fourth}.\n\nTask: ${fifth}`;
-  await editPull(world, { title: `${first}: hinge`, body }, 'texts');
+  await world.edit({ title: `${first}: hinge`, body }, 'texts');
   for (const taskId of ids) expect(await linksOf(taskId as string)).toEqual([PULL]);
 });
 
@@ -94,9 +83,9 @@ it('learns from a list which ids the workspace gives, and links what named them 
   await world.settled();
   await world.clock.advance(60_000);
   const taskId = await newBug('Door sticks');
-  await editPull(world, { title: `${taskId.replace('tsk_', 'bug_')}: hinge` }, 'early');
+  await world.edit({ title: `${taskId.replace('tsk_', 'bug_')}: hinge` }, 'early');
   expect(await linksOf(taskId)).toEqual([]);
   // It may be a new task: the list is read.
-  await editPull(world, { number: 2, title: 'BUG-1' }, 'later');
+  await world.edit({ number: 2, title: 'BUG-1' }, 'later');
   expect(await linksOf(taskId)).toEqual([PULL]);
 });

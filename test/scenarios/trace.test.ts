@@ -1,31 +1,26 @@
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Asked } from '../../src/admin/admin-operations.ts';
 import { describeDelivery } from '../../src/cli/deliveries.ts';
 import { describeItems } from '../../src/cli/show-items.ts';
 import { samples } from '../../src/connectors/generic/sample.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
-import { editPull } from '../support/harness/edit-pull.ts';
 import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
 
 /** What happened to a delivery, and to an item: as pages and commands are told. */
 
 let world: World;
+beforeEach(async () => {
+  world = await createWorld();
+});
 afterEach(() => world.close());
 
 const ask: World['ask'] = (question, asked) => world.ask(question, asked);
-const edit = (setting: PullSetting, id?: string) => editPull(world, setting, id);
-
-async function open(): Promise<void> {
-  world = await createWorld({
-    config: {},
-  });
-}
+const edit = (setting: PullSetting, id?: string) => world.edit(setting, id);
 
 const newBug = async () => (await world.bug()).taskId;
 const list = (wish: Partial<Asked<'deliveries'>> = {}) => ask('deliveries', { limit: 50, ...wish });
 
 it('tells what a delivery said, what was decided, what was sent for it, and what was answered', async () => {
-  await open();
   const taskId = await newBug();
   await edit({ title: 'Door', body: 'It fixes BUG-1.' }, 'the-delivery');
   const told = await ask('delivery', { delivery: 'the-delivery' });
@@ -73,7 +68,6 @@ it('tells what a delivery said, what was decided, what was sent for it, and what
 });
 
 it('lists deliveries by what people ask for, page by page, and hides own answers', async () => {
-  await open();
   await newBug();
   for (const title of ['One', 'Two', 'Three']) await edit({ title, body: 'BUG-1' }, `id-${title}`);
   await edit({ title: 'Other', number: 2 }, 'id-other');
@@ -103,7 +97,6 @@ it('lists deliveries by what people ask for, page by page, and hides own answers
 });
 
 it('finds what is rare far back, a piece at a time', async () => {
-  await open();
   await edit({ title: 'First' }, 'the-first');
   const { query } = world.partition().store;
   const row = await query
@@ -135,7 +128,6 @@ it('finds what is rare far back, a piece at a time', async () => {
 });
 
 it('tells of an item what it holds, why it is linked or not, and its waterfall', async () => {
-  await open();
   const taskId = await newBug();
   await edit({ title: 'Door', body: 'It fixes BUG-1, and not BUG-9.', updated: '2026-01-05T08:00:01Z' });
   await edit({ title: 'Door two', body: 'It fixes BUG-1, and not BUG-9.', updated: '2026-01-05T08:00:02Z' });
@@ -168,7 +160,6 @@ it('tells of an item what it holds, why it is linked or not, and its waterfall',
 });
 
 it('judges a replayed delivery again: what its item lacks comes back, and twice is once', async () => {
-  await open();
   await newBug();
   await edit({ title: 'Door', body: 'It fixes BUG-1.' }, 'the-delivery');
   const { query } = world.partition().store;
@@ -199,7 +190,6 @@ it('judges a replayed delivery again: what its item lacks comes back, and twice 
 });
 
 it('does not replay what the workspace said, and names near ids where there is no such delivery', async () => {
-  await open();
   await edit({ title: 'Door' }, 'the-delivery');
   const own = (await list({ source: 'answer' })).deliveries.map(({ id }) => id);
   expect(await ask('replay', { ids: own, preview: false })).toMatchObject({ replayed: 0, own: own.length });
@@ -213,7 +203,7 @@ it('does not replay what the workspace said, and names near ids where there is n
 it('names the fields of a generic item that have another type, and applies the others', async () => {
   const secret = `whsec_${Buffer.from('a signing key of tests alone').toString('base64')}`;
   const desk = { connector: 'generic', system: 'desk', webhookSecrets: secret, poll: 'off' };
-  world = await createWorld({ config: { connections: { desk } } });
+  await world.restart({ config: { connections: { desk } } });
   const at = new Date(world.clock.now()).toISOString();
   const item = {
     id: '1',
@@ -235,7 +225,8 @@ it('names the fields of a generic item that have another type, and applies the o
 });
 
 it('says how long a request waited for the quota, and not for further events', async () => {
-  world = await createWorld({ config: { connections: { github: GITHUB } }, quota: { burst: 3, burstWindow: 60_000 } });
+  await world.close();
+  world = await createWorld({ quota: { burst: 3, burstWindow: 60_000 } });
   for (const number of [1, 2, 3, 4])
     await world.deliver('pull_request', pullEvent({ title: 'Door', number }), { id: `id-${number}` });
   await world.settled();

@@ -463,26 +463,6 @@ function ruleOf(text: string): string {
   return text.includes('#') ? 'item-number' : 'item-key';
 }
 
-async function listAll<Key extends string, Element>(
-  read: (query: { limit: number; cursor?: string }) => Promise<unknown>,
-  key: Key,
-): Promise<Element[]> {
-  const found: Element[] = [];
-  let cursor: string | undefined;
-  do {
-    const page = (await read({ limit: 100, ...(cursor === undefined ? {} : { cursor }) })) as Record<string, unknown>;
-    found.push(...(page[key] as Element[]));
-    cursor = (page['nextCursor'] as string | null) ?? undefined;
-  } while (cursor !== undefined);
-  return found;
-}
-
-const recordsHeld = () =>
-  listAll<'pullRequests', ExpectedRecord>(
-    async (query) => (await world.people.listPullRequests({ query }, {})).body,
-    'pullRequests',
-  );
-
 it('all trackers and git providers in one workspace: each task and each link once, and explained, whatever is lost, late, repeated or killed', async () => {
   await open();
   const keys: string[] = [];
@@ -506,7 +486,7 @@ it('all trackers and git providers in one workspace: each task and each link onc
   expect([...providers.values()].flatMap(({ unanswered }) => unanswered)).toEqual([]);
 
   // Tasks: those of people, and one for each item that should have one.
-  const { tasks } = (await world.people.listTasks({ query: { all: true } }, {})).body;
+  const tasks = await world.tasks();
   const nameOf = new Map(tasks.map(({ taskId, source, key }) => [taskId, source.includes(':issue:') ? source : key]));
   const made = expected.filter(({ task }) => task !== undefined);
   expect([...nameOf.values()].toSorted()).toEqual([...byHand, ...made.map(({ key }) => key)].toSorted());
@@ -530,7 +510,7 @@ it('all trackers and git providers in one workspace: each task and each link onc
   );
   const byName = (all: readonly ExpectedRecord[]) =>
     Object.fromEntries(all.map((record) => [`${record.provider} ${record.identifier}`, record]));
-  const found = await recordsHeld();
+  const found = (await world.records()) as unknown as ExpectedRecord[];
   expect(found).toHaveLength(records.length);
   expect(byName(found)).toMatchObject(byName(records));
 

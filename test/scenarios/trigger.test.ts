@@ -16,8 +16,7 @@ const here = () => ['--config', world.configFolder, '--data', world.dataFolder];
 const trigger = (...args: string[]) => commandLine('trigger', ...args, ...here());
 
 async function records() {
-  const { pullRequests } = (await world.people.listPullRequests({ query: {} }, {})).body;
-  return pullRequests.map(({ title, state }) => ({ title, state }));
+  return (await world.records()).map(({ title, state }) => ({ title, state }));
 }
 
 /** What is shown of the delivery that the command named. */

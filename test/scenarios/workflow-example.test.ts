@@ -28,15 +28,13 @@ async function open(): Promise<void> {
 
 async function pull(number: number, setting: PullSetting): Promise<void> {
   await world.clock.advance(1_000);
-  const updated = new Date(world.clock.now()).toISOString();
-  await world.deliver('pull_request', pullEvent({ number, updated, ...setting }));
+  await world.pull({ number, ...setting });
   await world.clock.advance(120_000);
   await world.settled();
 }
 
 async function task(key: string) {
-  const { tasks } = (await world.people.listTasks({ query: { all: true } }, {})).body;
-  const { status, labels } = tasks.find((each) => each.key === key) ?? {};
+  const { status, labels } = (await world.tasks()).find((each) => each.key === key) ?? {};
   return [status, labels];
 }
 

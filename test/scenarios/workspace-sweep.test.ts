@@ -1,7 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Faults } from '../../src/reference-service/http/faults.ts';
 import { createForge, type Forge, pulls } from '../support/fakes/forge.ts';
-import { createWeather, type Weather } from '../support/fakes/weather.ts';
 import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
 
 /** The sweep of the workspace against the real service; its law stands in `test/laws/workspace-sweep.test.ts`. */
@@ -12,33 +10,23 @@ const DAY = 24 * HOUR;
 const THEN = Date.UTC(2026, 0, 4, 9);
 
 let world: World;
-let weather: Weather;
 let forge: Forge;
 afterEach(() => world.close());
 
 /** Three pull requests, mirrored; nothing tells of a change at either side but sweeps of the workspace, one in an hour. */
 async function open(options: WorldOptions = {}): Promise<void> {
-  let clock: World['clock'] | undefined;
-  weather = createWeather(() => clock?.elapsed() ?? 0);
-  const faults: Faults = { before: weather.before?.bind(weather), after: weather.after?.bind(weather) };
   forge = createForge({ app: pulls(3, THEN).map((pull) => ({ ...pull, state: 'open' })) });
   const connections = { forge: { connector: 'gitlab', poll: '30d', sweep: 'off' } };
   world = await createWorld({
-    faults,
     connectors: [forge.connector],
     ...options,
     config: { connections, workspace: { sweep: '1h' }, ...options.config },
   });
-  clock = world.clock;
   await world.until(async () => (await titles()).length === 3);
   await world.settled();
 }
 
-async function records() {
-  return (await world.people.listPullRequests({ query: {} }, {})).body.pullRequests;
-}
-
-const titles = async () => (await records()).map(({ title }) => title).sort();
+const titles = async () => (await world.records()).map(({ title }) => title).sort();
 /** Read at each step of the clock, so by one query. */
 async function lastFinish(): Promise<number | null | undefined> {
   const sweeps = world.partition().store.query.selectFrom('workspace_sweeps');
@@ -72,19 +60,19 @@ describe('the sweep of the workspace', () => {
     });
     expect(await world.metrics()).toContain('worksync_workspace_sweep_found{workspace="test",what="record-changed"} 1');
 
-    weather.arrivals.length = 0;
+    world.weather.arrivals.length = 0;
     await swept();
     expect((await sweepOf()).last).toMatchObject({ records: 3, found: { 'record-changed': 0 } });
-    expect(weather.arrivals.filter(({ method }) => method !== 'GET')).toEqual([]);
+    expect(world.weather.arrivals.filter(({ method }) => method !== 'GET')).toEqual([]);
   });
 
   it('costs two lists and one write, behind what somebody waits for', async () => {
     await open();
     await editByHand('3', 'By hand');
-    weather.arrivals.length = 0;
+    world.weather.arrivals.length = 0;
     await world.partition().timetable.runNow('workspace.sweep');
     await world.settled();
-    expect(weather.arrivals.map(({ method, url }) => `${method} ${url.replace(/^.*\//, '')}`)).toEqual([
+    expect(world.weather.arrivals.map(({ method, url }) => `${method} ${url.replace(/^.*\//, '')}`)).toEqual([
       'GET pull-request-records?limit=100',
       'GET tasks?all=true',
       'POST pull-request-records',

@@ -133,7 +133,10 @@ export interface World extends Hands {
   partition(): Partition;
   installation(): Installation;
   workspaces(): Workspaces;
-  /** The content of a workspace's file from now on; undefined: there is none. Its `workspace` is the world's service. */
+  /**
+   * The content of a workspace's file from now on; undefined: there is none. Its `workspace` is the world's service, and unless it
+   * names others its connection is that of a world.
+   */
   configure(workspace: string, content: Readonly<Record<string, unknown>> | undefined): void;
   readonly configFolder: string;
   /** Where commands find the daemon. */
@@ -277,7 +280,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const given = options.connectors ?? [];
   const connectors = [...realConnectors.filter((real) => !given.some(({ id }) => id === real.id)), ...given];
 
-  const config = { ...STANDARD, quota: daemonQuota(quota), ...options.config };
+  const config = { quota: daemonQuota(quota), ...options.config };
   if (!ON_POSTGRES) await makeTables(join(folder, 'data', INSTALLATION_FILE));
   let running = await start(config);
 
@@ -294,7 +297,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     }
     // A sweep that nobody asked for would come at a random moment of the first day.
     const address = { url, apiKey: credentials.apiKey, sweep: 'off', ...(content['workspace'] as object | undefined) };
-    writeFileSync(file, stringify({ ...content, workspace: address }));
+    writeFileSync(file, stringify({ ...STANDARD, ...content, workspace: address }));
   }
 
   function readConfig(wanted: Readonly<Record<string, unknown>>) {
