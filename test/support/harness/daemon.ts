@@ -367,10 +367,12 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     await end;
   }
 
+  let isBegun = false;
   /** Real work goes on in turns of the event loop: time may pass only when there is none. */
   async function quiet(): Promise<void> {
     do await realTurns();
     while (traffic.requests + statementsUnderWay() > 0);
+    isBegun = true;
   }
 
   async function until(condition: () => boolean | Promise<boolean>, limit = 3_600_000): Promise<void> {
@@ -390,11 +392,9 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     return partition().outbox.inFlight === 0 && !(await isAnythingPending(running.composition.installation));
   }
 
-  let isBegun = false;
   const post: World['post'] = async (connection, { headers, body }) => {
     // What a world does at its start comes before all deliveries, however long its database takes.
     if (!isBegun) await quiet();
-    isBegun = true;
     const { daemon, inside } = running;
     const target = `${daemon.address}/webhooks/test/${connection}`;
     const { status } = await outside.http.request({ method: 'POST', url: target, headers, body, target: 'test' });
