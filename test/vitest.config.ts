@@ -49,7 +49,7 @@ const ON_POSTGRES = [
 
 /** They run the same over both: commands that ask nobody, programs that start with a data folder, and what starts a PostgreSQL of its own. */
 const WITHOUT_STORE = [
-  ...['client', 'config-show', 'init', 'init-github-app', 'mute-daemon'],
+  ...['client', 'init', 'init-github-app', 'mute-daemon'],
   ...['cli', 'commands', 'gateway-token', 'looking-inside', 'wait'],
   'replicas',
 ].map((name) => `test/scenarios/${name}.test.ts`);

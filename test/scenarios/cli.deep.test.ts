@@ -1,6 +1,8 @@
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { startWorkspaceService } from '../support/fakes/workspace-service.ts';
+import { commandLine } from '../support/harness/command-line.ts';
 import { type Running, worksync } from '../support/harness/processes.ts';
 import { useScratch } from '../support/harness/scratch.ts';
 
@@ -144,5 +146,69 @@ describe('workspace serve', () => {
     const free = await serve('--quota', '0', '--burst', '0');
     const many = await Promise.all(Array.from({ length: 210 }, () => tasks(free.served, free.served.apiKey)));
     expect(many.filter(({ status }) => status !== 200)).toEqual([]);
+  });
+});
+
+describe('commands', () => {
+  const scratch = useScratch('commands');
+
+  it('5 command lines at once beside a daemon never exceed the window at the service', async () => {
+    const quota = { requests: 100, window: 6_000, burst: 3, burstWindow: 1_500 };
+    const service = await startWorkspaceService({ quota });
+    const config = join(scratch.folder, 'small.yaml');
+    const hooks = 'connector: github, repositories: [acme/app], webhookSecrets: a-secret-of-sixteen-or-more, poll: off';
+    writeFileSync(
+      config,
+      `workspace: { url: "${service.url}", apiKey: ${service.apiKey} }\nconnections: { hooks: { ${hooks} } }\n` +
+        'quota: { requests: 100, window: 6s, burst: 3, burstWindow: 1500ms, share: 1 }\n',
+    );
+    const flags = ['--config', config, '--data', join(scratch.folder, 'data')];
+    const daemon = scratch.start(['run', ...flags, '--port', '0', '--log-level', 'silent']);
+    try {
+      await daemon.says('Status page');
+      const ended = await Promise.all(
+        Array.from({ length: 5 }, (_, at) => worksync(['tasks', 'bug', `At once ${at}`, ...flags])),
+      );
+      expect(ended.map(({ code }) => code)).toEqual(Array.from({ length: 5 }, () => 0));
+      // Commands that waited for the quota printed only that.
+      for (const { stderr } of ended)
+        expect(stderr).toMatch(/^(worksync: the request quota .* Waiting for at most \d+ s\.\n)?$/);
+      const { tasks, requests } = await service.service.statistics();
+      expect(tasks).toBe(5);
+      const { received, refused } = requests.get(service.apiKeyId)!;
+      expect(received).toBeGreaterThanOrEqual(5);
+      expect(refused).toBe(0);
+    } finally {
+      await daemon.end();
+      await service.close();
+    }
+  });
+});
+
+describe('init', () => {
+  const scratch = useScratch('init');
+
+  it('a start names an unfinished draft, and status says why a changed .env has no effect', async () => {
+    const { folder } = scratch;
+    const write = (name: string, from: string) =>
+      commandLine('init', '--folder', folder, '--offline', '--name', name, '--from', from);
+    expect(await write('live', 'github-public')).toMatchObject({ code: 0 });
+    expect(await write('later', 'github')).toMatchObject({ code: 3 });
+    const live = join(folder, 'config/workspaces/live.yaml');
+    writeFileSync(live, readFileSync(live, 'utf8').replace('poll: 5m', 'poll: off'));
+    const flags = ['--config', join(folder, 'config/workspaces'), '--data', join(folder, 'data')];
+    const daemon = scratch.start(['run', ...flags, '--port', '0']);
+    await daemon.says(`init --name later --folder ${folder}" goes on with it.`);
+    const status = () => commandLine('status', ...flags);
+    expect((await status()).stdout).toMatch(/^worksync \S+, ok/);
+
+    writeFileSync(join(folder, '.env'), 'NODE_OPTIONS=--trace-gc\n');
+    daemon.child.kill('SIGHUP');
+    await expect.poll(async () => (await status()).stdout).toMatch(/^worksync \S+, DEGRADED/);
+    const { code, stdout, stderr } = await status();
+    expect(code).toBe(0);
+    expect(stdout).toContain('NOT RELOADED config_invalid: the last good one stays in use. Remove these lines');
+    expect(stdout).toContain(`${folder}/.env:1: NODE_OPTIONS cannot be set in .env`);
+    expect(stderr).toContain('.env is left out');
   });
 });
