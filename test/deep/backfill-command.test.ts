@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { complaintsOf } from '../support/harness/complaints.ts';
+import { complaintsOf } from '../support/harness/command-line.ts';
 import { folderOfTest } from '../support/harness/folder.ts';
 import { type Ended, type Running, startWorksync, worksync } from '../support/harness/processes.ts';
 import { githubVendor } from '../support/vendors/provider-servers/github.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { complaintsOf } from '../support/harness/complaints.ts';
+import { complaintsOf } from '../support/harness/command-line.ts';
 import { startOwnDaemon } from '../support/harness/own-daemon.ts';
 import { worksync } from '../support/harness/processes.ts';
 import { useScratch } from '../support/harness/scratch.ts';

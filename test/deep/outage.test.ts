@@ -5,8 +5,8 @@ import type { Fields } from '../bench/quota/references/trace.ts';
 import { type Absence, awayAtTimes, hangs, refuses } from '../support/fakes/absence.ts';
 import type { TravellingClock } from '../support/fakes/travelling-clock.ts';
 import { createWeather, type Weather } from '../support/fakes/weather.ts';
-import { allRecords } from '../support/harness/people.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
+import { allRecords } from '../support/harness/people.ts';
 import { githubVendor } from '../support/vendors/provider-servers/github.ts';
 import { openProvider, type Provider } from '../support/vendors/provider-servers/provider.ts';
 

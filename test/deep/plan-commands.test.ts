@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { complaintsOf } from '../support/harness/complaints.ts';
+import { complaintsOf } from '../support/harness/command-line.ts';
 import { startOwnDaemon } from '../support/harness/own-daemon.ts';
 import { worksync } from '../support/harness/processes.ts';
 import { useScratch } from '../support/harness/scratch.ts';

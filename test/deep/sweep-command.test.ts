@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { complaintsOf } from '../support/harness/complaints.ts';
+import { complaintsOf } from '../support/harness/command-line.ts';
 import { folderOfTest } from '../support/harness/folder.ts';
 import { type Running, startWorksync, worksync } from '../support/harness/processes.ts';
 

@@ -4,8 +4,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { HttpClient } from '../../src/platform/http/http-client.ts';
 import { optimum } from '../bench/quota/references/optimum.ts';
 import { createTracker, issue, type Tracker, tell } from '../support/fakes/tracker.ts';
-import { allRecords } from '../support/harness/people.ts';
 import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
+import { allRecords } from '../support/harness/people.ts';
 import { TOP } from '../support/harness/processes.ts';
 import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
 

@@ -2,8 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { NO_QUOTA, startWorkspaceService, type TestService } from '../support/fakes/workspace-service.ts';
-import { commandLine } from '../support/harness/command-line.ts';
-import { complaintsOf } from '../support/harness/complaints.ts';
+import { commandLine, complaintsOf } from '../support/harness/command-line.ts';
 import { folderOfTest } from '../support/harness/folder.ts';
 import { type Running, startWorksync, worksync } from '../support/harness/processes.ts';
 

@@ -1,6 +1,5 @@
 import { afterEach, expect, it } from 'vitest';
-import { commandLine } from '../support/harness/command-line.ts';
-import { complaintsOf } from '../support/harness/complaints.ts';
+import { commandLine, complaintsOf } from '../support/harness/command-line.ts';
 import { createWorld, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
 import { pullEvent } from '../support/vendors/github-payloads.ts';
 

@@ -7,7 +7,6 @@
  * `end` by stopping in order.
  */
 
-import { countCommits } from './crash-commits.ts';
 import { type FastDaemon, startFastDaemon } from './crash-daemon.ts';
 import { numberedSteps } from './numbered-steps.ts';
 
@@ -26,6 +25,8 @@ export type FromChild =
   | { readonly say: 'ended'; readonly steps: readonly string[]; readonly commits: number };
 
 export type ToChild = 'settle' | 'reload' | 'end';
+
+const CHANGES = new Set(['insert', 'update', 'delete', 'replace', 'create', 'alter', 'drop']);
 
 const { killAt, ...place } = JSON.parse(process.argv[2] as string) as ChildInput;
 const commits = countCommits();
@@ -55,4 +56,23 @@ async function end(): Promise<void> {
 
 function tell(message: FromChild): void {
   process.send?.(message);
+}
+
+/**
+ * Counts durable commits from the statements that a connection runs, and from nothing else: each `commit`, and each
+ * statement outside a transaction that changes something.
+ */
+function countCommits() {
+  let inTransaction = false;
+  let commits = 0;
+  return {
+    saw(sql: string) {
+      const word = /^\s*(\w+)/.exec(sql)?.[1]?.toLowerCase() ?? '';
+      const ends = word === 'commit' || word === 'rollback';
+      if (word === 'commit' || (!inTransaction && CHANGES.has(word))) commits++;
+      if (word === 'begin') inTransaction = true;
+      if (ends) inTransaction = false;
+    },
+    count: () => commits,
+  };
 }

@@ -16,6 +16,14 @@ export interface CommandEnded {
 }
 
 /**
+ * Returns the standard error of a command without the lines about waiting: whether they are printed depends on real time, and so
+ * on the load of the machine.
+ */
+export function complaintsOf({ stderr }: { readonly stderr: string }): string {
+  return stderr.replace(/^worksync: .*[Ww]aiting for .*at most .*\n/gm, '');
+}
+
+/**
  * Runs one command line in this process; each opens and closes the data folder for itself. One at a time. `run` only where it cannot
  * start. Its log does not appear in the result.
  */

@@ -9,8 +9,7 @@ import { SPECIFIED_QUOTA } from '../../fakes/workspace-service.ts';
 import type { Running } from '../../harness/processes.ts';
 import { type PostgresOptions, type PostgresServer, startPostgres } from '../postgres-server.ts';
 import { type CountedService, type CountedWorkspace, startCountedService } from './counted-service.ts';
-import { type Replica, startReplica } from './replica.ts';
-import { until } from './until.ts';
+import { type Replica, startReplica, until } from './replica.ts';
 
 /** The network between a process and its server, which a test cuts and mends. */
 export interface TcpProxy {

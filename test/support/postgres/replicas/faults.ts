@@ -3,8 +3,7 @@ import { TTL } from '../../../../src/cluster/term.ts';
 import type { Cluster } from './cluster.ts';
 import { allMove, haveTasks, isSending, isUsedUp, takenOver } from './figures.ts';
 import type { Load } from './load.ts';
-import type { Replica } from './replica.ts';
-import { until } from './until.ts';
+import { type Replica, until } from './replica.ts';
 
 /** Effect of a fault on the work, milliseconds. */
 export interface Struck {

@@ -2,8 +2,7 @@ import type { Cluster } from './cluster.ts';
 import { type CountedWorkspace, isAmple, subjectOf } from './counted-service.ts';
 import type { Arrival } from './counting-door.ts';
 import type { Load } from './load.ts';
-import type { Replica } from './replica.ts';
-import { until } from './until.ts';
+import { type Replica, until } from './replica.ts';
 
 /** Result of the deliveries, as people find it at the services and as the counting doors counted it. */
 export interface Outcome {

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { type Running, startNode } from '../../harness/processes.ts';
-import { until } from './until.ts';
 
 /** One process of `worksync run`, with a data folder and a port of its own. */
 export interface Replica {
@@ -53,4 +53,25 @@ export async function startReplica(options: ReplicaOptions): Promise<Replica> {
     },
   );
   return { name, running, address: `http://127.0.0.1:${port()}`, log: () => said, isAlive };
+}
+
+/** Between two looks, milliseconds. */
+const LOOK_EVERY = 20;
+
+/** Less than a test may take, milliseconds: who waits in vain is to say what for. */
+const LIMIT = 240_000;
+
+/** Looks until it holds. Throws what is missing after so many milliseconds. @returns how long it took */
+export async function until(
+  what: string | (() => string),
+  holds: () => boolean | Promise<boolean>,
+  limit = LIMIT,
+): Promise<number> {
+  const began = performance.now();
+  while (!(await holds())) {
+    const took = performance.now() - began;
+    if (took > limit) throw new Error(`not within ${limit / 1_000} s: ${typeof what === 'string' ? what : what()}`);
+    await pause(LOOK_EVERY);
+  }
+  return performance.now() - began;
 }
