@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { runAdminOperation } from '../../src/admin/admin-operations.ts';
 import type { Fault } from '../../src/reference-service/http/faults.ts';
-import { createForge, type Forge, type ForgePull, forgeItem, pulls } from '../support/fakes/forge.ts';
+import { createForge, type Forge, type ForgePull, pulls } from '../support/fakes/forge.ts';
 import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
 
 /** All answers of the workspace, to any caller, are captured in one way. */
@@ -40,19 +39,6 @@ const NOW = { lane: 'interactive' } as const;
 function edit(pull: Partial<ForgePull>): void {
   const [held] = forge.repositories.get('app') as [ForgePull];
   forge.repositories.set('app', [{ ...held, ...pull, updatedAt: held.updatedAt + MINUTE }]);
-}
-
-let delivered = 0;
-async function tell(title: string): Promise<void> {
-  edit({ title });
-  const [held] = forge.repositories.get('app') as [ForgePull];
-  const headers = {
-    'x-forge-secret': SECRET,
-    'x-forge-delivery': String(++delivered),
-    'content-type': 'application/json',
-  };
-  expect(await world.post('forge', { headers, body: JSON.stringify([forgeItem('app', held)]) })).toBe(202);
-  await rest();
 }
 
 describe('a record that a command edited', () => {
@@ -98,31 +84,6 @@ describe('a record that a command edited', () => {
       'GET pull-request-records?limit=100&provider=gitlab&repoId=app&headBranch=feature',
       'POST pull-request-records',
     ]);
-  });
-});
-
-describe('a link that a command touched', () => {
-  const newBug = async () => (await command().createBug({ body: { title: 'It breaks' } }, NOW)).body.taskId;
-
-  it('and removed stays removed, and its task was known without a list', async () => {
-    await open();
-    const taskId = await newBug();
-    await tell('BUG-1: fix');
-    const [link] = await world.links(taskId);
-    expect(link?.externalId).toMatch(/^worksync:/);
-    expect(asked().filter((each) => each.startsWith('GET'))).toEqual([]);
-    await command().removeWorkItem({ taskId, workItemId: link?.workItemId ?? '' }, NOW);
-    await tell('BUG-1: fix it');
-    expect(await world.links(taskId)).toEqual([]);
-  });
-
-  it('and made is the person’s, and stays when the text names the task no more', async () => {
-    await open();
-    const taskId = await newBug();
-    await command().addWorkItem({ taskId, body: { url: 'https://forge.example/app/1' } }, NOW);
-    await tell('BUG-1: fix');
-    await tell('fix');
-    expect(await world.links(taskId)).toMatchObject([{ externalId: null }]);
   });
 });
 
@@ -173,15 +134,4 @@ describe('a stranger at the gateway', () => {
     await world.clock.advance(2 * MINUTE);
     expect(asked().filter((each) => each === 'GET pull-request-records?limit=100')).toEqual([]);
   });
-});
-
-it('what a link command says of an item is kept with what the workspace answered', async () => {
-  await open();
-  const { taskId } = (await command().createBug({ body: { title: 'It breaks' } }, NOW)).body;
-  const added = await command().addWorkItem({ taskId, body: { url: 'https://forge.example/app/1' } }, NOW);
-  const item = 'gitlab:forge.example:app:pull:1';
-  await runAdminOperation('link-added', world.partition(), { taskId, workItem: added.body, item }, world.clock);
-  await world.settled();
-  const explained = await runAdminOperation('explain', world.partition(), { target: item }, world.clock);
-  expect(explained).toMatchObject({ items: [{ links: [{ taskId, state: 'manual' }] }] });
 });

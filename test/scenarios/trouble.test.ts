@@ -2,10 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { describeStatus } from '../../src/cli/status.ts';
 import { entity } from '../../src/model/change.ts';
 import type { Fault } from '../../src/reference-service/http/faults.ts';
-import { blankEntity, saveEntity } from '../../src/store/entities.ts';
-import { addDifference } from '../../src/store/outbox-rows.ts';
 import { readStatus } from '../../src/store/stored-status.ts';
-import { saveTaskMarks } from '../../src/store/task-creations.ts';
 import { requestFetch } from '../../src/store/wanted-fetches.ts';
 import { enqueueReads } from '../../src/store/workspace-reads.ts';
 import { type Absence, awayAtTimes, hangs, refuses, resets } from '../support/fakes/absence.ts';
@@ -416,77 +413,5 @@ describe('a refusal', () => {
     await world.pull({ number: 1, title: 'fix' });
     await world.settled();
     expect(await byState()).toEqual(NOTHING_LEFT);
-  });
-});
-
-describe('creating a task, of which the answer is lost', () => {
-  const ITEMS = ['github:github.com:5001:issue:1', 'github:github.com:5001:issue:2'];
-
-  /** As a triage rule will want it: the item's key is the task's source. */
-  async function wishTasks(): Promise<void> {
-    const now = world.clock.now();
-    const { store } = world.partition();
-    await store.commit(async (transaction) => {
-      await saveTaskMarks(transaction, { source: true, description: true });
-      for (const item of ITEMS) {
-        const name = entity.task(item);
-        const desired = JSON.stringify({ kind: 'bug', title: 'It breaks', source: item });
-        await saveEntity(transaction, blankEntity(name, 'task', { item_key: item, desired }));
-        const difference = { entity: name, kind: 'task', lane: 'triage', since: now, due: now } as const;
-        await addDifference(transaction, { ...difference, weight: 1, waiting: [] });
-      }
-    });
-    // Whoever commits rows rings the wake signal; a delivery does so too.
-    await world.pull({ number: 1 });
-  }
-
-  const isList = ({ method, url }: Arrival) => method === 'GET' && url.includes('/tasks');
-  const isCreate = ({ url }: Arrival) => url.endsWith('/bugs');
-  const sources = async () => (await world.tasks()).map(({ source }) => source).toSorted();
-
-  it('although they were made: one list, asked for when it can prove it, settles both', async () => {
-    const seen = watch();
-    world.weather.turn({ after: (arrival, code) => (isCreate(arrival) && code === 201 ? 'cut' : undefined) });
-    await wishTasks();
-    await world.pass(30 * SECOND);
-    expect(await byState()).toMatchObject({ unknown: 2 });
-    await world.settled();
-    expect(await sources()).toEqual(ITEMS);
-    expect(seen().filter(isCreate)).toHaveLength(2);
-    const lists = seen().filter(isList);
-    expect(lists).toHaveLength(1);
-    expect(lists[0]!.at - seen().filter(isCreate)[1]!.at).toBeGreaterThanOrEqual(MINUTE);
-    const known = await world
-      .partition()
-      .store.query.selectFrom('entities')
-      .selectAll()
-      .where('kind', '=', 'task')
-      .execute();
-    expect(known).toMatchObject([{ known: expect.any(String) }, { known: expect.any(String) }]);
-  });
-
-  it('and they were not made: after one list both are sent again', async () => {
-    const seen = watch();
-    let lost = 0;
-    world.weather.turn({ before: (arrival) => (isCreate(arrival) && ++lost <= 2 ? 'cut' : undefined) });
-    await wishTasks();
-    await world.settled();
-    expect(await sources()).toEqual(ITEMS);
-    expect(seen().filter(isCreate)).toHaveLength(4);
-    expect(seen().filter(isList)).toHaveLength(1);
-  });
-
-  it('one of them made, one not, and the daemon ended meanwhile: none is doubled', async () => {
-    let lost = 0;
-    world.weather.turn({
-      before: (arrival) => (isCreate(arrival) && ++lost === 1 ? 'cut' : undefined),
-      after: (arrival, code) => (isCreate(arrival) && code === 201 && lost === 2 ? 'cut' : undefined),
-    });
-    await wishTasks();
-    await world.pass(10 * SECOND);
-    await world.restart();
-    await world.settled();
-    expect(await sources()).toEqual(ITEMS);
-    expect(world.weather.answers.get('POST 201 bugs')).toBe(2);
   });
 });
