@@ -9,7 +9,6 @@ import { createWorld, GITHUB, type World } from '../support/harness/daemon.ts';
 import { folderOfTest } from '../support/harness/folder.ts';
 import { listenLocally } from '../support/harness/listen.ts';
 import { startWorksync } from '../support/harness/processes.ts';
-import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 /** Jobs of a CI service, beside a daemon of two workspaces. */
 
@@ -35,8 +34,8 @@ beforeAll(async () => {
   theirs = await tokenOf('other');
   address = world.daemon().address;
   await world.bug();
-  await world.deliver('pull_request', pullEvent({ number: 1, title: 'Fixes BUG-1 and BUG-9' }));
-  await world.deliver('pull_request', pullEvent({ number: 2, title: '::error::no key ##vso[task.complete]' }));
+  await world.pull({ number: 1, title: 'Fixes BUG-1 and BUG-9' });
+  await world.pull({ number: 2, title: '::error::no key ##vso[task.complete]' });
   await world.settled();
 });
 afterAll(() => world.close());
@@ -140,7 +139,7 @@ describe('worksync ci', () => {
     let said = '';
     running.child.stderr?.on('data', (text: string) => (said += text));
     await expect.poll(() => said).toContain('waiting for at most');
-    await world.deliver('pull_request', pullEvent({ number: 3, title: 'BUG-1 again' }));
+    await world.pull({ number: 3, title: 'BUG-1 again' });
     await world.settled();
     expect(await running.ended).toMatchObject({ code: 0, stdout: expect.stringContaining('is linked to 1 task') });
   });

@@ -10,7 +10,6 @@ import { localTime } from '../../src/store/leases.ts';
 import type { TravellingClock } from '../support/fakes/travelling-clock.ts';
 import { createWakefulness, type Wakefulness } from '../support/fakes/wakefulness.ts';
 import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
-import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 /** A daemon that shares its workspaces with another process over the same database. */
 
@@ -90,7 +89,7 @@ describe('a daemon over a shared database', () => {
   it('does not start what another one holds, and goes on with it when that one has died', async () => {
     await open({ hold: sharing('http://first') });
     await world.settled();
-    await world.deliver('pull_request', pullEvent({ number: 1 }));
+    await world.pull({ number: 1 });
     await world.settled();
     await world.restart({
       async meanwhile(data) {
@@ -102,7 +101,7 @@ describe('a daemon over a shared database', () => {
     });
     expect([names(), brokenCodes()]).toEqual([[], ['held_elsewhere']]);
     await world.until(() => names().length === 1, TTL + 2 * SECOND);
-    await world.deliver('pull_request', pullEvent({ number: 2 }));
+    await world.pull({ number: 2 });
     await world.settled();
     expect((await world.partition().status()).pullRequests.total).toBe(2);
   });
@@ -146,7 +145,7 @@ describe('a daemon over a shared database', () => {
     const second = sharing('http://second')(world.installation(), world.clock);
     await second.want(['test']);
     await world.clock.advance(TTL + 2 * SECOND);
-    await world.deliver('pull_request', pullEvent({ number: 1 }));
+    await world.pull({ number: 1 });
     await world.clock.advance(60 * SECOND);
     const { query } = world.partition().store;
     const rows = await query
@@ -191,7 +190,7 @@ describe('a daemon that has its data folder alone', () => {
     const statements: string[] = [];
     await open({ onStatement: (statement) => statements.push(statement) });
     statements.length = 0;
-    await world.deliver('pull_request', pullEvent({ number: 1 }));
+    await world.pull({ number: 1 });
     await world.settled();
     await world.clock.advance(60 * SECOND);
     expect(statements.length).toBeGreaterThan(10);

@@ -1,7 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
 import { commandLine, complaintsOf } from '../support/harness/command-line.ts';
 import { createWorld, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
-import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 /** `trigger`, beside a daemon. That each sample is what its vendor would send, the contracts say. */
 
@@ -34,7 +33,7 @@ it('lists samples, shows what one becomes, and sends nothing without --yes', asy
   expect(unknown.code).not.toBe(0);
   expect(unknown.stderr).toContain('--id');
   const updated = new Date(world.clock.now()).toISOString();
-  await world.deliver('pull_request', pullEvent({ number: 1, title: 'Number 1', updated }));
+  await world.pull({ number: 1, title: 'Number 1', updated });
   await world.settled();
 
   for (const flags of [['--dry-run'], ['--dry-run', '--yes'], []]) {

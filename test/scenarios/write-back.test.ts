@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { checkAll } from '../../src/admin/check.ts';
 import { describeExplained } from '../../src/cli/explained.ts';
 import { SyncError } from '../../src/model/errors/sync-error.ts';
@@ -9,23 +9,44 @@ import { createWorld, WEBHOOK_SECRET, type World, type WorldOptions } from '../s
 
 let world: World;
 let tracker: Tracker;
-afterEach(() => world.close());
+/** The configuration of the world, which scenarios share as long as they want the same. */
+let present = '';
+/** The first issue, and the first pull request, of the present scenario. */
+let number = 0;
+/** Tasks before the present scenario. */
+let base = 0;
+/** Deliveries that were ignored before it. */
+let before = 0;
+const ignored = () =>
+  world.partition().store.query.selectFrom('inbox').select('reason').where('state', '=', 'ignored').execute();
+const bug = (own: number) => `BUG-${base + own}`;
+afterAll(() => world.close());
 
 async function open(
   writeBack: object | undefined,
   rules: object = { triage: [{ create: 'bug' }] },
-  options: Pick<WorldOptions, 'faults' | 'quota' | 'http'> & {
+  options?: Pick<WorldOptions, 'faults' | 'quota' | 'http'> & {
     readonly connect?: Tracker['connector']['connect'];
     readonly mayCover?: Tracker['connector']['mayCover'];
-  } = {},
+  },
 ): Promise<void> {
+  const wanted = JSON.stringify([writeBack, rules]);
+  if (options || wanted !== present) await openWorld({ rules, ...connectionsOf(writeBack) }, options);
+  present = options ? '' : wanted;
+  tracker.comments.clear();
+  for (const list of [tracker.closed, tracker.statuses, tracker.writes, tracker.fetches, tracker.failures])
+    list.length = 0;
+  tracker.unanswered = 0;
+  base = (await world.tasks()).length;
+  before = (await ignored()).length;
+  number += 10;
+}
+
+async function openWorld(config: Record<string, unknown>, options: Parameters<typeof open>[2] = {}): Promise<void> {
+  await world?.close();
   tracker = createTracker();
   const { connect = tracker.connector.connect, mayCover = () => true } = options;
-  world = await createWorld({
-    connectors: [{ ...tracker.connector, connect, mayCover }],
-    ...options,
-    config: { rules, ...connectionsOf(writeBack) },
-  });
+  world = await createWorld({ connectors: [{ ...tracker.connector, connect, mayCover }], ...options, config });
 }
 
 function connectionsOf(writeBack: object | undefined) {
@@ -55,7 +76,8 @@ async function detected(): Promise<void> {
 
 const commentOn = (number: number) => [...(tracker.comments.get(issue(number).key) ?? [])];
 const finish = async (status: 'completed' | 'cancelled' | 'open') => {
-  for (const { taskId } of await world.tasks()) await world.people.updateTask({ taskId, body: { status } }, {});
+  for (const { taskId } of (await world.tasks()).slice(base))
+    await world.people.updateTask({ taskId, body: { status } }, {});
 };
 
 const ALL = { comment: true, close: true, status: true };
@@ -63,10 +85,12 @@ const ALL = { comment: true, close: true, status: true };
 it.each(['comment', 'close', 'status'] as const)(
   'writes nothing that waits once its setting %s is removed',
   async (removed) => {
-    await open(ALL);
+    await open(ALL, undefined, {});
     tracker.failures.push(...Array.from({ length: 100 }, () => new SyncError('server_failed', 'down')));
-    await say(1);
-    await tell(world.daemon().address, pullRequest(1, { updatedAt: world.clock.now() }), { secret: WEBHOOK_SECRET });
+    await say(number);
+    await tell(world.daemon().address, pullRequest(number, { updatedAt: world.clock.now() }), {
+      secret: WEBHOOK_SECRET,
+    });
     await finish('completed');
     const kinds = async () => {
       const notices = world.partition().store.query.selectFrom('notices').select('kind').where('state', '=', 'waiting');
@@ -111,27 +135,27 @@ it.each([
 describe('a comment', () => {
   it('names the task once the link stands, and is written once, whatever comes after', async () => {
     await open({ comment: true });
-    await say(1);
+    await say(number);
     await detected();
     const workspace = await readMeta(world.partition().store.query, WORKSPACE_ID);
-    expect(commentOn(1)).toEqual([[`<!-- worksync:${workspace}:tasks -->`, 'Linked to BUG-1.']]);
-    for (const title of ['Edited', 'Edited again']) await say(1, { title });
+    expect(commentOn(number)).toEqual([[`<!-- worksync:${workspace}:tasks -->`, `Linked to ${bug(1)}.`]]);
+    for (const title of ['Edited', 'Edited again']) await say(number, { title });
     await world.restart();
     await detected();
-    expect(tracker.writes).toEqual([`comment ${issue(1).key}`]);
+    expect(tracker.writes).toEqual([`comment ${issue(number).key}`]);
   });
 
   it('is kept up to date, in place', async () => {
     await open({ comment: true });
-    await say(1);
+    await say(number);
     await detected();
     await world.bug('Another');
-    await say(1, { title: 'Also BUG-2' });
+    await say(number, { title: `Also ${bug(2)}` });
     await detected();
-    expect(commentOn(1).map(([, text]) => text)).toEqual(['Linked to BUG-1 and BUG-2.']);
-    await say(1, { title: 'No more' });
+    expect(commentOn(number).map(([, text]) => text)).toEqual([`Linked to ${bug(1)} and ${bug(2)}.`]);
+    await say(number, { title: 'No more' });
     await detected();
-    expect(commentOn(1).map(([, text]) => text)).toEqual(['Linked to BUG-1.']);
+    expect(commentOn(number).map(([, text]) => text)).toEqual([`Linked to ${bug(1)}.`]);
   });
 
   it('is written once all links stand, also where they come one after the other', async () => {
@@ -151,11 +175,13 @@ describe('a comment', () => {
     );
     const titles = ['One', 'Two', 'Three', 'Four', 'Five', 'Six'];
     for (const title of titles) await world.bug(title);
-    await say(1, { title: titles.map((_, index) => `BUG-${index + 1}`).join(', ') });
+    await say(number, { title: titles.map((_, index) => `BUG-${index + 1}`).join(', ') });
     await detected();
     expect(written).toEqual([0, 0, 0, 0, 0, 0]);
-    expect(tracker.writes).toEqual([`comment ${issue(1).key}`]);
-    expect(commentOn(1)).toEqual([[expect.anything(), 'Linked to BUG-1, BUG-2, BUG-3, BUG-4, BUG-5, and BUG-6.']]);
+    expect(tracker.writes).toEqual([`comment ${issue(number).key}`]);
+    expect(commentOn(number)).toEqual([
+      [expect.anything(), `Linked to ${bug(1)}, ${bug(2)}, ${bug(3)}, ${bug(4)}, ${bug(5)}, and ${bug(6)}.`],
+    ]);
   });
 
   it('does not wait for a link that the workspace refuses', async () => {
@@ -173,14 +199,14 @@ describe('a comment', () => {
       },
     );
     for (const title of ['One', 'Two']) await world.bug(title);
-    await say(1, { title: 'BUG-1, BUG-2' });
+    await say(number, { title: `${bug(1)}, ${bug(2)}` });
     await detected();
     // Where both are on their way at once the refused one is sent once more: its item has changed meanwhile.
     const sent = links;
     expect([2, 3]).toContain(sent);
     await world.clock.advance(3_600_000);
     expect(links).toBe(sent);
-    expect(commentOn(1).map(([, text]) => text)).toEqual([expect.stringMatching(/^Linked to BUG-[12]\.$/)]);
+    expect(commentOn(number).map(([, text]) => text)).toEqual([expect.stringMatching(/^Linked to BUG-[12]\.$/)]);
   });
 
   it('is tried again until it is written, and given up where it is refused', async () => {
@@ -189,18 +215,18 @@ describe('a comment', () => {
       new SyncError('server_failed', 'HTTP 500', { status: 500 }),
       new SyncError('rate_limited', 'HTTP 429', { status: 429, retryAfter: 600_000 }),
     );
-    const before = world.clock.elapsed();
-    await say(1);
+    const from = world.clock.elapsed();
+    await say(number);
     await detected();
-    expect(world.clock.elapsed() - before).toBeGreaterThan(600_000);
-    expect(commentOn(1)).toHaveLength(1);
+    expect(world.clock.elapsed() - from).toBeGreaterThan(600_000);
+    expect(commentOn(number)).toHaveLength(1);
     tracker.failures.push(new SyncError('refused', 'HTTP 422', { status: 422 }));
-    await say(2);
+    await say(number + 1);
     await detected();
-    expect(commentOn(2)).toEqual([]);
+    expect(commentOn(number + 1)).toEqual([]);
     await world.restart();
     await detected();
-    expect(commentOn(2)).toHaveLength(1);
+    expect(commentOn(number + 1)).toHaveLength(1);
   });
 
   it('without the right is tried again each hour, and status says so meanwhile', async () => {
@@ -208,7 +234,7 @@ describe('a comment', () => {
     const archived = () => new SyncError('forbidden', 'Repository was archived so is read-only.', { status: 403 });
     tracker.failures.push(archived(), archived());
     const left = () => tracker.failures.length;
-    await say(1);
+    await say(number);
     await detected();
     await world.clock.advance(300_000);
     expect(left()).toBe(1);
@@ -227,7 +253,7 @@ describe('a comment', () => {
     for (const hours of [1, 2]) {
       await world.clock.advance(3_600_000);
       await detected();
-      expect([hours, left(), commentOn(1).length]).toEqual([hours, 0, hours - 1]);
+      expect([hours, left(), commentOn(number).length]).toEqual([hours, 0, hours - 1]);
     }
     expect((await world.partition().status()).verdict).toBe('ok');
   });
@@ -237,26 +263,26 @@ describe('a comment', () => {
     for (const title of ['One', 'Two']) await world.bug(title);
     const refusal = Promise.withResolvers<SyncError>();
     tracker.failures.push(refusal.promise);
-    await say(1, { title: 'BUG-1' });
+    await say(number, { title: `${bug(1)}` });
     await world.until(() => tracker.failures.length === 0);
-    await say(1, { title: 'BUG-2' });
+    await say(number, { title: `${bug(2)}` });
     const { query } = world.partition().store;
     const wanted = async () => (await query.selectFrom('notices').select('wanted').execute())[0]?.wanted;
-    await world.until(async () => (await wanted()) === 'Linked to BUG-2.');
+    await world.until(async () => (await wanted()) === `Linked to ${bug(2)}.`);
     refusal.resolve(new SyncError('refused', 'HTTP 422', { status: 422 }));
     await detected();
-    expect(commentOn(1).map(([, text]) => text)).toEqual(['Linked to BUG-2.']);
+    expect(commentOn(number).map(([, text]) => text)).toEqual([`Linked to ${bug(2)}.`]);
   });
 
   it('that may still be on its way is looked for again only when it must have arrived', async () => {
     await open({ comment: true });
     tracker.failures.push(new SyncError('outcome_unknown', 'no answer came'));
     const from = world.clock.elapsed();
-    await say(1);
+    await say(number);
     await world.until(async () => world.clock.elapsed() - from > 39_000);
     expect(tracker.writes).toEqual([]);
     await detected();
-    expect(tracker.writes).toEqual([`comment ${issue(1).key}`]);
+    expect(tracker.writes).toEqual([`comment ${issue(number).key}`]);
   });
 
   it.each([
@@ -265,13 +291,13 @@ describe('a comment', () => {
   ])('is looked for no earlier by the next process, where the one that sent it %s meanwhile', async (_, next) => {
     await open({ comment: true });
     tracker.unanswered = 1;
-    await say(1);
+    await say(number);
     await world.until(() => tracker.unanswered === 0);
     await next();
     const from = world.clock.elapsed();
     await detected();
     expect(world.clock.elapsed() - from).toBeGreaterThanOrEqual(40_000);
-    expect(tracker.writes).toEqual([`comment ${issue(1).key}`]);
+    expect(tracker.writes).toEqual([`comment ${issue(number).key}`]);
   });
 
   it.each([
@@ -281,43 +307,43 @@ describe('a comment', () => {
     await open({ comment: true }, {});
     await world.bug('One');
     tracker.failures.push(new SyncError('outcome_unknown', 'no answer came'));
-    await say(1, { title: 'BUG-1' });
+    await say(number, { title: `${bug(1)}` });
     await world.until(() => tracker.failures.length === 0);
     const workspace = await readMeta(world.partition().store.query, WORKSPACE_ID);
-    const arrived = new Map([[`<!-- worksync:${workspace}:tasks -->`, 'Linked to BUG-1.']]);
-    if (arrives) tracker.comments.set(issue(1).key, arrived);
+    const arrived = new Map([[`<!-- worksync:${workspace}:tasks -->`, `Linked to ${bug(1)}.`]]);
+    if (arrives) tracker.comments.set(issue(number).key, arrived);
     const from = world.clock.elapsed();
-    await say(1, { title: 'No more' });
+    await say(number, { title: 'No more' });
     await detected();
     expect(world.clock.elapsed() - from).toBeGreaterThanOrEqual(40_000);
-    expect(commentOn(1).map(([, text]) => text)).toEqual(arrives ? ['Not linked to a task any more.'] : []);
+    expect(commentOn(number).map(([, text]) => text)).toEqual(arrives ? ['Not linked to a task any more.'] : []);
   });
 
   it.each([
     ['while it waited', async () => world.clock.jumpWall(-50 * 60_000)],
     ['while no process ran', async () => world.restart({ meanwhile: () => world.clock.jumpWall(-50 * 60_000) })],
   ])('waits for no old time where the clock was set back %s', async (_, setBack) => {
-    await open({ comment: true });
+    await open({ comment: true }, undefined, {});
     tracker.failures.push(new SyncError('server_failed', 'HTTP 503', { status: 503, retryAfter: 300_000 }));
-    await say(1);
+    await say(number);
     await world.until(() => tracker.failures.length === 0);
     const from = world.clock.elapsed();
     await setBack();
     await detected();
     // Five minutes, and the time after which a write with unknown outcome must have arrived.
     expect(world.clock.elapsed() - from).toBeLessThanOrEqual(350_000);
-    expect(tracker.writes).toEqual([`comment ${issue(1).key}`]);
+    expect(tracker.writes).toEqual([`comment ${issue(number).key}`]);
   });
 
   it('waits as long as the vendor wants to be left alone, whatever it was asked for', async () => {
-    await open({ comment: true });
+    await open({ comment: true }, undefined, {});
     tracker.failures.push(new SyncError('rate_limited', 'HTTP 429', { status: 429, retryAfter: 600_000 }));
     const from = world.clock.elapsed();
-    for (const number of [1, 2, 3]) await say(number);
+    for (const more of [0, 1, 2]) await say(number + more);
     await world.until(async () => world.clock.elapsed() - from > 590_000);
     expect([tracker.failures, tracker.writes]).toEqual([[], []]);
     await detected();
-    expect(tracker.writes.toSorted()).toEqual([1, 2, 3].map((number) => `comment ${issue(number).key}`));
+    expect(tracker.writes.toSorted()).toEqual([0, 1, 2].map((more) => `comment ${issue(number + more).key}`));
     const { query } = world.partition().store;
     const rows = await query.selectFrom('notices').select(['attempts', 'error']).execute();
     expect(rows).toEqual(Array.from({ length: 3 }, () => ({ attempts: 0, error: null })));
@@ -355,10 +381,10 @@ describe('a comment', () => {
         };
       },
     });
-    await say(1);
+    await say(number);
     await world.until(() => asked.length === 1);
     const from = world.clock.elapsed();
-    const theirs = { ...issue(2), comment: { id: '2', author: 'mona', text: 'Look!' } };
+    const theirs = { ...issue(number + 1), comment: { id: '2', author: 'mona', text: 'Look!' } };
     expect(await tell(world.daemon().address, theirs, { secret: WEBHOOK_SECRET })).toBe(202);
     await world.until(() => asked.length === 2);
     answerLook();
@@ -371,53 +397,51 @@ describe('a comment', () => {
   describe('that comes back as a webhook', () => {
     const comment = async (told: object = {}) => {
       const workspace = await readMeta(world.partition().store.query, WORKSPACE_ID);
-      const text = `Linked to BUG-1. worksync:${workspace}:tasks`;
-      const item = { ...issue(1), comment: { id: '1', author: 'worksync', text, ...told } };
+      const text = `Linked to ${bug(1)}. worksync:${workspace}:tasks`;
+      const item = { ...issue(number), comment: { id: '1', author: 'worksync', text, ...told } };
       expect(await tell(world.daemon().address, item, { secret: WEBHOOK_SECRET })).toBe(202);
       await world.clock.advance(1_000);
     };
-    const reasons = async () =>
-      world.partition().store.query.selectFrom('inbox').select('reason').where('state', '=', 'ignored').execute();
 
     it('asks for nothing, also after a restart', async () => {
       await open({ comment: true });
-      await say(1);
+      await say(number);
       await detected();
       await comment();
       await world.restart();
       await comment();
       await world.settled();
       expect(tracker.fetches).toEqual([]);
-      expect(await reasons()).toEqual([{ reason: 'own_comment' }, { reason: 'own_comment' }]);
+      expect((await ignored()).slice(before)).toEqual([{ reason: 'own_comment' }, { reason: 'own_comment' }]);
     });
 
     it.each([
       ['of somebody else who quotes it whole', { author: 'mona' }],
-      ['that somebody edited with our account', { text: 'Linked to BUG-1. Not any more!' }],
-      ['that names another workspace', { text: 'Linked to BUG-1. worksync:ws_other:tasks' }],
+      ['that somebody edited with our account', { text: `Linked to ${bug(1)}. Not any more!` }],
+      ['that names another workspace', { text: `Linked to ${bug(1)}. worksync:ws_other:tasks` }],
       ['that somebody posted beside ours with our account', { id: '2' }],
       ['of an earlier text', { text: 'Not linked to a task any more.' }],
     ])('is heard as news where it is one %s', async (_, told) => {
       await open({ comment: true });
-      await say(1);
+      await say(number);
       await detected();
       await comment(told);
       await world.until(() => tracker.fetches.length > 0);
-      expect(await reasons()).toEqual([]);
+      expect((await ignored()).slice(before)).toEqual([]);
     });
 
     it('is heard where none was written', async () => {
       await open(undefined);
-      await say(1);
+      await say(number);
       await comment();
       await world.until(() => tracker.fetches.length > 0);
-      expect(await reasons()).toEqual([]);
+      expect((await ignored()).slice(before)).toEqual([]);
     });
   });
 
   it('is not written where nothing says so [A14]', async () => {
     await open(undefined);
-    await say(1);
+    await say(number);
     await finish('completed');
     await world.clock.advance(3_600_000);
     expect(tracker.writes).toEqual([]);
@@ -427,23 +451,23 @@ describe('a comment', () => {
 describe('closing', () => {
   it('follows the tasks, without a webhook of the workspace, once; and never fights a person', async () => {
     await open({ close: true });
-    await say(1);
+    await say(number);
     await detected();
     expect(tracker.writes).toEqual([]);
     await finish('completed');
     await world.until(() => tracker.closed.length > 0);
-    expect(tracker.closed).toEqual([issue(1).key]);
-    await say(1, { state: 'done' });
-    await say(1, { state: 'open', title: 'Reopened by a person' });
+    expect(tracker.closed).toEqual([issue(number).key]);
+    await say(number, { state: 'done' });
+    await say(number, { state: 'open', title: 'Reopened by a person' });
     await detected();
     await world.clock.advance(3_600_000);
     await world.settled();
-    expect(tracker.writes).toEqual([`close ${issue(1).key}`]);
+    expect(tracker.writes).toEqual([`close ${issue(number).key}`]);
   });
 
   it('is not repeated because the database could not store that it was done', async () => {
     await open({ close: true });
-    await say(1);
+    await say(number);
     await finish('completed');
     const { store } = world.partition();
     const commit = store.commit.bind(store);
@@ -454,16 +478,16 @@ describe('closing', () => {
     await world.until(isFull);
     await world.clock.advance(60_000);
     failing.mockRestore();
-    await say(1, { state: 'open', title: 'Reopened by a person' });
+    await say(number, { state: 'open', title: 'Reopened by a person' });
     await detected();
     await world.clock.advance(3_600_000);
     await world.settled();
-    expect(tracker.writes).toEqual([`close ${issue(1).key}`]);
+    expect(tracker.writes).toEqual([`close ${issue(number).key}`]);
   });
 
   it('does not follow a task that was given up, and comes anew when a task was taken up again and finished', async () => {
     await open({ close: true });
-    await say(1);
+    await say(number);
     await finish('cancelled');
     await world.clock.advance(1_800_000);
     await world.settled();
@@ -473,7 +497,7 @@ describe('closing', () => {
       await world.clock.advance(1_800_000);
       await detected();
     }
-    expect(tracker.writes).toEqual([`close ${issue(1).key}`, `close ${issue(1).key}`]);
+    expect(tracker.writes).toEqual([`close ${issue(number).key}`, `close ${issue(number).key}`]);
   });
 });
 
@@ -481,7 +505,7 @@ describe('a commit status', () => {
   const HEADS = ['1', '2', '3'].map((digit) => digit.repeat(40)) as [string, string, string];
   const tell1 = async (fields: Parameters<typeof pullRequest>[1] = {}) => {
     await world.clock.advance(1_000);
-    const item = pullRequest(1, { updatedAt: world.clock.now(), ...fields });
+    const item = pullRequest(number, { updatedAt: world.clock.now(), ...fields });
     expect(await tell(world.daemon().address, item, { secret: WEBHOOK_SECRET })).toBe(202);
     await detected();
   };
@@ -493,19 +517,19 @@ describe('a commit status', () => {
     for (const title of ['One', 'Two']) await world.bug(title);
     await tell1();
     expect(written()).toEqual([`1 failure: ${NONE}`]);
-    expect(tracker.statuses[0]?.url).toBe(pullRequest(1).url);
-    await tell1({ title: 'Fixes BUG-1' });
-    await tell1({ title: 'Fixes BUG-1, really' });
+    expect(tracker.statuses[0]?.url).toBe(pullRequest(number).url);
+    await tell1({ title: `Fixes ${bug(1)}` });
+    await tell1({ title: `Fixes ${bug(1)}, really` });
     await world.restart();
     await detected();
     // So that the list, which has the second task, may be read at once.
     await world.clock.advance(120_000);
-    await tell1({ title: 'Fixes BUG-1 and BUG-2', headSha: HEADS[1] });
+    await tell1({ title: `Fixes ${bug(1)} and ${bug(2)}`, headSha: HEADS[1] });
     await tell1({ title: 'Fixes nothing', headSha: HEADS[1] });
     expect(written()).toEqual([
       `1 failure: ${NONE}`,
-      '1 success: linked to BUG-1',
-      '2 success: linked to BUG-1, BUG-2',
+      `1 success: linked to ${bug(1)}`,
+      `2 success: linked to ${bug(1)}, ${bug(2)}`,
       `2 failure: ${NONE}`,
     ]);
   });
@@ -513,12 +537,12 @@ describe('a commit status', () => {
   it('without require it fails never; closed pull requests and work items get none', async () => {
     await open({ status: true }, {});
     await world.bug('One');
-    await say(1, { title: 'BUG-1' });
+    await say(number, { title: `${bug(1)}` });
     await tell1();
-    await tell1({ title: 'BUG-1', state: 'closed', headSha: HEADS[1] });
+    await tell1({ title: `${bug(1)}`, state: 'closed', headSha: HEADS[1] });
     expect(written()).toEqual(['1 success: linked to no task']);
-    await tell1({ title: 'BUG-1', state: 'open', headSha: HEADS[1] });
-    expect(written().at(-1)).toBe('2 success: linked to BUG-1');
+    await tell1({ title: `${bug(1)}`, state: 'open', headSha: HEADS[1] });
+    expect(written().at(-1)).toBe(`2 success: linked to ${bug(1)}`);
   });
 
   it('that waits for a vendor is written for the head of now only', async () => {
@@ -526,7 +550,9 @@ describe('a commit status', () => {
     // Longer than what passes below: the pause of its own is drawn, and may be shorter.
     tracker.failures.push(new SyncError('server_failed', 'down', { retryAfter: 60_000 }));
     await world.clock.advance(1_000);
-    await tell(world.daemon().address, pullRequest(1, { updatedAt: world.clock.now() }), { secret: WEBHOOK_SECRET });
+    await tell(world.daemon().address, pullRequest(number, { updatedAt: world.clock.now() }), {
+      secret: WEBHOOK_SECRET,
+    });
     await world.settled();
     await tell1({ headSha: HEADS[2] });
     expect(written()).toEqual(['3 success: linked to no task']);
