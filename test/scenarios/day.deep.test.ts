@@ -101,17 +101,9 @@ interface Step {
 async function play(steps: readonly Step[]): Promise<void> {
   for (const step of steps.toSorted((a, b) => a.at - b.at)) {
     const wait = step.at - world.clock.now();
-    if (wait > 0) await pass(wait);
+    if (wait > 0) await world.pass(wait);
     await step.do();
   }
-}
-
-async function pass(ms: number): Promise<void> {
-  let isOver = false;
-  world.clock.after(ms, () => {
-    isOver = true;
-  });
-  await world.until(() => isOver, 2 * ms);
 }
 
 /** When a webhook arrives, milliseconds after its event: soon, late enough to be overtaken, twice, or never. */
@@ -153,7 +145,7 @@ it('a day of all three providers, with lost, repeated and late webhooks, ends in
     return [happens, ...delays.map((delay): Step => ({ at: at + delay, do: deliver }))];
   });
   await play(steps);
-  await pass(HOUR / 2);
+  await world.pass(HOUR / 2);
   await world.settled();
 
   expect(lost).toBeGreaterThan(10);
