@@ -74,8 +74,10 @@ describe('worksync gateway token', () => {
     expect((await ask(address, made.secret, '/workspaces/beta/tasks')).status).not.toBe(200);
     expect((await ask(address, made.secret, `/workspaces/${workspaceId}/tasks`)).status).toBe(403);
 
-    const uses = await commandLine('quota', '--by', 'caller', '--workspace', 'beta', ...flags);
-    expect(uses.stdout).toMatch(new RegExp(`\\n3 +3 +3 +gateway token "CI" \\(${second.id}\\)\\n`));
+    const uses = async () => (await commandLine('quota', '--by', 'caller', '--workspace', 'beta', ...flags)).stdout;
+    expect(await uses()).toMatch(new RegExp(`\\n3 +3 +3 +gateway token "CI" \\(${second.id}\\)\\n`));
+    await world.clock.advance(16 * 60_000);
+    expect(await uses()).toMatch(new RegExp(`\\n0 +3 +3 +gateway token "CI" \\(${second.id}\\)\\n`));
 
     const listed = await gateway('list', '--workspace', 'alpha');
     expect(listed.stdout).toMatch(new RegExp(`^${made.id}  active  created \\S+Z  CI\\n$`));
