@@ -22,7 +22,7 @@ let world: World | undefined;
 afterEach(() => world?.close());
 
 /** How long nothing happens: many rounds of what the process does, so that one more or less says nothing. */
-const RESTED = 10 * HOUR;
+const RESTED = 5 * HOUR;
 
 /** What so many workspaces cost while nothing happens: timers that are set, and statements. */
 async function rest(count: number) {

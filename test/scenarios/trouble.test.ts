@@ -351,7 +351,7 @@ describe('one change that always fails', () => {
     world.weather.turn({ before: (arrival) => (isPoison(arrival) ? { status: 500, body: 'oops' } : undefined) });
     for (const number of upTo(4)) await world.pull({ number, title: `BUG-${number}: fix` });
     await world.pass(MINUTE);
-    for (const number of upTo(30).slice(4)) {
+    for (const number of upTo(14).slice(4)) {
       await world.pull({ number });
       await world.pass(40 * SECOND);
       expect(await recorded()).toContain(number);
