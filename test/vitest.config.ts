@@ -60,16 +60,11 @@ const LAWS_OF_STORES = [
   ...['scope-names', 'statements-by-batch', 'task-states', 'triage', 'workspace-sweep'],
 ].map((name) => `test/laws/${name}.test.ts`);
 
-/** A piece of work for each of its statements. */
-const EACH_STATEMENT = 'test/unit/**/*.each-statement.test.ts';
 /** Tests that run in `npm run test:deep` only. */
-const ONLY_DEEP = [EACH_STATEMENT, 'test/**/*.deep.test.ts'];
+const ONLY_DEEP = ['test/**/*.deep.test.ts'];
 
-/** Daemons, laws, kills and failing statements over PostgreSQL, and what must not be found in its rows. */
-const WHOLE_ON_POSTGRES = [
-  ...['test/scenarios/**/*.test.ts', ...LAWS_OF_STORES, ...KILLS],
-  ...[EACH_STATEMENT, 'test/deep/canaries.test.ts'],
-];
+/** Daemons, laws and kills over PostgreSQL, and what must not be found in its rows. */
+const WHOLE_ON_POSTGRES = ['test/scenarios/**/*.test.ts', ...LAWS_OF_STORES, ...KILLS, 'test/deep/canaries.test.ts'];
 
 /** Days pass in them, of which each second is a statement to PostgreSQL: six times as long as over a file. */
 const DAYS = ['at-rest', 'backfill', 'day.deep', 'quota', 'sweep', 'trouble', 'workspace-sweep', 'write-back'].map(

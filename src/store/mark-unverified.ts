@@ -87,7 +87,7 @@ async function revokeGatewayTokens(scope: Scope): Promise<void> {
 }
 
 /** Marks all workspaces as unverified, and ends all browser sessions. */
-export async function markAllUnverified(transaction: Sql): Promise<void> {
+async function markAllUnverified(transaction: Sql): Promise<void> {
   await endAllSessions(transaction);
   const workspaces = await transaction.selectFrom('workspaces').select('id').execute();
   for (const { id } of workspaces) await markWorkspaceUnverified(transaction, id);

@@ -4,11 +4,10 @@ import { LARGE } from '../../../src/platform/lib/large.ts';
 import { appendDeliveries, type NewDelivery } from '../../../src/store/append-deliveries.ts';
 import { packBody, packBodyAsync, unpackBody } from '../../../src/store/bodies.ts';
 import type { Store } from '../../../src/store/database.ts';
-import { type DeliveryPosition, deliveriesByIds, searchDeliveries } from '../../../src/store/find-deliveries.ts';
+import { type DeliveryPosition, searchDeliveries } from '../../../src/store/find-deliveries.ts';
 import {
   COSTLY,
   costlyParts,
-  countAttempt,
   countQuarantined,
   dismissQuarantined,
   pendingDeliveries,
@@ -17,7 +16,7 @@ import {
   settleDeliveries,
 } from '../../../src/store/inbox.ts';
 import { nextRevision } from '../../../src/store/revision.ts';
-import { appendAnswer, readAnswer, WORKSPACE } from '../../../src/store/workspace-answers.ts';
+import { appendAnswer, readAnswer } from '../../../src/store/workspace-answers.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { inboxOf, openTestStore } from '../../support/harness/intake.ts';
 
@@ -123,24 +122,6 @@ describe('pending deliveries', () => {
     expect((await pendingDeliveries(query, most, bytes)).map(({ id }) => id)).toEqual(ids);
   });
 
-  it('do not skip a large delivery for a small later one', async () => {
-    const { query } = await withBodies('a', 'b'.repeat(100), 'c');
-    expect((await pendingDeliveries(query, 10, 50)).map(({ id }) => id)).toEqual([1]);
-  });
-
-  it('are as they were received, and a purged body is empty', async () => {
-    const { query } = await withBodies('a');
-    const body = Buffer.from('a');
-    expect(await pendingDeliveries(query, 1, 1)).toEqual([
-      {
-        ...{ id: 1, isReplayed: false, isImport: false, key: 'k0', connection: 'notes', source: 'webhook' },
-        ...{ event: 'note', body, stored: { body, unpacked_length: null }, bytes: 1, receivedAt: 7, attempts: 0 },
-      },
-    ]);
-    await query.updateTable('inbox').set({ body: null }).execute();
-    expect((await pendingDeliveries(query, 1, 1))[0]?.body.byteLength).toBe(0);
-  });
-
   it('fail one by one: a damaged body does not affect the others', async () => {
     const { query } = await withBodies('x'.repeat(10_000), 'sound');
     const body = Buffer.from('no frame');
@@ -148,22 +129,6 @@ describe('pending deliveries', () => {
     const [damaged, sound] = await pendingDeliveries(query, 10, 100_000);
     expect(() => damaged?.body).toThrow();
     expect(sound?.body.toString()).toBe('sound');
-  });
-
-  it('count their attempts, and store their outcomes', async () => {
-    const store = await withBodies('a', 'b', 'c', 'd');
-    await countAttempt(store.query, [1]);
-    await countAttempt(store.query, [1, 2]);
-    expect((await pendingDeliveries(store.query, 9, 9)).map(({ attempts }) => attempts)).toEqual([2, 1, 0, 0]);
-    const outcomes = [
-      { id: 1, state: 'applied' },
-      { id: 2, state: 'ignored', reason: 'x' },
-      { id: 3, state: 'ignored', reason: 'y' },
-    ] as const;
-    await settleDeliveries(store.query, outcomes, 9);
-    await settleDeliveries(store.query, [], 10);
-    const rows = (await inboxOf(store)).map((row) => `${row.state} ${row.reason} ${row.settled_at}`);
-    expect(rows).toEqual(['applied null 9', 'ignored x 9', 'ignored y 9', 'pending null null']);
   });
 });
 
@@ -246,13 +211,6 @@ describe('quarantined deliveries', () => {
   });
 });
 
-test('finds deliveries by any number of ids, the newest first and each once', async () => {
-  const { query } = await withBodies('a', 'b', 'c');
-  const many = Array.from({ length: 40_000 }, (_, index) => index);
-  expect((await deliveriesByIds(query, [...many, 2])).map(({ id }) => id)).toEqual([3, 2, 1]);
-  expect(await deliveriesByIds(query, [])).toEqual([]);
-});
-
 test.each(['quarantined', 'applied'] as const)('searches %s deliveries in steps of a given number', async (state) => {
   const { query } = await openTestStore();
   const deliveries = Array.from({ length: 9 }, (_, index) => delivery(`k${index}`, '', index === 0 ? 'rare' : 'notes'));
@@ -272,36 +230,7 @@ test.each(['quarantined', 'applied'] as const)('searches %s deliveries in steps 
   expect(await step(second.next)).toEqual({ ids: [1], next: undefined });
 });
 
-test.each<[states: readonly ('applied' | 'quarantined')[] | undefined, ids: readonly number[]]>([
-  [undefined, [4, 3, 2, 1]],
-  [['applied'], [1]],
-  [
-    ['applied', 'quarantined'],
-    [4, 3, 2, 1],
-  ],
-])('searches deliveries in the states %j', async (states, ids) => {
-  const { store } = await withQuarantine();
-  const { found } = await searchDeliveries(
-    store.query,
-    { ...(states && { states }) },
-    { before: undefined, most: 9, wanted: 9 },
-  );
-  expect(found.map(({ id }) => id)).toEqual(ids);
-});
-
 describe('answers of the workspace', () => {
-  it('pass through the inbox unchanged', async () => {
-    const { query } = await openTestStore();
-    const body = { tasks: [{ title: 'ä🐛' }] };
-    const answer = { action: 'read-tasks', entity: 'read:tasks', sentAt: 5, body } as const;
-    await appendAnswer(query, answer, 'id-1', 8);
-    await appendAnswer(query, answer, 'id-2', 9);
-    const rows = await pendingDeliveries(query, 9, 9_999);
-    const facts = rows.map(({ connection, source, event, receivedAt }) => [connection, source, event, receivedAt]);
-    expect(facts).toEqual([8, 9].map((at) => [WORKSPACE, 'answer', 'read-tasks', at]));
-    expect(rows.map((row) => readAnswer(row.body))).toEqual([answer, answer]);
-  });
-
   it('carry the revision at their receipt, even if they are processed later', async () => {
     const { query } = await openTestStore();
     await nextRevision(query);

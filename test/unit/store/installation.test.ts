@@ -1,13 +1,29 @@
 import { join } from 'node:path';
+import fc from 'fast-check';
+import { sql } from 'kysely';
 import { describe, expect, it, onTestFinished, test } from 'vitest';
-import { entity } from '../../../src/model/change.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { bumpClockEra, clampFutureTimestamps, readClockEra } from '../../../src/store/clock-changes.ts';
+import { countsOf, readCounts } from '../../../src/store/counts.ts';
+import { forgetWorkspace } from '../../../src/store/deletions.ts';
 import { blankEntity, findEntities, saveEntity } from '../../../src/store/entities.ts';
 import { type Installation, readInstallationId, UNFINISHED_COPY } from '../../../src/store/installation.ts';
+import { itemsNamed, saveItemNames } from '../../../src/store/item-names.ts';
+import { saveItem } from '../../../src/store/items.ts';
 import { installationRuns, jobRuns } from '../../../src/store/job-runs.ts';
+import {
+  fenceOf,
+  localTime,
+  ownerOf,
+  ownersOf,
+  register,
+  removeExpired,
+  replicasOf,
+  takeLeases,
+  unownedOf,
+} from '../../../src/store/leases.ts';
 import {
   readMeta,
   recordTriageStarts,
@@ -15,9 +31,8 @@ import {
   triageSince,
   writeMeta,
 } from '../../../src/store/meta.ts';
-import { findChange } from '../../../src/store/outbox-rows.ts';
+import { addDifference, updateChange } from '../../../src/store/outbox-rows.ts';
 import { backoffAfterDbError, retryUntilCommitted } from '../../../src/store/retry-until-committed.ts';
-import { currentRevision, nextRevision } from '../../../src/store/revision.ts';
 import {
   addLoginLink,
   addSession,
@@ -29,12 +44,17 @@ import {
   touchSession,
 } from '../../../src/store/session-rows.ts';
 import { areTasksUnverified, markTasksUnverified, markTasksVerified } from '../../../src/store/task-creations.ts';
+import { beginUnitOfWork } from '../../../src/store/unit-of-work/unit-of-work.ts';
 import { numbersOf } from '../../../src/store/workspace-numbers.ts';
+import { type Scope, type Sql, scopeOf } from '../../../src/store/workspace-scope.ts';
+import { addFindings, beginSweep, readSweeps } from '../../../src/store/workspace-sweeps.ts';
+import { readPlan } from '../../../src/sync/outbox/planned-writes.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
+import { drawn } from '../../support/harness/depth.ts';
 import { folderOfTest } from '../../support/harness/folder.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
-import { openTestInstallation } from '../../support/harness/store.ts';
-import { waits } from '../../support/rows/changes.ts';
+import { openStore, openTestInstallation } from '../../support/harness/store.ts';
+import { itemRow } from '../../support/rows/items.ts';
 
 async function open(): Promise<Installation> {
   const installation = await openTestInstallation({ file: ':memory:' });
@@ -133,58 +153,6 @@ describe('the start of triage', () => {
   });
 });
 
-test('numbers requests by revisions from 1 on', async () => {
-  const { query } = await openTestStore();
-  expect(await currentRevision(query)).toBe(0);
-  expect([await nextRevision(query), await nextRevision(query)]).toEqual([1, 2]);
-  expect(await currentRevision(query)).toBe(2);
-});
-
-describe('log-ins', () => {
-  const LIMITED = { role: 'read', workspaces: ['acme', 'beta'] } as const;
-  const SESSION = { digest: 'aa', ...LIMITED, openedBy: 'dd', createdAt: 1, seenAt: 2 };
-
-  it('accept a link once, and not after it expired', async () => {
-    const { query } = await open();
-    await addLoginLink(query, { digest: 'aa', ...LIMITED, expiresAt: 100 });
-    await addLoginLink(query, { digest: 'bb', role: 'admin', workspaces: null, expiresAt: 100 });
-    expect(await consumeLoginLink(query, 'cc', 1)).toBeUndefined();
-    expect(await consumeLoginLink(query, 'aa', 99)).toEqual(LIMITED);
-    expect(await consumeLoginLink(query, 'aa', 99)).toBeUndefined();
-    expect(await consumeLoginLink(query, 'bb', 100)).toBeUndefined();
-  });
-
-  it('find a session until it expires or ends', async () => {
-    const { query } = await open();
-    await addSession(query, { ...SESSION, expiresAt: 100 });
-    expect(await findSession(query, 'aa', 99)).toEqual(SESSION);
-    expect(await findSession(query, 'aa', 100)).toBeUndefined();
-    await touchSession(query, { digest: 'aa', seenAt: 90, expiresAt: 200 });
-    expect(await findSession(query, 'aa', 100)).toEqual({ ...SESSION, seenAt: 90 });
-    await endSession(query, 'aa');
-    expect(await findSession(query, 'aa', 1)).toBeUndefined();
-  });
-
-  it('purge expired rows, and end all sessions together with unused links', async () => {
-    const { query } = await open();
-    for (const [digest, expiresAt] of [
-      ['aa', 100],
-      ['bb', 101],
-    ] as const) {
-      await addSession(query, { ...SESSION, digest, expiresAt });
-      await addLoginLink(query, { digest, ...LIMITED, expiresAt });
-    }
-    const digests = async () => [
-      await query.selectFrom('sessions').select('digest').execute(),
-      await query.selectFrom('login_links').select('digest').execute(),
-    ];
-    await purgeExpiredLogins(query, 100);
-    expect(await digests()).toEqual([[{ digest: 'bb' }], [{ digest: 'bb' }]]);
-    expect(await endAllSessions(query)).toBe(1);
-    expect(await digests()).toEqual([[], []]);
-  });
-});
-
 describe('after the wall clock was set back by a day', () => {
   const NOW = 10_000_000;
   const LATER = NOW + 86_400_000;
@@ -197,14 +165,6 @@ describe('after the wall clock was set back by a day', () => {
     await clampFutureTimestamps(query, NOW);
     const rows = await findEntities(query, Object.keys(times));
     expect(Object.fromEntries(rows.map((row) => [row.entity, row.known_at]))).toEqual({ ...times, future: NOW });
-  });
-
-  it('changes of the future become due now', async () => {
-    const { query } = await openTestStore();
-    const name = entity.task('jira:cloud:1');
-    await waits(query, name, { kind: 'task', lane: 'triage', since: LATER, due: LATER });
-    await clampFutureTimestamps(query, NOW);
-    expect(await findChange(query, name)).toMatchObject({ since: NOW, due: NOW });
   });
 
   it.each([
@@ -263,5 +223,278 @@ describe('retryUntilCommitted', () => {
     stopping.abort();
     await Promise.all([committed, paused]);
     expect(tries).toEqual([0]);
+  });
+});
+
+/** Two workspaces of one database that follow the same repository, so that their rows have the same names. */
+async function twoWorkspaces(): Promise<readonly [Scope, Scope]> {
+  const { query, database } = await openTestStore();
+  return [query, scopeOf(database, query.workspace + 1)];
+}
+
+const ENTITY = 'pull_request:github:github.com:1:pull:1';
+
+async function addChange(scope: Scope, title: string): Promise<void> {
+  await saveEntity(scope, blankEntity(ENTITY, 'pull_request', { desired: JSON.stringify({ title }) }));
+  const times = { since: 1, due: 2, weight: 1 };
+  await addDifference(scope, { entity: ENTITY, kind: 'pull_request', lane: 'mirror', ...times, waiting: [] });
+}
+
+describe('a scope', () => {
+  it('reads the writes of a plan of its workspace only', async () => {
+    const [own, other] = await twoWorkspaces();
+    await addChange(own, 'ours');
+    await addChange(other, 'theirs');
+    expect((await readPlan(own)).map(({ body }) => body)).toEqual([{ title: 'ours' }]);
+    expect((await readPlan(other)).map(({ body }) => body)).toEqual([{ title: 'theirs' }]);
+  });
+
+  it('counts the repairs of a sweep of its workspace only', async () => {
+    const [own, other] = await twoWorkspaces();
+    await beginSweep(own, 1);
+    await addFindings(own, [{ what: 'record-changed', entity: ENTITY }], 1);
+    await addChange(other, 'theirs');
+    await updateChange(other, ENTITY, { state: 'held' });
+    expect((await readSweeps(own)).running?.repairs).toEqual({ done: 1, waiting: 0, held: 0 });
+  });
+
+  it('finds items by name in its workspace only [A15]', async () => {
+    const [own, other] = await twoWorkspaces();
+    const key = 'jira:cloud:1';
+    await saveItem(own, itemRow(key, { connection: 'ours' }), 1);
+    await saveItem(other, itemRow(key, { connection: 'theirs' }), 1);
+    await saveItemNames(own, key, {
+      names: ['BUG-1'].map((name) => ({ name, place: null, container: null })),
+      former: [],
+      now: 1,
+    });
+    expect((await itemsNamed(own, ['BUG-1'])).map(({ connection }) => connection)).toEqual(['ours']);
+    expect(await itemsNamed(other, ['BUG-1'])).toEqual([]);
+  });
+});
+
+describe('leases', () => {
+  const NAMES = ['one', 'two', 'three', 'four'];
+  const NOW = 1_000;
+  const TTL = 3_000;
+  const time = localTime({ now: () => NOW });
+  const random = systemRandom();
+
+  /** Two processes: one owns the first two workspaces, the other one the third. */
+  async function twoProcesses() {
+    const installation = await openTestInstallation({ file: ':memory:' });
+    onTestFinished(() => installation.close());
+    const { query } = installation;
+    const workspaces = await numbersOf(query, NAMES);
+    const [a, b] = [random.uuid(), random.uuid()];
+    const take = (incarnation: string, some: readonly number[]) =>
+      installation.commit((transaction) => takeLeases(transaction, incarnation, some));
+    for (const [id, incarnation] of [
+      ['a', a],
+      ['b', b],
+    ] as const)
+      await register(query, { id, incarnation, address: `http://${id}`, about: '{}' }, time, TTL);
+    await take(a, workspaces.slice(0, 2));
+    await take(b, workspaces.slice(2, 3));
+    return { installation, query, workspaces, a, b, take };
+  }
+
+  /** The ids of the owners by workspace. */
+  const owners = async ({ query }: Pick<Installation, 'query'>) =>
+    Object.fromEntries((await ownersOf(query)).map(({ workspace, id }) => [workspace, id]));
+
+  const OWNERS = { one: 'a', two: 'a', three: 'b' };
+
+  test('a process takes only workspaces without an owner', async () => {
+    const { installation, workspaces, b, take, query } = await twoProcesses();
+    const taken = await take(b, workspaces);
+    expect([...taken]).toEqual([[workspaces[3], { epoch: 1, isTakeover: false }]]);
+    expect(await owners(installation)).toEqual({ ...OWNERS, four: 'b' });
+    expect(await unownedOf(query, workspaces)).toEqual([]);
+  });
+
+  test('an expired owner is returned only if no time is given', async () => {
+    const { query } = await twoProcesses();
+    const ids = await Promise.all(
+      [undefined, NOW + TTL - 1, NOW + TTL].map(async (livingAt) => (await ownerOf(query, 'one', livingAt))?.id),
+    );
+    expect(ids).toEqual(['a', 'a', undefined]);
+    expect(await ownerOf(query, 'four')).toBeUndefined();
+  });
+
+  test('the fence accepts only this workspace, incarnation and epoch', async () => {
+    const { installation, workspaces, a, b } = await twoProcesses();
+    const [one, , three] = workspaces as [number, number, number];
+    const enter = (lease: Parameters<typeof fenceOf>[0]) => installation.commit(fenceOf(lease));
+    await enter({ workspace: one, incarnation: a, epoch: 1 });
+    for (const other of [
+      { workspace: three, incarnation: a, epoch: 1 },
+      { workspace: one, incarnation: b, epoch: 1 },
+      { workspace: one, incarnation: a, epoch: 2 },
+    ])
+      await expect(enter(other)).rejects.toMatchObject({ code: 'lease_lost' });
+  });
+
+  test('removes one of two expired processes without the other', async () => {
+    const { query, a } = await twoProcesses();
+    // Both expire at the same time.
+    const listed = await replicasOf(query);
+    await removeExpired(
+      query,
+      listed.filter(({ incarnation }) => incarnation === a),
+    );
+    expect((await replicasOf(query)).map(({ id }) => id)).toEqual(['b']);
+  });
+});
+
+describe('counts', () => {
+  /** Tables of which rows are counted: the column of their names, and the values of the columns by which they are counted. */
+  const COUNTED = {
+    items: { key: 'key', by: {} },
+    tasks: { key: 'task_id', by: {} },
+    fetches: { key: 'reference', by: { connection: ['gh', 'jira'] } },
+    entities: { key: 'entity', by: { kind: ['link', 'pull_request'], hand: ['removed', 'manual', null] } },
+    outbox: {
+      key: 'entity',
+      by: {
+        ...{ kind: ['link', 'read'], state: ['pending', 'sending', 'held'], lane: ['link', 'backfill'] },
+        ...{ effect: ['removal', null], guard: ['passed', null] },
+      },
+    },
+  } as const;
+  const { key: _, ...ITEM } = itemRow('');
+  const REST = {
+    items: ITEM,
+    tasks: { key: 'BUG-1', source: 'manual', status: 'open', fields: '{}', seen_at: 1 },
+    fetches: { since: 1, not_before: 1, delivery_id: 1 },
+    entities: {},
+    outbox: { since: 1, due: 1, weight: 1, not_before: 0, waiting: '[]' },
+  };
+
+  type Table = keyof typeof COUNTED;
+  const tables = Object.keys(COUNTED) as Table[];
+
+  /** A write to a counted table: insert or replace a row, delete a row, or change the counted columns of all rows. */
+  const write = fc.constantFrom(...tables).chain((table) => {
+    const columns = Object.entries<readonly (string | null)[]>(COUNTED[table].by);
+    return fc.record({
+      table: fc.constant(table),
+      does: fc.constantFrom('put', 'put', 'drop', columns.length > 0 ? 'all' : 'put'),
+      name: fc.constantFrom('a', 'b', 'c'),
+      values: fc.record(Object.fromEntries(columns.map(([name, values]) => [name, fc.constantFrom(...values)]))),
+    });
+  });
+  type Write = typeof write extends fc.Arbitrary<infer Each> ? Each : never;
+
+  async function perform(scope: Scope, { table, does, name, values }: Write): Promise<void> {
+    const { key } = COUNTED[table];
+    // Kysely cannot type a statement on a table that is a parameter.
+    const any = table as 'meta';
+    if (does === 'drop') await scope.deleteFrom(any).where(sql.ref(key), '=', name).execute();
+    else if (does === 'all')
+      await scope
+        .updateTable(any)
+        .set(values as object)
+        .execute();
+    else {
+      const row = { ...REST[table], [key]: name, ...values } as never;
+      const insert = scope.insertInto(any).values(row);
+      await insert.onConflict((conflict) => conflict.columns(['workspace', key] as never).doUpdateSet(row)).execute();
+    }
+  }
+
+  /** Compares the counts with those by reading every row. */
+  async function expectCounted(query: Sql, ...workspaces: readonly number[]): Promise<void> {
+    const counts = await countsOf(query, workspaces);
+    for (const workspace of workspaces) {
+      const { items, tasks, fetches, entities, changes } = counts(workspace);
+      const counted = { items, tasks, fetches, entities, outbox: changes };
+      for (const table of tables) {
+        const columns = Object.keys(COUNTED[table].by).map((column) => sql.ref(column));
+        const { rows } = await sql<{ count: number }>`
+        select ${sql.join([...columns, sql`count(*) as count`])} from ${sql.table(table)} where workspace = ${workspace}
+        ${columns.length === 0 ? sql`` : sql`group by ${sql.join(columns)}`}`.execute(query);
+        const found = counted[table];
+        if (typeof found === 'number') expect([table, found]).toEqual([table, rows[0]?.count]);
+        else expect([table, found.length, found]).toEqual([table, rows.length, expect.arrayContaining(rows)]);
+      }
+    }
+  }
+
+  test('counts equal the numbers of rows after any writes', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.tuple(fc.constantFrom(1, 2), write), { maxLength: 40 }), async (writes) => {
+        const store = await openStore({ file: ':memory:' });
+        for (const [workspace, each] of writes) await perform(scopeOf(store.database, workspace), each);
+        await expectCounted(store.database, 1, 2);
+        expect(await store.database.selectFrom('counts').select('count').where('count', '<', 0).execute()).toEqual([]);
+        await store.close();
+      }),
+      { numRuns: drawn(60) },
+    );
+  });
+
+  test('a deleted workspace leaves no counts', async () => {
+    const installation = await openTestInstallation({ file: ':memory:' });
+    onTestFinished(() => installation.close());
+    const { query } = await installation.store('acme');
+    await perform(query, { table: 'items', does: 'put', name: 'a', values: {} });
+    expect(await forgetWorkspace(installation, query.workspace)).toBe(1);
+    expect(await installation.query.selectFrom('counts').selectAll().execute()).toEqual([]);
+  });
+
+  test('counts what a unit of work has not written yet', async () => {
+    const { commit } = await openTestStore();
+    await commit(async (transaction) => {
+      const query = beginUnitOfWork(transaction);
+      const times = { since: 1, due: 1, weight: 1, waiting: [] };
+      await addDifference(query, { entity: 'read:tasks', kind: 'read', lane: 'read', ...times });
+      expect((await readCounts(query)).changes).toMatchObject([{ kind: 'read', state: 'pending', count: 1 }]);
+    });
+  });
+});
+
+describe('log-ins', () => {
+  const LIMITED = { role: 'read', workspaces: ['acme', 'beta'] } as const;
+  const SESSION = { digest: 'aa', ...LIMITED, openedBy: 'dd', createdAt: 1, seenAt: 2 };
+
+  it('purge expired rows, and end all sessions together with unused links', async () => {
+    const { query } = await open();
+    for (const [digest, expiresAt] of [
+      ['aa', 100],
+      ['bb', 101],
+    ] as const) {
+      await addSession(query, { ...SESSION, digest, expiresAt });
+      await addLoginLink(query, { digest, ...LIMITED, expiresAt });
+    }
+    const digests = async () => [
+      await query.selectFrom('sessions').select('digest').execute(),
+      await query.selectFrom('login_links').select('digest').execute(),
+    ];
+    await purgeExpiredLogins(query, 100);
+    expect(await digests()).toEqual([[{ digest: 'bb' }], [{ digest: 'bb' }]]);
+    expect(await endAllSessions(query)).toBe(1);
+    expect(await digests()).toEqual([[], []]);
+  });
+
+  it('accept a link once, and not after it expired', async () => {
+    const { query } = await open();
+    await addLoginLink(query, { digest: 'aa', ...LIMITED, expiresAt: 100 });
+    await addLoginLink(query, { digest: 'bb', role: 'admin', workspaces: null, expiresAt: 100 });
+    expect(await consumeLoginLink(query, 'cc', 1)).toBeUndefined();
+    expect(await consumeLoginLink(query, 'aa', 99)).toEqual(LIMITED);
+    expect(await consumeLoginLink(query, 'aa', 99)).toBeUndefined();
+    expect(await consumeLoginLink(query, 'bb', 100)).toBeUndefined();
+  });
+
+  it('find a session until it expires or ends', async () => {
+    const { query } = await open();
+    await addSession(query, { ...SESSION, expiresAt: 100 });
+    expect(await findSession(query, 'aa', 99)).toEqual(SESSION);
+    expect(await findSession(query, 'aa', 100)).toBeUndefined();
+    await touchSession(query, { digest: 'aa', seenAt: 90, expiresAt: 200 });
+    expect(await findSession(query, 'aa', 100)).toEqual({ ...SESSION, seenAt: 90 });
+    await endSession(query, 'aa');
+    expect(await findSession(query, 'aa', 1)).toBeUndefined();
   });
 });

@@ -1,24 +1,9 @@
-import { describe, expect, it, test } from 'vitest';
-import {
-  forgetTasks,
-  highestTaskKeys,
-  saveTask,
-  taskIdPrefixes,
-  tasksByKeys,
-} from '../../../src/store/cached-tasks.ts';
-import {
-  blankEntity,
-  findEntity,
-  forgetEntity,
-  linksOfItem,
-  linksOfTask,
-  saveEntity,
-} from '../../../src/store/entities.ts';
+import { describe, expect, it } from 'vitest';
+import { highestTaskKeys, saveTask, taskIdPrefixes } from '../../../src/store/cached-tasks.ts';
 import {
   assignPlace,
   itemsMentioningOther,
   itemsNamed,
-  itemsNaming,
   type PlacedName,
   readMentions,
   saveItemNames,
@@ -28,22 +13,15 @@ import {
   findItem,
   itemLabels,
   itemName,
-  itemsAfter,
   itemsAtUrl,
   itemsByDisplayName,
-  itemVersions,
   namesWithPrefix,
-  openItemsAfter,
   readDeliveries,
-  readEvaluatedTasks,
-  readFields,
-  saveEvaluatedTasks,
   saveItem,
 } from '../../../src/store/items.ts';
 import { type Scope, scopeOf } from '../../../src/store/workspace-scope.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 import { itemRow } from '../../support/rows/items.ts';
-import { allTaskKeys } from '../../support/rows/task-keys.ts';
 
 const many = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
 
@@ -59,15 +37,6 @@ describe('an item', () => {
       fields,
     });
   };
-
-  it('overwrites its previous state', async () => {
-    const { query } = await openTestStore();
-    await saveItem(query, row('a'), 7);
-    await saveItem(query, row('a', 2), 9);
-    expect(await findItem(query, 'a')).toMatchObject({ ...row('a', 2), standing: null, deliveries: '[7,9]' });
-    expect(readFields(row('a', 2))).toEqual({ item: { key: 'a', updatedAt: 2 }, older: { title: { updatedAt: 0 } } });
-    expect(await findItem(query, 'b')).toBeUndefined();
-  });
 
   it('stores the ids of the last twenty deliveries that changed it, each once', async () => {
     const { query } = await openTestStore();
@@ -101,47 +70,6 @@ describe('an item', () => {
       expect(await namesWithPrefix(query, prefix, 9)).toEqual(['acme/api!12']);
     for (const other of ['acme/b', 'a/']) expect(await namesWithPrefix(query, other, 9)).toEqual([]);
   });
-
-  it('has a version, which is read for any number of keys', async () => {
-    const store = await openTestStore();
-    const keys = many(1_201).map((index) => `k${index}`);
-    await store.commit(async (query) => {
-      for (const key of keys) await saveItem(query, row(key), 1);
-    });
-    const versions = await itemVersions(store.query, [...keys, 'unknown']);
-    expect(versions.size).toBe(1_201);
-    expect(versions.get('k1201')).toEqual({ key: 'k1201', provider_time: 1, hash: 'h1', unverified: 0 });
-    expect(await itemVersions(store.query, [])).toEqual(new Map());
-  });
-
-  it('keeps its evaluated tasks when it changes', async () => {
-    const { query } = await openTestStore();
-    await saveItem(query, row('a'), 1);
-    await saveEvaluatedTasks(query, 'a', ['t1', 't2']);
-    await saveItem(query, row('a', 2), 2);
-    expect(await readEvaluatedTasks(query, 'a')).toEqual(['t1', 't2']);
-    await saveEvaluatedTasks(query, 'a', []);
-    await saveEvaluatedTasks(query, 'unknown', ['t1']);
-    expect([await readEvaluatedTasks(query, 'a'), await readEvaluatedTasks(query, 'unknown')]).toEqual([[], []]);
-  });
-});
-
-test('lists open or finished items in the order of their keys, without those that are gone', async () => {
-  const { query } = await openTestStore();
-  for (const [key, finished, gone] of [
-    ['open 2', 0, 0],
-    ['open 1', 0, 0],
-    ['open 3, gone', 0, 1],
-    ['over 1', 1, 0],
-    ['over 2, gone', 1, 1],
-  ] as const)
-    await saveItem(query, itemRow(key, { finished, gone }), 1);
-  expect(await openItemsAfter(query, '', 10)).toEqual(['open 1', 'open 2']);
-  expect(await openItemsAfter(query, '', 1)).toEqual(['open 1']);
-  expect(await openItemsAfter(query, 'open 1', 10)).toEqual(['open 2']);
-  expect(await itemsAfter(query, '', { finished: false, most: 10 })).toEqual(['open 1', 'open 2']);
-  expect(await itemsAfter(query, '', { finished: true, most: 10 })).toEqual(['over 1']);
-  expect(await itemsAfter(query, 'open 1', { finished: false, most: 10 })).toEqual(['open 2']);
 });
 
 describe('the name of an item', () => {
@@ -195,18 +123,6 @@ describe('the name of an item', () => {
     expect(await assignPlace(query, OLD, { container: '1', at: 15 })).toEqual([]);
     expect(await named()).toEqual(['site#1']);
   });
-
-  it('finds the stored items with their connections, in the order of their keys', async () => {
-    const { query } = await openTestStore();
-    for (const key of ['c', 'a', 'b']) {
-      await saveItem(query, item(key), 1);
-      await save(query, key, plain('one', `only ${key}`));
-    }
-    await save(query, 'forgotten', plain('one'));
-    const found = await itemsNamed(query, ['one', 'only c']);
-    const texts = found.map(({ name, itemKey, connection }) => `${itemKey} ${name} ${connection}`);
-    expect(texts).toEqual(['a one of a', 'b one of b', 'c one of c', 'c only c of c']);
-  });
 });
 
 describe('mentions', () => {
@@ -243,40 +159,11 @@ describe('mentions', () => {
     await saveMentions(query, 'b', [], 7);
     expect(await itemsMentioningOther(query, new Map(Object.entries({ a: wanted, b: [] })))).toEqual(others);
   });
-
-  it('are replaced, and lead to each item once, for any number of names', async () => {
-    const { query } = await openTestStore();
-    await saveMentions(query, 'a', [mention('BUG-1'), mention('BUG-1100')], undefined);
-    await saveMentions(query, 'b', [mention('BUG-1100')], undefined);
-    const names = many(1_200).map((index) => `BUG-${index}`);
-    expect((await itemsNaming(query, names)).toSorted()).toEqual(['a', 'b']);
-    await saveMentions(query, 'a', [mention('BUG-3')], undefined);
-    const naming = await Promise.all([['BUG-1'], ['BUG-3'], []].map((each) => itemsNaming(query, each)));
-    expect(naming).toEqual([[], ['a'], []]);
-  });
 });
 
 describe('cached tasks', () => {
   const task = (number: number, key = `BUG-${number}`) => ({
     ...{ taskId: `t${number}`, key, title: 'A door', status: 'open', source: 'api', updatedAt: '2026-01-05T08:00:00Z' },
-  });
-
-  it('are found by their keys, in the state that was saved last', async () => {
-    const { query } = await openTestStore();
-    await saveTask(query, task(1), 10);
-    await saveTask(query, task(2), 10);
-    await saveTask(query, task(2, 'BUG-7'), 20);
-    const found = await tasksByKeys(query, ['BUG-1', 'BUG-2', 'BUG-7']);
-    expect(Object.fromEntries(found)).toEqual({ 'BUG-1': task(1), 'BUG-7': task(2, 'BUG-7') });
-    expect(await tasksByKeys(query, [])).toEqual(new Map());
-  });
-
-  it('are deleted unless they were read later', async () => {
-    const { query } = await openTestStore();
-    await saveTask(query, task(1), 10);
-    await saveTask(query, task(2), 30);
-    expect(await forgetTasks(query, ['t1', 't2', 't3'], 20)).toEqual(['BUG-1']);
-    expect([...(await allTaskKeys(query)).keys()]).toEqual(['t2']);
   });
 
   it.each<[ids: string[], prefixes: string[]]>([
@@ -300,27 +187,5 @@ describe('cached tasks', () => {
       await saveTask(query, { ...task(1), taskId: key, key }, 10);
     await saveTask(scopeOf(database, query.workspace + 1), task(99), 10);
     expect((await highestTaskKeys(query)).sort()).toEqual(['A-1-20', 'BUG-10', 'IDEA-2', 'X9-7']);
-  });
-});
-
-describe('an entity', () => {
-  it('is saved, overwritten, found and forgotten', async () => {
-    const { query } = await openTestStore();
-    const row = blankEntity('link:i>t', 'link', { item_key: 'i', task_id: 't' });
-    await saveEntity(query, { ...row, desired: '{"url":"u"}', remote_id: 'r' });
-    await saveEntity(query, { ...row, known: '{}', known_at: 5, hand: 'manual' });
-    expect(await findEntity(query, 'link:i>t')).toMatchObject({ ...row, known: '{}', known_at: 5, hand: 'manual' });
-    await forgetEntity(query, 'link:i>t');
-    expect(await findEntity(query, 'link:i>t')).toBeUndefined();
-  });
-
-  it('is found by item and by task if it is a link', async () => {
-    const { query } = await openTestStore();
-    const save = (entity: string, kind: 'link' | 'pull_request', item: string, task: string | null) =>
-      saveEntity(query, blankEntity(entity, kind, { item_key: item, task_id: task }));
-    for (const [item, task] of ['a1', 'a2', 'b1'] as const) await save(`link:${item}>${task}`, 'link', item!, task!);
-    await save('pull_request:a', 'pull_request', 'a', null);
-    expect((await linksOfItem(query, 'a')).map(({ entity }) => entity).sort()).toEqual(['link:a>1', 'link:a>2']);
-    expect((await linksOfTask(query, '1')).map(({ entity }) => entity).sort()).toEqual(['link:a>1', 'link:b>1']);
   });
 });

@@ -2,22 +2,15 @@ import { describe, expect, it, test } from 'vitest';
 import type { ItemReference } from '../../../src/model/item.ts';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
 import {
-  advanceBackfill,
   isBackfillAhead,
   nextBackfillUnit,
   pauseBackfill,
-  postponeBackfill,
   readBackfills,
   requestBackfill,
   resumeBackfill,
   splitBackfill,
 } from '../../../src/store/backfills.ts';
-import {
-  forgetOtherSweeps,
-  recordSweep,
-  recordSweepFailure,
-  storedItemsAfter,
-} from '../../../src/store/connection-sweeps.ts';
+import { forgetOtherSweeps, recordSweep } from '../../../src/store/connection-sweeps.ts';
 import { addDifference } from '../../../src/store/outbox-rows.ts';
 import {
   ALL_UNITS,
@@ -27,9 +20,8 @@ import {
   recordPollFailure,
   savePollState,
 } from '../../../src/store/poll-states.ts';
-import { loadNames, restartUnits, saveName, storedUnits } from '../../../src/store/scope-names.ts';
+import { loadNames, restartUnits, saveName } from '../../../src/store/scope-names.ts';
 import {
-  dropOrphanFetches,
   dueFetches,
   nextFetchTime,
   postponeFetch,
@@ -39,7 +31,6 @@ import {
 } from '../../../src/store/wanted-fetches.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
-import { itemRow } from '../../support/rows/items.ts';
 
 const NOW = 1_000_000;
 
@@ -49,17 +40,6 @@ const unitsIn = async (query: Scope, table: 'polls' | 'sweeps') =>
     .toSorted();
 
 describe('the state of a poll', () => {
-  it('keeps its position after a failure, which the next page clears', async () => {
-    const { query } = await openTestStore();
-    await savePollState(query, 'github', 'unit', { watermark: 'w1', etag: '"e"' }, 5);
-    await recordPollFailure(query, 'github', 'unit', 'server_failed: down', 7);
-    expect(await loadPollState(query, 'github', 'unit')).toMatchObject({ watermark: 'w1', etag: '"e"' });
-    const row = () => query.selectFrom('polls').select(['error', 'failed_at', 'completed_at']).executeTakeFirst();
-    expect(await row()).toEqual({ error: 'server_failed: down', failed_at: 7, completed_at: 5 });
-    await savePollState(query, 'github', 'unit', { watermark: 'w2' });
-    expect(await row()).toEqual({ error: null, failed_at: null, completed_at: 5 });
-  });
-
   it('belongs to one unit of one connection, and has a walk until it ends', async () => {
     const { query } = await openTestStore();
     const walk = { page: 'p2', startedAt: '2026-01-01T00:00:00Z', readAt: '2026-01-01T00:00:01Z' };
@@ -90,45 +70,12 @@ describe('the state of a poll', () => {
 describe('the sweeps of a connection', () => {
   const RESULT = { at: 5, listed: 3, asked: 1 };
 
-  it('keep the last complete result after a failure, which the next complete sweep clears', async () => {
-    const { query } = await openTestStore();
-    const unit = { connection: 'github', unit: 'one' };
-    const row = () =>
-      query.selectFrom('sweeps').select(['completed_at', 'listed', 'asked', 'error', 'failed_at']).executeTakeFirst();
-    await recordSweep(query, unit, RESULT);
-    await recordSweepFailure(query, unit, 'server_failed: down', 7);
-    expect(await row()).toEqual({ completed_at: 5, listed: 3, asked: 1, error: 'server_failed: down', failed_at: 7 });
-    await recordSweep(query, unit, { at: 9, listed: 4, asked: 0 });
-    expect(await row()).toEqual({ completed_at: 9, listed: 4, asked: 0, error: null, failed_at: null });
-  });
-
   it('are forgotten for units that the connection no longer has', async () => {
     const { query } = await openTestStore();
     for (const connection of ['github', 'gitlab'])
       for (const unit of ['one', 'two']) await recordSweep(query, { connection, unit }, RESULT);
     await forgetOtherSweeps(query, 'github', ['two', 'three']);
     expect(await unitsIn(query, 'sweeps')).toEqual(['github two', 'gitlab one', 'gitlab two']);
-  });
-
-  it('compare the stored items page by page, without newer ones', async () => {
-    const { query } = await openTestStore();
-    const rows = Array.from({ length: 1_200 }, (_, at) =>
-      itemRow(`key-${String(at).padStart(5, '0')}`, {
-        ...{ connection: at % 2 === 0 ? 'jira' : 'other', gone: at === 3 ? 1 : 0, seen_at: at === 4 ? 100 : 1 },
-      }),
-    );
-    for (let from = 0; from < rows.length; from += 300)
-      await query
-        .insertInto('items')
-        .values(rows.slice(from, from + 300) as never[])
-        .execute();
-    const read = (connection: string, after: string) => storedItemsAfter(query, { connection, seenBefore: 100 }, after);
-    const first = await read('other', '');
-    expect([first.items.length, first.after]).toEqual([500, 'key-00999']);
-    expect(first.items.filter(({ isGone }) => isGone).map(({ key }) => key)).toEqual(['key-00003']);
-    const last = await read('other', first.after as string);
-    expect([last.items.length, last.after]).toEqual([100, undefined]);
-    expect((await read('jira', '')).items).toHaveLength(499);
   });
 });
 
@@ -141,16 +88,6 @@ describe('a paused backfill', () => {
     return { query, next, status, due: async () => (await next())! };
   }
 
-  it('has no next unit, at any time, until it is resumed', async () => {
-    const { query, next, status } = await requested();
-    expect(await status()).toMatchObject({ isPaused: false });
-    expect(await pauseBackfill(query, 'github')).toBe(true);
-    expect([await next(), await next(NOW + 3_600_000_000)]).toEqual([undefined, undefined]);
-    expect(await status()).toMatchObject({ isPaused: true });
-    expect(await resumeBackfill(query, 'github')).toBe(true);
-    expect([await next(), await status()]).toMatchObject([{ unit: '*' }, { isPaused: false }]);
-  });
-
   it('stays paused if its units become known meanwhile', async () => {
     const { query, next, status, due } = await requested();
     const unit = await due();
@@ -159,20 +96,6 @@ describe('a paused backfill', () => {
     expect([await next(), await status()]).toMatchObject([undefined, { isPaused: true }]);
     await resumeBackfill(query, 'github');
     expect(await next()).toMatchObject({ unit: 'app' });
-  });
-
-  it.each([true, false])('stays paused if a page was read meanwhile: %j, or failed', async (isRead) => {
-    const { query, next, status, due } = await requested();
-    await splitBackfill(query, await due(), ['app', 'web']);
-    const unit = await due();
-    await pauseBackfill(query, 'github');
-    if (isRead) expect(await advanceBackfill(query, unit, { items: 3, total: 9, next: '2' }, NOW)).toBe(true);
-    else await postponeBackfill(query, unit, { error: 'unavailable: no answer', notBefore: NOW + 5_000 });
-    expect([await next(NOW + 3_600_000), await status()]).toMatchObject([undefined, { isPaused: true }]);
-    await resumeBackfill(query, 'github');
-    expect(await status()).toMatchObject({ items: isRead ? 3 : 0, isPaused: false });
-    // The other one goes first: less of it was read.
-    expect(await next()).toMatchObject({ unit: isRead ? 'web' : 'app' });
   });
 
   it('must run in this connection', async () => {
@@ -186,18 +109,6 @@ describe('a wanted fetch', () => {
   const ask = (query: Scope, now = NOW) => requestFetch(query, { connection: 'jira', reference, deliveryId: 7, now });
   const wanted = async (query: Scope) => (await dueFetches(query, 'jira', NOW, 60_000, 10))[0] as WantedFetch;
   const rows = (query: Scope) => query.selectFrom('fetches').select(['asks', 'attempts', 'error', 'since']).execute();
-
-  it('is removed when it ends, unless it was requested meanwhile; then its failures are', async () => {
-    const { query } = await openTestStore();
-    await ask(query);
-    await postponeFetch(query, await wanted(query), 'server_failed: no', NOW);
-    const begun = await wanted(query);
-    await ask(query, NOW + 5);
-    await settleFetch(query, begun);
-    expect(await rows(query)).toEqual([{ asks: 2, attempts: 0, error: null, since: NOW }]);
-    await settleFetch(query, await wanted(query));
-    expect(await rows(query)).toEqual([]);
-  });
 
   it('is one row for equal references, with the earliest time', async () => {
     const { query } = await openTestStore();
@@ -242,13 +153,16 @@ describe('a wanted fetch', () => {
     expect(await wanted(query)).toMatchObject({ attempts: 0 });
   });
 
-  it('ends with the configuration of its connection', async () => {
+  it('is removed when it ends, unless it was requested meanwhile; then its failures are', async () => {
     const { query } = await openTestStore();
     await ask(query);
-    await requestFetch(query, { connection: 'gone', reference: { ...reference, key: 'x' }, deliveryId: 1, now: NOW });
-    expect(await dropOrphanFetches(query, ['jira', 'other'])).toEqual(['gone']);
-    expect(await dropOrphanFetches(query, ['jira'])).toEqual([]);
-    expect(await rows(query)).toHaveLength(1);
+    await postponeFetch(query, await wanted(query), 'server_failed: no', NOW);
+    const begun = await wanted(query);
+    await ask(query, NOW + 5);
+    await settleFetch(query, begun);
+    expect(await rows(query)).toEqual([{ asks: 2, attempts: 0, error: null, since: NOW }]);
+    await settleFetch(query, await wanted(query));
+    expect(await rows(query)).toEqual([]);
   });
 });
 
@@ -284,15 +198,6 @@ describe('units that are bound again', () => {
     const ended = await query.selectFrom('backfills').select(['connection', 'unit', 'finished_at', 'error']).execute();
     const rows = ended.filter(({ finished_at }) => finished_at !== null).map((row) => Object.values(row).join());
     expect(rows.toSorted()).toEqual(['github,done,7,', `github,one,900,${REBOUND.reason}`, 'gitlab,done,7,']);
-  });
-
-  it('stay listed, each once', async () => {
-    const query = await withUnits();
-    // The row of an ended backfill stays visible.
-    await restartUnits(query, 'gitlab', ['two'], REBOUND);
-    for (const connection of CONNECTIONS)
-      expect((await storedUnits(query, connection)).toSorted()).toEqual(['done', 'one', 'two']);
-    expect(await storedUnits(query, 'other')).toEqual([]);
   });
 });
 

@@ -1,4 +1,4 @@
-import { describe, expect, it, onTestFinished, test } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { blankEntity } from '../../../src/store/entities.ts';
 import { saveItem } from '../../../src/store/items.ts';
 import { PULL_REQUESTS_READ, readMeta, writeMeta } from '../../../src/store/meta.ts';
@@ -9,7 +9,6 @@ import {
   canRecord,
   configureLinks,
   configureRecording,
-  dropRecordChanges,
   linksAreIdempotent,
   noteListRefused,
   noteRecordRefused,
@@ -27,15 +26,8 @@ import {
   UNKNOWN_ROUTE,
   wasAnsweredRecently,
 } from '../../../src/store/server-capabilities.ts';
-import {
-  bindServerFacts,
-  readServerFact,
-  SERVER_FACTS,
-  serverFactsOf,
-  writeServerFact,
-} from '../../../src/store/server-facts.ts';
+import { bindServerFacts, readServerFact, SERVER_FACTS, writeServerFact } from '../../../src/store/server-facts.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
-import { openTestInstallation } from '../../support/harness/store.ts';
 import { differs } from '../../support/rows/changes.ts';
 import { itemRow } from '../../support/rows/items.ts';
 
@@ -116,26 +108,7 @@ test('writes records only after the route opened and its list was read completel
   expect(await canRecord(query)).toBe(true);
 });
 
-test('compares all records once after a closed route has opened', async () => {
-  const { query } = await openTestStore();
-  await writeMeta(query, PULL_REQUESTS_READ, '1');
-  await noteListRefused(query, own(404), { now: NOW, isWorkspaceRead: true });
-  await noteRecordsListed(query, NOW + 1);
-  expect(await readMeta(query, PULL_REQUESTS_READ)).toBeUndefined();
-  expect([await takeReopened(query), await takeReopened(query)]).toEqual([true, false]);
-});
-
 const record = (id: number) => blankEntity(`pull_request:github/7/${id}`, 'pull_request', { desired: '{}' });
-
-test('deletes only pending and held changes of records without the route', async () => {
-  const { query } = await openTestStore();
-  const states = ['pending', 'held', 'sending'] as const;
-  for (const [id, state] of states.entries()) await differs(query, record(id), { state });
-  await differs(query, blankEntity('link:a>t1', 'link', { desired: '{}' }));
-  await dropRecordChanges(query);
-  const left = await query.selectFrom('outbox').select('entity').orderBy('entity').execute();
-  expect(left.map(({ entity }) => entity)).toEqual(['link:a>t1', 'pull_request:github/7/2']);
-});
 
 describe('the configuration of recording', () => {
   it('deletes the changes of connections that no longer record', async () => {
@@ -245,15 +218,4 @@ it('forgets all facts about the server if the base address changes', async () =>
   expect(await known()).toEqual(SERVER_FACTS.map((fact) => ({ fact })));
   await bindServerFacts(query, 'https://two.example');
   expect(await known()).toEqual(SERVER_FACTS.map(() => undefined));
-});
-
-it('reads the facts of several workspaces at once, and separates them', async () => {
-  const installation = await openTestInstallation({ file: ':memory:' });
-  onTestFinished(() => installation.close());
-  const [one, two] = [await installation.store('one'), await installation.store('two')];
-  await writeServerFact(one.query, 'marks', { source: true });
-  await writeServerFact(two.query, 'records', { state: 'open' });
-  const facts = await serverFactsOf(installation.query, [one.query.workspace, two.query.workspace]);
-  expect(facts(one.query.workspace)).toEqual({ marks: { source: true } });
-  expect(facts(two.query.workspace)).toEqual({ records: { state: 'open' } });
 });

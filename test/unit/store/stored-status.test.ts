@@ -37,18 +37,6 @@ describe('the status of a workspace', () => {
   });
   afterAll(() => store.close());
 
-  it('contains only zeros, nulls and empty lists for a new database', async () => {
-    expect(await readStatus(store.query, NOW)).toEqual({
-      deliveries: {
-        ...{ lastReceivedAt: null, lastDay: 0, pending: 0, quarantined: 0, quarantinedSeen: null },
-        ...{ quarantine: [], latest: [] },
-      },
-      changes: { ...NO_CHANGES, heldSeen: null, oldest: {}, lastDueAt: null, stuck: [], next: [] },
-      ...{ connections: [], backfills: [], items: 0, gone: [], sweep: { running: null, last: null, turn: null } },
-      ...{ server: UNKNOWN_SERVER, tasks: 0, unfinishedTasks: {}, pullRequests: NOTHING, links: NOTHING },
-    });
-  });
-
   it('counts all rows, and lists the latest, next and stuck ones', async () => {
     await fill(store);
     const status = await readStatus(store.query, NOW);

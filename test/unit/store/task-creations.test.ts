@@ -5,23 +5,18 @@ import { saveTask } from '../../../src/store/cached-tasks.ts';
 import { correctOwnMoves } from '../../../src/store/correct-own-moves.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { blankEntity, findEntity, saveEntity } from '../../../src/store/entities.ts';
-import { addDifference, removeChange, updateChange } from '../../../src/store/outbox-rows.ts';
+import { addDifference } from '../../../src/store/outbox-rows.ts';
 import { addRequest } from '../../../src/store/requests.ts';
 import {
   afterCreationRefused,
-  areTasksUnverified,
   type CreationTrials,
   creationBody,
   creationTrials,
   delayCreations,
   disabledFields,
-  markTasksUnverified,
-  markTasksVerified,
   noteCreationPassed,
   noteCreationRefused,
   omittedFields,
-  resumeCreations,
-  unknownCreations,
 } from '../../../src/store/task-creations.ts';
 import { noteContest, readTaskUpdateFacts } from '../../../src/store/task-update-facts.ts';
 import { appendAnswer } from '../../../src/store/workspace-answers.ts';
@@ -75,45 +70,6 @@ test('delays only creations that were never sent', async () => {
   expect(await waitingUntil(store, NOW + MAX_DELAY)).toEqual(['task:a']);
   expect(await delayCreations(store.query, all.slice(1), NOW)).toBe(false);
   for (const none of [[], ['other']]) expect(await delayCreations(store.query, none, NOW)).toBe(false);
-});
-
-test('unverified tasks delay all creations until a list that was requested later', async () => {
-  const store = await withChanges();
-  expect(await areTasksUnverified(store.query)).toBe(false);
-  expect(await markTasksUnverified(store.query, NOW)).toBe(true);
-  expect(await waitingUntil(store, NOW + MAX_DELAY)).toEqual(['task:a']);
-  await markTasksVerified(store.query, NOW - 1);
-  expect(await areTasksUnverified(store.query)).toBe(true);
-  await markTasksVerified(store.query, NOW);
-  expect(await areTasksUnverified(store.query)).toBe(false);
-});
-
-test('tasks become unverified even if no creation waits', async () => {
-  const store = await withChanges();
-  await removeChange(store.query, 'task:a');
-  expect(await markTasksUnverified(store.query, NOW)).toBe(false);
-  expect(await areTasksUnverified(store.query)).toBe(true);
-});
-
-test('returns only creations with unknown outcome', async () => {
-  const store = await withChanges();
-  expect(await unknownCreations(store.query)).toEqual([]);
-  for (const name of ['task:open', 'link:b']) await updateChange(store.query, name, { state: 'unknown' });
-  expect((await unknownCreations(store.query)).map(({ entity }) => entity)).toEqual(['task:open']);
-});
-
-test('a list ends the delay of creations that waited before its request, and no other pause', async () => {
-  const store = await withChanges();
-  await delayCreations(store.query, all, NOW);
-  const paused = { not_before: NOW, due: 600 };
-  await store.query.updateTable('outbox').set(paused).where('entity', 'in', Object.keys(OTHERS)).execute();
-  expect(await resumeCreations(store.query, NOW - 1, NOW)).toBe(true);
-  expect(await waitingUntil(store, NOW + MAX_DELAY)).toEqual(['task:a']);
-  expect(await resumeCreations(store.query, NOW, NOW)).toBe(false);
-  const rows = await rowsOf(store);
-  const free = rows.filter(({ not_before }) => not_before === 0);
-  expect(free.map(({ entity, due }) => [entity, due])).toEqual([['task:a', 500]]);
-  expect(rows.filter(({ not_before }) => not_before === NOW)).toHaveLength(Object.keys(OTHERS).length);
 });
 
 const DAY = 86_400_000;

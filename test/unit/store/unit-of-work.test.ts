@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../../src/store/database.ts';
-import { blankEntity, findEntity, forgetEntity, linksOfItem, saveEntity } from '../../../src/store/entities.ts';
+import { blankEntity, findEntity, forgetEntity, saveEntity } from '../../../src/store/entities.ts';
 import { CHUNK_SIZE, changeInChunks, changeKeysInChunks } from '../../../src/store/in-chunks.ts';
 import { readMeta, writeMeta } from '../../../src/store/meta.ts';
 import {
@@ -87,28 +87,6 @@ describe('a unit of work', () => {
     );
   });
 
-  it('prefetches the rows of all steps with one statement per table, and reads none again', async () => {
-    const statements: string[] = [];
-    const { commit } = await openTestStore({ onStatement: (statement) => statements.push(statement) });
-    await commit(async (plain) => {
-      const own = beginUnitOfWork(plain);
-      statements.length = 0;
-      const names = Array.from({ length: 90 }, (_, index) => `link:${index}>t`);
-      await runSequentially(
-        own,
-        names.map((name) => async (within: Scope) => {
-          if (await findEntity(within, name)) return;
-          await saveEntity(within, blankEntity(name, 'link', { item_key: name }));
-          expect(await linksOfItem(within, name)).toHaveLength(1);
-        }),
-      );
-      expect(statements).toHaveLength(2);
-      await flushRows(own);
-      // 90 rows: 64, 16, 8 and 2.
-      expect(statements.filter((statement) => statement.startsWith('insert'))).toHaveLength(4);
-    });
-  });
-
   it('discards the writes and the failures of a prefetch', async () => {
     const { commit } = await openTestStore();
     await commit(async (plain) => {
@@ -178,30 +156,6 @@ function finding(...numbers: number[]): () => Promise<number> {
 }
 
 describe('changeInChunks', () => {
-  it.each<[found: readonly number[], changed: number]>([
-    [[0], 0],
-    [[3], 3],
-    [[CHUNK_SIZE, 0], CHUNK_SIZE],
-    [[CHUNK_SIZE, CHUNK_SIZE, 1], 2 * CHUNK_SIZE + 1],
-  ])('repeats a change that finds %j rows until it finds less than a chunk', async (found, changed) => {
-    const store = await openTestStore();
-    const left = [...found];
-    expect(await changeInChunks(store, async () => left.shift() as number)).toBe(changed);
-    expect(left).toEqual([]);
-  });
-
-  it('changes the row of each key once', async () => {
-    const store = await openTestStore();
-    const sizes: number[] = [];
-    const keys = Array.from({ length: CHUNK_SIZE + 1 }, (_, at) => at);
-    const change = async (_query: unknown, chunk: readonly number[]) => {
-      sizes.push(chunk.length);
-      return chunk.length;
-    };
-    expect(await changeKeysInChunks(store, [...keys, 0, 1], change)).toBe(CHUNK_SIZE + 1);
-    expect(sizes).toEqual([CHUNK_SIZE, 1]);
-  });
-
   it.each<[what: string, change: (store: Store) => Promise<number>]>([
     ['rows that it finds', (store) => changeInChunks(store, finding(CHUNK_SIZE, CHUNK_SIZE, 0))],
     [

@@ -1,8 +1,14 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
+import { entity } from '../../../src/model/change.ts';
+import type { ItemKey } from '../../../src/model/item.ts';
 import { saveTask } from '../../../src/store/cached-tasks.ts';
+import type { Store } from '../../../src/store/database.ts';
 import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
 import { saveItem } from '../../../src/store/items.ts';
-import { addDifference, updateChange } from '../../../src/store/outbox-rows.ts';
+import { TASKS_READ, writeMeta } from '../../../src/store/meta.ts';
+import { beginNotice, noticesOf, requestNotice, settleNotice, withdrawNotices } from '../../../src/store/notices.ts';
+import { addDifference, findChange, removeChange, updateChange } from '../../../src/store/outbox-rows.ts';
+import { noteRouteRefused } from '../../../src/store/server-capabilities.ts';
 import { writeServerFact } from '../../../src/store/server-facts.ts';
 import {
   nextSweepStep,
@@ -12,11 +18,17 @@ import {
   sweepPositionsOf,
   writeSweepPosition,
 } from '../../../src/store/sweep-position.ts';
+import {
+  enqueueInitialReads,
+  onTaskListApplied,
+  requestTaskList,
+  requestTaskReads,
+  tasksWereRead,
+} from '../../../src/store/workspace-reads.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import {
   absentRecords,
   addFindings,
-  beginList,
   beginSweep,
   countListed,
   findRunningSweep,
@@ -72,30 +84,39 @@ describe('a round of the sweep', () => {
     expect([await rounds(query), await findingsOf(query)]).toEqual([[2], ['of the second']]);
   });
 
-  it('has the findings from its begin on, even after its end; without a round they are dropped', async () => {
+  it('reports the latest findings and the repairs of records', async () => {
     const { query } = await openTestStore();
-    await find(query, 'early');
-    expect([await findingsOf(query), await readSweeps(query)]).toEqual([[], { running: null, last: null }]);
     await beginSweep(query, 100);
-    await finish(query, 110);
-    await beginSweep(query, 200);
-    await addFindings(query, [], 205);
-    await find(query, 'in the second');
-    const { running: second, last: first } = await readSweeps(query);
-    expect([first?.found['task-changed'], second?.found['task-changed']]).toEqual([0, 1]);
-    await finish(query, 210);
-    await find(query, 'after the second');
-    expect((await readSweeps(query)).last?.found['task-changed']).toBe(2);
-    const reports = await sweepsOf(query.whole, [query.workspace, query.workspace + 1]);
-    expect(reports(query.workspace + 1)).toEqual({ running: null, last: null });
+    const records = ['waiting', 'held', 'repaired', 'sending'];
+    await addFindings(
+      query,
+      records.map((entity) => ({ what: 'record-changed', entity }) as const),
+      110,
+    );
+    const more = Array.from({ length: 20 }, (_, at) => ({ what: 'link-added', entity: `link ${at}` }) as const);
+    await addFindings(query, more, 120);
+    await addFindings(query, [{ what: 'record-missing', entity: 'missing' }], 130);
+    const times = { since: 1, due: 1, weight: 1, waiting: [] };
+    for (const entity of ['waiting', 'held', 'sending', 'link 1'])
+      await addDifference(query, { entity, kind: 'pull_request', lane: 'mirror', ...times });
+    for (const state of ['held', 'sending'] as const) await updateChange(query, state, { state });
+    const { running: report } = await readSweeps(query);
+    expect(report).toMatchObject({
+      ...{ startedAt: 100, finishedAt: null, tasks: 0, records: 0, repairs: { done: 2, waiting: 2, held: 1 } },
+      found: { 'record-changed': 4, 'record-missing': 1, 'link-added': 20, 'link-removed': 0 },
+    });
+    const whats = report?.latest.map(({ what }) => what);
+    expect(whats).toEqual(['record-missing', ...Array(19).fill('link-added')]);
+    expect(report?.latest[0]).toEqual({ what: 'record-missing', entity: 'missing', at: 130 });
   });
 
-  it('does not count the records of a list that began again', async () => {
+  it('each workspace has its own rounds', async () => {
     const { query } = await openTestStore();
     await beginSweep(query, 100);
-    await noteListed(query, ['a']);
-    expect(await beginList(query, await running(query), 150)).toMatchObject({ list_began_at: 150 });
-    expect([(await running(query)).list_began_at, await countListed(query)]).toEqual([150, 0]);
+    const other = query.workspace + 1;
+    const reports = await sweepsOf(query.whole, [query.workspace, other]);
+    expect(reports(query.workspace).running?.startedAt).toBe(100);
+    expect(reports(other)).toEqual({ running: null, last: null });
   });
 
   it('finds a record absent if it was known before the list began and the list lacks it, in pages of 100', async () => {
@@ -123,55 +144,9 @@ describe('a round of the sweep', () => {
       undefined,
     ]);
   });
-
-  it('reports the latest findings and the repairs of records', async () => {
-    const { query } = await openTestStore();
-    await beginSweep(query, 100);
-    const records = ['waiting', 'held', 'repaired', 'sending'];
-    await addFindings(
-      query,
-      records.map((entity) => ({ what: 'record-changed', entity }) as const),
-      110,
-    );
-    const more = Array.from({ length: 20 }, (_, at) => ({ what: 'link-added', entity: `link ${at}` }) as const);
-    await addFindings(query, more, 120);
-    await addFindings(query, [{ what: 'record-missing', entity: 'missing' }], 130);
-    const times = { since: 1, due: 1, weight: 1, waiting: [] };
-    for (const entity of ['waiting', 'held', 'sending', 'link 1'])
-      await addDifference(query, { entity, kind: 'pull_request', lane: 'mirror', ...times });
-    for (const state of ['held', 'sending'] as const) await updateChange(query, state, { state });
-    const { running: report } = await readSweeps(query);
-    expect(report).toMatchObject({
-      ...{ startedAt: 100, finishedAt: null, tasks: 0, records: 0, repairs: { done: 2, waiting: 2, held: 1 } },
-      found: { 'record-changed': 4, 'record-missing': 1, 'link-added': 20, 'link-removed': 0 },
-    });
-    const whats = report?.latest.map(({ what }) => what);
-    expect(whats).toEqual(['record-missing', ...Array(19).fill('link-added')]);
-    expect(report?.latest[0]).toEqual({ what: 'record-missing', entity: 'missing', at: 130 });
-  });
-
-  it('a round without findings and a workspace without rounds have empty reports', async () => {
-    const { query } = await openTestStore();
-    expect(await readSweeps(query)).toEqual({ running: null, last: null });
-    await beginSweep(query, 100);
-    await finish(query, 110);
-    const { running, last } = await readSweeps(query);
-    expect(running).toBeNull();
-    expect(last).toMatchObject({ finishedAt: 110, repairs: { done: 0, waiting: 0, held: 0 }, latest: [] });
-  });
-
-  it('each workspace has its own rounds', async () => {
-    const { query } = await openTestStore();
-    await beginSweep(query, 100);
-    const other = query.workspace + 1;
-    const reports = await sweepsOf(query.whole, [query.workspace, other]);
-    expect(reports(query.workspace).running?.startedAt).toBe(100);
-    expect(reports(other)).toEqual({ running: null, last: null });
-  });
 });
 
 describe('the position of the sweep', () => {
-  type Row = readonly [task: string, item: string | null, kind?: 'link' | 'pull_request'];
   const link = (name: string) => ({ kind: 'link', name }) as const;
   const document = (name: string) => ({ kind: 'document', name }) as const;
   const task = (name: string) => ({ kind: 'task', name }) as const;
@@ -183,14 +158,16 @@ describe('the position of the sweep', () => {
     return store;
   }
 
-  /** Links of a work item and of pull requests. */
-  async function withLinks(rows: readonly Row[]) {
+  /** @param rows links of tasks to a work item or a pull request, as `task item`; a third word is the kind of another row */
+  async function withLinks(...rows: readonly string[]) {
     const { query, commit } = await recordingStore();
     for (const [key, kind] of [['item', 'work_item'] as const, ['pull', 'pull_request'] as const])
       await saveItem(query, itemRow(key, { kind }), 1);
     await commit(async (transaction) => {
-      for (const [at, [task_id, item_key, kind = 'link']] of rows.entries())
-        await saveEntity(transaction, blankEntity(`link:${at}`, kind, { task_id, item_key }));
+      for (const [at, row] of rows.entries()) {
+        const [task_id, item_key = null, kind = 'link'] = row.split(' ');
+        await saveEntity(transaction, blankEntity(`link:${at}`, kind as 'link', { task_id, item_key }));
+      }
     });
     return query;
   }
@@ -208,36 +185,13 @@ describe('the position of the sweep', () => {
     ]);
   });
 
-  it.each<[what: string, step: SweepStep, rows: readonly Row[], after?: string]>([
-    [
-      'at the first task with a link of a work item',
-      { found: link('t2') },
-      [
-        ['t1', 'pull'],
-        ['t2', 'item'],
-        ['t3', 'item'],
-      ],
-    ],
-    [
-      'at the next one',
-      { found: link('t3') },
-      [
-        ['t2', 'item'],
-        ['t3', 'item'],
-      ],
-      't2',
-    ],
-    [
-      'not at a task without a link',
-      DOCUMENTS,
-      [
-        ['t2', 'item', 'pull_request'],
-        ['t3', null],
-      ],
-    ],
-    ['at documents after the last link', DOCUMENTS, [['t2', 'item']], 't2'],
+  it.each<[what: string, step: SweepStep, rows: string, after?: string]>([
+    ['at the first task with a link of a work item', { found: link('t2') }, 't1 pull, t2 item, t3 item'],
+    ['at the next one', { found: link('t3') }, 't2 item, t3 item', 't2'],
+    ['not at a task without a link', DOCUMENTS, 't2 item pull_request, t3'],
+    ['at documents after the last link', DOCUMENTS, 't2 item', 't2'],
   ])('is %s', async (_what, step, rows, after = '') => {
-    expect(await nextSweepStep(await withLinks(rows), link(after))).toEqual(step);
+    expect(await nextSweepStep(await withLinks(...rows.split(', ')), link(after))).toEqual(step);
   });
 
   const [OLD, NEW] = ['https://github.com/acme/api/pull/1', 'https://github.com/acme/web/pull/1'];
@@ -259,10 +213,7 @@ describe('the position of the sweep', () => {
   });
 
   it('passes all tasks with links, except tombstones, and then those without, if pull requests are not recorded', async () => {
-    const query = await withLinks([
-      ['t1', 'pull'],
-      ['t2', 'pull'],
-    ]);
+    const query = await withLinks('t1 pull', 't2 pull');
     for (const taskId of ['t2', 't3', 't4'])
       await saveTask(query, { taskId, key: taskId, title: '', status: 'open', source: 'api', updatedAt: '' }, 1);
     expect(await nextSweepStep(query, document('document:z'))).toEqual({});
@@ -280,15 +231,8 @@ describe('the position of the sweep', () => {
   });
 
   it('moves by one page of links in one step', async () => {
-    const rows = Array.from({ length: 500 }, (_, at) => [`t${1_000 + at}`, 'pull'] as const);
-    const query = await withLinks([...rows, ['t2000', 'item']]);
-    expect(await nextSweepStep(query, SWEEP_START)).toEqual({ after: link('t1499') });
-    expect(await nextSweepStep(query, link('t1000'))).toEqual({ found: link('t2000') });
-  });
-
-  it('examines one page of links in one step', async () => {
-    const rows = Array.from({ length: 500 }, (_, at) => [`t${1_000 + at}`, 'pull'] as const);
-    const query = await withLinks([...rows, ['t2000', 'item']]);
+    const rows = Array.from({ length: 500 }, (_, at) => `t${1_000 + at} pull`);
+    const query = await withLinks(...rows, 't2000 item');
     expect(await nextSweepStep(query, SWEEP_START)).toEqual({ after: link('t1499') });
     expect(await nextSweepStep(query, link('t1000'))).toEqual({ found: link('t2000') });
   });
@@ -304,5 +248,144 @@ describe('the position of the sweep', () => {
     const row = blankEntity('document:a', 'document', { task_id });
     await saveEntity(query, { ...row, known: known && JSON.stringify(known) });
     expect(await nextSweepStep(query, document(after))).toEqual(step);
+  });
+});
+
+describe('reads of the workspace', () => {
+  const NOW = 1_000_000;
+  const MINUTE = 60_000;
+
+  /** The due time of each pending read, relative to `NOW`. */
+  async function due({ query }: Store): Promise<Record<string, number>> {
+    const rows = await query.selectFrom('outbox').select(['entity', 'due']).orderBy('entity').execute();
+    return Object.fromEntries(rows.map((row) => [row.entity.replace('read:', ''), row.due - NOW]));
+  }
+
+  const read = ({ query }: Store, taskIds: readonly string[], at = 0) =>
+    requestTaskReads(query, taskIds, { now: NOW + at, usedShare: 0 });
+
+  /** The list is sent and answered at once. */
+  async function answerList({ query }: Store, at: number): Promise<void> {
+    await removeChange(query, entity.readTasks);
+    await onTaskListApplied(query, NOW + at, NOW + at);
+  }
+
+  test('reads up to three tasks singly, each once', async () => {
+    const store = await openTestStore();
+    await read(store, ['a', 'b', 'a']);
+    await read(store, ['a', 'c'], 100);
+    expect(await due(store)).toEqual({ 'task:a': 2_400, 'task:b': 2_400, 'task:c': 2_500 });
+  });
+
+  test('reads more than three tasks within a minute by one list, which replaces the single reads', async () => {
+    const store = await openTestStore();
+    await read(store, ['a', 'b', 'c']);
+    await updateChange(store.query, entity.readTask('b'), { state: 'sending', sent: '{}' });
+    await read(store, ['d'], 50_000);
+    expect(await due(store)).toEqual({ 'task:b': 2_400, tasks: 50_000 + MINUTE });
+  });
+
+  test('reads tasks singly again after a minute', async () => {
+    const store = await openTestStore();
+    await read(store, ['a', 'b', 'c']);
+    for (const taskId of ['a', 'b', 'c']) await removeChange(store.query, entity.readTask(taskId));
+    await read(store, ['d'], MINUTE + 1);
+    expect(await due(store)).toEqual({ 'task:d': MINUTE + 1 + 2_400 });
+  });
+
+  test('reads even one task by a list if the server has no route for a single task', async () => {
+    const store = await openTestStore();
+    const refusal = { status: 404, resource: 'a', isCertain: true };
+    await noteRouteRefused(store.query, 'getTask', refusal, NOW);
+    await read(store, ['a']);
+    expect(await due(store)).toEqual({ tasks: MINUTE });
+  });
+
+  test('events cause at most one list in five minutes', async () => {
+    const store = await openTestStore();
+    await requestTaskList(store.query, NOW);
+    await answerList(store, MINUTE);
+    expect(await due(store)).toEqual({});
+    await requestTaskList(store.query, NOW + 2 * MINUTE);
+    await requestTaskList(store.query, NOW + 3 * MINUTE);
+    expect(await due(store)).toEqual({ tasks: 6 * MINUTE });
+  });
+
+  test('repeats a list that may be older than an event', async () => {
+    const store = await openTestStore();
+    await requestTaskList(store.query, NOW);
+    await requestTaskList(store.query, NOW + 30_000);
+    expect(await due(store)).toEqual({ tasks: MINUTE });
+    await answerList(store, MINUTE);
+    expect(await due(store)).toEqual({ tasks: 6 * MINUTE });
+    await answerList(store, 6 * MINUTE);
+    expect(await due(store)).toEqual({});
+  });
+
+  test('does not repeat a list at once after an event during its flight', async () => {
+    const store = await openTestStore();
+    await requestTaskList(store.query, NOW);
+    await updateChange(store.query, entity.readTasks, { state: 'sending', sent: '{}' });
+    await requestTaskList(store.query, NOW + MINUTE);
+    const [row] = await store.query.selectFrom('outbox').select('next_since').execute();
+    expect(row?.next_since).toBe(null);
+    await answerList(store, MINUTE);
+    expect(await due(store)).toEqual({ tasks: 6 * MINUTE });
+  });
+
+  test('delays a list by at most five minutes after the clock was set back', async () => {
+    const store = await openTestStore();
+    await requestTaskList(store.query, NOW + 60 * MINUTE);
+    await answerList(store, 61 * MINUTE);
+    await requestTaskList(store.query, NOW);
+    expect(await due(store)).toEqual({ tasks: 5 * MINUTE });
+  });
+
+  describe('the initial reads', () => {
+    it('are both lists if a connection records; writes wait only for the tasks', async () => {
+      const { query } = await openTestStore();
+      await enqueueInitialReads(query, 50, false);
+      expect(await findChange(query, 'read:pull_requests')).toBeUndefined();
+      await enqueueInitialReads(query, 50, true);
+      expect(await findChange(query, 'read:tasks')).toMatchObject({ kind: 'read', due: 50, state: 'pending' });
+      expect(await findChange(query, 'read:pull_requests')).toMatchObject({ kind: 'read', due: 50, state: 'pending' });
+      expect(await tasksWereRead(query)).toBe(false);
+      await writeMeta(query, TASKS_READ, '60');
+      expect(await tasksWereRead(query)).toBe(true);
+    });
+
+    it('are requested once, and not after they were done', async () => {
+      const { query } = await openTestStore();
+      await writeMeta(query, TASKS_READ, '1');
+      await enqueueInitialReads(query, 50, true);
+      await enqueueInitialReads(query, 90, true);
+      expect(await findChange(query, 'read:tasks')).toBeUndefined();
+      expect(await findChange(query, 'read:pull_requests')).toMatchObject({ due: 50 });
+    });
+  });
+
+  describe('notices', () => {
+    const keyOf = (index: number | string) => `note:${index}` as ItemKey;
+    const WANTED = { comment: ['kept'], close: ['kept'], status: ['kept'] };
+
+    test('withdraws what another configuration wanted, by how far it came', async () => {
+      const store = await openTestStore();
+      const { query } = store;
+      const request = (name: string, wanted: string, connection = 'other') =>
+        requestNotice(query, { itemKey: keyOf(name), kind: 'comment', connection, wanted, now: 0 });
+      const noticeOf = async (name: string) => (await noticesOf(query, keyOf(name)))[0]!;
+      await request('kept', 'first', 'kept');
+      await request('new', 'first');
+      await request('tried', 'first');
+      await beginNotice(query, await noticeOf('tried'));
+      await request('written', 'first');
+      await settleNotice(query, await noticeOf('written'));
+      await request('written', 'second');
+      await withdrawNotices(store, WANTED);
+      expect(await noticesOf(query, keyOf('new'))).toEqual([]);
+      expect(await noticeOf('kept')).toMatchObject({ state: 'waiting', wanted: 'first', done: null });
+      expect(await noticeOf('tried')).toMatchObject({ state: 'done', wanted: null, done: '' });
+      expect(await noticeOf('written')).toMatchObject({ state: 'done', wanted: 'first', done: 'first' });
+    });
   });
 });
