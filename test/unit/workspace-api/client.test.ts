@@ -6,7 +6,6 @@ import { createPacing } from '../../../src/workspace-api/client/pacing.ts';
 import { type ApiOverrides, apiOverrides, ROUTES } from '../../../src/workspace-api/contract.ts';
 import { unwrap } from '../../../src/workspace-api/envelope.ts';
 import type { ApiRequest, ApiResponse } from '../../../src/workspace-api/exchange.ts';
-import { type ReadLarge, readLargeAnswer } from '../../../src/workspace-api/large-answers.ts';
 import { createWorkspaceClient } from '../../../src/workspace-api/typed-client.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 
@@ -132,17 +131,6 @@ describe('answers', () => {
     expect(body).toMatchObject({ updatedAt: '2026-01-05T09:00:00.000Z', labels: ['ui'] });
   });
 
-  it('reads any mutated answer or says answer_malformed, never anything else [A18]', async () => {
-    const mutated = fc.dictionary(fc.constantFrom(...Object.keys(TASK), 'labels', 'reportedAt', 'x'), fc.jsonValue());
-    await fc.assert(
-      fc.asyncProperty(mutated, async (fields) => {
-        const { client } = clientOf({ json: { ...TASK, ...fields } });
-        const outcome = await client.getTask({ taskId: 'tsk_1' }, '').catch((error: SyncError) => error.code);
-        expect(typeof outcome === 'object' || outcome === 'answer_malformed').toBe(true);
-      }),
-    );
-  });
-
   it('drops elements of a list that have no id, and counts them', async () => {
     const { client } = clientOf({ json: { tasks: [TASK, { ...TASK, taskId: null }, 'tsk_2'] } });
     const { body } = await client.listTasks({}, '');
@@ -167,46 +155,6 @@ describe('answers', () => {
     ['a redirect', { status: 302 }],
   ])('answer_malformed for %s', async (_what, answer) => {
     expect(await failureOf(answer)).toMatchObject({ code: 'answer_malformed' });
-  });
-});
-
-describe('answers of more than a mebibyte', () => {
-  const SMALL = { tasks: [TASK], nextCursor: null };
-  const LINE = 'Source: https://tracker.example/1';
-  const LARGE = {
-    tasks: Array.from({ length: 6 }, () => ({ ...TASK, description: `${'x'.repeat(200_000)}\n${LINE}` })),
-  };
-
-  function clientWith(json: unknown, readLarge: ReadLarge) {
-    const send = async () => ({ status: 200, headers: {}, body: Buffer.from(JSON.stringify(json)) });
-    return createWorkspaceClient<string>({ workspaceId: 'ws_1', send, readLarge });
-  }
-
-  it('are read elsewhere, by the name of their route; others are not', async () => {
-    const asked: string[] = [];
-    const readLarge: ReadLarge = async (route, body) => {
-      asked.push(`${route} ${body.length > 1_200_000}`);
-      return readLargeAnswer(route, body);
-    };
-    await clientWith(SMALL, readLarge).listTasks({}, '');
-    const { body } = await clientWith(LARGE, readLarge).listTasks({}, '');
-    expect(asked).toEqual(['listTasks true']);
-    expect(body.tasks).toHaveLength(6);
-    expect(body.tasks[0]).toMatchObject(TASK);
-    // Only the line that names the item is read.
-    expect(body.tasks[0]?.description).toBe(LINE);
-    expect(body.nextCursor).toBeNull();
-  });
-
-  it('fail as others do', async () => {
-    const wrong = { ...LARGE, nextCursor: {} };
-    const readLarge: ReadLarge = async (route, body) => readLargeAnswer(route, body);
-    await expect(clientWith(wrong, readLarge).listTasks({}, '')).rejects.toMatchObject({
-      ...{ code: 'answer_malformed', status: 200 },
-      message: expect.stringMatching(
-        /^GET \/workspaces\/ws_1\/tasks: fields of the answer are missing or invalid: nextCursor/,
-      ),
-    });
   });
 });
 
@@ -402,18 +350,6 @@ function start() {
 }
 
 describe('the pace of a client', () => {
-  it('keeps within both windows, in the order of the calls', async () => {
-    const { clock, begun, send } = start();
-    const all = Promise.all(Array.from({ length: 11 }, (_, name) => send(name)));
-    await clock.until(() => begun.length === 11);
-    expect(await all).toEqual(begun.map(({ name }) => name));
-    const most = (window: number) =>
-      Math.max(...begun.map(({ at: from }) => begun.filter(({ at }) => at >= from && at < from + window).length));
-    expect([most(LONG), most(BURST)]).toEqual([5, 2]);
-    // Two windows of five and one request: the long window passed twice, and a little guard.
-    expect(begun.at(-1)?.at).toBeLessThan(2 * LONG * 1.001);
-  });
-
   it('counts a slot from the end of a request, and while its answer is awaited', async () => {
     const { clock, begun, send } = start();
     const first = [send(1, 100_000), send(2, 100_000), send(3)];
@@ -447,16 +383,5 @@ describe('the pace of a client', () => {
     await expect(send(6, 0, head.signal)).rejects.toMatchObject({ code: 'aborted' });
     await clock.until(() => names().length === 3);
     expect(names()).toEqual([1, 2, 5]);
-  });
-
-  it('begins nothing during a pause', async () => {
-    const { clock, pacing, begun, send } = start();
-    pacing.pause(20_000);
-    pacing.pause(10_000);
-    const sent = send(1);
-    await clock.advance(19_999);
-    expect(begun).toEqual([]);
-    await clock.advance(1);
-    expect(await sent).toBe(1);
   });
 });

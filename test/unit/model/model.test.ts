@@ -1,6 +1,17 @@
+import { inspect } from 'node:util';
 import fc from 'fast-check';
-import { describe, expect, it, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { mayBeCut } from '../../../src/model/delivery.ts';
+import { CODES } from '../../../src/model/errors/codes.ts';
+import {
+  asSyncError,
+  cleanErrorsWith,
+  formatFailure,
+  parseFailure,
+  SyncError,
+} from '../../../src/model/errors/sync-error.ts';
 import { isFinished, pullRequestKey, workItemKey } from '../../../src/model/item.ts';
+import { debounceOf, dueAfter } from '../../../src/model/lane.ts';
 import { externalIdOf, isAutomatic } from '../../../src/model/link.ts';
 import { afterLookup, afterReport, type Binding, type NamedUnit } from '../../../src/model/names.ts';
 import { formatStatus, parseStatus, statusOf } from '../../../src/model/notice.ts';
@@ -15,6 +26,15 @@ import {
 } from '../../../src/model/task.ts';
 import { namedStatus, SPECIFIED_STATUSES, serverStatus } from '../../../src/model/task-status.ts';
 import { cut } from '../../../src/model/text-limits.ts';
+import {
+  addCompletion,
+  forgetBefore,
+  leavesRoom,
+  roomAt,
+  usedAt,
+  type WindowUse,
+  windowOf,
+} from '../../../src/model/windows.ts';
 import { bare, workItem } from '../../support/rows/items.ts';
 
 it.each([
@@ -79,15 +99,12 @@ const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
 describe('cut', () => {
   it.each([
     ['abc', 3, 'abc'],
-    ['abcd', 3, 'ab…'],
-    ['abcd', 1, '…'],
     ['', 1, ''],
     ['🐛🐛', 3, '🐛…'],
     ['a🐛🐛', 3, 'a…'],
     ['🐛🐛', 2, '…'],
     ['👩‍👩‍👧‍👦 now', 8, '…'],
     ['🇩🇪🇫🇷', 6, '🇩🇪…'],
-    ['👍🏽!', 3, '…'],
     [`e${'\u0301'.repeat(200)}`, 100, `e${'\u0301'.repeat(98)}…`],
   ])('cuts %j to %i', (text, longest, expected) => {
     expect(cut(text, longest)).toBe(expected);
@@ -226,4 +243,203 @@ describe('the binding of a name', () => {
       expect(afterLookup('acme/api', binding, found)).toEqual(after);
     });
   });
+});
+
+describe('the debounce of a change', () => {
+  it('is 0 in the interactive lane, and one minute for reads', () => {
+    for (const used of [-1, 0, 0.5, 1, 2]) {
+      expect(debounceOf('interactive', used)).toEqual({ wait: 0, maxWait: 0 });
+      expect(debounceOf('read', used)).toEqual({ wait: 60_000, maxWait: 60_000 });
+    }
+  });
+
+  it.each(['triage', 'link', 'mirror'] as const)(
+    'is some seconds in the lane %s, and grows with the used share',
+    (lane) => {
+      const all = [-1, 0, 0.5, 1, 7].map((used) => debounceOf(lane, used));
+      expect(all.map(({ wait }) => wait)).toEqual([2_400, 2_400, 3_900, 8_400, 8_400]);
+      expect(all.map(({ maxWait }) => maxWait)).toEqual([6_000, 6_000, 8_250, 15_000, 15_000]);
+    },
+  );
+
+  it('ends after `wait` or `maxWait`, and with a promised visibility counts from the first event', () => {
+    const usual = { wait: 2_000, maxWait: 6_000 };
+    expect([0, 1_000, 3_999, 5_000, 60_000].map((last) => dueAfter(0, last, usual))).toEqual([
+      2_000, 3_000, 5_999, 6_000, 6_000,
+    ]);
+    expect([0, 5_000, 59_000].map((last) => dueAfter(0, last, debounceOf('mirror', 1, 60_000)))).toEqual([
+      59_500, 59_500, 59_500,
+    ]);
+  });
+});
+
+describe('a window', () => {
+  test('counts requests in flight and requests completed less than one hold ago', () => {
+    const use: WindowUse = { inFlight: 2, completed: [10, 20, 30] };
+    expect([29, 110, 120, 129, 130].map((now) => usedAt(use, 100, now))).toEqual([5, 4, 3, 3, 2]);
+  });
+
+  test('has room exactly if fewer requests than the limit count', () => {
+    const times = fc.array(fc.integer({ min: 0, max: 300 }), { maxLength: 20 });
+    const law = fc.property(
+      times,
+      fc.nat(5),
+      fc.integer({ min: 1, max: 8 }),
+      fc.nat(500),
+      (at, inFlight, limit, now) => {
+        const use: WindowUse = { inFlight, completed: at.toSorted((a, b) => a - b) };
+        expect(roomAt(use, limit, 100) <= now).toBe(usedAt(use, 100, now) < limit);
+      },
+    );
+    fc.assert(law);
+  });
+
+  test('is a little longer than at the server, because clocks differ and servers round', () => {
+    expect(windowOf(200, 900_000)).toEqual({ cap: 200, hold: 900_451 });
+    expect(windowOf(40, 60_000).hold).toBeCloseTo(60_031, 6);
+  });
+
+  test('completions stay sorted, in whatever order they are added', () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(50)), fc.nat(50), (times, before) => {
+        const completed: number[] = [];
+        for (const at of times) addCompletion(completed, at);
+        expect(completed).toEqual(times.toSorted((a, b) => a - b));
+        forgetBefore(completed, before);
+        expect(completed).toEqual(times.filter((at) => at >= before).toSorted((a, b) => a - b));
+      }),
+    );
+  });
+});
+
+const HOLD = 900;
+const useOf = (completed: number[], inFlight = 0): WindowUse => ({ completed, inFlight });
+const filled = (completed: number[], slots = 10, inFlight = 0) => ({
+  ...{ use: useOf(completed, inFlight), slots, hold: HOLD, now: 1_000 },
+});
+const upTo = (count: number) => Array.from({ length: count }, (_, at) => at + 1);
+
+describe('leavesRoom', () => {
+  test.each<[what: string, leaves: boolean, state: ReturnType<typeof filled>, expected: number, spare: number]>([
+    ['no request is expected', true, filled([]), 0, 0],
+    ['only the spare slot is free', false, filled(upTo(9).map(() => 900)), 0, 1],
+    ['nearly all slots are expected to be used while one is taken', false, filled([950]), 10, 0],
+    ['many requests are expected in an empty window', true, filled([]), 50, 3],
+    ['the window is empty and has one slot', true, filled([], 1), 3, 0],
+    ['one slot is left', true, filled([]), 9, 0],
+    ['slots become free before they are needed', true, filled([110, 200, 300, 400], 10, 4), 4, 0],
+    ['slots become free too late', false, filled([950, 960, 970, 980], 10, 4), 4, 0],
+    ['requests in flight take their slots for a whole window', false, filled([], 5, 4), 1, 0],
+    ['expired requests take no slots', true, filled(upTo(10)), 9, 0],
+  ])('if %s: %s', (_what, leaves, state, expected, spare) => {
+    expect(leavesRoom(state, { rate: expected / HOLD, spare })).toBe(leaves);
+  });
+});
+
+it.each([
+  [50, null, true],
+  [1_000, null, true],
+  [0, null, false],
+  [49, null, false],
+  [50, true, false],
+  [50, false, false],
+])('a list of %i with isLast %s may be cut: %s', (length, isLast, expected) => {
+  expect(mayBeCut(length, isLast)).toBe(expected);
+});
+
+it('each code has a verdict, a remedy in a sentence, and an exit code that means failure', () => {
+  for (const [code, { verdict, hint, ...entry }] of Object.entries(CODES)) {
+    const exit = 'exit' in entry ? entry.exit : 1;
+    expect({ code, verdict, hint, isFailure: exit > 0 && exit < 126 }).toEqual({
+      code: expect.stringMatching(/^[a-z]+(_[a-z]+)*$/),
+      verdict: expect.stringMatching(/^(?:retry|wait-until|never)$/),
+      hint: expect.stringMatching(/^[A-Z][^\n]{10,}\.$/),
+      isFailure: true,
+    });
+  }
+});
+
+describe('secrets', () => {
+  const SECRET = 'a secret of the tests';
+  beforeAll(() => cleanErrorsWith((text) => text.replaceAll(SECRET, '[secret]')));
+  afterAll(() => cleanErrorsWith((text) => text));
+
+  it('are replaced in all texts of an error, and in its stack', () => {
+    const text = `said: ${SECRET}`;
+    const error = new SyncError('refused', text, { hint: text, errorCode: text });
+    expect(error).toMatchObject({ message: 'said: [secret]', hint: 'said: [secret]', errorCode: 'said: [secret]' });
+    expect(inspect(error)).not.toContain(SECRET);
+    expect(asSyncError(new TypeError(text)).message).toBe('said: [secret]');
+    expect(asSyncError(text).message).toBe('said: [secret]');
+  });
+
+  it('are replaced in all causes, however deep', () => {
+    const inner = Object.assign(new TypeError(SECRET), { code: 'ERR_INNER', headers: { authorization: SECRET } });
+    const several = new AggregateError([new Error('harmless'), new RangeError(SECRET)], 'several', { cause: inner });
+    const outer = new Error('outer', { cause: several });
+    const { cause } = new SyncError('unreachable', 'x', { cause: outer });
+    expect(inspect(cause, { depth: 20, showHidden: true })).not.toContain(SECRET);
+    expect(cause).toMatchObject({
+      message: 'outer',
+      cause: { message: 'several', cause: { name: 'TypeError', code: 'ERR_INNER', message: '[secret]' } },
+    });
+    expect((cause as Error & { cause: AggregateError }).cause.errors).toMatchObject([
+      { message: 'harmless' },
+      { name: 'RangeError', message: '[secret]' },
+    ]);
+    let deep = new Error(SECRET);
+    for (let level = 0; level < 20; level++) deep = new Error('level', { cause: deep });
+    expect(inspect(new SyncError('internal', 'x', { cause: deep }), { depth: 50 })).not.toContain(SECRET);
+    expect(new SyncError('internal', 'x', { cause: SECRET }).cause).toBe('[secret]');
+  });
+
+  it('leave a cause without secrets unchanged, even a cycle', () => {
+    const cause = new Error('harmless', { cause: new Error('too') });
+    expect(new SyncError('internal', 'x', { cause }).cause).toBe(cause);
+    const loop = new Error('round');
+    loop.cause = loop;
+    expect(() => new SyncError('internal', 'x', { cause: loop })).not.toThrow();
+  });
+});
+
+describe('a thrown value', () => {
+  it('is returned unchanged if it is a SyncError', () => {
+    const error = new SyncError('conflict', 'x');
+    expect(asSyncError(error)).toBe(error);
+  });
+
+  it.each<[thrown: unknown, message: string]>([
+    [new TypeError('x is no function'), 'x is no function'],
+    ['a text', 'a text'],
+    [undefined, 'undefined'],
+    [null, 'null'],
+    [7, '7'],
+    [{ odd: true }, '{ odd: true }'],
+    [Object.create(null), '[Object: null prototype] {}'],
+    [Symbol('s'), 'Symbol(s)'],
+  ])('%o is an internal error', (thrown, message) => {
+    const error = asSyncError(thrown);
+    expect(error).toMatchObject({ code: 'internal', verdict: 'retry', message });
+    expect(error.cause).toBe(thrown);
+  });
+});
+
+it('a stored failure keeps its remedy', () => {
+  const plain = new SyncError('forbidden', 'status 403');
+  expect(formatFailure(plain)).toBe('forbidden: status 403');
+  expect(parseFailure(formatFailure(plain))).toEqual({
+    code: 'forbidden',
+    message: 'status 403',
+    hint: CODES.forbidden.hint,
+  });
+  const own = new SyncError('forbidden', 'two\nlines', { hint: 'Authorise the token.' });
+  expect(parseFailure(formatFailure(own))).toEqual({
+    code: 'forbidden',
+    message: 'two\nlines',
+    hint: 'Authorise the token.',
+  });
+});
+
+it.each(['no code at all', 'unheard_of: x', 'constructor: x'])('%j is parsed as an internal error', (text) => {
+  expect(parseFailure(text)).toEqual({ code: 'internal', message: text, hint: null });
 });
