@@ -189,7 +189,7 @@ export function afterKeyRejected(
 }
 
 /** Ends the halt. Returns the given object if nothing changes. */
-export function afterKeyAccepted(cooldown: Cooldown, started: number): Cooldown {
+function afterKeyAccepted(cooldown: Cooldown, started: number): Cooldown {
   if (cooldown.halt === null || started <= cooldown.halt.since) return cooldown;
   return { ...cooldown, halt: null };
 }

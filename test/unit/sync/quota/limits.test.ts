@@ -165,37 +165,11 @@ describe('the forecast of a backfill', () => {
     expect((throttle.drainedAt(101, 101) - clock.now()) / WINDOW).toBeCloseTo(0.5, 2);
     expect((throttle.drainedAt(1_941, 1_941) - clock.now()) / WINDOW).toBeCloseTo(10, 0);
   });
-
-  test('ends at once without limits', async () => {
-    const { clock, throttle } = await open(0);
-    expect(admissionOf(throttle, clock, 5_000)).toMatchObject({ drainedAt: clock.now(), objection: null });
-  });
 });
 
 const unused = (): WindowUse => ({ inFlight: 0, completed: [] });
 
-/** The windows of 200 and 40 requests without guard, empty. Seconds. */
-const EMPTY_WINDOWS = [
-  { cap: 200, hold: 900 },
-  { cap: 40, hold: 60 },
-].flatMap((window) => windowConstraints([window], unused()));
-
 describe('the start of the last request', () => {
-  // W * floor((N-1)/C) + w * floor(((N-1) mod C) / b), in seconds.
-  test.each([
-    [0, 0],
-    [1, 0],
-    [40, 0],
-    [41, 60],
-    [200, 240],
-    [201, 900],
-    [1_000, 3_840],
-    [1_001, 4_500],
-    [1_100, 4_620],
-  ])('of %d requests in empty windows is after %d s', (requests, seconds) => {
-    expect(lastStart(EMPTY_WINDOWS, 0, requests)).toBe(seconds);
-  });
-
   test('waits for used slots, for requests in flight as if they ended now, and for the end of a pause', () => {
     const window = (use: WindowUse) => windowConstraints([{ cap: 3, hold: 100 }], use);
     expect(lastStart(window({ inFlight: 0, completed: [10, 20, 30] }), 50, 1)).toBe(110);
