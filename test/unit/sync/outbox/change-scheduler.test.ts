@@ -124,16 +124,6 @@ test('follows a clock that was set ahead, and treats its correction as set back'
   expect((await scheduler.nextChange())?.at).toBe(clock.now());
 });
 
-test('selects only reads until the lists of the workspace were read once', async () => {
-  const { store, clock, scheduler } = await setUp({ isRead: false });
-  await recordDueIn(store, clock.now(), 0);
-  expect([await scheduler.nextChange(), scheduler.mayWrite()]).toEqual([undefined, false]);
-  await writeMeta(store.query, TASKS_READ, '1');
-  expect(await scheduler.nextChange()).toBeUndefined();
-  await writeMeta(store.query, PULL_REQUESTS_READ, '1');
-  expect([(await scheduler.nextChange())?.entity, scheduler.mayWrite()]).toEqual([RECORD, true]);
-});
-
 test('selects no read after selectWritesOnly', async () => {
   const { store, clock, scheduler } = await setUp();
   await waits(store.query, 'read:tasks', { kind: 'read', due: 1 });
@@ -239,4 +229,14 @@ describe('forecastDueTimes', () => {
     expect(expected.slice(0, 3)).toEqual([10_000, ...lately]);
     expect(expected.slice(3)).toEqual([115_000, 130_000, 145_000, 160_000, 175_000, 190_000]);
   });
+});
+
+test('selects only reads until the lists of the workspace were read once', async () => {
+  const { store, clock, scheduler } = await setUp({ isRead: false });
+  await recordDueIn(store, clock.now(), 0);
+  expect([await scheduler.nextChange(), scheduler.mayWrite()]).toEqual([undefined, false]);
+  await writeMeta(store.query, TASKS_READ, '1');
+  expect(await scheduler.nextChange()).toBeUndefined();
+  await writeMeta(store.query, PULL_REQUESTS_READ, '1');
+  expect([(await scheduler.nextChange())?.entity, scheduler.mayWrite()]).toEqual([RECORD, true]);
 });

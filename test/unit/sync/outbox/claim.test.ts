@@ -18,13 +18,7 @@ import {
   UNVERIFIED_PAUSE,
   waitOf,
 } from '../../../../src/sync/outbox/claim.ts';
-import {
-  differenceOf,
-  digestOf,
-  firstDue,
-  type PlannedWrite,
-  readPlan,
-} from '../../../../src/sync/outbox/planned-writes.ts';
+import { differenceOf, digestOf, type PlannedWrite, readPlan } from '../../../../src/sync/outbox/planned-writes.ts';
 import { type PreparedRequest, writeFor } from '../../../../src/sync/outbox/request.ts';
 import { settle } from '../../../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../../../src/sync/outbox/settle-failure.ts';
@@ -403,22 +397,4 @@ test('a plan has writes that are pending, held by the guard or in flight, and no
   await waits(query, 'read:tasks', { kind: 'read' });
   const inFlight = write('e', { body: { title: 'as sent' } });
   expect(await readPlan(query)).toEqual([write('a'), write('b', { held: true }), inFlight]);
-});
-
-test('a plan of many writes is computed in batches between turns of the event loop, ordered by entity', async () => {
-  const store = await openTestStore();
-  const count = 1_100;
-  await store.commit(async (transaction) => {
-    for (let number = 0; number < count; number++)
-      await plans(transaction, String(number).padStart(5, '0'), 't', { due: count - number });
-  });
-  let turns = 0;
-  const turning = setInterval(() => turns++, 0);
-  const plan = await readPlan(store.query);
-  await digestOf(plan);
-  clearInterval(turning);
-  expect(turns).toBeGreaterThanOrEqual(2);
-  expect(plan).toHaveLength(count);
-  expect(plan.map(({ entity }) => entity)).toEqual(plan.map(({ entity }) => entity).toSorted());
-  expect(firstDue(plan, 2).map(({ due }) => due)).toEqual([1, 2]);
 });

@@ -1,25 +1,32 @@
-import { expect, test } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { entity } from '../../../../src/model/change.ts';
+import { workItemKey } from '../../../../src/model/item.ts';
 import { silentLogger } from '../../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../../src/platform/lib/random.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { blankEntity, saveEntity } from '../../../../src/store/entities.ts';
-import { readLedger } from '../../../../src/store/ledger.ts';
+import { saveItem } from '../../../../src/store/items.ts';
 import { PULL_REQUESTS_READ, TASKS_READ } from '../../../../src/store/meta.ts';
-import { addDifference, updateChange } from '../../../../src/store/outbox-rows.ts';
+import { addDifference, removeChange, updateChange } from '../../../../src/store/outbox-rows.ts';
+import { writeServerFact } from '../../../../src/store/server-facts.ts';
+import { readSweepPosition } from '../../../../src/store/sweep-position.ts';
 import { enqueueInitialReads, enqueueReads } from '../../../../src/store/workspace-reads.ts';
+import { beginSweep } from '../../../../src/store/workspace-sweeps.ts';
 import { createOutbox } from '../../../../src/sync/outbox/outbox.ts';
 import type { OutboxContext, SendContext, Slot } from '../../../../src/sync/outbox/outbox-context.ts';
 import type { PreparedRequest } from '../../../../src/sync/outbox/request.ts';
 import { sendRequest } from '../../../../src/sync/outbox/send.ts';
+import { SWEEP, workspaceSweepJobs } from '../../../../src/sync/outbox/sweep-jobs.ts';
 import { createWorkspaceClient } from '../../../../src/workspace-api/typed-client.ts';
 import { type Answer, added, BASE_URL, linkOf, outboxBench } from '../../../support/cost/outbox-bench.ts';
+import { createTravellingClock, type TravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { remainsOf, remainsOfLost } from '../../../support/faults/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
 import { withoutTable } from '../../../support/faults/without-table.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
+import { itemRow } from '../../../support/rows/items.ts';
 
 const item = 'jira:cloud:issue:9';
 const name = `task:${item}`;
@@ -214,33 +221,6 @@ test('requeues no change that is sent a second time, however late the first comm
   expect(sent).toEqual(['t1', 't1', 't9']);
 });
 
-test('stop waits for requests in flight and claims no more changes', async () => {
-  const { outbox, store, throttle, clock } = await setUp(2);
-  const answer = Promise.withResolvers<void>();
-  let requests = 0;
-  const client = createWorkspaceClient<SendContext>({
-    workspaceId: 'current',
-    async send() {
-      requests++;
-      await answer.promise;
-      return { status: 500, headers: {}, body: Buffer.from('{}') };
-    },
-  });
-  const slow = outboxOver({ store, throttle, client, clock });
-  slow.start();
-  await clock.until(() => requests > 0).catch(() => undefined);
-  while (requests === 0) await clock.advance(1);
-  const steps: string[] = [];
-  const stopped = slow.stop().then(() => steps.push('stopped'));
-  await clock.advance(1_000);
-  expect([steps, slow.inFlight > 0]).toEqual([[], true]);
-  const before = requests;
-  answer.resolve();
-  await stopped;
-  expect([requests, slow.inFlight]).toEqual([before, 0]);
-  await outbox.stop();
-});
-
 test('startWrites sends no reads', async () => {
   const { outbox, store, clock, waiting } = await setUp(1);
   await store.commit((query) => enqueueReads(query, ['read:links:t1'], clock.now() - 90_000));
@@ -283,18 +263,6 @@ test.each<[what: string, answer: Answer | undefined]>([
 
 test('stores nothing about a request when any statement of its end fails', async () => {
   expect(await wrongWhereStatementsFail(requestWith(LIMITED), { isQuiet: true })).toEqual([]);
-});
-
-test('completes the request in the ledger before it resolves', async () => {
-  const store = await openTestStore();
-  const { send } = await outboxBench(store, 2, (taskId) => (taskId === 't1' ? added(1) : FAILED));
-  await send(linkOf(1));
-  await send(linkOf(2));
-  const rows = await readLedger(store.query);
-  expect(rows.map(({ completed, status }) => [completed !== null, status])).toEqual([
-    [true, 201],
-    [true, 500],
-  ]);
 });
 
 test('opens the breaker and reports trouble when three requests fail', async () => {
@@ -384,19 +352,12 @@ async function sentBy(action: PreparedRequest['action'], parts: Partial<Prepared
 test.each<
   [action: PreparedRequest['action'], parts: Partial<PreparedRequest>, method: string, path: RegExp, body?: object]
 >([
-  ['read-tasks', {}, 'GET', /\/tasks\?.*all=true/],
   ['read-tasks', { body: { cursor: 'c', began: 1, seen: [] } }, 'GET', /\/tasks\?all=true&cursor=c$/],
   ['read-tasks', { body: { limit: 5_000, first: 50 } }, 'GET', /\/tasks\?all=true&limit=5000$/],
-  ['read-task', { taskId: 't1' }, 'GET', /\/tasks\/t1$/],
-  ['read-pull-requests', {}, 'GET', /\/pull-request-records\?limit=100$/],
   ['read-pull-requests', { body: { cursor: 'c' } }, 'GET', /\/pull-request-records\?limit=100&cursor=c$/],
   ['read-pull-requests', { body: { limit: 5_000 } }, 'GET', /\/pull-request-records\?limit=5000$/],
   ['read-records', { body: { headBranch: 'b' } }, 'GET', /\/pull-request-records\?limit=100&headBranch=b$/],
-  ['read-links', { taskId: 't1' }, 'GET', /\/tasks\/t1\/work-items$/],
-  ['read-document', { body: { documentId: 'd1' } }, 'GET', /\/documents\/d1$/],
   ['attach-document', { taskId: 't1', body: { documentId: 'd1' } }, 'POST', /t1/, { documentId: 'd1' }],
-  ['record-pull-request', { body: { title: 'a' } }, 'POST', /\/pull-request-records$/, { title: 'a' }],
-  ['add-link', { taskId: 't1', body: { url: 'u' } }, 'POST', /\/tasks\/t1\/work-items$/, { url: 'u' }],
   ['remove-link', { taskId: 't1', body: { workItemId: 'w1' } }, 'DELETE', /\/tasks\/t1\/work-items\/w1$/],
   ['create-task', { body: { kind: 'idea', title: 'a' } }, 'POST', /\/ideas$/, { title: 'a' }],
   ['create-task', { body: { kind: 'bug', title: 'a' } }, 'POST', /\/bugs$/, { title: 'a' }],
@@ -405,4 +366,146 @@ test.each<
   const [request, ...others] = await sentBy(action, parts);
   expect(others).toEqual([]);
   expect(request).toEqual({ method, path: expect.stringMatching(path), ...(body && { body }) });
+});
+
+describe('the sweep of the workspace', () => {
+  const MINUTE = 60_000;
+  const HOUR = 60 * MINUTE;
+  /** Reads in a day: 2 % of 200 requests in 15 minutes. */
+  const READS_PER_DAY = 384;
+
+  /** Stores tasks, each with a link to a work item. */
+  async function linkedTasks(count: number, store?: Store): Promise<Store> {
+    store ??= await openTestStore();
+    for (let number = 0; number < count; number++) {
+      const key = workItemKey('jira', 'cloud', String(number));
+      const taskId = `t${String(number).padStart(3, '0')}`;
+      const row = blankEntity(entity.link(key, taskId), 'link', { item_key: key, task_id: taskId, known_at: 1 });
+      await saveEntity(store.query, { ...row, known: '{}' });
+      await saveItem(store.query, itemRow(key), 1);
+    }
+    return store;
+  }
+
+  /** Returns the job of this name. */
+  function jobOver(store: Store, name: string, { clock = createTravellingClock(), outbox = createWakeSignal() } = {}) {
+    const quota = { requests: 200, window: 15 * MINUTE };
+    const parts = { store, clock, logger: silentLogger, outbox, quota, recordsPullRequests: true };
+    const job = workspaceSweepJobs({ ...parts, when: { everyMs: 24 * HOUR } }).find((each) => each.name === name);
+    if (!job) throw new Error(`there is no job ${name}`);
+    return { clock, outbox, run: (signal = new AbortController().signal) => job.run(signal) };
+  }
+
+  const pending = (store: Store) =>
+    store.query.selectFrom('outbox').select(['entity', 'since', 'lane']).orderBy('entity').execute();
+
+  /** Runs the job for `ms` and answers each read at once. Returns the entities that were read. */
+  async function readFor(store: Store, clock: TravellingClock, ms: number): Promise<string[]> {
+    const stopping = new AbortController();
+    const run = jobOver(store, 'workspace.links', { clock }).run(stopping.signal);
+    const read: string[] = [];
+    for (const end = clock.elapsed() + ms; clock.elapsed() < end; ) {
+      await clock.advance(MINUTE / 2);
+      for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
+      for (const row of await pending(store)) {
+        expect(row.lane).toBe('backfill');
+        read.push(row.entity);
+        await removeChange(store.query, row.entity);
+      }
+    }
+    stopping.abort();
+    await clock.advance(MINUTE);
+    await run;
+    return read;
+  }
+
+  it('reads links of work items one by one with at most 2 % of the quota, and continues after a restart', async () => {
+    const store = await linkedTasks(60);
+    const clock = createTravellingClock();
+    const first = await readFor(store, clock, 2 * HOUR);
+    const second = await readFor(store, clock, HOUR);
+    expect(first.length).toBeGreaterThan(0.8 * (READS_PER_DAY / 12));
+    expect(first.length).toBeLessThanOrEqual(READS_PER_DAY / 12 + 1);
+    expect(first.length + second.length).toBeLessThanOrEqual(READS_PER_DAY / 8 + 1);
+    const all = [...first, ...second];
+    expect(all).toEqual(all.map((_, at) => entity.readLinks(`t${String(at).padStart(3, '0')}`)));
+    expect(await readSweepPosition(store.query)).toMatchObject({ endedAt: null, read: all.length });
+  });
+
+  it('stores the end of a sweep, and starts the next one at the first task', async () => {
+    const store = await linkedTasks(2);
+    const clock = createTravellingClock();
+    const names = [entity.readLinks('t000'), entity.readLinks('t001')];
+    expect(await readFor(store, clock, HOUR)).toEqual(names);
+    expect((await readSweepPosition(store.query))?.endedAt).not.toBeNull();
+    expect(await readFor(store, clock, HOUR)).toEqual(names);
+  });
+
+  it('requests a missing list again, but not one that is pending', async () => {
+    const store = await openTestStore();
+    await writeServerFact(store.query, 'records', { state: 'open', since: 0 });
+    const { clock, outbox, run } = jobOver(store, SWEEP);
+    await run();
+    await outbox.wait();
+    const first = { since: clock.now(), lane: 'backfill' };
+    const [records, tasks] = [entity.readPullRequests, entity.readTasks];
+    expect(await pending(store)).toEqual([records, tasks].map((name) => ({ entity: name, ...first })));
+    await removeChange(store.query, tasks);
+    await clock.advance(HOUR);
+    await run();
+    await outbox.wait();
+    expect(await pending(store)).toEqual([
+      { entity: records, ...first },
+      { entity: tasks, ...first, since: clock.now() },
+    ]);
+  });
+
+  it('waits for the answer to its last read, and for the time between two reads', async () => {
+    const store = await linkedTasks(3);
+    const { clock, run } = jobOver(store, 'workspace.links');
+    const stopping = new AbortController();
+    const running = run(stopping.signal);
+    const reads = async () => (await pending(store)).map((row) => row.entity);
+    await clock.advance(20 * MINUTE);
+    expect(await reads()).toEqual([entity.readLinks('t000')]);
+    await removeChange(store.query, entity.readLinks('t000'));
+    await clock.advance(MINUTE / 2);
+    expect(await reads()).toEqual([entity.readLinks('t001')]);
+    await removeChange(store.query, entity.readLinks('t001'));
+    // One read takes a day divided by 384.
+    await clock.advance(3 * MINUTE);
+    expect(await reads()).toEqual([]);
+    await clock.advance(MINUTE);
+    expect(await reads()).toEqual([entity.readLinks('t002')]);
+    stopping.abort();
+    await running;
+    expect(clock.pending).toBe(0);
+  });
+
+  it('asks for the records of a workspace without a route once a day, and not just after a refusal', async () => {
+    const store = await openTestStore();
+    const { clock, run } = jobOver(store, 'workspace.records');
+    await writeServerFact(store.query, 'records', { state: 'closed', since: clock.now() });
+    await run();
+    expect(await pending(store)).toEqual([]);
+    await clock.advance(24 * HOUR);
+    await run();
+    expect(await pending(store)).toMatchObject([{ entity: entity.readPullRequests }]);
+    await removeChange(store.query, entity.readPullRequests);
+    await writeServerFact(store.query, 'records', { state: 'open', since: 0 });
+    await run();
+    expect(await pending(store)).toEqual([]);
+  });
+
+  it.each([
+    ['starts a sweep', false],
+    ['requests missing lists again', true],
+  ])('%s in one transaction', async (_name, isRunning) => {
+    const getReady = async (store: Store) => {
+      const { clock, run } = jobOver(store, SWEEP);
+      if (isRunning) await store.commit((query) => beginSweep(query, clock.now()));
+      return async () => run();
+    };
+    expect(await remainsOf(getReady)).toEqual([]);
+  });
 });

@@ -156,19 +156,6 @@ async function setUp({ update, ...setting }: Setting & { readonly update?: Parti
   return all;
 }
 
-test('reads the task and sends it back whole with the changed status', async () => {
-  const { send, requests, change, known, store, events, throttle } = await setUp();
-  await send();
-  expect(requests.map(({ method, body }) => [method, body])).toEqual([
-    ['GET', undefined],
-    ['PUT', { ...ORIGINAL, status: 'review' }],
-  ]);
-  expect([await change(), await known()]).toEqual([undefined, WRITTEN]);
-  const history = await store.query.selectFrom('requests').select(['action', 'outcome']).orderBy('id').execute();
-  expect(history).toEqual(['read-task', 'update-task'].map((action) => ({ action, outcome: 'answered' })));
-  expect([await events(), throttle.used().used]).toEqual([['update-task'], 2]);
-});
-
 test('uses the words of the server in both directions', async () => {
   const { send, now, set, known } = await setUp({ statuses: { open: 'Todo', review: 'In Review' } });
   set({ status: 'Todo' });
@@ -250,17 +237,6 @@ test('sends the newer wish after a read that differs from the older one', async 
   expect([now()['status'], await change()]).toEqual(['review', undefined]);
 });
 
-test('removes a task from the cache that is gone', async () => {
-  const { send, methods, change, events, offUntil, want } = await setUp({
-    override: (_, number) => (number > 2 ? refusal(404, 'not_found') : undefined),
-  });
-  await send();
-  await want({ status: 'completed', from: 'review' });
-  await send();
-  expect([methods(), await change(), await offUntil(0)]).toEqual([['GET', 'PUT', 'GET'], undefined, undefined]);
-  expect(await events()).toEqual(['update-task', 'update-task']);
-});
-
 test('makes the update conditional on a strong tag, and reads again after 412', async () => {
   let tag = '"1"';
   const { send, requests, now, change } = await setUp({
@@ -281,24 +257,6 @@ test('makes the update conditional on a strong tag, and reads again after 412', 
     ['PUT', undefined],
   ]);
   expect(now()['status']).toBe('review');
-});
-
-test('reads before the first update in fields, and then updates a task cached within a minute by one request', async () => {
-  const { send, requests, methods, want, cache, clock, throttle } = await setUp({ form: 'fields' });
-  await send();
-  expect(requests.map(({ method, body }) => [method, body])).toEqual([
-    ['GET', undefined],
-    ['PUT', { status: 'review' }],
-  ]);
-  await cache({ status: 'review' });
-  await want({ status: 'completed', from: 'review' });
-  await send();
-  expect([methods(), throttle.used().used]).toEqual([['GET', 'PUT', 'PUT'], 3]);
-  await cache({ status: 'completed' });
-  await clock.advance(MINUTE);
-  await want({ status: 'review', from: 'completed' });
-  await send();
-  expect(methods()).toEqual(['GET', 'PUT', 'PUT', 'GET', 'PUT']);
 });
 
 test('reads before each update in fields if edits are not reported', async () => {
@@ -330,21 +288,6 @@ test('switches updates off when whole tasks clear fields too', async () => {
   expect(await offUntil(0)).toBe(Number.POSITIVE_INFINITY);
   await want({ status: 'completed', from: 'review' });
   expect(await claim()).toBeUndefined();
-});
-
-test('reads the task after an update whose answer contains no task', async () => {
-  const { send, methods, set, known, want } = await setUp({
-    override: ({ method, body }) => {
-      if (method === 'GET') return undefined;
-      set({ ...body });
-      return { status: 204 };
-    },
-  });
-  await send();
-  expect([methods(), await known()]).toEqual([['GET', 'PUT', 'GET'], WRITTEN]);
-  await want({ status: 'completed', from: 'review' });
-  await send();
-  expect(methods().slice(3)).toEqual(['GET', 'PUT']);
 });
 
 test('leaves out the fields that only the server writes after they were refused', async () => {
@@ -616,3 +559,29 @@ test.each([
     expect(await stateOf('t2')).toBe('review');
   },
 );
+
+test('removes a task from the cache that is gone', async () => {
+  const { send, methods, change, events, offUntil, want } = await setUp({
+    override: (_, number) => (number > 2 ? refusal(404, 'not_found') : undefined),
+  });
+  await send();
+  await want({ status: 'completed', from: 'review' });
+  await send();
+  expect([methods(), await change(), await offUntil(0)]).toEqual([['GET', 'PUT', 'GET'], undefined, undefined]);
+  expect(await events()).toEqual(['update-task', 'update-task']);
+});
+
+test('reads the task after an update whose answer contains no task', async () => {
+  const { send, methods, set, known, want } = await setUp({
+    override: ({ method, body }) => {
+      if (method === 'GET') return undefined;
+      set({ ...body });
+      return { status: 204 };
+    },
+  });
+  await send();
+  expect([methods(), await known()]).toEqual([['GET', 'PUT', 'GET'], WRITTEN]);
+  await want({ status: 'completed', from: 'review' });
+  await send();
+  expect(methods().slice(3)).toEqual(['GET', 'PUT']);
+});
