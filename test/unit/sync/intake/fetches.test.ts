@@ -1,5 +1,5 @@
-import { expect, test } from 'vitest';
-import type { Connection, Connector, Fetched } from '../../../../src/connectors/connector.ts';
+import { describe, expect, test } from 'vitest';
+import type { Connection, Connector, Fetched, LinkedStatus } from '../../../../src/connectors/connector.ts';
 import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import type { ItemReference } from '../../../../src/model/item.ts';
 import { type LogFields, silentLogger } from '../../../../src/platform/lib/logger.ts';
@@ -10,7 +10,7 @@ import { saveItem } from '../../../../src/store/items.ts';
 import { readStatus } from '../../../../src/store/stored-status.ts';
 import { requestFetch } from '../../../../src/store/wanted-fetches.ts';
 import { createFetches } from '../../../../src/sync/intake/fetches.ts';
-import { createPauses } from '../../../../src/sync/intake/pauses.ts';
+import { createPauses, recordRateLimits } from '../../../../src/sync/intake/pauses.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
@@ -84,17 +84,6 @@ const fetchOnce = (fetch: Fetch) => async (store: Store) => {
   };
 };
 
-test('keeps the earliest time and the backoff when a fetch is requested again', async () => {
-  const { store, rows } = await bench(OBJECT);
-  const request = (now: number, locator: Record<string, string>) =>
-    requestFetch(store.query, { connection: 'notes', reference: referenceTo('a', locator), deliveryId: now, now });
-  await request(50, { x: '1', y: '2' });
-  await store.query.updateTable('fetches').set({ attempts: 3, not_before: 900 }).execute();
-  await request(60, { y: '2', x: '1' });
-  await request(40, { x: '1', y: '2' });
-  expect(await rows()).toMatchObject([{ since: 40, asks: 3, attempts: 3, not_before: 900, delivery_id: 50 }]);
-});
-
 test('appends the object as a delivery and deletes the request', async () => {
   const { store, clock, fetches, request, untilIdle, rows } = await bench(OBJECT);
   await request('a');
@@ -116,11 +105,6 @@ test('appends the object as a delivery and deletes the request', async () => {
 
 test('appends the object and deletes the request in one transaction', async () => {
   expect(await remainsOf(fetchOnce(OBJECT))).toEqual([]);
-});
-
-test('completes and leaves no unhandled rejection, whichever statement fails', async () => {
-  for (const fetch of [OBJECT, () => Promise.reject(fail('not_found'))])
-    expect(await wrongWhereStatementsFail(fetchOnce(fetch), { inParts: true, isQuiet: true })).toEqual([]);
 });
 
 test.each([
@@ -288,23 +272,6 @@ test('pauses a limited connection and continues with the others', async () => {
   await fetches.stop();
 });
 
-test.each([
-  ['unreachable', 40],
-  ['server_failed', 40],
-  ['outcome_unknown', 40],
-  ['answer_malformed', 200],
-] as const)('after %s of each of 40 objects, sends at most %i requests in five minutes', async (code, most) => {
-  const { clock, fetches, request, requested } = await bench(() => Promise.reject(fail(code)));
-  for (let index = 0; index < 40; index++) await request(`item-${index}`);
-  fetches.start();
-  await clock.advance(60_000);
-  const before = requested.length;
-  await clock.advance(300_000);
-  expect(requested.length - before).toBeLessThanOrEqual(most);
-  expect(requested.length - before).toBeGreaterThan(most === 40 ? 0 : 40);
-  await fetches.stop();
-});
-
 test('does not repeat fetches in a loop while nothing can be stored', async () => {
   let isFull = true;
   const refuse = () => {
@@ -356,4 +323,99 @@ test('aborts the running fetch on stop, waits for it and keeps its request', asy
   await fetches.stop();
   expect(await rows()).toMatchObject([{ attempts: 0, error: null }]);
   expect(clock.pending).toBe(0);
+});
+
+describe('pauses of a connection', () => {
+  const { signal } = new AbortController();
+  const STATUS = [{ key: '1' } as ItemReference, {} as LinkedStatus, signal] as const;
+  /** A limit that worksync applied; with a status, one that the vendor reported. */
+  const limit = (retryAfter?: number, status?: number) =>
+    new SyncError('rate_limited', 'slow', {
+      ...(retryAfter !== undefined && { retryAfter }),
+      ...(status !== undefined && { status }),
+    });
+  const REPORTED = limit(9_000, 429);
+  const DOWN = new SyncError('server_failed', 'down', { retryAfter: 5_000, status: 503 });
+
+  test.each<[string, SyncError, number]>([
+    ['as long as the vendor requests', limit(90_000), 90_000],
+    ['for a minute if the vendor names no time', limit(), 60_000],
+    ['for an hour at most', limit(1e12), 3_600_000],
+    ['for a second at least', limit(-5), 1_000],
+    ['not at all for other errors', DOWN, 0],
+  ])('pauses %s after a rate limit', (_name, error, expected) => {
+    const pauses = createPauses(createTravellingClock());
+    expect(pauses.recordFailure('notes', error, 'poll')).toBe(expected);
+    expect([pauses.left('notes', 'poll'), pauses.vendorLimitLeft('notes')]).toEqual([expected, 0]);
+  });
+
+  test('ends a pause by itself, and keeps a longer pause when a shorter one follows', async () => {
+    const clock = createTravellingClock();
+    const pauses = createPauses(clock);
+    const left = (connection = 'notes') => pauses.left(connection, 'poll');
+    pauses.pause('notes', 10_000);
+    pauses.pause('notes', 1_000);
+    await clock.advance(4_000);
+    expect([left(), left('other')]).toEqual([6_000, 0]);
+    await clock.advance(6_000);
+    expect(left()).toBe(0);
+  });
+
+  test('applies a limit of the vendor to all uses, and a limit of worksync to less urgent ones', () => {
+    const pauses = createPauses(createTravellingClock());
+    const left = () => (['fetch', 'poll', 'background'] as const).map((use) => pauses.left('notes', use));
+    pauses.recordFailure('notes', limit(3_000), 'background');
+    expect(left()).toEqual([0, 0, 3_000]);
+    pauses.recordFailure('notes', limit(2_000), 'poll');
+    expect(left()).toEqual([0, 2_000, 3_000]);
+    pauses.recordFailure('notes', REPORTED, 'background');
+    expect(left()).toEqual([9_000, 9_000, 9_000]);
+  });
+
+  /** Returns a recorded connection whose requests end like `call`, and its pauses. */
+  function recorded(call: () => Promise<string>) {
+    const operations = {
+      units: call,
+      identify: call,
+      hooks: { states: call },
+      status: { right: 'to write', write: call },
+    };
+    const pauses = createPauses(createTravellingClock());
+    const connection = recordRateLimits(operations as unknown as Connection, 'notes', pauses);
+    return { connection, left: () => [pauses.left('notes', 'poll'), pauses.vendorLimitLeft('notes')] };
+  }
+
+  test.each<[string, SyncError, number, (connection: Connection) => unknown]>([
+    ['reported limit for the id of a name', REPORTED, 9_000, ({ identify }) => identify?.('acme', signal)],
+    ['reported limit for webhooks', REPORTED, 9_000, ({ hooks }) => hooks?.states('https://here.example', signal)],
+    ['reported limit for the write of a status', REPORTED, 9_000, ({ status }) => status?.write(...STATUS)],
+    ['limit before any request was sent', limit(3_000), 0, ({ units }) => units(signal)],
+    ['failure of another kind', DOWN, 0, ({ units }) => units(signal)],
+  ])('records, after a %s, its pause', async (_name, error, expected, call) => {
+    const { connection, left } = recorded(() => Promise.reject(error));
+    await expect(call(connection)).rejects.toBe(error);
+    expect(left()).toEqual([expected, expected]);
+  });
+});
+
+test.each([
+  ['unreachable', 40],
+  ['server_failed', 40],
+  ['outcome_unknown', 40],
+  ['answer_malformed', 200],
+] as const)('after %s of each of 40 objects, sends at most %i requests in five minutes', async (code, most) => {
+  const { clock, fetches, request, requested } = await bench(() => Promise.reject(fail(code)));
+  for (let index = 0; index < 40; index++) await request(`item-${index}`);
+  fetches.start();
+  await clock.advance(60_000);
+  const before = requested.length;
+  await clock.advance(300_000);
+  expect(requested.length - before).toBeLessThanOrEqual(most);
+  expect(requested.length - before).toBeGreaterThan(most === 40 ? 0 : 40);
+  await fetches.stop();
+});
+
+test('completes and leaves no unhandled rejection, whichever statement fails', async () => {
+  for (const fetch of [OBJECT, () => Promise.reject(fail('not_found'))])
+    expect(await wrongWhereStatementsFail(fetchOnce(fetch), { inParts: true, isQuiet: true })).toEqual([]);
 });

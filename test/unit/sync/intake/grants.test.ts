@@ -84,16 +84,6 @@ async function good(from: AccessTokens): Promise<void> {
 }
 
 describe('access tokens', () => {
-  it('are renewed before they end, each time with the last refresh token', async () => {
-    const ours = tokens();
-    for (let hour = 0; hour < 4; hour++) {
-      await good(ours);
-      await good(ours);
-      await clock.advance(HOUR - 4 * MINUTE);
-    }
-    expect(endpoint.asked).toEqual(['refresh-token-1', 'refresh-token-2', 'refresh-token-3', 'refresh-token-4']);
-  });
-
   it('are renewed once, even if a caller reads the stored row late', async () => {
     const late = withLateAnswers(installation.query, (number) => number > 1);
     const ours = tokens(grants({ installation: { ...installation, query: late.query } }));
@@ -103,14 +93,6 @@ describe('access tokens', () => {
     expect(await Promise.all(others)).toEqual([token, token]);
     expect(await ours.get(signal)).toBe(token);
     expect(endpoint.asked).toEqual(['refresh-token-1']);
-  });
-
-  it('end at a whole millisecond, although the monotonic clock counts fractions', async () => {
-    let parts = 0;
-    const fine = { ...clock, monotonic: () => clock.monotonic() + (parts += 0.0017) };
-    await good(tokens(grants({ clock: fine })));
-    const rows = await installation.query.selectFrom('oauth_credentials').select('access_expires_at').execute();
-    expect(rows).toEqual([{ access_expires_at: clock.now() + HOUR - 1 }]);
   });
 
   it('that the vendor refuses are renewed at once, and no others', async () => {
@@ -155,14 +137,6 @@ describe('access tokens', () => {
 });
 
 describe('a grant', () => {
-  it('continues after a crash between the answer and its commit', async () => {
-    endpoint.trouble.push('lost');
-    await expect(tokens().get(signal)).rejects.toThrow('no more');
-    await clock.advance(5 * MINUTE);
-    await good(await restart());
-    expect(endpoint.asked).toEqual(['refresh-token-1', 'refresh-token-1']);
-  });
-
   it('needs consent if the vendor rejects the old token, and is then tried once an hour', async () => {
     endpoint.trouble.push('lost');
     await expect(tokens().get(signal)).rejects.toThrow('no more');
