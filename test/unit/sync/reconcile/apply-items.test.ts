@@ -3,7 +3,7 @@ import { outOfScope } from '../../../../src/connectors/kit/items.ts';
 import { entity } from '../../../../src/model/change.ts';
 import type { DeliveryOrigin } from '../../../../src/model/delivery.ts';
 import type { Item, PullRequest, WorkItem } from '../../../../src/model/item.ts';
-import { findItem, isUnverified, readDeliveries, readFields } from '../../../../src/store/items.ts';
+import { findItem, isUnverified, readFields } from '../../../../src/store/items.ts';
 import { writeMeta } from '../../../../src/store/meta.ts';
 import { findChange } from '../../../../src/store/outbox-rows.ts';
 import type { Scope } from '../../../../src/store/workspace-scope.ts';
@@ -28,12 +28,6 @@ const withDelivery = (translated: Translated, fields: Partial<Translated['delive
   delivery: { ...translated.delivery, ...fields },
 });
 const replayed = (translated: Translated) => withDelivery(translated, { isReplayed: true });
-
-test('an item stores the deliveries that changed it', async () => {
-  const { query } = await open();
-  await takeBatch(query, [saidOf(pull())], 1);
-  expect(readDeliveries(await findItem(query, KEY))).toEqual([1]);
-});
 
 test('a replayed fetch does not restore a gone item, but causes a new fetch', async () => {
   const { query, stored, fetches } = await open();
@@ -75,21 +69,6 @@ test('after the clock was set back, a state that the provider dates later is app
   expect(await fetches()).toBe(1);
   await takeBatch(query, [receivedAt(saidOf(pull({ title: 'Newest', updatedAt: 5 * HOUR }), 'fetch'), 2 * HOUR)], 3);
   expect(await stored()).toMatchObject({ title: 'Newest', updatedAt: 3 * HOUR });
-});
-
-test('without any fetch, the last webhook of one time and a merge beside one of 2199 are stored', async () => {
-  const { query, stored, fetches } = await open();
-  const states = [
-    pull({ labels: [] }),
-    pull({ labels: ['bug'] }),
-    pull({ labels: ['bug', 'urgent'] }),
-    pull({ title: 'Of 2199', updatedAt: Date.UTC(2199, 0, 1) }),
-  ];
-  for (const [index, item] of states.entries()) await takeBatch(query, [saidOf(item)], index);
-  expect(await stored()).toMatchObject({ title: 'A change', labels: ['bug', 'urgent'], updatedAt: 1_000 });
-  await takeBatch(query, [saidOf(pull({ state: 'merged' }))], 9);
-  expect(await stored()).toMatchObject({ state: 'merged' });
-  expect(await fetches()).toBe(1);
 });
 
 const OPEN = pull();

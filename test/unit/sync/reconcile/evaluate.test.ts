@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { Capabilities } from '../../../../src/connectors/connector.ts';
 import { type EntityKind, entity, MAX_TIME_IN_FLIGHT, type Written } from '../../../../src/model/change.ts';
 import type { Item, PullRequest, WorkItem } from '../../../../src/model/item.ts';
 import { externalIdOf } from '../../../../src/model/link.ts';
@@ -9,12 +10,18 @@ import { itemsNamed } from '../../../../src/store/item-names.ts';
 import { addDifference, findChange, updateChange } from '../../../../src/store/outbox-rows.ts';
 import { applyAnswer } from '../../../../src/sync/reconcile/answers/apply-answer.ts';
 import {
-  createRules,
+  type ConnectorFacts,
   PLAIN_RULES,
   type ReconcileConnection,
   type Rules,
 } from '../../../../src/sync/reconcile/context.ts';
 import { desiredLink } from '../../../../src/sync/reconcile/evaluate-links.ts';
+import {
+  desiredRecord,
+  differingFields,
+  recordDiffers,
+  sentRepoId,
+} from '../../../../src/sync/reconcile/evaluate-record.ts';
 import { explainItem } from '../../../../src/sync/reconcile/explain.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { answered, RULES, SOURCES, saidOf, takeBatch } from '../../../support/rows/batches.ts';
@@ -236,18 +243,6 @@ describe('the task of a work item', () => {
     }
   });
 
-  it('is postponed only if it changes', async () => {
-    const due = async (fields: Partial<WorkItem>) => {
-      const store = await withCreation();
-      await look(store, BUG);
-      await updateChange(store.query, CREATION, { due: 1 });
-      await look(store, { ...BUG, ...fields });
-      return (await findChange(store.query, CREATION))?.due;
-    };
-    expect(await due({})).toBe(1);
-    expect(await due({ title: 'Other' })).toBeGreaterThan(1);
-  });
-
   it('is not confirmed by a backfill', async () => {
     const store = await withCreation();
     await look(store, BUG, { cause: { isBackfill: true } });
@@ -403,61 +398,6 @@ describe('a notice', () => {
     await look(store, STORY, source({ comment: true }));
     expect(await notices(store)).toEqual(names ? [`comment waiting 0 Linked to ${names}.`] : []);
   });
-
-  it.each<[what: string, state: WorkItem['state'], statuses: readonly string[], expected: string[]]>([
-    ['completed', 'open', ['completed', 'merged'], ['close waiting 0 closed']],
-    ['finished, one of them with success,', 'open', ['completed', 'cancelled'], ['close waiting 0 closed']],
-    ['cancelled', 'open', ['cancelled', 'cancelled'], []],
-    ['partly open', 'open', ['completed', 'open'], []],
-    ['completed, and that is closed already,', 'done', ['completed', 'merged'], ['close done 0 closed']],
-  ])('closes a work item whose tasks are %s', async (_what, state, statuses, expected) => {
-    const item = { ...STORY, state };
-    const store = await linked(item, { statuses });
-    await look(store, item, source({ close: true }));
-    expect(await notices(store)).toEqual(expected);
-  });
-
-  it('closes a work item by the words of the workspace for finished tasks', async () => {
-    const store = await linked(STORY, { statuses: ['Closed', 'Live'] });
-    const rules = createRules({
-      ...{ trailers: [], links: [], addresses: [], grammars: [], triage: [], users: {}, documents: false },
-      statuses: { completed: 'Closed', live: { word: 'Live', final: true } },
-    });
-    await look(store, STORY, { ...source({ close: true }), rules });
-    expect(await notices(store)).toEqual(['close waiting 0 closed']);
-  });
-
-  it('is dropped after the tasks were reopened, so that the work item can be closed again', async () => {
-    const store = await linked(STORY, { statuses: ['completed', 'completed'] });
-    await look(store, STORY, source({ close: true }));
-    await saveTask(store.query, TASK, 2);
-    await look(store, STORY, source({ close: true }));
-    expect(await notices(store)).toEqual([]);
-  });
-
-  it.each<[what: string, isWanted: boolean, item: Partial<PullRequest>, before?: Linked]>([
-    ['is open', true, {}],
-    ['is merged', false, { state: 'merged' }],
-    ['has no head', false, { headSha: undefined }],
-    ['has a link in flight', false, {}, { change: entity.link(PULL.key, 't2') }],
-  ])('as a status of a pull request that %s is written after a delay: %j', async (_what, isWanted, fields, before) => {
-    const item = { ...PULL, ...fields } as Item;
-    const store = await linked(item, before);
-    await look(store, item, source({ status: true }));
-    const written = expect.stringMatching(new RegExp(`^status waiting ${NOW + 3_000} .*aaa`));
-    expect(await notices(store)).toEqual(isWanted ? [written] : []);
-  });
-
-  it.each<[what: string, on: Partial<typeof OFF> | undefined, item: Item]>([
-    ['without write-back', undefined, STORY],
-    ['with all notices switched off', {}, STORY],
-    ['to close a pull request', { close: true }, PULL],
-    ['with the status of a work item', { status: true }, STORY],
-  ])('is not written %s', async (_what, on, item) => {
-    const store = await linked(item, { statuses: ['completed', 'completed'] });
-    await look(store, item, source(on));
-    expect(await notices(store)).toEqual([]);
-  });
 });
 
 const FIXING = { ...PULL, title: 'Fixes ENG-1' };
@@ -572,5 +512,161 @@ describe('a moved work item', () => {
     const store = await moved();
     await take(store, { ...FIXING, title: 'Fixes nothing', updatedAt: FIXING.updatedAt + 1_000 });
     expect(await linkChanges(store)).toEqual([LINK]);
+  });
+});
+
+describe('records', () => {
+  const NAMES = { supportsReviewers: true, supportsLabels: true, supportsAssignees: true };
+  const ALL: Capabilities = { supportsDraft: true, ...NAMES };
+  const vendor = (capabilities = ALL): ConnectorFacts => ({ id: 'github', publicHost: 'github.com', capabilities });
+
+  const SENT: Partial<PullRequest> = {
+    ...{ url: 'https://github.com/acme/app/pull/1', description: 'Why', author: 'mona', draft: true, state: 'merged' },
+    ...{ assignees: [], createdAt: '2026-01-05T08:00:00Z', mergedAt: '2026-01-05T09:00:00Z' },
+  };
+  const FULL = pull({
+    ...{ ...SENT, rawState: 'closed', headSha: '1'.repeat(40), repoName: 'acme/app' },
+    ...{ reviewers: ['b', 'a'], labels: ['y', 'x', 'y'] },
+  });
+
+  describe('the desired record of a pull request', () => {
+    it('contains the fields that the workspace accepts, and no others', () => {
+      expect(desiredRecord(FULL, vendor())).toEqual({
+        ...{ provider: 'github', repoId: '5001', identifier: '1', title: 'A change', headBranch: 'feature' },
+        ...{ ...SENT, baseBranch: 'main', reviewers: ['a', 'b'], labels: ['x', 'y'] },
+      });
+    });
+
+    it('leaves out the fields that the item does not carry', () => {
+      const record = desiredRecord(pull({ state: undefined }), vendor());
+      const fields = ['provider', 'repoId', 'identifier', 'title', 'headBranch', 'baseBranch'];
+      expect(Object.keys(record ?? {}).toSorted()).toEqual(fields.toSorted());
+    });
+
+    it('is the same for the same names in any order', () => {
+      const other = pull({ ...FULL, reviewers: ['a', 'b', 'a'], labels: ['x', 'y'] });
+      expect(JSON.stringify(desiredRecord(other, vendor()))).toBe(JSON.stringify(desiredRecord(FULL, vendor())));
+    });
+
+    it.each([
+      ['gone', { gone: true }],
+      ['no title', { title: undefined }],
+      ['an empty title', { title: '' }],
+      ['no head branch', { headBranch: undefined }],
+      ['no base branch', { baseBranch: undefined }],
+    ])('is absent for an item that is incomplete: %s', (_, fields) => {
+      expect(desiredRecord(pull(fields), vendor())).toBeUndefined();
+    });
+
+    it.each<[keyof Capabilities, string]>([
+      ['supportsDraft', 'draft'],
+      ['supportsReviewers', 'reviewers'],
+      ['supportsLabels', 'labels'],
+      ['supportsAssignees', 'assignees'],
+    ])('without the capability %s has no field %s', (capability, field) => {
+      expect(desiredRecord(FULL, vendor({ ...ALL, [capability]: false }))).not.toHaveProperty(field);
+      expect(desiredRecord(FULL, vendor({}))).not.toHaveProperty(field);
+      expect(desiredRecord(FULL, vendor())).toHaveProperty(field);
+    });
+
+    it.each([
+      ['absent', undefined, undefined],
+      ['null', null, ''],
+      ['empty', '', ''],
+      ['a text', 'Why', 'Why'],
+    ])('has a description for one that is %s', (_, description, expected) => {
+      expect(desiredRecord(pull({ description }), vendor())?.description).toBe(expected);
+    });
+
+    it.each([
+      ['short enough', 'x'.repeat(255), 'x'.repeat(255)],
+      ['cut', 'x'.repeat(256), `${'x'.repeat(254)}…`],
+    ])('a title is cut to 255 units: %s', (_, title, expected) => {
+      const record = desiredRecord(pull({ title }), vendor());
+      expect(record?.title).toBe(expected);
+      expect(record?.title.isWellFormed()).toBe(true);
+      expect(record?.title.length).toBeLessThanOrEqual(255);
+    });
+
+    it('cuts a description of over 200 000 characters', () => {
+      const description = desiredRecord(pull({ description: '🐛'.repeat(150_000) }), vendor())?.description;
+      expect(description?.length).toBeLessThanOrEqual(200_000);
+      expect(description?.length).toBeGreaterThan(199_990);
+      expect(description?.isWellFormed()).toBe(true);
+      expect(description?.endsWith('…')).toBe(true);
+    });
+
+    it.each([
+      ['github.com', '5001'],
+      ['github.acme.example', 'github.acme.example:5001'],
+      ['acme.ghe.com', 'acme.ghe.com:5001'],
+    ])('names the repository of %s as %s', (host, expected) => {
+      expect(sentRepoId(bare(1, { host }), vendor())).toBe(expected);
+      expect(desiredRecord(pull({ host }), vendor())?.repoId).toBe(expected);
+    });
+  });
+
+  it('leaves out names that are so long that the workspace would reject the record', () => {
+    const long = 'x'.repeat(256);
+    const many = Array.from({ length: 1_001 }, (_, at) => `label ${at}`);
+    const record = desiredRecord(
+      pull({ author: long, labels: many, reviewers: [long, 'a'], assignees: [long] }),
+      vendor(),
+    );
+    expect(record).toMatchObject({ reviewers: ['a'], assignees: [] });
+    expect(record?.labels).toHaveLength(1_000);
+    expect(record).not.toHaveProperty('author');
+    expect(desiredRecord(pull({ author: 'x'.repeat(255) }), vendor())?.author).toHaveLength(255);
+  });
+
+  describe('the fields that differ from the known record', () => {
+    it.each<[what: string, desired: object, known: object, expected: string[]]>([
+      ['an absent field', {}, { title: 'b', labels: ['x'] }, []],
+      ['a field that is not known', { title: 'a' }, {}, ['title']],
+      ['false is a value', { draft: false }, {}, ['draft']],
+      ['empty text, null', { description: '' }, { description: null }, []],
+      ['empty text, absent', { description: '' }, {}, []],
+      ['null, empty text', { author: null }, { author: '' }, []],
+      ['empty text, a text', { description: '' }, { description: 'x' }, ['description']],
+      ['null, a text', { author: null }, { author: 'mona' }, ['author']],
+      ['lists, equal', { labels: ['a', 'b'] }, { labels: ['a', 'b'] }, []],
+      ['lists are sets: order', { labels: ['a', 'b'] }, { labels: ['b', 'a'] }, []],
+      ['lists are sets: repeats', { labels: ['a', 'b'] }, { labels: ['b', 'a', 'b'] }, []],
+      ['lists, one more', { labels: ['a', 'b'] }, { labels: ['a'] }, ['labels']],
+      ['an empty list, a list', { labels: [] }, { labels: ['a'] }, ['labels']],
+      ['other spellings', { mergedAt: '2026-01-05T09:00:00Z' }, { mergedAt: '2026-01-05T09:00:00.000Z' }, []],
+      [
+        'instants with an offset',
+        { createdAt: '2026-01-05T09:00:00Z' },
+        { createdAt: '2026-01-05T10:00:00+01:00' },
+        [],
+      ],
+      ['other instants', { mergedAt: '2026-01-05T09:00:00Z' }, { mergedAt: '2026-01-05T09:00:01Z' }, ['mergedAt']],
+      [
+        'a text that looks like one',
+        { title: '2026-01-05T09:00:00Z' },
+        { title: '2026-01-05T09:00:00.000Z' },
+        ['title'],
+      ],
+    ])('%s', (_, desired, known, expected) => {
+      expect(differingFields(desired as never, known as never)).toEqual(expected);
+    });
+  });
+
+  describe('a record is written', () => {
+    const OPEN = { title: 'a', state: 'open' };
+    const DECLINED = { title: 'a', state: 'declined' };
+    it.each([
+      ['no known record', OPEN, undefined, true, true],
+      ['the same', OPEN, OPEN, true, false],
+      ['changed', OPEN, { ...OPEN, title: 'b' }, true, true],
+      ['declined for good', { ...OPEN, title: 'b' }, DECLINED, false, false],
+      ['declined, and can be reopened', OPEN, DECLINED, true, true],
+      ['about to be declined', DECLINED, OPEN, false, true],
+      ['closed, and cannot be reopened', OPEN, { ...OPEN, state: 'closed' }, false, true],
+      ['never recorded and declined already', DECLINED, undefined, false, true],
+    ])('%s: desired %j, known %j', (_, desired, known, reopensClosed, expected) => {
+      expect(recordDiffers(desired, known, { reopensClosed })).toBe(expected);
+    });
   });
 });

@@ -326,14 +326,4 @@ describe('the guard of waiting changes', () => {
     expect(await releaseHeld(store, { classes: ['removals'] })).toBe(1_200);
     expect(statements.filter((text) => text.startsWith('update "outbox"'))).toHaveLength(3);
   });
-
-  it('decides again about a held change with another effect', async () => {
-    const { query } = await openTestStore();
-    await add(query, 'pull_request', 1, 'creation');
-    await guardChanges(query, limits(0, 0));
-    expect(await findChange(query, 'pull_request:1')).toMatchObject({ state: 'held' });
-    const edit = { kind: 'pull_request', lane: 'mirror', since: 2, due: 3, weight: 1, effect: null } as const;
-    await addDifference(query, { entity: 'pull_request:1', ...edit, waiting: [] });
-    expect(await findChange(query, 'pull_request:1')).toMatchObject({ state: 'pending', guard: null, error: null });
-  });
 });

@@ -37,17 +37,12 @@ const READY = { draft: false };
 const OPEN = { state: 'open' } as const;
 const CLOSED = { state: 'closed' } as const;
 const MERGED = { state: 'merged' } as const;
+const DECLINED = { state: 'declined' } as const;
+const NOT_MERGED: Partial<PullRequest> = { ...OPEN, mergedAt: null };
+const WAS_MERGED: Partial<PullRequest> = { ...MERGED, mergedAt: '1970-01-01T02:46:40.000Z' };
 const GONE = { gone: true };
+const BACK = { gone: false };
 const CREATED = at(5, { ...A, isCreation: true });
-const APPROVED: Review = { reviewer: 'ben', state: 'approved', at: '2026-03-02T08:00:00Z' };
-const DISMISSED: Review = { ...APPROVED, state: 'dismissed' };
-const CHANGES: Review = { reviewer: 'cho', state: 'changes', at: '2026-03-02T09:00:00Z' };
-const SINCE = { mergedAt: 'x' };
-const NEVER = { mergedAt: null };
-const ONE = { reviews: { 7: APPROVED } };
-const OTHER = { reviews: { 8: CHANGES } };
-const BOTH = { reviews: { 7: APPROVED, 8: CHANGES } };
-const LATEST = { reviews: { 7: DISMISSED } };
 const QUEUED = { isQueued: true, baseBranch: 'next', labels: ['bug', 'urgent'] };
 const UNQUEUED = { isQueued: false, baseBranch: 'main', labels: ['bug'] };
 const none = { reviewDecision: { state: 'none' } } as const;
@@ -57,17 +52,8 @@ type Outcome = 'applied' | 'unchanged' | 'superseded' | 'needs fetch';
 type Row = [rule: string, outcome: Outcome, stored: Item, ...deliveries: (Item | Fetched)[]];
 
 const TABLE: readonly Row[] = [
-  ['the first delivery is applied', 'applied', at(5, A), at(5, A)],
-  ['newer content replaces older content', 'applied', at(6, B), at(5, A), at(6, B)],
-  ['older content is superseded', 'superseded', at(6, A), at(6, A), at(5, B)],
-  ['an absent field is kept', 'applied', at(6, B, DRAFT), at(5, A, DRAFT), at(6, B)],
   ['an undefined field is absent', 'applied', at(6, B, DRAFT), at(5, DRAFT), at(6, B, { draft: undefined })],
   ['null is a value', 'applied', at(6, { author: null }), at(5, { author: 'x' }), at(6, { author: null })],
-  ['older content fills missing fields only', 'applied', at(6, A, DRAFT), at(6, A), at(5, B, DRAFT)],
-  ['newer content replaces a filled field', 'applied', at(9, A, READY), at(9, A), at(5, DRAFT), at(7, READY)],
-  ['older content replaces no filled field', 'superseded', at(9, A, READY), at(9, A), at(7, READY), at(5, DRAFT)],
-  ['a field keeps its own time', 'applied', at(9, A, READY), at(5, DRAFT), at(9, A), at(7, READY)],
-  ['a repeat changes nothing', 'unchanged', at(5, A), at(5, A), at(5, A)],
   ['lists are compared by content', 'unchanged', at(5, QUEUED), at(5, QUEUED), at(5, { labels: ['bug', 'urgent'] })],
   [
     'the branches of a merge are those of its oldest state',
@@ -85,15 +71,7 @@ const TABLE: readonly Row[] = [
   ['the last decision of the reviewers wins', 'needs fetch', at(5, none), at(5, approved), at(5, none)],
   ['a state replaces that of the creation', 'needs fetch', at(5, B), CREATED, at(5, B)],
   ['a repeated creation replaces no later state', 'needs fetch', at(5, B), CREATED, at(5, B), CREATED],
-  [
-    'a repeated creation keeps the last of several later states',
-    'needs fetch',
-    at(5, C),
-    CREATED,
-    at(5, B),
-    at(5, C),
-    CREATED,
-  ],
+  ['a repeated creation keeps the last later state', 'needs fetch', at(5, C), CREATED, at(5, B), at(5, C), CREATED],
   ['of two creations the last one wins', 'needs fetch', at(5, C), CREATED, at(5, C, { isCreation: true })],
   ['fetched content wins', 'applied', at(5, A), at(5, A), at(5, B), fetched(5, A)],
   ['older fetched content is superseded', 'superseded', at(6, A), at(6, A), fetched(5, B)],
@@ -103,85 +81,34 @@ const TABLE: readonly Row[] = [
   ['a contested state finishes an open pull request', 'needs fetch', at(5, CLOSED), at(5, OPEN), at(5, CLOSED)],
   ['a merge needs no fetch', 'applied', at(5, MERGED), at(5, OPEN), at(5, MERGED)],
   ['a contested state reopens no closed pull request', 'needs fetch', at(5, CLOSED), at(5, CLOSED), at(5, OPEN)],
-  [
-    'a contested state reopens no merged pull request, and no other field is applied',
-    'needs fetch',
-    at(5, A, MERGED),
-    at(5, A, MERGED),
-    at(5, B, OPEN),
-  ],
-  [
-    'a fetched state reopens a closed pull request',
-    'applied',
-    at(5, OPEN),
-    at(5, CLOSED),
-    at(5, OPEN),
-    fetched(5, OPEN),
-  ],
+  ['a contested state reopens no merged one', 'needs fetch', at(5, A, MERGED), at(5, A, MERGED), at(5, B, OPEN)],
+  ['a fetched state reopens a closed one', 'applied', at(5, OPEN), at(5, CLOSED), at(5, OPEN), fetched(5, OPEN)],
   ['a newer state reopens a closed pull request', 'applied', at(6, OPEN), at(5, CLOSED), at(6, OPEN)],
+  ['other fields of an open state apply', 'applied', at(9, B, WAS_MERGED), at(5, A, WAS_MERGED), at(9, B, NOT_MERGED)],
   [
-    'an open state replaces no merged one, and its other fields apply',
+    'only the state of an older merge applies',
     'applied',
-    at(9, B, MERGED, SINCE),
-    at(5, A, MERGED, SINCE),
-    at(9, B, OPEN, NEVER),
+    at(9, A, WAS_MERGED),
+    at(9, A, NOT_MERGED),
+    at(5, B, WAS_MERGED),
   ],
-  [
-    'an older merged state replaces an open one, and no other field',
-    'applied',
-    at(9, A, MERGED, SINCE),
-    at(9, A, OPEN, NEVER),
-    at(5, B, MERGED, SINCE),
-  ],
-  [
-    'a declined pull request stays declined',
-    'applied',
-    at(9, { state: 'declined' }),
-    at(5, { state: 'declined' }),
-    at(9, OPEN),
-  ],
+  ['a declined pull request stays declined', 'applied', at(9, DECLINED), at(5, DECLINED), at(9, OPEN)],
   ['a fetch decides that a merged pull request is open', 'applied', at(9, OPEN), at(5, MERGED), fetched(9, OPEN)],
   ['a newer state reopens a work item', 'applied', work(2_000), work(1_000, 'done'), work(2_000)],
-  [
-    'a contested state reopens no finished work item',
-    'needs fetch',
-    work(1_000, 'done'),
-    work(1_000, 'done'),
-    work(1_000, 'in_progress'),
-  ],
+  ['a contested state reopens no work item', 'needs fetch', work(1_000, 'done'), work(1_000, 'done'), work(1_000)],
   // Items that are gone.
   ['a report of a gone item needs a fetch', 'needs fetch', at(5, A, GONE), at(5, A), at(6, GONE)],
   ['a fetch that finds the item gone counts at any time', 'applied', at(5, A, GONE), at(5, A), fetched(4, GONE)],
   ['a gone item that exists needs a fetch', 'needs fetch', at(7, B, GONE), at(5, A), fetched(6, GONE), at(7, B)],
   ['an old event of a gone item needs a fetch', 'needs fetch', at(5, A, GONE), at(5, A), fetched(6, GONE), at(4, A)],
+  ['a second report of it changes nothing', 'unchanged', at(5, A, GONE), at(5, A), fetched(6, GONE), at(7, GONE)],
+  ['a fetch restores a gone item', 'applied', at(5, A, BACK), at(5, A), fetched(9, GONE), fetched(5, A)],
+  ['a fetch restores it with new content', 'applied', at(6, B, BACK), at(5, A), fetched(9, GONE), fetched(6, B)],
+  ['an older report that it is gone needs a fetch', 'needs fetch', at(7, A, BACK), at(7, A), at(6, GONE)],
   [
-    'a second report of a gone item changes nothing',
-    'unchanged',
-    at(5, A, GONE),
-    at(5, A),
-    fetched(6, GONE),
-    at(7, GONE),
-  ],
-  ['a fetch restores a gone item', 'applied', at(5, A, { gone: false }), at(5, A), fetched(9, GONE), fetched(5, A)],
-  [
-    'a fetch restores a gone item with new content',
-    'applied',
-    at(6, B, { gone: false }),
-    at(5, A),
-    fetched(9, GONE),
-    fetched(6, B),
-  ],
-  [
-    'an older report that an item is gone only needs a fetch',
+    'an older report of a restored item needs one',
     'needs fetch',
-    at(7, A, { gone: false }),
-    at(7, A),
-    at(6, GONE),
-  ],
-  [
-    'an older report that a restored item is gone only needs a fetch',
-    'needs fetch',
-    at(7, A, { gone: false }),
+    at(7, A, BACK),
     at(4, GONE),
     fetched(7, A),
     at(6, GONE),
@@ -196,7 +123,7 @@ const TABLE: readonly Row[] = [
   ['the time counts before the version', 'applied', at(6, B), at(5, A, v(9)), at(6, B, v(1))],
   ['a version of another time does not count', 'needs fetch', at(6, B), at(5, A, v(1)), at(6, A), at(6, B, v(2))],
   [
-    'a field that the newest lacks is filled by the last that has it',
+    'the last state with the field fills it',
     'applied',
     at(5, A, READY, v(3)),
     at(5, DRAFT, v(1)),
@@ -204,10 +131,6 @@ const TABLE: readonly Row[] = [
     at(5, READY, v(2)),
   ],
   // Reviews.
-  ['reviews are merged by their ids', 'applied', at(6, B, BOTH), at(5, A, ONE), at(6, B, OTHER)],
-  ['an older delivery adds its review, and nothing else', 'applied', at(6, A, BOTH), at(6, A, OTHER), at(5, B, ONE)],
-  ['a dismissed review stays dismissed', 'applied', at(6, LATEST), at(5, LATEST), at(6, ONE)],
-  ['two reviews of one time need no fetch', 'applied', at(5, A, BOTH), at(5, A, ONE), at(5, A, OTHER)],
 ];
 
 describe('newest wins', () => {
@@ -215,23 +138,6 @@ describe('newest wins', () => {
     const { item, ...merged } = merge(...deliveries);
     expect(merged.outcome).toBe(outcome);
     expect(item).toMatchObject(expected);
-  });
-
-  it('stores no absent field', () => {
-    expect(Object.keys(merge(at(1, { draft: undefined, title: 'a' })).item)).not.toContain('draft');
-  });
-
-  it('stores times only of fields that are older than the item', () => {
-    expect(merge(at(5, { ...A, ...DRAFT }), at(6, B)).older).toEqual({ draft: { updatedAt: 5 } });
-    expect(merge(at(5, DRAFT), at(6, A), at(7, DRAFT)).older).toEqual({ title: { updatedAt: 6 } });
-  });
-
-  it('does not modify its arguments', () => {
-    const result = mergeNewest(undefined, Object.freeze(at(5, A)), 'webhook');
-    if (result.outcome !== 'applied') throw new Error('not applied');
-    for (const each of [result.stored, result.stored.item, result.stored.older]) Object.freeze(each);
-    expect(mergeNewest(result.stored, at(6, B), 'webhook').outcome).toBe('applied');
-    expect(result.stored.item).toMatchObject(A);
   });
 
   it('stores when a work item was finished, and since when it is open again', () => {
@@ -300,27 +206,14 @@ describe('a time from the future', () => {
 
   const FAR = Date.UTC(2199, 0, 1) - RECEIVED;
   const AHEAD = 600_000;
-  const NOT_MERGED: Partial<PullRequest> = { ...OPEN, mergedAt: null };
-  const WAS_MERGED: Partial<PullRequest> = { ...MERGED, mergedAt: '1970-01-01T02:46:40.000Z' };
 
   // States of one pull request in the order of their arrival, a second apart, with times relative to the first receipt.
   it.each<[claim: string, stored: Partial<PullRequest>, ...states: PullRequest[]]>([
-    [
-      'of 2199 prevents no merge',
-      { ...WAS_MERGED, ...A },
-      at(0, NOT_MERGED),
-      at(FAR, { ...NOT_MERGED, ...B }),
-      at(1_000, { ...WAS_MERGED, ...A }),
-    ],
-    [
-      'of 2199 in the first delivery prevents no older state',
-      A,
-      at(FAR, { ...OPEN, ...B }),
-      at(-9_000, { ...OPEN, ...A }),
-    ],
+    ['of 2199 prevents no merge', WAS_MERGED, at(0, NOT_MERGED), at(FAR, NOT_MERGED, B), at(1_000, WAS_MERGED, A)],
+    ['of 2199 in the first delivery prevents no older state', A, at(FAR, OPEN, B), at(-9_000, OPEN, A)],
     ['of 2199 does not replace a state with a plausible time', A, at(0, A), at(FAR, B)],
     [
-      'of 2199 fills a field that a plausible state replaces',
+      'of 2199 only fills a field',
       { ...A, labels: [] },
       at(0, A),
       at(FAR, { labels: ['x'] }),
@@ -362,20 +255,14 @@ describe('a time from the future', () => {
 });
 
 it.each<[unknown, unknown, boolean]>([
-  ['a', 'a', true],
   ['a', 'b', false],
-  [null, null, true],
   [null, undefined, false],
   [[], [], true],
-  [['a'], ['a'], true],
   [['a'], ['a', 'b'], false],
   [['a', 'b'], ['b', 'a'], false],
-  [['a'], 'a', false],
   [false, null, false],
   [{ ada: 'a@b.example', ben: 'c' }, { ben: 'c', ada: 'a@b.example' }, true],
-  [{ ada: 'a@b.example' }, { ada: 'c@b.example' }, false],
   [{ ada: 'a@b.example' }, {}, false],
-  [{}, null, false],
 ])('the values %j and %j of a field are equal: %s', (left, right, expected) => {
   expect(isSameValue(left, right)).toBe(expected);
   expect(isSameValue(right, left)).toBe(expected);

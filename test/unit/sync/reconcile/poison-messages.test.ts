@@ -13,7 +13,6 @@ import {
 import type { ReconcileConnection, WorkerTranslator } from '../../../../src/sync/reconcile/context.ts';
 import { createPoisonMessages, type PoisonMessages } from '../../../../src/sync/reconcile/poison-messages.ts';
 import { createTravellingClock, type TravellingClock } from '../../../support/fakes/travelling-clock.ts';
-import { remainsOfLost } from '../../../support/faults/all-or-nothing.ts';
 import { withoutTable } from '../../../support/faults/without-table.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { reconcileOver } from '../../../support/harness/reconcile-over.ts';
@@ -100,32 +99,6 @@ test('only the faulty element of a page is quarantined, and the next page with i
   await stage.drain();
   expect(await storedItems(store)).toEqual(['1', '2', '3']);
   expect(stage.worker).toEqual(['[3,"hard"]', '[3]']);
-});
-
-test('a repeated webhook stays quarantined until its bytes change', async () => {
-  const store = await openTestStore();
-  const stage = stageOver(store);
-  await append(store, 'hook', ['hard'], 'webhook', PAGE);
-  await stage.drain();
-  expect(await quarantinedDeliveries(store.query, 10)).toMatchObject([
-    { reason: 'over_budget: more than 3000 ms of CPU' },
-  ]);
-  expect(await append(store, 'hook', ['hard'], 'webhook', PAGE)).toBe('repeated');
-  expect(await append(store, 'hook', [1], 'webhook', PAGE)).toBe('revived');
-  await stage.drain();
-  expect(await states(store)).toEqual([{ key: 'hook', state: 'applied', attempts: 0 }]);
-});
-
-test('a command retries a quarantined delivery', async () => {
-  const store = await openTestStore();
-  const first = stageOver(store);
-  await append(store, 'hook', ['hard'], 'webhook', PAGE);
-  await first.drain();
-  first.worker.length = 0;
-  const [waiting] = await quarantinedDeliveries(store.query, 1);
-  expect(await retryQuarantined(store, [waiting?.id ?? 0])).toBe(1);
-  await first.drain();
-  expect(first.worker).toEqual(['["hard"]']);
 });
 
 /** Processes a delivery without a clean end. */
@@ -302,17 +275,14 @@ test('another version retries the deliveries that exceeded their budget, once', 
   expect(await state()).toBe('quarantined');
 });
 
-type Step = 'detect' | 'markBusy' | 'markIdle';
-
-test.each<[what: string, earlier: readonly Step[], step: Step]>([
-  ['marks the process as busy', ['detect'], 'markBusy'],
-  ['marks it as idle', ['detect', 'markBusy'], 'markIdle'],
-  ['detects', [], 'detect'],
-])('a process that lost its lease stores nothing when it %s', async (_what, earlier, step) => {
-  const remains = await remainsOfLost(async (store) => {
-    const poisonMessages = suspicionOf(store);
-    for (const each of earlier) await poisonMessages[each]();
-    return () => poisonMessages[step]();
-  });
-  expect(remains).toEqual([]);
+test('a command retries a quarantined delivery', async () => {
+  const store = await openTestStore();
+  const first = stageOver(store);
+  await append(store, 'hook', ['hard'], 'webhook', PAGE);
+  await first.drain();
+  first.worker.length = 0;
+  const [waiting] = await quarantinedDeliveries(store.query, 1);
+  expect(await retryQuarantined(store, [waiting?.id ?? 0])).toBe(1);
+  await first.drain();
+  expect(first.worker).toEqual(['["hard"]']);
 });

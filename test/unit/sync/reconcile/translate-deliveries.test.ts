@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import type { Translation } from '../../../../src/connectors/connector.ts';
 import type { DeliveryOrigin } from '../../../../src/model/delivery.ts';
 import { SyncError } from '../../../../src/model/errors/sync-error.ts';
@@ -11,6 +11,7 @@ import {
   translateAll,
   weightOf,
 } from '../../../../src/sync/reconcile/translate-deliveries.ts';
+import { translateEvent } from '../../../../src/sync/reconcile/workspace-events.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { answered, SOURCES, said, saidOf, TRACKER } from '../../../support/rows/batches.ts';
 import { pull, workItem } from '../../../support/rows/items.ts';
@@ -145,5 +146,102 @@ describe('a delivery', () => {
     const here = fail('delivery_malformed', 'no');
     const result = await read({ source: 'poll' }, { here, worker: overBudget, elements: ['a', 'b'] });
     expect(result).toEqual({ outcome: undefined, code: 'delivery_malformed', rejected: undefined });
+  });
+});
+
+describe('an event of the workspace', () => {
+  const NOW = Date.parse('2026-01-05T09:00:00.000Z');
+  const DAY = 24 * 60 * 60_000;
+
+  const translated = (event: object) => translateEvent({ body: Buffer.from(JSON.stringify(event)), receivedAt: NOW });
+
+  /** Returns the action and the content of an event, or the reason why it is ignored. */
+  function contentOf(type: string, data: object): unknown {
+    const event = translated({ type, data });
+    return event.outcome === 'answer' ? [event.answer.action, event.answer.body] : event.reason;
+  }
+
+  const TASK = { taskId: 'tsk_1', key: 'BUG-1', title: 'A', status: 'planned' };
+  const LINK = { taskId: 'tsk_1', workItemId: 'wi_1', url: 'https://example.com/1' };
+  const RECORD = { provider: 'github', repoId: '1', identifier: '2' };
+  const LINK_IDS = { taskId: 'tsk_1', workItemId: 'wi_1' };
+  const byIds = (type: string) => ({ resource: { type, id: 'wi_1', taskId: 'tsk_1' } });
+  const OF_TASK = { workItem: { workItemId: 'wi_1', url: LINK.url }, resource: { taskId: 'tsk_1' } };
+  const MISSING = { documents: [{ documentId: 'doc_1', isMissing: true }] };
+  const DOCUMENT = { documentId: 'doc_1', taskId: null, updatedAt: null };
+
+  test.each<[what: string, type: string, data: object, action: string, content: object]>([
+    ['a task', 'task.created', { task: TASK }, 'saw-task', TASK],
+    ['a nested task', 'task.updated', { task: { task: TASK } }, 'saw-task', TASK],
+    ['a camelCase link', 'workItem.created', { workItem: LINK }, 'saw-link', LINK],
+    ['a snake_case link', 'work_item.created', { work_item: LINK }, 'saw-link', LINK],
+    ['a nested link', 'work_item.created', { workItem: { workItem: LINK } }, 'saw-link', LINK],
+    ['a link whose task the resource names', 'work_item.created', OF_TASK, 'saw-link', LINK],
+    ['a removed link', 'work_item.deleted', { work_item: LINK }, 'saw-link-removed', LINK_IDS],
+    ['a removed link by its ids only', 'work_item.deleted', byIds('workItem'), 'saw-link-removed', LINK_IDS],
+    ['a camelCase record', 'pull_request.created', { pullRequest: RECORD }, 'saw-record', RECORD],
+    [
+      'a document',
+      'document.updated',
+      { document: DOCUMENT },
+      'saw-documents',
+      { documents: [{ documentId: 'doc_1' }] },
+    ],
+    ['a deleted document', 'document.deleted', { resource: { documentId: 'doc_1' } }, 'saw-documents', MISSING],
+  ])('understands %s', (_what, type, data, action, content) => {
+    expect(contentOf(type, data)).toMatchObject([action, content]);
+  });
+
+  test.each<[what: string, type: string, data: object, content: object]>([
+    ['a task id', 'task.updated', { resource: { type: 'task', id: 'tsk_1' } }, { taskIds: ['tsk_1'], isNew: false }],
+    ['many tasks', 'task.updated', { resource: { taskIds: ['a', 'b', 'a', 'c/d', 7] } }, { taskIds: ['a', 'b'] }],
+    [
+      'many tasks beside one',
+      'task.created',
+      { task: TASK, resource: { taskIds: ['a'] } },
+      { taskIds: ['a', 'tsk_1'] },
+    ],
+    ['a task without its title', 'task.created', { task: { taskId: 'tsk_1' } }, { taskIds: ['tsk_1'], isNew: true }],
+    ['a task without its status', 'task.updated', { task: { ...TASK, status: undefined } }, { taskIds: ['tsk_1'] }],
+    ['a task that may be gone', 'task.deleted', { task: TASK }, { taskIds: ['tsk_1'], isNew: false }],
+    ['a link by its ids', 'work_item.created', byIds('work_item'), { linkTaskIds: ['tsk_1'], workItemId: 'wi_1' }],
+    ['a removed link without its id', 'work_item.deleted', { resource: { taskId: 't' } }, { linkTaskIds: ['t'] }],
+    ['a document without its task', 'document.updated', { document: { documentId: 'd' } }, { documentIds: ['d'] }],
+  ])('reads %s', (_what, type, data, content) => {
+    expect(contentOf(type, data)).toMatchObject(['named', content]);
+  });
+
+  test('reads at most 100 ids of one event', () => {
+    const taskIds = Array.from({ length: 50_000 }, (_, index) => `t${index}`);
+    expect(contentOf('task.updated', { resource: { taskIds } })).toMatchObject([
+      'named',
+      { taskIds: taskIds.slice(0, 100) },
+    ]);
+  });
+
+  test.each<[type: string, data: unknown, reason: string]>([
+    ['task.updated', {}, 'the event names no task'],
+    ['task.updated', { resource: { type: 'comment', id: 'c' } }, 'the event names no task'],
+    ['task.updated', 'text', 'the event names no task'],
+    ['work_item.created', {}, 'the event does not name the task of the link'],
+    ['pull_request.created', { pull_request: {} }, 'the event does not carry the pull request'],
+    ['document.created', { document: [] }, 'the event names no document'],
+    ['comment.created', { resource: { taskId: 'tsk_1' } }, 'unknown event type'],
+    ['task', { task: TASK }, 'unknown event type'],
+    ['__proto__.created', {}, 'unknown event type'],
+  ])('ignores %s with %j because of %j', (type, data, reason) => {
+    expect(contentOf(type, data as object)).toBe(reason);
+  });
+
+  test.each<[what: string, time: unknown, isIgnored: boolean]>([
+    ['24 hours old', new Date(NOW - DAY).toISOString(), false],
+    ['older', new Date(NOW - DAY - 1).toISOString(), true],
+    ['far in the future', '2036-01-05T09:00:00.000Z', false],
+    ['unreadable', 'yesterday', false],
+    ['not a text', 7, false],
+    ['absent', undefined, false],
+  ])('a time that is %s: ignored is %s', (_what, time, isIgnored) => {
+    const event = translated({ type: 'task.created', time, data: { task: TASK } });
+    expect(event.outcome === 'ignored' && event.reason).toBe(isIgnored && 'the event is older than 24 hours');
   });
 });

@@ -12,9 +12,9 @@ import { beginSweep, findRunningSweep, noteListed, type Sweep } from '../../../.
 import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply-answer.ts';
 import { continueRecordEvaluation } from '../../../../../src/sync/reconcile/answers/record-answers.ts';
 import { openTestStore } from '../../../../support/harness/intake.ts';
-import { answered, START, saidOf, takeBatch } from '../../../../support/rows/batches.ts';
+import { START } from '../../../../support/rows/batches.ts';
 import { PULL_IDENTITY, pull } from '../../../../support/rows/items.ts';
-import { openRecords, openRecordsRoute } from '../../../../support/rows/records-route.ts';
+import { openRecordsRoute } from '../../../../support/rows/records-route.ts';
 
 /** The times of the requests and of the processing. */
 const REQUESTED = START + 20_000;
@@ -196,83 +196,9 @@ describe('a sweep round', () => {
       url: `https://github.com/acme/api/pull/${identifier}`,
     }),
   ) as [PullRequest, PullRequest, PullRequest];
-  const nameOf = ({ identifier }: PullRequest) => entity.pullRequest('github', '5001', identifier);
   const recordOf = ({ identifier, url, title, headBranch, baseBranch, state }: PullRequest, fields = {}) => ({
     ...{ provider: 'github', repoId: '5001', identifier, url, title, headBranch, baseBranch, state, taskIds: [] },
     ...fields,
-  });
-  const THEIR_TITLE = { title: 'Theirs' };
-  const WITHOUT_ITEM = entity.pullRequest('github', '5001', '9');
-
-  /** A store with three recorded pull requests, another record, and an open round. */
-  async function swept(): Promise<Store> {
-    const store = await openTestStore();
-    const { query, commit } = store;
-    await openRecords(query);
-    const items = PULLS.map((each) => saidOf(each));
-    await commit((own) => takeBatch(own, items, 1));
-    for (const each of PULLS) {
-      const row = (await findEntity(query, nameOf(each))) as EntityRow;
-      await saveEntity(query, { ...row, known: row.desired, known_at: START + 1_000 });
-    }
-    await saveEntity(query, { ...blankEntity(WITHOUT_ITEM, 'pull_request'), known: '{}', known_at: START + 1_000 });
-    await query.deleteFrom('outbox').execute();
-    await commit((own) => beginSweep(own, START + 10_000));
-    return store;
-  }
-
-  const rename = ({ commit }: Store, item: PullRequest) =>
-    commit((query) => takeBatch(query, [saidOf({ ...item, title: 'Other', updatedAt: START + 15_000 })], 15));
-
-  /** Applies a list of these records, and compares all known records with it. */
-  async function list({ commit }: Store, pullRequests: readonly object[]): Promise<void> {
-    const page = answered('read-pull-requests', { pullRequests, nextCursor: null }, { seconds: 20 });
-    await commit((query) => takeBatch(query, [page], 21));
-    await commit((query) => takeBatch(query, [answered('compare-records', null, { seconds: 20 })], 22));
-  }
-
-  const findings = async ({ query }: Store) => {
-    const rows = await query.selectFrom('workspace_findings').select(['what', 'entity']).execute();
-    return rows.map(({ what, entity: name }) => `${what} ${name}`);
-  };
-
-  it('writes a record that the list lacks again, or removes it if it has no item', async () => {
-    const store = await swept();
-    const [there, gone, also] = PULLS;
-    await list(store, [recordOf(there), recordOf(also)]);
-    expect(await findEntity(store.query, nameOf(gone))).toMatchObject({ known: null, known_at: START + 22_000 });
-    expect(await findChange(store.query, nameOf(gone))).toMatchObject({ state: 'pending' });
-    expect((await findEntity(store.query, nameOf(there)))?.known).not.toBeNull();
-    expect(await findChange(store.query, nameOf(there))).toBeUndefined();
-    expect(await findEntity(store.query, WITHOUT_ITEM)).toBeUndefined();
-    expect(await findRunningSweep(store.query)).toMatchObject({ records_at: START + 22_000, finished_at: null });
-  });
-
-  it('keeps a missing record with a request in flight until the answer', async () => {
-    const store = await swept();
-    const [there, gone] = PULLS;
-    await rename(store, gone);
-    await updateChange(store.query, nameOf(gone), { state: 'sending', sent: '{}' });
-    await list(store, [recordOf(there)]);
-    expect((await findEntity(store.query, nameOf(gone)))?.known).not.toBeNull();
-  });
-
-  it('reports the records that it repairs, except those with a waiting change', async () => {
-    const store = await swept();
-    const [edited, gone, waiting] = PULLS;
-    await rename(store, waiting);
-    await list(store, [recordOf(edited, THEIR_TITLE), recordOf(waiting, THEIR_TITLE)]);
-    expect(await findings(store)).toEqual([`record-changed ${nameOf(edited)}`, `record-missing ${nameOf(gone)}`]);
-    expect(await findChange(store.query, nameOf(edited))).toMatchObject({ lane: 'backfill', effect: 'repair' });
-  });
-
-  it('does not report an edit that it did not find', async () => {
-    const store = await swept();
-    const [edited] = PULLS;
-    const event = answered('saw-record', recordOf(edited, THEIR_TITLE), { seconds: 20 });
-    await store.commit((query) => takeBatch(query, [event], 21));
-    expect(await findings(store)).toEqual([]);
-    expect(await findChange(store.query, nameOf(edited))).toMatchObject({ lane: 'mirror', effect: null });
   });
 
   /** A store with an open round with these fields, which has listed one record. */
@@ -363,13 +289,5 @@ describe('a sweep round', () => {
     expect((await findRunningSweep(store.query))?.records_at).toBeNull();
     await apply(store, 'compare-records', null, { entity: after });
     expect((await findRunningSweep(store.query))?.records_at).toBe(NOW);
-  });
-
-  it('takes earlier deliveries of its batch into account', async () => {
-    const store = await round({ ...BEGAN, tasks_at: REQUESTED });
-    const seen = answered('saw-record', recordOf(PULLS[0]), { seconds: 19 });
-    const compared = answered('compare-records', null, { seconds: 20 });
-    await store.commit((query) => takeBatch(query, [seen, compared], 1));
-    expect(await findEntity(store.query, NAME)).toBeUndefined();
   });
 });

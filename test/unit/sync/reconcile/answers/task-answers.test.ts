@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { entity, MAX_TIME_IN_FLIGHT, SETTLE_AFTER } from '../../../../../src/model/change.ts';
 import type { ListPage } from '../../../../../src/model/delivery.ts';
 import type { Item } from '../../../../../src/model/item.ts';
-import { systemRandom } from '../../../../../src/platform/lib/random.ts';
 import { saveTask, tasksByKeys } from '../../../../../src/store/cached-tasks.ts';
 import type { Store } from '../../../../../src/store/database.ts';
 import { blankEntity, type EntityRow, findEntity, saveEntity } from '../../../../../src/store/entities.ts';
@@ -18,13 +17,11 @@ import {
 } from '../../../../../src/store/task-creations.ts';
 import type { Answer } from '../../../../../src/store/workspace-answers.ts';
 import { lastLinksRead } from '../../../../../src/store/workspace-reads.ts';
-import { beginSweep, findRunningSweep, recordsSwept } from '../../../../../src/store/workspace-sweeps.ts';
-import { recover } from '../../../../../src/sync/outbox/recovery.ts';
-import type { PreparedRequest } from '../../../../../src/sync/outbox/request.ts';
+import { beginSweep, findRunningSweep } from '../../../../../src/store/workspace-sweeps.ts';
 import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply-answer.ts';
 import type { NamedResources } from '../../../../../src/sync/reconcile/answers/shapes.ts';
 import { openTestStore } from '../../../../support/harness/intake.ts';
-import { answered, START, saidOf, takeBatch } from '../../../../support/rows/batches.ts';
+import { START, saidOf, takeBatch } from '../../../../support/rows/batches.ts';
 import { pull, workItem } from '../../../../support/rows/items.ts';
 import { allTaskKeys } from '../../../../support/rows/task-keys.ts';
 
@@ -100,11 +97,6 @@ describe('any answer', () => {
     await saveEntity(store.query, blankEntity('link:loose', 'link'));
     const applied = await apply(store, action, body, more);
     expect([...new Set(applied.reevaluate)]).toEqual(reevaluate);
-  });
-
-  it('causes no evaluation because of the creation of a task for an unknown item', async () => {
-    const store = await openTestStore();
-    expect(await apply(store, 'create-task', TASK, { entity: 'task:forgotten' })).toEqual({ reevaluate: [] });
   });
 
   it.each<
@@ -284,14 +276,6 @@ describe('a list of tasks', () => {
     expect(await keys(store)).toEqual(['BUG-9']);
   });
 
-  it('takes earlier deliveries of its batch into account', async () => {
-    const store = await cached([{ taskId: 't1', key: 'BUG-1' }], LONG_AGO);
-    const earlier = answered('saw-tasks', { tasks: [MADE, { ...MADE, taskId: 't1', key: 'BUG-1' }] }, { seconds: 1 });
-    const batch = [earlier, answered('read-tasks', { tasks: [MADE] }, { seconds: 2 })];
-    await store.commit((query) => takeBatch(query, batch, 1));
-    expect(await keys(store)).toEqual(['BUG-1', 'BUG-9']);
-  });
-
   it('counts as read, and verifies the tasks, only after its last page', async () => {
     const store = await openTestStore();
     await markTasksUnverified(store.query, REQUESTED);
@@ -319,43 +303,11 @@ describe('a list of tasks', () => {
     expect(await findChange(store.query, NAME)).toMatchObject({ not_before: 0 });
   });
 
-  it('of a sweep round reports changed and missing tasks', async () => {
-    const names = ['title', 'status', 'same', 'late', 'gone', 'other'];
-    const store = await cached(
-      names.map((key) => ({ taskId: key, key })),
-      LONG_AGO,
-    );
-    await beginSweep(store.query, REQUESTED);
-    const changes: Readonly<Record<string, object>> = {
-      ...{ title: { title: 'Other' }, status: { status: 'done' }, other: { taskId: 'another' } },
-      late: { title: 'Other', updatedAt: '2026-02-01T00:00:00Z' },
-    };
-    const listed = ['title', 'status', 'same', 'late', 'other', 'new'];
-    const tasks = listed.map((key) => ({ ...MADE, taskId: key, key, ...changes[key] }));
-    expect((await apply(store, 'read-tasks', { tasks })).swept).toBeUndefined();
-    const findings = await store.query.selectFrom('workspace_findings').select(['what', 'entity']).execute();
-    expect(findings.map(({ what, entity: name }) => `${what} ${name}`).toSorted()).toEqual([
-      'task-changed status',
-      'task-changed title',
-      'task-missing gone',
-      'task-missing other',
-    ]);
-    expect(await findRunningSweep(store.query)).toMatchObject({ tasks: 6, tasks_at: NOW });
-  });
-
   it('that was requested before the round does not advance it', async () => {
     const store = await cached([{}]);
     await beginSweep(store.query, REQUESTED + 1);
     await apply(store, 'read-tasks', { tasks: [] });
     expect(await findRunningSweep(store.query)).toMatchObject({ tasks_at: null });
-  });
-
-  it('ends a round that has listed the records', async () => {
-    const store = await cached([{}]);
-    const { sweep } = await beginSweep(store.query, REQUESTED);
-    await recordsSwept(store.query, sweep, REQUESTED + 5);
-    const { swept } = await apply(store, 'read-tasks', { tasks: [MADE] });
-    expect(swept).toMatchObject({ finished_at: NOW, tasks: 1 });
   });
 });
 
@@ -457,22 +409,6 @@ describe('a lost creation', () => {
     await list(store, [BY_LINE], FIRST_PAGE);
     await list(store, [OTHER, BY_LINE], {}, { sentAt: REQUESTED + 1 });
     expect(await findEntity(store.query, NAME)).toMatchObject({ remote_id: 't9' });
-  });
-
-  it('is not settled by a list that is too early, even if the process of that creation died', async () => {
-    const store = await storeWithBug();
-    const sent: PreparedRequest = {
-      ...{ action: 'create-task', entity: NAME, kind: 'task', lane: 'triage', body: {}, known: null, taskId: null },
-      ...{ waiting: 0, attempts: 0, open: false, sentAt: START, revision: 1 },
-      trace: { itemKey: null, since: START, due: START, askedAt: START, slotAt: START, deliveries: [] },
-    };
-    await updateChange(store.query, NAME, { state: 'sending', sent: JSON.stringify(sent), sent_at: START });
-    const context = { now: START, random: systemRandom(), usedShare: 0, visibility: 0 };
-    await store.commit((query) => recover(query, context, MAX_TIME_IN_FLIGHT));
-    // The next process reads the list at once for another reason.
-    await store.commit((query) => takeBatch(query, [answered('read-tasks', { tasks: [] }, { seconds: 1 })], 1));
-    const not_before = START + MAX_TIME_IN_FLIGHT + SETTLE_AFTER;
-    expect(await findChange(store.query, NAME)).toMatchObject({ state: 'unknown', not_before });
   });
 
   it.each<[what: string, marks: object, task: object]>([

@@ -39,10 +39,21 @@ const LABELS: Partial<WorkflowInput> = {
   rules: [{ when: { pullRequest: ['open'] }, set: { addLabels: ['wip'] } }],
 };
 const WANTS = 'its base is develop, the default branch main; standard: merged wants default';
+const DEVELOP: Partial<WorkflowInput> = {
+  rules: [{ when: { pullRequest: ['merged'], base: ['develop'] }, set: { status: 'merged' } }],
+};
+/** The part of the item is the reason. */
+const OF_ITEM = undefined;
 const FIGHT = [true, false, true].flatMap((draft) => [sent, person('planned'), drafted(1, draft)]);
 
 it.each<
-  [reason: string | null, parts: string[], steps: Step[], workflow?: Partial<WorkflowInput>, options?: BoardOptions]
+  [
+    reason: string | null,
+    parts: string[] | undefined,
+    steps: Step[],
+    workflow?: Partial<WorkflowInput>,
+    options?: BoardOptions,
+  ]
 >([
   ['same', ['#1 progress'], [OPENED, later]],
   ['same', ['#1 finishes'], [FIX, merged(), later]],
@@ -52,50 +63,31 @@ it.each<
   ['nothing-linked', ['#1 labels'], [OPENED], LABELS],
   ['no-rule: acme/app#1', ['#1 no-rule'], [FIX, merged()], LABELS],
   ['not-closing: acme/app#1', ['#1 not-closing'], [opened(1, 'BUG-1 and BUG-2'), merged()], {}, ELEVEN],
-  [
-    'not-closing: acme/app#1',
-    ['#1 not-closing'],
-    [opened(1, 'BUG-1 and BUG-2'), merged()],
-    { rules: [{ when: { pullRequest: ['merged'], base: ['develop'] }, set: { status: 'merged' } }] },
-    ELEVEN,
-  ],
+  ['not-closing: acme/app#1', ['#1 not-closing'], [opened(1, 'BUG-1 and BUG-2'), merged()], DEVELOP, ELEVEN],
   ['mention-only: acme/app#1', ['#1 mention-only'], [opened(1, 'Other', { description: 'see BUG-1' }), merged()]],
-  [`base: ${WANTS}`, [`#1 base: ${WANTS}`], [opened(1, 'Fixes BUG-1', { baseBranch: 'develop' }), merged()]],
+  [`base: ${WANTS}`, OF_ITEM, [opened(1, 'Fixes BUG-1', { baseBranch: 'develop' }), merged()]],
   ['held-by-person', ['#1 progress'], [OPENED, later, person('in_progress')]],
   ['backwards: review', ['#1 progress'], [person('review'), opened(1, 'BUG-1', { draft: true })]],
   ['from: open, planned, idea, in_progress, review', ['#1 progress'], [person('blocked'), OPENED]],
   ['unknown-status: Triage', ['#1 progress'], [OPENED], {}, { tasks: { 'BUG-1': 'Triage' } }],
   [
     `older-than-rule: ${time(10)}; the rules are in force since ${time(30)}`,
-    [`#1 older-than-rule: ${time(10)}; the rules are in force since ${time(30)}`],
+    OF_ITEM,
     [OPENED, configured(undefined), configured({ since: undefined })],
   ],
   ['older-than-epoch: acme/app#1', ['#1 older-than-epoch'], [FIX, merged(), later, person('open')]],
   ['no-previous', ['#1 given-up'], [OPENED, closed()]],
   ['breaker', ['#1 progress'], [OPENED, ...FIGHT]],
-  [
-    'untrusted: not merged, no decision of a reviewer',
-    ['#1 untrusted: not merged, no decision of a reviewer'],
-    [opened(1, 'BUG-1', STRANGER)],
-  ],
-  [
-    'bot-text: bots are ignored',
-    ['#1 bot-text: bots are ignored'],
-    [opened(1, 'BUG-1', { isBot: true })],
-    { bots: 'ignore' },
-  ],
-  [
-    'bot-text: description of a bot',
-    ['#1 bot-text: description of a bot'],
-    [opened(1, 'Bump', { isBot: true, description: 'Fixes BUG-1' })],
-  ],
-  ['too-many-tasks: 11 tasks', ['#1 too-many-tasks: 11 tasks'], [opened(1, BUGS.join())], {}, ELEVEN],
+  ['untrusted: not merged, no decision of a reviewer', OF_ITEM, [opened(1, 'BUG-1', STRANGER)]],
+  ['bot-text: bots are ignored', OF_ITEM, [opened(1, 'BUG-1', { isBot: true })], { bots: 'ignore' }],
+  ['bot-text: description of a bot', OF_ITEM, [opened(1, 'Bump', { isBot: true, description: 'Fixes BUG-1' })]],
+  ['too-many-tasks: 11 tasks', OF_ITEM, [opened(1, BUGS.join())], {}, ELEVEN],
   [
     'late-name: acme/app#1',
     ['#1 late-name'],
     [opened(1, 'A change', STRANGER), merged(), changed(1, { title: 'Fixes BUG-1' })],
   ],
-  ['no-connection: code', ['#1 no-connection: code'], [OPENED], {}, { rules: { connections: new Set(['tracker']) } }],
+  ['no-connection: code', OF_ITEM, [OPENED], {}, { rules: { connections: new Set(['tracker']) } }],
   ['unverified', [], [OPENED, later, restored]],
   ['same', ['#1 given-up'], [OPENED, later, closed(), later]],
   ['same', ['#1 waits-for: acme/app#2', '#2 delays'], [FIX, opened(2, 'BUG-1'), later, merged()]],
@@ -109,7 +101,10 @@ it.each<
   const [workflow, options] = more;
   const board = await openBoard({ ...options, workflow: { since: undefined, ...workflow } });
   await play(board, steps);
-  expect([textOf((await board.explain('BUG-1')).reason), await partsOf(board)]).toEqual([reason, parts]);
+  expect([textOf((await board.explain('BUG-1')).reason), await partsOf(board)]).toEqual([
+    reason,
+    parts ?? [`#1 ${reason}`],
+  ]);
 });
 
 it('names who set a status, the rule, and the status before', async () => {
