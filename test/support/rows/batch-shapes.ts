@@ -12,12 +12,14 @@ import { openRecords } from './records-route.ts';
 /** Contents of a batch, and the deliveries processed before it. */
 export interface BatchShape {
   readonly name: string;
-  /** Deliveries that were processed earlier. */
-  readonly before?: (count: number) => readonly (readonly Translated[])[];
-  readonly seed?: (query: Scope, count: number) => Promise<void>;
-  readonly batch: (count: number) => readonly Translated[];
-  readonly again?: (count: number) => readonly string[];
+  /** Batches that were processed earlier. */
+  readonly before: readonly Batch[];
+  readonly batch: Batch;
+  readonly seed?: ((query: Scope, count: number) => Promise<void>) | undefined;
+  readonly again?: ((count: number) => readonly string[]) | undefined;
 }
+
+type Batch = (count: number) => readonly Translated[];
 
 /** Seconds after the start, when a list proves that tasks of the start are gone. */
 const LATE = 7_200;
@@ -59,333 +61,242 @@ const link = (number: number, fields: object = {}) => ({
   ...{ externalId: `github.com/5001#${number}`, ...fields },
 });
 
-const taskList = (count: number, fields?: object) =>
-  answered('read-tasks', { tasks: some(count, (each) => task(each, fields)) });
-
-const requests = (count: number, fields?: Partial<PullRequest>, by?: 'backfill' | 'poll') =>
-  some(count, (each) => saidOf(request(each, fields), by));
-
-const linked = (count: number) =>
-  some(count, (each) => answered('add-link', link(each), { entity: entity.link(pullKey(each), `t${each}`) }));
-
-const issues = (count: number, fields?: Partial<WorkItem>) => some(count, (each) => saidOf(issue(each, fields)));
-
-/** One shape for each kind of delivery, and of answer, that changes rows. */
-export const BATCH_SHAPES: readonly BatchShape[] = [
-  { name: 'new pull requests that name tasks', before: (count) => [[taskList(count)]], batch: requests },
-  { name: 'pull requests of a page of a backfill', batch: (count) => requests(count, {}, 'backfill') },
-  {
-    name: 'pull requests that name what may be a task',
-    batch: (count) => some(count, (each) => saidOf(request(each, { title: `BUG-${each} and IDEA-${each}` }))),
-  },
-  {
-    name: 'pull requests that name a task of their own each more',
-    before: (count) => [[taskList(2 * count)], requests(count)],
-    batch: (count) =>
-      some(count, (each) => saidOf(request(each, { updatedAt: 2_000, title: `BUG-${each}, BUG-${count + each}` }))),
-  },
-  {
-    name: 'pull requests that name items with tasks',
-    before: (count) => [
-      [answered('read-tasks', { tasks: some(count, (each) => task(each, { source: issueKey(each) })) })],
-      issues(count),
-    ],
-    batch: (count) => some(count, (each) => saidOf(request(each, { title: `Fixes ENG-${each}` }))),
-  },
-  {
-    name: 'pull requests that name documents',
-    before: (count) => [[taskList(count)]],
-    batch: (count) =>
-      some(count, (each) => saidOf(request(each, { description: `https://app.example.com/workspace/docs/d${each}` }))),
-  },
-  { name: 'work items that become tasks', batch: issues },
-  {
-    name: 'work items that change',
-    before: (count) => [issues(count), some(count, (each) => saidOf(request(each, { title: `ENG-${each}` })))],
-    batch: (count) =>
-      some(count, (each) => saidOf(issue(each, { updatedAt: 2_000, identifier: `ENG-${1_000 + each}` }))),
-  },
-  {
-    name: 'work items whose tasks come',
-    before: (count) => [issues(count), some(count, (each) => saidOf(request(each, { title: `ENG-${each}` })))],
-    batch: (count) =>
-      some(count, (each) => answered('saw-task', task(each, { source: issueKey(each), workspaceId: 'w' }))),
-  },
-  {
-    name: 'pull requests that are gone',
-    before: (count) => [[taskList(count)], requests(count)],
-    batch: (count) => requests(count, { updatedAt: 2_000, gone: true }),
-  },
-  {
-    name: 'links that are wanted no more before they were added',
-    before: (count) => [[taskList(count)], requests(count)],
-    seed: recordsNameTask,
-    batch: (count) => requests(count, { updatedAt: 2_000, title: 'A change' }),
-  },
-  {
-    name: 'links that are wanted no more while they are added',
-    before: (count) => [[taskList(count)], requests(count)],
-    seed: async (query) => {
-      await query.updateTable('outbox').set({ state: 'sending', sent: '{}' }).where('kind', '=', 'link').execute();
-    },
-    batch: (count) => requests(count, { updatedAt: 2_000, title: 'A change' }),
-  },
-  {
-    name: 'links to take away',
-    before: (count) => [[taskList(count)], requests(count), linked(count)],
-    batch: (count) => requests(count, { updatedAt: 2_000, title: 'A change' }),
-  },
-  {
-    name: 'links to take away of which nobody knows who made them',
-    before: (count) => [
-      [taskList(count)],
-      requests(count),
-      some(count, (each) => answered('saw-record', record(each, { taskIds: [`t${each}`] }), { seconds: 1 })),
-    ],
-    batch: (count) => requests(count, { updatedAt: 2_000, title: 'A change' }),
-  },
-  {
-    name: 'comments of our own',
-    seed: (query, count) => saveRows(query, 'notices', some(count, noticeOf)),
-    batch: (count) => some(count, (each) => commented(each, `Linked to BUG-${each}.`)),
-  },
-  {
-    name: 'comments of others, for which the item is fetched',
-    seed: (query, count) => saveRows(query, 'notices', some(count, noticeOf)),
-    batch: (count) => some(count, (each) => commented(each, 'Thanks!')),
-  },
-  {
-    name: 'what contradicts what is held, so that it is fetched',
-    before: (count) => [requests(count)],
-    batch: (count) => requests(count, { title: 'Another title' }, 'poll'),
-  },
-  {
-    name: 'a page of records that nobody knew',
-    before: (count) => [requests(count)],
-    batch: (count) => [
-      answered('read-pull-requests', { pullRequests: some(count, (each) => record(each, { title: 'Theirs' })) }),
-    ],
-  },
-  {
-    name: 'a page of records that tell of links',
-    before: (count) => [[taskList(count)], requests(count), linked(count)],
-    batch: (count) => [
-      answered('read-records', { pullRequests: some(count, (each) => record(each)) }, { seconds: 60 }),
-    ],
-  },
-  {
-    name: 'a page of records during a sweep',
-    before: (count) => [[taskList(count)], requests(count), some(count, (each) => recorded(each))],
-    seed: (query) => saveRows(query, 'workspace_sweeps', [SWEEP]),
-    batch: (count) => [
-      answered(
-        'read-pull-requests',
-        { pullRequests: some(count, (each) => record(each, { title: 'Theirs', taskIds: [`t${each}`] })) },
-        { seconds: 1e6 },
-      ),
-    ],
-  },
-  {
-    name: 'records as we wrote them',
-    before: (count) => [requests(count)],
-    batch: (count) => some(count, (each) => recorded(each)),
-  },
-  {
-    name: 'records that somebody edited',
-    before: (count) => [requests(count), some(count, (each) => recorded(each))],
-    batch: (count) =>
-      some(count, (each) => answered('saw-record-edit', record(each, { title: 'Theirs' }), { seconds: 1e6 })),
-  },
-  {
-    name: 'answers to links',
-    before: (count) => [[taskList(count)], requests(count)],
-    batch: linked,
-  },
-  {
-    name: 'lists of links of tasks',
-    before: (count) => [[taskList(count)], requests(count)],
-    batch: (count) =>
-      some(count, (each) =>
-        answered('read-links', { workItems: [link(each)] }, { entity: entity.readLinks(`t${each}`), seconds: 60 }),
-      ),
-  },
-  {
-    name: 'lists of links that were known',
-    before: (count) => [[taskList(count)], requests(count), linked(count)],
-    batch: (count) =>
-      some(count, (each) =>
-        answered('read-links', { workItems: [link(each)] }, { entity: entity.readLinks(`t${each}`), seconds: 60 }),
-      ),
-  },
-  {
-    name: 'a list of links that people made',
-    before: (count) => [[taskList(count)], issues(count)],
-    batch: (count) => [
-      answered(
-        'read-links',
-        { workItems: some(count, (each) => link(each, { url: issue(each).url, externalId: null })) },
-        { entity: entity.readLinks('t1'), seconds: 60 },
-      ),
-    ],
-  },
-  {
-    name: 'links that people made',
-    before: (count) => [[taskList(count)], issues(count)],
-    batch: (count) =>
-      some(count, (each) => answered('saw-link', link(each, { url: issue(each).url, externalId: null }))),
-  },
-  {
-    name: 'links that people took away',
-    before: (count) => [[taskList(count)], requests(count), linked(count)],
-    batch: (count) => some(count, (each) => answered('saw-link-removed', link(each), { seconds: 60 })),
-  },
-  {
-    name: 'links that are seen as we made them',
-    before: (count) => [[taskList(count)], requests(count), linked(count)],
-    batch: (count) => some(count, (each) => answered('saw-link', link(each), { seconds: 60 })),
-  },
-  {
-    name: 'documents as they stand',
-    before: (count) => [
-      [taskList(count)],
-      some(count, (each) => saidOf(request(each, { description: `https://app.example.com/workspace/docs/d${each}` }))),
-    ],
-    batch: (count) => [
-      answered('saw-documents', { documents: some(count, (each) => ({ documentId: `d${each}` })) }, { seconds: 60 }),
-    ],
-  },
-  {
-    name: 'documents that people moved',
-    before: (count) => [
-      [taskList(count)],
-      some(count, (each) => saidOf(request(each, { description: `https://app.example.com/workspace/docs/d${each}` }))),
-    ],
-    seed: async (query) => {
-      const known = JSON.stringify({ taskId: 't1', isMissing: false });
-      await query.updateTable('entities').set({ known, task_id: 't1' }).where('kind', '=', 'document').execute();
-      await saveRows(query, 'workspace_sweeps', [SWEEP]);
-    },
-    batch: (count) =>
-      some(count, (each) =>
-        answered('read-document', { taskId: 't0' }, { entity: entity.readDocument(`d${each}`), seconds: 60 }),
-      ),
-  },
-  {
-    name: 'records that a list lacks',
-    before: (count) => [requests(count), some(count, (each) => recorded(each))],
-    seed: (query) =>
-      saveRows(query, 'workspace_sweeps', [{ ...SWEEP, tasks_at: START, list_began_at: START + 60_000 }]),
-    batch: () => [answered('compare-records', null, { seconds: 60 })],
-  },
-  {
-    name: 'records of which more are compared in another part',
-    seed: (query) =>
-      saveRows(query, 'workspace_sweeps', [{ ...SWEEP, list_began_at: START + 60_000 }]).then(() =>
-        saveRows(query, 'entities', some(101, recordOfNobody)),
-      ),
-    batch: () => [answered('compare-records', null, { seconds: 60 })],
-  },
-  {
-    name: 'the last page of records of a list from before the sweep',
-    before: (count) => [requests(count)],
-    seed: (query) => saveRows(query, 'workspace_sweeps', [SWEEP]),
-    batch: (count) => {
-      const page = answered('read-pull-requests', { pullRequests: some(count, (each) => record(each)) });
-      return [{ ...page, answer: page.answer && { ...page.answer, cursor: 'c' } }];
-    },
-  },
-  {
-    name: 'a list of tasks during a sweep',
-    before: (count) => [[taskList(2 * count)]],
-    seed: (query) => saveRows(query, 'workspace_sweeps', [SWEEP]),
-    batch: (count) => [
-      answered('read-tasks', { tasks: some(count, (each) => task(each, { title: 'Another' })) }, { seconds: 60 }),
-    ],
-  },
-  {
-    name: 'tasks that were made',
-    before: (count) => [issues(count)],
-    batch: (count) =>
-      some(count, (each) =>
-        answered('create-task', task(each, { source: issueKey(each), workspaceId: 'w' }), {
-          entity: entity.task(issueKey(each)),
-        }),
-      ),
-  },
-  { name: 'a first list of tasks', before: (count) => [requests(count)], batch: (count) => [taskList(count)] },
-  {
-    name: 'a list of tasks that were all finished',
-    before: (count) => [[taskList(count)], requests(count), linked(count)],
-    batch: (count) => [taskList(count, { status: 'completed', updatedAt: '2026-01-02T00:00:00Z' })],
-  },
-  {
-    name: 'a list that lacks all tasks',
-    before: (count) => [[taskList(count)]],
-    batch: () => [answered('read-tasks', { tasks: [] }, { seconds: LATE })],
-  },
-  {
-    name: 'a list that settles creates with an unknown outcome',
-    before: (count) => [issues(count)],
-    seed: (query) =>
-      query
-        .updateTable('outbox')
-        .set({ state: 'unknown', sent: SENT })
-        .execute()
-        .then(() => undefined),
-    batch: (count) => [
-      answered('read-tasks', {
-        tasks: some(count, (each) => task(each, { source: each % 2 ? issueKey(each) : 'api' })),
-      }),
-    ],
-  },
-  {
-    name: 'a list that settles creates whose tasks were known',
-    before: (count) => [issues(count)],
-    seed: async (query, count) => {
-      await outcomesUnknown(query, 0);
-      const made = some(count, (each) => task(each, { source: issueKey(each) }));
-      await saveRows(
-        query,
-        'tasks',
-        made.map((each) => ({ ...taskRow(each), seen_at: START })),
-      );
-    },
-    batch: (count) => [
-      answered('read-tasks', { tasks: some(count, (each) => task(each, { source: issueKey(each) })) }, { seconds: 60 }),
-    ],
-  },
-  {
-    name: 'a list that lacks the tasks of creates',
-    before: (count) => [issues(count)],
-    seed: (query) => outcomesUnknown(query, 0),
-    batch: () => [answered('read-tasks', { tasks: [] }, { seconds: LATE })],
-  },
-  {
-    name: 'a list that comes too early for creates',
-    before: (count) => [issues(count)],
-    seed: (query) => outcomesUnknown(query, START + LATE * 1_000 + 1),
-    batch: () => [answered('read-tasks', { tasks: [] }, { seconds: LATE })],
-  },
-  {
-    name: 'pages of which elements cannot be read',
-    batch: (count) =>
-      some(count, (each) => ({
-        ...saidOf(issue(each), 'poll'),
-        rejected: [{ content: String(each), body: Buffer.from('[]'), reason: 'over_budget: much' }],
-      })),
-  },
-  {
-    name: 'a look at open items by other rules',
-    before: (count) => [[taskList(count)], requests(count), issues(count)],
-    batch: () => [],
-    again: (count) => [...some(count, pullKey), ...some(count, issueKey)],
-  },
-];
-
 const SWEEP = {
-  ...{ id: 1, started_at: START, tasks_at: null, tasks: 0, list_began_at: null },
+  ...{ id: 1, started_at: START, tasks_at: null as number | null, tasks: 0, list_began_at: null as number | null },
   ...{ records: 0, records_at: null, finished_at: null },
 };
+
+/** One delivery for each number up to the count. */
+const each =
+  (make: (number: number) => Translated): Batch =>
+  (count) =>
+    some(count, make);
+/** One delivery, made of all numbers up to the count. */
+const one =
+  (make: (numbers: readonly number[]) => Translated): Batch =>
+  (count) => [make(some(count, (number) => number))];
+
+/** An answer for each number. */
+const answers = (action: Parameters<typeof answered>[0], make: (number: number) => object, seconds = 0) =>
+  each((number) => answered(action, make(number), { seconds }));
+
+/** A list of tasks. */
+const listed = (fields: (number: number) => object = () => ({}), seconds = 0) =>
+  one((numbers) =>
+    answered('read-tasks', { tasks: numbers.map((number) => task(number, fields(number))) }, { seconds }),
+  );
+const tasks = listed();
+const tasksTwice: Batch = (count) => tasks(2 * count);
+const noTasks = one(() => answered('read-tasks', { tasks: [] }, { seconds: LATE }));
+const sourced = (number: number) => ({ source: issueKey(number) });
+
+/** Pull requests. */
+const pulls = (fields: (number: number) => Partial<PullRequest> = () => ({}), by?: 'backfill' | 'poll') =>
+  each((number) => saidOf(request(number, fields(number)), by));
+const requests = pulls();
+const untitled = pulls(() => ({ updatedAt: 2_000, title: 'A change' }));
+const documented = pulls((number) => ({ description: `https://app.example.com/workspace/docs/d${number}` }));
+const fixing = pulls((number) => ({ title: `ENG-${number}` }));
+
+const titled = (title: (number: number) => string) => pulls((number) => ({ title: title(number) }));
+const renamed = each((number) => saidOf(issue(number, { updatedAt: 2_000, identifier: `ENG-${1_000 + number}` })));
+const issues = each((number) => saidOf(issue(number)));
+
+/** A page of records. */
+const page = (action: 'read-pull-requests' | 'read-records', fields: (number: number) => object, seconds = 0) =>
+  one((numbers) =>
+    answered(action, { pullRequests: numbers.map((number) => record(number, fields(number))) }, { seconds }),
+  );
+const theirs = () => ({ title: 'Theirs' });
+const linking = (number: number) => record(number, { taskIds: [`t${number}`] });
+const edited = (number: number) => record(number, theirs());
+const ofIssue = (number: number) => task(number, { ...sourced(number), workspaceId: 'w' });
+const LISTED = { list_began_at: START + 60_000 };
+const records = each((number) =>
+  answered('record-pull-request', record(number), { entity: entity.pullRequest('github', '5001', String(number)) }),
+);
+const compared = one(() => answered('compare-records', null, { seconds: 60 }));
+
+const linked = each((number) =>
+  answered('add-link', link(number), { entity: entity.link(pullKey(number), `t${number}`) }),
+);
+const linkLists = each((number) =>
+  answered('read-links', { workItems: [link(number)] }, { entity: entity.readLinks(`t${number}`), seconds: 60 }),
+);
+const byPeople = (number: number) => link(number, { url: issue(number).url, externalId: null });
+
+/** An open sweep. */
+const swept =
+  (fields: Partial<typeof SWEEP> = {}) =>
+  (query: Scope) =>
+    saveRows(query, 'workspace_sweeps', [{ ...SWEEP, ...fields }]);
+const noticed = (query: Scope, count: number) => saveRows(query, 'notices', some(count, noticeOf));
+
+type Row = readonly [
+  name: string,
+  before: readonly Batch[],
+  batch: Batch,
+  seed?: BatchShape['seed'],
+  again?: BatchShape['again'],
+];
+
+/** One shape for each kind of delivery, and of answer, that changes rows. */
+const ROWS: readonly Row[] = [
+  ['new pull requests that name tasks', [tasks], requests],
+  ['pull requests of a page of a backfill', [], pulls(undefined, 'backfill')],
+  ['pull requests that name what may be a task', [], titled((number) => `BUG-${number} and IDEA-${number}`)],
+  ['pull requests that name a task of their own each more', [tasksTwice, requests], namingTwo],
+  ['pull requests that name items with tasks', [listed(sourced), issues], titled((number) => `Fixes ENG-${number}`)],
+  ['pull requests that name documents', [tasks], documented],
+  ['work items that become tasks', [], issues],
+  ['work items that change', [issues, fixing], renamed],
+  ['work items whose tasks come', [issues, fixing], answers('saw-task', ofIssue)],
+  ['pull requests that are gone', [tasks, requests], pulls(() => ({ updatedAt: 2_000, gone: true }))],
+  ['links that are wanted no more before they were added', [tasks, requests], untitled, recordsNameTask],
+  ['links that are wanted no more while they are added', [tasks, requests], untitled, linksInFlight],
+  ['links to take away', [tasks, requests, linked], untitled],
+  [
+    'links to take away of which nobody knows who made them',
+    [tasks, requests, answers('saw-record', linking, 1)],
+    untitled,
+  ],
+  ['comments of our own', [], each((number) => commented(number, `Linked to BUG-${number}.`)), noticed],
+  ['comments of others, for which the item is fetched', [], each((number) => commented(number, 'Thanks!')), noticed],
+  [
+    'what contradicts what is held, so that it is fetched',
+    [requests],
+    pulls(() => ({ title: 'Another title' }), 'poll'),
+  ],
+  ['a page of records that nobody knew', [requests], page('read-pull-requests', theirs)],
+  ['a page of records that tell of links', [tasks, requests, linked], page('read-records', () => ({}), 60)],
+  [
+    'a page of records during a sweep',
+    [tasks, requests, records],
+    page('read-pull-requests', (number) => ({ ...theirs(), taskIds: [`t${number}`] }), 1e6),
+    swept(),
+  ],
+  ['records as we wrote them', [requests], records],
+  ['records that somebody edited', [requests, records], answers('saw-record-edit', edited, 1e6)],
+  ['answers to links', [tasks, requests], linked],
+  ['lists of links of tasks', [tasks, requests], linkLists],
+  ['lists of links that were known', [tasks, requests, linked], linkLists],
+  [
+    'a list of links that people made',
+    [tasks, issues],
+    one((numbers) =>
+      answered('read-links', { workItems: numbers.map(byPeople) }, { entity: entity.readLinks('t1'), seconds: 60 }),
+    ),
+  ],
+  ['links that people made', [tasks, issues], answers('saw-link', byPeople)],
+  ['links that people took away', [tasks, requests, linked], answers('saw-link-removed', link, 60)],
+  ['links that are seen as we made them', [tasks, requests, linked], answers('saw-link', link, 60)],
+  [
+    'documents as they stand',
+    [tasks, documented],
+    one((numbers) =>
+      answered(
+        'saw-documents',
+        { documents: numbers.map((number) => ({ documentId: `d${number}` })) },
+        { seconds: 60 },
+      ),
+    ),
+  ],
+  [
+    'documents that people moved',
+    [tasks, documented],
+    each((number) =>
+      answered('read-document', { taskId: 't0' }, { entity: entity.readDocument(`d${number}`), seconds: 60 }),
+    ),
+    documentsMoved,
+  ],
+  ['records that a list lacks', [requests, records], compared, swept({ tasks_at: START, ...LISTED })],
+  ['records of which more are compared in another part', [], compared, manyRecords],
+  ['the last page of records of a list from before the sweep', [requests], lastPage, swept()],
+  ['a list of tasks during a sweep', [tasksTwice], listed(() => ({ title: 'Another' }), 60), swept()],
+  [
+    'tasks that were made',
+    [issues],
+    each((number) => answered('create-task', ofIssue(number), { entity: entity.task(issueKey(number)) })),
+  ],
+  ['a first list of tasks', [requests], tasks],
+  [
+    'a list of tasks that were all finished',
+    [tasks, requests, linked],
+    listed(() => ({ status: 'completed', updatedAt: '2026-01-02T00:00:00Z' })),
+  ],
+  ['a list that lacks all tasks', [tasks], noTasks],
+  [
+    'a list that settles creates with an unknown outcome',
+    [issues],
+    listed((number) => ({ source: number % 2 ? issueKey(number) : 'api' })),
+    allUnknown,
+  ],
+  ['a list that settles creates whose tasks were known', [issues], listed(sourced, 60), tasksKnown],
+  ['a list that lacks the tasks of creates', [issues], noTasks, (query) => outcomesUnknown(query, 0)],
+  [
+    'a list that comes too early for creates',
+    [issues],
+    noTasks,
+    (query) => outcomesUnknown(query, START + LATE * 1_000 + 1),
+  ],
+  ['pages of which elements cannot be read', [], unreadable],
+  [
+    'a look at open items by other rules',
+    [tasks, requests, issues],
+    () => [],
+    undefined,
+    (count) => [...some(count, pullKey), ...some(count, issueKey)],
+  ],
+];
+
+export const BATCH_SHAPES: readonly BatchShape[] = ROWS.map(([name, before, batch, seed, again]) => ({
+  ...{ name, before, batch, seed, again },
+}));
+
+function namingTwo(count: number): readonly Translated[] {
+  return pulls((number) => ({ updatedAt: 2_000, title: `BUG-${number}, BUG-${count + number}` }))(count);
+}
+
+function lastPage(count: number): readonly Translated[] {
+  return page('read-pull-requests', () => ({}))(count).map((each) => ({
+    ...each,
+    answer: each.answer && { ...each.answer, cursor: 'c' },
+  }));
+}
+
+function unreadable(count: number): readonly Translated[] {
+  const rejected = (number: number) => [{ content: `${number}`, body: Buffer.from('[]'), reason: 'over_budget: much' }];
+  return some(count, (number) => ({ ...saidOf(issue(number), 'poll'), rejected: rejected(number) }));
+}
+
+async function linksInFlight(query: Scope): Promise<void> {
+  await query.updateTable('outbox').set({ state: 'sending', sent: '{}' }).where('kind', '=', 'link').execute();
+}
+
+async function documentsMoved(query: Scope): Promise<void> {
+  const known = JSON.stringify({ taskId: 't1', isMissing: false });
+  await query.updateTable('entities').set({ known, task_id: 't1' }).where('kind', '=', 'document').execute();
+  await swept()(query);
+}
+
+async function manyRecords(query: Scope): Promise<void> {
+  await swept(LISTED)(query);
+  await saveRows(query, 'entities', some(101, recordOfNobody));
+}
+
+async function allUnknown(query: Scope): Promise<void> {
+  await query.updateTable('outbox').set({ state: 'unknown', sent: SENT }).execute();
+}
+
+async function tasksKnown(query: Scope, count: number): Promise<void> {
+  await outcomesUnknown(query, 0);
+  const made = some(count, (number) => task(number, sourced(number)));
+  await saveRows(
+    query,
+    'tasks',
+    made.map((each) => ({ ...taskRow(each), seen_at: START })),
+  );
+}
 
 async function outcomesUnknown(query: Scope, not_before: number): Promise<void> {
   await saveTaskMarks(query, { source: true, description: true });
@@ -407,11 +318,6 @@ function recordOfNobody(number: number) {
   return { ...blankEntity(`pull_request:github/1/${number}`, 'pull_request'), known: '{}', known_at: START };
 }
 
-function recorded(number: number): Translated {
-  const name = entity.pullRequest('github', '5001', String(number));
-  return answered('record-pull-request', record(number), { entity: name });
-}
-
 function noticeOf(number: number) {
   const standing = JSON.stringify({ author: 'us', text: `Linked to BUG-${number}.` });
   return {
@@ -428,7 +334,7 @@ function commented(number: number, text: string): Translated {
 /** Makes what is to be there before a batch of this shape. */
 export async function makeReady(query: Scope, shape: BatchShape, count: number): Promise<void> {
   await openRecords(query);
-  for (const batch of shape.before?.(count) ?? []) await takeBatch(query, batch, 1);
+  for (const batch of shape.before) await takeBatch(query, batch(count), 1);
   await shape.seed?.(query, count);
 }
 
