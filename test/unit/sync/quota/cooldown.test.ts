@@ -14,10 +14,12 @@ import {
   othersUse,
   pausedUntil,
   provesRoom,
+  readCooldown,
   rebaseCooldown,
 } from '../../../../src/sync/quota/cooldown.ts';
 import { burstCeilingOf, ceilingOf, effectiveShare, nextSlotAt, slotsOf } from '../../../../src/sync/quota/share.ts';
 import { MINUTE, openQuotaBench } from '../../../support/cost/quota-bench.ts';
+import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 
 const HOUR = 60 * MINUTE;
