@@ -8,15 +8,12 @@ import { sha256Of } from '../../src/platform/lib/digest.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../src/platform/lib/meter.ts';
 import { noSteps } from '../../src/platform/lib/steps.ts';
-
 import { packBody, packBodyAsync } from '../../src/store/bodies.ts';
 import { createConverter, parseInWorker, readLargeBy } from '../../src/sync/worker/converter.ts';
-
 import { createSend } from '../../src/workspace-api/transport.ts';
 import { createWorkspaceClient } from '../../src/workspace-api/typed-client.ts';
-import type { Bench } from './bench.ts';
+import { type Bench, figure } from './bench.ts';
 import { REPOSITORY } from './deliveries.ts';
-import { figure } from './report.ts';
 
 /**
  * `answers.block`: the longest CPU time of the main thread between two turns while a page of 25 MB comes from a vendor and is
@@ -37,7 +34,7 @@ export const answers: Bench = {
         longest.push(Math.max(ofVendor, await longestTurn(() => readTasks(port, http, converter))));
       }
       const note = 'CPU of the main thread';
-      return [figure({ name: 'answers.block', unit: 'ms', better: 'lower', aim: 50, note }, longest)];
+      return [figure({ name: 'answers.block', unit: 'ms', aim: 50, note }, longest)];
     } finally {
       await converter.close();
       await http.close();

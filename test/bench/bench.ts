@@ -1,7 +1,11 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { KnownItems } from './known-items.ts';
-import type { Split } from './quota/days.ts';
+import type { Split } from './quota/references/day.ts';
 import type { Line } from './quota/references/trace.ts';
-import type { Measured } from './report.ts';
 
 /** One measurement: a file that exports one of these, and a line in `main.ts`. */
 export interface Bench {
@@ -29,4 +33,139 @@ export const RUNS = 5;
 export function isAskedFor(bench: Bench, names: readonly string[]): boolean {
   if (names.length === 0) return true;
   return bench.figures.some((figure) => names.some((name) => figure === name || figure.startsWith(`${name}.`)));
+}
+
+/** A folder of its own for as long as it is used. */
+export async function inFolder<Result>(use: (folder: string) => Promise<Result>): Promise<Result> {
+  const folder = mkdtempSync(join(tmpdir(), 'worksync-bench-'));
+  try {
+    return await use(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Runs a measurement in a process of its own. @returns its first message, once it has ended */
+export async function inChild<Told>(file: string, args: readonly string[]): Promise<Told> {
+  const child = fork(join(import.meta.dirname, file), args);
+  const ended = once(child, 'exit');
+  const message = await Promise.race([once(child, 'message'), ended]);
+  const [code] = await ended;
+  if (code !== 0) throw new Error(`${file} ended with ${code}`);
+  return message[0] as Told;
+}
+
+/** One line of the report, and of `--json` as it stands. */
+interface Figure {
+  readonly name: string;
+  readonly value: number;
+  readonly unit: string;
+  /** What `value` is measured against, in the same unit. */
+  readonly limit: number | null;
+  readonly ratio: number | null;
+  readonly better: 'higher' | 'lower';
+  /** What `ratio`, or `value` where there is no ratio, is to reach; false on figures of others. */
+  readonly aim: number | false;
+  /** The worst of the runs: of `ratio`, or of `value` where there is no ratio. */
+  readonly worst: number;
+  /** The runs are seeds in virtual time, and no chance of the machine: the worst of them must reach the aim too. */
+  readonly everyRun?: true;
+}
+
+/** A figure with what only people read. */
+export interface Measured extends Figure {
+  readonly note?: string;
+}
+
+/** Without `better` the lower is; without `aim` none is to be reached. */
+export type Meaning = Pick<Figure, 'name' | 'unit' | 'everyRun'> & Partial<Pick<Measured, 'better' | 'aim' | 'note'>>;
+
+/** A figure of runs: a value of each, and what this is measured against where there is such a value. */
+type Row<Run> = Meaning & { of(run: Run): number; against?(run: Run): number };
+
+/** The middle one; of an even number the lower of the two in the middle, so that it is a figure that was measured. */
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((left, right) => left - right);
+  const middle = sorted[Math.floor((sorted.length - 1) / 2)];
+  if (middle === undefined) throw new Error('a median of nothing');
+  return middle;
+}
+
+/** Figures of the same runs. */
+export function figuresOf<Run>(runs: readonly Run[], ...rows: readonly Row<Run>[]): Measured[] {
+  return rows.map((row) => figureOf(runs, row));
+}
+
+/** A figure that stands alone. */
+export function figure(meaning: Meaning, values: readonly number[]): Measured {
+  return figureOf(values, { ...meaning, of: (value) => value });
+}
+
+/**
+ * Measures a figure against another of the same run: value, limit and ratio are those of the run with the median ratio, so
+ * that they belong together.
+ */
+export function figureOf<Run>(runs: readonly Run[], { of, against, ...given }: Row<Run>): Measured {
+  const meaning = { better: 'lower', aim: false, ...given } as const;
+  const values = runs.map(of);
+  const worst = (all: readonly number[]) => (meaning.better === 'higher' ? Math.min(...all) : Math.max(...all));
+  if (!against) return { ...meaning, value: median(values), limit: null, ratio: null, worst: worst(values) };
+  const limits = runs.map(against);
+  const ratios = values.map((value, run) => value / (limits[run] ?? Number.NaN));
+  const ratio = median(ratios);
+  const run = ratios.indexOf(ratio);
+  return { ...meaning, value: values[run] ?? 0, limit: limits[run] ?? null, ratio, worst: worst(ratios) };
+}
+
+/** Whether the aim is reached, by the median and, where each run counts, by the worst; undefined where there is none. */
+function reaches({ value, ratio, better, aim, worst, everyRun }: Figure): boolean | undefined {
+  if (aim === false) return undefined;
+  const judged = [ratio ?? value, ...(everyRun ? [worst] : [])];
+  return judged.every((each) => (better === 'higher' ? each >= aim : each <= aim));
+}
+
+export function jsonLine({ name, value, unit, limit, ratio, better, aim, worst }: Figure): string {
+  return JSON.stringify({ name, value, unit, limit, ratio, better, aim, worst });
+}
+
+const HEAD = ['figure', 'value', 'unit', 'limit', 'ratio', 'worst', 'aim', ''];
+
+/** The figures as a table for people; notes stand below it. */
+export function table(figures: readonly Measured[]): string {
+  const rows = [HEAD, ...figures.map(rowOf)];
+  const widths = HEAD.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  const lines = rows.map((row) =>
+    row
+      .map((cell, column) => pad(cell, widths[column] ?? 0, column))
+      .join('  ')
+      .trimEnd(),
+  );
+  const notes = figures.filter(({ note }) => note).map(({ name, note }) => `${name}: ${note}`);
+  return [...lines, ...(notes.length > 0 ? ['', ...notes] : [])].join('\n');
+}
+
+function rowOf(measured: Measured): string[] {
+  const { name, value, unit, limit, ratio, better, aim, worst } = measured;
+  const reached = reaches(measured);
+  return [
+    name,
+    short(value),
+    unit,
+    limit === null ? '' : short(limit),
+    ratio === null ? '' : short(ratio),
+    short(worst),
+    aim === false ? '' : `${better === 'higher' ? '≥' : '≤'} ${short(aim)}`,
+    reached === undefined ? '' : reached ? 'reached' : 'MISSED',
+  ];
+}
+
+/** Names and verdicts to the left, numbers to the right. */
+function pad(cell: string, width: number, column: number): string {
+  return column === 0 || column === 2 || column === 7 ? cell.padEnd(width) : cell.padStart(width);
+}
+
+/** Three digits that say something, and no exponent. */
+function short(value: number): string {
+  if (Math.abs(value) >= 100) return Math.round(value).toLocaleString('en-GB').replaceAll(',', ' ');
+  return String(Number(value.toPrecision(3)));
 }

@@ -1,11 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import BetterSqlite from 'better-sqlite3';
 import { stringify } from 'yaml';
 import manifest from '../../package.json' with { type: 'json' };
+import { findDaemon } from '../../src/store/daemon-file.ts';
 import { INSTALLATION_FILE } from '../../src/store/installation.ts';
+import { inFolder } from './bench.ts';
 import { REPOSITORY, SECRET } from './deliveries.ts';
 
 const PROJECT = join(import.meta.dirname, '../..');
@@ -20,13 +23,17 @@ export const VARIABLES: Readonly<Record<string, string>> = Object.fromEntries(
 export const WORKSPACE = 'bench';
 export const WEBHOOK_PATH = `/webhooks/${WORKSPACE}/github`;
 
+/** Nobody answers there: nothing is to be sent. */
+export const NOWHERE = 'http://127.0.0.1:9/api/v1';
+const KEY = 'a key for the bench only';
+
 /** What a daemon is started with. */
 export interface Setup {
   /** A folder of its own, for its configuration and its data. */
   readonly folder: string;
-  /** Where the workspace's API is, and the key for it. */
-  readonly url: string;
-  readonly apiKey: string;
+  /** Where the workspace's API is, and the key for it; absent: nobody answers there. */
+  readonly url?: string;
+  readonly apiKey?: string;
   readonly port?: number;
   /** An address of PostgreSQL, which several share, in place of a file in the folder. */
   readonly store?: string;
@@ -37,6 +44,7 @@ export interface Setup {
   readonly env?: Readonly<Record<string, string>>;
 }
 
+/** Keys beside those that every bench has; those of `workspace` are put among its own. */
 interface Configuration {
   readonly workspace?: object;
   readonly rules?: object;
@@ -65,18 +73,15 @@ export function countDeliveries(folder: string, condition: string): number {
   return lookInto(folder, `select count(*) from inbox where ${condition}`);
 }
 
+/** Returns once it has a value that is wanted. */
+export async function until(isSo: () => boolean | Promise<boolean>, everyMs = 20): Promise<void> {
+  while (!(await isSo())) await pause(everyMs);
+}
+
 /** `npm start` in a process of its own, as in production: nothing is replaced. */
-export function spawnDaemon({
-  folder,
-  url,
-  apiKey,
-  port = 0,
-  store,
-  preload = [],
-  env,
-  ...given
-}: Setup): ChildProcess {
-  const config = given.config ?? writeConfiguration(folder, url, apiKey);
+export function spawnDaemon(setup: Setup): ChildProcess {
+  const { folder, url = NOWHERE, apiKey = KEY, port = 0, store, preload = [], env } = setup;
+  const config = setup.config ?? writeConfiguration(folder, { workspace: { url, apiKey } });
   mkdirSync(join(folder, 'data'), { recursive: true });
   const log = openSync(join(folder, 'daemon.log'), 'a');
   const options = ['--config', config, '--data', join(folder, 'data'), '--port', String(port)];
@@ -116,13 +121,165 @@ export function logOf(folder: string): string {
   return readFileSync(join(folder, 'daemon.log'), 'utf8').slice(-2_000);
 }
 
-/**
- * @param more keys beside those that every bench has; those of `workspace` are put among its own
- * @returns the file written
- */
-export function writeConfiguration(folder: string, url: string, apiKey: string, more: Configuration = {}): string {
+/** @returns the file written */
+export function writeConfiguration(folder: string, more: Configuration = {}): string {
   const file = join(folder, `${WORKSPACE}.yaml`);
-  const github = { connector: 'github', repositories: [REPOSITORY], webhookSecrets: SECRET, poll: 'off' };
-  writeFileSync(file, stringify({ ...more, workspace: { url, apiKey, ...more.workspace }, connections: { github } }));
+  const workspace = { url: NOWHERE, apiKey: KEY, ...more.workspace };
+  writeFileSync(file, stringify({ ...more, workspace, connections: { github: CONNECTION } }));
   return file;
+}
+
+/** A connection that asks its vendor nothing by itself. */
+export const CONNECTION = { connector: 'github', repositories: [REPOSITORY], webhookSecrets: SECRET, poll: 'off' };
+
+/** What a process has used, as the kernel counts it. */
+export interface Usage {
+  /** Seconds of CPU, of all its threads. */
+  readonly cpu: number;
+  /** Bytes that it gave to the disk. */
+  readonly written: number;
+  /** Bytes in memory now. */
+  readonly resident: number;
+}
+
+/** Of the clock that `/proc` counts in, a second: the same on every Linux. */
+const TICKS = 100;
+
+export function usageOf(pid: number): Usage {
+  const read = (name: string) => readFileSync(`/proc/${pid}/${name}`, 'utf8');
+  return {
+    cpu: timesOf(pid).own,
+    written: Number(/^write_bytes: (\d+)/m.exec(read('io'))?.[1]),
+    resident: Number(/VmRSS:\s+(\d+) kB/.exec(read('status'))?.[1]) * 1_024,
+  };
+}
+
+/** Seconds of CPU of a process, of its children, and of those of them that have ended. */
+export function familyCpu(pid: number): number {
+  const { own, ended } = timesOf(pid);
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean);
+  return own + ended + children.reduce((sum, child) => sum + livingCpu(Number(child)), 0);
+}
+
+/** Of one that may have ended since it was listed. */
+function livingCpu(pid: number): number {
+  try {
+    return timesOf(pid).own;
+  } catch {
+    return 0;
+  }
+}
+
+function timesOf(pid: number): { readonly own: number; readonly ended: number } {
+  // Behind the name of the program, which may hold spaces: utime is the 12th from there, then stime, and both of ended children.
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+  const at = (place: number) => Number(fields[place]) / TICKS;
+  return { own: at(11) + at(12), ended: at(13) + at(14) };
+}
+
+/** A daemon of its own process that is ready. */
+export interface Running {
+  readonly folder: string;
+  readonly pid: number;
+  readonly port: number;
+  /** From its spawning until it was ready: seconds of the wall clock, and of CPU as the kernel counts it. */
+  readonly started: { readonly wall: number; readonly cpu: number };
+}
+
+/** One whose main thread is watched from inside (`loop-watch.ts`), which takes some hundredths of a core. */
+export interface Watched extends Running {
+  /** The long ones of those that ended since a time. */
+  turnsSince(time: number): readonly Turn[];
+}
+
+/** What the main thread did between two turns, as `loop-watch.ts` tells it. */
+export interface Turn {
+  /** When it ended, epoch milliseconds. */
+  readonly at: number;
+  /** Milliseconds of that thread's CPU, and of the wall clock. */
+  readonly cpu: number;
+  readonly wall: number;
+  /** How many there were since the long one before, this one too. */
+  readonly turns: number;
+}
+
+/** The same as `runDaemon`, watched. */
+export async function runWatched<Result>(setup: Setup, use: (daemon: Watched) => Promise<Result>): Promise<Result> {
+  const file = join(setup.folder, 'loop');
+  writeFileSync(file, '');
+  const preload = ['--import', join(import.meta.dirname, 'loop-watch.ts')];
+  const watched = { ...setup, preload, env: { ...setup.env, LOOP_WATCH: file } };
+  return runDaemon(watched, (daemon) => use({ ...daemon, turnsSince: (time) => turnsIn(file, time) }));
+}
+
+/** Runs one in a folder of its own. */
+export function runAlone<Result>(setup: Omit<Setup, 'folder'>, use: (daemon: Running) => Promise<Result>) {
+  return inFolder((folder) => runDaemon({ ...setup, folder }, use));
+}
+
+/** Runs a daemon for as long as it is used. Throws where it does not end in order. */
+export async function runDaemon<Result>(setup: Setup, use: (daemon: Running) => Promise<Result>): Promise<Result> {
+  const { folder } = setup;
+  const begin = performance.now();
+  const daemon = spawnDaemon(setup);
+  const pid = daemon.pid as number;
+  try {
+    const port = await announcedPort(daemon, folder);
+    while (!(await fetch(`http://127.0.0.1:${port}/readyz`)).ok) await pause(5);
+    const started = { wall: (performance.now() - begin) / 1_000, cpu: usageOf(pid).cpu };
+    const result = await use({ folder, pid, port, started });
+    await stopDaemon(daemon, folder);
+    return result;
+  } finally {
+    if (daemon.exitCode === null) daemon.kill('SIGKILL');
+  }
+}
+
+/** @param file of `loop-watch.ts` */
+export function turnsIn(file: string, since = 0): Turn[] {
+  if (!existsSync(file)) return [];
+  const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);
+  return lines.map(readTurn).filter(({ at }) => at >= since);
+}
+
+function readTurn(line: string): Turn {
+  const [at = 0, cpu = 0, wall = 0, turns = 1] = line.split(' ').map(Number);
+  return { at, cpu, wall, turns };
+}
+
+/** Milliseconds of CPU of the longest turn. */
+export function longestOf(turns: readonly Turn[]): number {
+  return Math.max(0, ...turns.map(({ cpu }) => cpu));
+}
+
+/** Milliseconds of CPU that this share of all turns does not exceed; of the short ones, which nobody wrote down, 0. */
+export function percentileOf(turns: readonly Turn[], share: number): number {
+  const all = turns.reduce((sum, each) => sum + each.turns, 0);
+  const longest = turns.map(({ cpu }) => cpu).toSorted((left, right) => right - left);
+  return longest[Math.floor(all * (1 - share))] ?? 0;
+}
+
+/** Times asked, of which the mean is taken: the kernel counts in steps of 10 ms. */
+const ASKED = 5;
+
+/** Seconds of CPU that one answer takes. The first one, which compiles, is not counted. */
+export async function costOf(daemon: Running, path: string, names: readonly string[]): Promise<number> {
+  await ask(daemon, path, names);
+  const before = usageOf(daemon.pid).cpu;
+  for (let each = 0; each < ASKED; each++) await ask(daemon, path, names);
+  return (usageOf(daemon.pid).cpu - before) / ASKED;
+}
+
+/** As the owner of the data folder. Throws where the answer does not tell of all these workspaces. */
+export async function ask({ folder }: Pick<Running, 'folder'>, path: string, names: readonly string[]): Promise<void> {
+  const { address, token } = ownerOf({ folder });
+  const answer = await fetch(address + path, { headers: { authorization: `Bearer ${token}` } });
+  const text = await answer.text();
+  if (!answer.ok || !names.every((name) => text.includes(`"${name}"`))) throw new Error(`${path}: ${answer.status}`);
+}
+
+export function ownerOf({ folder }: Pick<Running, 'folder'>): { readonly address: string; readonly token: string } {
+  const owner = findDaemon(join(folder, 'data'));
+  if (!owner) throw new Error(logOf(folder));
+  return owner;
 }

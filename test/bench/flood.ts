@@ -1,17 +1,15 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { startNginx, WITHOUT_NGINX } from '../support/fakes/nginx.ts';
 import { startWorkspaceService } from '../support/fakes/workspace-service.ts';
-import type { Bench } from './bench.ts';
-import { countDeliveries, WEBHOOK_PATH } from './daemon.ts';
+import { type Bench, figure, inFolder, type Measured } from './bench.ts';
+import { countDeliveries, longestOf, runWatched, until, usageOf, type Watched, WEBHOOK_PATH } from './daemon.ts';
 import { largeBody, pullRequestBodies } from './deliveries.ts';
 import { deliver, headOf, open } from './load.ts';
-import { figure, type Measured } from './report.ts';
-import { longestOf, runWatched, type Watched } from './watched.ts';
+import { quantile } from './quota/references/lag.ts';
 
 /**
  * What strangers can do to the whole daemon, in a process of its own as in production.
@@ -32,13 +30,12 @@ export const flood: Bench = {
 };
 
 async function withDaemon(measure: (daemon: Watched) => Promise<Measured>): Promise<Measured> {
-  const folder = mkdtempSync(join(tmpdir(), 'worksync-bench-flood-'));
   const service = await startWorkspaceService();
   try {
-    return await runWatched({ folder, url: service.url, apiKey: service.apiKey }, measure);
+    const { url, apiKey } = service;
+    return await inFolder((folder) => runWatched({ folder, url, apiKey }, measure));
   } finally {
     await service.close();
-    rmSync(folder, { recursive: true, force: true });
   }
 }
 
@@ -57,19 +54,16 @@ async function memory({ port, pid }: Watched): Promise<Measured> {
   }
   let most = 0;
   for (let second = 0; second < 10; second += 0.25) {
-    most = Math.max(most, residentBytes(pid) / MEGABYTE);
+    most = Math.max(most, usageOf(pid).resident / MEGABYTE);
     await pause(250);
   }
   for (const socket of sockets) socket.destroy();
-  return figure({ name: 'flood.memory', unit: 'MB', better: 'lower', aim: 256 }, [most]);
-}
-
-function residentBytes(pid: number): number {
-  const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
-  return Number(kilobytes) * 1_024;
+  return figure({ name: 'flood.memory', unit: 'MB', aim: 256 }, [most]);
 }
 
 const FORGED = `sha256=${'0'.repeat(64)}`;
+
+const APPLIED = "connection = 'github' and state = 'applied'";
 
 async function block({ folder, port, turnsSince }: Watched): Promise<Measured> {
   const small = pullRequestBodies(20);
@@ -79,16 +73,11 @@ async function block({ folder, port, turnsSince }: Watched): Promise<Measured> {
   for (let round = 0; round < 5; round++) {
     const begin = Date.now();
     await deliver({ port, path: WEBHOOK_PATH }, largeBody(25 * MEGABYTE, 1_000 + round), `large-${round}`);
-    await untilApplied(folder, small.length + round + 1);
+    await until(() => countDeliveries(folder, APPLIED) === small.length + round + 1);
     await pause(100);
     longest.push(longestOf(turnsSince(begin)));
   }
-  return figure({ name: 'flood.block', unit: 'ms', better: 'lower', aim: 50, note: 'CPU of the main thread' }, longest);
-}
-
-async function untilApplied(folder: string, count: number): Promise<void> {
-  const applied = () => countDeliveries(folder, "connection = 'github' and state = 'applied'");
-  while (applied() < count) await pause(20);
+  return figure({ name: 'flood.block', unit: 'ms', aim: 50, note: 'CPU of the main thread' }, longest);
 }
 
 const IDLE = 2_000;
@@ -110,23 +99,18 @@ async function good({ port: own }: Pick<Watched, 'port'>, name: string, port: nu
   const forgers = Array.from({ length: FORGERS }, () => forge(port, forging.signal));
   await pause(2_000);
   const waits: number[] = [];
-  let refused = 0;
   for (const [at, body] of bodies.entries()) {
-    try {
-      waits.push(await deliver({ port, path: WEBHOOK_PATH }, body, `good-${at}`));
-    } catch {
-      refused++;
-    }
+    // One that was refused waited too long.
+    const wait = deliver({ port, path: WEBHOOK_PATH }, body, `good-${at}`).catch(() => Number.POSITIVE_INFINITY);
+    waits.push(await wait);
     await pause(25);
   }
   forging.abort();
   const forgeries = (await Promise.all(forgers)).reduce((sum, sent) => sum + sent, 0);
   for (const socket of idle) socket.destroy();
-  const sorted = waits.toSorted((left, right) => left - right);
-  // One that was refused waited too long.
-  const p99 = refused > GOOD / 100 ? Number.POSITIVE_INFINITY : (sorted[Math.floor(sorted.length * 0.99) - 1] ?? 0);
+  const refused = waits.filter((wait) => wait === Number.POSITIVE_INFINITY).length;
   const note = `p99 of ${GOOD}, ${refused} refused, beside ${forgeries} forgeries`;
-  return figure({ name, unit: 'ms', better: 'lower', aim: 250, note }, [p99]);
+  return figure({ name, unit: 'ms', aim: 250, note }, [quantile(waits, 0.99)]);
 }
 
 /** Sends forgeries of 21 KiB, each when the one before was answered, on connections that are opened anew as they end. */
@@ -162,14 +146,14 @@ function forgeOn(socket: Socket, next: () => readonly [Buffer, Buffer] | undefin
   });
 }
 
-async function goodBehindNginx(daemon: Watched): Promise<Measured> {
-  const folder = mkdtempSync(join(tmpdir(), 'worksync-bench-nginx-'));
-  writeFileSync(join(folder, 'empty'), '');
-  const nginx = await startNginx(folder, `location / { proxy_pass http://127.0.0.1:${daemon.port}; }`);
-  try {
-    return await good(daemon, 'flood.good.nginx', Number(new URL(nginx.address).port));
-  } finally {
-    await nginx.running.end('SIGTERM');
-    rmSync(folder, { recursive: true, force: true });
-  }
+function goodBehindNginx(daemon: Watched): Promise<Measured> {
+  return inFolder(async (folder) => {
+    writeFileSync(join(folder, 'empty'), '');
+    const nginx = await startNginx(folder, `location / { proxy_pass http://127.0.0.1:${daemon.port}; }`);
+    try {
+      return await good(daemon, 'flood.good.nginx', Number(new URL(nginx.address).port));
+    } finally {
+      await nginx.running.end('SIGTERM');
+    }
+  });
 }

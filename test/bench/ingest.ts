@@ -1,15 +1,32 @@
-import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
-import { startWorkspaceService, type TestService } from '../support/fakes/workspace-service.ts';
-import { type Bench, RUNS } from './bench.ts';
-import { announcedPort, countDeliveries, spawnDaemon, stopDaemon, WEBHOOK_PATH } from './daemon.ts';
+import { startWorkspaceService } from '../support/fakes/workspace-service.ts';
+import { type Bench, figuresOf, inFolder, type Measured, median, RUNS } from './bench.ts';
+import { countDeliveries, runDaemon, until, usageOf, WEBHOOK_PATH } from './daemon.ts';
 import { pullRequestBodies, type SignedBody } from './deliveries.ts';
-import { sendDeliveries } from './load.ts';
-import { compared, figure, median } from './report.ts';
+import { type Fleet, withFleet } from './fleet.ts';
+import { sendDeliveries, startPeer } from './load.ts';
+import { type BenchServer, withPostgres, withReplicas } from './postgres/server.ts';
+
+/** Milliseconds: until the code is compiled, and what is measured. */
+const WARM_UP = 1_500;
+const MEASURED = 2_500;
+
+/** How many deliveries are pending, stored and applied. */
+type Count = (condition: string) => number | Promise<number>;
+
+/** Waits until reconcile has taken all deliveries over. @returns how many were left, and how many seconds that took */
+async function takenOver(count: Count): Promise<{ left: number; waited: number }> {
+  const begin = performance.now();
+  const left = await count("state = 'pending'");
+  await until(async () => (await count("state = 'pending'")) === 0);
+  return { left, waited: (performance.now() - begin) / 1_000 };
+}
+
+async function expectAllStored(count: Count, acknowledged: number): Promise<void> {
+  const stored = await count("connection = 'github'");
+  const applied = await count("connection = 'github' and state = 'applied'");
+  if (stored !== acknowledged || applied !== acknowledged)
+    throw new Error(`${acknowledged} acknowledged, ${stored} stored, ${applied} applied`);
+}
 
 /**
  * Durable signed deliveries of 21 KiB per second, against two peers that store nothing.
@@ -24,85 +41,185 @@ export const ingest: Bench = {
   figures: ['ingest.octokit', 'ingest.probot'],
   async run() {
     const bodies = pullRequestBodies(256);
-    const runs: Record<Contender, number[]> = { worksync: [], octokit: [], probot: [] };
-    const takeOver: number[] = [];
     const service = await startWorkspaceService();
+    const rounds: Round[] = [];
     try {
-      for (let round = 0; round < RUNS; round++) {
-        const ours = await measureDaemon(bodies, service);
-        runs.worksync.push(ours.perSecond);
-        takeOver.push(ours.takenOverPerSecond);
-        for (const peer of ['octokit', 'probot'] as const) runs[peer].push(await measurePeer(peer, bodies));
+      while (rounds.length < RUNS) {
+        const ours = await inFolder((folder) => measureDaemon(folder, bodies, service));
+        const octokit = await measurePeer('octokit', bodies);
+        rounds.push({ ...ours, octokit, probot: await measurePeer('probot', bodies) });
       }
     } finally {
       await service.close();
     }
-    const unit = 'deliveries/s';
-    const note = `after the burst reconcile takes over ${Math.round(median(takeOver))} deliveries/s`;
-    const peer = { unit, better: 'higher', aim: false } as const;
-    return [
-      compared({ name: 'ingest.octokit', unit, better: 'higher', aim: 0.9, note }, runs.worksync, runs.octokit),
-      compared({ name: 'ingest.probot', unit, better: 'higher', aim: 1.2 }, runs.worksync, runs.probot),
-      figure({ ...peer, name: 'ingest.octokit.peer', note: '@octokit/webhooks, no storage' }, runs.octokit),
-      figure({ ...peer, name: 'ingest.probot.peer', note: 'probot, no storage' }, runs.probot),
-    ];
+    const takeOver = median(rounds.map((round) => round.takeOver));
+    const note = `after the burst reconcile takes over ${Math.round(takeOver)} deliveries/s`;
+    const row = { unit: 'deliveries/s', better: 'higher' } as const;
+    const ours = { ...row, of: (round: Round) => round.ours };
+    return figuresOf(
+      rounds,
+      { ...ours, name: 'ingest.octokit', aim: 0.9, note, against: ({ octokit }) => octokit },
+      { ...ours, name: 'ingest.probot', aim: 1.2, against: ({ probot }) => probot },
+      { ...row, name: 'ingest.octokit.peer', note: '@octokit/webhooks, no storage', of: ({ octokit }) => octokit },
+      { ...row, name: 'ingest.probot.peer', note: 'probot, no storage', of: ({ probot }) => probot },
+    );
   },
 };
 
-type Contender = 'worksync' | 'octokit' | 'probot';
-
-/** Milliseconds: until the code is compiled, and what is measured. */
-const WARM_UP = 1_500;
-const MEASURED = 2_500;
+interface Round {
+  readonly ours: number;
+  readonly takeOver: number;
+  readonly octokit: number;
+  readonly probot: number;
+}
 
 async function measurePeer(peer: 'octokit' | 'probot', bodies: readonly SignedBody[]): Promise<number> {
-  const child = fork(join(import.meta.dirname, 'peers', `${peer}.ts`));
+  const { port, child } = await startPeer(peer);
   try {
-    const [{ port }] = (await once(child, 'message')) as [{ port: number }];
-    const target = { port, path: '/webhooks' };
+    const target = { port, paths: ['/webhooks'] };
     await sendDeliveries(target, bodies, 'warm', WARM_UP);
     return (await sendDeliveries(target, bodies, 'timed', MEASURED)).perSecond;
   } finally {
-    await end(child);
+    child.kill('SIGKILL');
   }
 }
 
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null) return;
-  const ended = once(child, 'exit');
-  child.kill('SIGKILL');
-  await ended;
-}
-
-async function measureDaemon(bodies: readonly SignedBody[], { url, apiKey }: TestService) {
-  const folder = mkdtempSync(join(tmpdir(), 'worksync-bench-'));
-  const daemon = spawnDaemon({ folder, url, apiKey });
-  try {
-    const target = { port: await announcedPort(daemon, folder), path: WEBHOOK_PATH };
+function measureDaemon(
+  folder: string,
+  bodies: readonly SignedBody[],
+  { url, apiKey }: { url: string; apiKey: string },
+) {
+  const count = (condition: string) => countDeliveries(folder, condition);
+  return runDaemon({ folder, url, apiKey }, async ({ port }) => {
+    const target = { port, paths: [WEBHOOK_PATH] };
     const warm = await sendDeliveries(target, bodies, 'warm', WARM_UP);
-    await takenOver(folder);
+    await takenOver(count);
     const timed = await sendDeliveries(target, bodies, 'timed', MEASURED);
-    const { waited, left } = await takenOver(folder);
-    expectAllStored(folder, warm.accepted + timed.accepted);
-    await stopDaemon(daemon, folder);
-    return { perSecond: timed.perSecond, takenOverPerSecond: left / waited };
-  } finally {
-    await end(daemon);
-    rmSync(folder, { recursive: true, force: true });
+    const { waited, left } = await takenOver(count);
+    await expectAllStored(count, warm.answered + timed.answered);
+    return { ours: timed.perSecond, takeOver: left / waited };
+  });
+}
+
+/** Durable deliveries per second to 500 workspaces in turn, against those to one of them, by the same process. */
+export const manyIngest: Bench = {
+  figures: ['many.ingest'],
+  run: () =>
+    withFleet(500, (fleet) =>
+      runDaemon(fleet, async ({ port, folder }) => {
+        const bodies = pullRequestBodies(256);
+        const measure = async (paths: readonly string[], run: string, ms: number) => {
+          const { perSecond } = await sendDeliveries({ port, paths }, bodies, run, ms);
+          await takenOver((condition) => countDeliveries(folder, condition));
+          return perSecond;
+        };
+        await measure(fleet.paths, 'warm', WARM_UP);
+        const rounds: { one: number; spread: number }[] = [];
+        for (let round = 0; round < RUNS; round++) {
+          const one = await measure(fleet.paths.slice(0, 1), `one-${round}`, MEASURED);
+          rounds.push({ one, spread: await measure(fleet.paths, `spread-${round}`, MEASURED) });
+        }
+        const row = { name: 'many.ingest', unit: 'deliveries/s', better: 'higher', aim: 0.8 } as const;
+        return figuresOf(rounds, { ...row, of: ({ spread }) => spread, against: ({ one }) => one });
+      }),
+    ),
+};
+
+/**
+ * Durable signed deliveries of 21 KiB, to several workspaces in turn, as in `ingest`: over PostgreSQL against a file, and to
+ * three replicas against one. Seconds of CPU decide: on a machine of two cores three replicas, the server and the load share
+ * them. What PostgreSQL itself uses stands in the notes, with the deliveries per second of the wall clock.
+ */
+export const pgIngest: Bench = {
+  figures: ['pg.ingest', 'pg.ingest.three'],
+  run: () => withPostgres(measureIngest),
+};
+
+const WORKSPACES = 12;
+/** Deliveries that each daemon has taken before, so that its code is compiled however busy the machine is. */
+const WARM = 2_000;
+
+async function measureIngest(server: BenchServer): Promise<readonly Measured[]> {
+  const bodies = pullRequestBodies(256);
+  const rounds: { file: Burst; one: Burst; three: Burst }[] = [];
+  for (let round = 0; round < RUNS; round++) {
+    const file = await measureBurst(bodies, 1);
+    const one = await measureBurst(bodies, 1, { server, schema: `one_${round}` });
+    rounds.push({ file, one, three: await measureBurst(bodies, 3, { server, schema: `three_${round}` }) });
   }
+  const noteOf = (which: 'file' | 'one' | 'three') => costsOf(rounds.map((round) => round[which]));
+  const row = { unit: 'deliveries/s of CPU', better: 'higher' } as const;
+  return figuresOf(
+    rounds,
+    {
+      ...{ ...row, name: 'pg.ingest', aim: 0.6, of: ({ one }) => perCpu(one), against: ({ file }) => perCpu(file) },
+      note: `a file: ${noteOf('file')}; one replica: ${noteOf('one')}`,
+    },
+    {
+      // What three give who have a core each.
+      ...{ ...row, name: 'pg.ingest.three', aim: 1.5, of: ({ three }) => 3 * perCpu(three) },
+      ...{ against: ({ one }) => perCpu(one), note: `three replicas: ${noteOf('three')}` },
+    },
+  );
 }
 
-/** Waits until reconcile has taken all deliveries over; tells how many were left, and how many seconds that took. */
-async function takenOver(folder: string): Promise<{ left: number; waited: number }> {
-  const begin = performance.now();
-  const left = countDeliveries(folder, "state = 'pending'");
-  while (countDeliveries(folder, "state = 'pending'") > 0) await pause(20);
-  return { left, waited: (performance.now() - begin) / 1_000 };
+/** What was accepted, and what that cost. */
+interface Burst {
+  readonly accepted: number;
+  readonly seconds: number;
+  /** Seconds of CPU of all daemons, and of PostgreSQL. */
+  readonly cpu: number;
+  readonly serverCpu: number;
 }
 
-function expectAllStored(folder: string, acknowledged: number): void {
-  const stored = countDeliveries(folder, "connection = 'github'");
-  const applied = countDeliveries(folder, "connection = 'github' and state = 'applied'");
-  if (stored !== acknowledged || applied !== acknowledged)
-    throw new Error(`${acknowledged} acknowledged, ${stored} stored, ${applied} applied`);
+function perCpu({ accepted, cpu }: Burst): number {
+  return accepted / cpu;
+}
+
+function costsOf(bursts: readonly Burst[]): string {
+  const sum = (read: (burst: Burst) => number) => bursts.reduce((total, burst) => total + read(burst), 0);
+  const accepted = sum((burst) => burst.accepted);
+  const each = (seconds: number) => `${Math.round((seconds / accepted) * 1e6)} µs`;
+  const wall = Math.round(accepted / sum(({ seconds }) => seconds));
+  const server = each(sum(({ serverCpu }) => serverCpu));
+  return `${wall} deliveries/s of the wall clock, ${each(sum(({ cpu }) => cpu))} of CPU each, ${server} in PostgreSQL`;
+}
+
+/** @param place of the rows, where they are in no file */
+function measureBurst(
+  bodies: readonly SignedBody[],
+  size: number,
+  place?: { readonly server: BenchServer; readonly schema: string },
+): Promise<Burst> {
+  const measure = (fleet: Fleet) => {
+    const count: Count = (condition) =>
+      place ? place.server.count(`${place.schema}.inbox where ${condition}`) : countDeliveries(fleet.folder, condition);
+    return withReplicas(fleet, size, async (replicas) => {
+      const send = async (run: string) => {
+        const { paths } = fleet;
+        const loads = await Promise.all(
+          replicas.map(({ port }) => sendDeliveries({ port, paths }, bodies, `${run}-${port}`, MEASURED)),
+        );
+        return loads.reduce((sum, { answered }) => sum + answered, 0);
+      };
+      const used = () => ({
+        seconds: performance.now() / 1_000,
+        cpu: replicas.reduce((sum, { pid }) => sum + usageOf(pid).cpu, 0),
+        serverCpu: place?.server.cpu() ?? 0,
+      });
+      let warm = 0;
+      while (warm < WARM * size) warm += await send(`warm-${warm}`);
+      await takenOver(count);
+      const before = used();
+      const accepted = await send('timed');
+      const { seconds, cpu, serverCpu } = used();
+      await takenOver(count);
+      await expectAllStored(count, warm + accepted);
+      return {
+        ...{ accepted, seconds: seconds - before.seconds },
+        ...{ cpu: cpu - before.cpu, serverCpu: serverCpu - before.serverCpu },
+      };
+    });
+  };
+  return withFleet(WORKSPACES, measure, place?.server.place(place.schema));
 }

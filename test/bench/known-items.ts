@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connectors } from '../../src/connectors/registry.ts';
 import { sourcesOf } from '../../src/daemon/sources.ts';
-import type { Action } from '../../src/model/change.ts';
-import { entity } from '../../src/model/change.ts';
+import { type Action, entity } from '../../src/model/change.ts';
 import type { PullRequest } from '../../src/model/item.ts';
 import { loadConfig } from '../../src/platform/config/load.ts';
 import { systemClock } from '../../src/platform/lib/clock.ts';
@@ -13,6 +12,7 @@ import { silentMeter } from '../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';
 import { createWakeSignal } from '../../src/platform/lib/wake-signal.ts';
 import { appendDeliveries } from '../../src/store/append-deliveries.ts';
+import type { Store } from '../../src/store/database.ts';
 import { appendAnswer } from '../../src/store/workspace-answers.ts';
 import type { ReconcileConnection } from '../../src/sync/reconcile/context.ts';
 import { desiredRecord } from '../../src/sync/reconcile/evaluate-record.ts';
@@ -21,7 +21,7 @@ import { createInlineConverter } from '../../src/sync/worker/converter.ts';
 import { apiOverrides } from '../../src/workspace-api/contract.ts';
 import { type OpenedStore, openStore } from '../support/harness/store.ts';
 import { databaseFile, WORKSPACE, writeConfiguration } from './daemon.ts';
-import { pullEvent } from './pulls.ts';
+import { REPOSITORY } from './deliveries.ts';
 
 /** A database in which everything has reached its end: items, their settled deliveries, and records as they should be. */
 export interface KnownItems {
@@ -33,9 +33,6 @@ export interface KnownItems {
 export const ITEMS = 100_000;
 const AT_ONCE = 500;
 
-/** Where no workspace answers: nothing is to be sent. */
-const NOWHERE = { url: 'http://127.0.0.1:9/api/v1', apiKey: 'a key for the bench only' };
-
 export interface Opened {
   readonly store: OpenedStore;
   readonly source: ReconcileConnection;
@@ -44,22 +41,15 @@ export interface Opened {
 
 /** The store and the stage as the daemon composes them. @param place of the rows: a file, or an address of PostgreSQL */
 export async function openReconcile(folder: string, place = databaseFile(folder)): Promise<Opened> {
-  const path = writeConfiguration(folder, NOWHERE.url, NOWHERE.apiKey);
+  const path = writeConfiguration(folder);
   const [config] = loadConfig({ path, env: {}, connectors, apiOverrides }).workspaces;
   if (!config) throw new Error('no workspace is configured');
   const sources = sourcesOf(config.connections, connectors, new Map(), createInlineConverter(connectors));
   const store = await openStore({ file: place }, WORKSPACE);
   const outside = { clock: systemClock(), random: systemRandom(), logger: silentLogger, meter: silentMeter };
   const wakeSignals = { inbox: createWakeSignal(), outbox: createWakeSignal(), fetches: createWakeSignal() };
-  const reconcile = createReconcile({
-    ...outside,
-    ...wakeSignals,
-    store,
-    sources,
-    version: 'bench',
-    usedShare: () => 0,
-    isCrowded: () => false,
-  });
+  const quiet = { version: 'bench', usedShare: () => 0, isCrowded: () => false };
+  const reconcile = createReconcile({ ...outside, ...wakeSignals, ...quiet, store, sources });
   return { store, source: sources.get('github') as ReconcileConnection, reconcile };
 }
 
@@ -76,7 +66,7 @@ export async function createKnownItems(): Promise<KnownItems> {
 export async function makeKnown({ store, source, reconcile }: Opened, items: number): Promise<void> {
   await appendRead(store, 'read-tasks', entity.readTasks, { tasks: [] });
   for (let first = 1; first <= items; first += AT_ONCE) {
-    const deliveries = numbers(first).map((number) => webhook(number));
+    const deliveries = Array.from({ length: AT_ONCE }, (_, index) => webhook(first + index));
     const pullRequests = deliveries.map((delivery) => {
       const translation = source.translate(delivery);
       if (translation.outcome !== 'items') throw new Error('a pull request of the bench is none');
@@ -88,10 +78,6 @@ export async function makeKnown({ store, source, reconcile }: Opened, items: num
     await reconcile.drain();
   }
   await expectSettled(store, items);
-}
-
-function numbers(first: number): number[] {
-  return Array.from({ length: AT_ONCE }, (_, index) => first + index);
 }
 
 function webhook(number: number) {
@@ -107,19 +93,75 @@ async function appendRead(store: OpenedStore, action: Action, name: string, body
 /** Throws unless every item is known and nothing is left to do. */
 export async function expectSettled(store: OpenedStore, items = ITEMS): Promise<void> {
   const count = async (table: 'items' | 'outbox' | 'fetches') => {
-    const { count: rows } = await store.query
-      .selectFrom(table)
-      .select(({ fn }) => fn.countAll<number>().as('count'))
-      .executeTakeFirstOrThrow();
-    return rows;
+    const counted = store.query.selectFrom(table).select(({ fn }) => fn.countAll<number>().as('count'));
+    return (await counted.executeTakeFirstOrThrow()).count;
   };
-  const unsettled = await store.query
-    .selectFrom('inbox')
-    .select(['state', 'reason'])
-    .where('state', '!=', 'applied')
-    .limit(1)
-    .execute();
+  const inbox = store.query.selectFrom('inbox').select(['state', 'reason']).where('state', '!=', 'applied');
+  const unsettled = await inbox.limit(1).execute();
   const found = { items: await count('items'), outbox: await count('outbox'), fetches: await count('fetches') };
   if (found.items === items && found.outbox + found.fetches === 0 && unsettled.length === 0) return;
   throw new Error(`not settled: ${JSON.stringify({ ...found, unsettled })}`);
+}
+
+/** About what people write, so that a slimmed pull request has some 2 kB. */
+const DESCRIPTION =
+  'What this changes: the pool no longer grows without bound when a tenant is deleted while its jobs run.\n'.repeat(12);
+
+/** One of many pull requests, as GitHub gives it with what nobody reads left out. */
+export function pullObject(number: number) {
+  const updated_at = new Date(Date.UTC(2026, 0, 1) + number * 60_000).toISOString();
+  const merged = number % 3 > 0;
+  return {
+    number,
+    updated_at,
+    state: merged ? 'closed' : 'open',
+    title: `Close the pool of tenant ${number}`,
+    body: DESCRIPTION,
+    draft: number % 7 === 0,
+    merged_at: merged ? updated_at : null,
+    created_at: '2026-01-01T00:00:00Z',
+    html_url: `https://github.com/${REPOSITORY}/pull/${number}`,
+    user: { login: 'mona' },
+    labels: [{ name: 'bug' }, { name: `area-${number % 20}` }],
+    assignees: [{ login: 'hubot' }],
+    requested_reviewers: [{ login: 'octocat' }],
+    requested_teams: [],
+    head: { ref: `tenant-${number}`, sha: number.toString(16).padStart(40, '0') },
+    base: { ref: 'main', repo: { id: 186_853_002, full_name: REPOSITORY } },
+  };
+}
+
+/** Its webhook. */
+export function pullEvent(number: number): Buffer {
+  return Buffer.from(JSON.stringify({ action: 'edited', number, pull_request: pullObject(number) }));
+}
+
+/** Pull requests of one page. */
+export const PAGE = 100;
+
+interface Telling {
+  readonly items?: number;
+  readonly source?: 'poll' | 'backfill';
+  /** They say something else than is known already. */
+  readonly isNew?: boolean;
+}
+
+/** Pages that tell of all items, or of the first so many, as if their vendor listed them. */
+export async function appendPages(
+  { query }: Pick<Store, 'query'>,
+  { items = ITEMS, source = 'poll', isNew = false }: Telling = {},
+): Promise<void> {
+  for (let first = 1; first <= items; first += PAGE) {
+    const pulls = Array.from({ length: PAGE }, (_, index) => told(first + index, isNew));
+    const body = Buffer.from(JSON.stringify(pulls));
+    const key = `page-${isNew ? 'new-' : ''}${first}`;
+    await appendDeliveries(query, [{ connection: 'github', key, source, event: 'pulls.list', body }], Date.now());
+  }
+}
+
+function told(number: number, isNew: boolean): object {
+  const pull = pullObject(number);
+  if (!isNew) return pull;
+  const updated_at = new Date(Date.parse(pull.updated_at) + 1_000).toISOString();
+  return { ...pull, updated_at, title: `${pull.title}, and of earlier ones` };
 }

@@ -15,9 +15,15 @@ interface Targets {
   readonly paths: readonly string[];
 }
 
+export interface Request {
+  readonly method: string;
+  readonly path: string;
+  readonly body?: string;
+}
+
 export interface Load {
-  /** Deliveries answered with 2xx: all that were sent, since any other answer is an error. */
-  readonly accepted: number;
+  /** Requests answered with 2xx: all that were sent, since any other answer is an error. */
+  readonly answered: number;
   readonly perSecond: number;
 }
 
@@ -30,51 +36,50 @@ const CONNECTIONS = 20;
  *
  * @param run makes the ids of this call different from those of any other
  */
-export async function sendDeliveries(
-  target: Target | Targets,
+export function sendDeliveries(
+  { port, paths }: Targets,
   bodies: readonly SignedBody[],
   run: string,
   ms: number,
 ): Promise<Load> {
-  const { port } = target;
-  const paths = 'paths' in target ? target.paths : [target.path];
-  const sockets = await Promise.all(Array.from({ length: CONNECTIONS }, () => open(port)));
-  const begin = performance.now();
   let sent = 0;
-  const next = (): readonly [Buffer, Buffer] | undefined => {
-    if (performance.now() - begin >= ms) return undefined;
+  return repeat({ port, connections: CONNECTIONS }, ms, () => {
     const id = `${run}-${sent++}`;
     const { body, signature } = bodies[sent % bodies.length] as SignedBody;
     const path = paths[sent % paths.length] as string;
     return [headOf({ port, path }, { id, signature, length: body.length }), body];
-  };
-  const counts = await Promise.all(sockets.map((socket) => converse(socket, next)));
-  const seconds = (performance.now() - begin) / 1_000;
-  const accepted = counts.reduce((sum, count) => sum + count, 0);
-  return { accepted, perSecond: accepted / seconds };
+  });
 }
 
 /** One request again and again for `ms` milliseconds, with the key of somebody, one on the way on each connection. */
-export async function repeatRequest(
+export function repeatRequest(
   { port, key, connections }: { readonly port: number; readonly key: string; readonly connections: number },
-  { method, path, body = '' }: { readonly method: string; readonly path: string; readonly body?: string },
+  { method, path, body = '' }: Request,
   ms: number,
-): Promise<{ readonly answered: number; readonly perSecond: number }> {
+): Promise<Load> {
   const head =
     `${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${key}\r\n` +
     `X-Service-Api-Version: 2\r\nAccept: application/json\r\n` +
     (body === '' ? '\r\n' : `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n`);
   const request = [Buffer.from(head), Buffer.from(body)] as const;
+  return repeat({ port, connections }, ms, () => request);
+}
+
+async function repeat(
+  { port, connections }: { readonly port: number; readonly connections: number },
+  ms: number,
+  request: () => readonly [Buffer, Buffer],
+): Promise<Load> {
   const sockets = await Promise.all(Array.from({ length: connections }, () => open(port)));
   const begin = performance.now();
-  const next = () => (performance.now() - begin >= ms ? undefined : request);
+  const next = () => (performance.now() - begin >= ms ? undefined : request());
   const counts = await Promise.all(sockets.map((socket) => converse(socket, next)));
   const answered = counts.reduce((sum, count) => sum + count, 0);
   return { answered, perSecond: answered / ((performance.now() - begin) / 1_000) };
 }
 
-/** A server of `peers` in a process of its own, which is told what to answer. */
-export async function startPeer(name: string, told: object): Promise<{ port: number; child: ChildProcess }> {
+/** A server of `peers` in a process of its own, which may be told what to answer. */
+export async function startPeer(name: string, told: object = {}): Promise<{ port: number; child: ChildProcess }> {
   const child = fork(join(import.meta.dirname, 'peers', `${name}.ts`));
   child.send(told);
   const [{ port }] = (await once(child, 'message')) as [{ port: number }];

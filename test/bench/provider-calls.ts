@@ -3,11 +3,10 @@ import { bitbucketVendor } from '../support/vendors/provider-servers/bitbucket.t
 import { githubVendor } from '../support/vendors/provider-servers/github.ts';
 import { gitlabVendor } from '../support/vendors/provider-servers/gitlab.ts';
 import { type Asked, openProvider, type Provider } from '../support/vendors/provider-servers/provider.ts';
-import type { Bench } from './bench.ts';
+import { type Bench, figuresOf, type Measured } from './bench.ts';
 import { generateDay } from './quota/references/day.ts';
+import { fewestWrites } from './quota/references/lag.ts';
 import { eventsOf, type Line } from './quota/references/trace.ts';
-import { fewestWrites } from './quota/references/visibility.ts';
-import { figure, type Measured } from './report.ts';
 
 const SECRET = 'a webhook secret for the bench only';
 const VENDORS = [githubVendor(SECRET), gitlabVendor(SECRET), bitbucketVendor(SECRET)];
@@ -31,17 +30,11 @@ export const providerCalls: Bench = {
       const played: Played[] = [];
       for (const seed of split.seeds) played.push(await playDay(seed, commits));
       const name = commits ? 'provider.calls.commits' : 'provider.calls';
-      const detail = played.map(
-        ({ asked, states, pushes }) => `${asked}/${states}${commits ? ` ${pushes} pushes` : ''}`,
-      );
-      const meaning = { name, unit: 'per state', better: 'lower', aim: 1.2, everyRun: true } as const;
+      const told = ({ asked, states, pushes }: Played) => `${asked}/${states}${commits ? ` ${pushes} pushes` : ''}`;
+      const note = `requests/states by seed: ${played.map(told).join(', ')}`;
       const allowed = ({ pushes }: Played) => (commits ? PER_PUSH * pushes : 0);
-      figures.push(
-        figure(
-          { ...meaning, note: `requests/states by seed: ${detail.join(', ')}` },
-          played.map((day) => Math.max(0, day.asked - allowed(day)) / day.states),
-        ),
-      );
+      const perState = (day: Played) => Math.max(0, day.asked - allowed(day)) / day.states;
+      figures.push(...figuresOf(played, { name, unit: 'per state', aim: 1.2, everyRun: true, note, of: perState }));
     }
     return figures;
   },
@@ -66,14 +59,8 @@ async function playDay(seed: number, commits: boolean): Promise<Played> {
       vendor.id,
       { connector: vendor.id, ...vendor.options(url), commits, webhookSecrets: SECRET, poll: '2h', sweep: 'off' },
     ]);
-    const quota = {
-      requests: 200,
-      window: '15m',
-      burst: 40,
-      burstWindow: '1m',
-      share: 1,
-      visibility: `${VISIBILITY}s`,
-    };
+    const windows = { requests: 200, window: '15m', burst: 40, burstWindow: '1m' };
+    const quota = { ...windows, share: 1, visibility: `${VISIBILITY}s` };
     await world.restart({ config: { connections: Object.fromEntries(connections) as object, quota } });
     // Names are looked up, and lists read for the first time.
     await until(world, world.clock.now() + 11 * MINUTE);

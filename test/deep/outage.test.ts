@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from 'vitest';
 import { createChance } from '../bench/quota/references/chance.ts';
-import { optimum } from '../bench/quota/references/optimum.ts';
 import type { Fields } from '../bench/quota/references/trace.ts';
+import { optimum } from '../bench/quota/references/windows.ts';
 import { type Absence, awayAtTimes, hangs, refuses } from '../support/fakes/absence.ts';
 import type { TravellingClock } from '../support/fakes/travelling-clock.ts';
 import { createWeather, type Weather } from '../support/fakes/weather.ts';

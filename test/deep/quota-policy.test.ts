@@ -1,18 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import { atOnce } from '../bench/quota/at-once.ts';
 import { playBackfill } from '../bench/quota/backfill.ts';
-import { playJumps } from '../bench/quota/clock.ts';
-import { expectWithinWindows } from '../bench/quota/expect.ts';
-import { playLives } from '../bench/quota/lives.ts';
-import { play } from '../bench/quota/play.ts';
+import { playJumps } from '../bench/quota/drain.ts';
+import { play, playLives } from '../bench/quota/play.ts';
 import { createChance, randomDurations } from '../bench/quota/references/chance.ts';
 import { MANNERS } from '../bench/quota/references/co-tenant.ts';
 import { generateDay } from '../bench/quota/references/day.ts';
-import { freshness, quantile } from '../bench/quota/references/lag.ts';
-import { lookAhead } from '../bench/quota/references/look-ahead.ts';
-import { optimum } from '../bench/quota/references/optimum.ts';
-import { eventLines, eventsOf } from '../bench/quota/references/trace.ts';
-import { fewestWrites } from '../bench/quota/references/visibility.ts';
+import { fewestWrites, freshness, lookAhead, quantile } from '../bench/quota/references/lag.ts';
+import { atOnce, eventLines, eventsOf } from '../bench/quota/references/trace.ts';
+import { optimum } from '../bench/quota/references/windows.ts';
+import { expectWithinWindows } from '../bench/quota/server.ts';
 import { playShared, type Shared } from '../bench/quota/tenant.ts';
 
 /** Short versions of the quota benches: the same code in virtual time, on less of it. */

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { HttpClient } from '../../src/platform/http/http-client.ts';
-import { optimum } from '../bench/quota/references/optimum.ts';
+import { optimum } from '../bench/quota/references/windows.ts';
 import { createTracker, issue, type Tracker, tell } from '../support/fakes/tracker.ts';
 import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
 import { allRecords } from '../support/harness/people.ts';

@@ -8,8 +8,8 @@ import { throwAll } from '../../src/platform/lib/failures.ts';
 import { INSTALLATION_FILE } from '../../src/store/installation.ts';
 import { createChance } from '../bench/quota/references/chance.ts';
 import { type ChildStart, QUOTA, type Site, type Witness } from '../support/faults/crash-site.ts';
-import { expectGoodEnd, openWithTasks, STORY } from '../support/faults/crash-story.ts';
-import { type Before, diskAfter, lay, MANNERS } from './disk.ts';
+import { STORY, expectGoodEnd, openWithTasks } from '../support/faults/crash-story.ts';
+import { type Before, MANNERS, diskAfter, lay } from './disk.ts';
 import { type Change, makeRecorder, readRecord } from './recording.ts';
 
 /** How many power failures are drawn; `npm run test:power` says more. After one of ten a whole daemon goes on. */

@@ -2,7 +2,7 @@ import { DatabaseFault } from '../../src/platform/database/database-fault.ts';
 import type { Chance } from '../bench/quota/references/chance.ts';
 import { type Keys, namesRows } from './keys.ts';
 import type { Life } from './life.ts';
-import { isChange, type Open, type StatementWatch, writes } from './statements.ts';
+import { type Open, type StatementWatch, isChange, writes } from './statements.ts';
 import { mayBeAlone, mayChangeMany } from './statements-allowed.ts';
 
 /** What becomes of statements, and what is wrong with them as they are. */

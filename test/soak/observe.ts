@@ -1,7 +1,6 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import BetterSqlite from 'better-sqlite3';
-import { databaseFile } from '../bench/daemon.ts';
-import { usageOf } from '../bench/usage.ts';
+import { databaseFile, usageOf } from '../bench/daemon.ts';
 
 /** The daemon at rest: everything that was sent is taken over. Bytes, and milliseconds of the daemon's time. */
 export interface Observed {

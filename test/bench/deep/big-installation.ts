@@ -9,9 +9,8 @@ import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { openInstallation } from '../../../src/store/installation.ts';
 import { PULL_REQUESTS_READ, TASKS_READ, writeMeta } from '../../../src/store/meta.ts';
 import { apiOverrides } from '../../../src/workspace-api/contract.ts';
-import { databaseFile, WORKSPACE, writeConfiguration } from '../daemon.ts';
+import { databaseFile, NOWHERE, WORKSPACE, writeConfiguration } from '../daemon.ts';
 import { REPOSITORY } from '../deliveries.ts';
-import { NOWHERE } from '../many/workspaces.ts';
 
 /** Rows of each kind. */
 export interface Size {
@@ -51,9 +50,7 @@ export async function createBigInstallation(size: Size): Promise<BigInstallation
 /** After the work of a first start: both lists are read, and all items are evaluated by the rules. */
 async function createWorkspace(folder: string): Promise<{ config: string; workspace: number }> {
   // Its own lists are not read: nobody answers.
-  const path = writeConfiguration(folder, NOWHERE, 'a key for the bench only', {
-    workspace: { sweep: 'off' },
-  });
+  const path = writeConfiguration(folder, { workspace: { sweep: 'off' } });
   const [config] = loadConfig({ path, env: {}, connectors, apiOverrides }).workspaces;
   if (!config) throw new Error('no workspace is configured');
   const installation = await openInstallation(join(folder, 'data'), { random: systemRandom() });
@@ -67,13 +64,8 @@ async function createWorkspace(folder: string): Promise<{ config: string; worksp
 function fill(file: string, workspace: number, { items, deliveries, tasks, held }: Size): void {
   const database = new BetterSqlite(file);
   // A bench's database that is lost halfway is built anew.
-  for (const setting of [
-    'journal_mode = off',
-    'synchronous = off',
-    'cache_size = -1000000',
-    'locking_mode = exclusive',
-  ])
-    database.pragma(setting);
+  const settings = ['journal_mode = off', 'synchronous = off', 'cache_size = -1000000', 'locking_mode = exclusive'];
+  for (const setting of settings) database.pragma(setting);
   const now = Date.now();
   const run = (statement: string, parameters: object) =>
     database.prepare(statement).run({ workspace, now, ...parameters });

@@ -1,10 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Bench, RUNS } from '../bench.ts';
-import { WORKSPACE } from '../daemon.ts';
-import { NOWHERE } from '../many/workspaces.ts';
-import { figure } from '../report.ts';
-import { costOf, longestOf, runWatched, type Watched } from '../watched.ts';
-import { type BigInstallation, createBigInstallation } from './big-installation.ts';
+import { type Bench, figuresOf, RUNS } from '../bench.ts';
+import { costOf, longestOf, runWatched, type Watched, WORKSPACE } from '../daemon.ts';
+import { createBigInstallation } from './big-installation.ts';
 
 const SIZE = { items: 1_000_000, deliveries: 10_000_000, tasks: 100_000, held: 100_000 };
 /** After the start, until what the start left to do is done, milliseconds. */
@@ -19,27 +16,22 @@ export const bigStart: Bench = {
   async run() {
     const big = await createBigInstallation(SIZE);
     try {
-      await run(big, async () => undefined);
+      await runWatched(big, async () => undefined);
       const rounds: Awaited<ReturnType<typeof measure>>[] = [];
-      for (let round = 0; round < RUNS; round++) rounds.push(await run(big, measure));
-      const row = (name: string, unit: string, aim: number, read: (each: (typeof rounds)[number]) => number) =>
-        figure({ name, unit, aim, better: 'lower' }, rounds.map(read));
-      return [
-        row('big.start', 's', 2, ({ wall }) => wall),
-        row('big.start.cpu', 's CPU', 2, ({ cpu }) => cpu),
-        row('big.status', 'ms CPU', 50, ({ status }) => status),
-        row('big.metrics', 'ms CPU', 50, ({ metrics }) => metrics),
-        row('big.loop', 'ms', 50, ({ loop }) => loop),
-      ];
+      for (let round = 0; round < RUNS; round++) rounds.push(await runWatched(big, measure));
+      return figuresOf(
+        rounds,
+        { name: 'big.start', unit: 's', aim: 2, of: ({ wall }) => wall },
+        { name: 'big.start.cpu', unit: 's CPU', aim: 2, of: ({ cpu }) => cpu },
+        { name: 'big.status', unit: 'ms CPU', aim: 50, of: ({ status }) => status },
+        { name: 'big.metrics', unit: 'ms CPU', aim: 50, of: ({ metrics }) => metrics },
+        { name: 'big.loop', unit: 'ms', aim: 50, of: ({ loop }) => loop },
+      );
     } finally {
       big.remove();
     }
   },
 };
-
-function run<Result>({ folder, config }: BigInstallation, use: (daemon: Watched) => Promise<Result>): Promise<Result> {
-  return runWatched({ folder, config, url: NOWHERE, apiKey: '' }, use);
-}
 
 async function measure(daemon: Watched) {
   await pause(SETTLING);

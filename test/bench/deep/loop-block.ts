@@ -1,19 +1,27 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import BetterSqlite from 'better-sqlite3';
 import { openStore } from '../../support/harness/store.ts';
-import type { Bench } from '../bench.ts';
-import { databaseFile, lookInto, WEBHOOK_PATH, WORKSPACE, writeConfiguration } from '../daemon.ts';
+import { type Bench, figure, inFolder } from '../bench.ts';
+import {
+  ask,
+  databaseFile,
+  longestOf,
+  lookInto,
+  percentileOf,
+  runWatched,
+  type Turn,
+  turnsIn,
+  until,
+  type Watched,
+  WEBHOOK_PATH,
+  WORKSPACE,
+  writeConfiguration,
+} from '../daemon.ts';
 import { largeBody } from '../deliveries.ts';
-import { createKnownItems, ITEMS } from '../known-items.ts';
+import { appendPages, createKnownItems, ITEMS } from '../known-items.ts';
 import { deliver } from '../load.ts';
-import { NOWHERE } from '../many/workspaces.ts';
-import { appendPages } from '../pages.ts';
-import { figure } from '../report.ts';
-import { ask, longestOf, percentileOf, runWatched, type Turn, turnsIn, type Watched } from '../watched.ts';
 
 /** Items of which pages say something new. */
 const CHANGED = 10_000;
@@ -30,22 +38,23 @@ export const loopBlock: Bench = {
   figures: ['loop.block', 'loop.block.p999'],
   async run() {
     const { folder, remove } = await createKnownItems();
-    const empty = watchEmptyLoop();
     try {
       await tellAgain(folder);
-      const phases = [...(await work(folder)), await purge(folder)];
-      const note = [...phases.map(told), `an empty loop beside: ${wallOf(empty.turns())} ms by the wall clock`].join(
-        '; ',
-      );
-      const lower = { unit: 'ms', better: 'lower', aim: 50 } as const;
-      return [
-        figure({ ...lower, name: 'loop.block', note }, [Math.max(...phases.map(({ turns }) => longestOf(turns)))]),
-        figure({ ...lower, name: 'loop.block.p999' }, [
-          Math.max(...phases.map(({ turns }) => percentileOf(turns, 0.999))),
-        ]),
-      ];
+      return await withEmptyLoop(async (idle) => {
+        const phases = [...(await work(folder)), await purge(folder)];
+        const note = [...phases.map(told), `an empty loop beside: ${wallOf(idle())} ms by the wall clock`].join('; ');
+        const worst = (read: (turns: readonly Turn[]) => number) => [
+          Math.max(...phases.map(({ turns }) => read(turns))),
+        ];
+        return [
+          figure({ name: 'loop.block', unit: 'ms', aim: 50, note }, worst(longestOf)),
+          figure(
+            { name: 'loop.block.p999', unit: 'ms', aim: 50 },
+            worst((turns) => percentileOf(turns, 0.999)),
+          ),
+        ];
+      });
     } finally {
-      empty.end();
       remove();
     }
   },
@@ -74,11 +83,11 @@ async function tellAgain(folder: string): Promise<void> {
 }
 
 function configure(folder: string, more: { readonly rules?: object; readonly retention?: object } = {}): string {
-  return writeConfiguration(folder, NOWHERE, 'a key for the bench only', { ...more, workspace: { sweep: 'off' } });
+  return writeConfiguration(folder, { ...more, workspace: { sweep: 'off' } });
 }
 
 function work(folder: string): Promise<Phase[]> {
-  const setup = { folder, config: configure(folder), url: NOWHERE, apiKey: '' };
+  const setup = { folder, config: configure(folder) };
   return runWatched(setup, async (daemon) => {
     const asking = askAllTheWhile(daemon);
     const look = (statement: string) => lookInto(folder, statement);
@@ -112,7 +121,7 @@ function purge(folder: string): Promise<Phase> {
     rules: { trailers: ['Task', 'Closes-Task'] },
     retention: { bodies: '1s', deliveries: '1s' },
   });
-  return runWatched({ folder, config, url: NOWHERE, apiKey: '' }, async (daemon) => {
+  return runWatched({ folder, config }, async (daemon) => {
     const asking = askAllTheWhile(daemon);
     const look = (statement: string) => lookInto(folder, statement);
     const purged = await phase(daemon, 'purge', () => until(() => look('select exists (select 1 from inbox)') === 0));
@@ -147,24 +156,19 @@ function askAllTheWhile(daemon: Watched): { end(): Promise<void> } {
   };
 }
 
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await pause(20);
-}
-
 /** A process beside that does nothing: how long its turns take by the wall clock is the machine's doing. */
-function watchEmptyLoop(): { turns(): readonly Turn[]; end(): void } {
-  const folder = mkdtempSync(join(tmpdir(), 'worksync-bench-loop-'));
-  const file = join(folder, 'loop');
-  const preload = ['--import', join(import.meta.dirname, '../loop-watch.ts')];
-  const child: ChildProcess = spawn(process.execPath, [...preload, '-e', 'setInterval(() => undefined, 60_000)'], {
-    env: { ...process.env, LOOP_WATCH: file },
-    stdio: 'ignore',
-  });
-  return {
-    turns: () => turnsIn(file),
-    end() {
+async function withEmptyLoop<Result>(use: (turns: () => readonly Turn[]) => Promise<Result>): Promise<Result> {
+  return inFolder(async (folder) => {
+    const file = join(folder, 'loop');
+    const preload = ['--import', join(import.meta.dirname, '../loop-watch.ts')];
+    const child = spawn(process.execPath, [...preload, '-e', 'setInterval(() => undefined, 60_000)'], {
+      env: { ...process.env, LOOP_WATCH: file },
+      stdio: 'ignore',
+    });
+    try {
+      return await use(() => turnsIn(file));
+    } finally {
       child.kill('SIGKILL');
-      rmSync(folder, { recursive: true, force: true });
-    },
-  };
+    }
+  });
 }

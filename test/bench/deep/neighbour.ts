@@ -1,14 +1,12 @@
-import { rmSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { openStore } from '../../support/harness/store.ts';
-import type { Bench } from '../bench.ts';
-import { countDeliveries, databaseFile } from '../daemon.ts';
+import { type Bench, figure } from '../bench.ts';
+import { countDeliveries, databaseFile, longestOf, runWatched, type Watched } from '../daemon.ts';
 import { pullRequestBodies } from '../deliveries.ts';
+import { withFleet } from '../fleet.ts';
+import { appendPages } from '../known-items.ts';
 import { deliver } from '../load.ts';
-import { createFleet, NOWHERE } from '../many/workspaces.ts';
-import { appendPages } from '../pages.ts';
-import { figure } from '../report.ts';
-import { longestOf, runWatched, type Watched } from '../watched.ts';
+import { quantile } from '../quota/references/lag.ts';
 
 const WORKSPACES = 20;
 /** After the start, until what it left to do is done, milliseconds. */
@@ -25,33 +23,26 @@ const BESIDE = 60_000;
  */
 export const neighbour: Bench = {
   figures: ['many.neighbour'],
-  async run() {
-    const { folder, config, names } = await createFleet(WORKSPACES);
-    try {
-      const [busy = '', ...others] = names;
-      const paths = others.map((name) => `/webhooks/${name}/github`);
-      const setup = { folder, config, url: NOWHERE, apiKey: '' };
-      const atRest = await runWatched(setup, (daemon) => trickle(daemon, paths, 'rest', AT_REST, () => true));
-      const store = await openStore({ file: databaseFile(folder) }, busy);
+  run: () =>
+    withFleet(WORKSPACES, async (fleet) => {
+      const [busy = ''] = fleet.names;
+      const paths = fleet.paths.slice(1);
+      const atRest = await runWatched(fleet, (daemon) => trickle(daemon, paths, 'rest', AT_REST, () => true));
+      const store = await openStore({ file: databaseFile(fleet.folder) }, busy);
       await appendPages(store, { source: 'backfill' });
       await store.close();
-      let longest = 0;
-      let left = 0;
-      const beside = await runWatched(setup, async (daemon) => {
+      const left = () => countDeliveries(fleet.folder, "state = 'pending' and source = 'backfill'");
+      const beside = await runWatched(fleet, async (daemon) => {
         const begin = Date.now();
-        const waits = await trickle(daemon, paths, 'beside', BESIDE, () => pendingPages(folder) > 0);
-        longest = longestOf(daemon.turnsSince(begin));
-        left = pendingPages(folder);
-        return waits;
+        const waits = await trickle(daemon, paths, 'beside', BESIDE, () => left() > 0);
+        return { waits, longest: longestOf(daemon.turnsSince(begin)), left: left() };
       });
-      const refused = beside.filter((wait) => wait === Number.POSITIVE_INFINITY).length;
-      const note = `p99 of ${beside.length}, ${refused} refused; longest ${Math.max(...beside.filter(Number.isFinite)).toFixed(0)} ms; longest turn ${longest.toFixed(0)} ms of CPU; ${left} pages left`;
-      const meaning = { name: 'many.neighbour', unit: 'ms', better: 'lower', aim: 50, note } as const;
-      return [{ ...figure(meaning, [p99(beside)]), limit: p99(atRest) }];
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
-    }
-  },
+      const answered = beside.waits.filter(Number.isFinite);
+      const refused = beside.waits.length - answered.length;
+      const note = `p99 of ${beside.waits.length}, ${refused} refused; longest ${Math.max(...answered).toFixed(0)} ms; longest turn ${beside.longest.toFixed(0)} ms of CPU; ${beside.left} pages left`;
+      const meaning = { name: 'many.neighbour', unit: 'ms', aim: 50, note } as const;
+      return [{ ...figure(meaning, [quantile(beside.waits, 0.99)]), limit: quantile(atRest, 0.99) }];
+    }),
 };
 
 /** Sent by the clock, whether or not those before were answered. @returns how long each waited, milliseconds */
@@ -75,10 +66,4 @@ async function trickle(
     await pause(Math.max(0, begin + (sent + 1) * APART - performance.now()));
   }
   return Promise.all(waits);
-}
-
-const pendingPages = (folder: string) => countDeliveries(folder, "state = 'pending' and source = 'backfill'");
-
-function p99(waits: readonly number[]): number {
-  return waits.toSorted((left, right) => left - right)[Math.ceil(waits.length * 0.99) - 1] ?? 0;
 }

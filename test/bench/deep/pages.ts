@@ -1,15 +1,11 @@
-import { rmSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { assetPath } from '../../../src/web/page-assets.ts';
 import { launchChromium } from '../../browser/chromium.ts';
-import type { Bench } from '../bench.ts';
-import { WORKSPACE } from '../daemon.ts';
+import { type Bench, figure, type Measured, median } from '../bench.ts';
+import { ask, costOf, longestOf, ownerOf, runWatched, usageOf, type Watched, WORKSPACE } from '../daemon.ts';
 import { REPOSITORY } from '../deliveries.ts';
-import { createFleet, NOWHERE } from '../many/workspaces.ts';
-import { figure, type Measured } from '../report.ts';
-import { usageOf } from '../usage.ts';
-import { ask, costOf, longestOf, ownerOf, runWatched, type Watched } from '../watched.ts';
+import { withFleet } from '../fleet.ts';
 import { createBigInstallation } from './big-installation.ts';
 
 const SIZE = { items: 1_000_000, deliveries: 500_000, tasks: 100_000, held: 50_000 };
@@ -51,27 +47,23 @@ export const pages: Bench = {
 async function withOneLarge(): Promise<Measured[]> {
   const big = await createBigInstallation(SIZE);
   try {
-    return await runWatched({ folder: big.folder, config: big.config, url: NOWHERE, apiKey: '' }, async (daemon) => [
+    return await runWatched(big, async (daemon) => [
       ...(await costs(daemon, PAGES, 'pages')),
       worst('pages.paint', 'ms', 300, await paints(daemon)),
-      figure({ name: 'pages.size', unit: 'kB', better: 'lower', aim: 100 }, [await size(daemon)]),
+      figure({ name: 'pages.size', unit: 'kB', aim: 100 }, [await size(daemon)]),
     ]);
   } finally {
     big.remove();
   }
 }
 
-async function withMany(): Promise<Measured[]> {
-  const fleet = await createFleet(WORKSPACES);
-  try {
-    const { folder, config } = fleet;
-    return await runWatched({ folder, config, url: NOWHERE, apiKey: '' }, async (daemon) => [
+function withMany(): Promise<Measured[]> {
+  return withFleet(WORKSPACES, (fleet) =>
+    runWatched(fleet, async (daemon) => [
       ...(await costs(daemon, PAGES_OF_MANY, 'pages.many')),
       ...(await listCosts(daemon)),
-    ]);
-  } finally {
-    rmSync(fleet.folder, { recursive: true, force: true });
-  }
+    ]),
+  );
 }
 
 async function costs(daemon: Watched, paths: readonly string[], name: string): Promise<Measured[]> {
@@ -106,8 +98,8 @@ async function listCosts(daemon: Watched): Promise<Measured[]> {
   }
   const mean = (used.reduce((sum, each) => sum + each, 0) / LISTS) * 1_000;
   return [
-    figure({ name: 'pages.many.list', unit: 'ms CPU', better: 'lower', aim: 100 }, [mean]),
-    figure({ name: 'pages.many.list.loop', unit: 'ms', better: 'lower', aim: 50 }, turns),
+    figure({ name: 'pages.many.list', unit: 'ms CPU', aim: 100 }, [mean]),
+    figure({ name: 'pages.many.list.loop', unit: 'ms', aim: 50 }, turns),
   ];
 }
 
@@ -118,7 +110,7 @@ function worst(name: string, unit: string, aim: number, values: ReadonlyMap<stri
     .slice(0, 4)
     .map(([path, value]) => `${path} ${value.toFixed(0)}`)
     .join(', ');
-  return figure({ name, unit, aim, better: 'lower', note }, [ordered[0]?.[1] ?? Number.NaN]);
+  return figure({ name, unit, aim, note }, [ordered[0]?.[1] ?? Number.NaN]);
 }
 
 /** First contentful paint of each page, as the browser tells it. */
@@ -135,7 +127,7 @@ async function paints(daemon: Watched): Promise<ReadonlyMap<string, number>> {
         await page.goto(address + path);
         times.push(await page.evaluate<number>(FIRST_PAINT));
       }
-      found.set(path, times.toSorted((a, b) => a - b)[Math.floor(PAINTS / 2)] ?? Number.NaN);
+      found.set(path, median(times));
     }
     return found;
   } finally {

@@ -1,13 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { LabReport } from '../../../src/admin/lab.ts';
-import type { Bench } from '../bench.ts';
-import { WORKSPACE, writeConfiguration } from '../daemon.ts';
+import { type Bench, figure, type Measured } from '../bench.ts';
+import { longestOf, ownerOf, runWatched, usageOf, type Watched, WORKSPACE, writeConfiguration } from '../daemon.ts';
 import { createKnownItems, ITEMS } from '../known-items.ts';
-import { NOWHERE } from '../many/workspaces.ts';
-import { figure, type Measured } from '../report.ts';
-import { usageOf } from '../usage.ts';
-import { longestOf, ownerOf, runWatched, type Watched } from '../watched.ts';
 
 const RULES = { links: [{ pattern: 'tenant ([0-9]+)', place: ['title'], task: 'BUG-$1' }], trailers: ['Closes-Task'] };
 
@@ -21,12 +17,8 @@ export const ruleLab: Bench = {
     const { folder, remove } = await createKnownItems();
     try {
       const own = { workspace: { sweep: 'off' } };
-      const text = readFileSync(
-        writeConfiguration(folder, NOWHERE, 'a key for the bench only', { ...own, rules: RULES }),
-      );
-      const config = writeConfiguration(folder, NOWHERE, 'a key for the bench only', own);
-      const setup = { folder, config, url: NOWHERE, apiKey: '' };
-      return await runWatched(setup, (daemon) => measure(daemon, text.toString()));
+      const text = readFileSync(writeConfiguration(folder, { ...own, rules: RULES }), 'utf8');
+      return await runWatched({ folder, config: writeConfiguration(folder, own) }, (daemon) => measure(daemon, text));
     } finally {
       remove();
     }
@@ -45,8 +37,8 @@ async function measure(daemon: Watched, config: string): Promise<Measured[]> {
   await pause(50);
   const note = `${seconds.toFixed(1)} s by the wall clock`;
   return [
-    figure({ name: 'lab', unit: 's of CPU', better: 'lower', aim: 10, note }, [cpu]),
-    figure({ name: 'lab.block', unit: 'ms', better: 'lower', aim: 50 }, [longestOf(daemon.turnsSince(begin))]),
+    figure({ name: 'lab', unit: 's of CPU', aim: 10, note }, [cpu]),
+    figure({ name: 'lab.block', unit: 'ms', aim: 50 }, [longestOf(daemon.turnsSince(begin))]),
   ];
 }
 

@@ -1,8 +1,7 @@
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { openSharedInstallation } from '../../../src/store/installation.ts';
 import { readStatuses } from '../../../src/store/stored-status.ts';
-import { type Bench, RUNS } from '../bench.ts';
-import { figure } from '../report.ts';
+import { type Bench, figure, RUNS } from '../bench.ts';
 import { withPostgres } from './server.ts';
 
 const WORKSPACES = 2_000;
@@ -38,7 +37,7 @@ export const pgStatus: Bench = {
         const values: number[] = [];
         for (let run = 0; run < RUNS; run++) values.push(await read());
         const note = `${WORKSPACES} workspaces, ${ROWS} deliveries`;
-        return [figure({ name: 'pg.status', unit: 'ms', better: 'lower', aim: 300, note }, values)];
+        return [figure({ name: 'pg.status', unit: 'ms', aim: 300, note }, values)];
       } finally {
         await close();
       }

@@ -1,16 +1,13 @@
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { type OpenedStore, openStore } from '../../support/harness/store.ts';
-import type { Bench } from '../bench.ts';
-import { figure } from '../report.ts';
-import { atOnce } from './at-once.ts';
+import { type Bench, figuresOf } from '../bench.ts';
 import { knowLists, type QuotaDaemon, startDaemon } from './daemon.ts';
-import { daysOf } from './days.ts';
-import { expectWithinWindows } from './expect.ts';
 import { deliverAll, untilSettled } from './play.ts';
-import { available } from './references/available.ts';
+import { daysOf } from './references/day.ts';
 import { freshness, quantile } from './references/lag.ts';
-import { eventLines, eventsOf, type Line } from './references/trace.ts';
-import { createServer } from './server.ts';
+import { atOnce, eventLines, eventsOf, type Line } from './references/trace.ts';
+import { available } from './references/windows.ts';
+import { createServer, expectWithinWindows } from './server.ts';
 
 const LOAD = 0.7;
 const ITEMS = 10_000;
@@ -28,28 +25,18 @@ export const backfill: Bench = {
     const days = [];
     for (const lines of traces.length > 0 ? traces : daysOf(split, LOAD)) days.push(await playBackfill(lines, ITEMS));
     const name = 'quota.backfill';
-    return [
-      figure(
-        { name: `${name}.live.p95`, unit: 's', better: 'lower', aim: 10, everyRun: true },
-        days.map(({ lags }) => quantile(lags, 0.95)),
-      ),
-      figure(
-        { name: `${name}.live.p99`, unit: 's', better: 'lower', aim: false },
-        days.map(({ lags }) => quantile(lags, 0.99)),
-      ),
-      figure(
-        { name: `${name}.live.max`, unit: 's', better: 'lower', aim: false },
-        days.map(({ lags }) => quantile(lags, 1)),
-      ),
-      figure(
-        { name, unit: 'of what is left', better: 'higher', aim: 0.95, everyRun: true },
-        days.map(({ used, left }) => used / left),
-      ),
-      figure(
-        { name: `${name}.hours`, unit: 'h', better: 'lower', aim: false },
-        days.map(({ seconds }) => seconds / 3_600),
-      ),
-    ];
+    const lag = (part: number) => ({ unit: 's', of: ({ lags }: Filled) => quantile(lags, part) });
+    return figuresOf(
+      days,
+      { ...lag(0.95), name: `${name}.live.p95`, aim: 10, everyRun: true },
+      { ...lag(0.99), name: `${name}.live.p99` },
+      { ...lag(1), name: `${name}.live.max` },
+      {
+        ...{ name, unit: 'of what is left', better: 'higher', aim: 0.95, everyRun: true },
+        of: ({ used, left }) => used / left,
+      },
+      { name: `${name}.hours`, unit: 'h', of: ({ seconds }) => seconds / 3_600 },
+    );
   },
 };
 

@@ -1,13 +1,12 @@
-import type { Bench } from '../bench.ts';
-import { compared, type Measured } from '../report.ts';
-import { daysOf } from './days.ts';
-import { expectWithinWindows } from './expect.ts';
-import { PEERS, playPeer } from './peers.ts';
+import { type Bench, figuresOf, type Measured } from '../bench.ts';
+import { PEERS, type Peer, playPeer } from './peers.ts';
 import { play } from './play.ts';
-import { leastQuantile } from './references/bound.ts';
-import { type Freshness, freshness, quantile } from './references/lag.ts';
-import { lookAhead } from './references/look-ahead.ts';
+import { leastQuantile, mostWithin } from './references/bound.ts';
+import { daysOf } from './references/day.ts';
+import { type Freshness, fewestWrites, freshness, lookAhead, quantile } from './references/lag.ts';
 import { type Event, eventLines, eventsOf, type Line } from './references/trace.ts';
+import { WINDOWS } from './references/windows.ts';
+import { expectWithinWindows } from './server.ts';
 
 const LOADS = [70, 120, 300];
 /** Seconds that a lag may exceed that of the look-ahead schedule: `factor * look-ahead + seconds`. */
@@ -46,56 +45,33 @@ async function ofDays(load: number | 'trace', days: readonly (readonly Line[])[]
   const seen: Seen[] = [];
   for (const lines of days) seen.push(await playDay(lines));
   const name = `quota.fresh.${load}`;
-  const figures = Object.entries(ALLOWED).map(([quantity, { part, factor, seconds }]) =>
-    compared(
-      { name: `${name}.${quantity}`, unit: 's', better: 'lower', aim: 1, everyRun: true },
-      seen.map(({ own }) => quantile(own.lags, part)),
-      seen.map(({ look }) => factor * quantile(look.lags, part) + seconds),
-    ),
-  );
-  const p95 = (of: (each: Seen) => Freshness) => seen.map((each) => quantile(of(each).lags, 0.95));
-  const keyed = (each: Seen) => each.peers['p-queue.keyed'] as Freshness;
-  const own = p95((each) => each.own);
-  const against = {
-    name: `${name}.p95.against-keyed`,
-    unit: 's',
-    better: 'lower',
-    aim: load === 120 ? 0.25 : false,
-    everyRun: true,
-  } as const;
-  figures.push(compared(against, own, p95(keyed)));
-  const isCrowded = load === 300;
-  const aim = isCrowded ? 1.01 : false;
-  const stale = { name: `${name}.stale`, unit: 'item-hours', better: 'lower', aim, everyRun: true } as const;
-  figures.push(
-    compared(
-      { ...stale, note: `requests: ${seen.map(({ requests }) => requests).join(', ')}` },
-      seen.map((each) => each.own.staleHours),
-      seen.map(({ look }) => look.staleHours),
-    ),
-  );
+  const p95 = ({ lags }: Freshness) => quantile(lags, 0.95);
+  const own = { unit: 's', of: (each: Seen) => p95(each.own) };
+  const peer = (each: Seen, of: Peer) => p95(each.peers[of] as Freshness);
   const note =
     'over a time that no schedule can beat, whatever it knows; about 4 is to be expected of one that knows nothing';
-  const clairvoyant = { name: `${name}.p95.clairvoyant`, unit: 's', better: 'lower', aim: false, note } as const;
-  figures.push(
-    compared(
-      clairvoyant,
-      own,
-      seen.map(({ least }) => least),
-    ),
+  return figuresOf(
+    seen,
+    ...Object.entries(ALLOWED).map(([quantity, { part, factor, seconds }]) => ({
+      ...({ name: `${name}.${quantity}`, unit: 's', aim: 1, everyRun: true } as const),
+      of: (each: Seen) => quantile(each.own.lags, part),
+      against: ({ look }: Seen) => factor * quantile(look.lags, part) + seconds,
+    })),
+    {
+      ...{ ...own, name: `${name}.p95.against-keyed`, aim: load === 120 && 0.25, everyRun: true },
+      against: (each) => peer(each, 'p-queue.keyed'),
+    },
+    {
+      ...{ name: `${name}.stale`, unit: 'item-hours', aim: load === 300 && 1.01, everyRun: true },
+      ...{ note: `requests: ${seen.map(({ requests }) => requests).join(', ')}` },
+      ...{ of: (each) => each.own.staleHours, against: ({ look }) => look.staleHours },
+    },
+    { ...own, name: `${name}.p95.clairvoyant`, note, against: ({ least }) => least },
+    ...PEERS.map((each) => ({
+      ...{ name: `${name}.p95.${each}`, unit: 's' },
+      ...{ of: (day: Seen) => peer(day, each), against: ({ look }: Seen) => p95(look) },
+    })),
   );
-  for (const peer of PEERS) {
-    const meaning = { name: `${name}.p95.${peer}`, unit: 's', better: 'lower', aim: false } as const;
-    const theirs = p95((each) => each.peers[peer] as Freshness);
-    figures.push(
-      compared(
-        meaning,
-        theirs,
-        p95((each) => each.look),
-      ),
-    );
-  }
-  return figures;
 }
 
 async function playDay(lines: readonly Line[]): Promise<Seen> {
@@ -119,4 +95,69 @@ async function playPeers(events: readonly Event[]): Promise<Readonly<Record<stri
     all[peer] = freshness(events, writes, took);
   }
   return all;
+}
+
+/** Promised visibilities, seconds. */
+const PROMISES = [10, 60, 300];
+const LOAD = 0.7;
+
+/**
+ * All requests of days at 70 %, over the fewest that keep the promised visibility; and the part of events that came too
+ * late beyond those that no schedule could have shown in time: a release can label more within seconds than the quota takes.
+ */
+export const calls: Bench = {
+  figures: ['quota.calls'],
+  async run({ traces, split }) {
+    const days = traces.length > 0 ? traces : daysOf(split, LOAD);
+    const figures: Measured[] = [];
+    for (const promise of PROMISES) {
+      const played: Promised[] = [];
+      for (const lines of days) played.push(await playPromise(lines, promise));
+      const name = `quota.calls.${promise}`;
+      const note = `part that no schedule can show in time: ${played.map(({ unavoidable }) => unavoidable.toFixed(4)).join(', ')}`;
+      const fewest = { unit: 'requests', against: (each: Promised) => each.fewest };
+      figures.push(
+        ...figuresOf(
+          played,
+          { ...fewest, name, aim: 1.02, everyRun: true, of: ({ requests }) => requests },
+          {
+            ...{ name: `${name}.late`, unit: 'of events', aim: 0.001, everyRun: true, note },
+            of: ({ late, unavoidable }) => Math.max(0, late - unavoidable),
+          },
+          ...PEERS.map((peer) => ({
+            ...fewest,
+            name: `${name}.${peer}`,
+            of: ({ peers }: Promised) => peers[peer] ?? 0,
+          })),
+        ),
+      );
+    }
+    return figures;
+  },
+};
+
+interface Promised {
+  readonly requests: number;
+  readonly fewest: number;
+  /** Parts of all events. */
+  readonly late: number;
+  readonly unavoidable: number;
+  /** Requests of theirs. */
+  readonly peers: Readonly<Record<string, number>>;
+}
+
+async function playPromise(lines: readonly Line[], promise: number): Promise<Promised> {
+  const events = eventsOf(lines);
+  const { server, took } = await play({ lines: eventLines(lines), straight: true, visibility: promise * 1_000 });
+  expectWithinWindows(server);
+  const { lags } = freshness(events, server.writes, took);
+  const peers: Record<string, number> = {};
+  for (const peer of PEERS) peers[peer] = (await playPeer(peer, events)).requests;
+  return {
+    peers,
+    requests: server.arrivals.length,
+    fewest: fewestWrites(events, promise),
+    late: lags.filter((lag) => lag > promise).length / lags.length,
+    unavoidable: 1 - Math.min(...WINDOWS.map((window) => mostWithin(events, promise, { window }))) / events.length,
+  };
 }

@@ -1,5 +1,5 @@
 import type { TravellingClock } from '../../support/fakes/travelling-clock.ts';
-import { createGate, type Gate, type Window } from './references/windows.ts';
+import { createGate, fullest, type Gate, WINDOWS, type Window } from './references/windows.ts';
 
 /** The workspace's end of a request in virtual time: it takes `duration` seconds and arrives somewhere within. */
 export interface Server {
@@ -70,4 +70,13 @@ export function createServer({ clock, duration, arrives, windows }: ServerOption
       });
     },
   };
+}
+
+/** A figure reached by exceeding a window is none. Every arrival counts, also those of requests that nobody awaited. */
+export function expectWithinWindows({ arrivals, refused }: Server): void {
+  if (refused > 0) throw new Error(`${refused} requests were refused`);
+  for (const { cap, length } of WINDOWS) {
+    const most = fullest(arrivals, length);
+    if (most > cap) throw new Error(`${most} requests arrived within ${length} s`);
+  }
 }

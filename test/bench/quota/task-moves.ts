@@ -3,15 +3,14 @@ import { createRules } from '../../../src/sync/reconcile/context.ts';
 import type { ApiRequest } from '../../../src/workspace-api/exchange.ts';
 import type { TravellingClock } from '../../support/fakes/travelling-clock.ts';
 import type { OpenedStore } from '../../support/harness/store.ts';
-import type { Bench } from '../bench.ts';
-import { compared, figure, type Measured } from '../report.ts';
+import { type Bench, figuresOf, type Measured } from '../bench.ts';
 import type { Moving } from './daemon.ts';
-import { daysOf } from './days.ts';
-import { expectWithinWindows } from './expect.ts';
 import { play } from './play.ts';
 import { createChance } from './references/chance.ts';
+import { daysOf } from './references/day.ts';
 import { freshness, quantile } from './references/lag.ts';
 import { eventsOf, type Line } from './references/trace.ts';
+import { expectWithinWindows } from './server.ts';
 
 /** Days are long to play: two of each load, in percent of the requests that the quota allows. */
 const LOADS = [10, 30] as const;
@@ -39,37 +38,24 @@ export const taskMoves: Bench = {
           .slice(0, DAYS)
           .map((lines, index) => measure(lines, index)),
       );
-      const of = (part: string, value: (day: Day) => number, limit: (day: Day) => number, aim: number, unit: string) =>
-        compared(
-          { name: `tasks.moves.${load}.${part}`, unit, better: 'lower', aim, everyRun: true },
-          days.map(value),
-          days.map(limit),
-        );
+      const name = `tasks.moves.${load}`;
+      const each = { everyRun: true } as const;
       figures.push(
-        of(
-          'requests',
-          ({ on }) => on.updates,
-          ({ free }) => free.updates,
-          1.1,
-          'updates',
-        ),
-        figure(
-          { name: `tasks.moves.${load}.reads`, unit: 'reads', better: 'lower', aim: 1, note: NOTE },
-          days.map(({ on }) => on.reads / on.updates),
-        ),
-        of(
-          'links',
-          ({ on }) => on.links,
-          ({ off }) => off.links,
-          1.05,
-          's',
-        ),
-        of(
-          'mirrors',
-          ({ on }) => on.mirrors,
-          ({ off }) => off.mirrors,
-          1.05,
-          's',
+        ...figuresOf(
+          days,
+          {
+            ...{ ...each, name: `${name}.requests`, unit: 'updates', aim: 1.1 },
+            ...{ of: ({ on }) => on.updates, against: ({ free }) => free.updates },
+          },
+          { name: `${name}.reads`, unit: 'reads', aim: 1, note: NOTE, of: ({ on }) => on.reads / on.updates },
+          {
+            ...{ ...each, name: `${name}.links`, unit: 's', aim: 1.05 },
+            ...{ of: ({ on }) => on.links, against: ({ off }) => off.links },
+          },
+          {
+            ...{ ...each, name: `${name}.mirrors`, unit: 's', aim: 1.05 },
+            ...{ of: ({ on }) => on.mirrors, against: ({ off }) => off.mirrors },
+          },
         ),
       );
     }
@@ -162,8 +148,7 @@ async function run(day: NamedDay, { preset, quota }: Conditions): Promise<Run> {
   if (!quota) expectWithinWindows(server);
   const events = eventsOf(day.lines);
   const mirrors = freshness(events, server.writes, took).lags;
-  const links = seen.links.toSorted((left, right) => left - right);
-  return { ...seen, links: quantile(links, 0.95), mirrors: quantile(mirrors, 0.95) };
+  return { ...seen, links: quantile(seen.links, 0.95), mirrors: quantile(mirrors, 0.95) };
 }
 
 interface Task {

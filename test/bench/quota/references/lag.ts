@@ -1,4 +1,5 @@
 import { byItem, type Event } from './trace.ts';
+import { createGate, WINDOWS, type Window } from './windows.ts';
 
 /** A write that the server let in. Seconds. */
 export interface Write {
@@ -25,7 +26,7 @@ export function freshness(events: readonly Event[], writes: readonly Write[], en
     lags.push(...seen.lags);
     stale += seen.stale;
   }
-  return { lags: lags.toSorted((left, right) => left - right), staleHours: stale / 3_600 };
+  return { lags, staleHours: stale / 3_600 };
 }
 
 type Moment =
@@ -78,7 +79,116 @@ function ofItem(events: readonly Event[], writes: readonly Write[], end: number)
   return { lags, stale };
 }
 
-/** The smallest value that at least this part of the values does not exceed. `sorted` ascends. */
-export function quantile(sorted: readonly number[], part: number): number {
+/** The smallest value that at least this part of the values does not exceed. */
+export function quantile(values: readonly number[], part: number): number {
+  const sorted = values.toSorted((left, right) => left - right);
   return sorted[Math.max(0, Math.ceil(part * sorted.length) - 1)] ?? 0;
+}
+
+/**
+ * U(T): the fewest writes such that no item is out of date for longer than T seconds without a break. An item is out of
+ * date while its state differs from the one last written; it ends by a write, or by a change back.
+ */
+export function fewestWrites(events: readonly Event[], longest: number): number {
+  return [...byItem(events).values()].reduce((sum, own) => sum + fewestOfItem(own, longest), 0);
+}
+
+/**
+ * Exact, by dynamic programming over "the state that was written last". Writes are worth making only while the item is
+ * out of date, and only at moments of events: between two events nothing changes, and earlier is never worse.
+ */
+function fewestOfItem(events: readonly Event[], longest: number): number {
+  const states = [undefined, ...events.map(({ state }) => state)];
+  const times = [Number.NEGATIVE_INFINITY, ...events.map(({ at }) => at)];
+  const fewest = states.map(() => 0);
+  for (let written = states.length - 1; written >= 0; written--) fewest[written] = fewestAfter(written);
+  return fewest[0] as number;
+
+  /** The state of index `written` is known and present; what do the events after it cost? */
+  function fewestAfter(written: number): number {
+    const known = states[written];
+    const stale = states.findIndex((state, index) => index > written && state !== known);
+    if (stale === -1) return 0;
+    let best = Number.POSITIVE_INFINITY;
+    const latest = (times[stale] as number) + longest;
+    for (let index = stale; index < states.length && (times[index] as number) <= latest; index++) {
+      if (states[index] === known) return Math.min(best, fewest[index] as number);
+      best = Math.min(best, 1 + (fewest[index] as number));
+    }
+    return best;
+  }
+}
+
+interface Options {
+  /** Seconds of the future that it knows. */
+  readonly knows: number;
+  /** Seconds that a request takes. */
+  readonly d?: number;
+  readonly windows?: readonly Window[];
+}
+
+interface Item {
+  readonly events: readonly Event[];
+  /** Index of the first event that is still to come. */
+  next: number;
+  state: string | undefined;
+  known: string | undefined;
+}
+
+/**
+ * The schedule of one who knows the next seconds: an item is left alone while its next event is known to come; of the
+ * others the one that went out of date first is written, as soon as the server's own windows have room. Knowing
+ * nothing it is "oldest first, without delay", which is also what a queue with one pending job per item does.
+ */
+export function lookAhead(events: readonly Event[], { knows, d = 0.15, windows = WINDOWS }: Options): Write[] {
+  const gate = createGate(windows);
+  const items = new Map([...byItem(events)].map(([name, own]) => [name, itemOf(own)]));
+  /** Out of date, the oldest first. */
+  const stale = new Map<string, Item>();
+  const writes: Write[] = [];
+  let now = 0;
+  for (let next = 0; ; ) {
+    const ready = firstReady(stale, now + knows);
+    const opens = ready === undefined ? Number.POSITIVE_INFINITY : gate.opensAt(now);
+    const event = events[next];
+    if (ready !== undefined && opens <= now) {
+      gate.arrive(now);
+      settle(stale, ready);
+      writes.push({ item: ready, start: now, end: now + d });
+    } else if (event !== undefined && event.at <= opens) {
+      now = event.at;
+      next++;
+      happen(stale, items.get(event.item) as Item, event);
+    } else if (opens === Number.POSITIVE_INFINITY) {
+      return writes;
+    } else {
+      now = opens;
+    }
+  }
+}
+
+function itemOf(events: readonly Event[]): Item {
+  return { events, next: 0, state: undefined, known: undefined };
+}
+
+/** The one that went out of date first, of those with no event until `foreseen`. */
+function firstReady(stale: ReadonlyMap<string, Item>, foreseen: number): string | undefined {
+  for (const [name, { events, next }] of stale) {
+    if ((events[next]?.at ?? Number.POSITIVE_INFINITY) > foreseen) return name;
+  }
+  return undefined;
+}
+
+function happen(stale: Map<string, Item>, item: Item, event: Event): void {
+  item.next++;
+  item.state = event.state;
+  if (item.state === item.known) stale.delete(event.item);
+  // A map keeps the order in which keys came in: that of going out of date.
+  else if (!stale.has(event.item)) stale.set(event.item, item);
+}
+
+function settle(stale: Map<string, Item>, name: string): void {
+  const item = stale.get(name) as Item;
+  item.known = item.state;
+  stale.delete(name);
 }

@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs';
+import { z } from 'zod';
+
 /** What a delivery says of an item: the fields that the workspace mirrors, all of them, and some that it does not. */
 export interface Fields {
   readonly title: string;
@@ -58,4 +61,54 @@ function mirroredState(fields: Fields): string {
 /** Events by their item, each in order of time. */
 export function byItem<Entry extends { readonly item: string }>(entries: readonly Entry[]): Map<string, Entry[]> {
   return Map.groupBy(entries, ({ item }) => item);
+}
+
+/** So many pull requests opened at the same moment: distinct changes, each of one write. */
+export function atOnce(count: number): Line[] {
+  const fields: Fields = {
+    ...{ title: 'Title 1', description: 'Description 1', state: 'open' as const, draft: false, head: '0' },
+    ...{ reviewers: [], labels: [], assignees: [] },
+  };
+  return Array.from({ length: count }, (_, index) => {
+    return { at: 0, updated: 0, connection: 'github', event: 'opened', item: `1/${index + 1}`, fields };
+  });
+}
+
+const line = z.strictObject({
+  at: z.number().min(0),
+  connection: z.string().min(1),
+  event: z.string().min(1),
+  item: z.string().regex(/^[^/]+\/[^/]+$/, 'expected <repository>/<number>'),
+  fields: z.strictObject({
+    title: z.string(),
+    description: z.string().default(''),
+    state: z.enum(['open', 'closed', 'merged']).default('open'),
+    draft: z.boolean().default(false),
+    reviewers: z.array(z.string()).default([]),
+    labels: z.array(z.string()).default([]),
+    assignees: z.array(z.string()).default([]),
+    head: z.string().default(''),
+  }),
+  /** When it became so at the provider; a replay or a poll tells it later. */
+  updated: z.number().optional(),
+});
+
+/** A trace of deliveries, one JSON object on each line, in order of time. Throws what names the line that is wrong. */
+export function readTrace(path: string): Line[] {
+  const lines = readFileSync(path, 'utf8').split('\n');
+  const trace = lines.flatMap((text, index) => (text.trim() === '' ? [] : [readLine(text, `${path}:${index + 1}`)]));
+  if (trace.length === 0) throw new Error(`${path}: there is nothing in it`);
+  return trace.toSorted((left, right) => left.at - right.at);
+}
+
+function readLine(text: string, where: string): Line {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw new Error(`${where}: this is no JSON`, { cause });
+  }
+  const read = line.safeParse(value);
+  if (!read.success) throw new Error(`${where}: ${z.prettifyError(read.error)}`);
+  return { ...read.data, updated: read.data.updated ?? read.data.at };
 }

@@ -1,0 +1,59 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { systemRandom } from '../../src/platform/lib/random.ts';
+import { openInstallation, openSharedInstallation } from '../../src/store/installation.ts';
+import { PULL_REQUESTS_READ, TASKS_READ, writeMeta } from '../../src/store/meta.ts';
+import { scopeOf } from '../../src/store/workspace-scope.ts';
+import { inFolder } from './bench.ts';
+import { CONNECTION, NOWHERE } from './daemon.ts';
+
+/** What a daemon with many workspaces is started with: a data folder and a folder of configurations. */
+export interface Fleet {
+  readonly folder: string;
+  /** For `--config`. */
+  readonly config: string;
+  readonly store?: string;
+  readonly names: readonly string[];
+  /** Of their webhooks. */
+  readonly paths: readonly string[];
+}
+
+/**
+ * Workspaces that have been read completely, as after their first day: nothing waits to be sent. They list themselves once a
+ * day in production; here they do not, since nobody answers.
+ *
+ * @param store an address of PostgreSQL, in place of the data folder
+ */
+export function withFleet<Result>(
+  count: number,
+  use: (fleet: Fleet) => Promise<Result>,
+  store?: string,
+): Promise<Result> {
+  return inFolder(async (folder) => use(await createFleet(folder, count, store)));
+}
+
+async function createFleet(folder: string, count: number, store?: string): Promise<Fleet> {
+  const config = join(folder, 'workspaces');
+  mkdirSync(config);
+  mkdirSync(join(folder, 'data'));
+  const names = Array.from({ length: count }, (_, index) => `workspace-${index}`);
+  for (const name of names) {
+    const workspace = { url: NOWHERE, apiKey: `wsk_of_${name}`, sweep: 'off' };
+    writeFileSync(join(config, `${name}.yaml`), stringify({ workspace, connections: { github: CONNECTION } }));
+  }
+  const opening = { random: systemRandom() };
+  const installation = store
+    ? await openSharedInstallation(store, opening)
+    : await openInstallation(join(folder, 'data'), opening);
+  await installation.commit(async (transaction) => {
+    for (const name of names) {
+      const row = transaction.insertInto('workspaces').values({ name }).returning('id');
+      const { id } = await row.executeTakeFirstOrThrow();
+      for (const fact of [TASKS_READ, PULL_REQUESTS_READ])
+        await writeMeta(scopeOf(transaction, id), fact, String(Date.now()));
+    }
+  });
+  await installation.close();
+  return { folder, config, store, names, paths: names.map((name) => `/webhooks/${name}/github`) };
+}

@@ -1,0 +1,148 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { type Bench, figuresOf } from './bench.ts';
+import { ask, costOf, longestOf, type Running, runDaemon, runWatched, usageOf, type Watched } from './daemon.ts';
+import { type Fleet, withFleet } from './fleet.ts';
+import { type BenchServer, type Replica, untilSpread, withPostgres, withReplicas } from './postgres/server.ts';
+
+const WORKSPACES = 2_000;
+const ROUNDS = 3;
+/** How long it is at rest, milliseconds. */
+const REST = 60_000;
+/** After the start, until what the start left to do is done, milliseconds. */
+const SETTLING = 10_000;
+
+/**
+ * What 2 000 workspaces cost that have nothing to do: to start, to hold, to leave alone, and to ask for. CPU of the whole
+ * process as the kernel counts it, so that a busy machine does not count; it has run once before, as after an update.
+ */
+export const manyAtRest: Bench = {
+  figures: [
+    ...['many.start', 'many.memory', 'many.idle.cpu', 'many.idle.written'],
+    ...['many.scrape.metrics', 'many.scrape.status', 'many.scrape.loop'],
+  ],
+  async run() {
+    const alone = await withFleet(1, async (one) => {
+      await runDaemon(one, settle);
+      return runDaemon(one, async ({ pid }) => {
+        await settle();
+        return usageOf(pid).resident;
+      });
+    });
+    return withFleet(WORKSPACES, async (all) => {
+      await runDaemon(all, settle);
+      const rounds: (Awaited<ReturnType<typeof measure>> & { readonly loop: number })[] = [];
+      for (let round = 0; round < ROUNDS; round++) {
+        const costs = await runDaemon(all, (daemon) => measure(daemon, all));
+        rounds.push({ ...costs, loop: await runWatched(all, (daemon) => longestAsked(daemon, all)) });
+      }
+      const each = (resident: number) => (resident - alone) / (WORKSPACES - 1) / 1e6;
+      return figuresOf(
+        rounds,
+        { name: 'many.start', unit: 's CPU', aim: 10, of: ({ start }) => start },
+        { name: 'many.memory', unit: 'MB each', aim: 0.25, of: ({ resident }) => each(resident) },
+        { name: 'many.idle.cpu', unit: '% of a core', aim: 1, of: ({ idle }) => idle },
+        { name: 'many.idle.written', unit: 'kB/s', aim: 10, of: ({ written }) => written },
+        { name: 'many.scrape.metrics', unit: 's CPU', aim: 0.3, of: ({ metrics }) => metrics },
+        { name: 'many.scrape.status', unit: 's CPU', aim: 0.3, of: ({ status }) => status },
+        { name: 'many.scrape.loop', unit: 'ms', aim: 50, of: ({ loop }) => loop },
+      );
+    });
+  },
+};
+
+const settle = () => pause(SETTLING);
+
+async function measure(daemon: Running, { names }: Fleet) {
+  const { pid, started } = daemon;
+  await settle();
+  const before = usageOf(pid);
+  await pause(REST);
+  const after = usageOf(pid);
+  const metrics = await costOf(daemon, '/metrics', names);
+  const status = await costOf(daemon, '/status.json', names);
+  return {
+    ...{ start: started.cpu, resident: before.resident, metrics, status },
+    idle: ((after.cpu - before.cpu) / (REST / 1_000)) * 100,
+    written: (after.written - before.written) / (REST / 1_000) / 1e3,
+  };
+}
+
+/** Milliseconds of CPU of the longest turn while it is asked, but for the first time, when the code is compiled. */
+async function longestAsked(daemon: Watched, { names }: Fleet): Promise<number> {
+  await settle();
+  const paths = ['/metrics', '/status.json'];
+  for (const path of paths) await ask(daemon, path, names);
+  const begin = Date.now();
+  for (const path of [...paths, ...paths]) await ask(daemon, path, names);
+  return longestOf(daemon.turnsSince(begin));
+}
+
+/**
+ * What three replicas ask of PostgreSQL for 2 000 workspaces that have nothing to do: statements as it counts them itself, and
+ * what it writes to its log for them.
+ */
+export const pgAtRest: Bench = {
+  figures: ['pg.rest.statements', 'pg.rest.written'],
+  run: () =>
+    withPostgres((server) => withFleet(WORKSPACES, (fleet) => measureRest(server, fleet), server.place(SCHEMA)), {
+      shared_preload_libraries: 'pg_stat_statements',
+    }),
+};
+
+const REPLICAS = 3;
+const SCHEMA = 'rest';
+/** After the start, until each of them has its share and has done what the start left to do: nothing changes for so long, milliseconds. */
+const SETTLING_TOGETHER = 20_000;
+
+async function measureRest(server: BenchServer, fleet: Fleet) {
+  await server.ask('create extension pg_stat_statements');
+  const rounds = await withReplicas(fleet, REPLICAS, async (replicas) => {
+    await untilSpread(server, SCHEMA, WORKSPACES / REPLICAS, REPLICAS);
+    await pause(SETTLING_TOGETHER);
+    const rounds: Rest[] = [];
+    while (rounds.length < ROUNDS) rounds.push(await measureTogether(server, replicas));
+    return rounds;
+  });
+  const mean = (read: (rest: Rest) => number) =>
+    (rounds.reduce((sum, rest) => sum + read(rest), 0) / rounds.length).toFixed(2);
+  const note = `CPU in % of a core: ${mean(({ cpu }) => cpu)} of all three together, ${mean((rest) => rest.serverCpu)} of PostgreSQL`;
+  return figuresOf(
+    rounds,
+    { name: 'pg.rest.statements', unit: 'statements/s', aim: 10, note, of: ({ statements }) => statements },
+    { name: 'pg.rest.written', unit: 'kB/s', aim: 10, of: ({ written }) => written },
+  );
+}
+
+/** Each second. */
+interface Rest {
+  readonly statements: number;
+  /** Kilobytes of the server's log. */
+  readonly written: number;
+  /** Percents of a core. */
+  readonly cpu: number;
+  readonly serverCpu: number;
+}
+
+async function measureTogether(server: BenchServer, replicas: readonly Replica[]): Promise<Rest> {
+  const usage = async () => ({
+    ...(await countsOf(server)),
+    wall: performance.now() / 1_000,
+    cpu: replicas.reduce((sum, { pid }) => sum + usageOf(pid).cpu, 0),
+    serverCpu: server.cpu(),
+  });
+  const before = await usage();
+  await pause(REST);
+  const after = await usage();
+  const perSecond = (key: keyof typeof after) => (after[key] - before[key]) / (after.wall - before.wall);
+  return {
+    ...{ statements: perSecond('statements'), written: perSecond('written') / 1e3 },
+    ...{ cpu: perSecond('cpu') * 100, serverCpu: perSecond('serverCpu') * 100 },
+  };
+}
+
+/** Statements that it ran for others than this bench, `begin` and `commit` too; and bytes of its log. */
+function countsOf(server: BenchServer): Promise<{ statements: number; written: number }> {
+  return server.ask(`select
+    (select coalesce(sum(calls), 0)::float8 from pg_stat_statements where query not like '%pg_stat_statements%') as statements,
+    (pg_current_wal_insert_lsn() - '0/0')::float8 as written`);
+}
