@@ -1,9 +1,8 @@
-import { whenReached } from './calm-ends.ts';
+import { chanceOf } from '../bench/quota/references/chance.ts';
+import { whenReached } from './calm-alone.ts';
 import { MINUTE, OLD_ONES, PROMPT, SECOND, type Ways, whileOnItsWay } from './calm-ways.ts';
-import { chanceOf } from './chances.ts';
-import { WORKSPACE } from './hosts.ts';
-import { leftToDo } from './look.ts';
-import { createOperator } from './operator.ts';
+import { WORKSPACE } from './network.ts';
+import { createOperator, leftToDo } from './operator.ts';
 import type { Forge, Plan } from './plan.ts';
 import type { Replica, Site } from './site.ts';
 

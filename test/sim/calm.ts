@@ -1,11 +1,15 @@
 import { allRecords } from '../support/harness/people.ts';
-import { endsAmid, startsAgain } from './calm-ends.ts';
-import { goneUnheard } from './calm-gone.ts';
-import { guards } from './calm-guards.ts';
-import { namesOnly, unreadable } from './calm-reads.ts';
-import { nameGoesToAnother } from './calm-rebound.ts';
+import {
+  endsAmid,
+  goesThroughTroubles,
+  goneUnheard,
+  guards,
+  nameGoesToAnother,
+  namesOnly,
+  startsAgain,
+  unreadable,
+} from './calm-alone.ts';
 import { together } from './calm-together.ts';
-import { goesThroughTroubles } from './calm-troubles.ts';
 import {
   type Act,
   MINUTE,
@@ -18,9 +22,8 @@ import {
   type Ways,
   whileOnItsWay,
 } from './calm-ways.ts';
-import { WORKSPACE } from './hosts.ts';
-import { leftToDo, lookAtWorkspace } from './look.ts';
-import { createOperator } from './operator.ts';
+import { WORKSPACE } from './network.ts';
+import { createOperator, leftToDo, lookAtWorkspace } from './operator.ts';
 import type { Forge, Happening, Hooks, Plan, PullChange } from './plan.ts';
 import type { Site } from './site.ts';
 

@@ -1,7 +1,10 @@
 import { sql } from 'kysely';
+import type { Status } from '../../src/admin/status.ts';
+import { addAudit } from '../../src/store/audit-rows.ts';
 import type { Store } from '../../src/store/database.ts';
-import type { Look } from './history.ts';
-import { oldRowsWrong } from './old-rows.ts';
+import type { Installation } from '../../src/store/installation.ts';
+import type { Event, Look } from './history.ts';
+import { WORKSPACE } from './network.ts';
 
 type Row = Readonly<Record<string, unknown>>;
 
@@ -166,4 +169,108 @@ function plain(value: unknown): string {
     return value.length === 0 ? 'null' : JSON.stringify(value.map((each) => JSON.stringify(each)).toSorted());
   if (typeof value === 'string' && /^\d{4}-\d\d-\d\dT/.test(value)) return String(Date.parse(value));
   return value === undefined || value === '' ? 'null' : JSON.stringify(value);
+}
+
+const LONG = 15 * 60_000;
+
+interface Told {
+  /** Of the process. */
+  readonly name: string;
+  /** Of several processes one tells of the workspace. Over this network they cannot ask each other. */
+  readonly isAlone: boolean;
+  /** Whether a delivery may be there that nobody can read: an older backup was put back. */
+  readonly isBroken: boolean;
+  /** Whether no clock was ever set: then the requests of a window can be counted. */
+  readonly isClockTrue: boolean;
+}
+
+/** What a process tells of itself wrongly, once all is settled and nothing is disturbed any more. */
+export function statusWrong(
+  { ready, workspaces, broken, shared }: Status,
+  events: readonly Event[],
+  { name, isAlone, isBroken, isClockTrue }: Told,
+): string[] {
+  const causes = [...workspaces, ...(shared ? [shared] : [])].flatMap((each) => each.causes);
+  // A write that a vendor refused stays refused until a start.
+  const right = ['replica_silent', 'writes_refused', ...(isBroken ? ['deliveries_quarantined'] : [])];
+  const wrong = causes.filter(({ code }) => !right.includes(code)).map(({ code, message }) => `${code}: ${message}`);
+  if (!ready || broken.length > 0 || workspaces.some(({ state }) => state.kind !== 'running')) wrong.push('it waits');
+  const own = workspaces.find((each) => each.name === 'test');
+  if (isAlone && !own) wrong.push('it does not tell of the workspace');
+  return [
+    ...wrong.map((text) => `status: nothing is wrong, and ${name} tells: ${text}`),
+    ...(own && isClockTrue ? usedWrong(own.quota.long.used, events, name) : []),
+  ];
+}
+
+/** It counts each request of its own at least. */
+function usedWrong(used: number, events: readonly Event[], name: string): string[] {
+  const since = (events.at(-1)?.at ?? 0) - LONG;
+  const came = events.filter(
+    (event) =>
+      event.what === 'arrived' && event.server === WORKSPACE && event.from.startsWith('process-') && event.at > since,
+  );
+  return used >= came.length
+    ? []
+    : [`status: ${name} says that ${used} requests count, and ${came.length} came within the window`];
+}
+
+const DAY = 24 * 60 * 60_000;
+
+/** Days after which what somebody did, how the quota was used, and deliveries are of no use any more. */
+const AUDIT = 400;
+const QUOTA_USE = 8;
+export const DELIVERIES = 365;
+
+/** Old rows, by how many days they are old: one that is to go, and one that is to stay. */
+const around = (days: number) => [days + 1, days - 1];
+
+/** What somebody did long ago. */
+export async function addOldAudit({ query }: Pick<Installation, 'query'>, now: number): Promise<void> {
+  const asked = { workspace: 'test', actor: 'ada', action: 'retry', count: 1, outcome: 'done', details: null } as const;
+  for (const days of around(AUDIT))
+    await addAudit(query, { ...asked, at: now - days * DAY, subject: `${days} days ago` });
+}
+
+/** What a workspace has that has been there for a year. */
+export async function addOldRows({ commit }: Pick<Store, 'commit'>, now: number): Promise<void> {
+  const ago = (days: number) => ({ name: `${days} days ago`, at: now - days * DAY });
+  const uses = around(QUOTA_USE).map(ago);
+  const deliveries = around(DELIVERIES).map(ago);
+  const about = {
+    connection: 'github',
+    source: 'webhook',
+    event: 'pull_request',
+    body: null,
+    state: 'applied',
+  } as const;
+  await commit(async (query) => {
+    for (const { name, at } of uses)
+      await query.insertInto('quota_use').values({ since: at, caller: name, requests: 1, refused: 0 }).execute();
+    for (const { name, at } of deliveries)
+      await query
+        .insertInto('inbox')
+        .values({ ...about, delivery_key: name, received_at: at, settled_at: at })
+        .execute();
+  });
+}
+
+/** Old rows that are there no longer, or still. */
+export async function oldRowsWrong(rows: Rows): Promise<string[]> {
+  const left = {
+    'the audit': [AUDIT, `select count(*) as n from audit where subject = '%d days ago'`],
+    'the use of the quota': [
+      QUOTA_USE,
+      `select count(*) as n from quota_use where workspace = :w and caller = '%d days ago'`,
+    ],
+    deliveries: [DELIVERIES, `select count(*) as n from inbox where workspace = :w and delivery_key = '%d days ago'`],
+  } as const;
+  const found: string[] = [];
+  for (const [what, [days, text]] of Object.entries(left)) {
+    const counts = [];
+    for (const each of around(days)) counts.push(Number((await rows(text.replace('%d', String(each))))[0]?.['n']));
+    if (counts[0] !== 0) found.push(`store: of ${what} a row of ${days + 1} days is kept`);
+    if (counts[1] !== 1) found.push(`store: of ${what} the row of ${days - 1} days is gone`);
+  }
+  return found;
 }

@@ -1,11 +1,9 @@
 import { differences } from './checker-convergence.ts';
-import { restless } from './checker-outage.ts';
-import { askedLimited, impatience } from './checker-throttle.ts';
-import { rewrites } from './checker-waste.ts';
-import { writtenWrongly } from './checker-written.ts';
+import { askedLimited, impatience, restless } from './checker-throttle.ts';
+import { rewrites, writtenWrongly } from './checker-waste.ts';
 import type { Event, Look } from './history.ts';
-import { ASKED_BY_PEOPLE, WORKSPACE } from './hosts.ts';
 import { isEcho } from './jira-writes.ts';
+import { ASKED_BY_PEOPLE, WORKSPACE } from './network.ts';
 
 /** What was seen that must never be; empty when all is well. It knows nothing of the program, only what can be seen of it. */
 export function violations(events: readonly Event[]): string[] {

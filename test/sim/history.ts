@@ -185,3 +185,30 @@ export function createRecorder(now: () => number): Recorder {
     },
   };
 }
+
+/** Whether the database did not take everything at some time: what it did not take may be known to one process alone, and be lost with it. */
+export function isStoreDisturbed(events: readonly Event[]): boolean {
+  return events.some((event) => event.what === 'happened' && isOfDatabase(event.happening));
+}
+
+const SECOND = 1_000;
+
+/** So long after an answer it may not be stored, milliseconds: where the database does not take all at once, from when it was tried last. */
+export function storedWithin(events: readonly Event[]): number {
+  return (isStoreDisturbed(events) ? 10 : 1) * SECOND;
+}
+
+function isOfDatabase(happening: unknown): boolean {
+  return ['fail-statements', 'store-away', 'store-slow'].includes((happening as { readonly do: string }).do);
+}
+
+/** Tasks of which worksync made or removed a link that the backup, which was put back later, does not know of: it is as if people had. */
+export function linkedSinceBackup(events: readonly Event[]): ReadonlySet<string> {
+  const restores = events.filter((event) => event.what === 'restored');
+  const tasks = events.flatMap((event) => {
+    if (event.what !== 'arrived' || event.method === 'GET') return [];
+    const isSince = restores.some(({ backupAt, at }) => event.at >= backupAt && event.at <= at);
+    return isSince ? (/\/tasks\/([^/]+)\/work-items/.exec(event.path)?.slice(1) ?? []) : [];
+  });
+  return new Set(tasks);
+}

@@ -4,7 +4,6 @@ import { KEPT } from './kept-seeds.ts';
 import { knownDays, unlikeKnown, writeKnown } from './known-days.ts';
 import { drawPlan, mostVaried, type Plan } from './plan.ts';
 import { play } from './play.ts';
-import { shrink } from './shrink.ts';
 import { createTemplates } from './templates.ts';
 
 /**
@@ -115,4 +114,29 @@ function only(plan: Plan, places: readonly number[]): Plan {
 
 function print(text: string): void {
   process.stdout.write(`${text}\n`);
+}
+
+/** More tries than this gain little. */
+const MOST_TRIES = 120;
+
+/**
+ * Fewer of these places with which it still fails: leaves out halves, then quarters, and so on down to single ones.
+ *
+ * @param fails plays what is left
+ */
+export async function shrink(
+  places: readonly number[],
+  fails: (places: readonly number[]) => Promise<boolean>,
+): Promise<readonly number[]> {
+  let left = places;
+  let tries = 0;
+  for (let size = Math.ceil(left.length / 2); size >= 1; size = size === 1 ? 0 : Math.ceil(size / 2)) {
+    for (let from = 0; from < left.length && tries < MOST_TRIES; ) {
+      const fewer = left.filter((_, index) => index < from || index >= from + size);
+      tries++;
+      if (await fails(fewer)) left = fewer;
+      else from += size;
+    }
+  }
+  return left;
 }

@@ -1,13 +1,20 @@
 import { hash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { makeCopy } from './mutants/copy.ts';
-import { draw, TOP } from './mutants/draw.ts';
-import type { Mutation } from './mutants/operators.ts';
-import { openResults, type Result } from './mutants/results.ts';
-import { createTestsThatLoad } from './mutants/tests-that-load.ts';
-import { tryOut, WAYS } from './mutants/ways.ts';
+import { createTestsThatLoad, draw, type Mutation, TOP, tryOut, WAYS, type Way } from './mutants.ts';
 
 /**
  * Measures what the tests find: `npm run sim:mutations -- --seed S --mutants N` draws N mistakes, makes each in a copy of the project,
@@ -72,4 +79,69 @@ function summary(all: readonly Result[]): string {
 
 function print(text: string): void {
   process.stdout.write(`${text}\n`);
+}
+
+/** A copy of the project in which mistakes are made. */
+export interface Copy {
+  readonly folder: string;
+  /** With this mistake in it, for as long as the work takes. */
+  during<Result>(mutation: Mutation, work: () => Promise<Result>): Promise<Result>;
+  remove(): void;
+}
+
+const LEFT = new Set(['.git', 'node_modules', 'dist']);
+
+export function makeCopy(): Copy {
+  const folder = mkdtempSync(join(tmpdir(), 'worksync-mutations-'));
+  // Some tests start the daemon as another user, who must be able to read it.
+  chmodSync(folder, 0o755);
+  for (const name of readdirSync(TOP))
+    if (!LEFT.has(name)) cpSync(join(TOP, name), join(folder, name), { recursive: true });
+  symlinkSync(join(TOP, 'node_modules'), join(folder, 'node_modules'));
+  return {
+    folder,
+    async during({ file, start, end, text }, work) {
+      const source = readFileSync(join(TOP, file), 'utf8');
+      writeFileSync(join(folder, file), source.slice(0, start) + text + source.slice(end));
+      try {
+        return await work();
+      } finally {
+        writeFileSync(join(folder, file), source);
+      }
+    },
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
+
+/** One mistake, tried in one way. */
+export interface Result {
+  readonly seed: number;
+  /** Its place among those that the seed draws. */
+  readonly place: number;
+  readonly at: string;
+  readonly kind: string;
+  /** What stood there, and what stands there instead. */
+  readonly from: string;
+  readonly to: string;
+  readonly way: Way;
+  /** What told of it, or why nobody can see it; null: nothing told of it. */
+  readonly found: string | null;
+}
+
+/** Results of this run and of those before it, as JSON lines: a run that was interrupted goes on, and may be cut into parts. */
+export interface Results {
+  readonly all: readonly Result[];
+  add(result: Result): void;
+}
+
+export function openResults(file: string | undefined): Results {
+  const lines = file !== undefined && existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean) : [];
+  const all = lines.map((line) => JSON.parse(line) as Result);
+  return {
+    all,
+    add(result) {
+      all.push(result);
+      if (file !== undefined) appendFileSync(file, `${JSON.stringify(result)}\n`);
+    },
+  };
 }

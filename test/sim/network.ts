@@ -1,12 +1,12 @@
 import { SyncError } from '../../src/model/errors/sync-error.ts';
 import type { HttpAnswer, HttpClient, HttpRequest } from '../../src/platform/http/http-client.ts';
 import type { Server } from '../../src/platform/http/server.ts';
+import { WORKSPACE as OWN } from '../../src/store/workspace-answers.ts';
+import { WEBHOOK_HEADERS } from '../../src/workspace-api/contract.ts';
 import type { Chance } from '../bench/quota/references/chance.ts';
 import type { TravellingClock } from '../support/fakes/travelling-clock.ts';
 import type { Recorder } from './history.ts';
-import { WORKSPACE } from './hosts.ts';
 import type { Life } from './life.ts';
-import { withShortPages } from './short-pages.ts';
 import type { Trouble, Weather } from './weather.ts';
 
 export interface PlainAnswer {
@@ -234,5 +234,50 @@ export function handlerOf(server: Server): Handle {
     const answer = await server.inject({ method, url: pathname + search, headers: { ...headers, host }, ...payload });
     const texts = Object.entries(answer.headers).map(([name, value]) => [name, String(value)]);
     return { status: answer.statusCode, headers: Object.fromEntries(texts), body: answer.payload };
+  };
+}
+
+/** Where the workspace is. Providers are at `<connection>.test`, and processes at `replica-<number>.test`. */
+export const WORKSPACE = 'workspace.test';
+
+/** Only what people have asked reads a list of one. */
+export const ASKED_BY_PEOPLE = 'tasks?limit=1';
+
+/** How servers are told how long a page may be: the workspace, GitHub and GitLab, Bitbucket. */
+const NAMES = ['limit', 'per_page', 'pagelen'];
+
+/** The server gives pages no longer than this, whatever it is asked for: so that few rows fill several pages. */
+export function withShortPages(request: HttpRequest, longest: number): HttpRequest {
+  if (request.method !== 'GET' || longest === Number.POSITIVE_INFINITY) return request;
+  const url = new URL(request.url);
+  const asked = NAMES.filter((name) => Number(url.searchParams.get(name)) > longest);
+  if (asked.length === 0) return request;
+  for (const name of asked) url.searchParams.set(name, String(longest));
+  return { ...request, url: url.href };
+}
+
+/** Where the workspace sends its events; behind it each replica gets one in turn. */
+const DOOR = 'http://daemon.test';
+export const EVENTS_URL = `${DOOR}/webhooks/test/${OWN}`;
+
+/** By which the workspace sends its own events to the daemon. */
+export function createEventSender(surroundings: {
+  readonly network: Pick<Network, 'send'>;
+  readonly recorder: Pick<Recorder, 'record'>;
+  readonly origins: () => readonly string[];
+}): HttpClient {
+  const { network, recorder, origins } = surroundings;
+  let sent = 0;
+  return {
+    async request(request) {
+      const all = origins();
+      const url = request.url.replace(DOOR, all[sent++ % all.length] as string);
+      const answer = await network.send('workspace', { ...request, url });
+      const key = request.headers?.[WEBHOOK_HEADERS.eventId] ?? '';
+      recorder.record({ what: 'hook', id: answer?.id, connection: OWN, key, status: answer?.status ?? 0 });
+      if (!answer) throw new SyncError('outcome_unknown', `${url} answered nothing`);
+      return { ...answer, body: Buffer.from(answer.body) };
+    },
+    close: async () => undefined,
   };
 }

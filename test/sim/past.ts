@@ -1,6 +1,9 @@
-import type { ProviderState, Vendor } from '../support/vendors/provider-servers/provider.ts';
+import { createHmac, hash } from 'node:crypto';
+import type { HttpRequest } from '../../src/platform/http/http-client.ts';
+import type { Fields } from '../bench/quota/references/trace.ts';
+import type { Hook, ProviderState, Vendor } from '../support/vendors/provider-servers/provider.ts';
+import type { PlainAnswer } from './network.ts';
 import type { Forge } from './plan.ts';
-import { BLANK } from './pull-fields.ts';
 
 /** Pull requests from the time before worksync began. What is open is found by a sweep, and the rest only when somebody asks for it. */
 export interface Past {
@@ -38,4 +41,85 @@ export function createPast(began: number): Past {
     forgotten: () => known.clear(),
     isUnheard: (forge, number) => !known.has(forge) && closed.get(forge)?.has(number) === true,
   };
+}
+
+/** Of a pull request of which nothing has been said yet. */
+export const BLANK: Fields = {
+  ...{ title: '', description: '', state: 'open', draft: false, head: 'abc' },
+  ...{ reviewers: [], labels: [], assignees: [] },
+};
+
+const FIRST_NAME = 'acme/app';
+/** Ids at GitHub: of ours, and of one that gets its first name. */
+const [OURS, OTHER] = ['5001', '9001'];
+
+/** A repository at GitHub that gets other names, or other owners. All but the last of its names lead on by its id. */
+export interface Renamed {
+  rename(name: string): void;
+  /** Another repository has its first name, or no more. */
+  giveName(isGiven: boolean): void;
+  /** What that one would send. */
+  ofAnother(hook: Hook, secret: string): Hook;
+  /** Addresses that its pull request had so far. */
+  urls(first: string): readonly string[];
+  hook(hook: Hook, secret: string): Hook;
+  /** @param answer by the first name */
+  answer(request: HttpRequest, answer: (request: HttpRequest) => PlainAnswer): PlainAnswer;
+}
+
+export function createRenamed(): Renamed {
+  const names = [FIRST_NAME];
+  const present = () => names.at(-1) as string;
+  const inPresentWords = (text: string) => text.replaceAll(FIRST_NAME, present());
+  let isGiven = false;
+  return {
+    rename: (name) => void names.push(name),
+    giveName(next) {
+      isGiven = next;
+    },
+    ofAnother: ({ headers, body }, secret) =>
+      signed(headers, withOtherId(body.replaceAll(present(), FIRST_NAME)), secret),
+    urls: (first) => [...new Set(names)].map((name) => first.replace(FIRST_NAME, name)),
+    hook: ({ headers, body }, secret) => signed(headers, inPresentWords(body), secret),
+    answer(request, answer) {
+      const { origin, pathname } = new URL(request.url);
+      const path = pathname.replace(`/repositories/${OTHER}`, `/repos/${FIRST_NAME}`);
+      const isOfOther = path !== pathname || (isGiven && `${path}/`.startsWith(`/repos/${FIRST_NAME}/`));
+      if (isOfOther) return ofOther(request, path, answer);
+      const asked = names.find((name) => pathname === `/repos/${name}` || pathname.startsWith(`/repos/${name}/`));
+      if (asked !== undefined && asked !== present()) {
+        const location = `${origin}/repositories/${OURS}${pathname.slice(`/repos/${asked}`.length)}`;
+        const body = JSON.stringify({ message: 'Moved Permanently', url: location });
+        return { status: 301, headers: { location, 'content-type': 'application/json' }, body };
+      }
+      if (present() === FIRST_NAME) return answer(request);
+      const url = request.url.replace(`/repos/${present()}`, `/repos/${FIRST_NAME}`);
+      const { 'if-none-match': known, ...headers } = request.headers ?? {};
+      const given = answer({ ...request, url, headers });
+      const body = inPresentWords(given.body);
+      const etag = `"${hash('sha256', body, 'hex').slice(0, 16)}"`;
+      const told = { ...given.headers, ...(given.headers['etag'] !== undefined && { etag }) };
+      return known === etag ? { status: 304, headers: told, body: '' } : { status: given.status, headers: told, body };
+    },
+  };
+}
+
+/** It is new, and empty, and stays there whatever it is called. */
+function ofOther(request: HttpRequest, path: string, answer: (request: HttpRequest) => PlainAnswer): PlainAnswer {
+  const headers = { 'content-type': 'application/json' };
+  if (path === `/repos/${FIRST_NAME}/pulls`) return { status: 200, headers, body: '[]' };
+  if (path !== `/repos/${FIRST_NAME}`) return { status: 404, headers, body: JSON.stringify({ message: 'Not Found' }) };
+  const { 'if-none-match': _, ...asked } = request.headers ?? {};
+  const { body } = answer({ ...request, url: new URL(path, request.url).href, headers: asked });
+  return { status: 200, headers, body: withOtherId(body) };
+}
+
+function withOtherId(body: string): string {
+  return body.replaceAll(`"id":${OURS}`, `"id":${OTHER}`);
+}
+
+/** As GitHub signs it. */
+export function signed(headers: Hook['headers'], body: string, secret: string): Hook {
+  const signature = `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
+  return { headers: { ...headers, 'x-hub-signature-256': signature }, body };
 }

@@ -1,6 +1,5 @@
-import type { Chance } from '../bench/quota/references/chance.ts';
-import { chanceOf, oneOf } from './chances.ts';
-import { type Prose, drawProse } from './prose.ts';
+import { type Chance, chanceOf, oneOf } from '../bench/quota/references/chance.ts';
+import { drawProse, type Prose } from './prose.ts';
 import { TROUBLES, type Trouble } from './weather.ts';
 
 const SECOND = 1_000;

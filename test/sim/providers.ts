@@ -7,15 +7,20 @@ import { githubVendor } from '../support/vendors/provider-servers/github.ts';
 import { gitlabVendor } from '../support/vendors/provider-servers/gitlab.ts';
 import { jiraTracker } from '../support/vendors/provider-servers/jira.ts';
 import { linearTracker } from '../support/vendors/provider-servers/linear.ts';
-import { type Asked, type Hook, type ProviderState, type Tracker, type Vendor, createProvider } from '../support/vendors/provider-servers/provider.ts';
+import {
+  type Asked,
+  createProvider,
+  type Hook,
+  type ProviderState,
+  type Tracker,
+  type Vendor,
+} from '../support/vendors/provider-servers/provider.ts';
 import type { Look } from './history.ts';
-import { WORKSYNC, createJiraWrites } from './jira-writes.ts';
+import { createJiraWrites, WORKSYNC } from './jira-writes.ts';
 import type { Network } from './network.ts';
-import { type Past, createPast } from './past.ts';
+import { BLANK, createPast, createRenamed, type Past, signed } from './past.ts';
 import type { Forge, Happening, Plan, PullChange, TrackerName } from './plan.ts';
 import { type Written, write } from './prose.ts';
-import { BLANK } from './pull-fields.ts';
-import { createRenamed, signed } from './renamed.ts';
 
 const SECRET = 'a webhook secret for tests only';
 

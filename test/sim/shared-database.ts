@@ -9,7 +9,6 @@ import type { Chance } from '../bench/quota/references/chance.ts';
 import type { TravellingClock } from '../support/fakes/travelling-clock.ts';
 import { kyselyOver } from '../support/harness/kysely-over.ts';
 import type { Life } from './life.ts';
-import type { Slowness } from './slowness.ts';
 import { type StatementWatch, watchedDatabase } from './statements.ts';
 
 /** A database in memory that several processes work on as on a server: one connection, statements in the order they come. */
@@ -168,4 +167,22 @@ export function createDatabaseServer(
   }
 
   return server;
+}
+
+/** Delays the work of a database. */
+export interface Slowness {
+  /** The longest delay, milliseconds; 0: none. */
+  by: number;
+  /** Waits for a drawn time. */
+  pass(): Promise<void>;
+}
+
+export function createSlowness(clock: TravellingClock, chance: Chance): Slowness {
+  const slowness: Slowness = {
+    by: 0,
+    async pass() {
+      if (slowness.by > 0) await new Promise<void>((resolve) => clock.after(chance.whole(0, slowness.by), resolve));
+    },
+  };
+  return slowness;
 }

@@ -1,13 +1,14 @@
-import { copyFileSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { sql } from 'kysely';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { createWorkspaceService } from '../../src/reference-service/service.ts';
 import { openInstallation } from '../../src/store/installation.ts';
+import type { Sql } from '../../src/store/workspace-scope.ts';
+import { chanceOf, randomOf } from '../bench/quota/references/chance.ts';
 import { createTravellingClock } from '../support/fakes/travelling-clock.ts';
-import { chanceOf, randomOf } from './chances.ts';
-import { makeFolder } from './folder.ts';
-import { type Keys, readKeys } from './keys.ts';
-import { addOldAudit } from './old-rows.ts';
+import { folderOfTests } from '../support/harness/memory-disk.ts';
+import { addOldAudit } from './checker-store.ts';
 
 /** Databases with all tables, and what somebody did long ago: to make them takes longer than many a run. */
 export interface Templates {
@@ -39,4 +40,63 @@ export async function createTemplates(): Promise<Templates> {
     keys,
     remove: () => rmSync(folder, { recursive: true, force: true }),
   };
+}
+
+export function makeFolder(): string {
+  return mkdtempSync(join(folderOfTests(), 'worksync-sim-'));
+}
+
+/** How many rows each table holds: by their state, where they have one; and in how many places of them anything stands. */
+export async function countRows(query: Sql): Promise<ReadonlyMap<string, string>> {
+  const { rows: tables } = await sql<{ name: string }>`
+    select name from sqlite_schema
+    where type = 'table' and name not like 'sqlite%' and name not like 'kysely%' order by name`.execute(query);
+  const counts = new Map<string, string>();
+  for (const { name } of tables) counts.set(name, await countOf(query, name));
+  return counts;
+}
+
+async function countOf(query: Sql, table: string): Promise<string> {
+  const { rows: columns } = await sql<{ name: string }>`select name from pragma_table_info(${table})`.execute(query);
+  const state = sql.raw(columns.some(({ name }) => name === 'state') ? 'state' : `''`);
+  const filled = columns.map(({ name }) => sql`count(${sql.ref(name)})`);
+  const { rows } = await sql<{ state: string; count: number; filled: number }>`
+    select ${state} as state, count(*) as count, ${sql.join(filled, sql` + `)} as filled
+    from ${sql.table(table)} group by 1 order by 1`.execute(query);
+  return (
+    rows
+      .map(({ state: name, count, filled: places }) => `${count} ${name} (${places})`.replace('  ', ' '))
+      .join(', ') || '0'
+  );
+}
+
+/** By table, the sets of columns of which each names one row. */
+export type Keys = ReadonlyMap<string, readonly (readonly string[])[]>;
+
+export async function readKeys(query: Sql): Promise<Keys> {
+  const { rows } = await sql<{ readonly of: string; readonly by: string; readonly name: string }>`
+    select m.name as "of", '' as "by", p.name as name
+      from sqlite_master m, pragma_table_info(m.name) p where m.type = 'table' and p.pk > 0
+    union all
+    select m.name, i.name, c.name
+      from sqlite_master m, pragma_index_list(m.name) i, pragma_index_info(i.name) c
+      where m.type = 'table' and i."unique" = 1 and i.partial = 0`.execute(query);
+  const columnsOf = (keys: typeof rows) => [...Map.groupBy(keys, ({ by }) => by).values()];
+  return new Map(
+    [...Map.groupBy(rows, ({ of }) => of)].map(([table, keys]) => [
+      table,
+      columnsOf(keys).map((columns) => columns.map(({ name }) => name)),
+    ]),
+  );
+}
+
+/** Whether a change names each row that it is about by a whole key. */
+export function namesRows(text: string, keys: Keys): boolean {
+  const [, table = '', condition = ''] = /^(?:update|delete from) "(\w+)".*? where (.*)$/is.exec(text) ?? [];
+  const named = new Set(
+    [...condition.matchAll(/"(\w+)" (?:= \?|in \()/g), ...condition.matchAll(/\(((?:"\w+"(?:, )?)+)\) in \(/g)].flatMap(
+      ([, columns = '']) => columns.match(/\w+/g) ?? [],
+    ),
+  );
+  return keys.get(table)?.some((columns) => columns.every((column) => named.has(column))) === true;
 }

@@ -1,3 +1,6 @@
+import { hash } from 'node:crypto';
+import type { Random } from '../../../../src/platform/lib/random.ts';
+
 /** Seeded chance: the same seed gives the same numbers on every machine. */
 export interface Chance {
   /** Uniform in [0, 1). */
@@ -42,4 +45,31 @@ function mulberry32(seed: number): () => number {
 export function randomDurations(seed: number): () => number {
   const chance = createChance(seed);
   return () => (chance.happens(0.002) ? 10 : chance.lognormal(0.15, 0.8));
+}
+
+/** A stream of chance of its own for each purpose: what one of them draws changes nothing for the others. */
+export function chanceOf(seed: number, purpose: string): Chance {
+  return createChance(Number.parseInt(hash('sha256', `${seed} ${purpose}`, 'hex').slice(0, 8), 16));
+}
+
+export function randomOf(chance: Chance): Random {
+  const bytes = (length: number) => Buffer.from(Array.from({ length }, () => chance.whole(0, 255)));
+  return {
+    float: chance.float,
+    bytes,
+    uuid() {
+      const digits = bytes(16).toString('hex');
+      return [
+        digits.slice(0, 8),
+        digits.slice(8, 12),
+        `4${digits.slice(13, 16)}`,
+        `a${digits.slice(17, 20)}`,
+        digits.slice(20),
+      ].join('-');
+    },
+  };
+}
+
+export function oneOf<Each>(chance: Chance, all: readonly Each[]): Each {
+  return all[chance.whole(0, all.length - 1)] as Each;
 }

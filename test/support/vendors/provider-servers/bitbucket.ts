@@ -1,6 +1,15 @@
 import { createHmac } from 'node:crypto';
 import type { Fields } from '../../../bench/quota/references/trace.ts';
-import { type Asked, type Held, type HeldPull, type Vendor, type VendorAnswer, listed, messageOf, mirrored } from './provider.ts';
+import {
+  type Asked,
+  type Held,
+  type HeldPull,
+  listed,
+  messageOf,
+  mirrored,
+  type Vendor,
+  type VendorAnswer,
+} from './provider.ts';
 
 const UUID = '{7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10}';
 const REPOSITORY = { uuid: UUID, full_name: 'acme/app', name: 'app' };

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { type IncomingMessage, type ServerResponse, createServer } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { ItemKey } from '../../../../src/model/item.ts';
 import type { Clock } from '../../../../src/platform/lib/clock.ts';
