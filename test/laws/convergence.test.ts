@@ -1,34 +1,17 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { entity } from '../../src/model/change.ts';
-import { SyncError } from '../../src/model/errors/sync-error.ts';
-import type { Item, PullRequest } from '../../src/model/item.ts';
+import type { PullRequest } from '../../src/model/item.ts';
 import { isAutomatic } from '../../src/model/link.ts';
-import { silentLogger } from '../../src/platform/lib/logger.ts';
-import type { Random } from '../../src/platform/lib/random.ts';
-import { appendDeliveries } from '../../src/store/append-deliveries.ts';
-import { highestTaskKeys } from '../../src/store/cached-tasks.ts';
 import { findEntity } from '../../src/store/entities.ts';
 import { pendingDeliveries } from '../../src/store/inbox.ts';
 import { addDifference, findChange } from '../../src/store/outbox-rows.ts';
-import { dueFetches, settleFetch } from '../../src/store/wanted-fetches.ts';
-import { enqueueInitialReads, enqueueTaskListRead, tasksWereRead } from '../../src/store/workspace-reads.ts';
-import { prepareNext } from '../../src/sync/outbox/claim.ts';
-import { recover } from '../../src/sync/outbox/recovery.ts';
 import type { PreparedRequest } from '../../src/sync/outbox/request.ts';
-import { settle } from '../../src/sync/outbox/settle.ts';
-import { settleFailure } from '../../src/sync/outbox/settle-failure.ts';
-import { applyBatch } from '../../src/sync/reconcile/apply-batch.ts';
-import {
-  type ConnectorFacts,
-  createKeyHorizon,
-  PLAIN_RULES,
-  type ReconcileConnection,
-} from '../../src/sync/reconcile/context.ts';
+import { type ConnectorFacts, PLAIN_RULES } from '../../src/sync/reconcile/context.ts';
 import { desiredRecord, differingFields } from '../../src/sync/reconcile/evaluate-record.ts';
-import { translateAll } from '../../src/sync/reconcile/translate-deliveries.ts';
 import { createModelWorkspace } from '../support/fakes/model-workspace.ts';
 import { drawn } from '../support/harness/depth.ts';
+import { itemSource, type Outcome, PipelineWorld } from '../support/harness/pipeline-world.ts';
 import { type OpenedStore, openStore } from '../support/harness/store.ts';
 
 /**
@@ -43,21 +26,10 @@ const VENDOR: ConnectorFacts = {
   publicHost: 'github.com',
   capabilities: { supportsLabels: true, supportsDraft: true, reopensClosed: true },
 };
-const SOURCE: ReconcileConnection = {
-  name: CONNECTION,
-  connector: VENDOR,
-  records: true,
-  translate: ({ body }) => ({ outcome: 'items', items: [JSON.parse(Buffer.from(body).toString()) as Item] }),
-  reference: ({ kind, key }) => ({ kind, key, locator: {} }),
-};
-const SOURCES = new Map([[CONNECTION, SOURCE]]);
-const EVEN: Random = { float: () => 0.5, uuid: () => '', bytes: (length) => Buffer.alloc(length) };
+const SOURCE = itemSource(CONNECTION, VENDOR);
 const TASKS = ['BUG-1', 'BUG-2'] as const;
 
 type Edit = Partial<Pick<PullRequest, 'title' | 'headBranch' | 'state' | 'draft' | 'labels'>>;
-/** What becomes of a request: answered; carried out or not, and no answer; never left this machine; refused by a 503. */
-type Outcome = 'answered' | 'lost after' | 'lost before' | 'unsent' | 'failed after' | 'failed before';
-
 type Step =
   | { do: 'edit'; pull: number; edit: Edit; sameTime: boolean; whole: boolean }
   | { do: 'deliver' | 'repeat' | 'answer'; pick: number }
@@ -99,22 +71,12 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-interface InFlight {
-  readonly prepared: PreparedRequest;
-  readonly answer: () => unknown;
-  readonly outcome: Outcome;
-}
-
-class World {
-  readonly store: OpenedStore;
+class World extends PipelineWorld {
   readonly workspace = createModelWorkspace();
   readonly provider: PullRequest[] = [1, 2].map((number) => opened(number));
   /** Deliveries that the provider has not sent yet, and all that it ever made. */
   readonly unsent: PullRequest[] = [];
   readonly made: PullRequest[] = [];
-  inFlight: InFlight[] = [];
-  now = Date.UTC(2026, 0, 5, 9);
-  #deliveries = 0;
   /** Links that a person took away after they were known to stand, and whose text never stopped naming the task. */
   readonly takenAway = new Set<string>();
   readonly unnamedOnce = new Set<string>();
@@ -124,7 +86,7 @@ class World {
   readonly byHand = new Set<string>();
 
   constructor(store: OpenedStore) {
-    this.store = store;
+    super(store, [SOURCE], PLAIN_RULES);
     for (const pull of this.provider) this.#say(pull);
   }
 
@@ -144,7 +106,7 @@ class World {
         await this.#deliver(this.unsent.splice(0));
         return this.reconcile();
       case 'fetch':
-        return this.fetch();
+        return this.fetchAll(this.#fetched);
       case 'send':
         return void (await this.send(step.outcome));
       case 'send and wait':
@@ -184,99 +146,14 @@ class World {
     this.#say(whole ? after : { kind, key, connector, host, repoId, identifier, updatedAt, ...edit });
   }
 
-  async #deliver(items: readonly PullRequest[], source: 'webhook' | 'fetch' = 'webhook'): Promise<void> {
-    const deliveries = items.map((item) => ({
-      connection: CONNECTION,
-      key: `d${++this.#deliveries}`,
-      source,
-      event: 'pull_request',
-      body: Buffer.from(JSON.stringify(item)),
-    }));
-    await appendDeliveries(this.store.query, deliveries, this.now);
+  async #deliver(items: readonly PullRequest[]): Promise<void> {
+    for (const item of items) await this.append(CONNECTION, 'webhook', item);
   }
 
-  async reconcile(): Promise<void> {
-    for (;;) {
-      const pending = await pendingDeliveries(this.store.query, 3, 1_000_000);
-      if (pending.length === 0) return;
-      const keyHorizon = createKeyHorizon(await highestTaskKeys(this.store.query));
-      const context = {
-        now: this.now,
-        usedShare: 0,
-        sources: SOURCES,
-        keyHorizon,
-        liveStatuses: new Map(),
-        logger: silentLogger,
-        rules: PLAIN_RULES,
-      };
-      const translated = await translateAll(pending, {
-        query: this.store.query,
-        sources: SOURCES,
-        isSuspected: () => false,
-      });
-      await this.store.commit((query) => applyBatch(query, translated, context));
-    }
-  }
+  readonly #fetched = (key: string) => this.provider.find((pull) => pull.key === key) as PullRequest;
 
-  async fetch(): Promise<void> {
-    for (const wanted of await dueFetches(this.store.query, CONNECTION, this.now, 60_000, 10)) {
-      const item = this.provider.find(({ key }) => key === wanted.reference.key) as PullRequest;
-      await this.#deliver([item], 'fetch');
-      await settleFetch(this.store.query, wanted);
-    }
-  }
-
-  async send(outcome: Outcome): Promise<boolean> {
-    const onlyReads = !(await tasksWereRead(this.store.query));
-    const prepared = await this.store.commit((query) => prepareNext(query, { now: this.now, onlyReads }));
-    if (!prepared) return false;
-    const carriesOut = outcome === 'answered' || outcome.endsWith('after');
-    this.inFlight.push({ prepared, outcome, answer: carriesOut ? this.#handle(prepared) : () => undefined });
-    return true;
-  }
-
-  /** The server carries it out now; what it says is heard later. */
-  #handle(prepared: PreparedRequest): () => unknown {
-    try {
-      const answer = structuredClone(this.workspace.handle(prepared)) ?? null;
-      return () => answer;
-    } catch (error) {
-      return () => {
-        throw error;
-      };
-    }
-  }
-
-  async answer(index: number): Promise<void> {
-    const [request] = this.inFlight.splice(index % Math.max(1, this.inFlight.length), 1);
-    if (!request) return;
-    const random = { ...EVEN, uuid: () => `${++this.#deliveries}` };
-    const context = { now: this.now, random, usedShare: 0 };
-    await this.store.commit(async (query) => {
-      try {
-        const body = request.answer();
-        if (request.outcome !== 'answered') throw failureOf(request.outcome);
-        await settle(query, request.prepared, body, context);
-      } catch (error) {
-        if (!(error instanceof SyncError)) throw error;
-        // No change is at fault, so none needs approval.
-        await settleFailure(query, request.prepared, error, { ...context, outage: true, atFault: false });
-      }
-    });
-  }
-
-  /** The process dies and starts again. */
-  async kill(): Promise<void> {
-    this.inFlight = [];
-    await this.store.commit(async (query) => {
-      await enqueueInitialReads(query, this.now, true);
-      await recover(query, { now: this.now, random: EVEN, usedShare: 0 });
-    });
-  }
-
-  async readTasks(): Promise<void> {
-    const wish = { now: this.now, usedShare: 0, lane: 'triage', notBefore: 0 } as const;
-    await this.store.commit((query) => enqueueTaskListRead(query, wish));
+  protected override handle(prepared: PreparedRequest): unknown {
+    return this.workspace.handle(prepared);
   }
 
   async readRecords(): Promise<void> {
@@ -317,26 +194,10 @@ class World {
   async settleDown(): Promise<void> {
     await this.#deliver(this.unsent.splice(0));
     await this.readTasks();
-    for (let round = 0; round < 40; round++) {
+    const pass = () => {
       this.now += 61_000;
-      while (this.inFlight.length > 0) await this.answer(0);
-      await this.reconcile();
-      await this.fetch();
-      let sent = false;
-      while (await this.send('answered')) sent = true;
-      if (!sent && (await this.#isQuiet())) return;
-    }
-    throw new Error('does not come to rest');
-  }
-
-  async #isQuiet(): Promise<boolean> {
-    const { query } = this.store;
-    const left = [
-      ...(await pendingDeliveries(query, 1, 1)),
-      ...(await dueFetches(query, CONNECTION, this.now, 60_000, 1)),
-      ...(await query.selectFrom('outbox').select('entity').execute()),
-    ];
-    return left.length === 0;
+    };
+    await this.comeToRest(pass, this.#fetched);
   }
 
   /** What the workspace does not hold as it should; empty when all is well. */
@@ -394,12 +255,6 @@ function urlOf(index: number): string {
 
 function names(pull: PullRequest, task: string): boolean {
   return PLAIN_RULES.links.mentionsOf(pull, SOURCE).some(({ name }) => name === task);
-}
-
-function failureOf(outcome: Outcome): SyncError {
-  if (outcome === 'unsent') return new SyncError('unreachable', 'no connection');
-  if (outcome.startsWith('failed')) return new SyncError('server_failed', 'HTTP 503', { status: 503 });
-  return new SyncError('outcome_unknown', 'no answer');
 }
 
 describe('once all is delivered and sent', () => {

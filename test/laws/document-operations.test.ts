@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { applyOperations, type TextOperation } from '../../src/reference-service/documents/document-operations.ts';
 import { placesOf } from '../../src/reference-service/documents/text-places.ts';
 import { cpuTimeOf } from '../support/cost/cpu-time.ts';
-import { drawn } from '../support/harness/depth.ts';
+import { drawn, holds } from '../support/harness/depth.ts';
 
 /** Where a text occurs, said once more in the plainest way: every start is tried. */
 function allPlaces(text: string, wanted: string): number[] {
@@ -70,27 +70,21 @@ const scene = fc.array(letters, { maxLength: 16 }).chain((given) =>
 describe('W49 operations on text', () => {
   it('W43, W49 do what the plain model does, or refuse where it refuses', () => {
     let [applied, refused] = [0, 0];
-    fc.assert(
-      fc.property(scene, ({ text, operations }) => {
-        const outcome = outcomeOf(text, operations);
-        expect(outcome).toEqual(model(text, operations));
-        if ('text' in outcome) applied++;
-        else refused++;
-      }),
-      { numRuns: drawn(3_000) },
-    );
+    holds(scene, 3_000, ({ text, operations }) => {
+      const outcome = outcomeOf(text, operations);
+      expect(outcome).toEqual(model(text, operations));
+      if ('text' in outcome) applied++;
+      else refused++;
+    });
     // Otherwise the property says little.
     expect(Math.min(applied, refused)).toBeGreaterThan(drawn(3_000) / 6);
   });
 
   it('leave well-formed texts well-formed', () => {
-    fc.assert(
-      fc.property(scene, ({ text, operations }) => {
-        const outcome = outcomeOf(text, operations);
-        expect('text' in outcome ? outcome.text.isWellFormed() : true).toBe(true);
-      }),
-      { numRuns: drawn(1_000) },
-    );
+    holds(scene, 1_000, ({ text, operations }) => {
+      const outcome = outcomeOf(text, operations);
+      expect('text' in outcome ? outcome.text.isWellFormed() : true).toBe(true);
+    });
   });
 
   it('find long texts like short ones, however the text repeats itself', () => {

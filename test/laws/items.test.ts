@@ -5,7 +5,7 @@ import type { DeliveryOrigin } from '../../src/model/delivery.ts';
 import type { PullRequest, Review } from '../../src/model/item.ts';
 import type { StoredItem } from '../../src/store/items.ts';
 import { clampTime, mergeNewest } from '../../src/sync/reconcile/newest-wins.ts';
-import { drawn } from '../support/harness/depth.ts';
+import { holds } from '../support/harness/depth.ts';
 import { bare, PULL_IDENTITY } from '../support/rows/items.ts';
 
 const FIELDS = ['title', 'description', 'state', 'draft', 'labels', 'headBranch'] as const;
@@ -92,51 +92,42 @@ describe.each([
   ['times that are shared, with versions that increase', versioned],
 ] as const)('%s', (_, times) => {
   it('any order and any repetition end in the newest value of each field', () => {
-    fc.assert(
-      fc.property(courseOf(historyOf(times)), ({ history, course }) => {
-        let held: StoredItem | undefined;
-        for (const said of course) {
-          const judgement = mergeNewest(held, toItem(said), 'webhook');
-          if (judgement.outcome !== 'applied') continue;
-          expect(judgement.needsFetch).toBe(false);
-          held = judgement.stored;
-        }
-        expect(contentOf(held)).toEqual(newestOf(history));
-        expect(held?.item).toMatchObject(PULL_IDENTITY);
-        expect(held?.item.updatedAt).toBe(Math.max(...history.map(({ at }) => at)));
-      }),
-      { numRuns: drawn(1_500) },
-    );
+    holds(courseOf(historyOf(times)), 1_500, ({ history, course }) => {
+      let held: StoredItem | undefined;
+      for (const said of course) {
+        const judgement = mergeNewest(held, toItem(said), 'webhook');
+        if (judgement.outcome !== 'applied') continue;
+        expect(judgement.needsFetch).toBe(false);
+        held = judgement.stored;
+      }
+      expect(contentOf(held)).toEqual(newestOf(history));
+      expect(held?.item).toMatchObject(PULL_IDENTITY);
+      expect(held?.item.updatedAt).toBe(Math.max(...history.map(({ at }) => at)));
+    });
   });
 
   it('at every moment each field is the newest value delivered so far: nothing moves backwards', () => {
-    fc.assert(
-      fc.property(courseOf(historyOf(times)), ({ course }) => {
-        let held: StoredItem | undefined;
-        course.forEach((said, index) => {
-          const judgement = mergeNewest(held, toItem(said), 'webhook');
-          if (judgement.outcome === 'applied') held = judgement.stored;
-          expect(contentOf(held)).toEqual(newestOf(course.slice(0, index + 1)));
-        });
-      }),
-      { numRuns: drawn(700) },
-    );
+    holds(courseOf(historyOf(times)), 700, ({ course }) => {
+      let held: StoredItem | undefined;
+      course.forEach((said, index) => {
+        const judgement = mergeNewest(held, toItem(said), 'webhook');
+        if (judgement.outcome === 'applied') held = judgement.stored;
+        expect(contentOf(held)).toEqual(newestOf(course.slice(0, index + 1)));
+      });
+    });
   });
 
   it('what changes nothing says so, and what says so changes nothing', () => {
-    fc.assert(
-      fc.property(courseOf(historyOf(times)), ({ course }) => {
-        let held: StoredItem | undefined;
-        for (const said of [...course, ...course]) {
-          const judgement = mergeNewest(held, toItem(said), 'webhook');
-          const next = judgement.outcome === 'applied' ? judgement.stored : held;
-          expect(isDeepStrictEqual(next, held)).toBe(judgement.outcome !== 'applied');
-          held = next;
-          expect(mergeNewest(held, toItem(said), 'webhook').outcome).not.toBe('applied');
-        }
-      }),
-      { numRuns: drawn(700) },
-    );
+    holds(courseOf(historyOf(times)), 700, ({ course }) => {
+      let held: StoredItem | undefined;
+      for (const said of [...course, ...course]) {
+        const judgement = mergeNewest(held, toItem(said), 'webhook');
+        const next = judgement.outcome === 'applied' ? judgement.stored : held;
+        expect(isDeepStrictEqual(next, held)).toBe(judgement.outcome !== 'applied');
+        held = next;
+        expect(mergeNewest(held, toItem(said), 'webhook').outcome).not.toBe('applied');
+      }
+    });
   });
 });
 
@@ -160,27 +151,24 @@ describe('times that cannot be ordered', () => {
   );
 
   it('where each doubt is followed by a fetch, the end is what the provider holds', () => {
-    fc.assert(
-      fc.property(steps, ({ history, course }) => {
-        const last = history.at(-1) as Said;
-        const final = bare(last.at, last.whole);
-        let held: StoredItem | undefined;
-        let asked = 0;
-        const take = (item: PullRequest, source: DeliveryOrigin) => {
-          const judgement = mergeNewest(held, item, source);
-          if (judgement.needsFetch) asked++;
-          if (judgement.outcome === 'applied') held = judgement.stored;
-        };
-        for (const { said, answers } of course) {
-          for (; asked > 0 && answers > 0; asked = Math.max(0, asked - answers)) take(final, 'fetch');
-          take(toItem(said), 'webhook');
-        }
-        const openDoubt = asked > 0;
-        for (; asked > 0; asked--) take(final, 'fetch');
-        expect(openDoubt ? valuesOtherThan(held, last.whole) : valuesNeverSaid(held, history, last.whole)).toEqual([]);
-      }),
-      { numRuns: drawn(3_000) },
-    );
+    holds(steps, 3_000, ({ history, course }) => {
+      const last = history.at(-1) as Said;
+      const final = bare(last.at, last.whole);
+      let held: StoredItem | undefined;
+      let asked = 0;
+      const take = (item: PullRequest, source: DeliveryOrigin) => {
+        const judgement = mergeNewest(held, item, source);
+        if (judgement.needsFetch) asked++;
+        if (judgement.outcome === 'applied') held = judgement.stored;
+      };
+      for (const { said, answers } of course) {
+        for (; asked > 0 && answers > 0; asked = Math.max(0, asked - answers)) take(final, 'fetch');
+        take(toItem(said), 'webhook');
+      }
+      const openDoubt = asked > 0;
+      for (; asked > 0; asked--) take(final, 'fetch');
+      expect(openDoubt ? valuesOtherThan(held, last.whole) : valuesNeverSaid(held, history, last.whole)).toEqual([]);
+    });
   });
 
   function valuesOtherThan(held: StoredItem | undefined, whole: Content): string[] {
@@ -199,62 +187,51 @@ describe('times that cannot be ordered', () => {
   }
 
   it('a final state that is fetched after all else is the end state', () => {
-    fc.assert(
-      fc.property(courseOf(historyOf(shared)), ({ history, course }) => {
-        const last = history.at(-1) as Said;
-        let held: StoredItem | undefined;
-        for (const said of course) {
-          const judgement = mergeNewest(held, toItem(said), 'webhook');
-          if (judgement.outcome === 'applied') held = judgement.stored;
-        }
-        const judgement = mergeNewest(held, bare(last.at, last.whole), 'fetch');
+    holds(courseOf(historyOf(shared)), 1_000, ({ history, course }) => {
+      const last = history.at(-1) as Said;
+      let held: StoredItem | undefined;
+      for (const said of course) {
+        const judgement = mergeNewest(held, toItem(said), 'webhook');
         if (judgement.outcome === 'applied') held = judgement.stored;
-        expect(contentOf(held)).toEqual(last.whole);
-      }),
-      { numRuns: drawn(1_000) },
-    );
+      }
+      const judgement = mergeNewest(held, bare(last.at, last.whole), 'fetch');
+      if (judgement.outcome === 'applied') held = judgement.stored;
+      expect(contentOf(held)).toEqual(last.whole);
+    });
   });
 
   it('two contents of one time never pass without a doubt', () => {
-    fc.assert(
-      fc.property(courseOf(historyOf(shared)), ({ course }) => {
-        let held: StoredItem | undefined;
-        let doubts = 0;
-        for (const said of course) {
-          const judgement = mergeNewest(held, toItem(said), 'webhook');
-          if (judgement.needsFetch) doubts++;
-          if (judgement.outcome === 'applied') held = judgement.stored;
-        }
-        const contradicts = FIELDS.some((field) => {
-          const carrying = course.filter(({ carried }) => field in carried);
-          const newest = Math.max(...carrying.map(({ at }) => at));
-          const values = carrying
-            .filter(({ at }) => at === newest)
-            .map(({ carried }) => JSON.stringify(carried[field]));
-          return new Set(values).size > 1;
-        });
-        expect(contradicts).toBe(contradicts && doubts > 0);
-      }),
-      { numRuns: drawn(1_000) },
-    );
+    holds(courseOf(historyOf(shared)), 1_000, ({ course }) => {
+      let held: StoredItem | undefined;
+      let doubts = 0;
+      for (const said of course) {
+        const judgement = mergeNewest(held, toItem(said), 'webhook');
+        if (judgement.needsFetch) doubts++;
+        if (judgement.outcome === 'applied') held = judgement.stored;
+      }
+      const contradicts = FIELDS.some((field) => {
+        const carrying = course.filter(({ carried }) => field in carried);
+        const newest = Math.max(...carrying.map(({ at }) => at));
+        const values = carrying.filter(({ at }) => at === newest).map(({ carried }) => JSON.stringify(carried[field]));
+        return new Set(values).size > 1;
+      });
+      expect(contradicts).toBe(contradicts && doubts > 0);
+    });
   });
 
   it('finished is never taken back by anything that is not newer and was not fetched', () => {
-    fc.assert(
-      fc.property(courseOf(historyOf(shared)), ({ course }) => {
-        let held: StoredItem | undefined;
-        for (const said of course) {
-          const before = held;
-          const judgement = mergeNewest(held, toItem(said), 'webhook');
-          if (judgement.outcome === 'applied') held = judgement.stored;
-          const was = before?.item.state;
-          const takenBack = was !== undefined && was !== 'open' && held?.item.state === 'open';
-          const since = (before?.older['state'] ?? before?.item)?.updatedAt ?? 0;
-          expect(takenBack).toBe(takenBack && said.at > since);
-        }
-      }),
-      { numRuns: drawn(1_000) },
-    );
+    holds(courseOf(historyOf(shared)), 1_000, ({ course }) => {
+      let held: StoredItem | undefined;
+      for (const said of course) {
+        const before = held;
+        const judgement = mergeNewest(held, toItem(said), 'webhook');
+        if (judgement.outcome === 'applied') held = judgement.stored;
+        const was = before?.item.state;
+        const takenBack = was !== undefined && was !== 'open' && held?.item.state === 'open';
+        const since = (before?.older['state'] ?? before?.item)?.updatedAt ?? 0;
+        expect(takenBack).toBe(takenBack && said.at > since);
+      }
+    });
   });
 });
 
@@ -289,30 +266,24 @@ describe('without fetches', () => {
   };
 
   it('each field ends as the last arrival of its newest time says, and a time in the future never wins', () => {
-    fc.assert(
-      fc.property(courseOf(historyOf(times)), ({ course }) => {
-        const deliveries = course.map(withoutState);
-        const expected = FIELDS.flatMap((field) => {
-          const carrying = newest(deliveries.filter(({ carried }) => field in carried));
-          return carrying.length === 0 ? [] : [[field, carrying.at(-1)?.carried[field]] as const];
-        });
-        expect(stored(deliveries)).toEqual(Object.fromEntries(expected));
-      }),
-      { numRuns: drawn(2_000) },
-    );
+    holds(courseOf(historyOf(times)), 2_000, ({ course }) => {
+      const deliveries = course.map(withoutState);
+      const expected = FIELDS.flatMap((field) => {
+        const carrying = newest(deliveries.filter(({ carried }) => field in carried));
+        return carrying.length === 0 ? [] : [[field, carrying.at(-1)?.carried[field]] as const];
+      });
+      expect(stored(deliveries)).toEqual(Object.fromEntries(expected));
+    });
   });
 
   it('a merged state always wins, and a closed one wins over an open one of its time', () => {
-    fc.assert(
-      fc.property(courseOf(historyOf(times)), ({ course }) => {
-        const carrying = course.filter(({ carried }) => carried.state !== undefined);
-        const states = newest(carrying).map(({ carried }) => carried.state);
-        const isMerged = carrying.some(({ carried }) => carried.state === 'merged');
-        const expected = isMerged ? 'merged' : states.includes('closed') ? 'closed' : states.at(-1);
-        expect(stored(course).state).toBe(expected);
-      }),
-      { numRuns: drawn(2_000) },
-    );
+    holds(courseOf(historyOf(times)), 2_000, ({ course }) => {
+      const carrying = course.filter(({ carried }) => carried.state !== undefined);
+      const states = newest(carrying).map(({ carried }) => carried.state);
+      const isMerged = carrying.some(({ carried }) => carried.state === 'merged');
+      const expected = isMerged ? 'merged' : states.includes('closed') ? 'closed' : states.at(-1);
+      expect(stored(course).state).toBe(expected);
+    });
   });
 });
 
@@ -358,26 +329,23 @@ describe('reviews', () => {
     const course = fc
       .array(reviewed, { minLength: 1, maxLength: 12 })
       .chain((all) => fc.tuple(fc.constant(all), fc.shuffledSubarray([...all, ...all], { minLength: all.length * 2 })));
-    fc.assert(
-      fc.property(course, ([all, shuffled]) => {
-        const stored = merged(shuffled);
-        expect(stored).toEqual(merged(all));
-        expect(merged(all, stored)).toEqual(stored);
-        const reviews = reviewsOf(stored);
-        expect(Object.keys(reviews).toSorted()).toEqual([...new Set(all.map(({ id }) => id))].toSorted());
-        for (const [id, { state, at }] of Object.entries(reviews)) {
-          const own = all.filter((each) => each.id === id);
-          const dismissed = own.filter(({ review }) => review.state === 'dismissed');
-          const counted = dismissed.length > 0 ? dismissed : own;
-          const newest = Math.max(...counted.map(({ review }) => Date.parse(review.at)));
-          expect(Date.parse(at)).toBe(newest);
-          const latest = counted.filter(({ review }) => Date.parse(review.at) === newest).toSorted(byAge);
-          const last = latest.filter((each) => byAge(each, latest.at(-1) as Reviewed) === 0);
-          expect(last.map(({ review }) => review.state)).toContain(state);
-        }
-      }),
-      { numRuns: drawn(1_500) },
-    );
+    holds(course, 1_500, ([all, shuffled]) => {
+      const stored = merged(shuffled);
+      expect(stored).toEqual(merged(all));
+      expect(merged(all, stored)).toEqual(stored);
+      const reviews = reviewsOf(stored);
+      expect(Object.keys(reviews).toSorted()).toEqual([...new Set(all.map(({ id }) => id))].toSorted());
+      for (const [id, { state, at }] of Object.entries(reviews)) {
+        const own = all.filter((each) => each.id === id);
+        const dismissed = own.filter(({ review }) => review.state === 'dismissed');
+        const counted = dismissed.length > 0 ? dismissed : own;
+        const newest = Math.max(...counted.map(({ review }) => Date.parse(review.at)));
+        expect(Date.parse(at)).toBe(newest);
+        const latest = counted.filter(({ review }) => Date.parse(review.at) === newest).toSorted(byAge);
+        const last = latest.filter((each) => byAge(each, latest.at(-1) as Reviewed) === 0);
+        expect(last.map(({ review }) => review.state)).toContain(state);
+      }
+    });
   });
 
   it('keep the newest 100, in any order', () => {
@@ -386,13 +354,10 @@ describe('reviews', () => {
       return { at: 1, version: 1, id: String(1_000 + index), review: { reviewer: 'ben', state: 'approved', at } };
     });
     const newest = all.slice(-100).map(({ id }) => id);
-    fc.assert(
-      fc.property(fc.shuffledSubarray(all, { minLength: all.length }), (shuffled) => {
-        const stored = merged(shuffled);
-        expect(Object.keys(reviewsOf(stored)).toSorted()).toEqual(newest);
-      }),
-      { numRuns: drawn(30) },
-    );
+    holds(fc.shuffledSubarray(all, { minLength: all.length }), 30, (shuffled) => {
+      const stored = merged(shuffled);
+      expect(Object.keys(reviewsOf(stored)).toSorted()).toEqual(newest);
+    });
     const reviews = Object.fromEntries(all.map(({ id, review }) => [id, review]));
     const whole = mergeNewest(undefined, bare(1, { reviews }), 'poll');
     if (whole.outcome !== 'applied') throw new Error('not applied');

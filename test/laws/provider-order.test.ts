@@ -6,7 +6,7 @@ import { connectors } from '../../src/connectors/registry.ts';
 import type { DeliveryOrigin } from '../../src/model/delivery.ts';
 import type { StoredItem } from '../../src/store/items.ts';
 import { mergeNewest } from '../../src/sync/reconcile/newest-wins.ts';
-import { drawn } from '../support/harness/depth.ts';
+import { holds } from '../support/harness/depth.ts';
 import { modelProviders } from '../support/vendors/model-providers/index.ts';
 import type { ModelProvider, Rendered, State } from '../support/vendors/model-providers/provider.ts';
 
@@ -201,74 +201,57 @@ class World {
 }
 
 describe.each(modelProviders)('$id', (provider) => {
-  const runs = { numRuns: drawn(1_000) };
-
   it('ends in the state of the provider, in any order, with any repetition, with polls between', () => {
-    fc.assert(
-      fc.property(stepsOf(provider), (steps) => {
-        const world = new World(provider);
-        for (const step of steps) world.step(step);
-        world.deliverRest();
-        expect(world.wrong).toEqual([]);
-      }),
-      runs,
-    );
+    holds(stepsOf(provider), 1_000, (steps) => {
+      const world = new World(provider);
+      for (const step of steps) world.step(step);
+      world.deliverRest();
+      expect(world.wrong).toEqual([]);
+    });
   });
 
   it('ends there too where webhooks are lost and a poll comes last', () => {
-    fc.assert(
-      fc.property(stepsOf(provider), (steps) => {
-        const world = new World(provider);
-        for (const step of steps) world.step(step);
-        world.pollInstead();
-        expect(world.wrong).toEqual([]);
-      }),
-      runs,
-    );
+    holds(stepsOf(provider), 1_000, (steps) => {
+      const world = new World(provider);
+      for (const step of steps) world.step(step);
+      world.pollInstead();
+      expect(world.wrong).toEqual([]);
+    });
   });
 
   it('ends in the state of the provider where all fetches are refused and the webhooks arrive in order', () => {
-    fc.assert(
-      fc.property(stepsOf(provider), (steps) => {
-        const world = new World(provider);
-        for (const step of steps) {
-          if (step.do !== 'change') continue;
-          // Some descriptions are not in the webhooks.
-          const edit = step.edit.filter(([field]) => field !== 'description');
-          // Nothing shows that an item was closed and opened again within one time of the vendor, at most a minute.
-          world.step({ ...step, edit, later: world.isFinished ? 60_000 : step.later });
-        }
-        world.deliverAll();
-        // Some vendors only name the item.
-        expect(world.isHeld ? world.wrong : []).toEqual([]);
-      }),
-      runs,
-    );
+    holds(stepsOf(provider), 1_000, (steps) => {
+      const world = new World(provider);
+      for (const step of steps) {
+        if (step.do !== 'change') continue;
+        // Some descriptions are not in the webhooks.
+        const edit = step.edit.filter(([field]) => field !== 'description');
+        // Nothing shows that an item was closed and opened again within one time of the vendor, at most a minute.
+        world.step({ ...step, edit, later: world.isFinished ? 60_000 : step.later });
+      }
+      world.deliverAll();
+      // Some vendors only name the item.
+      expect(world.isHeld ? world.wrong : []).toEqual([]);
+    });
   });
 
   it('exists where it exists at the provider, removed and restored in any order, by the next sweep', () => {
-    fc.assert(
-      fc.property(stepsOf(provider, true), (steps) => {
-        const world = new World(provider);
-        for (const step of steps) world.step(step);
-        world.deliverRest();
-        world.sweep();
-        expect(world.isHeld).toBe(world.exists);
-        if (world.exists) expect(world.wrong).toEqual([]);
-      }),
-      runs,
-    );
+    holds(stepsOf(provider, true), 1_000, (steps) => {
+      const world = new World(provider);
+      for (const step of steps) world.step(step);
+      world.deliverRest();
+      world.sweep();
+      expect(world.isHeld).toBe(world.exists);
+      if (world.exists) expect(world.wrong).toEqual([]);
+    });
   });
 
   it('a single poll or fetch tells everything, whatever was changed', () => {
-    fc.assert(
-      fc.property(stepsOf(provider), (steps) => {
-        const world = new World(provider);
-        for (const step of steps) if (step.do === 'change') world.step(step);
-        world.pollInstead();
-        expect(world.wrong).toEqual([]);
-      }),
-      { numRuns: drawn(100) },
-    );
+    holds(stepsOf(provider), 100, (steps) => {
+      const world = new World(provider);
+      for (const step of steps) if (step.do === 'change') world.step(step);
+      world.pollInstead();
+      expect(world.wrong).toEqual([]);
+    });
   });
 });

@@ -11,7 +11,7 @@ import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../src/platform/lib/meter.ts';
 import { type NameBindings, openNameBindings } from '../../src/sync/intake/name-bindings.ts';
 import { createTravellingClock, type TravellingClock } from '../support/fakes/travelling-clock.ts';
-import { drawn } from '../support/harness/depth.ts';
+import { holdsAsync } from '../support/harness/depth.ts';
 import { type OpenedStore, openStore } from '../support/harness/store.ts';
 import { modelProviders } from '../support/vendors/model-providers/index.ts';
 import { altered, type ModelProvider } from '../support/vendors/model-providers/provider.ts';
@@ -312,14 +312,11 @@ describe.each(modelProviders.map((provider, index) => [`${provider.id} ${index}`
   (_, provider) => {
     it('takes only what its name led to first, under all names [A3]', async () => {
       const place = PLACES[provider.id] as Place;
-      await fc.assert(
-        fc.asyncProperty(steps, async (course) => {
-          const world = await World.open(provider, place);
-          for (const step of course) await world.step(step);
-          expect(world.wrong).toEqual([]);
-        }),
-        { numRuns: drawn(150) },
-      );
+      await holdsAsync(steps, 150, async (course) => {
+        const world = await World.open(provider, place);
+        for (const step of course) await world.step(step);
+        expect(world.wrong).toEqual([]);
+      });
     });
   },
 );

@@ -8,7 +8,7 @@ import { silentLogger } from '../../src/platform/lib/logger.ts';
 import type { PollState } from '../../src/store/poll-states.ts';
 import { afterPage, positionOf, walkOf } from '../../src/sync/intake/poll-walk.ts';
 import { createTravellingClock } from '../support/fakes/travelling-clock.ts';
-import { drawn } from '../support/harness/depth.ts';
+import { drawn, holdsAsync } from '../support/harness/depth.ts';
 import {
   type ModelOptions,
   ModelTracker,
@@ -218,38 +218,32 @@ describe.each(vendors)('the engine $engine, of a vendor that lists $order, condi
   });
 
   it('has gone what is gone, and nothing else, after a sweep', async () => {
-    await fc.assert(
-      fc.asyncProperty(world, async (steps) => {
-        const given = new World(vendor);
-        for (const each of steps) await given.run(each);
-        await given.rest();
-        await given.sweep();
-        const there = new Map(given.model.items().map((item) => [String(item.id), item.project]));
-        for (const item of given.held.values()) {
-          const project = there.get(idOf(item));
-          expect(item.gone ?? false).toBe(project === undefined);
-          if (!item.gone) expect(item.kind === 'pull_request' ? item.repoId : item.containerId).toBe(String(project));
-        }
-      }),
-      { numRuns: drawn(300) },
-    );
+    await holdsAsync(world, 300, async (steps) => {
+      const given = new World(vendor);
+      for (const each of steps) await given.run(each);
+      await given.rest();
+      await given.sweep();
+      const there = new Map(given.model.items().map((item) => [String(item.id), item.project]));
+      for (const item of given.held.values()) {
+        const project = there.get(idOf(item));
+        expect(item.gone ?? false).toBe(project === undefined);
+        if (!item.gone) expect(item.kind === 'pull_request' ? item.repoId : item.containerId).toBe(String(project));
+      }
+    });
   });
 
   it('never calls gone what is hidden', async () => {
-    await fc.assert(
-      fc.asyncProperty(world, async (steps) => {
-        const given = new World(vendor);
-        for (const each of steps) await given.run(each);
-        await given.rest();
-        given.model.hidden.add(1).add(2);
-        for (const item of [...given.held.values()].filter(({ gone }) => !gone)) {
-          const error = await given.fetch(item).then(() => undefined, asSyncError);
-          expect(error?.code).toBe('not_found');
-        }
-        await expect(given.sweep()).rejects.toMatchObject({ code: 'not_found' });
-      }),
-      { numRuns: drawn(100) },
-    );
+    await holdsAsync(world, 100, async (steps) => {
+      const given = new World(vendor);
+      for (const each of steps) await given.run(each);
+      await given.rest();
+      given.model.hidden.add(1).add(2);
+      for (const item of [...given.held.values()].filter(({ gone }) => !gone)) {
+        const error = await given.fetch(item).then(() => undefined, asSyncError);
+        expect(error?.code).toBe('not_found');
+      }
+      await expect(given.sweep()).rejects.toMatchObject({ code: 'not_found' });
+    });
   });
 });
 

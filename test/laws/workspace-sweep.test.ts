@@ -1,36 +1,20 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { SyncError } from '../../src/model/errors/sync-error.ts';
 import { type Finding, FOREIGN_EDITS, type ForeignEdit } from '../../src/model/foreign-edits.ts';
 import { type Item, type PullRequest, pullRequestKey, type WorkItem, workItemKey } from '../../src/model/item.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
-import type { Random } from '../../src/platform/lib/random.ts';
 import { createWakeSignal } from '../../src/platform/lib/wake-signal.ts';
-import { appendDeliveries } from '../../src/store/append-deliveries.ts';
-import { highestTaskKeys } from '../../src/store/cached-tasks.ts';
-import { pendingDeliveries } from '../../src/store/inbox.ts';
 import { findItem } from '../../src/store/items.ts';
-import { dueFetches, requestFetch, settleFetch } from '../../src/store/wanted-fetches.ts';
-import { enqueueInitialReads, tasksWereRead } from '../../src/store/workspace-reads.ts';
+import { requestFetch } from '../../src/store/wanted-fetches.ts';
 import { findRunningSweep, readSweeps } from '../../src/store/workspace-sweeps.ts';
-import { prepareNext } from '../../src/sync/outbox/claim.ts';
-import { recover } from '../../src/sync/outbox/recovery.ts';
 import type { PreparedRequest } from '../../src/sync/outbox/request.ts';
-import { settle } from '../../src/sync/outbox/settle.ts';
-import { settleFailure } from '../../src/sync/outbox/settle-failure.ts';
 import { SWEEP, workspaceSweepJobs } from '../../src/sync/outbox/sweep-jobs.ts';
-import { applyBatch } from '../../src/sync/reconcile/apply-batch.ts';
-import {
-  type ConnectorFacts,
-  createKeyHorizon,
-  createRules,
-  type ReconcileConnection,
-} from '../../src/sync/reconcile/context.ts';
+import { type ConnectorFacts, createRules } from '../../src/sync/reconcile/context.ts';
 import { desiredRecord, differingFields } from '../../src/sync/reconcile/evaluate-record.ts';
-import { translateAll } from '../../src/sync/reconcile/translate-deliveries.ts';
 import { createModelWorkspace } from '../support/fakes/model-workspace.ts';
 import { createTravellingClock } from '../support/fakes/travelling-clock.ts';
 import { drawn } from '../support/harness/depth.ts';
+import { itemSource, PipelineWorld } from '../support/harness/pipeline-world.ts';
 import { type OpenedStore, openStore } from '../support/harness/store.ts';
 
 /**
@@ -45,67 +29,34 @@ const THEN = Date.UTC(2026, 0, 4, 9);
 
 const GITHUB: ConnectorFacts = { id: 'github', publicHost: 'github.com', capabilities: { supportsLabels: true } };
 const JIRA: ConnectorFacts = { id: 'jira', publicHost: 'jira', capabilities: {} };
-const sourceOf = (connection: string, vendor: ConnectorFacts): ReconcileConnection => ({
-  name: connection,
-  connector: vendor,
-  records: true,
-  translate: ({ body }) => ({ outcome: 'items', items: [JSON.parse(Buffer.from(body).toString()) as Item] }),
-  reference: ({ kind, key }) => ({ kind, key, locator: {} }),
-});
-const SOURCES = new Map([
-  ['github', sourceOf('github', GITHUB)],
-  ['jira', sourceOf('jira', JIRA)],
-]);
+const SOURCES = [itemSource('github', GITHUB), itemSource('jira', JIRA)];
 const RULES = createRules({
-  trailers: [],
-  links: [],
-  addresses: ['https://work.example'],
-  grammars: [],
-  triage: [],
-  users: {},
-  documents: true,
+  ...{ trailers: [], links: [], grammars: [], triage: [], users: {} },
+  ...{ addresses: ['https://work.example'], documents: true },
 });
-const EVEN: Random = { float: () => 0.5, uuid: () => '', bytes: (length) => Buffer.alloc(length) };
 
 function pull(number: number, title: string): PullRequest {
   return {
-    kind: 'pull_request',
+    ...{ kind: 'pull_request', connector: 'github', host: 'github.com', repoId: '5001', identifier: String(number) },
     key: pullRequestKey('github', 'github.com', '5001', String(number)),
-    connector: 'github',
-    host: 'github.com',
-    repoId: '5001',
-    identifier: String(number),
-    updatedAt: THEN,
-    url: `https://github.com/acme/app/pull/${number}`,
-    title,
+    ...{ updatedAt: THEN, url: `https://github.com/acme/app/pull/${number}`, title, state: 'open', labels: [] },
     description: number === 1 ? 'See https://work.example/documents/doc_1' : '',
-    headBranch: `branch-${number}`,
-    baseBranch: 'main',
-    state: 'open',
-    labels: [],
+    ...{ headBranch: `branch-${number}`, baseBranch: 'main' },
   };
 }
 
 function issue(number: number, title: string): WorkItem {
   return {
-    kind: 'work_item',
+    ...{ kind: 'work_item', connector: 'jira', host: 'cloud', containerId: '1', identifier: `ENG-${number}` },
     key: workItemKey('jira', 'cloud', String(number)),
-    connector: 'jira',
-    host: 'cloud',
-    containerId: '1',
-    identifier: `ENG-${number}`,
-    updatedAt: THEN,
-    url: `https://jira.example/browse/ENG-${number}`,
-    title,
-    state: 'open',
+    ...{ updatedAt: THEN, url: `https://jira.example/browse/ENG-${number}`, title, state: 'open' },
   };
 }
 
 const nameOf = ({ repoId, identifier }: PullRequest) => `github/${repoId}/${identifier}`;
 
-class World {
+class World extends PipelineWorld {
   readonly clock = createTravellingClock();
-  readonly store: OpenedStore;
   /** So small that the list has pages between which things may happen. */
   readonly workspace = createModelWorkspace(2);
   readonly pulls = [1, 2, 3, 4, 5].map((number) =>
@@ -115,11 +66,9 @@ class World {
   /** Keys of what the provider does not have, or does not show, at present. */
   readonly removed = new Set<string>();
   readonly sent: PreparedRequest[] = [];
-  #inFlight: { readonly prepared: PreparedRequest; readonly answer: () => unknown }[] = [];
-  #count = 0;
 
   constructor(store: OpenedStore) {
-    this.store = store;
+    super(store, SOURCES, RULES);
     for (const [at, key] of ['BUG-1', 'BUG-2', 'BUG-3'].entries()) {
       this.workspace.tasks.set(`t${at + 1}`, { taskId: `t${at + 1}`, key });
     }
@@ -133,96 +82,33 @@ class World {
   /** Everything is mirrored, linked and attached; the fifth pull request is gone since then. */
   async start(): Promise<void> {
     await this.kill();
-    for (const item of this.items) await this.#deliver(item, 'webhook');
-    await this.comeToRest();
+    for (const item of this.items) await this.append(item.connector, 'webhook', item);
+    await this.#rest();
     this.removed.add((this.pulls[4] as PullRequest).key);
     await this.sweepConnections();
-    await this.comeToRest();
-    await this.clock.advance(MINUTE);
+    await this.#rest();
+    await this.pass(MINUTE);
     this.sent.length = 0;
   }
 
-  async #deliver(item: Item, source: 'webhook' | 'fetch'): Promise<void> {
-    const { connector: connection, key } = item;
-    const gone = this.removed.has(key);
-    const told = gone ? { ...item, updatedAt: this.clock.now(), gone } : item;
-    const body = Buffer.from(JSON.stringify(told));
-    const delivery = { connection, key: `d${++this.#count}`, source, event: 'item', body };
-    await appendDeliveries(this.store.query, [delivery], this.clock.now());
+  #told(item: Item): Item {
+    return this.removed.has(item.key) ? { ...item, updatedAt: this.now, gone: true } : item;
   }
 
-  async reconcile(): Promise<void> {
-    for (;;) {
-      const pending = await pendingDeliveries(this.store.query, 3, 1_000_000);
-      if (pending.length === 0) return;
-      const keyHorizon = createKeyHorizon(await highestTaskKeys(this.store.query));
-      const now = this.clock.now();
-      const context = {
-        now,
-        usedShare: 0,
-        sources: SOURCES,
-        keyHorizon,
-        liveStatuses: new Map(),
-        logger: silentLogger,
-        rules: RULES,
-      };
-      const isSuspected = () => false;
-      const translated = await translateAll(pending, { query: this.store.query, sources: SOURCES, isSuspected });
-      await this.store.commit((query) => applyBatch(query, translated, context));
-    }
-  }
+  readonly #fetched = (key: string) => this.#told(this.items.find((item) => item.key === key) as Item);
 
-  async send(): Promise<boolean> {
-    const onlyReads = !(await tasksWereRead(this.store.query));
-    const prepared = await this.store.commit((query) => prepareNext(query, { now: this.clock.now(), onlyReads }));
-    if (!prepared) return false;
+  protected override handle(prepared: PreparedRequest): unknown {
     this.sent.push(prepared);
-    this.#inFlight.push({ prepared, answer: this.#handle(prepared) });
-    return true;
+    return this.workspace.handle(prepared);
   }
 
-  #handle(prepared: PreparedRequest): () => unknown {
-    try {
-      const answer = structuredClone(this.workspace.handle(prepared)) ?? null;
-      return () => answer;
-    } catch (error) {
-      return () => {
-        throw error;
-      };
-    }
+  async pass(ms: number): Promise<void> {
+    await this.clock.advance(ms);
+    this.now = this.clock.now();
   }
 
-  async answer(): Promise<void> {
-    const request = this.#inFlight.shift();
-    if (!request) return;
-    const context = { now: this.clock.now(), random: { ...EVEN, uuid: () => `${++this.#count}` }, usedShare: 0 };
-    await this.store.commit(async (query) => {
-      try {
-        await settle(query, request.prepared, request.answer(), context);
-      } catch (error) {
-        if (!(error instanceof SyncError)) throw error;
-        await settleFailure(query, request.prepared, error, { ...context, outage: true, atFault: false });
-      }
-    });
-  }
-
-  async fetch(): Promise<void> {
-    for (const connection of SOURCES.keys()) {
-      for (const wanted of await dueFetches(this.store.query, connection, this.clock.now(), MINUTE, 10)) {
-        const item = this.items.find(({ key }) => key === wanted.reference.key);
-        await this.#deliver(item as Item, 'fetch');
-        await settleFetch(this.store.query, wanted);
-      }
-    }
-  }
-
-  /** The process dies, with whatever is on its way, and starts again. */
-  async kill(): Promise<void> {
-    this.#inFlight = [];
-    await this.store.commit(async (query) => {
-      await enqueueInitialReads(query, this.clock.now(), true);
-      await recover(query, { now: this.clock.now(), random: EVEN, usedShare: 0 });
-    });
+  fetch(): Promise<void> {
+    return this.fetchAll(this.#fetched);
   }
 
   /** Asks for what is listed and known as gone, or held and not listed, as `sync/intake/sweeps.ts` does. */
@@ -230,7 +116,7 @@ class World {
     for (const { kind, key, connector: connection } of this.items) {
       const held = await findItem(this.store.query, key);
       if (!held || (held.gone === 1) === this.removed.has(key)) continue;
-      const wish = { connection, reference: { kind, key, locator: {} }, deliveryId: 0, now: this.clock.now() };
+      const wish = { connection, reference: { kind, key, locator: {} }, deliveryId: 0, now: this.now };
       await requestFetch(this.store.query, wish);
     }
   }
@@ -238,13 +124,8 @@ class World {
   #jobs() {
     const quota = { requests: 200, window: 900_000 };
     const parts = { clock: this.clock, logger: silentLogger, outbox: createWakeSignal() };
-    return workspaceSweepJobs({
-      store: this.store,
-      recordsPullRequests: true,
-      ...parts,
-      when: { everyMs: DAY },
-      quota,
-    });
+    const when = { everyMs: DAY };
+    return workspaceSweepJobs({ ...parts, store: this.store, recordsPullRequests: true, when, quota });
   }
 
   async sweep(): Promise<void> {
@@ -263,8 +144,8 @@ class World {
       ?.run(stopping.signal)
       .finally(() => (isDone = true));
     while (!isDone) {
-      await this.clock.advance(MINUTE / 2);
-      await this.#pump();
+      await this.pass(MINUTE / 2);
+      await this.pump(this.#fetched);
       if (this.#readsOfTurn() - before >= reads && !stopping.signal.aborted) stopping.abort();
     }
     await run;
@@ -275,47 +156,25 @@ class World {
     return this.sent.filter(({ action }) => action === 'read-links' || action === 'read-document').length;
   }
 
-  async #pump(): Promise<void> {
-    while (this.#inFlight.length > 0) await this.answer();
-    await this.reconcile();
-    await this.fetch();
-    while (await this.send()) await this.answer();
-    await this.reconcile();
-  }
-
-  async comeToRest(): Promise<void> {
-    for (let round = 0; round < 60; round++) {
-      await this.clock.advance(61_000);
-      await this.#pump();
-      if (await this.#isAtRest()) return;
-    }
-    throw new Error('does not come to rest');
-  }
-
-  async #isAtRest(): Promise<boolean> {
-    const left = [
-      ...(await pendingDeliveries(this.store.query, 1, 1)),
-      ...(await dueFetches(this.store.query, 'github', this.clock.now(), MINUTE, 1)),
-      ...(await this.store.query.selectFrom('outbox').select('entity').execute()),
-    ];
-    return left.length === 0 && this.#inFlight.length === 0;
+  #rest(): Promise<void> {
+    return this.comeToRest(() => this.pass(61_000), this.#fetched);
   }
 
   /** Everything that is known to look is made to, to its end. */
   async sweepAll(): Promise<void> {
-    await this.comeToRest();
+    await this.#rest();
     await this.sweepConnections();
-    await this.comeToRest();
+    await this.#rest();
     // A round that was begun earlier may have looked before the last edit.
     if (await findRunningSweep(this.store.query)) throw new Error('a round did not end');
     // A list proves nothing about the tasks that were seen within the last hour.
-    await this.clock.advance(60 * MINUTE);
+    await this.pass(60 * MINUTE);
     await this.sweep();
-    await this.comeToRest();
+    await this.#rest();
     await this.turn();
     // One that was interrupted goes on from where it was: what stood before is seen by the next.
     await this.turn();
-    await this.comeToRest();
+    await this.#rest();
   }
 
   async found(): Promise<Readonly<Record<Finding, number>> | undefined> {
@@ -499,7 +358,7 @@ it('whenever each of them comes, and whenever the process dies, they end as the 
       await inWorld(async (world) => {
         const left = [...names];
         for (const { do: step } of course) {
-          await world.clock.advance(3_000);
+          await world.pass(3_000);
           if (step === 'edit') {
             const name = left.shift();
             if (name) WAYS[name].edit(world);

@@ -17,6 +17,15 @@ export function drawn(deep: number, part = PART): number {
   return isDeep ? deep : Math.min(deep, Math.max(FEWEST, Math.ceil(deep / part)));
 }
 
+/** Checks a claim about drawn values: about so many of them in a deep run. */
+export function holds<Value>(values: fc.Arbitrary<Value>, deep: number, claim: (value: Value) => void): void {
+  fc.assert(fc.property(values, claim), { numRuns: drawn(deep) });
+}
+
+export function holdsAsync<Value>(values: fc.Arbitrary<Value>, deep: number, claim: (value: Value) => Promise<void>) {
+  return fc.assert(fc.asyncProperty(values, claim), { numRuns: drawn(deep) });
+}
+
 /** Broken texts are cheap to find by many cases, which the deep run has. */
 export const fuzzed = (deep: number): number => drawn(deep, 60);
 
