@@ -57,7 +57,7 @@ const WITHOUT_STORE = [
 /** Laws of what a store holds. */
 const LAWS_OF_STORES = [
   ...['batch-or-one-by-one', 'convergence', 'lease', 'quota'],
-  ...['scope-names', 'statements-by-batch', 'task-states', 'triage', 'workspace-sweep'],
+  ...['scope-names', 'task-states', 'triage', 'workspace-sweep'],
 ].map((name) => `test/laws/${name}.test.ts`);
 
 /** Tests that run in `npm run test:deep` only. */

@@ -1,4 +1,4 @@
-import { effectsDoubled, effectsLost, heldTwice, type Window, windowsExceeded } from './invariants.ts';
+import { effectsDoubled, effectsLost, heldTwice, type Window, windowsExceeded } from './search.ts';
 
 /**
  * Lease, ledger and outbox of one workspace, as small as they can be and still go wrong: two processes over one database, three

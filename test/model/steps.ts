@@ -1,4 +1,3 @@
-import type { Window } from './invariants.ts';
 import {
   type Bounds,
   type Change,
@@ -10,7 +9,7 @@ import {
   type Slot,
   type State,
 } from './model.ts';
-import type { Step } from './search.ts';
+import type { Step, Window } from './search.ts';
 
 /** What may happen next. Each step of a process is one transaction, or one thing that it does without the database. */
 export function stepsOf(bounds: Bounds, rules: Rules) {

@@ -8,9 +8,8 @@ import { throwAll } from '../../src/platform/lib/failures.ts';
 import { INSTALLATION_FILE } from '../../src/store/installation.ts';
 import { createChance } from '../bench/quota/references/chance.ts';
 import { type ChildStart, QUOTA, type Site, type Witness } from '../support/faults/crash-site.ts';
-import { STORY, expectGoodEnd, openWithTasks } from '../support/faults/crash-story.ts';
-import { type Before, MANNERS, diskAfter, lay } from './disk.ts';
-import { type Change, makeRecorder, readRecord } from './recording.ts';
+import { expectGoodEnd, openWithTasks, STORY } from '../support/faults/crash-story.ts';
+import { type Before, type Change, diskAfter, lay, MANNERS, makeRecorder, readRecord } from './disk.ts';
 
 /** How many power failures are drawn; `npm run test:power` says more. After one of ten a whole daemon goes on. */
 const RUNS = Number(process.env['TEST_POWER_RUNS'] ?? 200);

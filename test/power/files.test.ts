@@ -9,8 +9,7 @@ import { systemRandom } from '../../src/platform/lib/random.ts';
 import { INSTALLATION_FILE, openInstallation } from '../../src/store/installation.ts';
 import { createChance } from '../bench/quota/references/chance.ts';
 import { startNode } from '../support/harness/processes.ts';
-import { MANNERS, diskAfter, lay, readBefore } from './disk.ts';
-import { makeRecorder, readRecord } from './recording.ts';
+import { diskAfter, lay, MANNERS, makeRecorder, readBefore, readRecord } from './disk.ts';
 
 /** Disks that are drawn for each manner of each cut. */
 const DRAWS = 3;

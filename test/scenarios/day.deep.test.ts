@@ -2,13 +2,19 @@ import { afterEach, expect, it } from 'vitest';
 import type { Faults } from '../../src/reference-service/http/faults.ts';
 import { type Chance, createChance } from '../bench/quota/references/chance.ts';
 import { generateDay } from '../bench/quota/references/day.ts';
-import type { Event } from '../bench/quota/references/trace.ts';
 import { fewestWrites } from '../bench/quota/references/lag.ts';
+import type { Event } from '../bench/quota/references/trace.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
 import { bitbucketVendor } from '../support/vendors/provider-servers/bitbucket.ts';
 import { githubVendor } from '../support/vendors/provider-servers/github.ts';
 import { gitlabVendor } from '../support/vendors/provider-servers/gitlab.ts';
-import { type ExpectedRecord, type HeldPull, type Provider, type Vendor, openProvider } from '../support/vendors/provider-servers/provider.ts';
+import {
+  type ExpectedRecord,
+  type HeldPull,
+  openProvider,
+  type Provider,
+  type Vendor,
+} from '../support/vendors/provider-servers/provider.ts';
 
 const SECRET = 'a webhook secret for tests only';
 const VENDORS = [githubVendor(SECRET), gitlabVendor(SECRET), bitbucketVendor(SECRET)];

@@ -1,10 +1,16 @@
 import { afterEach, expect, it } from 'vitest';
 import type { Fields } from '../bench/quota/references/trace.ts';
-import { type World, createWorld } from '../support/harness/daemon.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
 import { githubVendor } from '../support/vendors/provider-servers/github.ts';
 import { gitlabVendor } from '../support/vendors/provider-servers/gitlab.ts';
 import { linearTracker } from '../support/vendors/provider-servers/linear.ts';
-import { type Hook, type Provider, type Tracker, type Vendor, openProvider } from '../support/vendors/provider-servers/provider.ts';
+import {
+  type Hook,
+  openProvider,
+  type Provider,
+  type Tracker,
+  type Vendor,
+} from '../support/vendors/provider-servers/provider.ts';
 
 /** A day in which tasks follow two git providers and a tracker, and people move tasks too. */
 

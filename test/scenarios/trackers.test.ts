@@ -7,7 +7,7 @@ import { systemRandom } from '../../src/platform/lib/random.ts';
 import type { Fault } from '../../src/reference-service/http/faults.ts';
 import { type Chance, createChance } from '../bench/quota/references/chance.ts';
 import type { Fields } from '../bench/quota/references/trace.ts';
-import { type World, createWorld } from '../support/harness/daemon.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
 import { azureTracker } from '../support/vendors/provider-servers/azure-boards.ts';
 import { bitbucketVendor } from '../support/vendors/provider-servers/bitbucket.ts';
 import { genericTracker } from '../support/vendors/provider-servers/generic.ts';
@@ -15,7 +15,17 @@ import { githubTracker } from '../support/vendors/provider-servers/github.ts';
 import { gitlabTracker } from '../support/vendors/provider-servers/gitlab.ts';
 import { jiraTracker } from '../support/vendors/provider-servers/jira.ts';
 import { linearTracker } from '../support/vendors/provider-servers/linear.ts';
-import { type ExpectedRecord, type HeldIssue, type HeldPull, type Hook, type IssueFields, type Provider, type Tracker, type Vendor, openProvider } from '../support/vendors/provider-servers/provider.ts';
+import {
+  type ExpectedRecord,
+  type HeldIssue,
+  type HeldPull,
+  type Hook,
+  type IssueFields,
+  openProvider,
+  type Provider,
+  type Tracker,
+  type Vendor,
+} from '../support/vendors/provider-servers/provider.ts';
 import { redmineTracker } from '../support/vendors/provider-servers/redmine.ts';
 
 const SECRET = 'a webhook secret for tests only';

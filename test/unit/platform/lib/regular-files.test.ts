@@ -2,7 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../../../src/platform/lib/clock.ts';
 import { createFileReads } from '../../../../src/platform/lib/file-reads.ts';
 import {
   type AsyncFiles,
@@ -10,6 +11,7 @@ import {
   diskFiles,
   type FileFault,
 } from '../../../../src/platform/lib/regular-files.ts';
+import { createWorkerHost, OverBudget } from '../../../../src/platform/lib/worker-host.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { folderOfTest } from '../../../support/harness/folder.ts';
 
@@ -135,4 +137,54 @@ describe('a file system that does not answer', () => {
     waiting.get('/a')?.();
     expect(await Promise.all(callers)).toEqual([['text'], ['text']]);
   });
+});
+
+/** Real threads: `support/fakes/hungry-thread.ts` takes what it is told to take. */
+function openHost(idle?: number) {
+  const program = new URL('../../../support/fakes/hungry-thread.ts', import.meta.url);
+  const host = createWorkerHost({ program, clock: systemClock(), memory: 64, ...(idle && { idle }) });
+  onTestFinished(() => host.close());
+  return host;
+}
+
+const ample = { cpu: 60_000, wall: 60_000 };
+
+/** Threads of this process that run. */
+function threads(): number {
+  return process.getActiveResourcesInfo().filter((resource) => resource === 'MessagePort').length;
+}
+
+test('work is done one after the other, and whoever waits gets the answer to what they asked', async () => {
+  const host = openHost();
+  const asked = ['a', { b: 1 }, Buffer.from('c')];
+  const answers = await Promise.all(asked.map((each) => host.run(each, ample)));
+  expect(answers.slice(0, 2)).toEqual(['a', { b: 1 }]);
+  expect(Buffer.from(answers[2] as Uint8Array).toString()).toBe('c');
+});
+
+test.each([
+  ['time', { cpu: 200, wall: 60_000 }],
+  ['time', { cpu: 60_000, wall: 200 }],
+  ['memory', ample],
+] as const)('what takes too much %s ends with its thread, and the next work is done', async (what, budget) => {
+  const host = openHost();
+  const [hungry, next] = [host.run(what, budget), host.run('next', ample)];
+  const error = await hungry.catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(OverBudget);
+  expect((error as OverBudget).what).toBe(what);
+  expect(await next).toBe('next');
+});
+
+test('what fails in the thread is told, and is no matter of a budget', async () => {
+  const host = openHost();
+  await expect(host.run('fail', ample)).rejects.toThrow('as it was told');
+  expect(await host.run('next', ample)).toBe('next');
+});
+
+test('the thread ends when it has nothing to do', async () => {
+  const before = threads();
+  const host = openHost(50);
+  await host.run('work', ample);
+  await expect.poll(threads).toBe(before);
+  expect(await host.run('more', ample)).toBe('more');
 });

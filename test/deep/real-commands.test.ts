@@ -6,9 +6,9 @@ import { startOwnDaemon } from '../support/harness/own-daemon.ts';
 import { worksync } from '../support/harness/processes.ts';
 import { useScratch } from '../support/harness/scratch.ts';
 
-/** held, plan and quota as real commands, beside a daemon and without one. */
+/** held, plan, quota, changes and sweep as real commands, beside a daemon and without one. */
 
-const scratch = useScratch('plan');
+const scratch = useScratch('commands');
 
 it('holds, shows, plans and applies', async () => {
   const { daemon, config, flags, deliver } = await startOwnDaemon(scratch, 'guard: { creations: 1 }');
@@ -64,4 +64,63 @@ it('holds, shows, plans and applies', async () => {
   expect(await json('plan', '--apply', id)).toMatchObject({ code: 0, outcome: 'applied', changes: 2, left: 0 });
   expect(await json('plan')).toMatchObject({ code: 0, requests: 0, writes: [] });
   expect((await worksync(['held', ...flags])).stdout).toBe('nothing is held\n');
+});
+
+it('lists, shows, retries and drops', async () => {
+  const { flags, deliver } = await startOwnDaemon(scratch, 'guard: { creations: 0 }');
+  await deliver(1, 2);
+  expect(await worksync(['once', ...flags])).toMatchObject({ code: 3 });
+
+  const listed = await worksync(['changes', '--state', 'held', ...flags]);
+  expect([listed.code, complaintsOf(listed)]).toEqual([0, '']);
+  expect(listed.stdout).toMatch(/^held {2}acme\/app#\d Number \d: creation of a record, for \d+ s\n {4}guard_held: /);
+  const shown = await worksync(['changes', 'show', 'acme/app#1', ...flags]);
+  expect(shown.stdout).toMatch(
+    /\n {4}entity {3}pull_request:github\/5001\/1\n {4}desired {2}\{.*"title":"Number 1".*\n {4}known {4}nothing\n$/,
+  );
+  const unconfirmed = await worksync(['changes', 'drop', 'acme/app#1', ...flags]);
+  expect(unconfirmed).toMatchObject({ code: 2, stdout: '' });
+  expect(unconfirmed.stderr).toContain('this would drop 1 change:\n  acme/app#1 Number 1: record\n');
+  const dropped = await worksync(['changes', 'drop', 'acme/app#1', '--yes', ...flags]);
+  expect(dropped).toMatchObject({ code: 0, stdout: 'dropped: 1 change\n' });
+  const retried = await worksync(['changes', 'retry', 'acme/app#2', '--json', ...flags]);
+  expect(JSON.parse(retried.stdout)).toEqual({ retried: ['pull_request:github/5001/2'] });
+  expect(await worksync(['once', ...flags])).toMatchObject({ code: 0 });
+  const records = await worksync(['prs', 'list', '--json', ...flags]);
+  expect(
+    records.stdout
+      .trim()
+      .split('\n')
+      .map((line) => (JSON.parse(line) as { title: string }).title),
+  ).toEqual(['Number 2']);
+  expect(await worksync(['changes', ...flags])).toMatchObject({ code: 0, stdout: 'no change waits\n' });
+});
+
+it('compares by itself where no daemon runs, and asks the daemon where one does', async () => {
+  const connection = { connector: 'github', repositories: ['acme/app'], webhookSecrets: 'a-secret-of-16-or-more' };
+  const file = { workspace: { sweep: 'off' }, connections: { github: { ...connection, poll: 'off' } } };
+  writeFileSync(join(scratch.folder, 'work.yaml'), JSON.stringify(file));
+  const flags = ['--config', join(scratch.folder, 'work.yaml'), '--data', join(scratch.folder, 'data')];
+  const bug = await worksync(['tasks', 'bug', 'It breaks', ...flags]);
+  expect([bug.code, complaintsOf(bug)]).toEqual([0, '']);
+
+  const alone = await worksync(['sweep', '--json', ...flags]);
+  expect([alone.code, alone.stderr]).toEqual([0, expect.stringContaining('records listed so far: ')]);
+  const [first] = alone.stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(first).toMatchObject({
+    report: { tasks: 1, records: 0, found: { 'record-changed': 0 }, repairs: { done: 0, waiting: 0, held: 0 } },
+    state: null,
+  });
+  expect(first.report.finishedAt).toBeGreaterThanOrEqual(first.report.startedAt);
+
+  const daemon = scratch.start(['run', '--port', '0', '--log-level', 'silent', ...flags]);
+  await daemon.says('worksync runs');
+  const beside = await worksync(['sweep', ...flags]);
+  expect(beside.code).toBe(0);
+  expect(beside.stdout).toMatch(/^1 task and 0 records compared; nothing to repair, in \d+ s\n$/);
+  const status = await worksync(['status', ...flags]);
+  expect(status.stdout).toMatch(/^ {2}sweep {7}last \d+ s ago; 1 task and 0 records compared; nothing to repair$/m);
 });
