@@ -32,8 +32,9 @@ async function until(condition: () => boolean | Promise<boolean>): Promise<void>
   while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 20));
 }
 
-describe('a daemon whose output nobody reads any more', () => {
-  it.each([['its standard output'], ['its standard output and its log']])('goes on: %s', async (which) => {
+it.each([['its standard output'], ['its standard output and its log']])(
+  'a daemon whose output nobody reads any more goes on: %s',
+  async (which) => {
     const running = scratch.start(['run', ...flags()]);
     // As `npm start | head -0`, and with 2>&1.
     running.child.stdout?.destroy();
@@ -45,28 +46,26 @@ describe('a daemon whose output nobody reads any more', () => {
     expect(await post(address, 1)).toBe(202);
     expect((await fetch(`${address}/readyz`)).status).toBe(200);
     expect((await running.end('SIGTERM')).code).toBe(0);
-  });
-});
+  },
+);
 
-describe('npm start', () => {
-  it('passes SIGTERM and SIGINT on: nothing is left behind, port and lock are free', async () => {
-    const env = { WORKSYNC_CONFIG: config, WORKSYNC_DATA: data(), WORKSYNC_PORT: '0' };
-    for (const [number, signal] of (['SIGTERM', 'SIGINT'] as const).entries()) {
-      const npm = startProgram('npm', ['start', '--silent'], { env });
-      onTestFinished(() => void npm.child.kill('SIGKILL'));
-      // The second time it needs the lock that the first one had.
-      await npm.says('Status page');
-      const address = addressOf();
-      expect(await post(address, 2 * number + 1)).toBe(202);
-      npm.child.kill(signal);
-      await npm.ended;
-      // The process that had them is gone, and has ended in order: it took its address back.
-      await until(async () => (await post(address, 2 * number + 2)) === 'refused');
-      expect(readdirSync(data())).not.toContain('daemon.json');
-    }
-    const { running } = await startDaemon();
-    expect((await running.end()).code).toBe(0);
-  });
+it('npm start passes SIGTERM and SIGINT on: nothing is left behind, port and lock are free', async () => {
+  const env = { WORKSYNC_CONFIG: config, WORKSYNC_DATA: data(), WORKSYNC_PORT: '0' };
+  for (const [number, signal] of (['SIGTERM', 'SIGINT'] as const).entries()) {
+    const npm = startProgram('npm', ['start', '--silent'], { env });
+    onTestFinished(() => void npm.child.kill('SIGKILL'));
+    // The second time it needs the lock that the first one had.
+    await npm.says('Status page');
+    const address = addressOf();
+    expect(await post(address, 2 * number + 1)).toBe(202);
+    npm.child.kill(signal);
+    await npm.ended;
+    // The process that had them is gone, and has ended in order: it took its address back.
+    await until(async () => (await post(address, 2 * number + 2)) === 'refused');
+    expect(readdirSync(data())).not.toContain('daemon.json');
+  }
+  const { running } = await startDaemon();
+  expect((await running.end()).code).toBe(0);
 });
 
 describe('another user of this machine', () => {

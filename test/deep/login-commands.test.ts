@@ -90,14 +90,12 @@ describe('run', () => {
   });
 });
 
-describe('a token that is limited', () => {
-  it('to a workspace that there is not draws a warning', async () => {
-    const env = { WORKSYNC_TOKENS: 'read:demo,nobody the-token-of-some-workspaces-for-reading' };
-    const { code, stderr } = await worksync(['held', '--data', join(folder, 'limited')], { env });
-    expect(code).toBe(0);
-    expect(stderr).toContain('a token is limited to \\"nobody\\", and there is no such workspace');
-    expect(stderr).not.toContain('limited to \\"demo');
-  });
+it('a token that is limited to a workspace that there is not draws a warning', async () => {
+  const env = { WORKSYNC_TOKENS: 'read:demo,nobody the-token-of-some-workspaces-for-reading' };
+  const { code, stderr } = await worksync(['held', '--data', join(folder, 'limited')], { env });
+  expect(code).toBe(0);
+  expect(stderr).toContain('a token is limited to \\"nobody\\", and there is no such workspace');
+  expect(stderr).not.toContain('limited to \\"demo');
 });
 
 describe('logout --all', () => {

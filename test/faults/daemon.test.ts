@@ -274,62 +274,58 @@ describe('a start that cannot be', () => {
   }
 });
 
-describe('a full disk', () => {
-  /**
-   * Modelled: SQLite refuses to take another page, in the middle of whatever transaction needs it, as it does when the
-   * file system has no block left. Not modelled: a file system that fails other files too.
-   */
-  it('under the whole daemon: refused before any acknowledgement, nothing sent unrecorded, resumed by itself', async () => {
-    const world: World = await createWorld();
-    try {
-      await world.settled();
-      const { query } = world.installation();
-      const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(query);
-      await sql`pragma max_page_count = ${sql.lit(rows[0]!.page_count + 40)}`.execute(query);
-      const numbers = Array.from({ length: 20 }, (_, index) => index + 1);
-      const deliver = async (number: number) => {
-        // Nothing that packing makes small.
-        const payload = pullEvent({ number, body: randomBytes(7_500).toString('hex') });
-        return world.deliver('pull_request', payload, { id: `delivery-${number}` });
-      };
-      const first: number[] = [];
-      for (const number of numbers) first.push(await deliver(number));
-      expect(first).toContain(202);
-      expect(first).toContain(503);
-      const end = world.clock.elapsed() + 120_000;
-      await world.until(() => world.clock.elapsed() >= end);
-      const sent = (await world.requests()).received;
-      const ledger = await query.selectFrom('ledger').selectAll().execute();
-      expect(ledger.length).toBeGreaterThanOrEqual(sent);
+/**
+ * Modelled: SQLite refuses to take another page, in the middle of whatever transaction needs it, as it does when the
+ * file system has no block left. Not modelled: a file system that fails other files too.
+ */
+it('a full disk under the whole daemon: refused before any acknowledgement, nothing sent unrecorded, resumed by itself', async () => {
+  const world: World = await createWorld();
+  try {
+    await world.settled();
+    const { query } = world.installation();
+    const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(query);
+    await sql`pragma max_page_count = ${sql.lit(rows[0]!.page_count + 40)}`.execute(query);
+    const numbers = Array.from({ length: 20 }, (_, index) => index + 1);
+    const deliver = async (number: number) => {
+      // Nothing that packing makes small.
+      const payload = pullEvent({ number, body: randomBytes(7_500).toString('hex') });
+      return world.deliver('pull_request', payload, { id: `delivery-${number}` });
+    };
+    const first: number[] = [];
+    for (const number of numbers) first.push(await deliver(number));
+    expect(first).toContain(202);
+    expect(first).toContain(503);
+    const end = world.clock.elapsed() + 120_000;
+    await world.until(() => world.clock.elapsed() >= end);
+    const sent = (await world.requests()).received;
+    const ledger = await query.selectFrom('ledger').selectAll().execute();
+    expect(ledger.length).toBeGreaterThanOrEqual(sent);
 
-      await sql`pragma max_page_count = 1000000`.execute(query);
-      await world.settled();
-      const acknowledged = numbers.filter((_, index) => first[index] === 202);
-      const held = async () => {
-        const { pullRequests } = (await world.people.listPullRequests({ query: { limit: 100 } }, {})).body;
-        return pullRequests.map(({ identifier }) => Number(identifier)).toSorted((left, right) => left - right);
-      };
-      expect(await held()).toEqual(acknowledged);
-      for (const number of numbers) expect(await deliver(number)).toBe(202);
-      await world.settled();
-      expect(await held()).toEqual(numbers);
-      // Two reads, and one write for each: what was answered while the disk was full was not sent again.
-      expect((await world.requests()).received).toBe(2 + numbers.length);
-      expect((await world.partition().status()).changes.byState.held).toBe(0);
-    } finally {
-      await world.close();
-    }
-  });
+    await sql`pragma max_page_count = 1000000`.execute(query);
+    await world.settled();
+    const acknowledged = numbers.filter((_, index) => first[index] === 202);
+    const held = async () => {
+      const { pullRequests } = (await world.people.listPullRequests({ query: { limit: 100 } }, {})).body;
+      return pullRequests.map(({ identifier }) => Number(identifier)).toSorted((left, right) => left - right);
+    };
+    expect(await held()).toEqual(acknowledged);
+    for (const number of numbers) expect(await deliver(number)).toBe(202);
+    await world.settled();
+    expect(await held()).toEqual(numbers);
+    // Two reads, and one write for each: what was answered while the disk was full was not sent again.
+    expect((await world.requests()).received).toBe(2 + numbers.length);
+    expect((await world.partition().status()).changes.byState.held).toBe(0);
+  } finally {
+    await world.close();
+  }
 });
 
-describe('what all these processes printed', () => {
-  it('holds no secret', () => {
-    const text = outputs.join('\n');
-    expect(outputs.length).toBeGreaterThan(10);
-    expect(text).toContain(isDeep ? 'request answered' : 'the daemon runs');
-    const printed = [...secrets].filter((secret) => text.includes(secret));
-    expect(printed).toEqual([]);
-    // Two credentials for each test, a token for each daemon, and the webhook secret.
-    expect(secrets.size).toBeGreaterThan(15);
-  });
+it('what all these processes printed holds no secret', () => {
+  const text = outputs.join('\n');
+  expect(outputs.length).toBeGreaterThan(10);
+  expect(text).toContain(isDeep ? 'request answered' : 'the daemon runs');
+  const printed = [...secrets].filter((secret) => text.includes(secret));
+  expect(printed).toEqual([]);
+  // Two credentials for each test, a token for each daemon, and the webhook secret.
+  expect(secrets.size).toBeGreaterThan(15);
 });

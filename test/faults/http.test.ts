@@ -81,27 +81,25 @@ async function failure(promise: Promise<unknown>): Promise<SyncError> {
 
 const nothingYet = () => new Promise<string>((resolve) => void setImmediate(() => resolve('nothing yet')));
 
-describe('many requests to one host', () => {
-  it('share its connections, and all are answered', async () => {
-    const held: ServerResponse[] = [];
-    const { url, connections } = await httpPeer((_request, response) => void held.push(response));
-    const http = client();
-    const answers = Array.from({ length: 100 }, () => http.request(get(url)));
-    await expect.poll(() => held.length).toBe(64);
-    expect(connections.count).toBe(64);
-    let ended = 0;
-    const done = Promise.all(answers).then((all) => all.map(({ status }) => status));
-    const answer = () => {
-      for (const response of held.splice(0)) {
-        response.end();
-        ended++;
-      }
-      return ended;
-    };
-    await expect.poll(answer).toBe(100);
-    expect(new Set(await done)).toEqual(new Set([200]));
-    expect(connections.count).toBe(64);
-  });
+it('many requests to one host share its connections, and all are answered', async () => {
+  const held: ServerResponse[] = [];
+  const { url, connections } = await httpPeer((_request, response) => void held.push(response));
+  const http = client();
+  const answers = Array.from({ length: 100 }, () => http.request(get(url)));
+  await expect.poll(() => held.length).toBe(64);
+  expect(connections.count).toBe(64);
+  let ended = 0;
+  const done = Promise.all(answers).then((all) => all.map(({ status }) => status));
+  const answer = () => {
+    for (const response of held.splice(0)) {
+      response.end();
+      ended++;
+    }
+    return ended;
+  };
+  await expect.poll(answer).toBe(100);
+  expect(new Set(await done)).toEqual(new Set([200]));
+  expect(connections.count).toBe(64);
 });
 
 describe('certainly not sent', () => {

@@ -167,31 +167,29 @@ describe('behind nginx with nothing but proxy_pass', () => {
   });
 });
 
-describe('behind nginx that says how it was asked', () => {
-  it('a browser logs in over TLS, and out again', async (context) => {
-    needsNginx(context);
-    const host = { host: PUBLIC };
-    const origin = `https://${PUBLIC}`;
-    const link = (await newLink()).replace('?', '');
-    const other = await ask(tls, '/login', {
-      method: 'POST',
-      headers: { ...host, ...FORM, origin: `http://${PUBLIC}` },
-      body: link,
-    });
-    expect(other.status).toBe(403);
-    const answer = await ask(tls, '/login', { method: 'POST', headers: { ...host, ...FORM, origin }, body: link });
-    expect([answer.status, answer.headers.location]).toEqual([303, '/']);
-    const cookie = answer.headers['set-cookie']?.[0] ?? '';
-    expect(cookie).toMatch(/^__Host-worksync-[0-9a-f]{12}=.*; HttpOnly; SameSite=Strict; Secure$/);
-    const session = { ...host, cookie: cookie.split(';')[0] ?? '' };
-    expect((await ask(tls, '/', { headers: session })).headers.location).toBe('/workspaces/test');
-    const page = await ask(tls, '/workspaces/test', { headers: session });
-    expect([page.status, page.body.includes('<h1>Overview</h1>')]).toEqual([200, true]);
-    // Under a name that is none of ours the same cookie is worth nothing.
-    expect((await ask(tls, '/', { headers: { ...session, host: 'evil.example.org' } })).status).toBe(403);
-    const token = /name="page" type="hidden" value="([^"]+)"/.exec(page.body)?.[1];
-    const out = { method: 'POST', headers: { ...session, ...FORM, origin }, body: `page=${token}` };
-    expect((await ask(tls, '/logout', out)).status).toBe(303);
-    expect((await ask(tls, '/', { headers: session })).status).toBe(401);
+it('behind nginx that says how it was asked a browser logs in over TLS, and out again', async (context) => {
+  needsNginx(context);
+  const host = { host: PUBLIC };
+  const origin = `https://${PUBLIC}`;
+  const link = (await newLink()).replace('?', '');
+  const other = await ask(tls, '/login', {
+    method: 'POST',
+    headers: { ...host, ...FORM, origin: `http://${PUBLIC}` },
+    body: link,
   });
+  expect(other.status).toBe(403);
+  const answer = await ask(tls, '/login', { method: 'POST', headers: { ...host, ...FORM, origin }, body: link });
+  expect([answer.status, answer.headers.location]).toEqual([303, '/']);
+  const cookie = answer.headers['set-cookie']?.[0] ?? '';
+  expect(cookie).toMatch(/^__Host-worksync-[0-9a-f]{12}=.*; HttpOnly; SameSite=Strict; Secure$/);
+  const session = { ...host, cookie: cookie.split(';')[0] ?? '' };
+  expect((await ask(tls, '/', { headers: session })).headers.location).toBe('/workspaces/test');
+  const page = await ask(tls, '/workspaces/test', { headers: session });
+  expect([page.status, page.body.includes('<h1>Overview</h1>')]).toEqual([200, true]);
+  // Under a name that is none of ours the same cookie is worth nothing.
+  expect((await ask(tls, '/', { headers: { ...session, host: 'evil.example.org' } })).status).toBe(403);
+  const token = /name="page" type="hidden" value="([^"]+)"/.exec(page.body)?.[1];
+  const out = { method: 'POST', headers: { ...session, ...FORM, origin }, body: `page=${token}` };
+  expect((await ask(tls, '/logout', out)).status).toBe(303);
+  expect((await ask(tls, '/', { headers: session })).status).toBe(401);
 });

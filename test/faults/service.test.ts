@@ -1,10 +1,14 @@
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
+import { verifyWorkspaceWebhook } from '../../src/workspace-api/contract.ts';
+import { startWebhookReceiver } from '../support/fakes/webhook-receiver.ts';
 import { sampleOf } from '../support/harness/depth.ts';
-import { folderOfTest } from '../support/harness/folder.ts';
-import { type Running, startWorksync } from '../support/harness/processes.ts';
+import type { Running } from '../support/harness/processes.ts';
+import { useScratch } from '../support/harness/scratch.ts';
 
-/** A real `worksync workspace serve` under 50 clients, killed in the middle. */
+/** A real `worksync workspace serve`, killed under 50 clients, and while events wait for their delivery. */
+
+const EVENTS = 10;
 
 const CLIENTS = 50;
 
@@ -14,20 +18,21 @@ interface Address {
   readonly oauthToken: string;
 }
 
-let folder = '';
-let running: Running | undefined;
+const scratch = useScratch('service');
+let running: Running;
 
-beforeEach(() => {
-  folder = folderOfTest('service-killed');
-});
-
-afterEach(async () => {
-  await running?.end('SIGKILL');
-});
-
-async function serve(quota: number): Promise<Address> {
-  const limits = ['--quota', String(quota), '--burst', '0'];
-  running = startWorksync(['workspace', 'serve', '--port', '0', '--db', join(folder, 's.db'), ...limits, '--json']);
+async function serve(quota: number, ...more: readonly string[]): Promise<Address> {
+  const limits = ['--quota', String(quota), '--burst', '0', ...more];
+  running = scratch.start([
+    'workspace',
+    'serve',
+    '--port',
+    '0',
+    '--db',
+    join(scratch.folder, 's.db'),
+    ...limits,
+    '--json',
+  ]);
   return JSON.parse(await running.says('\n')) as Address;
 }
 
@@ -94,10 +99,10 @@ async function work(client: number, { url, apiKey }: Address, book: Book, noted:
 async function killedUnderLoad(address: Address, killAt: number): Promise<Book> {
   const book: Book = { sent: 0, acknowledged: 0, titles: new Map(), links: new Map(), records: [], keys: [] };
   const noted = () => {
-    if (book.acknowledged === killAt) running!.child.kill('SIGKILL');
+    if (book.acknowledged === killAt) running.child.kill('SIGKILL');
   };
   await Promise.all(Array.from({ length: CLIENTS }, (_, client) => work(client, address, book, noted)));
-  await running!.ended;
+  await running.ended;
   return book;
 }
 
@@ -159,3 +164,32 @@ it.each(
     expect(left).toBeGreaterThanOrEqual(quota - book.sent - (row - 1));
   },
 );
+
+it('W65 kill -9 between commit and delivery: every event arrives after the restart, in order, the first under its id', async () => {
+  const receiver = await startWebhookReceiver();
+  onTestFinished(() => receiver.close());
+  const first = await serve(0, '--allow-private-webhooks');
+  const post = async (credential: string, path: string, body: object) => {
+    const answer = await ask(first.url, credential, 'POST', `${ROOT}${path}`, body);
+    expect(answer?.status).toBe(201);
+    return answer?.body;
+  };
+  const { secret, key } = await post(first.oauthToken, '/webhooks', { url: receiver.url });
+  receiver.answer('silent');
+  const tasks: string[] = [];
+  for (let n = 0; n < EVENTS; n++) {
+    tasks.push((await post(first.apiKey, '/bugs', { title: `bug ${n}` })).taskId);
+  }
+  const [interrupted] = await receiver.count(1);
+  await running.end('SIGKILL');
+  const before = receiver.received.length;
+  expect(before).toBeLessThanOrEqual(2);
+
+  receiver.answer(204);
+  await serve(0, '--allow-private-webhooks');
+  const after = (await receiver.count(before + EVENTS)).slice(before);
+  expect(after.map(({ event }) => event.data.task.taskId)).toEqual(tasks);
+  expect(after[0]!.event.id).toBe(interrupted!.event.id);
+  expect(new Set(after.map(({ event }) => event.id)).size).toBe(EVENTS);
+  for (const { headers, body } of after) verifyWorkspaceWebhook(headers, body, { secret, key });
+});

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { entity } from '../../src/model/change.ts';
 import type { PullRequest } from '../../src/model/item.ts';
 import { isAutomatic } from '../../src/model/link.ts';
@@ -257,24 +257,22 @@ function names(pull: PullRequest, task: string): boolean {
   return PLAIN_RULES.links.mentionsOf(pull, SOURCE).some(({ name }) => name === task);
 }
 
-describe('once all is delivered and sent', () => {
-  it('the workspace holds what it should', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.boolean(), fc.array(step, { maxLength: 60, size: 'max' }), async (started, steps) => {
-        const store = await openStore({ file: ':memory:' });
-        try {
-          const world = new World(store);
-          await world.kill();
-          if (started) await world.start();
-          for (const each of steps) await world.take(each);
-          await world.settleDown();
-          expect(world.faults()).toEqual([]);
-        } finally {
-          await store.close();
-        }
-      }),
-      // The same courses every time: a failure here must be repeatable by whoever sees it.
-      { numRuns: drawn(120), seed: 20_261_120 },
-    );
-  });
+it('once all is delivered and sent, the workspace holds what it should', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.boolean(), fc.array(step, { maxLength: 60, size: 'max' }), async (started, steps) => {
+      const store = await openStore({ file: ':memory:' });
+      try {
+        const world = new World(store);
+        await world.kill();
+        if (started) await world.start();
+        for (const each of steps) await world.take(each);
+        await world.settleDown();
+        expect(world.faults()).toEqual([]);
+      } finally {
+        await store.close();
+      }
+    }),
+    // The same courses every time: a failure here must be repeatable by whoever sees it.
+    { numRuns: drawn(120), seed: 20_261_120 },
+  );
 });

@@ -87,20 +87,38 @@ function newestOf(history: readonly Said[]): Partial<Content> {
   return Object.assign({}, ...history.toSorted(byAge).map(({ carried }) => carried));
 }
 
+/** One item as it is stored, and how often it was to be fetched. */
+class Holding {
+  held: StoredItem | undefined;
+  doubts = 0;
+
+  take(item: PullRequest, source: DeliveryOrigin = 'webhook') {
+    const judgement = mergeNewest(this.held, item, source);
+    if (judgement.needsFetch) this.doubts++;
+    if (judgement.outcome === 'applied') this.held = judgement.stored;
+    return judgement;
+  }
+
+  get content(): Partial<Content> {
+    return contentOf(this.held);
+  }
+}
+
+function holdingOf(course: readonly Said[]): Holding {
+  const holding = new Holding();
+  for (const said of course) holding.take(toItem(said));
+  return holding;
+}
+
 describe.each([
   ['times that increase', increasing],
   ['times that are shared, with versions that increase', versioned],
 ] as const)('%s', (_, times) => {
   it('any order and any repetition end in the newest value of each field', () => {
     holds(courseOf(historyOf(times)), 1_500, ({ history, course }) => {
-      let held: StoredItem | undefined;
-      for (const said of course) {
-        const judgement = mergeNewest(held, toItem(said), 'webhook');
-        if (judgement.outcome !== 'applied') continue;
-        expect(judgement.needsFetch).toBe(false);
-        held = judgement.stored;
-      }
-      expect(contentOf(held)).toEqual(newestOf(history));
+      const { content, held, doubts } = holdingOf(course);
+      expect(doubts).toBe(0);
+      expect(content).toEqual(newestOf(history));
       expect(held?.item).toMatchObject(PULL_IDENTITY);
       expect(held?.item.updatedAt).toBe(Math.max(...history.map(({ at }) => at)));
     });
@@ -108,24 +126,22 @@ describe.each([
 
   it('at every moment each field is the newest value delivered so far: nothing moves backwards', () => {
     holds(courseOf(historyOf(times)), 700, ({ course }) => {
-      let held: StoredItem | undefined;
+      const holding = new Holding();
       course.forEach((said, index) => {
-        const judgement = mergeNewest(held, toItem(said), 'webhook');
-        if (judgement.outcome === 'applied') held = judgement.stored;
-        expect(contentOf(held)).toEqual(newestOf(course.slice(0, index + 1)));
+        holding.take(toItem(said));
+        expect(holding.content).toEqual(newestOf(course.slice(0, index + 1)));
       });
     });
   });
 
   it('what changes nothing says so, and what says so changes nothing', () => {
     holds(courseOf(historyOf(times)), 700, ({ course }) => {
-      let held: StoredItem | undefined;
+      const holding = new Holding();
       for (const said of [...course, ...course]) {
-        const judgement = mergeNewest(held, toItem(said), 'webhook');
-        const next = judgement.outcome === 'applied' ? judgement.stored : held;
-        expect(isDeepStrictEqual(next, held)).toBe(judgement.outcome !== 'applied');
-        held = next;
-        expect(mergeNewest(held, toItem(said), 'webhook').outcome).not.toBe('applied');
+        const before = holding.held;
+        const { outcome } = holding.take(toItem(said));
+        expect(isDeepStrictEqual(holding.held, before)).toBe(outcome !== 'applied');
+        expect(holding.take(toItem(said)).outcome).not.toBe('applied');
       }
     });
   });
@@ -154,61 +170,48 @@ describe('times that cannot be ordered', () => {
     holds(steps, 3_000, ({ history, course }) => {
       const last = history.at(-1) as Said;
       const final = bare(last.at, last.whole);
-      let held: StoredItem | undefined;
-      let asked = 0;
-      const take = (item: PullRequest, source: DeliveryOrigin) => {
-        const judgement = mergeNewest(held, item, source);
-        if (judgement.needsFetch) asked++;
-        if (judgement.outcome === 'applied') held = judgement.stored;
+      const holding = new Holding();
+      const fetch = (answers: number) => {
+        holding.take(final, 'fetch');
+        holding.doubts = Math.max(0, holding.doubts - answers);
       };
       for (const { said, answers } of course) {
-        for (; asked > 0 && answers > 0; asked = Math.max(0, asked - answers)) take(final, 'fetch');
-        take(toItem(said), 'webhook');
+        while (holding.doubts > 0 && answers > 0) fetch(answers);
+        holding.take(toItem(said));
       }
-      const openDoubt = asked > 0;
-      for (; asked > 0; asked--) take(final, 'fetch');
-      expect(openDoubt ? valuesOtherThan(held, last.whole) : valuesNeverSaid(held, history, last.whole)).toEqual([]);
+      const openDoubt = holding.doubts > 0;
+      while (holding.doubts > 0) fetch(1);
+      const wrong = openDoubt ? valuesOtherThan : valuesNeverSaid;
+      expect(wrong(holding.content, last.whole, history)).toEqual([]);
     });
   });
 
-  function valuesOtherThan(held: StoredItem | undefined, whole: Content): string[] {
-    return FIELDS.filter((field) => !isDeepStrictEqual(contentOf(held)[field], whole[field]));
+  function valuesOtherThan(held: Partial<Content>, whole: Content): (keyof Content)[] {
+    return FIELDS.filter((field) => !isDeepStrictEqual(held[field], whole[field]));
   }
 
   /** Without an open doubt at the end: fields that hold what neither a fetch nor a newest delivery said. */
-  function valuesNeverSaid(held: StoredItem | undefined, history: readonly Said[], whole: Content): string[] {
+  function valuesNeverSaid(held: Partial<Content>, whole: Content, history: readonly Said[]): string[] {
     return valuesOtherThan(held, whole).filter((field) => {
       const carrying = history.filter(({ carried }) => field in carried);
       const newest = Math.max(...carrying.map(({ at }) => at));
-      const said = carrying.filter(({ at }) => at === newest).map(({ carried }) => carried[field as keyof Content]);
-      const value = contentOf(held)[field as keyof Content];
-      return carrying.length > 0 && !said.some((each) => isDeepStrictEqual(each, value));
+      const said = carrying.filter(({ at }) => at === newest).map(({ carried }) => carried[field]);
+      return carrying.length > 0 && !said.some((each) => isDeepStrictEqual(each, held[field]));
     });
   }
 
   it('a final state that is fetched after all else is the end state', () => {
     holds(courseOf(historyOf(shared)), 1_000, ({ history, course }) => {
       const last = history.at(-1) as Said;
-      let held: StoredItem | undefined;
-      for (const said of course) {
-        const judgement = mergeNewest(held, toItem(said), 'webhook');
-        if (judgement.outcome === 'applied') held = judgement.stored;
-      }
-      const judgement = mergeNewest(held, bare(last.at, last.whole), 'fetch');
-      if (judgement.outcome === 'applied') held = judgement.stored;
-      expect(contentOf(held)).toEqual(last.whole);
+      const holding = holdingOf(course);
+      holding.take(bare(last.at, last.whole), 'fetch');
+      expect(holding.content).toEqual(last.whole);
     });
   });
 
   it('two contents of one time never pass without a doubt', () => {
     holds(courseOf(historyOf(shared)), 1_000, ({ course }) => {
-      let held: StoredItem | undefined;
-      let doubts = 0;
-      for (const said of course) {
-        const judgement = mergeNewest(held, toItem(said), 'webhook');
-        if (judgement.needsFetch) doubts++;
-        if (judgement.outcome === 'applied') held = judgement.stored;
-      }
+      const { doubts } = holdingOf(course);
       const contradicts = FIELDS.some((field) => {
         const carrying = course.filter(({ carried }) => field in carried);
         const newest = Math.max(...carrying.map(({ at }) => at));
@@ -221,13 +224,12 @@ describe('times that cannot be ordered', () => {
 
   it('finished is never taken back by anything that is not newer and was not fetched', () => {
     holds(courseOf(historyOf(shared)), 1_000, ({ course }) => {
-      let held: StoredItem | undefined;
+      const holding = new Holding();
       for (const said of course) {
-        const before = held;
-        const judgement = mergeNewest(held, toItem(said), 'webhook');
-        if (judgement.outcome === 'applied') held = judgement.stored;
+        const before = holding.held;
+        holding.take(toItem(said));
         const was = before?.item.state;
-        const takenBack = was !== undefined && was !== 'open' && held?.item.state === 'open';
+        const takenBack = was !== undefined && was !== 'open' && holding.held?.item.state === 'open';
         const since = (before?.older['state'] ?? before?.item)?.updatedAt ?? 0;
         expect(takenBack).toBe(takenBack && said.at > since);
       }

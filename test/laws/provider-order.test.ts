@@ -201,20 +201,16 @@ class World {
 }
 
 describe.each(modelProviders)('$id', (provider) => {
-  it('ends in the state of the provider, in any order, with any repetition, with polls between', () => {
-    holds(stepsOf(provider), 1_000, (steps) => {
+  it.each<[how: string, runs: number, end: 'rest' | 'poll', only?: Step['do']]>([
+    ['in any order, with any repetition, with polls between', 1_000, 'rest'],
+    ['where webhooks are lost and a poll comes last', 1_000, 'poll'],
+    ['by a single poll, whatever was changed', 100, 'poll', 'change'],
+  ])('ends in the state of the provider %s', (_what, runs, end, only) => {
+    holds(stepsOf(provider), runs, (steps) => {
       const world = new World(provider);
-      for (const step of steps) world.step(step);
-      world.deliverRest();
-      expect(world.wrong).toEqual([]);
-    });
-  });
-
-  it('ends there too where webhooks are lost and a poll comes last', () => {
-    holds(stepsOf(provider), 1_000, (steps) => {
-      const world = new World(provider);
-      for (const step of steps) world.step(step);
-      world.pollInstead();
+      for (const step of steps) if (only === undefined || step.do === only) world.step(step);
+      if (end === 'rest') world.deliverRest();
+      else world.pollInstead();
       expect(world.wrong).toEqual([]);
     });
   });
@@ -243,15 +239,6 @@ describe.each(modelProviders)('$id', (provider) => {
       world.sweep();
       expect(world.isHeld).toBe(world.exists);
       if (world.exists) expect(world.wrong).toEqual([]);
-    });
-  });
-
-  it('a single poll or fetch tells everything, whatever was changed', () => {
-    holds(stepsOf(provider), 100, (steps) => {
-      const world = new World(provider);
-      for (const step of steps) if (step.do === 'change') world.step(step);
-      world.pollInstead();
-      expect(world.wrong).toEqual([]);
     });
   });
 });

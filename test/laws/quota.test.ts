@@ -7,9 +7,11 @@ import type { Lane } from '../../src/model/lane.ts';
 import { type Clock, sleep } from '../../src/platform/lib/clock.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../src/platform/lib/meter.ts';
-import type { Random } from '../../src/platform/lib/random.ts';
 import type { QuotaOptions } from '../../src/sync/quota/limits.ts';
 import { createThrottle, type Throttle } from '../../src/sync/quota/throttle.ts';
+import { seededRandom } from '../bench/quota/daemon.ts';
+import { createChance, randomDurations } from '../bench/quota/references/chance.ts';
+import { fullest, optimum, ruleOfCompletion } from '../bench/quota/references/windows.ts';
 import { createTravellingClock, type TravellingClock } from '../support/fakes/travelling-clock.ts';
 import { drawn, sampleOf } from '../support/harness/depth.ts';
 import { type OpenedStore, openStore } from '../support/harness/store.ts';
@@ -27,26 +29,12 @@ const FULL: QuotaOptions = {
   concurrency: 8,
 };
 
-/** mulberry32: small, seeded, and good enough for durations. */
-function seeded(seed: number): Random {
-  let state = seed >>> 0;
-  const float = () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-  return { float, uuid: () => String(float()), bytes: (length) => Buffer.alloc(length) };
-}
-
 const open = (store: OpenedStore, clock: Clock, quota: QuotaOptions) =>
-  createThrottle({ store, clock, quota, random: seeded(1), logger: silentLogger, meter: silentMeter });
+  createThrottle({ store, clock, quota, random: seededRandom(1), logger: silentLogger, meter: silentMeter });
 
 /** Fails where any sliding window of this length holds more than its cap. Times in the order of arrival or not. */
 function expectNoWindowOver(cap: number, length: number, arrivals: readonly number[]): void {
-  const times = arrivals.toSorted((a, b) => a - b);
-  const tooClose = times.filter((at, index) => index >= cap && at - (times[index - cap] as number) < length);
-  expect(tooClose, `more than ${cap} within ${length} ms`).toEqual([]);
+  expect(fullest(arrivals, length), `within ${length} ms`).toBeLessThanOrEqual(cap);
 }
 
 describe('a drain at full share', () => {
@@ -78,23 +66,6 @@ describe('a drain at full share', () => {
     return clock.elapsed() / SECOND;
   }
 
-  const optimum = (count: number) => 900 * Math.floor((count - 1) / 200) + 60 * Math.floor(((count - 1) % 200) / 40);
-
-  /** What "a slot is freed one window and its guard after the completion" makes of requests that all take `d`. */
-  function rule(count: number, concurrency: number, d: number): number {
-    const inLong = (count - 1) % 200;
-    const [long, burst] = [900.451 + d, 60.031 + d];
-    const waits = long * Math.floor((count - 1) / 200) + burst * Math.floor(inLong / 40);
-    return waits + d * Math.floor((inLong % 40) / concurrency) + d;
-  }
-
-  /** Lognormal with median 0.15 s; one in 500 takes 10 s. */
-  function randomDuration(seed: number): () => number {
-    const { float } = seeded(seed);
-    const normal = () => Math.sqrt(-2 * Math.log(1 - float())) * Math.cos(2 * Math.PI * float());
-    return () => (float() < 0.002 ? 10 : 0.15 * Math.exp(0.8 * normal()));
-  }
-
   const DRAINS = [
     [1, 8],
     [40, 1],
@@ -110,7 +81,8 @@ describe('a drain at full share', () => {
     'of %d requests of 0.15 s, %d at once, takes as long as the rule says',
     async (count, concurrency) => {
       const took = await drain(count, concurrency, () => 0.15);
-      expect(Math.abs(took - rule(count, concurrency, 0.15))).toBeLessThan(0.1);
+      const rule = ruleOfCompletion(count, { concurrency, d: 0.15, guards: [0.451, 0.031] });
+      expect(Math.abs(took - rule)).toBeLessThan(0.1);
     },
   );
 
@@ -121,14 +93,14 @@ describe('a drain at full share', () => {
   test.each(sampleOf(RANDOM, 2))(
     'of %d requests of random duration is at most %d times the optimum',
     async (count, ratio) => {
-      expect((await drain(count, 8, randomDuration(1))) / (optimum(count) + 0.15)).toBeLessThan(ratio);
+      expect((await drain(count, 8, randomDurations(1))) / (optimum(count) + 0.15)).toBeLessThan(ratio);
     },
   );
 
   test('of 200 requests of random duration is at most 1.03 times the optimum on average', async () => {
     const ratios: number[] = [];
     for (let seed = 1; seed <= 8; seed += 1)
-      ratios.push((await drain(200, 8, randomDuration(seed))) / (optimum(200) + 0.15));
+      ratios.push((await drain(200, 8, randomDurations(seed))) / (optimum(200) + 0.15));
     expect(ratios.reduce((sum, ratio) => sum + ratio, 0) / ratios.length).toBeLessThan(1.03);
   });
 });
@@ -311,7 +283,7 @@ describe('whatever is asked, killed, rebooted, delayed or lost, and wherever the
       let store = await openStore({ file });
       const client = createClient(() => store, clock, quota);
       await client.start();
-      const { float } = seeded(7);
+      const { float } = createChance(7);
       for (let due = 1; due <= 70; due += 1)
         client.ask({ lane: 'mirror', due, takes: 200 * float(), arrives: float(), outcome: 'answer' });
       for (let kill = 0; kill < 12; kill += 1) {

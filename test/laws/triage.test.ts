@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { SETTLE_AFTER } from '../../src/model/change.ts';
 import type { WorkItem } from '../../src/model/item.ts';
 import { setTriagedConnections } from '../../src/store/meta.ts';
@@ -164,34 +164,32 @@ class World extends PipelineWorld {
   }
 }
 
-describe('whatever is lost, killed, repeated or overtaken', () => {
-  it('an item has one task, and one link to it [A14]', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 60, size: 'max' }), async (steps) => {
-        const store = await openStore({ file: ':memory:' });
-        try {
-          const world = new World(store);
-          // Lists have shown worksync's own tasks before. Until then a lost creation needs a person.
-          await store.commit((query) => saveTaskMarks(query, { source: true, description: false }));
-          await world.kill();
-          for (const each of steps) await world.take(each);
-          await world.settleDown();
-          const sources = world.tasks.map(({ source }) => source);
-          expect(sources).toEqual([...new Set(sources)]);
-          for (const { key, url } of world.items) {
-            const task = world.tasks.find(({ source }) => source === key);
-            const links = world.links.filter((link) => link.url === url).map(({ taskId }) => taskId);
-            expect(links).toEqual(task ? [task.taskId] : []);
-          }
-          // What is open in the end, and was ever told of, has its task.
-          const held = await store.query.selectFrom('items').select(['key', 'finished']).execute();
-          for (const { key, finished } of held) if (!finished) expect(sources).toContain(key);
-        } finally {
-          await store.close();
+it('whatever is lost, killed, repeated or overtaken, an item has one task, and one link to it [A14]', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 60, size: 'max' }), async (steps) => {
+      const store = await openStore({ file: ':memory:' });
+      try {
+        const world = new World(store);
+        // Lists have shown worksync's own tasks before. Until then a lost creation needs a person.
+        await store.commit((query) => saveTaskMarks(query, { source: true, description: false }));
+        await world.kill();
+        for (const each of steps) await world.take(each);
+        await world.settleDown();
+        const sources = world.tasks.map(({ source }) => source);
+        expect(sources).toEqual([...new Set(sources)]);
+        for (const { key, url } of world.items) {
+          const task = world.tasks.find(({ source }) => source === key);
+          const links = world.links.filter((link) => link.url === url).map(({ taskId }) => taskId);
+          expect(links).toEqual(task ? [task.taskId] : []);
         }
-      }),
-      // The same courses every time: a failure here must be repeatable by whoever sees it.
-      { numRuns: drawn(150), seed: 20_261_121 },
-    );
-  });
+        // What is open in the end, and was ever told of, has its task.
+        const held = await store.query.selectFrom('items').select(['key', 'finished']).execute();
+        for (const { key, finished } of held) if (!finished) expect(sources).toContain(key);
+      } finally {
+        await store.close();
+      }
+    }),
+    // The same courses every time: a failure here must be repeatable by whoever sees it.
+    { numRuns: drawn(150), seed: 20_261_121 },
+  );
 });

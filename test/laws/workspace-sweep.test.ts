@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { type Finding, FOREIGN_EDITS, type ForeignEdit } from '../../src/model/foreign-edits.ts';
 import { type Item, type PullRequest, pullRequestKey, type WorkItem, workItemKey } from '../../src/model/item.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
@@ -301,17 +301,15 @@ it('stands as the table wants it to begin with', async () => {
   });
 });
 
-describe('alone', () => {
-  it.each(NAMES)('%s', async (name) => {
-    await inWorld(async (world) => {
-      WAYS[name].edit(world);
-      await world.sweepAll();
-      expect(WAYS[name].ends(world)).toBe(true);
-      expect(world.sent.filter(isWrite)).toHaveLength(lineOf(name).writes);
-      const { finding } = lineOf(name);
-      const told = Object.entries((await world.found()) ?? {}).filter(([, count]) => count > 0);
-      expect(told).toEqual(finding === undefined ? [] : [[finding, 1]]);
-    });
+it.each(NAMES)('%s alone ends as the table says', async (name) => {
+  await inWorld(async (world) => {
+    WAYS[name].edit(world);
+    await world.sweepAll();
+    expect(WAYS[name].ends(world)).toBe(true);
+    expect(world.sent.filter(isWrite)).toHaveLength(lineOf(name).writes);
+    const { finding } = lineOf(name);
+    const told = Object.entries((await world.found()) ?? {}).filter(([, count]) => count > 0);
+    expect(told).toEqual(finding === undefined ? [] : [[finding, 1]]);
   });
 });
 

@@ -129,15 +129,13 @@ describe.each([...DOCUMENTS])('%s', (document, text) => {
   });
 });
 
-describe('decisions', () => {
-  it.each(globSync('src/decisions/*.md', { cwd: TOP }))(
-    '%s is listed in src/README.md, and named by the file that it explains',
-    (path) => {
-      expect(DOCUMENTS.get('src/README.md')).toContain(`](${path.replace('src/', '')})`);
-      expect([...CODE.values()].some((text) => text.startsWith(`// Design: ${path}\n`))).toBe(true);
-    },
-  );
-});
+it.each(globSync('src/decisions/*.md', { cwd: TOP }))(
+  'decisions %s is listed in src/README.md, and named by the file that it explains',
+  (path) => {
+    expect(DOCUMENTS.get('src/README.md')).toContain(`](${path.replace('src/', '')})`);
+    expect([...CODE.values()].some((text) => text.startsWith(`// Design: ${path}\n`))).toBe(true);
+  },
+);
 
 describe('comments', () => {
   it('in src begin with a verb or a noun phrase, never with a relative clause', () => {

@@ -1,6 +1,6 @@
 import { globSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 
 /** Code that two vendors' folders share belongs into `kit/`, where a rule that loses data when wrong is proved once. */
 
@@ -75,12 +75,10 @@ const vendors = readdirSync(CONNECTORS, { withFileTypes: true })
   .filter((entry) => entry.isDirectory() && entry.name !== 'kit')
   .map(({ name }) => ({ name, runs: runsIn(name) }));
 
-describe("vendors' folders", () => {
-  it.each(vendors)('$name repeats no other vendor', ({ name, runs }) => {
-    const others = vendors.filter((other) => other.name > name);
-    const repeated = others.flatMap((other) =>
-      [...runs].filter(([run]) => other.runs.has(run)).map(([run, place]) => `${place} = ${other.runs.get(run)}`),
-    );
-    expect(repeated).toEqual([]);
-  });
+it.each(vendors)('the folder of $name repeats no code of another vendor', ({ name, runs }) => {
+  const others = vendors.filter((other) => other.name > name);
+  const repeated = others.flatMap((other) =>
+    [...runs].filter(([run]) => other.runs.has(run)).map(([run, place]) => `${place} = ${other.runs.get(run)}`),
+  );
+  expect(repeated).toEqual([]);
 });

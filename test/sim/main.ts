@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import { violations } from './checker.ts';
 import { KEPT } from './kept-seeds.ts';
 import { knownDays, unlikeKnown, writeKnown } from './known-days.ts';
-import { drawPlan, mostVaried, type Plan } from './plan.ts';
+import { drawPlan, type Plan } from './plan.ts';
 import { play } from './play.ts';
 import { createTemplates } from './templates.ts';
 
@@ -10,8 +10,8 @@ import { createTemplates } from './templates.ts';
  * `npm run sim -- --seed S --runs N` plays N runs from seed S on. A run that fails is shrunk, and one command repeats it:
  * `--keep` names the happenings of the plan that are left. `--events` prints what was seen, `--hashes` a hash of that, and
  * `--no-shrink` leaves failures as long as they are. `--kept` plays what was found before, and `--known` the days that are
- * known to the line, which `--write` writes anew. `--first` ends with the first failure, `--replicas 3` plays only plans with so many replicas, and `--calm-every 5` a calm day after every fifth seed
- * only, which takes half of the time. `--varied` plays, of eight times as many plans, those in which the most different things happen.
+ * known to the line, which `--write` writes anew. `--replicas 3` plays only plans with so many replicas, and `--calm-every 5` a calm day after every fifth seed
+ * only, which takes half of the time.
  */
 const MOST_TOLD = 10;
 const { values } = parseArgs({
@@ -26,9 +26,7 @@ const { values } = parseArgs({
     events: { type: 'boolean', default: false },
     hashes: { type: 'boolean', default: false },
     replicas: { type: 'string' },
-    varied: { type: 'boolean', default: false },
     'calm-every': { type: 'string', default: '1' },
-    first: { type: 'boolean', default: false },
     shrink: { type: 'boolean', default: true },
   },
 });
@@ -46,7 +44,6 @@ try {
     if (found.length === 0) continue;
     failed++;
     await tell(plan, places, found);
-    if (values.first) break;
   }
 } finally {
   templates.remove();
@@ -60,7 +57,6 @@ process.exitCode = failed > 0 ? 1 : 0;
 function* plans(): Generator<Plan> {
   if (values.known) yield* knownDays().filter(isOfReplicas);
   else if (values.kept) yield* KEPT.map(({ plan }) => plan);
-  else if (values.varied) yield* mostVaried(drawn(8 * runs), runs);
   else yield* drawn(runs);
 }
 

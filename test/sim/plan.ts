@@ -166,21 +166,6 @@ function grainOf(chance: Chance): Pick<Plan, 'grain'> {
   return chance.happens(0.35) ? { grain: oneOf(chance, [50, 100, 250]) } : {};
 }
 
-/** Those in which the most different things happen, these first. */
-export function mostVaried(plans: Iterable<Plan>, count: number): readonly Plan[] {
-  const variety = ({ forges, trackers, happenings, events, writeBack }: Plan) =>
-    new Set([...forges, ...trackers, ...happenings.map(kindOf)]).size + Number(events) + Number(writeBack);
-  const rated = [...plans].map((plan) => ({ plan, variety: variety(plan) }));
-  return rated
-    .toSorted((one, other) => other.variety - one.variety)
-    .slice(0, count)
-    .map(({ plan }) => plan);
-}
-
-function kindOf(happening: Happening): string {
-  return happening.do === 'weather' ? `${happening.trouble} ${happening.server}` : happening.do;
-}
-
 function runSequentially(happenings: readonly Happening[]): readonly Happening[] {
   return happenings.toSorted((one, other) => one.at - other.at);
 }

@@ -222,14 +222,12 @@ describe('the check of a workspace', () => {
     });
   });
 
-  describe('links that cannot be read', () => {
-    it.each([
-      [false, 'error'],
-      [true, 'warning'],
-    ])('with idempotent links %s are an %s', async (areIdempotent, level) => {
-      const { lines } = await check({ links: refused(405), areIdempotent });
-      expect(lines).toContain(`${level} links of tasks cannot be read: why`);
-    });
+  it.each([
+    [false, 'error'],
+    [true, 'warning'],
+  ])('links that cannot be read with idempotent links %s are an %s', async (areIdempotent, level) => {
+    const { lines } = await check({ links: refused(405), areIdempotent });
+    expect(lines).toContain(`${level} links of tasks cannot be read: why`);
   });
 
   describe('a server that does not list records', () => {

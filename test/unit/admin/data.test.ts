@@ -212,29 +212,27 @@ describe('a backup', () => {
 
 const REPLICA = { id: 'replica', incarnation: 'first', address: 'http://replica', about: '{}' };
 
-describe('forgetting a workspace', () => {
-  it('deletes all its rows and none of others', async () => {
-    const { path, within, fact, facts } = await dataFolder();
-    for (const workspace of ['acme', 'beta']) await fact(workspace, workspace);
-    await within(async (installation) => {
-      const many = Array.from({ length: 2_500 }, (_, index) => delivery(String(index)));
-      for (const workspace of ['acme', 'beta'])
-        await appendDeliveries((await installation.store(workspace)).query, many, 1);
-      const numbers = await numbersOf(installation.query, ['acme', 'beta']);
-      await register(installation.query, REPLICA, localTime({ now: () => 1 }), 1);
-      await takeLeases(installation.query, REPLICA.incarnation, numbers);
-    });
-    const who = { actor: 'command ann', clock: createTravellingClock() };
-    expect(await forgetAlone({ data: path }, 'acme', who)).toBe(2_501);
-    const { entries } = await auditAlone({ data: path }, { workspaces: null, since: null, before: null, limit: 10 });
-    expect(entries).toMatchObject([{ action: 'forget', actor: 'command ann', workspace: 'acme', count: 2_501 }]);
-    expect(await within(({ query }) => query.selectFrom('leases').select('epoch').execute())).toHaveLength(1);
-    expect(await facts()).toEqual({ beta: 'beta' });
-    const left = await within(({ query }) => query.selectFrom('inbox').select('workspace').distinct().execute());
-    expect(left).toHaveLength(1);
-    await expect(forgetAlone({ data: path }, 'acme', who)).rejects.toMatchObject({
-      code: 'usage',
-      message: expect.stringContaining('there are: beta'),
-    });
+it('forgetting a workspace deletes all its rows and none of others', async () => {
+  const { path, within, fact, facts } = await dataFolder();
+  for (const workspace of ['acme', 'beta']) await fact(workspace, workspace);
+  await within(async (installation) => {
+    const many = Array.from({ length: 2_500 }, (_, index) => delivery(String(index)));
+    for (const workspace of ['acme', 'beta'])
+      await appendDeliveries((await installation.store(workspace)).query, many, 1);
+    const numbers = await numbersOf(installation.query, ['acme', 'beta']);
+    await register(installation.query, REPLICA, localTime({ now: () => 1 }), 1);
+    await takeLeases(installation.query, REPLICA.incarnation, numbers);
+  });
+  const who = { actor: 'command ann', clock: createTravellingClock() };
+  expect(await forgetAlone({ data: path }, 'acme', who)).toBe(2_501);
+  const { entries } = await auditAlone({ data: path }, { workspaces: null, since: null, before: null, limit: 10 });
+  expect(entries).toMatchObject([{ action: 'forget', actor: 'command ann', workspace: 'acme', count: 2_501 }]);
+  expect(await within(({ query }) => query.selectFrom('leases').select('epoch').execute())).toHaveLength(1);
+  expect(await facts()).toEqual({ beta: 'beta' });
+  const left = await within(({ query }) => query.selectFrom('inbox').select('workspace').distinct().execute());
+  expect(left).toHaveLength(1);
+  await expect(forgetAlone({ data: path }, 'acme', who)).rejects.toMatchObject({
+    code: 'usage',
+    message: expect.stringContaining('there are: beta'),
   });
 });

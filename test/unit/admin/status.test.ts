@@ -260,56 +260,52 @@ describe('the status of all workspaces', () => {
     });
   });
 
-  describe('the list of all workspaces', () => {
-    it('says the same as the status of each, whatever is wrong', async () => {
-      const { query } = world.partition().store;
-      const verdicts: string[] = [];
-      const summaries: string[] = [];
-      async function agree(): Promise<void> {
-        const all = await list();
-        expect(all).toEqual(await expected());
-        verdicts.push(...all.map(({ verdict }) => verdict));
-        summaries.push(...all.map(({ summary }) => summary));
-      }
+  it('the list of all workspaces says the same as the status of each, whatever is wrong', async () => {
+    const { query } = world.partition().store;
+    const verdicts: string[] = [];
+    const summaries: string[] = [];
+    async function agree(): Promise<void> {
+      const all = await list();
+      expect(all).toEqual(await expected());
+      verdicts.push(...all.map(({ verdict }) => verdict));
+      summaries.push(...all.map(({ summary }) => summary));
+    }
 
-      await world.settled();
-      await agree();
-      const updated = new Date(world.clock.now()).toISOString();
-      for (const number of [1, 2, 3, 4])
-        await world.deliver(
-          'pull_request',
-          pullEvent({ number, title: `Change ${number}`, updated, isOfStranger: true }, 'opened'),
-        );
-      await world.deliver('pull_request', { action: 'opened', number: 'none' }, { id: 'broken-one' });
-      await world.until(async () => {
-        const [only] = await list();
-        return only?.held === 2 && only.waiting === 0;
-      });
-      await agree();
-      await query
-        .insertInto('polls')
-        .values([
-          { connection: 'github', unit: 'acme/app', error: 'server_failed: status 502', failed_at: 20 },
-          { connection: 'github', unit: 'acme/lost', error: 'not_found: no such repository', failed_at: 10 },
-          { connection: 'gone', unit: '*', error: 'forbidden: no scope', failed_at: 30 },
-        ])
-        .execute();
-      await agree();
-      await query
-        .insertInto('sweeps')
-        .values({ connection: 'github', unit: 'acme/old', error: 'not_found: no such repository' })
-        .execute();
-      await agree();
-      const backfill = { connection: 'github', unit: 'acme/app', not_before: 0, started_at: 1, error: 'internal: no' };
-      await query.insertInto('backfills').values(backfill).execute();
-      await agree();
-      world.configure('other', { connections: 'nonsense' });
-      await world.reload();
-      await agree();
-      expect(verdicts).toEqual(['ok', ...Array(4).fill('degraded'), 'blocked', 'degraded']);
-      expect(summaries.at(-1)).toMatch(
-        /1 connection failing.*2 changes need.*1 delivery quar.*2 repos.*1 backfill fail/,
+    await world.settled();
+    await agree();
+    const updated = new Date(world.clock.now()).toISOString();
+    for (const number of [1, 2, 3, 4])
+      await world.deliver(
+        'pull_request',
+        pullEvent({ number, title: `Change ${number}`, updated, isOfStranger: true }, 'opened'),
       );
+    await world.deliver('pull_request', { action: 'opened', number: 'none' }, { id: 'broken-one' });
+    await world.until(async () => {
+      const [only] = await list();
+      return only?.held === 2 && only.waiting === 0;
     });
+    await agree();
+    await query
+      .insertInto('polls')
+      .values([
+        { connection: 'github', unit: 'acme/app', error: 'server_failed: status 502', failed_at: 20 },
+        { connection: 'github', unit: 'acme/lost', error: 'not_found: no such repository', failed_at: 10 },
+        { connection: 'gone', unit: '*', error: 'forbidden: no scope', failed_at: 30 },
+      ])
+      .execute();
+    await agree();
+    await query
+      .insertInto('sweeps')
+      .values({ connection: 'github', unit: 'acme/old', error: 'not_found: no such repository' })
+      .execute();
+    await agree();
+    const backfill = { connection: 'github', unit: 'acme/app', not_before: 0, started_at: 1, error: 'internal: no' };
+    await query.insertInto('backfills').values(backfill).execute();
+    await agree();
+    world.configure('other', { connections: 'nonsense' });
+    await world.reload();
+    await agree();
+    expect(verdicts).toEqual(['ok', ...Array(4).fill('degraded'), 'blocked', 'degraded']);
+    expect(summaries.at(-1)).toMatch(/1 connection failing.*2 changes need.*1 delivery quar.*2 repos.*1 backfill fail/);
   });
 });

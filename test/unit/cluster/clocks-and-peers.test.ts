@@ -154,23 +154,21 @@ describe('the expiry reaper', () => {
   });
 });
 
-describe('the monitor of unowned workspaces', () => {
-  it('reports a workspace without an owner at two checks in a row, and not one that was acquired in between', () => {
-    let now = 0;
-    const monitor = createUnownedMonitor(() => now);
-    expect(monitor.isDue()).toBe(false);
-    now = 10_000;
-    expect(monitor.isDue()).toBe(true);
-    monitor.record([1, 2]);
-    now = 19_999;
-    expect([monitor.isDue(), monitor.unowned().size]).toEqual([false, 0]);
-    now = 20_000;
-    monitor.record([2, 3]);
-    now = 21_000;
-    expect([...monitor.unowned()]).toEqual([[2, 11_000]]);
-    monitor.record([]);
-    expect(monitor.unowned().size).toBe(0);
-  });
+it('the monitor of unowned workspaces reports a workspace without an owner at two checks in a row, and not one that was acquired in between', () => {
+  let now = 0;
+  const monitor = createUnownedMonitor(() => now);
+  expect(monitor.isDue()).toBe(false);
+  now = 10_000;
+  expect(monitor.isDue()).toBe(true);
+  monitor.record([1, 2]);
+  now = 19_999;
+  expect([monitor.isDue(), monitor.unowned().size]).toEqual([false, 0]);
+  now = 20_000;
+  monitor.record([2, 3]);
+  now = 21_000;
+  expect([...monitor.unowned()]).toEqual([[2, 11_000]]);
+  monitor.record([]);
+  expect(monitor.unowned().size).toBe(0);
 });
 
 describe('peers', () => {

@@ -181,33 +181,13 @@ test.each([
   ["/api/v1/a~b/c!$&'()*+,=:@-._/", "/a~b/c!$&'()*+,=:@-._/"],
   ['/api/v1/%c3%a9', '/%c3%a9'],
   ['/api/v1/a..b/...', '/a..b/...'],
-  ['/api/v1', undefined],
-  ['/api/v1/', undefined],
-  ['/api/v1//a', undefined],
-  ['/api/v1/a//b', undefined],
-  ['/api/v1/a/../../b', undefined],
-  ['/api/v1/..', undefined],
-  ['/api/v1/a/%2E%2e/b', undefined],
-  ['/api/v1/a%2fb', undefined],
-  ['/api/v1/a%5Cb', undefined],
-  ['/api/v1/a%252eb', undefined],
-  ['/api/v1/a\\b', undefined],
-  ['/api/v1/a#b', undefined],
-  ['/api/v1/a?b#c', undefined],
-  ['/api/v1/a;b', undefined],
-  ['/api/v1/%a', undefined],
-  ['/api/v1/%zz', undefined],
-  ['/api/v1/a%00b', undefined],
-  ['/api/v1/%252e%252e/b', undefined],
-  ['/api/v1/a/./b', undefined],
-  ['/api/v1/a/..', undefined],
-  ['/api/v1/.%2e/b', undefined],
   ['/api/v1/@example.com/', '/@example.com/'],
-  ['/API/v1/a', undefined],
-  ['http://elsewhere/api/v1/a', undefined],
-])('the path of %s', (url, path) => {
-  expect(pathOf(url)).toBe(path);
-});
+])('the path of %s is %s', (url, path) => expect(pathOf(url)).toBe(path));
+
+const PATHLESS = `/api/v1 /api/v1/ /api/v1//a /api/v1/a//b /api/v1/a/../../b /api/v1/.. /api/v1/a/%2E%2e/b /api/v1/a%2fb
+  /api/v1/a%5Cb /api/v1/a%252eb /api/v1/a\\b /api/v1/a#b /api/v1/a?b#c /api/v1/a;b /api/v1/%a /api/v1/%zz /api/v1/a%00b
+  /api/v1/%252e%252e/b /api/v1/a/./b /api/v1/a/.. /api/v1/.%2e/b /API/v1/a http://elsewhere/api/v1/a`;
+test.each(PATHLESS.split(/\s+/))('%s has no path', (url) => expect(pathOf(url)).toBeUndefined());
 
 describe('probation', () => {
   test('lets in as many at a time as may still be wrong; then one a minute', async () => {

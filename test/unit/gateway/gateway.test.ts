@@ -87,22 +87,21 @@ describe('a body that has to make room for others', () => {
   });
 });
 
-describe('an answer that is no HTTP', () => {
-  it.each([
-    ['a status that HTTP does not have', 'HTTP/1.1 600 Odd\r\ncontent-length: 2\r\n\r\n{}'],
-    ['a status beyond all', 'HTTP/1.1 999 Odd\r\ncontent-length: 2\r\n\r\n{}'],
-    ['a length that is no number', 'HTTP/1.1 200 OK\r\ncontent-length: ten\r\n\r\n{}'],
-    ['another protocol', 'SSH-2.0-OpenSSH_9.2\r\n'],
-  ])('becomes 502 answer_malformed: %s', async (_what, text) => {
-    const upstream = createSocket((socket) => void socket.once('data', () => socket.end(text)));
-    const { ask } = await openGateway(upstream);
-    const answer = await ask();
-    expect([answer.status, await answer.json()]).toMatchObject([502, { errorCode: 'answer_malformed' }]);
-  });
+it.each([
+  ['a status that HTTP does not have', 'HTTP/1.1 600 Odd\r\ncontent-length: 2\r\n\r\n{}'],
+  ['a status beyond all', 'HTTP/1.1 999 Odd\r\ncontent-length: 2\r\n\r\n{}'],
+  ['a length that is no number', 'HTTP/1.1 200 OK\r\ncontent-length: ten\r\n\r\n{}'],
+  ['another protocol', 'SSH-2.0-OpenSSH_9.2\r\n'],
+])('an answer that is no HTTP becomes 502 answer_malformed: %s', async (_what, text) => {
+  const upstream = createSocket((socket) => void socket.once('data', () => socket.end(text)));
+  const { ask } = await openGateway(upstream);
+  const answer = await ask();
+  expect([answer.status, await answer.json()]).toMatchObject([502, { errorCode: 'answer_malformed' }]);
 });
 
-describe('a read that two callers request together', () => {
-  it.each([401, 403, 404])('is sent again for the second caller if the first one gets %i', async (status) => {
+it.each([401, 403, 404])(
+  'a read that two callers request together is sent again for the second caller if the first one gets %i',
+  async (status) => {
     const arrived = Promise.withResolvers<void>();
     let reads = 0;
     const upstream = createUpstream(({ url }, response) => {
@@ -117,8 +116,8 @@ describe('a read that two callers request together', () => {
     await arrived.promise;
     expect((await ask('/workspaces/w-1/tasks/t1', second)).status).toBe(200);
     expect((await first).status).toBe(status);
-  });
-});
+  },
+);
 
 describe('reads that differ by a header that is passed on', () => {
   const echo = () => {

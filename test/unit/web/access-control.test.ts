@@ -253,16 +253,14 @@ it('a route for readers that changes something is found at the start', () => {
   }
 });
 
-describe('a gateway token', () => {
-  it('opens what is for jobs, limited to its workspace, and nothing else', async () => {
-    const ask = async (token: string) =>
-      (await doors.server.inject({ method: 'GET', url: '/job', headers: bearer(token) })).json() as object;
-    expect(await ask(JOB)).toEqual({ in: 'read', workspaces: ['acme'] });
-    for (const url of ['/', '/whole', '/metrics', '/undeclared'])
-      expect([url, await knock(url, { headers: bearer(JOB) })]).toEqual([url, 401]);
-    expect(await knock('/admin/pause', { headers: { ...bearer(JOB), ...json }, method: 'POST' })).toBe(401);
-    for (const other of [ADMIN, READ, ACME, 'wrong'])
-      expect(await ask(other)).toMatchObject({ error: 'no_gateway_token' });
-    expect(await knock('/job', { headers: (await browser()).headers })).toBe(401);
-  });
+it('a gateway token opens what is for jobs, limited to its workspace, and nothing else', async () => {
+  const ask = async (token: string) =>
+    (await doors.server.inject({ method: 'GET', url: '/job', headers: bearer(token) })).json() as object;
+  expect(await ask(JOB)).toEqual({ in: 'read', workspaces: ['acme'] });
+  for (const url of ['/', '/whole', '/metrics', '/undeclared'])
+    expect([url, await knock(url, { headers: bearer(JOB) })]).toEqual([url, 401]);
+  expect(await knock('/admin/pause', { headers: { ...bearer(JOB), ...json }, method: 'POST' })).toBe(401);
+  for (const other of [ADMIN, READ, ACME, 'wrong'])
+    expect(await ask(other)).toMatchObject({ error: 'no_gateway_token' });
+  expect(await knock('/job', { headers: (await browser()).headers })).toBe(401);
 });

@@ -220,25 +220,23 @@ describe('problems', () => {
   });
 });
 
-describe('what a button asked for', () => {
-  it('can be undone for ten seconds, and is done then', async () => {
-    const held = async () => (await world.partition().status()).changes.byState.held;
-    const before = await held();
-    expect((await press('release', { class: 'creations' })).headers.get('location')).toBe('/workspaces/test/problems');
-    const page = await open('/problems');
-    expect(page.text(page.byId('postponed'))).toMatch(new RegExp(`^◆ ${before} changes will be released ?Undo`));
-    const id = /name="id" type="hidden" value="(\d+)"/.exec(await html('/workspaces/test/problems'))?.[1] ?? '';
-    expect((await press('undo', { id })).headers.get('location')).toBe('/workspaces/test/problems?done=undone');
-    expect((await press('undo', { id })).headers.get('location')).toBe('/workspaces/test/problems?done=late');
-    expect((await open('/problems?done=late')).text()).toContain('Nothing was undone');
-    await world.clock.advance(11_000);
-    expect(await held()).toBe(before);
-    await press('release', { class: 'creations' });
-    await world.clock.advance(11_000);
-    await world.until(async () => (await held()) === 0);
-    const audit = await open('/audit');
-    expect(audit.text(audit.byId('audit'))).toMatch(/done ?release ?creations.*session [0-9a-f]{8} \(admin\)/);
-  });
+it('what a button asked for can be undone for ten seconds, and is done then', async () => {
+  const held = async () => (await world.partition().status()).changes.byState.held;
+  const before = await held();
+  expect((await press('release', { class: 'creations' })).headers.get('location')).toBe('/workspaces/test/problems');
+  const page = await open('/problems');
+  expect(page.text(page.byId('postponed'))).toMatch(new RegExp(`^◆ ${before} changes will be released ?Undo`));
+  const id = /name="id" type="hidden" value="(\d+)"/.exec(await html('/workspaces/test/problems'))?.[1] ?? '';
+  expect((await press('undo', { id })).headers.get('location')).toBe('/workspaces/test/problems?done=undone');
+  expect((await press('undo', { id })).headers.get('location')).toBe('/workspaces/test/problems?done=late');
+  expect((await open('/problems?done=late')).text()).toContain('Nothing was undone');
+  await world.clock.advance(11_000);
+  expect(await held()).toBe(before);
+  await press('release', { class: 'creations' });
+  await world.clock.advance(11_000);
+  await world.until(async () => (await held()) === 0);
+  const audit = await open('/audit');
+  expect(audit.text(audit.byId('audit'))).toMatch(/done ?release ?creations.*session [0-9a-f]{8} \(admin\)/);
 });
 
 describe('what a button could not do', () => {
@@ -340,11 +338,9 @@ describe('the rule lab', () => {
   });
 });
 
-describe('changes', () => {
-  it('are listed by state and by lane', async () => {
-    expect((await open('/changes?state=sending')).text()).toContain('Nothing waits');
-    expect((await open('/changes?state=nonsense&lane=nonsense')).all('h1').length).toBe(1);
-  });
+it('changes are listed by state and by lane', async () => {
+  expect((await open('/changes?state=sending')).text()).toContain('Nothing waits');
+  expect((await open('/changes?state=nonsense&lane=nonsense')).all('h1').length).toBe(1);
 });
 
 describe('deliveries', () => {
@@ -389,14 +385,12 @@ describe('deliveries', () => {
   });
 });
 
-describe('an item', () => {
-  it('has its links with reasons, and what it names and is not linked to', async () => {
-    const linked = await open('/item?name=acme/app%231');
-    expect(linked.text(linked.byId('links-0'))).toMatch(/BUG-1 ?the title says BUG-1/);
-    expect(linked.text()).toMatch(/Status of BUG-1.*Set by ?the creator of the task.*no rule fits/s);
-    const unlinked = await open('/item?name=acme/app%232');
-    expect(unlinked.text(unlinked.byId('others-0'))).toMatch(/BUG-77.*there is no task and no item of that name/);
-  });
+it('an item has its links with reasons, and what it names and is not linked to', async () => {
+  const linked = await open('/item?name=acme/app%231');
+  expect(linked.text(linked.byId('links-0'))).toMatch(/BUG-1 ?the title says BUG-1/);
+  expect(linked.text()).toMatch(/Status of BUG-1.*Set by ?the creator of the task.*no rule fits/s);
+  const unlinked = await open('/item?name=acme/app%232');
+  expect(unlinked.text(unlinked.byId('others-0'))).toMatch(/BUG-77.*there is no task and no item of that name/);
 });
 
 describe('live updates', () => {
@@ -482,24 +476,20 @@ describe('streams of live updates', () => {
   });
 });
 
-describe('who is limited to another workspace', () => {
-  it('sees nothing of this one', async () => {
-    const other = await logIn(origin, { token: OTHER });
-    const { status } = await fetch(`${origin}/workspaces/test`, { headers: { cookie: other.cookie } });
-    expect(status).toBe(403);
-    expect(await html('/', { cookie: other.cookie })).not.toContain('/workspaces/test');
-  });
+it('who is limited to another workspace sees nothing of this one', async () => {
+  const other = await logIn(origin, { token: OTHER });
+  const { status } = await fetch(`${origin}/workspaces/test`, { headers: { cookie: other.cookie } });
+  expect(status).toBe(403);
+  expect(await html('/', { cookie: other.cookie })).not.toContain('/workspaces/test');
 });
 
-describe('all pages and files together', () => {
-  it('take less than 100 kB of a network', async () => {
-    const files = readDom(await html('/workspaces/test'))
-      .all()
-      .flatMap(({ attribs }) => [attribs['src'], attribs['href']])
-      .filter((each) => each?.startsWith('/assets/')) as string[];
-    expect(files.length).toBe(3);
-    const pages = (await paths()).map((path) => `/workspaces/test${path}`);
-    const sizes = await Promise.all([...files, ...pages].map(async (path) => gzipSync(await html(path)).length));
-    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(100_000);
-  });
+it('all pages and files together take less than 100 kB of a network', async () => {
+  const files = readDom(await html('/workspaces/test'))
+    .all()
+    .flatMap(({ attribs }) => [attribs['src'], attribs['href']])
+    .filter((each) => each?.startsWith('/assets/')) as string[];
+  expect(files.length).toBe(3);
+  const pages = (await paths()).map((path) => `/workspaces/test${path}`);
+  const sizes = await Promise.all([...files, ...pages].map(async (path) => gzipSync(await html(path)).length));
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(100_000);
 });

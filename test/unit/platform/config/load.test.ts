@@ -19,7 +19,10 @@ import {
   refusal,
 } from '../../../support/rows/config-files.ts';
 
-const STATUSES = (added: string) => `workspace: { statuses: { ${added} } }\n${FORGE}`;
+const workspaceOf = (keys: string) => `workspace: { ${keys} }\n${FORGE}`;
+const statusesOf = (added: string) => workspaceOf(`statuses: { ${added} }`);
+const trackerOf = (keys: string) => `connections: { a: { connector: tracker, ${keys} } }`;
+const forgeOf = (keys: string) => `connections: { a: { connector: forge, projects: [one], ${keys} } }`;
 const FORGE = 'connections: { main: { connector: forge, projects: [one] } }';
 const SECRET = 'a-webhook-secret-of-some-length';
 const MINIMAL = `
@@ -209,20 +212,12 @@ connections:
     ['a merge key', `${FORGE}\n<<: { mirror: off }`, '2:1: unknown key "<<"'],
     ['an alias in itself', 'connections: &x { a: *x }', '1:22: an alias must not lie inside its own anchor'],
     ['an open quote', `name: "own\nmirror: of\n${FORGE}`, '1:7: not valid YAML: Missing closing "quote'],
-    [
-      'an open quote before a quote',
-      `${FORGE}\nname: "own\nmirror: "off"\n`,
-      '2:7: not valid YAML: Missing closing "quote',
-    ],
+    ['an open quote twice', `${FORGE}\nname: "own\nmirror: "off"\n`, '2:7: not valid YAML: Missing closing "quote'],
     ['a key that is a list', `${FORGE}\n? [one]\n: 1`, '2:3: a key must be plain text'],
     ['a dangerous key', `${FORGE}\n__proto__: {}`, '2:1: unknown key "__proto__"'],
     ['a dangerous connection', 'connections:\n  __proto__: { connector: forge }', '2:3: unknown key "__proto__"'],
     ['no connection', 'connections: {}', '1:1: connections: nothing would ever come in: add a connection'],
-    [
-      'a missing option',
-      'connections: { main: { connector: forge } }',
-      '1:16: connections.main: missing key "projects"',
-    ],
+    ['no project', 'connections: { main: { connector: forge } }', '1:16: connections.main: missing key "projects"'],
   ])('%s', (_what, text, line) => {
     expect(problemsOf({ 'work.yaml': text })).toEqual([`work.yaml:${line}`]);
   });
@@ -230,32 +225,26 @@ connections:
   test.each<[text: string, problem: string]>([
     [`connections: { a: { connector: forge, projects: [\${A}] } }`, 'inside [ ] and { } a variable needs quotes'],
     ['connections: { workspace: { connector: tracker } }', 'connections.workspace: this name is reserved'],
-    [
-      `connections: { a: { connector: tracker, webhookSecrets: [${SECRET}, ${SECRET}, ${SECRET}] } }`,
-      'webhookSecrets: at most two secrets',
-    ],
-    ['connections: { a: { connector: tracker, webhookSecrets: 5 } }', 'webhookSecrets: expected text or a list'],
-    [
-      'connections: { a: { connector: forge, projects: [one], login: { kind: x } } }',
-      'login.kind: expected one of "app"',
-    ],
-    ['connections: { a: { connector: tracker, poll: 1s } }', 'a.poll: the shortest interval is 10s'],
-    ['connections: { a: { connector: forge, projects: [one], poll: "*/2 * * * *" } }', 'a.poll: too often: with these'],
-    [`workspace: { url: work.example.com, apiKey: k }\n${FORGE}`, 'workspace.url: expected an address such as https'],
-    [`workspace: { url: "ftp://x", apiKey: k }\n${FORGE}`, 'workspace.url: expected an address with https:// or http'],
-    [`workspace: { url: "https://a:b@x", apiKey: k }\n${FORGE}`, 'url: an address must not contain a user or password'],
-    [`workspace: { url: "https://x/?a", apiKey: k }\n${FORGE}`, 'workspace.url: an address must not contain ? or #'],
-    [`workspace: { url: "https://x" }\n${FORGE}`, 'workspace.url: url needs apiKey beside it'],
-    [`workspace: { apiKey: k }\n${FORGE}`, 'apiKey needs url beside it; the embedded service makes its own key'],
-    [`workspace: { statuses: { done: Done } }\n${FORGE}`, 'workspace.statuses.done: no status of the spec'],
-    [`workspace: { statuses: { review: { word: R } } }\n${FORGE}`, 'statuses.review: expected the word of the server'],
-    [`workspace: { statuses: { qa: { after: review } } }\n${FORGE}`, 'workspace.statuses.qa: missing key "word"'],
-    [`workspace: { statuses: { QA: { word: QA } } }\n${FORGE}`, 'statuses.QA: expected lower-case letters'],
-    [`workspace: { statuses: { previous: { word: P } } }\n${FORGE}`, '"previous" is the status before'],
-    [STATUSES('qa: { word: QA, after: completed }'), 'statuses.qa.after: expected a status that has a rank'],
-    [STATUSES('qa: { word: QA, after: qa }'), 'statuses.qa.after: expected a status that has a rank'],
-    [STATUSES('qa: { word: QA, after: review, final: true }'), 'qa.after: a final status ranks last'],
-    [`workspace: { api: { routes: { listTask: x } } }\n${FORGE}`, 'unknown key "listTask" (did you mean "listTasks"?)'],
+    [trackerOf(`webhookSecrets: [${SECRET}, ${SECRET}, ${SECRET}]`), 'webhookSecrets: at most two secrets'],
+    [trackerOf('webhookSecrets: 5'), 'webhookSecrets: expected text or a list'],
+    [forgeOf('login: { kind: x }'), 'login.kind: expected one of "app"'],
+    [trackerOf('poll: 1s'), 'a.poll: the shortest interval is 10s'],
+    [forgeOf('poll: "*/2 * * * *"'), 'a.poll: too often: with these'],
+    [workspaceOf('url: work.example.com, apiKey: k'), 'workspace.url: expected an address such as https'],
+    [workspaceOf('url: "ftp://x", apiKey: k'), 'workspace.url: expected an address with https:// or http'],
+    [workspaceOf('url: "https://a:b@x", apiKey: k'), 'url: an address must not contain a user or password'],
+    [workspaceOf('url: "https://x/?a", apiKey: k'), 'workspace.url: an address must not contain ? or #'],
+    [workspaceOf('url: "https://x"'), 'workspace.url: url needs apiKey beside it'],
+    [workspaceOf('apiKey: k'), 'apiKey needs url beside it; the embedded service makes its own key'],
+    [statusesOf('done: Done'), 'workspace.statuses.done: no status of the spec'],
+    [statusesOf('review: { word: R }'), 'statuses.review: expected the word of the server'],
+    [statusesOf('qa: { after: review }'), 'workspace.statuses.qa: missing key "word"'],
+    [statusesOf('QA: { word: QA }'), 'statuses.QA: expected lower-case letters'],
+    [statusesOf('previous: { word: P }'), '"previous" is the status before'],
+    [statusesOf('qa: { word: QA, after: completed }'), 'statuses.qa.after: expected a status that has a rank'],
+    [statusesOf('qa: { word: QA, after: qa }'), 'statuses.qa.after: expected a status that has a rank'],
+    [statusesOf('qa: { word: QA, after: review, final: true }'), 'qa.after: a final status ranks last'],
+    [workspaceOf('api: { routes: { listTask: x } }'), 'unknown key "listTask" (did you mean "listTasks"?)'],
     [`quota: { burst: 1, share: 0.8 }\n${FORGE}`, 'quota.share: this share leaves no request at all'],
     [`quota: { share: 1.1 }\n${FORGE}`, 'quota.share: expected number to be <=1'],
     [`quota: { share: most }\n${FORGE}`, 'quota.share: expected auto, or a number above 0 and up to 1'],
@@ -563,16 +552,14 @@ connections:
     ]);
   });
 
+  const LINKS = (rule: string) => `rules: { links: [{ ${rule} }] }`;
   const TRIAGE = (rule: string) => `rules: { triage: [{ ${rule} }] }`;
   const WORKFLOW = (when: string, more: string) => `rules: { workflow: { rules: [{ when: { ${when} }, ${more} }] } }`;
   test.each<[text: string, message: string]>([
-    [
-      "rules: { links: [{ pattern: 'x/(a)', task: '$1-$2' }] }",
-      'rule 1 of rules.links: task: $2 is no group of the pattern',
-    ],
-    ["rules: { links: [{ pattern: '(' }] }", 'rule 1 of rules.links: pattern: error parsing regexp'],
-    ["rules: { links: [{ pattern: 'a(?=b)' }] }", 'rule 1 of rules.links: pattern: error parsing regexp'],
-    ["rules: { links: [{ pattern: '((a?){50}){50}' }] }", 'rule 1 of rules.links: pattern: '],
+    [LINKS("pattern: 'x/(a)', task: '$1-$2'"), 'rule 1 of rules.links: task: $2 is no group of the pattern'],
+    [LINKS("pattern: '('"), 'rule 1 of rules.links: pattern: error parsing regexp'],
+    [LINKS("pattern: 'a(?=b)'"), 'rule 1 of rules.links: pattern: error parsing regexp'],
+    [LINKS("pattern: '((a?){50}){50}'"), 'rule 1 of rules.links: pattern: '],
     [TRIAGE("create: bug, title: '{who}'"), 'rule 1 of rules.triage: title: expected a text with no other variables'],
     [TRIAGE('create: task'), 'rule 1 of rules.triage: create: expected one of "bug", "idea", "nothing"'],
     [TRIAGE('create: buk'), 'expected one of "bug", "idea", "nothing" (did you mean "bug"?)'],
@@ -582,10 +569,7 @@ connections:
     [TRIAGE('create: bug, priority: { P1: soon }'), 'rule 1 of rules.triage: priority'],
     ['rules: { trailers: ["no spaces"] }', 'rules.trailers#1: expected letters, digits and hyphens'],
     [TRIAGE('when: { connection: [main, mian] }, create: bug'), '"mian"; there are: main (did you mean "main"?)'],
-    [
-      'rules: { links: [{ pattern: T1, task: BUG-1, connection: "jira*" }] }',
-      'rule 1 of rules.links: connection: no connection is called',
-    ],
+    [LINKS('pattern: T1, task: BUG-1, connection: "jira*"'), 'rule 1 of rules.links: connection: no connection is'],
     [WORKFLOW('pullRequest: merged, connection: mian', 'set: { status: completed }'), '(did you mean "main"?)'],
     [WORKFLOW('pullRequest: merged', 'set: { status: Done }'), '"previous" (did you mean "completed"?)'],
     [

@@ -542,11 +542,9 @@ describe('a damaged file', () => {
   });
 });
 
-describe('an error of a statement', () => {
-  it('stays what it is, and is no fault of the file', async () => {
-    const { database, told } = await openWatched();
-    await note(database, 1);
-    await expect(note(database, 1)).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT_PRIMARYKEY' });
-    expect([database.fault(), told]).toEqual([undefined, []]);
-  });
+it('an error of a statement stays what it is, and is no fault of the file', async () => {
+  const { database, told } = await openWatched();
+  await note(database, 1);
+  await expect(note(database, 1)).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT_PRIMARYKEY' });
+  expect([database.fault(), told]).toEqual([undefined, []]);
 });
