@@ -117,7 +117,7 @@ export async function stopDaemon(daemon: ChildProcess, folder: string): Promise<
   if (code !== 0) throw new Error(`the daemon ended with ${code}: ${logOf(folder)}`);
 }
 
-export function logOf(folder: string): string {
+function logOf(folder: string): string {
   return readFileSync(join(folder, 'daemon.log'), 'utf8').slice(-2_000);
 }
 

@@ -132,7 +132,7 @@ export function pullObject(number: number) {
 }
 
 /** Its webhook. */
-export function pullEvent(number: number): Buffer {
+function pullEvent(number: number): Buffer {
   return Buffer.from(JSON.stringify({ action: 'edited', number, pull_request: pullObject(number) }));
 }
 

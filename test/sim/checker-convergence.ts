@@ -98,7 +98,7 @@ const TRUSTED = 60_000;
 const ONLY_BY_PEOPLE: ReadonlySet<string> = new Set(['planned', 'blocked']);
 
 /** Tasks whose status is neither what their pull requests lead to nor what a person set; empty on days without rules for it. */
-export function statusDifferences(look: Look, events: readonly Event[]): string[] {
+function statusDifferences(look: Look, events: readonly Event[]): string[] {
   const isOn = events.some((event) => event.what === 'configured' && event.workflow !== undefined);
   // A restored backup knows neither the statuses that worksync has set since nor when people set theirs.
   if (!isOn || events.some(({ what }) => what === 'restored')) return [];

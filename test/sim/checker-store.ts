@@ -256,7 +256,7 @@ export async function addOldRows({ commit }: Pick<Store, 'commit'>, now: number)
 }
 
 /** Old rows that are there no longer, or still. */
-export async function oldRowsWrong(rows: Rows): Promise<string[]> {
+async function oldRowsWrong(rows: Rows): Promise<string[]> {
   const left = {
     'the audit': [AUDIT, `select count(*) as n from audit where subject = '%d days ago'`],
     'the use of the quota': [

@@ -56,7 +56,7 @@ const MOST_SHOWN = 120;
 const OF_REQUESTS = 'info request answered';
 
 /** A day as a reader sees it: who asks what of whom and when, what is said of it, and which rows it leaves. One line each. */
-export function portraitOf(events: readonly Event[]): string[] {
+function portraitOf(events: readonly Event[]): string[] {
   const before = new Map<string, string>();
   return events.flatMap((event) => {
     const text = lineOf(event, before);

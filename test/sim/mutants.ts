@@ -82,7 +82,7 @@ const CHANGES = /\b(?:updateTable|deleteFrom|doUpdateSet)\(/;
 const LEASED = /^\(?'(?:\w+\.)?(?:incarnation|epoch|expires_at)'/;
 
 /** All mistakes that can be made in a file. */
-export function mutationsOf(file: string, source: string): Mutation[] {
+function mutationsOf(file: string, source: string): Mutation[] {
   const found: Found[] = [];
   const add = (kind: string, { start, end }: Place, text: string) => void found.push({ kind, start, end, text });
   const textOf = ({ start, end }: Place) => source.slice(start, end);

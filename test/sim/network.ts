@@ -247,7 +247,7 @@ export const ASKED_BY_PEOPLE = 'tasks?limit=1';
 const NAMES = ['limit', 'per_page', 'pagelen'];
 
 /** The server gives pages no longer than this, whatever it is asked for: so that few rows fill several pages. */
-export function withShortPages(request: HttpRequest, longest: number): HttpRequest {
+function withShortPages(request: HttpRequest, longest: number): HttpRequest {
   if (request.method !== 'GET' || longest === Number.POSITIVE_INFINITY) return request;
   const url = new URL(request.url);
   const asked = NAMES.filter((name) => Number(url.searchParams.get(name)) > longest);

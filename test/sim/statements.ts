@@ -96,11 +96,11 @@ function readingOf(sql: string): Reading {
   return reading;
 }
 
-export function isChange(text: string): boolean {
+function isChange(text: string): boolean {
   return /^(?:update|delete)/i.test(text);
 }
 
-export function writes(text: string): boolean {
+function writes(text: string): boolean {
   return isChange(text) || /^insert/i.test(text);
 }
 

@@ -73,7 +73,7 @@ async function countOf(query: Sql, table: string): Promise<string> {
 /** By table, the sets of columns of which each names one row. */
 export type Keys = ReadonlyMap<string, readonly (readonly string[])[]>;
 
-export async function readKeys(query: Sql): Promise<Keys> {
+async function readKeys(query: Sql): Promise<Keys> {
   const { rows } = await sql<{ readonly of: string; readonly by: string; readonly name: string }>`
     select m.name as "of", '' as "by", p.name as name
       from sqlite_master m, pragma_table_info(m.name) p where m.type = 'table' and p.pk > 0

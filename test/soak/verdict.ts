@@ -121,7 +121,7 @@ export interface Slope {
 }
 
 /** Throws for less than three points. */
-export function slopeOf(points: readonly (readonly [x: number, y: number])[]): Slope {
+function slopeOf(points: readonly (readonly [x: number, y: number])[]): Slope {
   const count = points.length;
   if (count < 3) throw new Error('too few observations for a slope: let it run for longer');
   const mean = (at: 0 | 1) => points.reduce((sum, point) => sum + point[at], 0) / count;
@@ -133,6 +133,6 @@ export function slopeOf(points: readonly (readonly [x: number, y: number])[]): S
 }
 
 /** Whether even the least slope that is credible is over the bound. */
-export function isOver({ value, margin }: Slope, bound: number): boolean {
+function isOver({ value, margin }: Slope, bound: number): boolean {
   return value - margin > bound;
 }
