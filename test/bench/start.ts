@@ -20,6 +20,7 @@ import {
   VARIABLES,
   WORKSPACE,
 } from './daemon.ts';
+import { REPOSITORY } from './deliveries.ts';
 
 /**
  * Seconds from spawning what `npm start` runs on 100 000 items and their deliveries to the first 200 of `/readyz`, and the
@@ -134,7 +135,7 @@ export const commands: Bench = {
       const status = await repeatWarm(() => runCommand(['status', ...data]));
       const health = await repeatWarm(() => runCommand(['healthcheck', ...data]));
       const given = await jobOf(daemon, data);
-      const job = await repeatWarm(() => runCommand(['ci', '--pull-request', 'acme/app#7'], given));
+      const job = await repeatWarm(() => runCommand(['ci', '--pull-request', `${REPOSITORY}#7`], given));
       const row = (name: string, aim: number, runs: readonly Used[]) =>
         figure(
           { name, unit: 's', aim },
