@@ -73,7 +73,8 @@ describe('a change', () => {
     const { key } = await world.bug();
     await world.settled();
     await deliver(number, `Fixes ${key}`);
-    const planned = async () => (await ask('plan', { limit: 9 })).entities.find(({ sets }) => sets?.startsWith('status'))?.sets;
+    const planned = async () =>
+      (await ask('plan', { limit: 9 })).entities.find(({ sets }) => sets?.startsWith('status'))?.sets;
     await world.until(async () => (await planned()) !== undefined);
     expect(await planned()).toBe('status open → review (standard: open)');
     const plan = await ask('plan', { limit: 9 });

@@ -12,9 +12,9 @@ import { commandLine } from '../support/harness/command-line.ts';
 import { folderOfFile } from '../support/harness/folder.ts';
 import { listenLocally } from '../support/harness/listen.ts';
 
-/** Commands beside a daemon of the previous build: `previous-build/` has what it says. */
+/** Commands beside a daemon of the previous build: `rows/previous-build/` has what it says. */
 
-const RECORDED = readFileSync(join(import.meta.dirname, '../support/previous-build/status.json'), 'utf8');
+const RECORDED = readFileSync(join(import.meta.dirname, '../support/rows/previous-build/status.json'), 'utf8');
 const data = join(folderOfFile('other-version'), 'data');
 /** The version of the replica whose answers the daemon forwards. */
 let forwarded: string | undefined;

@@ -76,7 +76,7 @@ describe('a data folder', () => {
   it('of the previous build is opened with its rows, and so is a backup that it made', async () => {
     const path = folderOfTest('installation');
     const file = join(path, 'worksync.db');
-    execute(file, readFileSync(join(import.meta.dirname, '../../support/previous-build/worksync.sql'), 'utf8'));
+    execute(file, readFileSync(join(import.meta.dirname, '../../support/rows/previous-build/worksync.sql'), 'utf8'));
     copyFileSync(file, join(path, 'backup.db'));
     const { query, store, close } = await openInstallation(path, { random });
     onTestFinished(close);

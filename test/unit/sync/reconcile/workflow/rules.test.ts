@@ -277,7 +277,11 @@ const CASES: readonly Case[] = [
   ['the first merge finishes the task by `several: any`', 'completed', [...TWO, merged()], { several: 'any' }],
   ['the first merge finishes by a rule with `several: any`', 'merged', [...TWO, merged(1, ON_DEVELOP)], ANY],
   ['7: a plan of several ends with the last one', 'completed', [OPENED, merged(), later, SECOND, later, merged(2)]],
-  ['work that names the task later delays the end', 'review', [opened(2, 'Other'), ...DONE, changed(2, { title: 'BUG-1' })]],
+  [
+    'work that names the task later delays the end',
+    'review',
+    [opened(2, 'Other'), ...DONE, changed(2, { title: 'BUG-1' })],
+  ],
   ['a pull request that is opened after the end changes nothing', 'completed', [...DONE, FIX_2]],
   ['work that is opened after the end reopens by `reopen`', 'review', [...DONE, FIX_2], REOPEN],
   ['11: helpers of a queue delay no end', 'completed', [FIX, opened(2, 'Batch BUG-1', BOT), closed(2), merged()]],
