@@ -51,7 +51,7 @@ export function describeExplainedItem(explained: Item): string[] {
     ...writeBack.map(({ kind, state, wanted, error }) =>
       printable(`  write-back: ${kind} ${state}${wanted ? ` "${wanted}"` : ''}${error ? `: ${error}` : ''}`),
     ),
-    ...(notWritten === null ? [] : [`  write-back: ${notWritten}`]),
+    ...(notWritten == null ? [] : [`  write-back: ${notWritten}`]),
   ];
 }
 

@@ -205,6 +205,9 @@ describe('the status of a task', () => {
     await world.people.removeWorkItem({ taskId, workItemId: link?.workItemId ?? '' }, {});
     await ask('link-removed', { taskId, link: link?.workItemId ?? '' });
     await world.until(async () => (await world.people.getTask({ taskId }, {})).body.status === 'in_progress');
+    expect((await ask('explain', { target: 'BUG-1' })).statuses).toMatchObject([
+      { setBy: { rule: 'standard: draft' } },
+    ]);
   });
 });
 

@@ -150,7 +150,7 @@ ${fact('Stored', when(seenAt, now))}
 ${fact('Id', copyable(key))}</dl>
 ${explained.triage === null ? null : html`<p class="text"><span class="soft">Triage:</span> ${explained.triage}</p>`}
 ${explained.writeBack.map(({ kind, state: done, error }) => html`<p class="text"><span class="soft">Write-back:</span> ${kind} ${done}${error === null ? null : html` <span class="bad">${error}</span>`}</p>`)}
-${explained.notWritten === null ? null : html`<p class="text"><span class="soft">Write-back:</span> ${explained.notWritten}</p>`}</section>`;
+${explained.notWritten == null ? null : html`<p class="text"><span class="soft">Write-back:</span> ${explained.notWritten}</p>`}</section>`;
 }
 
 type Link = ExplainedItem['links'][number];
