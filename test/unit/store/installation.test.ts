@@ -2,7 +2,9 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { describe, expect, it, onTestFinished, test } from 'vitest';
+import { recordTriageStart } from '../../../src/daemon/webhook-receivers.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import type { WorkspaceConfig } from '../../../src/platform/config/schema.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { bumpClockEra, clampFutureTimestamps, readClockEra } from '../../../src/store/clock-changes.ts';
@@ -24,13 +26,7 @@ import {
   takeLeases,
   unownedOf,
 } from '../../../src/store/leases.ts';
-import {
-  readMeta,
-  recordTriageStarts,
-  setTriagedConnections,
-  triageSince,
-  writeMeta,
-} from '../../../src/store/meta.ts';
+import { readMeta, setTriagedConnections, triageSince, writeMeta } from '../../../src/store/meta.ts';
 import { addDifference, updateChange } from '../../../src/store/outbox-rows.ts';
 import { backoffAfterDbError, retryUntilCommitted } from '../../../src/store/retry-until-committed.ts';
 import {
@@ -136,13 +132,15 @@ describe('the start of triage', () => {
     ['the owner recorded', false, ['desk'], ['desk', 'jira']],
   ])('stays as %s it', async (_who, isElsewhere, first, second) => {
     const installation = await open();
-    const elsewhere = async (connections: readonly string[], now: number) => {
-      const workspaces = await numbersOf(installation.query, ['acme', 'other']);
-      await recordTriageStarts(
-        installation.query,
-        workspaces.map((workspace) => ({ workspace, connections })),
-        now,
-      );
+    const elsewhere = (connections: readonly string[], now: number) => {
+      const configOf = (name: string, triage: readonly object[]) =>
+        ({
+          name,
+          rules: { triage },
+          connections: connections.map((each) => ({ name: each })),
+        }) as unknown as WorkspaceConfig;
+      const context = { installation, clock: createTravellingClock({ start: now }), logger: silentLogger };
+      return recordTriageStart([configOf('other', []), configOf('acme', [{}])], context);
     };
     const owner = async (connections: readonly string[], now: number) =>
       (await installation.store('acme')).commit((query) => setTriagedConnections(query, connections, now));
@@ -150,6 +148,8 @@ describe('the start of triage', () => {
     await (isElsewhere ? owner : elsewhere)(second, NOON + 5_000);
     const { query } = await installation.store('acme');
     expect(await Promise.all(second.map((each) => triageSince(query, each)))).toEqual([NOON, NOON + 5_000]);
+    const { query: withoutTriage } = await installation.store('other');
+    expect(await triageSince(withoutTriage, 'desk')).toBeUndefined();
   });
 });
 
