@@ -47,7 +47,7 @@ export async function openInstallation(
   try {
     return await openInstallationFile({ ...options, file, lock: join(folder, LOCK) });
   } catch (error) {
-    throw withHint(withBuild(asSyncError(error)), file);
+    throw withHint(withBuild(asSyncError(error), `${file}: `), file);
   }
 }
 
@@ -128,11 +128,11 @@ function storeOf(database: Database<Schema>, workspace: number, fence: Fence | u
   };
 }
 
-/** Names this version where it cannot read a database, because the other version is known by its tables only. */
-function withBuild(error: SyncError): SyncError {
+/** Names this version if it cannot read a database, because the other version is known by its tables only. */
+function withBuild(error: SyncError, place = ''): SyncError {
   const { code, message, hint, cause } = error;
   if (code !== 'database_newer' && code !== 'database_too_old') return error;
-  return new SyncError(code, withReadable(message), { cause, hint });
+  return new SyncError(code, withReadable(place + message), { cause, hint });
 }
 
 /** Replaces the hint of the registry, because that is about a single workspace. */

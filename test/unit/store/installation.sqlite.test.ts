@@ -67,7 +67,7 @@ describe('a data folder', () => {
     const before = readFileSync(file);
     await expect(openInstallation(path, { random })).rejects.toMatchObject({
       code: 'database_too_old',
-      message: expect.stringContaining('which reads data since commit 5ada3647'),
+      message: expect.stringMatching(new RegExp(`/${name}(?::| has) .*which reads data since commit 5ada3647`)),
       hint: expect.stringContaining('start with an empty data folder at least 15 minutes after'),
     });
     expect([readFileSync(file).equals(before), readdirSync(path)]).toEqual([true, [name]]);
