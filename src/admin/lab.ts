@@ -9,7 +9,7 @@ import type { Clock } from '../platform/lib/clock.ts';
 import { yieldForRequests } from '../platform/lib/yield.ts';
 import { taskIdPrefixes, taskNameOf } from '../store/cached-tasks.ts';
 import { readCounts } from '../store/counts.ts';
-import { type EntityRow, json, linksOfItem } from '../store/entities.ts';
+import { type EntityRow, findEntity, json, linksOfItem } from '../store/entities.ts';
 import { itemsMentioningOther } from '../store/item-names.ts';
 import { findItem, findItems, itemsAfter, readFields } from '../store/items.ts';
 import { countWaiting, type OutboxRow } from '../store/outbox-rows.ts';
@@ -258,8 +258,10 @@ class Tally {
       const change = after === null ? 'dropped' : isLater ? 'later' : 'added';
       if (change === 'added') this.#requests++;
       const counts = this.#countsOf(effect);
-      if (counts[change]++ < this.#limit)
-        this.#samples.push(await this.#sample({ effect, change }, row, entities.get(row.entity)));
+      if (counts[change]++ >= this.#limit) continue;
+      // What is desired of a pull request is stored also where it is not recorded: then the trial changes only the outbox.
+      const entity = entities.get(row.entity) ?? (await findEntity(this.#query, row.entity));
+      this.#samples.push(await this.#sample({ effect, change }, row, entity));
     }
   }
 

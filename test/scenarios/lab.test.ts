@@ -5,8 +5,8 @@ import { parse } from 'yaml';
 import { runAdminOperation } from '../../src/admin/admin-operations.ts';
 import { type LabReport, tryRules } from '../../src/admin/lab.ts';
 import { describeLab } from '../../src/cli/lab-report.ts';
-import { createWorld, type World } from '../support/harness/daemon.ts';
-import type { PullSetting } from '../support/vendors/github-payloads.ts';
+import { createWorld, GITHUB, type World } from '../support/harness/daemon.ts';
+import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
 
 let world: World;
 beforeEach(async () => {
@@ -135,5 +135,26 @@ describe('the rule lab', () => {
     const home = await lab({ name: `\${HOME}` }).catch((error: unknown) => String(error));
     expect(home).toContain('name');
     expect(home).not.toContain(process.env['HOME'] ?? 'HOME is not set');
+  });
+
+  it('says which records would be written, or dropped before they are', async () => {
+    const [on, off] = [{ github: GITHUB }, { github: { ...GITHUB, mirror: 'off' } }];
+    await world.restart({ config: { connections: off } });
+    await edit({ number: 1, title: 'open' });
+    await edit({ number: 2, title: 'closed', state: 'closed' });
+    const recording = await lab({ connections: on });
+    expect(recording.effects).toEqual([{ effect: 'record', added: 1, dropped: 0, later: 1 }]);
+    expect(recording.samples).toMatchObject([
+      { change: 'added', title: 'open', task: null, reason: null, sets: null },
+      { change: 'later', title: 'closed' },
+    ]);
+    await world.restart({ config: { connections: on } });
+    await world.settled();
+    await world.deliver('pull_request', pullEvent({ number: 3, title: 'waits' }));
+    await world.partition().reconcile.drain();
+    const [same, dropping] = [await lab({ connections: on }), await lab({ connections: off })];
+    expect([same.inUse, same.effects, dropping.inUse]).toEqual([true, [], false]);
+    expect(dropping.effects).toEqual([{ effect: 'record', added: 0, dropped: 1, later: 0 }]);
+    expect(dropping.samples).toMatchObject([{ change: 'dropped', title: 'waits' }]);
   });
 });
