@@ -103,7 +103,7 @@ function goesWhen({ state, expectedAt }: ListedChange, now: number): Markup | st
   return expectedAt > now ? when(expectedAt, now) : 'now';
 }
 
-function buttonsOf(visit: WorkspaceVisit, { entity, state, kind, attempts }: ListedChange): Markup | null {
+function buttonsOf(visit: WorkspaceVisit, { entity, state, attempts }: ListedChange): Markup | null {
   const fields = { entity };
   const retry =
     state === 'held' || (state === 'pending' && attempts > 0)
@@ -115,7 +115,7 @@ function buttonsOf(visit: WorkspaceVisit, { entity, state, kind, attempts }: Lis
         })
       : null;
   const drop =
-    state === 'held' && kind !== 'read'
+    state === 'held'
       ? actionForm(visit, {
           ...{ action: 'change-drop', words: 'Drop', fields, look: 'danger', id: `drop-${entity}` },
           question: 'Drop this change? It is not sent. A later change of the item brings it back.',

@@ -42,7 +42,8 @@ function seriesOf({ at, callers, series }: QuotaByCaller): Series[] {
   const groups = new Map<string, number[]>();
   for (const { since, caller, requests } of series) {
     const column = QUARTERS - 1 - (last - Math.floor(since / QUARTER));
-    if (column < 0 || column >= QUARTERS) continue;
+    // After the clock was set back, counts of later quarters remain.
+    if (column >= QUARTERS) continue;
     const group = groupOf(caller);
     const values = groups.get(group) ?? Array.from({ length: QUARTERS }, () => 0);
     values[column] = (values[column] ?? 0) + requests;
