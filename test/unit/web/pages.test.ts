@@ -6,6 +6,7 @@ import { runAdminOperation } from '../../../src/admin/admin-operations.ts';
 import { type BrowserSession, logIn } from '../../support/harness/browser-session.ts';
 import { createWorld, WEBHOOK_SECRET, type World } from '../../support/harness/daemon.ts';
 import { type Dom, readDom } from '../../support/harness/dom.ts';
+import { waits } from '../../support/rows/changes.ts';
 import { pullEvent } from '../../support/vendors/github-payloads.ts';
 
 const ADMIN = 'the-token-of-the-admin-nobody-can-guess';
@@ -492,4 +493,38 @@ it('all pages and files together take less than 100 kB of a network', async () =
   const pages = (await paths()).map((path) => `/workspaces/test${path}`);
   const sizes = await Promise.all([...files, ...pages].map(async (path) => gzipSync(await html(path)).length));
   expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(100_000);
+});
+
+describe('changes of every state and lane', () => {
+  it('are listed by both, with when each goes and what may be done', async () => {
+    const now = world.clock.now();
+    const { query } = world.partition().store;
+    await query.deleteFrom('outbox').execute();
+    for (const [entity, row] of [
+      ['read:a', { kind: 'read', lane: 'read', due: now + 300_000 }],
+      ['read:b', { kind: 'read', lane: 'link', due: now, attempts: 1, error: 'timeout: no answer' }],
+      ['read:c', { kind: 'link', lane: 'link', state: 'sending', sent: '{}' }],
+      ['read:d', { kind: 'task', lane: 'triage', state: 'unknown', sent: '{}' }],
+      ['read:e', { kind: 'task', lane: 'triage', state: 'held', error: 'guard_held: many', attempts: 1 }],
+      ['read:f', { kind: 'pull_request', lane: 'backfill', state: 'held', error: 'forbidden: no', attempts: 2 }],
+    ] as const)
+      await waits(query, entity, { since: now, ...row });
+    const listed = async (filter: string) => {
+      const page = await open(`/changes?${filter}`);
+      return page.all('tr').flatMap((row) => page.text(row).split('Read ')[1] ?? []);
+    };
+    const [a, b, c, d, e, f] = [
+      'aread:areadsjust nowin 5 min',
+      'bread:blinksjust nownowtimeout: no answer1 attemptRetry',
+      'cread:clinksjust nownow',
+      'dread:dnew tasksjust nowwhen its outcome is read',
+      'eread:enew tasksjust nowwhen approvedReleaseDrop',
+      'fread:fbackfilljust nowwhen approvedforbidden: no2 attemptsReleaseDrop',
+    ];
+    expect(await listed('')).toEqual([b, a, c, d, e, f]);
+    expect(await listed('lane=triage')).toEqual([d, e]);
+    expect(await listed('state=held')).toEqual([e, f]);
+    expect(await listed('state=held&lane=backfill')).toEqual([f]);
+    expect(await listed('lane=interactive')).toEqual([]);
+  });
 });
