@@ -5,6 +5,8 @@ import { parse } from 'yaml';
 import { runAdminOperation } from '../../src/admin/admin-operations.ts';
 import { type LabReport, tryRules } from '../../src/admin/lab.ts';
 import { describeLab } from '../../src/cli/lab-report.ts';
+import { yieldForRequests } from '../../src/platform/lib/yield.ts';
+import { scopeOf } from '../../src/store/workspace-scope.ts';
 import { createWorld, GITHUB, type World } from '../support/harness/daemon.ts';
 import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
 
@@ -135,6 +137,26 @@ describe('the rule lab', () => {
     const home = await lab({ name: `\${HOME}` }).catch((error: unknown) => String(error));
     expect(home).toContain('name');
     expect(home).not.toContain(process.env['HOME'] ?? 'HOME is not set');
+  });
+
+  it('reports all changes of the last items, however late the database answers', async () => {
+    await open();
+    await world.people.createBug({ body: { title: 'It breaks' } }, {});
+    for (const number of [1, 2, 3, 4, 5, 6]) await edit({ number, title: 'ticket/1 open' });
+    const config = JSON.stringify({ ...inUse(), ...TICKETS });
+    const partition = world.partition();
+    const { whole, workspace } = partition.store.query;
+    const slow = whole.withPlugin({
+      transformQuery: ({ node }) => node,
+      async transformResult({ result }) {
+        await yieldForRequests();
+        return result;
+      },
+    });
+    const store = { ...partition.store, query: scopeOf(slow, workspace) };
+    const report = await tryRules({ ...partition, store }, { config, limit: 5 }, world.clock);
+    expect(report.effects).toEqual([{ effect: 'add-link', added: 6, dropped: 0, later: 0 }]);
+    expect(report.samples).toHaveLength(5);
   });
 
   it('says which records would be written, or dropped before they are', async () => {
