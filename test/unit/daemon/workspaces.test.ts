@@ -277,3 +277,21 @@ describe('notifications', () => {
     expect(sent).toHaveLength(1);
   });
 });
+
+describe('a wrong configuration', () => {
+  test.each([
+    ['with the name of an open workspace leaves it open', { name: 'web', file: 'copy.yaml' }, true],
+    ['with the file of an open workspace leaves it open', { name: 'unknown', file: 'web.yaml' }, true],
+    ['with neither does not, as the workspace has no other', { name: 'unknown', file: 'copy.yaml' }, false],
+  ])('%s', async (_what, wrong, stays) => {
+    const { workspaces, owns } = openWorld();
+    const web = { name: 'web', file: 'web.yaml' } as WorkspaceConfig;
+    await owns(['web']);
+    await workspaces.apply({ workspaces: [web], broken: [] });
+    const error = new SyncError('config_invalid', 'a fault of the test');
+    await workspaces.apply({ workspaces: [], broken: [{ ...wrong, error }] });
+    expect(workspaces.partitions().map(({ name }) => name)).toEqual(stays ? ['web'] : []);
+    expect([...workspaces.rejected()]).toEqual(stays ? [['web', error]] : []);
+    expect(workspaces.broken().get(wrong.name)).toBe(stays ? undefined : error);
+  });
+});

@@ -1,0 +1,54 @@
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { expect, it } from 'vitest';
+import { checkIntegrity } from '../../../src/daemon/store-health.ts';
+import { silentLogger } from '../../../src/platform/lib/logger.ts';
+import type { Installation } from '../../../src/store/installation.ts';
+import { folderOfTest } from '../../support/harness/folder.ts';
+
+type Checked = Parameters<typeof checkIntegrity>[0]['database'];
+
+/** A database whose earlier check was killed, and what its next check does. */
+function setUp(parts: Partial<Checked> = {}, complaints: readonly string[] = []) {
+  const folder = folderOfTest('integrity');
+  const file = join(folder, 'test.db');
+  for (const suffix of ['', '-wal', '-shm', '-journal']) writeFileSync(`${file}.check${suffix}`, 'of a killed check');
+  const steps: string[] = [];
+  const copies = () => readdirSync(folder);
+  const asFile: Partial<NonNullable<Installation['asFile']>> = {
+    async backup(copy) {
+      steps.push(`copies beside ${copies().length} files`);
+      writeFileSync(copy, 'a copy');
+    },
+  };
+  const database = {
+    ...{ file, asFile: asFile as NonNullable<Installation['asFile']>, size: () => 4_096 },
+    condemn: (complaint: string) => void steps.push(`condemns: ${complaint}`),
+    ...parts,
+  };
+  const checkFile = async (copy: string) => {
+    steps.push(`checks ${basename(copy)}, ${existsSync(copy) ? 'which exists' : 'which is gone'}`);
+    return complaints;
+  };
+  return { check: () => checkIntegrity({ database, checkFile, logger: silentLogger }), steps, copies };
+}
+
+it.each([[[]], [['page 3', 'page 4']]])('checks a copy where a killed check left one, with %j', async (complaints) => {
+  const { check, steps, copies } = setUp({}, complaints);
+  await check();
+  const condemned = complaints.map((complaint) => `condemns: ${complaint}`);
+  expect(steps).toEqual(['copies beside 0 files', 'checks test.db.check, which exists', ...condemned]);
+  expect(copies()).toEqual([]);
+});
+
+it('does not copy a database that the volume has no space for', async () => {
+  const { check, steps, copies } = setUp({ size: () => 1e18 });
+  await expect(check()).rejects.toMatchObject({ code: 'disk_full', hint: expect.stringContaining(' MB free') });
+  expect([steps, copies()]).toEqual([[], []]);
+});
+
+it('checks no database of a server', async () => {
+  const { check, steps } = setUp({ asFile: undefined });
+  await check();
+  expect(steps).toEqual([]);
+});
