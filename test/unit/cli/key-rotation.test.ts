@@ -194,3 +194,22 @@ it('W23 cut off before or after any step, the same call finishes: one new key, i
     }
   }
 });
+
+it('takes up no key of another state or description, and not the old key itself', async () => {
+  const mint = (description: string) =>
+    service.service.mintKey({ workspaceId: service.workspaceId, userId: service.userId, description });
+  const [revoked, other] = [await mint(DESCRIPTION), await mint('another integration')];
+  await use(revoked.secret);
+  await owner().revokeApiKey({ apiKeyId: revoked.apiKeyId }, {});
+  await use(other.secret);
+  await rotateKey(rotation(switched));
+  const [created] = events.filter(({ did }) => did === 'created');
+  expect(created?.did === 'created' && created.apiKeyId).not.toBe(revoked.apiKeyId);
+  // The next rotation keeps the description.
+  const { apiKeyId } = (await keys()).find(
+    ({ status, description }) => status === 'active' && description === DESCRIPTION,
+  )!;
+  await rotateKey(rotation(switched, { oldKeyId: apiKeyId, file: keyFile(path) }));
+  expect(await active()).toContain(other.apiKeyId);
+  expect(await active()).not.toContain(apiKeyId);
+});

@@ -388,4 +388,18 @@ describe('several lease holders over one store', () => {
     const ofRenewal = ON_POSTGRES ? 1 : 2;
     expect(cluster.statements).toHaveLength(2 * (ofRenewal * 20 + 1));
   });
+
+  test('the stored address of a process follows its own; a refused update is logged and repeated', async () => {
+    const { installation, refuse, clock, join, errors } = await openCluster(['one']);
+    await join('a');
+    const { query } = installation;
+    const addresses = async () => (await replicasOf(query)).map(({ address }) => address);
+    await query.updateTable('replicas').set({ address: 'http://before' }).execute();
+    refuse('a', (statement) => statement.startsWith('update "replicas" set "address"'));
+    await clock.advance(2 * RENEWAL);
+    expect([await addresses(), errors]).toEqual([['http://before'], ['leases could not be renewed']]);
+    refuse('a', () => false);
+    await clock.advance(2 * RENEWAL);
+    expect(await addresses()).toEqual(['http://a']);
+  });
 });

@@ -7,6 +7,7 @@ import type { Upstream } from '../../../src/gateway/upstream.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { withLateAnswers } from '../../support/fakes/late-answers.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
+import { nextTurnOfLoop } from '../../support/harness/statements.ts';
 import { type OpenedStore, openStore } from '../../support/harness/store.ts';
 
 interface Setting {
@@ -244,4 +245,19 @@ it('does not know a token again that was revoked while an earlier read was under
   await earlier;
   expect(others.recall(secret)).toBeUndefined();
   expect(await others.withId(id)).toBeUndefined();
+});
+
+it('ends the creation or revocation of a token only when this process and the others know of it', async () => {
+  let isTold = false;
+  const tellOthers = async () => {
+    await nextTurnOfLoop();
+    isTold = true;
+  };
+  const book = createTokenBook(store.database, tellOthers);
+  const tokens = createTokens({ store, book, clock: createTravellingClock(), random: systemRandom() });
+  const { id, secret } = await tokens.create('for the bot');
+  expect([isTold, book.recall(secret)?.id]).toEqual([true, id]);
+  isTold = false;
+  expect([await tokens.revoke(id), isTold, book.recall(secret)]).toEqual([true, true, undefined]);
+  expect(await tokens.revoke(id)).toBe(false);
 });

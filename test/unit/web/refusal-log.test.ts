@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';
 import { refusedRequests } from '../../../src/admin/refused.ts';
 import { createServer } from '../../../src/platform/http/server.ts';
@@ -137,4 +138,24 @@ test('a connection shows its last refused webhook', async () => {
   expect((await readStatus(query, clock.now())).connections).toMatchObject([
     { connection: 'github', lastRefused: { at: now + 1_000, status: 413, count: 1 } },
   ]);
+});
+
+test('a write that fails leaves no part of it, and later ones are stored', async () => {
+  const { installation, log, post, refused } = await setUp();
+  const refuse = sql`create trigger refuse before insert on refused_requests when new.status = 413
+    begin select raise(abort, 'a fault of the test'); end`;
+  await refuse.execute(installation.query);
+  for (const status of ['401', '413']) await post('/webhooks/acme/github', { 'x-answer': status });
+  await log.flush();
+  expect(await refused()).toEqual([]);
+  await post('/webhooks/acme/github');
+  await log.stop();
+  expect((await refused()).map(({ status, count }) => [status, count])).toEqual([[401, 1]]);
+});
+
+test('stores nothing by itself once it has stopped', async () => {
+  const { log, post, refused, clock } = await setUp();
+  await log.stop();
+  await post('/webhooks/acme/github');
+  expect([clock.pending, await refused()]).toEqual([0, []]);
 });

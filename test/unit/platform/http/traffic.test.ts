@@ -180,6 +180,24 @@ describe('the budget of bodies', () => {
     for (let index = 0; index < 300; index++) void enter(`w${index}`).take(300 * KIBIBYTE);
     expect(gone.length).toBe(300 - 256);
   });
+
+  it('one that is complete gives back the room that it does not need', async () => {
+    const { clock, budget, enter } = open();
+    const [short, next] = [enter('short', 14 * MEBIBYTE), enter('next')];
+    takes(short, MEBIBYTE);
+    takes(next, 256 * KIBIBYTE);
+    let isIn = false;
+    void next.take(64 * KIBIBYTE)?.then(() => {
+      isIn = true;
+    });
+    await clock.advance(0);
+    expect(isIn).toBe(false);
+    short.complete();
+    await clock.advance(0);
+    expect([isIn, budget.held()]).toEqual([true, MEBIBYTE + 320 * KIBIBYTE]);
+    // Nothing waits any more.
+    expect(takes(enter('third', MEBIBYTE), MEBIBYTE)).toBe(true);
+  });
 });
 
 describe('turns', () => {
