@@ -216,7 +216,8 @@ describe('times that cannot be ordered', () => {
         const carrying = course.filter(({ carried }) => field in carried);
         const newest = Math.max(...carrying.map(({ at }) => at));
         const values = carrying.filter(({ at }) => at === newest).map(({ carried }) => JSON.stringify(carried[field]));
-        return new Set(values).size > 1;
+        // A merge settles the state of its time, because no vendor reverts it.
+        return new Set(values).size > 1 && !(field === 'state' && values.includes('"merged"'));
       });
       expect(contradicts).toBe(contradicts && doubts > 0);
     });

@@ -140,7 +140,6 @@ describe('the rule lab', () => {
   });
 
   it('reports all changes of the last items, however late the database answers', async () => {
-    await open();
     await world.people.createBug({ body: { title: 'It breaks' } }, {});
     for (const number of [1, 2, 3, 4, 5, 6]) await edit({ number, title: 'ticket/1 open' });
     const config = JSON.stringify({ ...inUse(), ...TICKETS });
