@@ -3,10 +3,20 @@ import { afterAll, describe, expect, it, vi } from 'vitest';
 import type { Connector } from '../../../../src/connectors/connector.ts';
 import { writeJson } from '../../../../src/connectors/kit/payload.ts';
 import { connectors } from '../../../../src/connectors/registry.ts';
+import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import type { HttpClient } from '../../../../src/platform/http/http-client.ts';
+import { LARGE } from '../../../../src/platform/lib/large.ts';
+import { MEBIBYTE } from '../../../../src/platform/lib/quantities.ts';
 import { keep, type Shape } from '../../../../src/platform/lib/shape.ts';
+import { yieldToEventLoop } from '../../../../src/platform/lib/yield.ts';
 import { packBody } from '../../../../src/store/bodies.ts';
-import { createConverter, parseInWorker, readLargeBy } from '../../../../src/sync/worker/converter.ts';
+import {
+  type Converter,
+  createConverter,
+  createInlineConverter,
+  parseInWorker,
+  readLargeBy,
+} from '../../../../src/sync/worker/converter.ts';
 import { ROUTES } from '../../../../src/workspace-api/contract.ts';
 import { PROFILES } from '../../../contracts/connectors/index.ts';
 
@@ -145,5 +155,74 @@ describe('an answer to a request with `keep`', () => {
       status: 200,
       message: expect.stringMatching(/^GET \/pulls: /),
     });
+  });
+});
+
+describe('the list of a page', () => {
+  const nested = (list: unknown, depth: number): unknown => (depth === 0 ? list : { a: nested(list, depth - 1) });
+
+  it.each<[what: string, page: unknown, parts: readonly unknown[]]>([
+    ['is the page itself, whatever its elements are', [1, null], [[1], [null]]],
+    ['is the first one with an object', { ids: [1, null], nodes: [{}] }, [{ ids: [1, null], nodes: [{}] }]],
+    ['may be four levels deep', nested([{}, 1], 4), [nested([{}], 4), nested([1], 4)]],
+    ['is not found deeper', nested([{}, 1], 5), []],
+  ])('%s', async (_what, page, expected) => {
+    const parts = await converter.parts({ body: packBody(Buffer.from(JSON.stringify(page))) });
+    expect(parts.map(({ body }) => JSON.parse(Buffer.from(body).toString()) as unknown)).toEqual(expected);
+  });
+});
+
+describe('the worker', () => {
+  const json = Buffer.from('{"taskId":"t","key":"BUG-1","title":"T","status":"open"}');
+  const request = { method: 'GET', url: 'http://127.0.0.1/pulls', target: 'github', keep: true } as const;
+  const answering = (body: Buffer): HttpClient => ({
+    request: async () => ({ status: 200, headers: {}, body }),
+    close: async () => {},
+  });
+
+  it('copies bytes that share their memory with others', async () => {
+    const shared = Buffer.alloc(json.length + 1);
+    json.copy(shared);
+    expect(await converter.answer('getTask', shared.subarray(0, json.length))).toMatchObject({ key: 'BUG-1' });
+    expect(shared.length).toBe(json.length + 1);
+  });
+
+  it('fails with `over_budget` if a task takes too long, and performs the next one', async () => {
+    const task = { text: '- x\n'.repeat(5_000_000), env: {}, known: new Map() };
+    // This size leaves no time.
+    await expect(converter.config(task, -3 * MEBIBYTE)).rejects.toMatchObject({ code: 'over_budget' });
+    expect(await converter.answer('getTask', Buffer.from(json))).toMatchObject({ key: 'BUG-1' });
+  });
+
+  it('fails with another error if it is closed meanwhile', async () => {
+    const own = createConverter();
+    const failure = parseInWorker(answering(json), own, 0)
+      .request(request)
+      .catch((error: unknown) => error);
+    await yieldToEventLoop();
+    await own.close();
+    expect(await failure).toBeInstanceOf(Error);
+    expect(await failure).not.toBeInstanceOf(SyncError);
+  });
+
+  it.each([
+    [LARGE, false],
+    [LARGE + 1, true],
+  ])('parses an answer of %i bytes: %j', async (size, isParsed) => {
+    const body = Buffer.from('[]'.padEnd(size));
+    const answer = await parseInWorker(answering(body), createInlineConverter([])).request(request);
+    expect('content' in answer).toBe(isParsed);
+  });
+
+  it.each<[of: string, parse: (inline: Converter) => Promise<unknown>]>([
+    ['the workspace', (inline) => readLargeBy(inline)('getTask', json)],
+    ['a vendor', (inline) => parseInWorker(answering(json), inline, 0).request(request)],
+  ])('lets other work run before the answer of %s is used', async (_of, parse) => {
+    let hasRun = false;
+    setImmediate(() => {
+      hasRun = true;
+    });
+    await parse(createInlineConverter([]));
+    expect(hasRun).toBe(true);
   });
 });
