@@ -21,6 +21,7 @@ import { recover } from '../../../../src/sync/outbox/recovery.ts';
 import type { FailureContext } from '../../../../src/sync/outbox/refusals.ts';
 import { settle } from '../../../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../../../src/sync/outbox/settle-failure.ts';
+import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
 import { inboxOf, openTestStore } from '../../../support/harness/intake.ts';
 import { CAME, DUE, differs, waits } from '../../../support/rows/changes.ts';
 import {
@@ -601,4 +602,38 @@ test('a refused page with a limit ends the list as incomplete', async () => {
   expect(await refuse(query, INVALID)).toBe('settled');
   const pages = (await inboxOf(store)).map(({ body }) => JSON.parse(body ?? '').page);
   expect(pages.at(-1)).toMatchObject({ isEnd: true, isComplete: false });
+});
+
+test.each<[what: string, error: SyncError, fill: (query: Scope) => Promise<void>]>([
+  [
+    'a read of links',
+    INVALID,
+    async (query) => {
+      await waits(query, LINKS, { kind: 'read' });
+      for (const number of [1, 2, 3])
+        await differs(query, { ...link, entity: `${LINK}${number}` }, { not_before: NOW, awaits: 'links' });
+    },
+  ],
+  [
+    'a list of records',
+    ABSENT,
+    async (query) => {
+      await writeMeta(query, TASKS_READ, '1');
+      await waits(query, RECORDS, { kind: 'read' });
+      await differs(query, record, { not_before: NOW });
+    },
+  ],
+  ['a creation', INVALID, (query) => differs(query, newTask)],
+  ['a removal of a link', ABSENT, (query) => differs(query, removal)],
+])('stores the refusal of %s completely or not at all', async (_what, error, fill) => {
+  const wrong = await wrongWhereStatementsFail(
+    async (store) => {
+      await configureLinks(store.query, true);
+      await store.commit(fill);
+      const prepared = { ...(await take(store.query)), isChecked: true };
+      return () => store.commit((query) => settleFailure(query, prepared, error, FAILING));
+    },
+    { isRepeatable: true },
+  );
+  expect(wrong).toEqual([]);
 });

@@ -585,3 +585,12 @@ test('reads the task after an update whose answer contains no task', async () =>
   await send();
   expect(methods().slice(3)).toEqual(['GET', 'PUT']);
 });
+
+test.each([400, 404])('repeats the read of a task as long as only a proxy refuses it: %i', async (status) => {
+  const override: Override = ({ method, task }) => (method === 'GET' && task === 't1' ? { status } : undefined);
+  const { move, stateOf, offUntil, methods } = await bench({ override });
+  await move('t0');
+  await move('t1', {}, MAX_ATTEMPTS + 2);
+  expect(await stateOf('t1')).toMatch(new RegExp(`^pending: .* ${status} without an error object`));
+  expect([methods().length, await offUntil()]).toEqual([2 + MAX_ATTEMPTS + 2, undefined]);
+});
