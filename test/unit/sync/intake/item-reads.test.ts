@@ -82,7 +82,7 @@ async function bench(items: readonly Stored[], fetch: (number: string, time: num
     async fetch({ key }: { readonly key: string }, _: AbortSignal, known?: Known) {
       const number = key.split(':').at(-1) ?? '';
       requested.push({ number, time: clock.elapsed(), known, purpose: purposeNow() });
-      fetch(number, clock.elapsed());
+      await fetch(number, clock.elapsed());
       return { event: 'item', body: Buffer.from(number) };
     },
   };
@@ -270,6 +270,12 @@ describe('a sweep', () => {
   const rowsOf = ({ query }: Store) =>
     query.selectFrom('sweeps').select(['unit', 'error', 'listed', 'asked']).orderBy('unit').execute();
 
+  /** Returns the keys of the items whose fetch is requested. */
+  async function fetchesOf({ query }: Store): Promise<string[]> {
+    const rows = await query.selectFrom('fetches').select('reference').orderBy('reference').execute();
+    return rows.map(({ reference }) => (JSON.parse(reference) as { key: string }).key);
+  }
+
   /** Returns a sweep of these items, of which the list has those of the numbers `listed`. */
   async function sweepOver(store: Store, items: readonly Stored[], listed: readonly number[]) {
     const clock = createTravellingClock();
@@ -278,11 +284,7 @@ describe('a sweep', () => {
     const fetches = { notify: () => void notifications.push(clock.elapsed()) };
     const sweep = async () => ({ keys: listed.map(keyOf), containers: ['app'] });
     const job = sweepOf({ store, clock, fetches }, { sweep });
-    const requested = async () => {
-      const rows = await store.query.selectFrom('fetches').select('reference').orderBy('reference').execute();
-      return rows.map(({ reference }) => (JSON.parse(reference) as { key: string }).key);
-    };
-    return { run: () => runToEnd(job, clock), requested, notifications };
+    return { run: () => runToEnd(job, clock), requested: () => fetchesOf(store), notifications };
   }
 
   test('requests few fetches at a time if many items are missing', async () => {
@@ -438,6 +440,65 @@ describe('a sweep', () => {
     };
     expect(await remainsOfLost(work)).toEqual([]);
   });
+
+  test.each([
+    ['requests no fetch', [{ number: 1 }]],
+    ['records no result', []],
+  ])('%s if the workspace is lost while the list is read', async (_what, items) => {
+    const stored = await openTestStore();
+    const clock = createTravellingClock();
+    await storeItems(stored, items);
+    let isLost = false;
+    const commit: Store['commit'] = (work) =>
+      isLost ? Promise.reject(new SyncError('lease_lost', 'it was taken over')) : stored.commit(work);
+    const sweep = async () => {
+      isLost = true;
+      return { keys: [], containers: ['app'] };
+    };
+    await runToEnd(sweepOf({ store: { ...stored, commit }, clock }, { sweep }), clock);
+    expect([await fetchesOf(stored), await rowsOf(stored)]).toEqual([[], []]);
+  });
+
+  test.each([
+    ['comes', undefined],
+    ['fails', new SyncError('unreachable', 'no')],
+  ])('requests and records nothing once it is stopped, if the list then %s', async (_what, failure) => {
+    const store = await openTestStore();
+    await storeItems(store, [{ number: 1 }]);
+    const stopping = new AbortController();
+    const swept: string[] = [];
+    const sweep = async (unit: string) => {
+      swept.push(unit);
+      stopping.abort();
+      if (failure) throw failure;
+      return { keys: [], containers: ['app'] };
+    };
+    const clock = createTravellingClock();
+    await sweepOf({ store, clock }, { units: async () => ['a', 'b'], sweep }).run(stopping.signal);
+    expect([swept, await fetchesOf(store), await rowsOf(store), clock.pending]).toEqual([['a'], [], [], 0]);
+  });
+});
+
+test.each([
+  ['comes', 1],
+  ['fails', 0],
+])('the verification stops when the fetch in hand has ended, if its answer %s', async (what, deliveries) => {
+  const answer = Promise.withResolvers<void>();
+  const items = [3, 4].map((number) => ({ number, unverified: 1 }) as const);
+  const { context, clock, numbers, store } = await bench(items, () => answer.promise);
+  const verification = createVerification(context);
+  verification.start();
+  await clock.until(() => numbers().length === 1);
+  let isStopped = false;
+  const stopped = verification.stop().then(() => {
+    isStopped = true;
+  });
+  await clock.advance(MINUTE);
+  expect([isStopped, numbers()]).toEqual([false, ['3']]);
+  if (what === 'comes') answer.resolve();
+  else answer.reject(new SyncError('unreachable', 'no'));
+  await stopped;
+  expect([(await inboxOf(store)).length, numbers(), clock.pending]).toEqual([deliveries, ['3'], 0]);
 });
 
 describe('the bindings of names', () => {
