@@ -21,6 +21,7 @@ import {
 import { noteContest, readTaskUpdateFacts } from '../../../src/store/task-update-facts.ts';
 import { appendAnswer } from '../../../src/store/workspace-answers.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
+import { remainsOf } from '../../support/faults/all-or-nothing.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 
 const NOW = 1_000_000_000;
@@ -188,6 +189,8 @@ describe('moves of tasks by worksync', () => {
     await appendAnswer(query, { action: 'update-task', entity: name, sentAt: 0, body }, id, at(minute));
   }
 
+  const CONTEXT = { statuses: { completed: 'Done' }, now: at(4), random: { uuid: () => 'drawn' } };
+
   /** worksync moved the task to `review` in minute 1 and to `completed` in minute 2. */
   async function correct(stored: WrittenStatus, cached: { status: string; updatedAt: string }) {
     const store = await openTestStore();
@@ -202,8 +205,7 @@ describe('moves of tasks by worksync', () => {
     await answer(query, 't1', { id: 'a2', minute: 2, status: 'Done' });
     for (const time of stored.contested ?? []) await noteContest(query, time, at(3));
     let drawn = 0;
-    const random = { uuid: () => `drawn-${++drawn}` };
-    const correctOnce = () => correctOwnMoves(store, { statuses: { completed: 'Done' }, now: at(4), random });
+    const correctOnce = () => correctOwnMoves(store, { ...CONTEXT, random: { uuid: () => `drawn-${++drawn}` } });
     await correctOnce();
     await correctOnce();
     return {
@@ -227,5 +229,42 @@ describe('moves of tasks by worksync', () => {
     const { known, contests, evaluations } = await correct(stored, { status: 'planned', updatedAt: timeOf(3) });
     expect(known).toEqual(stored);
     expect([contests, evaluations]).toEqual([[at(3)], 0]);
+  });
+
+  const DONE = { status: 'Done', updatedAt: timeOf(2) };
+  const EDITED = { status: 'planned', updatedAt: timeOf(3) };
+
+  test.each<[claim: string, cached: typeof DONE, stored: WrittenStatus, expected?: WrittenStatus]>([
+    [
+      'a contest before the first move is removed, and the other facts stay',
+      EDITED,
+      { ...MOVES, status: 'review', contested: [at(-5), at(3)], epoch: at(3) },
+      { ...MOVES, status: 'review', contested: [at(3)], epoch: at(3) },
+    ],
+    ['a status of another time is no move', { ...DONE, updatedAt: timeOf(3) }, MOVES],
+    ['another status of the same time is no move', { ...EDITED, updatedAt: timeOf(2) }, MOVES],
+    ['a status without known moves is no move', DONE, { previous: 'open' }],
+    ['a known move stays', DONE, { ...MOVES, status: 'completed' }],
+  ])('%s', async (_claim, cached, stored, expected = stored) => {
+    const { known, contests, evaluations } = await correct(stored, cached);
+    expect(known).toEqual(expected);
+    expect([contests, evaluations]).toEqual([expected.contested ?? [], expected === stored ? 0 : 1]);
+  });
+
+  test('an answer that is damaged or deleted proves nothing', async () => {
+    for (const body of [Buffer.from('damaged'), null]) {
+      const { query, ...store } = await openTestStore();
+      await saveTask(query, { taskId: 't1', key: 'BUG-1', title: '', source: 'api', ...DONE }, NOW);
+      const known = JSON.stringify(MOVES);
+      await saveEntity(query, { ...blankEntity(NAME, 'task_update', { task_id: 't1' }), known });
+      await answer(query, 't1', { id: 'a2', minute: 2, status: 'Done' });
+      await query.updateTable('inbox').set({ body, unpacked_length: null }).execute();
+      await correctOwnMoves({ ...store, query }, CONTEXT);
+      expect((await findEntity(query, NAME))?.known).toBe(known);
+    }
+  });
+
+  test('the owner of the workspace alone records that they were corrected', async () => {
+    expect(await remainsOf(async (store) => () => correctOwnMoves(store, CONTEXT))).toEqual([]);
   });
 });
