@@ -22,6 +22,10 @@ export interface WrittenStatus extends WrittenFields {
 
 const DAY = 86_400_000;
 
+function inLastDay(times: readonly number[] = [], now: number): readonly number[] {
+  return times.filter((at) => at > now - DAY);
+}
+
 /** Returns the state after an update of a task was answered, or after a read showed that it had arrived. Idempotent. */
 export function afterUpdate(
   written: WrittenStatus,
@@ -42,7 +46,7 @@ export function afterUpdate(
       status: update.status,
       rule: update.rule,
       previous: written.status === undefined ? update.from : written.previous,
-      moves: [...(written.moves ?? []).filter((at) => at > now - DAY), now],
+      moves: [...inLastDay(written.moves, now), now],
     };
   return { ...written, ...move, ...(labels.length > 0 && { labels }) };
 }
@@ -70,7 +74,7 @@ export function afterObservation(
   if (written.status === status) return written;
   const lastMove = written.moves?.at(-1) ?? Number.NEGATIVE_INFINITY;
   const isContest = isLower && setBefore - lastMove <= CONTESTED_WITHIN;
-  const contested = [...(written.contested ?? []), ...(isContest ? [setBefore] : [])].filter((at) => at > now - DAY);
+  const contested = inLastDay([...(written.contested ?? []), ...(isContest ? [setBefore] : [])], now);
   const epoch = isReopened ? Math.max(written.epoch ?? 0, setBefore) : written.epoch;
   const { status: _, rule: _rule, ...others } = written;
   return {
@@ -89,13 +93,12 @@ export const MAX_CONTESTED_OF_WORKSPACE = 20;
 
 /** Returns the latest contests of a workspace in the last day, as many as are needed to recognise a fight. */
 export function contestsInDay(contested: readonly number[], now: number): readonly number[] {
-  return contested.filter((at) => at > now - DAY).slice(-MAX_CONTESTED_OF_WORKSPACE);
+  return inLastDay(contested, now).slice(-MAX_CONTESTED_OF_WORKSPACE);
 }
 
 /** Whether another automation moves the task too. */
-export function isContested({ moves = [], contested = [] }: WrittenStatus, now: number): boolean {
-  const inDay = (at: number) => at > now - DAY;
-  return contested.filter(inDay).length >= MAX_CONTESTED || moves.filter(inDay).length >= MAX_MOVES;
+export function isContested({ moves, contested }: WrittenStatus, now: number): boolean {
+  return inLastDay(contested, now).length >= MAX_CONTESTED || inLastDay(moves, now).length >= MAX_MOVES;
 }
 
 /**
