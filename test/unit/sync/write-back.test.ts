@@ -2,8 +2,8 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Connection } from '../../../src/connectors/connector.ts';
 import type { ErrorCode } from '../../../src/model/errors/codes.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
-import type { Item } from '../../../src/model/item.ts';
-import { silentLogger } from '../../../src/platform/lib/logger.ts';
+import type { Item, PullRequest } from '../../../src/model/item.ts';
+import { type LogFields, silentLogger } from '../../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
 import type { Store } from '../../../src/store/database.ts';
@@ -18,37 +18,56 @@ import { itemRow, pull } from '../../support/rows/items.ts';
 const HOUR = 3_600_000;
 const MUST_HAVE_ARRIVED = 40_000;
 const SHA = 'a'.repeat(40);
-const ITEM = pull({ headSha: SHA });
+const ITEM = pull({ headSha: SHA, repoName: 'acme/api' });
 const WANTED = { comment: 'Linked to BUG-1.', status: `${SHA} success linked to BUG-1` };
 
-/** Opens the write-back of one connection. Its commits fail while `isFull`, and each write throws the next of `failures`. */
-async function open() {
+interface Setting {
+  readonly item?: Partial<PullRequest>;
+  readonly isGone?: boolean;
+  readonly isCovered?: boolean;
+}
+
+/**
+ * Opens the write-back of two connections, of which the second has the item. Its commits fail while `isFull`, and each write throws
+ * the next of `failures`, after `onFailure`.
+ */
+async function open({ item, isGone = false, isCovered = true }: Setting = {}) {
   const stored = await openTestStore();
   const clock = createTravellingClock();
   const world = {
     ...{ isFull: false, workspaceId: 'w1' as string | undefined },
-    ...{ failures: [] as SyncError[], writes: [] as string[] },
+    ...{ failures: [] as SyncError[], writes: [] as string[], log: [] as string[] },
+    onFailure: async () => {},
   };
   const commit: Store['commit'] = (work) =>
     world.isFull ? Promise.reject(new SyncError('disk_full', 'full')) : stored.commit(work);
-  const write = (text: string) => {
+  const write = async (text: string) => {
     const failure = world.failures.shift();
-    if (failure) throw failure;
+    if (failure) {
+      await world.onFailure();
+      throw failure;
+    }
     world.writes.push(text);
   };
+  const logTo = (level: string) => (fields: LogFields) =>
+    void world.log.push(`${level} ${fields['kind']} ${fields['item']}`);
+  const logger = { ...silentLogger, debug: logTo('debug'), info: logTo('info'), warn: logTo('warn') };
   const connection: Pick<Connection, 'comment' | 'close' | 'status'> = {
     async comment(_, { marker }) {
-      write(`comment ${marker}`);
+      await write(`comment ${marker}`);
       return { author: 'worksync', text: '' };
     },
-    status: { right: 'a right', write: async () => write('status') },
+    status: { right: 'a right', write: () => write('status') },
   };
   const reference = ({ kind, key }: Item) => ({ kind, key, locator: {} });
   const start = () => {
     const writeBack = createWriteBack({
-      ...{ store: { ...stored, commit }, clock, logger: silentLogger, pauses: createPauses(clock) },
+      ...{ store: { ...stored, commit }, clock, logger, pauses: createPauses(clock) },
       random: { ...systemRandom(), float: () => 1 },
-      connections: [{ name: 'github', connection, reference, covers: () => true }],
+      connections: [
+        { name: 'gitlab', connection: {}, reference, covers: () => true },
+        { name: 'github', connection, reference, covers: () => isCovered },
+      ],
       workspaceId: async () => world.workspaceId,
       outbox: createWakeSignal(),
     });
@@ -56,18 +75,18 @@ async function open() {
     onTestFinished(() => writeBack.stop());
     return writeBack;
   };
-  await saveItem(stored.query, itemRow(ITEM.key, { kind: 'pull_request', fields: JSON.stringify({ item: ITEM }) }), 1);
-  for (const kind of ['comment', 'status'] as const)
-    await requestNotice(stored.query, {
-      ...{ itemKey: ITEM.key, kind, connection: 'github', wanted: WANTED[kind], now: clock.now() },
-    });
+  const fields = JSON.stringify({ item: { ...ITEM, ...item } });
+  await saveItem(stored.query, itemRow(ITEM.key, { kind: 'pull_request', gone: isGone ? 1 : 0, fields }), 1);
+  const request = (kind: 'comment' | 'status', wanted: string | null) =>
+    requestNotice(stored.query, { itemKey: ITEM.key, kind, connection: 'github', wanted, now: clock.now() });
+  for (const kind of ['comment', 'status'] as const) await request(kind, WANTED[kind]);
   const states = async () => {
     const rows = await noticesOf(stored.query, ITEM.key);
     return Object.fromEntries(rows.map(({ kind, state }) => [kind, state])) as Partial<
       Record<NoticeRow['kind'], NoticeRow['state']>
     >;
   };
-  return { ...{ world, clock, start, states }, pass: (ms: number) => clock.advance(ms) };
+  return { ...{ world, clock, start, states, request }, pass: (ms: number) => clock.advance(ms) };
 }
 
 describe('write-back', () => {
@@ -142,5 +161,52 @@ describe('write-back', () => {
     expect(world.writes).toHaveLength(when === 'at once' ? 2 : 0);
     await pass(MUST_HAVE_ARRIVED);
     expect(world.writes).toHaveLength(2);
+  });
+
+  it('records a failure by a commit that another owner of the workspace would refuse', async () => {
+    const { world, start, states, pass } = await open();
+    world.failures.push(new SyncError('refused', 'HTTP 422'));
+    world.onFailure = async () => {
+      world.isFull = true;
+    };
+    start();
+    await pass(0);
+    expect([world.isFull, await states()]).toEqual([true, { comment: 'waiting', status: 'waiting' }]);
+  });
+
+  it('logs the name of the item, and warns once of statuses without a right', async () => {
+    const { world, start, pass } = await open();
+    world.failures.push(...Array.from({ length: 4 }, () => new SyncError('forbidden', 'HTTP 403')));
+    start();
+    await pass(0);
+    for (const _ of [1, 2]) await pass(HOUR + 60_000);
+    expect(world.log).toEqual(
+      ['warn comment', 'warn status', 'warn comment', 'debug status', 'info comment', 'info status'].map(
+        (line) => `${line} acme/api#1`,
+      ),
+    );
+  });
+
+  it('writes no comment that was refused after it was withdrawn', async () => {
+    const { world, start, states, request, pass } = await open();
+    world.failures.push(new SyncError('refused', 'HTTP 422'));
+    world.onFailure = () => request('comment', null);
+    start();
+    await pass(0);
+    await pass(HOUR);
+    expect([world.writes, (await states()).comment]).toEqual([['status'], 'done']);
+  });
+
+  it.each<[what: string, written: readonly string[], setting: Setting]>([
+    ['is gone', [], { isGone: true }],
+    ['left the scope', [], { isCovered: false }],
+    ['was closed', ['comment'], { item: { state: 'closed' } }],
+    ['has another head', ['comment'], { item: { headSha: 'b'.repeat(40) } }],
+  ])('writes about a pull request that %s: %j', async (_what, written, setting) => {
+    const { world, start, pass } = await open(setting);
+    start();
+    await pass(0);
+    await pass(HOUR);
+    expect(world.writes.map((write) => write.split(' ')[0])).toEqual(written);
   });
 });
