@@ -152,11 +152,11 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
       logger.info({ item, itemKey, kind, connection }, 'written to the vendor');
     } catch (thrown) {
       if (signal.aborted) return;
-      await postpone(notice, { item, itemKey, connection }, asSyncError(thrown));
+      await postpone(notice, { item, itemKey, connection }, asSyncError(thrown), signal);
     }
   }
 
-  async function postpone(notice: NoticeRow, about: object, error: SyncError): Promise<void> {
+  async function postpone(notice: NoticeRow, about: object, error: SyncError, signal: AbortSignal): Promise<void> {
     const { kind, connection } = notice;
     // A rate limit concerns the connection, so the notice keeps its place.
     const isLimited = pauses.recordFailure(connection, error, 'fetch') > 0;
@@ -172,8 +172,8 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
     const isNotCarriedOut = !wasSent(error) || REFUSALS.has(error.code);
     const retry = { state, attempts, error: errorText(notice, error), not_before: clock.now() + pause } as const;
     const row = { ...retry, ...(isNotCarriedOut && { done: notice.done }) };
-    // A commit checks the lease, so a process that has lost the workspace records no failure for its new owner.
-    await store.commit((transaction) => postponeNotice(transaction, notice, row));
+    // Without the pause, a comment that is still in flight would be posted twice.
+    await retryUntilCommitted(deps, () => store.commit((query) => postponeNotice(query, notice, row)), signal);
   }
 
   async function readTasks(): Promise<void> {

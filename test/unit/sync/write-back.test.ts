@@ -209,4 +209,17 @@ describe('write-back', () => {
     await pass(HOUR);
     expect(world.writes.map((write) => write.split(' ')[0])).toEqual(written);
   });
+
+  it('repeats a write whose outcome is unknown only once it must have arrived, also if the database fails', async () => {
+    const { world, start, pass } = await open();
+    world.failures.push(new SyncError('outcome_unknown', 'no answer'));
+    world.onFailure = async () => {
+      world.isFull = true;
+    };
+    start();
+    await pass(0);
+    world.isFull = false;
+    await pass(MUST_HAVE_ARRIVED - 1_000);
+    expect(world.writes).toEqual(['status']);
+  });
 });
