@@ -1,0 +1,126 @@
+import { describe, expect, it } from 'vitest';
+import { entity } from '../../../../src/model/change.ts';
+import { workItemKey } from '../../../../src/model/item.ts';
+import { silentLogger } from '../../../../src/platform/lib/logger.ts';
+import type { Schedule } from '../../../../src/platform/lib/scheduler.ts';
+import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
+import type { Store } from '../../../../src/store/database.ts';
+import { blankEntity, saveEntity } from '../../../../src/store/entities.ts';
+import { saveItem } from '../../../../src/store/items.ts';
+import { updateChange } from '../../../../src/store/outbox-rows.ts';
+import type { RecordsRoute } from '../../../../src/store/server-capabilities.ts';
+import { writeServerFact } from '../../../../src/store/server-facts.ts';
+import { enqueueReads } from '../../../../src/store/workspace-reads.ts';
+import { SWEEP, workspaceSweepJobs } from '../../../../src/sync/outbox/sweep-jobs.ts';
+import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
+import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
+import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
+import { itemRow } from '../../../support/rows/items.ts';
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+
+/** Returns a job of the sweep. The quota allows this many reads of links in a day. */
+function jobOver(
+  store: Store,
+  name: string,
+  { when = { everyMs: DAY } as Schedule, recordsPullRequests = true, readsPerDay = 4 } = {},
+) {
+  const clock = createTravellingClock();
+  const outbox = createWakeSignal();
+  const quota = { requests: 50 * readsPerDay, window: DAY };
+  const jobs = workspaceSweepJobs({ store, clock, logger: silentLogger, outbox, quota, recordsPullRequests, when });
+  const run = async () => jobs.find((job) => job.name === name)?.run(new AbortController().signal);
+  return { clock, outbox, run, names: jobs.map((job) => job.name) };
+}
+
+const read = ({ query }: Store) =>
+  query.selectFrom('outbox').select(['entity', 'next_since']).orderBy('entity').execute();
+
+it.each<[count: number, readsPerDay: number, when: Schedule]>([
+  [2, 4, { everyMs: 12 * HOUR }],
+  // The fourth read would be at nine tenths of this interval.
+  [3, 4, { everyMs: 20 * HOUR }],
+  [4, 4, { everyMs: 20 * HOUR + 1 }],
+  [4, 4, { cron: '0 3 * * *' }],
+  [4, 4, 'off'],
+  [1, 0, { everyMs: DAY }],
+])('requests %i reads in one run, at %i reads a day with the schedule %j', async (count, readsPerDay, when) => {
+  const store = await openTestStore();
+  for (const number of Array.from({ length: 9 }).keys()) {
+    const [key, taskId] = [workItemKey('jira', 'cloud', `${number}`), `t${number}`];
+    const row = blankEntity(entity.link(key, taskId), 'link', { item_key: key, task_id: taskId, known_at: 1 });
+    await saveEntity(store.query, { ...row, known: '{}' });
+    await saveItem(store.query, itemRow(key), 1);
+  }
+  const { clock, run } = jobOver(store, 'workspace.links', { when, readsPerDay });
+  let isOver = false;
+  void run().then(() => {
+    isOver = true;
+  });
+  let requested = 0;
+  while (!isOver && clock.elapsed() < 2 * DAY) {
+    await clock.advance(60_000);
+    requested += (await read(store)).length;
+    await store.query.deleteFrom('outbox').execute();
+  }
+  expect([isOver, requested]).toEqual([true, count]);
+});
+
+const RECORDS = [entity.readPullRequests];
+const TASKS = [entity.readTasks];
+
+it.each<[state: RecordsRoute['state'], recordsPullRequests: boolean, lists: readonly string[]]>([
+  ['open', true, [...RECORDS, ...TASKS]],
+  ['closed', true, TASKS],
+  ['unknown', true, TASKS],
+  ['open', false, TASKS],
+])('with a route for records that is %s, and connections that use it: %j, lists %j', async (state, uses, lists) => {
+  const store = await openTestStore();
+  await writeServerFact(store.query, 'records', { state, since: 0 });
+  const { clock, run, names } = jobOver(store, SWEEP, { recordsPullRequests: uses });
+  expect(names.includes('workspace.records')).toBe(uses);
+  const sweeps = () => store.query.selectFrom('workspace_sweeps').select(['tasks_at', 'records_at']).execute();
+  await run();
+  const first = [{ tasks_at: null, records_at: lists === TASKS ? clock.now() : null }];
+  expect([(await read(store)).map((row) => row.entity), await sweeps()]).toEqual([lists, first]);
+  await clock.advance(HOUR);
+  await run();
+  expect(await sweeps()).toEqual(first);
+});
+
+it('lists the tasks again after a read that was in flight before the sweep began', async () => {
+  const store = await openTestStore();
+  await enqueueReads(store.query, TASKS, 1);
+  await updateChange(store.query, entity.readTasks, { state: 'sending' });
+  const { clock, run } = jobOver(store, SWEEP);
+  await run();
+  expect(await read(store)).toEqual([{ entity: entity.readTasks, next_since: clock.now() }]);
+});
+
+describe('a closed route for records', () => {
+  const JOB = 'workspace.records';
+  const close = (store: Store, since: number) => writeServerFact(store.query, 'records', { state: 'closed', since });
+
+  it.each([
+    [DAY / 2 - 1, false],
+    [DAY / 2, true],
+  ])('of %i ms is tried: %j', async (age, isTried) => {
+    const store = await openTestStore();
+    const { clock, outbox, run } = jobOver(store, JOB);
+    await close(store, clock.now() - age);
+    await run();
+    await outbox.wait();
+    expect((await read(store)).map((row) => row.entity)).toEqual(isTried ? RECORDS : []);
+  });
+
+  it('is tried by the owner of the workspace alone', async () => {
+    const getReady = async (store: Store) => {
+      await close(store, 0);
+      return jobOver(store, JOB).run;
+    };
+    expect(await remainsOf(getReady)).toEqual([]);
+    expect(await wrongWhereStatementsFail(getReady)).toEqual([]);
+  });
+});
