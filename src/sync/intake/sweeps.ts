@@ -202,8 +202,8 @@ async function fetchDifferences(
     );
     const different = stored.items.filter(({ key, isGone }) => keys.has(key) === isGone).map(({ key }) => key);
     for (const some of piecesOf(different, REQUESTS_PER_COMMIT)) {
-      if (signal.aborted) break;
       await waitForRoom(context, active, signal);
+      if (signal.aborted) break;
       requested += await requestFetches(context, active, some, { keys, containers });
     }
     after = stored.after;

@@ -9,6 +9,7 @@ import { purposeNow } from '../../../../src/platform/lib/purpose.ts';
 import { systemRandom } from '../../../../src/platform/lib/random.ts';
 import type { Job } from '../../../../src/platform/lib/scheduler.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
+import { recordSweep } from '../../../../src/store/connection-sweeps.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { blankEntity, saveEntity } from '../../../../src/store/entities.ts';
 import { loadNames, storedUnits } from '../../../../src/store/scope-names.ts';
@@ -476,6 +477,81 @@ describe('a sweep', () => {
     const clock = createTravellingClock();
     await sweepOf({ store, clock }, { units: async () => ['a', 'b'], sweep }).run(stopping.signal);
     expect([swept, await fetchesOf(store), await rowsOf(store), clock.pending]).toEqual([['a'], [], [], 0]);
+  });
+
+  test('exists only for connections that can list their items', () => {
+    const clock = createTravellingClock();
+    const parts = {
+      clock,
+      random: systemRandom(),
+      logger: silentLogger,
+      meter: silentMeter,
+      pauses: createPauses(clock),
+    };
+    const { sweep: _, ...connection } = connector.connect({}, {} as never);
+    const connections = [activeWith({ name: 'forge', connector, connection })];
+    expect(sweepJobs({ ...parts, store: {} as Store, fetches: createWakeSignal(), connections })).toEqual([]);
+  });
+
+  test('reads the pages of a list one after the other, and takes all of them together', async () => {
+    const store = await openTestStore();
+    const clock = createTravellingClock();
+    await storeItems(store, [{ number: 1 }, { number: 2 }, { number: 3, repo: 'other' }, { number: 4 }]);
+    const pages: (string | undefined)[] = [];
+    const sweep = async (_unit: string, page: string | undefined) => {
+      pages.push(page);
+      if (page === undefined) return { keys: [keyOf(1)], containers: ['app'], next: '2' };
+      return { keys: [keyOf(2)], containers: ['other'] };
+    };
+    await runToEnd(sweepOf({ store, clock }, { sweep }), clock);
+    expect(pages).toEqual([undefined, '2']);
+    expect(await fetchesOf(store)).toEqual([itemOf({ number: 3, repo: 'other' }).key, keyOf(4)].toSorted());
+    expect(await rowsOf(store)).toMatchObject([{ listed: 2, asked: 2 }]);
+  });
+
+  test('reads nothing if it is stopped during a pause', async () => {
+    const clock = createTravellingClock();
+    const pauses = createPauses(clock);
+    pauses.pause('forge', HOUR);
+    const stopping = new AbortController();
+    let read = 0;
+    const units = async () => [`${read++}`];
+    const run = sweepOf({ store: await openTestStore(), clock, pauses }, { units }).run(stopping.signal);
+    await clock.advance(1_000);
+    stopping.abort();
+    await run;
+    expect(read).toBe(0);
+  });
+
+  test('ends if it is stopped while many fetches are due', async () => {
+    const stopping = new AbortController();
+    let statements = 0;
+    const store = await openTestStore({
+      onStatement() {
+        if (stopping.signal.aborted && ++statements > 20) throw new Error('it does not end');
+      },
+    });
+    const clock = createTravellingClock();
+    await storeItems(
+      store,
+      Array.from({ length: 250 }, (_, number) => ({ number })),
+    );
+    const sweep = async () => ({ keys: [], containers: ['app'] });
+    const run = sweepOf({ store, clock }, { sweep }).run(stopping.signal);
+    await clock.advance(10_000);
+    stopping.abort();
+    await run;
+    expect(statements).toBeLessThan(20);
+    expect([(await fetchesOf(store)).length, await rowsOf(store)]).toEqual([100, []]);
+  });
+
+  test('forgets no unit after the loss of the workspace', async () => {
+    const work = async (store: Store) => {
+      await recordSweep(store.query, { connection: 'forge', unit: 'old' }, { at: 1, listed: 1, asked: 0 });
+      const clock = createTravellingClock();
+      return () => runToEnd(sweepOf({ store, clock }), clock);
+    };
+    expect(await remainsOfLost(work)).toEqual([]);
   });
 });
 
