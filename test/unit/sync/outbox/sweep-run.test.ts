@@ -115,12 +115,15 @@ describe('a closed route for records', () => {
     expect((await read(store)).map((row) => row.entity)).toEqual(isTried ? RECORDS : []);
   });
 
-  it('is tried by the owner of the workspace alone', async () => {
-    const getReady = async (store: Store) => {
-      await close(store, 0);
-      return jobOver(store, JOB).run;
-    };
-    expect(await remainsOf(getReady)).toEqual([]);
-    expect(await wrongWhereStatementsFail(getReady)).toEqual([]);
-  });
+  it.each([SWEEP, JOB])(
+    'is regarded by the owner of the workspace alone, in one transaction of the job %s',
+    async (name) => {
+      const getReady = async (store: Store) => {
+        await close(store, 0);
+        return jobOver(store, name).run;
+      };
+      expect(await remainsOf(getReady)).toEqual([]);
+      expect(await wrongWhereStatementsFail(getReady)).toEqual([]);
+    },
+  );
 });
