@@ -259,7 +259,7 @@ class Tally {
       if (change === 'added') this.#requests++;
       const counts = this.#countsOf(effect);
       if (counts[change]++ >= this.#limit) continue;
-      // What is desired of a pull request is stored also where it is not recorded: then the trial changes only the outbox.
+      // The desired record is stored even while records are off, so the trial may change only the outbox.
       const entity = entities.get(row.entity) ?? (await findEntity(this.#query, row.entity));
       this.#samples.push(await this.#sample({ effect, change }, row, entity));
     }
