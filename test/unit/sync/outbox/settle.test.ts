@@ -1,6 +1,7 @@
 import { describe, expect, it, test } from 'vitest';
 import { entity as entityName, MAX_TIME_IN_FLIGHT, SETTLE_AFTER } from '../../../../src/model/change.ts';
-import type { SyncError } from '../../../../src/model/errors/sync-error.ts';
+import { SyncError } from '../../../../src/model/errors/sync-error.ts';
+import { saveTask } from '../../../../src/store/cached-tasks.ts';
 import { type EntityRow, findEntity, forgetEntity, saveEntity } from '../../../../src/store/entities.ts';
 import { TASKS_READ, writeMeta } from '../../../../src/store/meta.ts';
 import { addDifference, findChange, type OutboxRow } from '../../../../src/store/outbox-rows.ts';
@@ -636,4 +637,28 @@ test.each<[what: string, error: SyncError, fill: (query: Scope) => Promise<void>
     { isRepeatable: true },
   );
   expect(wrong).toEqual([]);
+});
+
+test.each([
+  ['links of a cached task', true, LINKS, ABSENT],
+  ['links, by a proxy', false, LINKS, ABSENT_ROUTE],
+  ['a document', false, entityName.readDocument('d1'), ABSENT],
+])('a 404 for %s requests the list of tasks: %j', async (_what, isListed, name, error) => {
+  const { query, prepared } = await readInFlight(name);
+  await saveTask(query, { taskId: 't1', key: 'BUG-1', title: '', status: 'open', source: 'api', updatedAt: '' }, 1);
+  expect(await settleFailure(query, prepared, error, FAILING)).toBe('again');
+  expect(await findChange(query, name)).toMatchObject({ state: 'pending', awaits: 'check' });
+  expect((await findChange(query, entityName.readTasks)) !== undefined).toBe(isListed);
+});
+
+test.each<[what: string, effect: 'removal' | null, left: object | undefined]>([
+  ['waits for the route if a removal depends on it', 'removal', { state: 'pending', not_before: NOW + MAX_BLOCK }],
+  ['ends if no removal depends on it', null, undefined],
+])('a read without a route %s', async (_what, effect, left) => {
+  const { query, prepared } = await readInFlight(LINKS, { effect });
+  const error = failed('refused', 405, 'method_not_allowed');
+  expect(await settleFailure(query, prepared, error, FAILING)).toBe('settled');
+  const change = await findChange(query, LINKS);
+  if (left) expect(change).toMatchObject(left);
+  else expect(change).toBeUndefined();
 });

@@ -594,3 +594,18 @@ test.each([400, 404])('repeats the read of a task as long as only a proxy refuse
   expect(await stateOf('t1')).toMatch(new RegExp(`^pending: .* ${status} without an error object`));
   expect([methods().length, await offUntil()]).toEqual([2 + MAX_ATTEMPTS + 2, undefined]);
 });
+
+it('reads a task whose update in fields is answered with 404, and drops the update if the task is gone', async () => {
+  let isGone = false;
+  const { send, methods, change, events, want, cache } = await setUp({
+    form: 'fields',
+    override: () => (isGone ? refusal(404, 'not_found') : undefined),
+  });
+  await send();
+  await cache({ status: 'review' });
+  await want({ status: 'completed', from: 'review' });
+  isGone = true;
+  for (const _ of [1, 2]) await send();
+  expect([methods(), await change()]).toEqual([['GET', 'PUT', 'PUT', 'GET'], undefined]);
+  expect((await events()).at(-1)).toBe('update-task');
+});
