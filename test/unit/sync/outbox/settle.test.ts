@@ -662,3 +662,11 @@ test.each<[what: string, effect: 'removal' | null, left: object | undefined]>([
   if (left) expect(change).toMatchObject(left);
   else expect(change).toBeUndefined();
 });
+
+test.each<[what: string, outcome: 'again' | 'settled', error: SyncError]>([
+  ['fails', 'again', failed('server_failed', 503, 'internal')],
+  ['cannot be read', 'settled', failed('answer_malformed', 200)],
+])('a read of a task whose answer %s is %s', async (_what, outcome, error) => {
+  const { query, prepared } = await readInFlight(entityName.readTask('t1'));
+  expect(await settleFailure(query, prepared, error, FAILING)).toBe(outcome);
+});

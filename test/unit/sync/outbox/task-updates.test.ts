@@ -595,17 +595,23 @@ test.each([400, 404])('repeats the read of a task as long as only a proxy refuse
   expect([methods().length, await offUntil()]).toEqual([2 + MAX_ATTEMPTS + 2, undefined]);
 });
 
-it('reads a task whose update in fields is answered with 404, and drops the update if the task is gone', async () => {
+it.each([
+  [404, 'not_found', true],
+  [503, 'internal', false],
+])('repeats an update in fields that is answered with %i %s at once: %j', async (status, code, isAtOnce) => {
   let isGone = false;
-  const { send, methods, change, events, want, cache } = await setUp({
+  const { send, methods, change, events, want, cache, clock } = await setUp({
     form: 'fields',
-    override: () => (isGone ? refusal(404, 'not_found') : undefined),
+    override: () => (isGone ? refusal(status, code) : undefined),
   });
   await send();
   await cache({ status: 'review' });
   await want({ status: 'completed', from: 'review' });
   isGone = true;
-  for (const _ of [1, 2]) await send();
-  expect([methods(), await change()]).toEqual([['GET', 'PUT', 'PUT', 'GET'], undefined]);
-  expect((await events()).at(-1)).toBe('update-task');
+  await send();
+  expect([methods(), (await change())?.not_before === clock.now()]).toEqual([['GET', 'PUT', 'PUT'], isAtOnce]);
+  if (!isAtOnce) return;
+  await send();
+  // The read shows that the task is gone.
+  expect([methods().at(-1), (await events()).at(-1), await change()]).toEqual(['GET', 'update-task', undefined]);
 });
