@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { entity } from '../../../../src/model/change.ts';
+import { asSyncError, SyncError } from '../../../../src/model/errors/sync-error.ts';
 import { workItemKey } from '../../../../src/model/item.ts';
 import { silentLogger } from '../../../../src/platform/lib/logger.ts';
 import type { Schedule } from '../../../../src/platform/lib/scheduler.ts';
@@ -10,6 +11,7 @@ import { saveItem } from '../../../../src/store/items.ts';
 import { updateChange } from '../../../../src/store/outbox-rows.ts';
 import type { RecordsRoute } from '../../../../src/store/server-capabilities.ts';
 import { writeServerFact } from '../../../../src/store/server-facts.ts';
+import { readSweepPosition } from '../../../../src/store/sweep-position.ts';
 import { enqueueReads } from '../../../../src/store/workspace-reads.ts';
 import { SWEEP, workspaceSweepJobs } from '../../../../src/sync/outbox/sweep-jobs.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
@@ -20,6 +22,16 @@ import { itemRow } from '../../../support/rows/items.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
+
+/** Stores tasks, each with a link to a work item. */
+async function linkTasks({ query }: Store, count: number): Promise<void> {
+  for (const number of Array.from({ length: count }).keys()) {
+    const [key, taskId] = [workItemKey('jira', 'cloud', `${number}`), `t${number}`];
+    const row = blankEntity(entity.link(key, taskId), 'link', { item_key: key, task_id: taskId, known_at: 1 });
+    await saveEntity(query, { ...row, known: '{}' });
+    await saveItem(query, itemRow(key), 1);
+  }
+}
 
 /** Returns a job of the sweep. The quota allows this many reads of links in a day. */
 function jobOver(
@@ -48,12 +60,7 @@ it.each<[count: number, readsPerDay: number, when: Schedule]>([
   [1, 0, { everyMs: DAY }],
 ])('requests %i reads in one run, at %i reads a day with the schedule %j', async (count, readsPerDay, when) => {
   const store = await openTestStore();
-  for (const number of Array.from({ length: 9 }).keys()) {
-    const [key, taskId] = [workItemKey('jira', 'cloud', `${number}`), `t${number}`];
-    const row = blankEntity(entity.link(key, taskId), 'link', { item_key: key, task_id: taskId, known_at: 1 });
-    await saveEntity(store.query, { ...row, known: '{}' });
-    await saveItem(store.query, itemRow(key), 1);
-  }
+  await linkTasks(store, 9);
   const { clock, run } = jobOver(store, 'workspace.links', { when, readsPerDay });
   let isOver = false;
   void run().then(() => {
@@ -66,6 +73,29 @@ it.each<[count: number, readsPerDay: number, when: Schedule]>([
     await store.query.deleteFrom('outbox').execute();
   }
   expect([isOver, requested]).toEqual([true, count]);
+});
+
+it('requests no read, and stores no end, once the workspace is lost', async () => {
+  const stored = await openTestStore();
+  await linkTasks(stored, 1);
+  let isLost = true;
+  const commit: Store['commit'] = (work) =>
+    isLost ? Promise.reject(new SyncError('lease_lost', 'it was taken over')) : stored.commit(work);
+  const { clock, outbox, run } = jobOver({ ...stored, commit }, 'workspace.links');
+  const runFor = async (ms: number, running = run().catch(asSyncError)) => {
+    await clock.advance(ms);
+    return running;
+  };
+  expect(await runFor(0)).toMatchObject({ code: 'lease_lost' });
+  expect([await read(stored), await readSweepPosition(stored.query)]).toEqual([[], undefined]);
+  isLost = false;
+  const second = run().catch(asSyncError);
+  await clock.advance(0);
+  await outbox.wait();
+  await stored.query.deleteFrom('outbox').execute();
+  isLost = true;
+  expect(await runFor(DAY, second)).toMatchObject({ code: 'lease_lost' });
+  expect(await readSweepPosition(stored.query)).toMatchObject({ read: 1, endedAt: null });
 });
 
 const RECORDS = [entity.readPullRequests];
