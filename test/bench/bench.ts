@@ -35,6 +35,11 @@ export function isAskedFor(bench: Bench, names: readonly string[]): boolean {
   return bench.figures.some((figure) => names.some((name) => figure === name || figure.startsWith(`${name}.`)));
 }
 
+/** Throws if the premise of a measurement does not hold, because its figure would mean something else. */
+export function expectPremise(holds: boolean, found: string): asserts holds {
+  if (!holds) throw new Error(`the premise does not hold: ${found}`);
+}
+
 /** A folder of its own for as long as it is used. */
 export async function inFolder<Result>(use: (folder: string) => Promise<Result>): Promise<Result> {
   const folder = mkdtempSync(join(tmpdir(), 'worksync-bench-'));

@@ -8,7 +8,7 @@ import { stringify } from 'yaml';
 import manifest from '../../package.json' with { type: 'json' };
 import { findDaemon } from '../../src/store/daemon-file.ts';
 import { INSTALLATION_FILE } from '../../src/store/installation.ts';
-import { inFolder } from './bench.ts';
+import { expectPremise, inFolder } from './bench.ts';
 import { REPOSITORY, SECRET } from './deliveries.ts';
 
 const PROJECT = join(import.meta.dirname, '../..');
@@ -44,7 +44,7 @@ export interface Setup {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Keys beside those that every bench has; those of `workspace` are put among its own. */
+/** Keys beside those that every bench has, and what replaces its `workspace`. */
 interface Configuration {
   readonly workspace?: object;
   readonly rules?: object;
@@ -81,7 +81,7 @@ export async function until(isSo: () => boolean | Promise<boolean>, everyMs = 20
 /** `npm start` in a process of its own, as in production: nothing is replaced. */
 export function spawnDaemon(setup: Setup): ChildProcess {
   const { folder, url = NOWHERE, apiKey = KEY, port = 0, store, preload = [], env } = setup;
-  const config = setup.config ?? writeConfiguration(folder, { workspace: { url, apiKey } });
+  const config = setup.config ?? writeConfiguration(folder, url === NOWHERE ? {} : { workspace: { url, apiKey } });
   mkdirSync(join(folder, 'data'), { recursive: true });
   const log = openSync(join(folder, 'daemon.log'), 'a');
   const options = ['--config', config, '--data', join(folder, 'data'), '--port', String(port)];
@@ -121,10 +121,10 @@ function logOf(folder: string): string {
   return readFileSync(join(folder, 'daemon.log'), 'utf8').slice(-2_000);
 }
 
-/** @returns the file written */
+/** Nobody answers unless `workspace` says where, so that its lists are not read once a day. @returns the file written */
 export function writeConfiguration(folder: string, more: Configuration = {}): string {
   const file = join(folder, `${WORKSPACE}.yaml`);
-  const workspace = { url: NOWHERE, apiKey: KEY, ...more.workspace };
+  const workspace = more.workspace ?? { url: NOWHERE, apiKey: KEY, sweep: 'off' };
   writeFileSync(file, stringify({ ...more, workspace, connections: { github: CONNECTION } }));
   return file;
 }
@@ -270,12 +270,25 @@ export async function costOf(daemon: Running, path: string, names: readonly stri
   return (usageOf(daemon.pid).cpu - before) / ASKED;
 }
 
-/** As the owner of the data folder. Throws where the answer does not tell of all these workspaces. */
-export async function ask({ folder }: Pick<Running, 'folder'>, path: string, names: readonly string[]): Promise<void> {
+/** As the owner of the data folder. Throws where the answer does not tell of all these workspaces. @returns the answer */
+export async function ask(
+  { folder }: Pick<Running, 'folder'>,
+  path: string,
+  names: readonly string[],
+): Promise<string> {
   const { address, token } = ownerOf({ folder });
   const answer = await fetch(address + path, { headers: { authorization: `Bearer ${token}` } });
   const text = await answer.text();
   if (!answer.ok || !names.every((name) => text.includes(`"${name}"`))) throw new Error(`${path}: ${answer.status}`);
+  return text;
+}
+
+/** Throws if a daemon has sent any request since its start: to the workspace, to a vendor or to another replica. */
+export async function expectNoRequests(daemon: Pick<Running, 'folder'>): Promise<void> {
+  const lines = (await ask(daemon, '/metrics', [])).split('\n');
+  expectPremise(lines.includes('# TYPE worksync_http_requests_total counter'), 'requests are counted');
+  const sent = lines.filter((line) => line.startsWith('worksync_http_requests_total{'));
+  expectPremise(sent.length === 0, `a daemon at rest sent requests: ${sent.join(', ')}`);
 }
 
 export function ownerOf({ folder }: Pick<Running, 'folder'>): { readonly address: string; readonly token: string } {

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { systemRandom } from '../../src/platform/lib/random.ts';
 import { openInstallation, openSharedInstallation } from '../../src/store/installation.ts';
-import { PULL_REQUESTS_READ, TASKS_READ, writeMeta } from '../../src/store/meta.ts';
 import { scopeOf } from '../../src/store/workspace-scope.ts';
+import { knowLists } from '../support/rows/records-route.ts';
 import { inFolder } from './bench.ts';
 import { CONNECTION, NOWHERE } from './daemon.ts';
 
@@ -50,8 +50,7 @@ async function createFleet(folder: string, count: number, store?: string): Promi
     for (const name of names) {
       const row = transaction.insertInto('workspaces').values({ name }).returning('id');
       const { id } = await row.executeTakeFirstOrThrow();
-      for (const fact of [TASKS_READ, PULL_REQUESTS_READ])
-        await writeMeta(scopeOf(transaction, id), fact, String(Date.now()));
+      await knowLists(scopeOf(transaction, id), NOWHERE);
     }
   });
   await installation.close();

@@ -20,7 +20,8 @@ import { createReconcile, type Reconcile } from '../../src/sync/reconcile/reconc
 import { createInlineConverter } from '../../src/sync/worker/converter.ts';
 import { apiOverrides } from '../../src/workspace-api/contract.ts';
 import { type OpenedStore, openStore } from '../support/harness/store.ts';
-import { databaseFile, WORKSPACE, writeConfiguration } from './daemon.ts';
+import { knowLists } from '../support/rows/records-route.ts';
+import { databaseFile, NOWHERE, WORKSPACE, writeConfiguration } from './daemon.ts';
 import { REPOSITORY } from './deliveries.ts';
 
 /** A database in which everything has reached its end: items, their settled deliveries, and records as they should be. */
@@ -64,6 +65,7 @@ export async function createKnownItems(): Promise<KnownItems> {
 
 /** Fills a database through the pipeline itself: what the workspace says first, then one webhook for each pull request. */
 export async function makeKnown({ store, source, reconcile }: Opened, items: number): Promise<void> {
+  await knowLists(store.query, NOWHERE);
   await appendRead(store, 'read-tasks', entity.readTasks, { tasks: [] });
   for (let first = 1; first <= items; first += AT_ONCE) {
     const deliveries = Array.from({ length: AT_ONCE }, (_, index) => webhook(first + index));

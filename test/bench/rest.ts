@@ -1,6 +1,16 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Bench, figuresOf } from './bench.ts';
-import { ask, costOf, longestOf, type Running, runDaemon, runWatched, usageOf, type Watched } from './daemon.ts';
+import { type Bench, expectPremise, figuresOf } from './bench.ts';
+import {
+  ask,
+  costOf,
+  expectNoRequests,
+  longestOf,
+  type Running,
+  runDaemon,
+  runWatched,
+  usageOf,
+  type Watched,
+} from './daemon.ts';
 import { type Fleet, withFleet } from './fleet.ts';
 import { type BenchServer, type Replica, untilSpread, withPostgres, withReplicas } from './postgres/server.ts';
 
@@ -8,6 +18,8 @@ const WORKSPACES = 2_000;
 const ROUNDS = 3;
 /** How long it is at rest, milliseconds. */
 const REST = 60_000;
+/** More is written only by those that are not at rest, kB/s. */
+const MOST_WRITTEN = 100;
 /** After the start, until what the start left to do is done, milliseconds. */
 const SETTLING = 10_000;
 
@@ -58,12 +70,14 @@ async function measure(daemon: Running, { names }: Fleet) {
   const before = usageOf(pid);
   await pause(REST);
   const after = usageOf(pid);
+  const written = (after.written - before.written) / (REST / 1_000) / 1e3;
+  expectPremise(written <= MOST_WRITTEN, `a daemon at rest wrote ${written} kB/s`);
+  await expectNoRequests(daemon);
   const metrics = await costOf(daemon, '/metrics', names);
   const status = await costOf(daemon, '/status.json', names);
   return {
-    ...{ start: started.cpu, resident: before.resident, metrics, status },
+    ...{ start: started.cpu, resident: before.resident, metrics, status, written },
     idle: ((after.cpu - before.cpu) / (REST / 1_000)) * 100,
-    written: (after.written - before.written) / (REST / 1_000) / 1e3,
   };
 }
 
@@ -101,6 +115,7 @@ async function measureRest(server: BenchServer, fleet: Fleet) {
     await pause(SETTLING_TOGETHER);
     const rounds: Rest[] = [];
     while (rounds.length < ROUNDS) rounds.push(await measureTogether(server, replicas));
+    await Promise.all(replicas.map(expectNoRequests));
     return rounds;
   });
   const mean = (read: (rest: Rest) => number) =>
@@ -134,8 +149,10 @@ async function measureTogether(server: BenchServer, replicas: readonly Replica[]
   await pause(REST);
   const after = await usage();
   const perSecond = (key: keyof typeof after) => (after[key] - before[key]) / (after.wall - before.wall);
+  const written = perSecond('written') / 1e3;
+  expectPremise(written <= MOST_WRITTEN, `PostgreSQL wrote ${written} kB/s for replicas at rest`);
   return {
-    ...{ statements: perSecond('statements'), written: perSecond('written') / 1e3 },
+    ...{ statements: perSecond('statements'), written },
     ...{ cpu: perSecond('cpu') * 100, serverCpu: perSecond('serverCpu') * 100 },
   };
 }

@@ -7,8 +7,9 @@ import { rulesOf } from '../../../src/daemon/sources.ts';
 import { loadConfig } from '../../../src/platform/config/load.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { openInstallation } from '../../../src/store/installation.ts';
-import { PULL_REQUESTS_READ, TASKS_READ, writeMeta } from '../../../src/store/meta.ts';
+import { writeMeta } from '../../../src/store/meta.ts';
 import { apiOverrides } from '../../../src/workspace-api/contract.ts';
+import { knowLists } from '../../support/rows/records-route.ts';
 import { databaseFile, NOWHERE, WORKSPACE, writeConfiguration } from '../daemon.ts';
 import { REPOSITORY } from '../deliveries.ts';
 
@@ -49,13 +50,12 @@ export async function createBigInstallation(size: Size): Promise<BigInstallation
 
 /** After the work of a first start: both lists are read, and all items are evaluated by the rules. */
 async function createWorkspace(folder: string): Promise<{ config: string; workspace: number }> {
-  // Its own lists are not read: nobody answers.
-  const path = writeConfiguration(folder, { workspace: { sweep: 'off' } });
+  const path = writeConfiguration(folder);
   const [config] = loadConfig({ path, env: {}, connectors, apiOverrides }).workspaces;
   if (!config) throw new Error('no workspace is configured');
   const installation = await openInstallation(join(folder, 'data'), { random: systemRandom() });
   const { query } = await installation.store(WORKSPACE);
-  for (const fact of [TASKS_READ, PULL_REQUESTS_READ]) await writeMeta(query, fact, String(Date.now()));
+  await knowLists(query, NOWHERE);
   await writeMeta(query, 'rules.looked_by', rulesOf(config, NOWHERE, connectors).digest ?? '');
   await installation.close();
   return { config: path, workspace: query.workspace };

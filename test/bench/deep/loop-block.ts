@@ -82,12 +82,8 @@ async function tellAgain(folder: string): Promise<void> {
   await store.close();
 }
 
-function configure(folder: string, more: { readonly rules?: object; readonly retention?: object } = {}): string {
-  return writeConfiguration(folder, { ...more, workspace: { sweep: 'off' } });
-}
-
 function work(folder: string): Promise<Phase[]> {
-  const setup = { folder, config: configure(folder) };
+  const setup = { folder, config: writeConfiguration(folder) };
   return runWatched(setup, async (daemon) => {
     const asking = askAllTheWhile(daemon);
     const look = (statement: string) => lookInto(folder, statement);
@@ -98,7 +94,7 @@ function work(folder: string): Promise<Phase[]> {
     const anew = await phase(daemon, 'told anew', () => until(() => look(pending) === 0));
     const before = look(looked);
     const rules = await phase(daemon, 'new rules', async () => {
-      configure(folder, { rules: { trailers: ['Task', 'Closes-Task'] } });
+      writeConfiguration(folder, { rules: { trailers: ['Task', 'Closes-Task'] } });
       process.kill(daemon.pid, 'SIGHUP');
       await until(() => look(looked) !== before);
     });
@@ -117,7 +113,7 @@ function purge(folder: string): Promise<Phase> {
   const database = new BetterSqlite(databaseFile(folder));
   database.prepare("insert or replace into installation (name, value) values ('run.retention', '0')").run();
   database.close();
-  const config = configure(folder, {
+  const config = writeConfiguration(folder, {
     rules: { trailers: ['Task', 'Closes-Task'] },
     retention: { bodies: '1s', deliveries: '1s' },
   });

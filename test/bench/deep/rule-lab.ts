@@ -16,9 +16,8 @@ export const ruleLab: Bench = {
   async run() {
     const { folder, remove } = await createKnownItems();
     try {
-      const own = { workspace: { sweep: 'off' } };
-      const text = readFileSync(writeConfiguration(folder, { ...own, rules: RULES }), 'utf8');
-      return await runWatched({ folder, config: writeConfiguration(folder, own) }, (daemon) => measure(daemon, text));
+      const text = readFileSync(writeConfiguration(folder, { rules: RULES }), 'utf8');
+      return await runWatched({ folder }, (daemon) => measure(daemon, text));
     } finally {
       remove();
     }

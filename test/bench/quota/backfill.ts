@@ -1,7 +1,8 @@
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { type OpenedStore, openStore } from '../../support/harness/store.ts';
+import { knowLists } from '../../support/rows/records-route.ts';
 import { type Bench, figuresOf } from '../bench.ts';
-import { knowLists, type QuotaDaemon, startDaemon } from './daemon.ts';
+import { ADDRESS, type QuotaDaemon, startDaemon } from './daemon.ts';
 import { deliverAll, untilSettled } from './play.ts';
 import { daysOf } from './references/day.ts';
 import { freshness, quantile } from './references/lag.ts';
@@ -52,7 +53,7 @@ interface Filled {
 export async function playBackfill(lines: readonly Line[], items: number): Promise<Filled> {
   const clock = createTravellingClock();
   const store = await openStore({ file: ':memory:' });
-  await knowLists(store);
+  await knowLists(store.query, ADDRESS);
   const server = createServer({ clock, duration: () => 0.15, arrives: () => 0.5 });
   const daemon = await startDaemon({ store, clock, server, straight: true });
   const feed = await feedBackfill(store, daemon, items);

@@ -6,9 +6,6 @@ import type { Random } from '../../../src/platform/lib/random.ts';
 import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
 import type { Store } from '../../../src/store/database.ts';
-import { PULL_REQUESTS_READ, TASKS_READ, writeMeta } from '../../../src/store/meta.ts';
-import { noteRecordsListed } from '../../../src/store/server-capabilities.ts';
-import { bindServerFacts } from '../../../src/store/server-facts.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { createOutbox } from '../../../src/sync/outbox/outbox.ts';
 import type { SendContext } from '../../../src/sync/outbox/outbox-context.ts';
@@ -139,14 +136,7 @@ export async function startDaemon(options: QuotaDaemonOptions): Promise<QuotaDae
 }
 
 /** The address of the workspace. What is known about a server holds for one address. */
-const ADDRESS = 'bench';
-
-/** Stores that an earlier start has read the lists: the workspace has a route for records, and is empty. */
-export async function knowLists(store: Store): Promise<void> {
-  await bindServerFacts(store.query, ADDRESS);
-  await noteRecordsListed(store.query, 0);
-  for (const fact of [TASKS_READ, PULL_REQUESTS_READ]) await writeMeta(store.query, fact, '0');
-}
+export const ADDRESS = 'bench';
 
 function mortal(clock: Clock, life: { readonly isOver: boolean }): Clock {
   return {

@@ -1,8 +1,9 @@
 import type { Throttle } from '../../../src/sync/quota/throttle.ts';
 import { createTravellingClock, type TravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { type OpenedStore, openStore } from '../../support/harness/store.ts';
+import { knowLists } from '../../support/rows/records-route.ts';
 import { type Bench, figure, type Measured } from '../bench.ts';
-import { knowLists, type QuotaDaemon, startDaemon } from './daemon.ts';
+import { ADDRESS, type QuotaDaemon, startDaemon } from './daemon.ts';
 import { sendAll, wishesOf } from './references/co-tenant.ts';
 import { daysOf } from './references/day.ts';
 import { quantile } from './references/lag.ts';
@@ -72,7 +73,7 @@ const MINUTE = 60;
 async function errorsOf(lines: readonly Line[], wishes: readonly number[]): Promise<number[]> {
   const clock = createTravellingClock();
   const store = await openStore({ file: ':memory:' });
-  await knowLists(store);
+  await knowLists(store.query, ADDRESS);
   const server = createServer({ clock, duration: () => 0.15, arrives: () => 0.5 });
   const daemon = await startDaemon({ store, clock, server, straight: true, quota: { share: 'auto' } });
   void sendAll(wishes, { gate: server.gate, clock, waits: [] });

@@ -2,7 +2,8 @@ import type { Clock } from '../../../src/platform/lib/clock.ts';
 import type { QuotaOptions } from '../../../src/sync/quota/limits.ts';
 import { createTravellingClock, type TravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { type OpenedStore, openStore } from '../../support/harness/store.ts';
-import { knowLists, type Moving, type QuotaDaemon, type QuotaDaemonOptions, startDaemon } from './daemon.ts';
+import { knowLists } from '../../support/rows/records-route.ts';
+import { ADDRESS, type Moving, type QuotaDaemon, type QuotaDaemonOptions, startDaemon } from './daemon.ts';
 import { createChance, randomDurations } from './references/chance.ts';
 import { atOnce, type Line } from './references/trace.ts';
 import { createServer, type Server } from './server.ts';
@@ -38,7 +39,7 @@ export async function play(options: PlayOptions): Promise<Played> {
   const clock = createTravellingClock();
   options.meddle?.(clock);
   const store = await openStore({ file: ':memory:' });
-  if (knowsLists) await knowLists(store);
+  if (knowsLists) await knowLists(store.query, ADDRESS);
   const server = createServer({ clock, duration, arrives });
   options.others?.(clock, server);
   const moving = await options.moving?.(clock, store);
@@ -102,7 +103,7 @@ export async function playLives(options: LivesOptions): Promise<Played> {
   const chance = createChance(seed);
   const clock = createTravellingClock();
   const store = await openStore({ file: ':memory:' });
-  await knowLists(store);
+  await knowLists(store.query, ADDRESS);
   const server = createServer({ clock, duration: randomDurations(seed), arrives: createChance(seed + 1).float });
   const start = (boot: Clock) => startDaemon({ store, clock: boot, server, succession, seed: chance.whole(1, 1e9) });
   let boot = bootOf(clock, 'boot-0');

@@ -1,5 +1,6 @@
-import { PULL_REQUESTS_READ, writeMeta } from '../../../src/store/meta.ts';
+import { PULL_REQUESTS_READ, TASKS_READ, writeMeta } from '../../../src/store/meta.ts';
 import { noteRecordsListed } from '../../../src/store/server-capabilities.ts';
+import { bindServerFacts } from '../../../src/store/server-facts.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 
 /** The workspace records pull requests: it has listed its records. */
@@ -11,4 +12,11 @@ export async function openRecordsRoute(query: Scope): Promise<void> {
 export async function openRecords(query: Scope): Promise<void> {
   await openRecordsRoute(query);
   await writeMeta(query, PULL_REQUESTS_READ, '0');
+}
+
+/** Stores that the workspace at this address was read completely: it records pull requests, and both lists are known. */
+export async function knowLists(query: Scope, address: string): Promise<void> {
+  await bindServerFacts(query, address);
+  await openRecords(query);
+  await writeMeta(query, TASKS_READ, '0');
 }
