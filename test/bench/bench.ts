@@ -68,8 +68,10 @@ interface Figure {
   /** What `value` is measured against, in the same unit. */
   readonly limit: number | null;
   readonly ratio: number | null;
+  /** `limit` is what a yardstick takes on this machine: the aim concerns `value`, and `ratio` compares machines. */
+  readonly yardstick?: true;
   readonly better: 'higher' | 'lower';
-  /** What `ratio`, or `value` where there is no ratio, is to reach; false on figures of others. */
+  /** What `ratio`, or `value` where there is no ratio or it is one to a yardstick, is to reach; false on figures of others. */
   readonly aim: number | false;
   /** The worst of the runs: of `ratio`, or of `value` where there is no ratio. */
   readonly worst: number;
@@ -83,7 +85,8 @@ export interface Measured extends Figure {
 }
 
 /** Without `better` the lower is; without `aim` none is to be reached. */
-export type Meaning = Pick<Figure, 'name' | 'unit' | 'everyRun'> & Partial<Pick<Measured, 'better' | 'aim' | 'note'>>;
+export type Meaning = Pick<Figure, 'name' | 'unit' | 'everyRun' | 'yardstick'> &
+  Partial<Pick<Measured, 'better' | 'aim' | 'note'>>;
 
 /** A figure of runs: a value of each, and what this is measured against where there is such a value. */
 type Row<Run> = Meaning & { of(run: Run): number; against?(run: Run): number };
@@ -107,30 +110,36 @@ export function figure(meaning: Meaning, values: readonly number[]): Measured {
 }
 
 /**
- * Measures a figure against another of the same run: value, limit and ratio are those of the run with the median ratio, so
- * that they belong together.
+ * Measures a figure against another of the same run: value, limit and ratio are those of the run with the median of what is
+ * judged, so that they belong together.
  */
 export function figureOf<Run>(runs: readonly Run[], { of, against, ...given }: Row<Run>): Measured {
   const meaning = { better: 'lower', aim: false, ...given } as const;
   const values = runs.map(of);
-  const worst = (all: readonly number[]) => (meaning.better === 'higher' ? Math.min(...all) : Math.max(...all));
-  if (!against) return { ...meaning, value: median(values), limit: null, ratio: null, worst: worst(values) };
-  const limits = runs.map(against);
-  const ratios = values.map((value, run) => value / (limits[run] ?? Number.NaN));
-  const ratio = median(ratios);
-  const run = ratios.indexOf(ratio);
-  return { ...meaning, value: values[run] ?? 0, limit: limits[run] ?? null, ratio, worst: worst(ratios) };
+  const limits = against && runs.map(against);
+  const ratios = limits && values.map((value, run) => value / (limits[run] as number));
+  const judged = meaning.yardstick ? values : (ratios ?? values);
+  expectPremise(!judged.some(Number.isNaN), `${meaning.name} is a number: ${judged}`);
+  const run = judged.indexOf(median(judged));
+  const worst = meaning.better === 'higher' ? Math.min(...judged) : Math.max(...judged);
+  return {
+    ...meaning,
+    value: values[run] as number,
+    limit: limits?.[run] ?? null,
+    ratio: ratios?.[run] ?? null,
+    worst,
+  };
 }
 
 /** Whether the aim is reached, by the median and, where each run counts, by the worst; undefined where there is none. */
-function reaches({ value, ratio, better, aim, worst, everyRun }: Figure): boolean | undefined {
+function reaches({ value, ratio, yardstick, better, aim, worst, everyRun }: Figure): boolean | undefined {
   if (aim === false) return undefined;
-  const judged = [ratio ?? value, ...(everyRun ? [worst] : [])];
+  const judged = [yardstick ? value : (ratio ?? value), ...(everyRun ? [worst] : [])];
   return judged.every((each) => (better === 'higher' ? each >= aim : each <= aim));
 }
 
-export function jsonLine({ name, value, unit, limit, ratio, better, aim, worst }: Figure): string {
-  return JSON.stringify({ name, value, unit, limit, ratio, better, aim, worst });
+export function jsonLine({ name, value, unit, limit, ratio, yardstick, better, aim, worst }: Figure): string {
+  return JSON.stringify({ name, value, unit, limit, ratio, yardstick, better, aim, worst });
 }
 
 const HEAD = ['figure', 'value', 'unit', 'limit', 'ratio', 'worst', 'aim', ''];

@@ -24,7 +24,7 @@ import { automatic, tenant } from './quota/tenant.ts';
 import { pgReconcile, reconcile } from './reconcile.ts';
 import { gateway, service } from './requests.ts';
 import { manyAtRest, pgAtRest } from './rest.ts';
-import { commands, start, startService } from './start.ts';
+import { commands, start, startService, yardsticks } from './start.ts';
 
 /**
  * `npm run bench`, with `-- --json` for JSON lines, and with names for some of the figures only
@@ -35,6 +35,7 @@ import { commands, start, startService } from './start.ts';
 const BENCHES: readonly Bench[] = [
   ingest,
   reconcile,
+  yardsticks,
   start,
   startService,
   commands,

@@ -1,4 +1,4 @@
-import { execFile, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { get } from 'node:http';
 import { join } from 'node:path';
@@ -6,21 +6,74 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { freePort } from '../support/harness/listen.ts';
 import { TOP } from '../support/harness/processes.ts';
-import { type Bench, figure, figuresOf, inFolder, RUNS } from './bench.ts';
+import { type Bench, expectPremise, figureOf, figuresOf, inFolder, type Measured, RUNS } from './bench.ts';
 import {
+  expectNoRequests,
   lookInto,
   PROGRAM,
   type Running,
   runAlone,
   runDaemon,
   spawnDaemon,
-  stopDaemon,
   until,
   usageOf,
   VARIABLES,
   WORKSPACE,
 } from './daemon.ts';
 import { REPOSITORY } from './deliveries.ts';
+import { ITEMS } from './known-items.ts';
+
+/**
+ * What a start takes on this machine whatever is started: an empty program of Node, from its spawn to its end, and a server of
+ * the packages that worksync is built on, until it answers the first request.
+ */
+export const yardsticks: Bench = {
+  figures: ['yardstick.node', 'yardstick.server'],
+  run: () =>
+    inFolder(async (cache) => [
+      ...rowsOf('yardstick.node', await repeatWarm(() => runNode(EMPTY))),
+      ...rowsOf('yardstick.server', await repeatWarm(() => startYardstick(cache))),
+    ]),
+};
+
+/** What a process took: until it was ready or had ended, in seconds of the wall clock and of CPU; and its memory. */
+interface Used {
+  readonly seconds: number;
+  readonly cpu: number;
+  readonly megabytes: number;
+}
+
+function rowsOf(name: string, runs: readonly Used[]): Measured[] {
+  return figuresOf(
+    runs,
+    { name, unit: 's', of: ({ seconds }) => seconds },
+    { name: `${name}.cpu`, unit: 's', of: ({ cpu }) => cpu },
+    { name: `${name}.memory`, unit: 'MB', of: ({ megabytes }) => megabytes },
+  );
+}
+
+/** A process, and a yardstick at the same time. */
+interface Round {
+  readonly own: Used;
+  readonly yardstick: Used;
+}
+
+/** One quantity of both, of which the own is to reach the aim. */
+function rowOf(rounds: readonly Round[], name: string, quantity: keyof Used, aim: number): Measured {
+  const unit = quantity === 'megabytes' ? 'MB' : 's';
+  const read = { of: ({ own }: Round) => own[quantity], against: ({ yardstick }: Round) => yardstick[quantity] };
+  return figureOf(rounds, { name, unit, aim, yardstick: true, ...read });
+}
+
+/** The first run fills the compile cache, and is not counted. */
+async function repeatWarm<Run>(runOnce: () => Promise<Run>): Promise<readonly Run[]> {
+  const runs: Run[] = [];
+  for (let round = 0; round <= RUNS; round++) runs.push(await runOnce());
+  return runs.slice(1);
+}
+
+const repeatBeside = (runOnce: () => Promise<Used>, yardstick: () => Promise<Used>) =>
+  repeatWarm(async (): Promise<Round> => ({ own: await runOnce(), yardstick: await yardstick() }));
 
 /**
  * Seconds from spawning what `npm start` runs on 100 000 items and their deliveries to the first 200 of `/readyz`, and the
@@ -33,37 +86,44 @@ export const start: Bench = {
     // A daemon has run on these data before: it has held its rules against all items that are open.
     const looked = "select count(*) from meta where name = 'rules.looked_by'";
     await runDaemon({ folder }, () => until(() => lookInto(folder, looked) > 0));
-    const runs: { seconds: number; megabytes: number }[] = [];
-    for (let round = 0; round < RUNS; round++) runs.push(await startKnown(folder));
-    return figuresOf(
-      runs,
-      { name: 'start', unit: 's', aim: 1, of: ({ seconds }) => seconds },
-      { name: 'memory', unit: 'MB', aim: 150, of: ({ megabytes }) => megabytes },
-    );
+    const startKnown = () =>
+      startOnce(
+        (port) => spawnDaemon({ folder, port }),
+        () => expectNoRequests({ folder }),
+      );
+    const rounds = await inFolder((cache) => repeatBeside(startKnown, () => startYardstick(cache)));
+    expectPremise(lookInto(folder, 'select count(*) from items') === ITEMS, `${ITEMS} items are there`);
+    return [rowOf(rounds, 'start', 'seconds', 1), rowOf(rounds, 'memory', 'megabytes', 150)];
   },
 };
 
-async function startKnown(folder: string): Promise<{ seconds: number; megabytes: number }> {
+/** A server from its spawn to the first 200 of `/readyz`, and its memory after a second of rest. Throws if it does not end in order. */
+async function startOnce(spawnAt: (port: number) => ChildProcess, check?: () => Promise<void>): Promise<Used> {
   const port = await freePort();
   const begin = performance.now();
-  const daemon = spawnDaemon({ folder, port });
+  const server = spawnAt(port);
+  const ended = once(server, 'exit');
   try {
-    const seconds = await secondsUntilReady(port, begin, daemon);
+    const seconds = await secondsUntilReady(port, begin, server);
+    const { cpu } = usageOf(server.pid as number);
     await pause(1_000);
-    const megabytes = usageOf(daemon.pid as number).resident / 1e6;
-    await stopDaemon(daemon, folder);
-    return { seconds, megabytes };
+    const megabytes = usageOf(server.pid as number).resident / 1e6;
+    await check?.();
+    server.kill('SIGTERM');
+    const [code] = await ended;
+    if (code !== 0) throw new Error(`a server ended with ${code}`);
+    return { seconds, cpu, megabytes };
   } finally {
-    if (daemon.exitCode === null) daemon.kill('SIGKILL');
+    server.kill('SIGKILL');
   }
 }
 
 /** Given up after this time, milliseconds. */
 const LONGEST_START = 30_000;
 
-async function secondsUntilReady(port: number, begin: number, daemon: { readonly exitCode: number | null }) {
+async function secondsUntilReady(port: number, begin: number, server: ChildProcess): Promise<number> {
   while (!(await isReady(port))) {
-    if (daemon.exitCode !== null || performance.now() - begin > LONGEST_START) throw new Error('it did not start');
+    if (server.exitCode !== null || performance.now() - begin > LONGEST_START) throw new Error('it did not start');
     await pause(2);
   }
   return (performance.now() - begin) / 1_000;
@@ -93,37 +153,26 @@ export const startService: Bench = {
   async run() {
     execFileSync(process.execPath, ['.ci/build.ts'], { cwd: TOP, stdio: 'ignore' });
     const startsOf = (name: string, program: readonly string[]) =>
-      inFolder(async (cache) =>
-        figuresOf(
-          await repeatWarm(() => startOnce(program, cache)),
-          { name, unit: 's', aim: 2, of: ({ seconds }) => seconds },
-          { name: `${name}.cpu`, unit: 's', aim: 1, of: ({ cpu }) => cpu },
-        ),
-      );
+      inFolder(async (cache) => {
+        const own = (port: number) => ({
+          ...{ WORKSYNC_CONFIG_YAML: CONFIG, WORKSYNC_DATA: `:memory:bench-${port}`, WORKSYNC_PORT: String(port) },
+        });
+        const service = () => startOnce((port) => spawnNode(program, cache, own(port)));
+        const rounds = await repeatBeside(service, () => startYardstick(cache));
+        return [rowOf(rounds, name, 'seconds', 2), rowOf(rounds, `${name}.cpu`, 'cpu', 1)];
+      });
     const built = PROGRAM.map((word) => (word === 'src/main.ts' ? 'dist/lib/main.js' : word));
     return [...(await startsOf('start.service', PROGRAM)), ...(await startsOf('start.service.package', built))];
   },
 };
 
-/** The first run fills the compile cache, and is not counted. */
-async function repeatWarm<Run>(runOnce: () => Promise<Run>): Promise<readonly Run[]> {
-  const runs: Run[] = [];
-  for (let round = 0; round <= RUNS; round++) runs.push(await runOnce());
-  return runs.slice(1);
+function spawnNode(program: readonly string[], cache: string, given: Readonly<Record<string, string>>): ChildProcess {
+  const env = { ...process.env, ...VARIABLES, NODE_COMPILE_CACHE: cache, ...given };
+  return spawn(process.execPath, program, { cwd: TOP, env, stdio: 'ignore' });
 }
 
-async function startOnce(program: readonly string[], cache: string): Promise<{ seconds: number; cpu: number }> {
-  const port = await freePort();
-  const own = { WORKSYNC_CONFIG_YAML: CONFIG, WORKSYNC_DATA: `:memory:bench-${port}`, WORKSYNC_PORT: String(port) };
-  const env = { ...process.env, ...VARIABLES, NODE_COMPILE_CACHE: cache, ...own };
-  const begin = performance.now();
-  const daemon = spawn(process.execPath, program, { cwd: TOP, env, stdio: 'ignore' });
-  const ended = once(daemon, 'exit');
-  const seconds = await secondsUntilReady(port, begin, daemon);
-  const { cpu } = usageOf(daemon.pid as number);
-  daemon.kill('SIGTERM');
-  await ended;
-  return { seconds, cpu };
+function startYardstick(cache: string): Promise<Used> {
+  return startOnce((port) => spawnNode(['test/bench/peers/packages.ts'], cache, { PORT: String(port) }));
 }
 
 /** What commands take that are run all day, by containers, people and jobs, beside a daemon: CPU seconds of the whole process, and its largest memory. */
@@ -132,35 +181,34 @@ export const commands: Bench = {
   run: () =>
     runAlone({}, async (daemon) => {
       const data = ['--data', join(daemon.folder, 'data')];
-      const status = await repeatWarm(() => runCommand(['status', ...data]));
-      const health = await repeatWarm(() => runCommand(['healthcheck', ...data]));
-      const given = await jobOf(daemon, data);
-      const job = await repeatWarm(() => runCommand(['ci', '--pull-request', `${REPOSITORY}#7`], given));
-      const row = (name: string, aim: number, runs: readonly Used[]) =>
-        figure(
-          { name, unit: 's', aim },
-          runs.map(({ cpu }) => cpu),
+      const repeat = (args: readonly string[], expected: string, given?: Record<string, string>) =>
+        repeatBeside(
+          () => runNode(['src/main.ts', ...args], expected, given),
+          () => runNode(EMPTY),
         );
+      const health = await repeat(['healthcheck', ...data], '');
+      const job = ['ci', '--pull-request', `${REPOSITORY}#7`];
       return [
-        row('command.status', 0.25, status),
-        row('command.healthcheck', 0.1, health),
-        row('command.ci', 0.3, job),
-        ...figuresOf(health, { name: 'command.healthcheck.memory', unit: 'MB', aim: 60, of: (run) => run.megabytes }),
+        rowOf(await repeat(['status', ...data], WORKSPACE), 'command.status', 'cpu', 0.25),
+        rowOf(health, 'command.healthcheck', 'cpu', 0.1),
+        // The daemon knows no such pull request, and says so.
+        rowOf(await repeat(job, 'not_received', await jobOf(daemon, data)), 'command.ci', 'cpu', 0.3),
+        rowOf(health, 'command.healthcheck.memory', 'megabytes', 60),
       ];
     }),
 };
 
-interface Used {
-  readonly cpu: number;
-  readonly megabytes: number;
-}
-
-/** Told by the process itself when it ends: nobody can ask the kernel about it afterwards. */
-const TELL = `import { writeSync } from 'node:fs';
+/**
+ * Told by the process itself when it ends: nobody can ask the kernel about it afterwards. Not its `maxRSS`, which counts the
+ * memory of the process that spawned it too.
+ */
+const TELL = `import { readFileSync, writeSync } from 'node:fs';
 process.on('exit', () => {
-  const { userCPUTime, systemCPUTime, maxRSS } = process.resourceUsage();
-  writeSync(2, JSON.stringify({ cpu: (userCPUTime + systemCPUTime) / 1e6, megabytes: maxRSS * 1_024 / 1e6 }));
+  const { user, system } = process.cpuUsage();
+  const peak = /VmHWM:\\s+(\\d+) kB/.exec(readFileSync('/proc/self/status', 'utf8'))[1];
+  writeSync(2, JSON.stringify({ cpu: (user + system) / 1e6, megabytes: peak * 1_024 / 1e6 }));
 });`;
+const EMPTY = ['--eval', ''];
 
 /** What a job is given: a gateway token, made as an operator makes it. */
 async function jobOf({ folder, port }: Running, data: readonly string[]): Promise<Record<string, string>> {
@@ -171,16 +219,21 @@ async function jobOf({ folder, port }: Running, data: readonly string[]): Promis
   return { WORKSYNC_URL: `http://127.0.0.1:${port}`, WORKSYNC_TOKEN: secret };
 }
 
-/** A command may end with another code than 0: the daemon knows no pull request here, and says so. */
-async function runCommand(command: readonly string[], given: Record<string, string> = {}): Promise<Used> {
+/** A program until its end. Throws unless it prints what is expected, or if nothing is and it fails. */
+async function runNode(program: readonly string[], expected = '', given: Record<string, string> = {}): Promise<Used> {
   const tell = `data:text/javascript,${encodeURIComponent(TELL)}`;
-  const args = ['--import', tell, 'src/main.ts', ...command];
-  const run = promisify(execFile)(process.execPath, args, {
-    cwd: TOP,
-    env: { ...process.env, ...VARIABLES, ...given },
-  });
-  const { stderr } = await run.catch((ended: { stderr: string }) => ended);
-  const isFailed = stderr.includes('code:') && !stderr.includes('not_received');
-  if (isFailed) throw new Error(stderr);
-  return JSON.parse(stderr.slice(stderr.lastIndexOf('{'))) as Used;
+  const env = { ...process.env, ...VARIABLES, ...given };
+  const begin = performance.now();
+  const run = promisify(execFile)(process.execPath, ['--import', tell, ...program], { cwd: TOP, env });
+  const { code = 0, stdout, stderr }: Failed = await run.catch((ended: Failed) => ended);
+  const seconds = (performance.now() - begin) / 1_000;
+  const isExpected = expected === '' ? code === 0 : (stdout + stderr).includes(expected);
+  expectPremise(isExpected, `${program.join(' ')} prints ${expected}: ${code} ${stdout} ${stderr}`);
+  return { seconds, ...(JSON.parse(stderr.slice(stderr.lastIndexOf('{'))) as Omit<Used, 'seconds'>) };
+}
+
+interface Failed {
+  readonly code?: number;
+  readonly stdout: string;
+  readonly stderr: string;
 }
