@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { KnownItems } from './known-items.ts';
 import type { Split } from './quota/references/day.ts';
 import type { Line } from './quota/references/trace.ts';
 
@@ -20,7 +19,8 @@ export interface Shared {
   readonly traces: readonly (readonly Line[])[];
   /** Seeds and behaviours of what is generated; see `--tuning`. */
   readonly split: Split;
-  knownItems(): Promise<KnownItems>;
+  /** A folder of known items; see `createKnownItems`. */
+  knownItems(): Promise<string>;
 }
 
 /** Each real-time figure is the median of this many runs. */

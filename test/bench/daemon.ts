@@ -73,9 +73,16 @@ export function countDeliveries(folder: string, condition: string): number {
   return lookInto(folder, `select count(*) from inbox where ${condition}`);
 }
 
+/** Given up after this time, milliseconds. */
+const LONGEST_WAIT = 600_000;
+
 /** Returns once it has a value that is wanted. */
 export async function until(isSo: () => boolean | Promise<boolean>, everyMs = 20): Promise<void> {
-  while (!(await isSo())) await pause(everyMs);
+  const begin = performance.now();
+  while (!(await isSo())) {
+    expectPremise(performance.now() - begin < LONGEST_WAIT, `what is awaited comes: ${isSo}`);
+    await pause(everyMs);
+  }
 }
 
 /** `npm start` in a process of its own, as in production: nothing is replaced. */
@@ -236,7 +243,7 @@ export async function runDaemon<Result>(setup: Setup, use: (daemon: Running) => 
 }
 
 /** @param file of `loop-watch.ts` */
-export function turnsIn(file: string, since = 0): Turn[] {
+function turnsIn(file: string, since = 0): Turn[] {
   if (!existsSync(file)) return [];
   const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);
   return lines.map(readTurn).filter(({ at }) => at >= since);

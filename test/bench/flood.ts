@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { startNginx, WITHOUT_NGINX } from '../support/fakes/nginx.ts';
 import { startWorkspaceService } from '../support/fakes/workspace-service.ts';
-import { type Bench, figure, inFolder, type Measured } from './bench.ts';
+import { type Bench, expectPremise, figure, inFolder, type Measured } from './bench.ts';
 import { countDeliveries, longestOf, runWatched, until, usageOf, type Watched, WEBHOOK_PATH } from './daemon.ts';
 import { largeBody, pullRequestBodies } from './deliveries.ts';
-import { deliver, headOf, open } from './load.ts';
+import { converse, deliver, headOf, open } from './load.ts';
 import { quantile } from './quota/references/lag.ts';
 
 /**
@@ -57,6 +57,8 @@ async function memory({ port, pid }: Watched): Promise<Measured> {
     most = Math.max(most, usageOf(pid).resident / MEGABYTE);
     await pause(250);
   }
+  const isTaken = sockets.some(({ readyState, writableLength }) => readyState === 'open' && writableLength === 0);
+  expectPremise(isTaken, 'no connection holds a body that was taken in');
   for (const socket of sockets) socket.destroy();
   return figure({ name: 'flood.memory', unit: 'MB', aim: 256 }, [most]);
 }
@@ -85,7 +87,7 @@ const FORGERS = 20;
 const GOOD = 200;
 
 /** @param port where senders connect: the daemon's own, or a proxy's */
-async function good({ port: own }: Pick<Watched, 'port'>, name: string, port: number): Promise<Measured> {
+async function good({ port: own, folder }: Watched, name: string, port: number): Promise<Measured> {
   const bodies = pullRequestBodies(GOOD);
   for (const [at, body] of bodies.slice(0, 20).entries())
     await deliver({ port: own, path: WEBHOOK_PATH }, body, `warm-${at}`);
@@ -98,6 +100,8 @@ async function good({ port: own }: Pick<Watched, 'port'>, name: string, port: nu
   const forging = new AbortController();
   const forgers = Array.from({ length: FORGERS }, () => forge(port, forging.signal));
   await pause(2_000);
+  const held = idle.filter(({ readyState }) => readyState === 'open').length;
+  expectPremise(held === IDLE, `${held} of ${IDLE} idle connections are open`);
   const waits: number[] = [];
   for (const [at, body] of bodies.entries()) {
     // One that was refused waited too long.
@@ -108,6 +112,8 @@ async function good({ port: own }: Pick<Watched, 'port'>, name: string, port: nu
   forging.abort();
   const forgeries = (await Promise.all(forgers)).reduce((sum, sent) => sum + sent, 0);
   for (const socket of idle) socket.destroy();
+  const taken = countDeliveries(folder, "delivery_key like 'forged-%'");
+  expectPremise(forgeries > 0 && taken === 0, `${taken} of ${forgeries} forgeries are stored`);
   const refused = waits.filter((wait) => wait === Number.POSITIVE_INFINITY).length;
   const note = `p99 of ${GOOD}, ${refused} refused, beside ${forgeries} forgeries`;
   return figure({ name, unit: 'ms', aim: 250, note }, [quantile(waits, 0.99)]);
@@ -120,30 +126,16 @@ async function forge(port: number, signal: AbortSignal): Promise<number> {
   while (!signal.aborted) {
     const socket = await open(port).catch(() => undefined);
     if (!socket) continue;
-    sent += await forgeOn(socket, () => {
+    const next = () => {
       if (signal.aborted) return undefined;
       const signature = `sha256=${createHmac('sha256', 'a guess').update(String(sent)).digest('hex')}`;
-      return [headOf({ port, path: WEBHOOK_PATH }, { id: `forged-${sent}`, signature, length: body.length }), body];
-    });
+      const head = headOf({ port, path: WEBHOOK_PATH }, { id: `forged-${sent++}`, signature, length: body.length });
+      return [head, body] as const;
+    };
+    // A connection ends when the server has had enough.
+    await converse(socket, next, () => true).catch(() => undefined);
   }
   return sent;
-}
-
-/** As many as this connection takes. */
-function forgeOn(socket: Socket, next: () => readonly [Buffer, Buffer] | undefined): Promise<number> {
-  return new Promise((resolve) => {
-    let sent = 0;
-    const send = () => {
-      const request = next();
-      if (!request) return socket.destroy();
-      sent++;
-      socket.write(request[0]);
-      return socket.write(request[1]);
-    };
-    socket.on('data', send).on('error', () => undefined);
-    socket.on('close', () => resolve(sent));
-    send();
-  });
 }
 
 function goodBehindNginx(daemon: Watched): Promise<Measured> {

@@ -1,5 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { connectors } from '../../src/connectors/registry.ts';
 import { sourcesOf } from '../../src/daemon/sources.ts';
@@ -16,32 +15,22 @@ import type { Store } from '../../src/store/database.ts';
 import { appendAnswer } from '../../src/store/workspace-answers.ts';
 import type { ReconcileConnection } from '../../src/sync/reconcile/context.ts';
 import { desiredRecord } from '../../src/sync/reconcile/evaluate-record.ts';
-import { createReconcile, type Reconcile } from '../../src/sync/reconcile/reconcile.ts';
+import { createReconcile } from '../../src/sync/reconcile/reconcile.ts';
 import { createInlineConverter } from '../../src/sync/worker/converter.ts';
 import { apiOverrides } from '../../src/workspace-api/contract.ts';
 import { type OpenedStore, openStore } from '../support/harness/store.ts';
 import { knowLists } from '../support/rows/records-route.ts';
+import { expectPremise } from './bench.ts';
 import { databaseFile, NOWHERE, WORKSPACE, writeConfiguration } from './daemon.ts';
 import { REPOSITORY } from './deliveries.ts';
-
-/** A database in which everything has reached its end: items, their settled deliveries, and records as they should be. */
-export interface KnownItems {
-  readonly folder: string;
-  readonly file: string;
-  remove(): void;
-}
 
 export const ITEMS = 100_000;
 const AT_ONCE = 500;
 
-export interface Opened {
-  readonly store: OpenedStore;
-  readonly source: ReconcileConnection;
-  readonly reconcile: Reconcile;
-}
+type Opened = Awaited<ReturnType<typeof openReconcile>>;
 
 /** The store and the stage as the daemon composes them. @param place of the rows: a file, or an address of PostgreSQL */
-export async function openReconcile(folder: string, place = databaseFile(folder)): Promise<Opened> {
+export async function openReconcile(folder: string, place = databaseFile(folder)) {
   const path = writeConfiguration(folder);
   const [config] = loadConfig({ path, env: {}, connectors, apiOverrides }).workspaces;
   if (!config) throw new Error('no workspace is configured');
@@ -54,13 +43,13 @@ export async function openReconcile(folder: string, place = databaseFile(folder)
   return { store, source: sources.get('github') as ReconcileConnection, reconcile };
 }
 
-export async function createKnownItems(): Promise<KnownItems> {
-  const folder = mkdtempSync(join(tmpdir(), 'worksync-bench-known-'));
+/** A database in which everything has reached its end: items, their settled deliveries, and records as they should be. */
+export async function createKnownItems(folder: string): Promise<string> {
   mkdirSync(join(folder, 'data'));
   const opened = await openReconcile(folder);
   await makeKnown(opened, ITEMS);
   await opened.store.close();
-  return { folder, file: databaseFile(folder), remove: () => rmSync(folder, { recursive: true, force: true }) };
+  return folder;
 }
 
 /** Fills a database through the pipeline itself: what the workspace says first, then one webhook for each pull request. */
@@ -69,11 +58,7 @@ export async function makeKnown({ store, source, reconcile }: Opened, items: num
   await appendRead(store, 'read-tasks', entity.readTasks, { tasks: [] });
   for (let first = 1; first <= items; first += AT_ONCE) {
     const deliveries = Array.from({ length: AT_ONCE }, (_, index) => webhook(first + index));
-    const pullRequests = deliveries.map((delivery) => {
-      const translation = source.translate(delivery);
-      if (translation.outcome !== 'items') throw new Error('a pull request of the bench is none');
-      return desiredRecord(translation.items[0] as PullRequest, source.connector);
-    });
+    const pullRequests = deliveries.map((delivery) => desiredRecord(itemOf(source, delivery), source.connector));
     const nextCursor = first + AT_ONCE > items ? null : String(first);
     await appendRead(store, 'read-pull-requests', entity.readPullRequests, { pullRequests, nextCursor }, first);
     await appendDeliveries(store.query, deliveries, Date.now());
@@ -82,7 +67,13 @@ export async function makeKnown({ store, source, reconcile }: Opened, items: num
   await expectSettled(store, items);
 }
 
-function webhook(number: number) {
+export function itemOf(source: ReconcileConnection, delivery: ReturnType<typeof webhook>): PullRequest {
+  const translation = source.translate(delivery);
+  if (translation.outcome !== 'items') throw new Error('a pull request of the bench is none');
+  return translation.items[0] as PullRequest;
+}
+
+export function webhook(number: number) {
   const delivery = { connection: 'github', key: `known-${number}`, source: 'webhook', event: 'pull_request' } as const;
   return { ...delivery, id: 0, receivedAt: 0, body: pullEvent(number) };
 }
@@ -101,8 +92,8 @@ export async function expectSettled(store: OpenedStore, items = ITEMS): Promise<
   const inbox = store.query.selectFrom('inbox').select(['state', 'reason']).where('state', '!=', 'applied');
   const unsettled = await inbox.limit(1).execute();
   const found = { items: await count('items'), outbox: await count('outbox'), fetches: await count('fetches') };
-  if (found.items === items && found.outbox + found.fetches === 0 && unsettled.length === 0) return;
-  throw new Error(`not settled: ${JSON.stringify({ ...found, unsettled })}`);
+  const isSettled = found.items === items && found.outbox + found.fetches === 0 && unsettled.length === 0;
+  expectPremise(isSettled, `all is settled: ${JSON.stringify({ ...found, unsettled })}`);
 }
 
 /** About what people write, so that a slimmed pull request has some 2 kB. */

@@ -104,8 +104,12 @@ export function headOf(
   );
 }
 
-/** One delivery after the other on one connection, until there is none. Resolves with their number. */
-export function converse(socket: Socket, next: () => readonly [Buffer, Buffer] | undefined): Promise<number> {
+/** One delivery after the other on one connection, until there is none. Resolves with their number. Throws if one is refused. */
+export function converse(
+  socket: Socket,
+  next: () => readonly [Buffer, Buffer] | undefined,
+  isAccepted = (answer: string) => answer[9] === '2',
+): Promise<number> {
   return new Promise((resolve, reject) => {
     let answered = 0;
     let received = '';
@@ -124,7 +128,7 @@ export function converse(socket: Socket, next: () => readonly [Buffer, Buffer] |
     socket.on('data', (text: string) => {
       received += text;
       if (!isWhole(received)) return;
-      if (received[9] !== '2') return reject(new Error(`refused: ${received.slice(0, 400)}`));
+      if (!isAccepted(received)) return reject(new Error(`refused: ${received.slice(0, 400)}`));
       received = '';
       answered++;
       sendNext();

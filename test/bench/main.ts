@@ -1,7 +1,7 @@
 import { cpus, loadavg } from 'node:os';
-import { parseArgs } from 'node:util';
+import { inspect, parseArgs } from 'node:util';
 import { answers } from './answers.ts';
-import { type Bench, isAskedFor, jsonLine, type Measured, type Shared, table } from './bench.ts';
+import { type Bench, inFolder, isAskedFor, jsonLine, type Measured, type Shared, table } from './bench.ts';
 import { bigStart } from './deep/big-start.ts';
 import { loopBlock } from './deep/loop-block.ts';
 import { neighbour } from './deep/neighbour.ts';
@@ -9,7 +9,7 @@ import { pages } from './deep/pages.ts';
 import { ruleLab } from './deep/rule-lab.ts';
 import { flood } from './flood.ts';
 import { ingest, manyIngest, pgIngest } from './ingest.ts';
-import { createKnownItems, type KnownItems } from './known-items.ts';
+import { createKnownItems } from './known-items.ts';
 import { pgStatus } from './postgres/status.ts';
 import { pgTakeover } from './postgres/takeover.ts';
 import { providerCalls } from './provider-calls.ts';
@@ -85,20 +85,24 @@ if (chosen.length === 0) {
 }
 
 if (!asJson) print(`${machine()}\n`);
-let known: Promise<KnownItems> | undefined;
-const shared: Shared = { traces, split, knownItems: () => (known ??= createKnownItems()) };
 const measured: Measured[] = [];
-try {
+const failed: string[] = [];
+await inFolder(async (folder) => {
+  let known: Promise<string> | undefined;
+  const shared: Shared = { traces, split, knownItems: () => (known ??= createKnownItems(folder)) };
   for (const bench of chosen) {
     process.stderr.write(`measuring ${bench.figures.join(', ')} …\n`);
-    const figures = await bench.run(shared);
+    const figures = await bench.run(shared).catch((error: unknown) => {
+      failed.push(`no ${bench.figures.join(', ')}: ${inspect(error)}\n`);
+      return [];
+    });
     measured.push(...figures);
     if (asJson) for (const each of figures) print(jsonLine(each));
   }
-} finally {
-  (await known)?.remove();
-}
+});
 if (!asJson) print(table(measured));
+process.stderr.write(failed.join(''));
+process.exitCode = failed.length > 0 ? 1 : 0;
 
 function machine(): string {
   const load = loadavg()[0]?.toFixed(1);

@@ -74,7 +74,7 @@ async function playDay(seed: number, commits: boolean): Promise<Played> {
     return {
       asked: asked.filter((each) => !isOfPolls(each)).length,
       states: fewestWrites(events, VISIBILITY),
-      pushes: fewestWrites(changes(heads), VISIBILITY),
+      pushes: fewestWrites(heads, VISIBILITY),
     };
   } finally {
     await world.close();
@@ -84,7 +84,7 @@ async function playDay(seed: number, commits: boolean): Promise<Played> {
 
 /** The whole day, each webhook a second after its event. */
 async function deliver(world: World, providers: readonly Provider[], seed: number): Promise<readonly Line[]> {
-  const lines = generateDay(seed, LOAD).lines.filter(({ event }) => event !== 'replay' && event !== 'poll');
+  const lines = generateDay(seed, LOAD).filter(({ event }) => event !== 'replay' && event !== 'poll');
   const day = world.clock.now();
   for (const [index, line] of lines.entries()) {
     await until(world, day + line.at * 1_000);
@@ -116,13 +116,4 @@ function isOfPolls({ method, url }: Asked): boolean {
   return /\/(pulls|merge_requests|pullrequests)$|^\/(repos|repositories)\/[^/]+\/[^/]+$|^\/projects\/[^/]+$/.test(
     url.pathname,
   );
-}
-
-function changes<Entry extends { readonly item: string; readonly state: string }>(entries: readonly Entry[]): Entry[] {
-  const last = new Map<string, string>();
-  return entries.filter(({ item, state }) => {
-    const isNew = last.get(item) !== state;
-    last.set(item, state);
-    return isNew;
-  });
 }

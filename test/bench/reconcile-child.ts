@@ -1,7 +1,8 @@
 import BetterSqlite from 'better-sqlite3';
 import { type StoredBody, unpackBody } from '../../src/store/bodies.ts';
+import { expectPremise } from './bench.ts';
 import { databaseFile, familyCpu } from './daemon.ts';
-import { appendPages, expectSettled, ITEMS, makeKnown, openReconcile, PAGE, pullObject } from './known-items.ts';
+import { appendPages, expectSettled, ITEMS, itemOf, makeKnown, openReconcile, PAGE, webhook } from './known-items.ts';
 
 /** What some work has used. */
 export interface Spent {
@@ -29,17 +30,23 @@ await store.close();
 async function makeAndRepeat(items: number): Promise<Reconciled> {
   const made = await spent(() => makeKnown({ store, reconcile, source }, items));
   await appendPages(store, { items });
-  return { made, repeated: await spent(() => reconcile.drain()) };
+  return { made, repeated: await spentUnchanged(() => reconcile.drain(), items) };
 }
 
 async function repeatKnown(kind: 'drain' | 'raw'): Promise<Spent> {
   await appendPages(store);
-  const before = await latestWrite();
-  const used = await spent(() => (kind === 'drain' ? reconcile.drain() : readRaw()));
-  if (kind === 'raw') await reconcile.drain();
-  await expectSettled(store);
-  if ((await latestWrite()) !== before) throw new Error('an unchanged item was written');
+  const used = await spentUnchanged(() => (kind === 'drain' ? reconcile.drain() : readRaw()), ITEMS);
   await store.query.deleteFrom('inbox').where('event', '=', 'pulls.list').execute();
+  return used;
+}
+
+/** Throws unless the pages are settled afterwards, and no item was written. */
+async function spentUnchanged(work: () => void | Promise<void>, items: number): Promise<Spent> {
+  const before = await latestWrite();
+  const used = await spent(work);
+  await reconcile.drain();
+  await expectSettled(store, items);
+  expectPremise((await latestWrite()) === before, 'an unchanged item was written');
   return used;
 }
 
@@ -69,17 +76,9 @@ function readRaw(): void {
   for (const body of database.prepare<[], StoredBody>(pending).iterate()) {
     if ((JSON.parse(unpackBody(body).toString()) as unknown[]).length === PAGE) read++;
   }
-  const first = keyOfFirst();
+  const first = itemOf(source, webhook(1)).key;
   for (let number = 1; number <= ITEMS; number++)
     if (mark.get(first.replace(/1$/, String(number))) !== undefined) read++;
   database.close();
-  if (read !== ITEMS + ITEMS / PAGE) throw new Error(`${read} rows read`);
-}
-
-function keyOfFirst(): string {
-  const body = Buffer.from(JSON.stringify([pullObject(1)]));
-  const delivery = { id: 0, connection: 'github', source: 'poll', event: 'pulls.list', body, receivedAt: 0 } as const;
-  const translation = source.translate(delivery);
-  if (translation.outcome !== 'items' || !translation.items[0]) throw new Error('a pull request of the bench is none');
-  return translation.items[0].key;
+  expectPremise(read === ITEMS + ITEMS / PAGE, `${read} rows read`);
 }

@@ -14,7 +14,7 @@ const measureIn = <Told>(...args: readonly string[]) => inChild<Told>('reconcile
 export const reconcile: Bench = {
   figures: ['reconcile'],
   async run({ knownItems }) {
-    const { folder } = await knownItems();
+    const folder = await knownItems();
     const rounds: { drain: number; raw: number }[] = [];
     const perSecond = async (kind: 'drain' | 'raw') => ITEMS / (await measureIn<Spent>(folder, kind)).wall;
     while (rounds.length < RUNS) rounds.push({ drain: await perSecond('drain'), raw: await perSecond('raw') });

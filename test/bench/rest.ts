@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Bench, expectPremise, figuresOf } from './bench.ts';
+import { type Bench, expectPremise, figuresOf, median } from './bench.ts';
 import {
   ask,
   costOf,
@@ -118,9 +118,8 @@ async function measureRest(server: BenchServer, fleet: Fleet) {
     await Promise.all(replicas.map(expectNoRequests));
     return rounds;
   });
-  const mean = (read: (rest: Rest) => number) =>
-    (rounds.reduce((sum, rest) => sum + read(rest), 0) / rounds.length).toFixed(2);
-  const note = `CPU in % of a core: ${mean(({ cpu }) => cpu)} of all three together, ${mean((rest) => rest.serverCpu)} of PostgreSQL`;
+  const mid = (read: (rest: Rest) => number) => median(rounds.map(read)).toFixed(2);
+  const note = `CPU in % of a core: ${mid(({ cpu }) => cpu)} of all three together, ${mid((rest) => rest.serverCpu)} of PostgreSQL`;
   return figuresOf(
     rounds,
     { name: 'pg.rest.statements', unit: 'statements/s', aim: 10, note, of: ({ statements }) => statements },

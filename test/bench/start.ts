@@ -1,11 +1,10 @@
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { get } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { freePort } from '../support/harness/listen.ts';
-import { TOP } from '../support/harness/processes.ts';
+import { type Ended, TOP } from '../support/harness/processes.ts';
 import { type Bench, expectPremise, figureOf, figuresOf, inFolder, type Measured, RUNS } from './bench.ts';
 import {
   expectNoRequests,
@@ -52,11 +51,8 @@ function rowsOf(name: string, runs: readonly Used[]): Measured[] {
   );
 }
 
-/** A process, and a yardstick at the same time. */
-interface Round {
-  readonly own: Used;
-  readonly yardstick: Used;
-}
+/** A process, and right after it a yardstick. */
+type Round = Readonly<Record<'own' | 'yardstick', Used>>;
 
 /** One quantity of both, of which the own is to reach the aim. */
 function rowOf(rounds: readonly Round[], name: string, quantity: keyof Used, aim: number): Measured {
@@ -82,7 +78,7 @@ const repeatBeside = (runOnce: () => Promise<Used>, yardstick: () => Promise<Use
 export const start: Bench = {
   figures: ['start', 'memory'],
   async run({ knownItems }) {
-    const { folder } = await knownItems();
+    const folder = await knownItems();
     // A daemon has run on these data before: it has held its rules against all items that are open.
     const looked = "select count(*) from meta where name = 'rules.looked_by'";
     await runDaemon({ folder }, () => until(() => lookInto(folder, looked) > 0));
@@ -104,7 +100,13 @@ async function startOnce(spawnAt: (port: number) => ChildProcess, check?: () => 
   const server = spawnAt(port);
   const ended = once(server, 'exit');
   try {
-    const seconds = await secondsUntilReady(port, begin, server);
+    const isReady = () =>
+      fetch(`http://127.0.0.1:${port}/readyz`).then(
+        ({ ok }) => ok,
+        () => server.exitCode !== null,
+      );
+    await until(isReady, 2);
+    const seconds = (performance.now() - begin) / 1_000;
     const { cpu } = usageOf(server.pid as number);
     await pause(1_000);
     const megabytes = usageOf(server.pid as number).resident / 1e6;
@@ -116,26 +118,6 @@ async function startOnce(spawnAt: (port: number) => ChildProcess, check?: () => 
   } finally {
     server.kill('SIGKILL');
   }
-}
-
-/** Given up after this time, milliseconds. */
-const LONGEST_START = 30_000;
-
-async function secondsUntilReady(port: number, begin: number, server: ChildProcess): Promise<number> {
-  while (!(await isReady(port))) {
-    if (server.exitCode !== null || performance.now() - begin > LONGEST_START) throw new Error('it did not start');
-    await pause(2);
-  }
-  return (performance.now() - begin) / 1_000;
-}
-
-function isReady(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    get({ host: '127.0.0.1', port, path: '/readyz', agent: false }, (answer) => {
-      answer.resume();
-      resolve(answer.statusCode === 200);
-    }).once('error', () => resolve(false));
-  });
 }
 
 const CONFIG = `name: ci
@@ -154,11 +136,11 @@ export const startService: Bench = {
     execFileSync(process.execPath, ['.ci/build.ts'], { cwd: TOP, stdio: 'ignore' });
     const startsOf = (name: string, program: readonly string[]) =>
       inFolder(async (cache) => {
-        const own = (port: number) => ({
-          ...{ WORKSYNC_CONFIG_YAML: CONFIG, WORKSYNC_DATA: `:memory:bench-${port}`, WORKSYNC_PORT: String(port) },
-        });
-        const service = () => startOnce((port) => spawnNode(program, cache, own(port)));
-        const rounds = await repeatBeside(service, () => startYardstick(cache));
+        const service = (port: number) => spawnNode(program, cache, port, { WORKSYNC_CONFIG_YAML: CONFIG });
+        const rounds = await repeatBeside(
+          () => startOnce(service),
+          () => startYardstick(cache),
+        );
         return [rowOf(rounds, name, 'seconds', 2), rowOf(rounds, `${name}.cpu`, 'cpu', 1)];
       });
     const built = PROGRAM.map((word) => (word === 'src/main.ts' ? 'dist/lib/main.js' : word));
@@ -166,13 +148,14 @@ export const startService: Bench = {
   },
 };
 
-function spawnNode(program: readonly string[], cache: string, given: Readonly<Record<string, string>>): ChildProcess {
-  const env = { ...process.env, ...VARIABLES, NODE_COMPILE_CACHE: cache, ...given };
+function spawnNode(program: readonly string[], cache: string, port: number, given: object = {}): ChildProcess {
+  const own = { WORKSYNC_DATA: `:memory:bench-${port}`, WORKSYNC_PORT: String(port), ...given };
+  const env = { ...process.env, ...VARIABLES, NODE_COMPILE_CACHE: cache, ...own };
   return spawn(process.execPath, program, { cwd: TOP, env, stdio: 'ignore' });
 }
 
 function startYardstick(cache: string): Promise<Used> {
-  return startOnce((port) => spawnNode(['test/bench/peers/packages.ts'], cache, { PORT: String(port) }));
+  return startOnce((port) => spawnNode(['test/bench/peers/packages.ts'], cache, port));
 }
 
 /** What commands take that are run all day, by containers, people and jobs, beside a daemon: CPU seconds of the whole process, and its largest memory. */
@@ -225,15 +208,12 @@ async function runNode(program: readonly string[], expected = '', given: Record<
   const env = { ...process.env, ...VARIABLES, ...given };
   const begin = performance.now();
   const run = promisify(execFile)(process.execPath, ['--import', tell, ...program], { cwd: TOP, env });
-  const { code = 0, stdout, stderr }: Failed = await run.catch((ended: Failed) => ended);
+  const { code, stdout, stderr } = await run.then(
+    (ended) => ({ ...ended, code: 0 }),
+    (failed: Ended) => failed,
+  );
   const seconds = (performance.now() - begin) / 1_000;
   const isExpected = expected === '' ? code === 0 : (stdout + stderr).includes(expected);
   expectPremise(isExpected, `${program.join(' ')} prints ${expected}: ${code} ${stdout} ${stderr}`);
   return { seconds, ...(JSON.parse(stderr.slice(stderr.lastIndexOf('{'))) as Omit<Used, 'seconds'>) };
-}
-
-interface Failed {
-  readonly code?: number;
-  readonly stdout: string;
-  readonly stderr: string;
 }

@@ -43,7 +43,7 @@ describe('a drain', () => {
 });
 
 describe('a day', () => {
-  const { lines } = generateDay(1, 0.06);
+  const lines = generateDay(1, 0.06);
   const events = eventsOf(lines);
 
   test.each([10, 60, 300])(
@@ -68,7 +68,7 @@ describe('a day', () => {
   });
 
   test('is the same whether it comes through the inbox or straight to its evaluation', async () => {
-    const { lines: few } = generateDay(2, 0.02);
+    const few = generateDay(2, 0.02);
     const whole = await play({ lines: few });
     const straight = await play({ lines: eventLines(few), straight: true });
     expect(straight.server.writes).toEqual(whole.server.writes);
@@ -87,7 +87,7 @@ describe.each(MANNERS)('another user of the quota, %s', (manner) => {
 });
 
 test('a backfill takes what live work leaves, and live work hardly notices', async () => {
-  const { lags, used, left } = await playBackfill(generateDay(1, 0.1).lines, 1_000);
+  const { lags, used, left } = await playBackfill(generateDay(1, 0.1), 1_000);
   expect(quantile(lags, 0.95)).toBeLessThanOrEqual(10);
   // The first window of an empty ledger is filled evenly, not at once: a fifth of so few.
   expect(used / left).toBeGreaterThanOrEqual(0.8);

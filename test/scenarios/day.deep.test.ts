@@ -124,7 +124,7 @@ it('a day of all three providers, with lost, repeated and late webhooks, ends in
   const named = new Set<number>();
   let lost = 0;
 
-  const acts = generateDay(5, LOAD).lines.filter(({ event }) => event !== 'replay' && event !== 'poll');
+  const acts = generateDay(5, LOAD).filter(({ event }) => event !== 'replay' && event !== 'poll');
   const steps: Step[] = acts.flatMap((act, index) => {
     const number = Number(act.item.split('/')[1]);
     const provider = providers[number % providers.length] as Provider;

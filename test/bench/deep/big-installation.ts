@@ -1,5 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import BetterSqlite from 'better-sqlite3';
 import { connectors } from '../../../src/connectors/registry.ts';
@@ -10,7 +9,8 @@ import { openInstallation } from '../../../src/store/installation.ts';
 import { writeMeta } from '../../../src/store/meta.ts';
 import { apiOverrides } from '../../../src/workspace-api/contract.ts';
 import { knowLists } from '../../support/rows/records-route.ts';
-import { databaseFile, NOWHERE, WORKSPACE, writeConfiguration } from '../daemon.ts';
+import { inFolder } from '../bench.ts';
+import { databaseFile, NOWHERE, type Setup, WORKSPACE, writeConfiguration } from '../daemon.ts';
 import { REPOSITORY } from '../deliveries.ts';
 
 /** Rows of each kind. */
@@ -24,28 +24,17 @@ export interface Size {
   readonly held: number;
 }
 
-export interface BigInstallation {
-  readonly folder: string;
-  /** For `--config`. */
-  readonly config: string;
-  remove(): void;
-}
-
 const DAYS_KEPT = 89;
 const DAY = 86_400_000;
 
 /** The data folder of one workspace as years leave it, built by plain statements in a database of our own migrations. */
-export async function createBigInstallation(size: Size): Promise<BigInstallation> {
-  const folder = mkdtempSync(join(tmpdir(), 'worksync-bench-big-'));
-  mkdirSync(join(folder, 'data'));
-  try {
+export function withBigInstallation<Result>(size: Size, use: (big: Setup) => Promise<Result>): Promise<Result> {
+  return inFolder(async (folder) => {
+    mkdirSync(join(folder, 'data'));
     const { config, workspace } = await createWorkspace(folder);
     fill(databaseFile(folder), workspace, size);
-    return { folder, config, remove: () => rmSync(folder, { recursive: true, force: true }) };
-  } catch (error) {
-    rmSync(folder, { recursive: true, force: true });
-    throw error;
-  }
+    return use({ folder, config });
+  });
 }
 
 /** After the work of a first start: both lists are read, and all items are evaluated by the rules. */

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Bench, figuresOf, RUNS } from '../bench.ts';
 import { costOf, longestOf, runWatched, type Watched, WORKSPACE } from '../daemon.ts';
-import { createBigInstallation } from './big-installation.ts';
+import { withBigInstallation } from './big-installation.ts';
 
 const SIZE = { items: 1_000_000, deliveries: 10_000_000, tasks: 100_000, held: 100_000 };
 /** After the start, until what the start left to do is done, milliseconds. */
@@ -13,9 +13,8 @@ const SETTLING = 3_000;
  */
 export const bigStart: Bench = {
   figures: ['big.start', 'big.start.cpu', 'big.status', 'big.metrics', 'big.loop'],
-  async run() {
-    const big = await createBigInstallation(SIZE);
-    try {
+  run: () =>
+    withBigInstallation(SIZE, async (big) => {
       await runWatched(big, async () => undefined);
       const rounds: Awaited<ReturnType<typeof measure>>[] = [];
       for (let round = 0; round < RUNS; round++) rounds.push(await runWatched(big, measure));
@@ -27,10 +26,7 @@ export const bigStart: Bench = {
         { name: 'big.metrics', unit: 'ms CPU', aim: 50, of: ({ metrics }) => metrics },
         { name: 'big.loop', unit: 'ms', aim: 50, of: ({ loop }) => loop },
       );
-    } finally {
-      big.remove();
-    }
-  },
+    }),
 };
 
 async function measure(daemon: Watched) {

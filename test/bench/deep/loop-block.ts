@@ -1,5 +1,3 @@
-import { spawn } from 'node:child_process';
-import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import BetterSqlite from 'better-sqlite3';
 import { openStore } from '../../support/harness/store.ts';
@@ -12,7 +10,6 @@ import {
   percentileOf,
   runWatched,
   type Turn,
-  turnsIn,
   until,
   type Watched,
   WEBHOOK_PATH,
@@ -36,28 +33,21 @@ const ASKED_EVERY = 500;
  */
 export const loopBlock: Bench = {
   figures: ['loop.block', 'loop.block.p999'],
-  async run() {
-    const { folder, remove } = await createKnownItems();
-    try {
+  run: () =>
+    inFolder(async (folder) => {
+      await createKnownItems(folder);
       await tellAgain(folder);
-      return await withEmptyLoop(async (idle) => {
-        const phases = [...(await work(folder)), await purge(folder)];
-        const note = [...phases.map(told), `an empty loop beside: ${wallOf(idle())} ms by the wall clock`].join('; ');
-        const worst = (read: (turns: readonly Turn[]) => number) => [
-          Math.max(...phases.map(({ turns }) => read(turns))),
-        ];
-        return [
-          figure({ name: 'loop.block', unit: 'ms', aim: 50, note }, worst(longestOf)),
-          figure(
-            { name: 'loop.block.p999', unit: 'ms', aim: 50 },
-            worst((turns) => percentileOf(turns, 0.999)),
-          ),
-        ];
-      });
-    } finally {
-      remove();
-    }
-  },
+      const phases = [...(await work(folder)), await purge(folder)];
+      const note = phases.map(told).join('; ');
+      const worst = (read: (turns: readonly Turn[]) => number) => [Math.max(...phases.map(({ turns }) => read(turns)))];
+      return [
+        figure({ name: 'loop.block', unit: 'ms', aim: 50, note }, worst(longestOf)),
+        figure(
+          { name: 'loop.block.p999', unit: 'ms', aim: 50 },
+          worst((turns) => percentileOf(turns, 0.999)),
+        ),
+      ];
+    }),
 };
 
 interface Phase {
@@ -150,21 +140,4 @@ function askAllTheWhile(daemon: Watched): { end(): Promise<void> } {
       await asking;
     },
   };
-}
-
-/** A process beside that does nothing: how long its turns take by the wall clock is the machine's doing. */
-async function withEmptyLoop<Result>(use: (turns: () => readonly Turn[]) => Promise<Result>): Promise<Result> {
-  return inFolder(async (folder) => {
-    const file = join(folder, 'loop');
-    const preload = ['--import', join(import.meta.dirname, '../loop-watch.ts')];
-    const child = spawn(process.execPath, [...preload, '-e', 'setInterval(() => undefined, 60_000)'], {
-      env: { ...process.env, LOOP_WATCH: file },
-      stdio: 'ignore',
-    });
-    try {
-      return await use(() => turnsIn(file));
-    } finally {
-      child.kill('SIGKILL');
-    }
-  });
 }

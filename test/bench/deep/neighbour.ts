@@ -1,10 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { openStore } from '../../support/harness/store.ts';
-import { type Bench, figure } from '../bench.ts';
+import { type Bench, expectPremise, figure } from '../bench.ts';
 import { countDeliveries, databaseFile, longestOf, runWatched, type Watched } from '../daemon.ts';
 import { pullRequestBodies } from '../deliveries.ts';
 import { withFleet } from '../fleet.ts';
-import { appendPages } from '../known-items.ts';
+import { appendPages, ITEMS, PAGE } from '../known-items.ts';
 import { deliver } from '../load.ts';
 import { quantile } from '../quota/references/lag.ts';
 
@@ -37,6 +37,7 @@ export const neighbour: Bench = {
         const waits = await trickle(daemon, paths, 'beside', BESIDE, () => left() > 0);
         return { waits, longest: longestOf(daemon.turnsSince(begin)), left: left() };
       });
+      expectPremise(beside.left < ITEMS / PAGE, 'no page of the backfill was taken over');
       const answered = beside.waits.filter(Number.isFinite);
       const refused = beside.waits.length - answered.length;
       const note = `p99 of ${beside.waits.length}, ${refused} refused; longest ${Math.max(...answered).toFixed(0)} ms; longest turn ${beside.longest.toFixed(0)} ms of CPU; ${beside.left} pages left`;

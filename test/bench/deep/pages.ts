@@ -6,7 +6,7 @@ import { type Bench, figure, type Measured, median } from '../bench.ts';
 import { ask, costOf, longestOf, ownerOf, runWatched, usageOf, type Watched, WORKSPACE } from '../daemon.ts';
 import { REPOSITORY } from '../deliveries.ts';
 import { withFleet } from '../fleet.ts';
-import { createBigInstallation } from './big-installation.ts';
+import { withBigInstallation } from './big-installation.ts';
 
 const SIZE = { items: 1_000_000, deliveries: 500_000, tasks: 100_000, held: 50_000 };
 const WORKSPACES = 2_000;
@@ -44,17 +44,14 @@ export const pages: Bench = {
   },
 };
 
-async function withOneLarge(): Promise<Measured[]> {
-  const big = await createBigInstallation(SIZE);
-  try {
-    return await runWatched(big, async (daemon) => [
+function withOneLarge(): Promise<Measured[]> {
+  return withBigInstallation(SIZE, (big) =>
+    runWatched(big, async (daemon) => [
       ...(await costs(daemon, PAGES, 'pages')),
       worst('pages.paint', 'ms', 300, await paints(daemon)),
       figure({ name: 'pages.size', unit: 'kB', aim: 100 }, [await size(daemon)]),
-    ]);
-  } finally {
-    big.remove();
-  }
+    ]),
+  );
 }
 
 function withMany(): Promise<Measured[]> {

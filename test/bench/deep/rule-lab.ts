@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { LabReport } from '../../../src/admin/lab.ts';
-import { type Bench, figure, type Measured } from '../bench.ts';
+import { type Bench, expectPremise, figure, inFolder, type Measured } from '../bench.ts';
 import { longestOf, ownerOf, runWatched, usageOf, type Watched, WORKSPACE, writeConfiguration } from '../daemon.ts';
 import { createKnownItems, ITEMS } from '../known-items.ts';
 
@@ -13,15 +13,12 @@ const RULES = { links: [{ pattern: 'tenant ([0-9]+)', place: ['title'], task: 'B
  */
 export const ruleLab: Bench = {
   figures: ['lab', 'lab.block'],
-  async run() {
-    const { folder, remove } = await createKnownItems();
-    try {
+  run: () =>
+    inFolder(async (folder) => {
+      await createKnownItems(folder);
       const text = readFileSync(writeConfiguration(folder, { rules: RULES }), 'utf8');
-      return await runWatched({ folder }, (daemon) => measure(daemon, text));
-    } finally {
-      remove();
-    }
-  },
+      return runWatched({ folder }, (daemon) => measure(daemon, text));
+    }),
 };
 
 async function measure(daemon: Watched, config: string): Promise<Measured[]> {
@@ -31,7 +28,7 @@ async function measure(daemon: Watched, config: string): Promise<Measured[]> {
   const seconds = (Date.now() - begin) / 1_000;
   const cpu = usageOf(daemon.pid).cpu - before;
   const items = report.items.open + report.items.finished;
-  if (items !== ITEMS) throw new Error(`${items} items were evaluated`);
+  expectPremise(items === ITEMS, `${items} items were evaluated`);
   // The last turns may not be written down yet.
   await pause(50);
   const note = `${seconds.toFixed(1)} s by the wall clock`;

@@ -12,4 +12,4 @@ process.once('SIGTERM', async () => {
   await Promise.all([server.close(), agent.close()]);
   database.close();
 });
-await server.listen({ host: '127.0.0.1', port: Number(process.env['PORT']) });
+await server.listen({ host: '127.0.0.1', port: Number(process.env['WORKSYNC_PORT']) });

@@ -3,7 +3,7 @@ import { createRules } from '../../../src/sync/reconcile/context.ts';
 import type { ApiRequest } from '../../../src/workspace-api/exchange.ts';
 import type { TravellingClock } from '../../support/fakes/travelling-clock.ts';
 import type { OpenedStore } from '../../support/harness/store.ts';
-import { type Bench, figuresOf, type Measured } from '../bench.ts';
+import { type Bench, expectPremise, figuresOf, type Measured } from '../bench.ts';
 import type { Moving } from './daemon.ts';
 import { play } from './play.ts';
 import { createChance } from './references/chance.ts';
@@ -146,6 +146,7 @@ async function run(day: NamedDay, { preset, quota }: Conditions): Promise<Run> {
     moving: (clock, store) => workspaceOf(clock, store, day, { preset, seen }),
   });
   if (!quota) expectWithinWindows(server);
+  expectPremise(seen.updates > 0 === preset && seen.links.length > 0, 'links are added, and tasks move by the preset');
   const events = eventsOf(day.lines);
   const mirrors = freshness(events, server.writes, took).lags;
   return { ...seen, links: quantile(seen.links, 0.95), mirrors: quantile(mirrors, 0.95) };

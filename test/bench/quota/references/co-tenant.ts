@@ -152,6 +152,7 @@ export async function sendAll(wishes: readonly number[], { gate, clock, waits }:
   }
 }
 
+/** Of no values NaN, which is no figure. */
 export function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }

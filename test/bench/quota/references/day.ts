@@ -2,18 +2,6 @@ import { type Behaviour, drawBehaviour, HELD_OUT, USUAL } from './behaviour.ts';
 import { type Chance, createChance } from './chance.ts';
 import { eventsOf, type Fields, type Line } from './trace.ts';
 
-/**
- * A day of an organisation's pull requests, and everything that is delivered of them: webhooks, replays, polls.
- *
- * People's acts are dated in activity time, which runs fast at 10-11 and 14-16 h and slowly at night; bursts, bots and
- * machines are in real seconds.
- */
-export interface Day {
-  readonly lines: readonly Line[];
-  /** Seconds. */
-  readonly length: number;
-}
-
 const HOUR = 3_600;
 const MINUTE = 60;
 const LENGTH = 24 * HOUR;
@@ -26,8 +14,14 @@ const POLL_EVERY = 5 * MINUTE;
 const POLL_OVERLAP = 10 * MINUTE;
 const CONNECTION = 'github';
 
-/** @param load events in working hours per request that the quota allows there: 0.7, 1.2, 3 */
-export function generateDay(seed: number, load: number, behaviour: Behaviour = USUAL): Day {
+/**
+ * A day of an organisation's pull requests: everything that is delivered of them, which are webhooks, replays and polls.
+ * People's acts are dated in activity time, which runs fast at 10-11 and 14-16 h and slowly at night; bursts, bots and
+ * machines are in real seconds.
+ *
+ * @param load events in working hours per request that the quota allows there: 0.7, 1.2, 3
+ */
+export function generateDay(seed: number, load: number, behaviour: Behaviour = USUAL): readonly Line[] {
   const chance = createChance(seed);
   const { dependencyEvery } = behaviour;
   const lives: Line[][] = [];
@@ -39,8 +33,7 @@ export function generateDay(seed: number, load: number, behaviour: Behaviour = U
     events.inWork += eventsOf(life).filter(({ at }) => at >= OPENS && at < CLOSES).length;
   }
   const webhooks = lives.flat().sort(byTime);
-  const lines = [...webhooks, ...replays(chance, webhooks), ...polls(webhooks)].sort(byTime);
-  return { lines, length: LENGTH };
+  return [...webhooks, ...replays(chance, webhooks), ...polls(webhooks)].sort(byTime);
 }
 
 function byTime(left: Line, right: Line): number {
@@ -320,6 +313,6 @@ export const REPORT: Split = {
 };
 
 /** One day for each seed, each of another organisation. @param load see `generateDay` */
-export function daysOf({ seeds, behaviours }: Split, load: number): readonly Line[][] {
-  return seeds.map((seed, index) => [...generateDay(seed, load, behaviours[index]).lines]);
+export function daysOf({ seeds, behaviours }: Split, load: number): readonly (readonly Line[])[] {
+  return seeds.map((seed, index) => generateDay(seed, load, behaviours[index]));
 }

@@ -79,10 +79,10 @@ function ofItem(events: readonly Event[], writes: readonly Write[], end: number)
   return { lags, stale };
 }
 
-/** The smallest value that at least this part of the values does not exceed. */
+/** The smallest value that at least this part of the values does not exceed; of no values NaN, which is no figure. */
 export function quantile(values: readonly number[], part: number): number {
   const sorted = values.toSorted((left, right) => left - right);
-  return sorted[Math.max(0, Math.ceil(part * sorted.length) - 1)] ?? 0;
+  return sorted[Math.max(0, Math.ceil(part * sorted.length) - 1)] ?? Number.NaN;
 }
 
 /**

@@ -1,30 +1,32 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 
-/** What a delivery says of an item: the fields that the workspace mirrors, all of them, and some that it does not. */
-export interface Fields {
-  readonly title: string;
-  readonly description: string;
-  readonly state: 'open' | 'closed' | 'merged';
-  readonly draft: boolean;
-  readonly reviewers: readonly string[];
-  readonly labels: readonly string[];
-  readonly assignees: readonly string[];
-  /** Not mirrored. */
-  readonly head: string;
-}
+const names = z.array(z.string()).readonly().default([]);
+/** What a delivery says of an item: the fields that the workspace mirrors, all of them, and `head`, which it does not. */
+const fields = z.strictObject({
+  title: z.string(),
+  description: z.string().default(''),
+  state: z.enum(['open', 'closed', 'merged']).default('open'),
+  draft: z.boolean().default(false),
+  reviewers: names,
+  labels: names,
+  assignees: names,
+  head: z.string().default(''),
+});
 
 /** One line of a trace file: a delivery, seconds after the start of the trace. */
-export interface Line {
-  readonly at: number;
-  readonly connection: string;
-  readonly event: string;
-  /** `<repository>/<number>`. */
-  readonly item: string;
-  readonly fields: Fields;
+const line = z.strictObject({
+  at: z.number().min(0),
+  connection: z.string().min(1),
+  event: z.string().min(1),
+  item: z.string().regex(/^[^/]+\/[^/]+$/, 'expected <repository>/<number>'),
+  fields,
   /** When the provider says that this became so; earlier than `at` for replays and polls. */
-  readonly updated: number;
-}
+  updated: z.number().optional(),
+});
+
+export type Fields = Readonly<z.infer<typeof fields>>;
+export type Line = Readonly<Required<z.infer<typeof line>>>;
 
 /** A delivery that changed what the workspace is to show of an item. */
 export interface Event {
@@ -73,25 +75,6 @@ export function atOnce(count: number): Line[] {
     return { at: 0, updated: 0, connection: 'github', event: 'opened', item: `1/${index + 1}`, fields };
   });
 }
-
-const line = z.strictObject({
-  at: z.number().min(0),
-  connection: z.string().min(1),
-  event: z.string().min(1),
-  item: z.string().regex(/^[^/]+\/[^/]+$/, 'expected <repository>/<number>'),
-  fields: z.strictObject({
-    title: z.string(),
-    description: z.string().default(''),
-    state: z.enum(['open', 'closed', 'merged']).default('open'),
-    draft: z.boolean().default(false),
-    reviewers: z.array(z.string()).default([]),
-    labels: z.array(z.string()).default([]),
-    assignees: z.array(z.string()).default([]),
-    head: z.string().default(''),
-  }),
-  /** When it became so at the provider; a replay or a poll tells it later. */
-  updated: z.number().optional(),
-});
 
 /** A trace of deliveries, one JSON object on each line, in order of time. Throws what names the line that is wrong. */
 export function readTrace(path: string): Line[] {
