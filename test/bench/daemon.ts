@@ -117,7 +117,7 @@ export async function announcedPort(daemon: ChildProcess, folder: string): Promi
 }
 
 /** An orderly end. Throws where it is none. */
-export async function stopDaemon(daemon: ChildProcess, folder: string): Promise<void> {
+async function stopDaemon(daemon: ChildProcess, folder: string): Promise<void> {
   const ended = once(daemon, 'exit');
   daemon.kill('SIGTERM');
   const [code] = await ended;

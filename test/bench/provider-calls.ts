@@ -3,7 +3,7 @@ import { bitbucketVendor } from '../support/vendors/provider-servers/bitbucket.t
 import { githubVendor } from '../support/vendors/provider-servers/github.ts';
 import { gitlabVendor } from '../support/vendors/provider-servers/gitlab.ts';
 import { type Asked, openProvider, type Provider } from '../support/vendors/provider-servers/provider.ts';
-import { type Bench, figuresOf, type Measured } from './bench.ts';
+import { type Bench, expectPremise, figuresOf, type Measured } from './bench.ts';
 import { generateDay } from './quota/references/day.ts';
 import { fewestWrites } from './quota/references/lag.ts';
 import { eventsOf, type Line } from './quota/references/trace.ts';
@@ -68,7 +68,9 @@ async function playDay(seed: number, commits: boolean): Promise<Played> {
     asked.length = 0;
     const lines = await deliver(world, providers, seed);
     const refused = providers.flatMap(({ unanswered }) => unanswered);
-    if (refused.length > 0) throw new Error(`asked for what the vendors do not know: ${refused.join(', ')}`);
+    expectPremise(refused.length === 0, `asked for what the vendors do not know: ${refused.join(', ')}`);
+    const [recorded, pulls] = [(await world.records()).length, new Set(lines.map(({ item }) => item)).size];
+    expectPremise(recorded === pulls, `${recorded} of ${pulls} pull requests are recorded`);
     const events = eventsOf(lines);
     const heads = lines.map(({ at, item, fields }) => ({ at, item, state: fields.head, finished: false }));
     return {

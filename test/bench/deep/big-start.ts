@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Bench, figuresOf, RUNS } from '../bench.ts';
-import { costOf, longestOf, runWatched, type Watched, WORKSPACE } from '../daemon.ts';
+import { costOf, expectNoRequests, longestOf, runWatched, type Watched, WORKSPACE } from '../daemon.ts';
 import { withBigInstallation } from './big-installation.ts';
 
 const SIZE = { items: 1_000_000, deliveries: 10_000_000, tasks: 100_000, held: 100_000 };
@@ -34,5 +34,6 @@ async function measure(daemon: Watched) {
   const begin = Date.now();
   const status = (await costOf(daemon, '/status.json', [WORKSPACE])) * 1_000;
   const metrics = (await costOf(daemon, '/metrics', [WORKSPACE])) * 1_000;
+  await expectNoRequests(daemon);
   return { ...daemon.started, status, metrics, loop: longestOf(daemon.turnsSince(begin)) };
 }

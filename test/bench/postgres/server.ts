@@ -4,7 +4,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { startPostgres } from '../../support/postgres/postgres-server.ts';
-import { announcedPort, familyCpu, type Setup, spawnDaemon, stopDaemon, until } from '../daemon.ts';
+import { announcedPort, familyCpu, type Setup, spawnDaemon, until } from '../daemon.ts';
 
 /** A PostgreSQL as in production: each commit is on the disk before it is answered. */
 export interface BenchServer {
@@ -65,7 +65,7 @@ export async function startReplica(setup: Setup, name: string): Promise<Replica>
   }
 }
 
-/** Runs so many for as long as they are used; those that are left then end in order. */
+/** Runs so many for as long as they are used. They are killed: handing over thousands of workspaces measures nothing here. */
 export async function withReplicas<Result>(
   setup: Setup,
   count: number,
@@ -74,19 +74,16 @@ export async function withReplicas<Result>(
   const replicas: Replica[] = [];
   try {
     while (replicas.length < count) replicas.push(await startReplica(setup, `replica-${replicas.length}`));
-    const result = await use(replicas);
-    await Promise.all(replicas.map(({ daemon, folder }) => stopDaemon(daemon, folder)));
-    return result;
+    return await use(replicas);
   } finally {
-    for (const { daemon } of replicas) if (daemon.exitCode === null) daemon.kill('SIGKILL');
+    await Promise.all(replicas.map(killReplica));
   }
 }
 
 /** As `kill -9`, and waits until it is gone. */
 export async function killReplica({ daemon }: Replica): Promise<void> {
   const ended = once(daemon, 'exit');
-  daemon.kill('SIGKILL');
-  await ended;
+  if (daemon.kill('SIGKILL')) await ended;
 }
 
 /** Waits until so many replicas own an equal share of the workspaces. */

@@ -1,7 +1,7 @@
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { openSharedInstallation } from '../../../src/store/installation.ts';
 import { readStatuses } from '../../../src/store/stored-status.ts';
-import { type Bench, figure, RUNS } from '../bench.ts';
+import { type Bench, expectPremise, figure, RUNS } from '../bench.ts';
 import { withPostgres } from './server.ts';
 
 const WORKSPACES = 2_000;
@@ -29,7 +29,8 @@ export const pgStatus: Bench = {
           const began = performance.now();
           for (let first = 1; first <= WORKSPACES; first += AT_A_TIME) {
             const some = Array.from({ length: AT_A_TIME }, (_, index) => first + index);
-            await readStatuses(query, some, NOW);
+            const { size } = await readStatuses(query, some, NOW);
+            expectPremise(size === AT_A_TIME, `${size} of ${AT_A_TIME} workspaces have a status`);
           }
           return performance.now() - began;
         };

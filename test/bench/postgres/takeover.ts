@@ -51,11 +51,10 @@ async function measureTakeover(server: BenchServer, fleet: Fleet, seed: number):
       replicas.push(await startReplica(fleet, `replica-${REPLICAS + kill}`));
     }
   });
-  const meaning = { unit: 's' } as const;
   const note = `${KILLS} kills of a daemon with ${WORKSPACES / REPLICAS} of ${WORKSPACES} workspaces`;
   return [
-    figure({ ...meaning, name: 'pg.takeover', aim: 4, note: `95 of 100 kills: ${note}` }, [quantile(seconds, 0.95)]),
-    figure({ ...meaning, name: 'pg.takeover.max', aim: 5, note }, [Math.max(...seconds)]),
+    figure({ name: 'pg.takeover', unit: 's', aim: 4, note: `95 of 100 kills: ${note}` }, [quantile(seconds, 0.95)]),
+    figure({ name: 'pg.takeover.max', unit: 's', aim: 5, note }, [Math.max(...seconds)]),
   ];
 }
 
