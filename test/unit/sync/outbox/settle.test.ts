@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
 import { entity as entityName, MAX_TIME_IN_FLIGHT, SETTLE_AFTER } from '../../../../src/model/change.ts';
-import { SyncError } from '../../../../src/model/errors/sync-error.ts';
+import type { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import { saveTask } from '../../../../src/store/cached-tasks.ts';
 import { type EntityRow, findEntity, forgetEntity, saveEntity } from '../../../../src/store/entities.ts';
 import { TASKS_READ, writeMeta } from '../../../../src/store/meta.ts';
