@@ -119,7 +119,7 @@ export function figureOf<Run>(runs: readonly Run[], { of, against, ...given }: R
   const limits = against && runs.map(against);
   const ratios = limits && values.map((value, run) => value / (limits[run] as number));
   const judged = meaning.yardstick ? values : (ratios ?? values);
-  expectPremise(!judged.some(Number.isNaN), `${meaning.name} is a number: ${judged}`);
+  expectPremise(!judged.some(Number.isNaN), `${meaning.name} is a number: ${judged.join(', ')}`);
   const run = judged.indexOf(median(judged));
   const worst = meaning.better === 'higher' ? Math.min(...judged) : Math.max(...judged);
   return {

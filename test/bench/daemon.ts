@@ -80,7 +80,7 @@ const LONGEST_WAIT = 600_000;
 export async function until(isSo: () => boolean | Promise<boolean>, everyMs = 20): Promise<void> {
   const begin = performance.now();
   while (!(await isSo())) {
-    expectPremise(performance.now() - begin < LONGEST_WAIT, `what is awaited comes: ${isSo}`);
+    expectPremise(performance.now() - begin < LONGEST_WAIT, `what is awaited comes: ${String(isSo)}`);
     await pause(everyMs);
   }
 }

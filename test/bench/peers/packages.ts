@@ -8,8 +8,7 @@ const database = new BetterSqlite(':memory:');
 const agent = new Agent();
 const server = fastify({ loggerInstance: pino({ level: 'silent' }) });
 server.get('/readyz', () => database.prepare('select 1 as ready').get());
-process.once('SIGTERM', async () => {
-  await Promise.all([server.close(), agent.close()]);
-  database.close();
+process.once('SIGTERM', () => {
+  void Promise.all([server.close(), agent.close()]).then(() => database.close());
 });
 await server.listen({ host: '127.0.0.1', port: Number(process.env['WORKSYNC_PORT']) });

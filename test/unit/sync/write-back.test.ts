@@ -50,7 +50,7 @@ async function open({ item, isGone = false, isCovered = true }: Setting = {}) {
     world.writes.push(text);
   };
   const logTo = (level: string) => (fields: LogFields) =>
-    void world.log.push(`${level} ${fields['kind']} ${fields['item']}`);
+    void world.log.push(`${level} ${String(fields['kind'])} ${String(fields['item'])}`);
   const logger = { ...silentLogger, debug: logTo('debug'), info: logTo('info'), warn: logTo('warn') };
   const connection: Pick<Connection, 'comment' | 'close' | 'status'> = {
     async comment(_, { marker }) {

@@ -72,7 +72,10 @@ async function storeItems(store: Store, items: readonly Stored[]): Promise<void>
 }
 
 /** Opens a store with these items. @param fetch throws the vendor's error */
-async function bench(items: readonly Stored[], fetch: (number: string, time: number) => void = () => undefined) {
+async function bench(
+  items: readonly Stored[],
+  fetch: (number: string, time: number) => void | Promise<void> = () => undefined,
+) {
   const store = await openTestStore();
   const clock = createTravellingClock();
   await storeItems(store, items);
