@@ -101,7 +101,7 @@ const DESCRIPTION =
   'What this changes: the pool no longer grows without bound when a tenant is deleted while its jobs run.\n'.repeat(12);
 
 /** One of many pull requests, as GitHub gives it with what nobody reads left out. */
-export function pullObject(number: number) {
+function pullObject(number: number) {
   const updated_at = new Date(Date.UTC(2026, 0, 1) + number * 60_000).toISOString();
   const merged = number % 3 > 0;
   return {

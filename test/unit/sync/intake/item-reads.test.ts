@@ -741,3 +741,13 @@ describe('the bindings of names', () => {
     });
   });
 });
+
+test('the verification stores no item after the loss of the workspace', async () => {
+  const { context, clock, numbers, store, notifications } = await bench([{ number: 3, unverified: 1 }]);
+  const commit: Store['commit'] = () => Promise.reject(new SyncError('lease_lost', 'it was taken over'));
+  const verification = createVerification({ ...context, store: { ...store, commit } });
+  verification.start();
+  await clock.advance(1_000);
+  expect([numbers(), await inboxOf(store), notifications()]).toEqual([['3'], [], 0]);
+  await verification.stop();
+});
