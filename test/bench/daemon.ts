@@ -45,11 +45,7 @@ export interface Setup {
 }
 
 /** Keys beside those that every bench has, and what replaces its `workspace`. */
-interface Configuration {
-  readonly workspace?: object;
-  readonly rules?: object;
-  readonly retention?: object;
-}
+type Configuration = Readonly<Partial<Record<'workspace' | 'rules' | 'retention', object>>>;
 
 /** The same for all that share a database. */
 const SECRET_KEY = Buffer.alloc(32, 'bench').toString('base64');

@@ -23,24 +23,25 @@ export interface Fleet {
  * Workspaces that have been read completely, as after their first day: nothing waits to be sent. They list themselves once a
  * day in production; here they do not, since nobody answers.
  *
- * @param store an address of PostgreSQL, in place of the data folder
+ * @param given `store`: an address of PostgreSQL, in place of the data folder; `mirror: off`: deliveries lead to no requests
  */
 export function withFleet<Result>(
   count: number,
   use: (fleet: Fleet) => Promise<Result>,
-  store?: string,
+  given: { readonly store?: string; readonly mirror?: 'off' } = {},
 ): Promise<Result> {
-  return inFolder(async (folder) => use(await createFleet(folder, count, store)));
+  return inFolder(async (folder) => use(await createFleet(folder, count, given)));
 }
 
-async function createFleet(folder: string, count: number, store?: string): Promise<Fleet> {
+async function createFleet(folder: string, count: number, { store, mirror }: Parameters<typeof withFleet>[2] = {}) {
   const config = join(folder, 'workspaces');
   mkdirSync(config);
   mkdirSync(join(folder, 'data'));
   const names = Array.from({ length: count }, (_, index) => `workspace-${index}`);
   for (const name of names) {
     const workspace = { url: NOWHERE, apiKey: `wsk_of_${name}`, sweep: 'off' };
-    writeFileSync(join(config, `${name}.yaml`), stringify({ workspace, connections: { github: CONNECTION } }));
+    const connections = { github: { ...CONNECTION, mirror } };
+    writeFileSync(join(config, `${name}.yaml`), stringify({ workspace, connections }));
   }
   const opening = { random: systemRandom() };
   const installation = store

@@ -1,6 +1,6 @@
 import { startWorkspaceService } from '../support/fakes/workspace-service.ts';
 import { type Bench, expectPremise, figuresOf, inFolder, type Measured, median, RUNS } from './bench.ts';
-import { countDeliveries, runDaemon, until, usageOf, WEBHOOK_PATH } from './daemon.ts';
+import { countDeliveries, expectNoRequests, runDaemon, until, usageOf, WEBHOOK_PATH } from './daemon.ts';
 import { pullRequestBodies, type SignedBody } from './deliveries.ts';
 import { type Fleet, withFleet } from './fleet.ts';
 import { sendDeliveries, startPeer } from './load.ts';
@@ -105,29 +105,31 @@ function measureDaemon(
 /** Durable deliveries per second to 500 workspaces in turn, against those to one of them, by the same process. */
 export const manyIngest: Bench = {
   figures: ['many.ingest'],
-  run: () =>
-    withFleet(500, (fleet) =>
-      runDaemon(fleet, async ({ port, folder }) => {
-        const bodies = pullRequestBodies(256);
-        const count = (condition: string) => countDeliveries(folder, condition);
-        let acknowledged = 0;
-        const measure = async (paths: readonly string[], run: string, ms: number) => {
-          const { perSecond, answered } = await sendDeliveries({ port, paths }, bodies, run, ms);
-          acknowledged += answered;
-          await takenOver(count, acknowledged);
-          return perSecond;
-        };
-        await measure(fleet.paths, 'warm', WARM_UP);
-        const rounds: { one: number; spread: number }[] = [];
-        for (let round = 0; round < RUNS; round++) {
-          const one = await measure(fleet.paths.slice(0, 1), `one-${round}`, MEASURED);
-          rounds.push({ one, spread: await measure(fleet.paths, `spread-${round}`, MEASURED) });
-        }
-        const row = { name: 'many.ingest', unit: 'deliveries/s', better: 'higher', aim: 0.8 } as const;
-        return figuresOf(rounds, { ...row, of: ({ spread }) => spread, against: ({ one }) => one });
-      }),
-    ),
+  run: () => withFleet(500, measureFleet, { mirror: 'off' }),
 };
+
+function measureFleet(fleet: Fleet): Promise<Measured[]> {
+  return runDaemon(fleet, async ({ port, folder }) => {
+    const bodies = pullRequestBodies(256);
+    const count = (condition: string) => countDeliveries(folder, condition);
+    let acknowledged = 0;
+    const measure = async (paths: readonly string[], run: string, ms: number) => {
+      const { perSecond, answered } = await sendDeliveries({ port, paths }, bodies, run, ms);
+      acknowledged += answered;
+      await takenOver(count, acknowledged);
+      return perSecond;
+    };
+    await measure(fleet.paths, 'warm', WARM_UP);
+    const rounds: { one: number; spread: number }[] = [];
+    for (let round = 0; round < RUNS; round++) {
+      const one = await measure(fleet.paths.slice(0, 1), `one-${round}`, MEASURED);
+      rounds.push({ one, spread: await measure(fleet.paths, `spread-${round}`, MEASURED) });
+    }
+    await expectNoRequests({ folder });
+    const row = { name: 'many.ingest', unit: 'deliveries/s', better: 'higher', aim: 0.8 } as const;
+    return figuresOf(rounds, { ...row, of: ({ spread }) => spread, against: ({ one }) => one });
+  });
+}
 
 /**
  * Durable signed deliveries of 21 KiB, to several workspaces in turn, as in `ingest`: over PostgreSQL against a file, and to
@@ -224,5 +226,5 @@ function measureBurst(
       };
     });
   };
-  return withFleet(WORKSPACES, measure, place?.server.place(place.schema));
+  return withFleet(WORKSPACES, measure, { store: place?.server.place(place.schema) });
 }

@@ -9,12 +9,6 @@ export interface Target {
   readonly path: string;
 }
 
-/** Where deliveries go in turn. */
-interface Targets {
-  readonly port: number;
-  readonly paths: readonly string[];
-}
-
 export interface Request {
   readonly method: string;
   readonly path: string;
@@ -34,10 +28,11 @@ const CONNECTIONS = 20;
  * Sends deliveries for `ms` milliseconds, each under an id of its own, and waits for the last answers. Sockets are
  * written and read directly: an HTTP client would take as much of the machine as the server that is measured.
  *
+ * @param target its paths get deliveries in turn
  * @param run makes the ids of this call different from those of any other
  */
 export function sendDeliveries(
-  { port, paths }: Targets,
+  { port, paths }: { readonly port: number; readonly paths: readonly string[] },
   bodies: readonly SignedBody[],
   run: string,
   ms: number,

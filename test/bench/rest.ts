@@ -98,9 +98,12 @@ async function longestAsked(daemon: Watched, { names }: Fleet): Promise<number> 
 export const pgAtRest: Bench = {
   figures: ['pg.rest.statements', 'pg.rest.written'],
   run: () =>
-    withPostgres((server) => withFleet(WORKSPACES, (fleet) => measureRest(server, fleet), server.place(SCHEMA)), {
-      shared_preload_libraries: 'pg_stat_statements',
-    }),
+    withPostgres(
+      (server) => withFleet(WORKSPACES, (fleet) => measureRest(server, fleet), { store: server.place(SCHEMA) }),
+      {
+        shared_preload_libraries: 'pg_stat_statements',
+      },
+    ),
 };
 
 const REPLICAS = 3;

@@ -32,9 +32,10 @@ const LOOK = 10;
 export const pgTakeover: Bench = {
   figures: ['pg.takeover', 'pg.takeover.max'],
   run: ({ split: { seeds } }) =>
-    withPostgres((server) =>
-      withFleet(WORKSPACES, (fleet) => measureTakeover(server, fleet, seeds[0] ?? 1), server.place(SCHEMA)),
-    ),
+    withPostgres((server) => {
+      const given = { store: server.place(SCHEMA), mirror: 'off' } as const;
+      return withFleet(WORKSPACES, (fleet) => measureTakeover(server, fleet, seeds[0] ?? 1), given);
+    }),
 };
 
 async function measureTakeover(server: BenchServer, fleet: Fleet, seed: number): Promise<readonly Measured[]> {
