@@ -4,7 +4,7 @@ import { UNKNOWN_GRACE, windowOf } from '../../../../src/model/windows.ts';
 import { type LogFields, silentLogger } from '../../../../src/platform/lib/logger.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { addLedgerRow, endLedgerRow, readLedger } from '../../../../src/store/ledger.ts';
-import { readMeta } from '../../../../src/store/meta.ts';
+import { readMeta, writeMeta } from '../../../../src/store/meta.ts';
 import { quotaUseSince } from '../../../../src/store/quota-use.ts';
 import { wasUncleanShutdown } from '../../../../src/sync/quota/slot.ts';
 import { createUseCount, leastOfOthers, QUARTER, quarterOf } from '../../../../src/sync/quota/use-count.ts';
@@ -12,6 +12,7 @@ import { createDeadlineTimer } from '../../../../src/sync/quota/wait-queue.ts';
 import { openWindowLedger, rebaseRow } from '../../../../src/sync/quota/window-ledger.ts';
 import { MINUTE, openQuotaBench } from '../../../support/cost/quota-bench.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
+import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
 import { withoutTable } from '../../../support/faults/without-table.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 
@@ -536,4 +537,33 @@ test('a deadline timer fires once, at the deadline that was set last, and never 
   timer.set(300);
   await clock.advance(100);
   expect(calls).toEqual([71, 200, 300]);
+});
+
+test.each<[string, isQuiet: boolean, getReady: (store: Store) => Promise<() => Promise<unknown>>]>([
+  [
+    'stores nothing of a start after a crash in another boot, with another share, and reports the error',
+    false,
+    async (store) => {
+      const on = await openQuotaBench({ share: 0.5 }, { store });
+      await on.acquire('link');
+      await on.send('link', 1, 429);
+      await writeMeta(store.query, 'throttle.share', '0.7');
+      on.clock.reboot();
+      return () => on.restart();
+    },
+  ],
+  [
+    'goes on after a heartbeat and a shutdown that cannot be stored',
+    true,
+    async (store) => {
+      const on = await openQuotaBench({}, { store });
+      await on.send('link');
+      return async () => {
+        await on.clock.advance(5_000);
+        await on.throttle.stop();
+      };
+    },
+  ],
+])('%s, whichever statement fails', async (_what, isQuiet, getReady) => {
+  expect(await wrongWhereStatementsFail(getReady, { isQuiet, inParts: isQuiet })).toEqual([]);
 });
