@@ -13,7 +13,7 @@ export interface Bench {
   run(shared: Shared): Promise<readonly Measured[]>;
 }
 
-/** What several benches need and is made once, by the first that asks. */
+/** Inputs that several benches share; the first that needs one creates it. */
 export interface Shared {
   /** Take the place of the generated days; see `--trace`. */
   readonly traces: readonly (readonly Line[])[];
@@ -65,13 +65,13 @@ interface Figure {
   readonly name: string;
   readonly value: number;
   readonly unit: string;
-  /** What `value` is measured against, in the same unit. */
+  /** The reference for `value`, in the same unit. */
   readonly limit: number | null;
   readonly ratio: number | null;
-  /** `limit` is what a yardstick takes on this machine: the aim concerns `value`, and `ratio` compares machines. */
+  /** `limit` is the cost of a yardstick on this machine: the aim concerns `value`, and `ratio` compares machines. */
   readonly yardstick?: true;
   readonly better: 'higher' | 'lower';
-  /** What `ratio`, or `value` where there is no ratio or it is one to a yardstick, is to reach; false on figures of others. */
+  /** The target of `ratio`, or of `value` without a ratio or with one to a yardstick; false: a figure of another program. */
   readonly aim: number | false;
   /** The worst of the runs: of `ratio`, or of `value` where there is no ratio. */
   readonly worst: number;

@@ -12,7 +12,7 @@ import { expectPremise, inFolder } from './bench.ts';
 import { REPOSITORY, SECRET } from './deliveries.ts';
 
 const PROJECT = join(import.meta.dirname, '../..');
-/** What `npm start` runs: variables, `node`, its options, the program, and `run`. */
+/** The command of `npm start`: variables, `node`, its options, the program, and `run`. */
 const START = manifest.scripts.start.split(' ');
 export const PROGRAM = START.slice(START.indexOf('node') + 1);
 export const VARIABLES: Readonly<Record<string, string>> = Object.fromEntries(
@@ -23,11 +23,11 @@ export const VARIABLES: Readonly<Record<string, string>> = Object.fromEntries(
 export const WORKSPACE = 'bench';
 export const WEBHOOK_PATH = `/webhooks/${WORKSPACE}/github`;
 
-/** Nobody answers there: nothing is to be sent. */
+/** An address at which no server answers, for benches that send nothing. */
 export const NOWHERE = 'http://127.0.0.1:9/api/v1';
 const KEY = 'a key for the bench only';
 
-/** What a daemon is started with. */
+/** The settings of a daemon at its start. */
 export interface Setup {
   /** A folder of its own, for its configuration and its data. */
   readonly folder: string;
@@ -47,7 +47,7 @@ export interface Setup {
 /** Keys beside those that every bench has, and what replaces its `workspace`. */
 type Configuration = Readonly<Partial<Record<'workspace' | 'rules' | 'retention', object>>>;
 
-/** The same for all that share a database. */
+/** One key for all daemons that share a database. */
 const SECRET_KEY = Buffer.alloc(32, 'bench').toString('base64');
 
 export function databaseFile(folder: string): string {
@@ -124,7 +124,7 @@ function logOf(folder: string): string {
   return readFileSync(join(folder, 'daemon.log'), 'utf8').slice(-2_000);
 }
 
-/** Nobody answers unless `workspace` says where, so that its lists are not read once a day. @returns the file written */
+/** Writes a configuration. Without `workspace` no server answers, and the sweep is off. @returns the written file */
 export function writeConfiguration(folder: string, more: Configuration = {}): string {
   const file = join(folder, `${WORKSPACE}.yaml`);
   const workspace = more.workspace ?? { url: NOWHERE, apiKey: KEY, sweep: 'off' };
@@ -135,7 +135,7 @@ export function writeConfiguration(folder: string, more: Configuration = {}): st
 /** A connection that asks its vendor nothing by itself. */
 export const CONNECTION = { connector: 'github', repositories: [REPOSITORY], webhookSecrets: SECRET, poll: 'off' };
 
-/** What a process has used, as the kernel counts it. */
+/** The use of resources by a process, as the kernel counts it. */
 export interface Usage {
   /** Seconds of CPU, of all its threads. */
   readonly cpu: number;
@@ -145,7 +145,7 @@ export interface Usage {
   readonly resident: number;
 }
 
-/** Of the clock that `/proc` counts in, a second: the same on every Linux. */
+/** Ticks per second in `/proc`, the same on every Linux. */
 const TICKS = 100;
 
 export function usageOf(pid: number): Usage {
@@ -164,7 +164,7 @@ export function familyCpu(pid: number): number {
   return own + ended + children.reduce((sum, child) => sum + livingCpu(Number(child)), 0);
 }
 
-/** Of one that may have ended since it was listed. */
+/** Returns 0 if the process has ended since it was listed. Seconds of CPU. */
 function livingCpu(pid: number): number {
   try {
     return timesOf(pid).own;
@@ -195,7 +195,7 @@ export interface Watched extends Running {
   turnsSince(time: number): readonly Turn[];
 }
 
-/** What the main thread did between two turns, as `loop-watch.ts` tells it. */
+/** One long turn of the main thread, as `loop-watch.ts` reports it. */
 export interface Turn {
   /** When it ended, epoch milliseconds. */
   readonly at: number;
@@ -206,7 +206,7 @@ export interface Turn {
   readonly turns: number;
 }
 
-/** The same as `runDaemon`, watched. */
+/** Runs a daemon as `runDaemon` does, and watches the turns of its event loop. */
 export async function runWatched<Result>(setup: Setup, use: (daemon: Watched) => Promise<Result>): Promise<Result> {
   const file = join(setup.folder, 'loop');
   writeFileSync(file, '');

@@ -8,14 +8,14 @@ import { knowLists } from '../support/rows/records-route.ts';
 import { inFolder } from './bench.ts';
 import { CONNECTION, NOWHERE } from './daemon.ts';
 
-/** What a daemon with many workspaces is started with: a data folder and a folder of configurations. */
+/** A data folder and a folder of configurations, for a daemon with many workspaces. */
 export interface Fleet {
   readonly folder: string;
   /** For `--config`. */
   readonly config: string;
   readonly store?: string;
   readonly names: readonly string[];
-  /** Of their webhooks. */
+  /** Paths of their webhooks. */
   readonly paths: readonly string[];
 }
 

@@ -12,7 +12,7 @@ import { converse, deliver, headOf, open } from './load.ts';
 import { quantile } from './quota/references/lag.ts';
 
 /**
- * What strangers can do to the whole daemon, in a process of its own as in production.
+ * Measures the harm that strangers can do to a daemon in a process of its own, as in production.
  *
  * `flood.memory`: resident memory while 60 connections hold 24 MB each of a body that never ends. `flood.block`: the longest
  * CPU time of the main thread between two turns while valid bodies of 25 MB are taken in and over. `flood.good`: how long good
@@ -104,7 +104,7 @@ async function good({ port: own, folder }: Watched, name: string, port: number):
   const held = FORGERS + idle.filter(({ readyState }) => readyState === 'open').length;
   const waits: number[] = [];
   for (const [at, body] of bodies.entries()) {
-    // One that was refused waited too long.
+    // A refused delivery counts as one that waited for ever.
     const wait = deliver({ port, path: WEBHOOK_PATH }, body, `good-${at}`).catch(() => Number.POSITIVE_INFINITY);
     waits.push(await wait);
     await pause(25);

@@ -162,14 +162,14 @@ async function measureIngest(server: BenchServer): Promise<readonly Measured[]> 
       note: `a file: ${noteOf('file')}; one replica: ${noteOf('one')}`,
     },
     {
-      // What three give who have a core each.
+      // The rate of three replicas with a core each.
       ...{ ...row, name: 'pg.ingest.three', aim: 1.5, of: ({ three }) => 3 * perCpu(three) },
       ...{ against: ({ one }) => perCpu(one), note: `three replicas: ${noteOf('three')}` },
     },
   );
 }
 
-/** What was accepted, and what that cost. */
+/** The accepted deliveries, and their cost. */
 interface Burst {
   readonly accepted: number;
   readonly seconds: number;

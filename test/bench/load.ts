@@ -87,7 +87,7 @@ export function open(port: number): Promise<Socket> {
   });
 }
 
-/** Of GitHub's request: what stands before a body of this length. */
+/** Returns the head of a request of GitHub with a body of this length. */
 export function headOf(
   target: Target,
   { id, signature, length }: { id: string; signature: string; length: number },

@@ -4,7 +4,7 @@ import { expectPremise } from './bench.ts';
 import { databaseFile, familyCpu } from './daemon.ts';
 import { appendPages, expectSettled, ITEMS, itemOf, makeKnown, openReconcile, PAGE, webhook } from './known-items.ts';
 
-/** What some work has used. */
+/** The cost of some work. */
 export interface Spent {
   /** Seconds of the wall clock, of CPU of this process, and of CPU of PostgreSQL. */
   readonly wall: number;
@@ -12,7 +12,7 @@ export interface Spent {
   readonly serverCpu: number;
 }
 
-/** Of items that are new, and of the same again, of which nothing has changed. */
+/** The cost of new items, and of the same items again without a change. */
 export interface Reconciled {
   readonly made: Spent;
   readonly repeated: Spent;
@@ -67,7 +67,7 @@ async function spent(work: () => void | Promise<void>): Promise<Spent> {
   };
 }
 
-/** What `drain` cannot do without: each page's body, decoded, and what tells whether an item of it changed. */
+/** Does the least that `drain` has to do: decodes each page, and reads whether an item of it changed. */
 function readRaw(): void {
   const database = new BetterSqlite(databaseFile(folder), { readonly: true });
   const pending = "select body, unpacked_length from inbox where state = 'pending' order by id";

@@ -12,7 +12,7 @@ const SETTLE = 200;
 const MEASURED = 1_500;
 
 interface Contest {
-  /** Of ours, and of a server that answers the same bytes without looking anything up. */
+  /** Ports of our server, and of one that answers the same bytes without any lookup. */
   readonly ports: { readonly ours: number; readonly bare: number };
   readonly key: string;
   readonly connections: number;

@@ -24,7 +24,7 @@ const MOST_WRITTEN = 100;
 const SETTLING = 10_000;
 
 /**
- * What 2 000 workspaces cost that have nothing to do: to start, to hold, to leave alone, and to ask for. CPU of the whole
+ * Measures the cost of 2 000 workspaces at rest: start, memory, idle time and scrapes. CPU of the whole
  * process as the kernel counts it, so that a busy machine does not count; it has run once before, as after an update.
  */
 export const manyAtRest: Bench = {
@@ -92,8 +92,8 @@ async function longestAsked(daemon: Watched, { names }: Fleet): Promise<number> 
 }
 
 /**
- * What three replicas ask of PostgreSQL for 2 000 workspaces that have nothing to do: statements as it counts them itself, and
- * what it writes to its log for them.
+ * Measures the load of three replicas with 2 000 workspaces at rest on PostgreSQL: statements by its own count, and bytes of its
+ * log.
  */
 export const pgAtRest: Bench = {
   figures: ['pg.rest.statements', 'pg.rest.written'],

@@ -23,8 +23,8 @@ import { REPOSITORY } from './deliveries.ts';
 import { ITEMS } from './known-items.ts';
 
 /**
- * What a start takes on this machine whatever is started: an empty program of Node, from its spawn to its end, and a server of
- * the packages that worksync is built on, until it answers the first request.
+ * The cost of a start on this machine, for comparison: an empty program of Node, from its spawn to its end, and a server of the
+ * packages that worksync is built on, until it answers the first request.
  */
 export const yardsticks: Bench = {
   figures: ['yardstick.node', 'yardstick.server'],
@@ -35,7 +35,7 @@ export const yardsticks: Bench = {
     ]),
 };
 
-/** What a process took: until it was ready or had ended, in seconds of the wall clock and of CPU; and its memory. */
+/** The cost of a process until it was ready or had ended: seconds of the wall clock and of CPU; and its memory. */
 interface Used {
   readonly seconds: number;
   readonly cpu: number;
@@ -158,7 +158,7 @@ function startYardstick(cache: string): Promise<Used> {
   return startOnce((port) => spawnNode(['test/bench/peers/packages.ts'], cache, port));
 }
 
-/** What commands take that are run all day, by containers, people and jobs, beside a daemon: CPU seconds of the whole process, and its largest memory. */
+/** The cost of commands that containers, people and jobs run all day beside a daemon: CPU seconds, and peak memory. */
 export const commands: Bench = {
   figures: ['command.status', 'command.healthcheck', 'command.healthcheck.memory', 'command.ci'],
   run: () =>
@@ -193,7 +193,7 @@ process.on('exit', () => {
 });`;
 const EMPTY = ['--eval', ''];
 
-/** What a job is given: a gateway token, made as an operator makes it. */
+/** Creates a gateway token for a job, as an operator does. */
 async function jobOf({ folder, port }: Running, data: readonly string[]): Promise<Record<string, string>> {
   const made = ['gateway', 'token', 'create', '--description', 'CI', '--json'];
   const args = ['src/main.ts', ...made, '--config', join(folder, `${WORKSPACE}.yaml`), ...data];

@@ -8,7 +8,7 @@ import { announcedPort, familyCpu, type Setup, spawnDaemon, until } from '../dae
 
 /** A PostgreSQL as in production: each commit is on the disk before it is answered. */
 export interface BenchServer {
-  /** Of a schema of its own. */
+  /** Returns the address of a schema of its own. */
   place(schema: string): string;
   readonly pid: number;
   /** Seconds of CPU that all its processes have used. */
