@@ -143,6 +143,15 @@ it('restores a backup by the name that it was given', async () => {
   }
 });
 
+it('writes a backup alone to standard output', async () => {
+  await commandLine('once', '--config', file('alpha.yaml', CONNECTIONS), '--data', data);
+  const ended = await commandLine('backup', '-', '--data', data);
+  expect([ended.code, ended.stderr]).toEqual([0, '']);
+  expect(ended.stdout).toMatch(/^SQLite format 3\0/);
+  const refused = await commandLine('backup', '-', '--json', '--data', data);
+  expect([refused.code, refused.stdout]).toEqual([2, '']);
+});
+
 describe('workspace serve', () => {
   interface ServedLine {
     readonly url: string;
