@@ -119,6 +119,12 @@ describe('worksync ci', () => {
     expect(told.stdout).toContain('::warning title=worksync::');
   });
 
+  it('a summary that cannot be written fails no job', async () => {
+    const told = await ci(2, [], { GITHUB_STEP_SUMMARY: folderOfTest('ci') });
+    expect(told.code).toBe(0);
+    expect(complaintsOf(told)).toContain('the summary could not be written');
+  });
+
   it('names the pull request another way', async () => {
     const { GITHUB_ACTIONS: _, ...nowhere } = JOB;
     const env = { ...nowhere, WORKSYNC_URL: address, WORKSYNC_TOKEN: ours };
