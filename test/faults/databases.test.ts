@@ -14,6 +14,8 @@ import { dirname, join } from 'node:path';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { checkIntegrity } from '../../src/daemon/store-health.ts';
+import { CODES } from '../../src/model/errors/codes.ts';
+import { asSyncError } from '../../src/model/errors/sync-error.ts';
 import type { OpenOptions } from '../../src/platform/database/database-types.ts';
 import { openDatabase } from '../../src/platform/database/open.ts';
 import { type CheckFile, checkInWorker } from '../../src/platform/lib/integrity.ts';
@@ -114,6 +116,7 @@ describe('a database file that is', () => {
     change(database().file);
     expect([await deliver(2), await deliver(3)]).toEqual([503, 503]);
     await expectBlocked(/was deleted or replaced while it was open/);
+    expect(asSyncError(database().fault()).hint).toBe(CODES.database_corrupt.hint);
   });
 
   it.each([
