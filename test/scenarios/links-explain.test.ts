@@ -168,6 +168,7 @@ describe('the status of a task', () => {
     const lines = describeExplained(explained);
     expect(lines).toMatch(/BUG-1 {2}open {2}\(set at its creation; read 2/);
     expect(lines).toMatch(/no change: no closing word names the task.*\[not-closing\]/);
+    expect(lines).toMatch(/remedy: write .?"?Fixes BUG-1/);
     expect(lines).toMatch(/github acme\/app#1 {2}merged .*carrying \(title\) {2}does not count: no closing word/);
     expect((await ask('explain', { target: PULL })).statuses).toEqual(explained.statuses);
     expect((await ask('items', { name: 'BUG-1' })).statuses).toEqual(explained.statuses);

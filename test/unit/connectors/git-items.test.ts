@@ -46,6 +46,17 @@ const MERGED = '2026-03-03T10:00:00Z';
 const reverts = (rows: Readonly<Record<string, readonly [Json, string | null | undefined]>>): readonly Fact[] =>
   Object.entries(rows).map(([of, [fields, expected]]) => [of, fields, { reverts: expected }]);
 
+const HASH = '4f1d2c3b5a694f1d2c3b5a694f1d2c3b5a694f1d';
+/** A description by `git revert`, and these fields of a merge. */
+const commits = (description: string, fields: Json, mergeCommits: readonly string[]): readonly Fact[] => [
+  [
+    'the commit that git reverts',
+    { [description]: `Revert "Fix"\n\nThis reverts commit ${HASH}.` },
+    { revertsCommit: HASH },
+  ],
+  ['the commits of the merge', fields, { mergeCommits }],
+];
+
 const took = (state: string | null | undefined, participated_on: string | null, approved = state === 'approved') => ({
   ...{ state, approved, participated_on },
 });
@@ -84,6 +95,12 @@ const VENDORS: readonly Vendor[] = (
         ],
         ['a head in a deleted fork', { head: { ...head, repo: null } }, { isFork: true }],
         ['a head without a repository', { head: { ...head, repo: undefined } }, { isFork: undefined }],
+        [
+          'the commit that tries the merge',
+          { state: 'open', merged_at: null, merge_commit_sha: HASH },
+          { mergeCommits: undefined },
+        ],
+        ...commits('body', { state: 'closed', merged_at: MERGED, merge_commit_sha: HASH }, [HASH]),
         ...reverts({
           'the line of the button': [{ body: 'Reverts acme/api#7\r\n\r\nIt broke the build.' }, '7'],
           'the line under an old spelling': [{ body: 'Reverts Acme/API#7' }, '7'],
@@ -134,6 +151,7 @@ const VENDORS: readonly Vendor[] = (
           { state: 'merged', closed_at: null, merged_at: undefined },
           { closedAt: undefined },
         ],
+        ...commits('description', { merge_commit_sha: HASH, squash_commit_sha: 'c0ffee' }, [HASH, 'c0ffee']),
         ...reverts({
           'the line of the button': [{ description: 'Revert "Fix"\n\nThis reverts merge request !7' }, '7'],
           'a trailer': [{ description: 'Back to the old form.\n\nReverts: !7' }, '7'],
@@ -181,6 +199,7 @@ const VENDORS: readonly Vendor[] = (
         }),
         decided([took(undefined, null, true)], { state: 'approved' }),
         decided(undefined, undefined),
+        ...commits('description', { state: 'MERGED', merge_commit: { hash: '4f1d2c3b5a69' } }, ['4f1d2c3b5a69']),
         ...reverts({
           'the title of the button': [{ title: 'Revert "Merged in fix-login (pull request #7)"' }, '7'],
           'the revert of a revert': [{ title: 'Revert "Revert "Fix" (pull request #7)" (pull request #8)' }, '8'],
@@ -711,6 +730,7 @@ describe('an issue of GitLab', () => {
       { state: 'done', isDropped: true, closedAt: '2026-03-02T09:00:00.000Z' },
     ],
     [{ state: 'closed', duplicated_to_id: null }, { isDropped: undefined }],
+    [{ state: 'closed', moved_to_id: 4500 }, { movedTo: 'gitlab:gitlab.com:issue:4500' }],
     [
       { state: 'opened', duplicated_to_id: null, closed_at: null },
       { isDropped: false, closedAt: null },

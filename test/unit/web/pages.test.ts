@@ -389,7 +389,9 @@ describe('deliveries', () => {
 it('an item has its links with reasons, and what it names and is not linked to', async () => {
   const linked = await open('/item?name=acme/app%231');
   expect(linked.text(linked.byId('links-0'))).toMatch(/BUG-1 ?the title says BUG-1/);
-  expect(linked.text()).toMatch(/Status of BUG-1.*Set by ?the creator of the task.*no rule fits/s);
+  expect(linked.text()).toMatch(
+    /Status of BUG-1.*Set by ?the creator of the task.*No change ?no rule fits [^[]*\[no-rule\].*Remedy ?add a rule.*does not count: no rule fits \[no-rule\]/s,
+  );
   const unlinked = await open('/item?name=acme/app%232');
   expect(unlinked.text(unlinked.byId('others-0'))).toMatch(/BUG-77.*there is no task and no item of that name/);
 });

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
+import { nextWords } from '../../../../../src/model/workflow.ts';
 import { REASONS } from '../../../../../src/sync/reconcile/workflow/explain-task.ts';
 import type { WorkflowInput } from '../../../../../src/sync/reconcile/workflow/workflow-rules.ts';
 import { type Board, type BoardOptions, openBoard, time } from '../../../../support/harness/board.ts';
@@ -131,6 +132,11 @@ it('counts tasks with merged work by the reason why they are not finished', asyn
   expect(await board.unfinished()).toEqual({ 'not-closing': 2, base: 1 });
   await board.person('BUG-1', 50, 'completed');
   expect(await board.unfinished()).toEqual({ 'not-closing': 1, base: 1 });
+});
+
+it('says of a failed change why it failed, and that it is sent again', () => {
+  const failed = { state: 'pending', sets: 'review', error: 'HTTP 429', expectedAt: 5 };
+  expect(nextWords(failed)).toEqual({ words: 'review failed: HTTP 429; to be sent again, probably', isTimed: true });
 });
 
 it('has all codes explained in config/workflow.md, with their remedies', () => {

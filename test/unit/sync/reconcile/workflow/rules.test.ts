@@ -127,6 +127,8 @@ const MERGED_MEANWHILE: Step = async (board, clock) => {
   await board.configure((clock.now += 100), { since: undefined, bots: 'count' });
   await board.pull(1, (clock.now += 100), { state: 'merged', mergedAt, updatedAt: Date.parse(mergedAt) });
 };
+/** A label is the first report of a pull request that was opened long before. */
+const UNHEARD = opened(1, 'BUG-1', { createdAt: time(0), labels: ['seen'] });
 const DONE = [FIX, merged(), later];
 const REVERTED = [revert(2, 1), merged(2)];
 const BUGS = (count: number) => Array.from({ length: count }, (_, index) => `BUG-${index + 1}`);
@@ -150,6 +152,7 @@ const FIX_3 = opened(3, 'Fixes BUG-1');
 const RELEASE = { baseBranch: 'release/1' };
 const TRUNK = { defaultBranch: 'trunk' };
 const FINISHED = fixed({ state: 'done' });
+const MOVED = fixed({ state: 'done', movedTo: 'jira:cloud-1:2' });
 const UNSTARTED = fixed({ state: 'open' });
 const REOPENED_ISSUE = issue({ state: 'open' });
 const DONE_AGAIN = issue({ state: 'done' });
@@ -216,7 +219,8 @@ const CASES: readonly Case[] = [
   ['22: a status that is final already stays', 'merged', [person('merged'), FINISHED], ISSUES],
   ['a completed work item finishes the task', 'completed', [FINISHED], ISSUES],
   ['a task stays finished after its issue leaves', 'completed', [FINISHED, later, issue({ movedAway: 'OUT' })], ISSUES],
-  ['a moved work item finishes nothing', 'open', [fixed({ state: 'done', movedTo: 'jira:cloud-1:2' })], ISSUES],
+  ['a moved work item finishes nothing', 'open', [MOVED], ISSUES],
+  ['a moved work item lets the earlier status return', 'open', [MOVED, OPENED, later, closed()], ISSUES],
   [
     'an issue finishes its task again',
     'completed',
@@ -259,6 +263,7 @@ const CASES: readonly Case[] = [
   ['an own rule finishes a task by a closing word', 'merged', [opened(1, 'Fixes BUG-1', ON_DEVELOP)], first(DEVELOP)],
   ['17: closing need not be the end', 'review', [FIX, merged()], MERGED_REVIEW],
   ['the default branch of the merge counts', 'completed', [FIX, merged(), later, changed(1, TRUNK)]],
+  ['the branches of the merge count beside later work', 'completed', [...DONE, changed(1, TRUNK), FIX_2]],
   ['18: a merge into another branch finishes nothing', 'review', [FIX_ON_DEVELOP, later, merged()]],
   ['an item of a removed connection moves nothing', 'open', [FIX, merged()], {}, connected('tracker')],
   ['an item of a configured connection moves its task', 'completed', [FIX, merged()], {}, connected('code')],
@@ -355,6 +360,7 @@ const CASES: readonly Case[] = [
     'in_progress',
     [FIX, merged(1, COMMITTED), later, REVERT_BY_GIT, merged(2)],
   ],
+  ['a revert by git need not name the task', 'in_progress', [FIX, merged(1, COMMITTED), later, ROLL_BACK, merged(2)]],
   ['a revert by git may arrive before the merge', 'in_progress', [FIX, ROLL_BACK, merged(2), merged(1, COMMITTED)]],
   ['a revert by git does no work of its title', 'open', [opened(1, 'Roll back BUG-1', REVERTS_COMMIT), merged()]],
   [
@@ -364,6 +370,11 @@ const CASES: readonly Case[] = [
   ],
   ['a revert of another commit changes no end', 'completed', [FIX, merged(), later, REVERT_BY_GIT, merged(2)]],
   ['a revert of other work changes no end', 'completed', [...DONE, RELEASED_3, merged(3), revert(2, 3), merged(2)]],
+  [
+    'a revert of other work keeps an end that waits',
+    'completed',
+    [FIX, merged(), RELEASED_3, merged(3), revert(2, 3), merged(2)],
+  ],
   ['a revert without a time of its merge counts', 'in_progress', [...DONE, revert(2, 1), MERGED_UNDATED]],
   ['a title with `Revert` does not do the work that it quotes', 'open', [opened(1, 'Revert "Fixes BUG-1"'), merged()]],
   ['a title that reverts a revert does', 'completed', [opened(1, 'Revert "Revert "Fixes BUG-1""'), merged()]],
@@ -395,6 +406,7 @@ const CASES: readonly Case[] = [
   ['rules move what happens in the second in which they are switched on', 'review', [OFF, ON_AND_OPENED]],
   ['rules that are on again move what happens then', 'completed', [FIX, later, OFF, ON, merged()]],
   ['a pull request from before the rules moves nothing when a label is added', 'open', [OFF, OPENED, ON, SEEN]],
+  ['a pull request from before the rules moves nothing when a label first reports it', 'open', [OFF, ON, UNHEARD]],
   ['work older than the rules moves its task by a new state', 'in_progress', [OFF, OPENED, ON, CHANGES]],
   ['older merged work lets the status return', 'open', [OFF, FIX, merged(), ON, SECOND, later, closed(2)]],
   ['work older than the rules does not outrank newer work', 'in_progress', [OFF, OPENED, ON, DRAFT_2]],
