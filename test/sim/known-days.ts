@@ -5,17 +5,17 @@ import type { Event } from './history.ts';
 import { drawPlan, type Happening, type Plan } from './plan.ts';
 
 /**
- * Days on which nothing is disturbed, and which are known to the line: each request with its moment, what the log says, and how many
- * rows are left. Who changes what the daemon does sees here what that costs, and writes the days anew where it was meant.
+ * Days without disturbances, of which each request, log line and number of rows is known. A change of what the daemon does shows here
+ * what it costs: `--write` records the days anew if the change is intended. The files hold, for each ten minutes, numbers and a digest.
  */
 const FOLDER = join(import.meta.dirname, 'known');
 
-/** On which much happens: three of one process, and one of three. No rules decide about statuses there. */
+/** Busy days, three with one process and one with three, without rules for statuses. */
 const SEEDS = [119, 153, 253, 395];
-/** Two git providers and a tracker; rules and people move the tasks. */
+/** A day with two git providers and a tracker, on which rules and people move the tasks. */
 const MOVING = 473;
 
-/** What people do. All else comes from somewhere else, and at moments that depend on everything before. */
+/** Actions of people. Other happenings depend on everything before them. */
 const BY_PEOPLE: readonly Happening['do'][] = [
   ...(['pull', 'issue', 'comment', 'look', 'task', 'finish', 'remark', 'rename', 'unlink', 'link'] as const),
   ...(['set-status', 'edit-record', 'others', 'reload', 'restart', 'backfill', 'pause-backfill'] as const),
@@ -31,79 +31,105 @@ export function knownDays(): Plan[] {
   });
 }
 
-/** What is otherwise than it is known; at most one line, for all that comes after may follow from it. */
+/** Returns at most one difference, because later ones may follow from it, with the lines of its ten minutes. */
 export function unlikeKnown({ seed }: Plan, events: readonly Event[]): string[] {
   const path = fileOf(seed);
   const known = existsSync(path) ? readFileSync(path, 'utf8').split('\n') : [];
-  const lines = [...portraitOf(events), ''];
+  const periods = periodsOf(events);
+  const lines = [...periods.flatMap(summaryOf), ''];
   const at = Array.from({ length: Math.max(known.length, lines.length) }).findIndex(
     (_, line) => known[line] !== lines[line],
   );
   if (at === -1) return [];
-  return [`known: day ${seed}, line ${at + 1} is "${lines[at] ?? ''}", and was "${known[at] ?? ''}"`];
+  const period = periods.findLast(({ start }) => lines.indexOf(start) <= at) ?? { lines: [] };
+  const details = period.lines.map(({ text }) => `  ${text}`).join('\n');
+  return [`known: day ${seed}, line ${at + 1} is "${lines[at] ?? ''}", and was "${known[at] ?? ''}"\n${details}`];
 }
 
 export function writeKnown({ seed }: Plan, events: readonly Event[]): void {
   mkdirSync(FOLDER, { recursive: true });
-  writeFileSync(fileOf(seed), [...portraitOf(events), ''].join('\n'));
+  writeFileSync(fileOf(seed), [...periodsOf(events).flatMap(summaryOf), ''].join('\n'));
 }
 
 const fileOf = (seed: number) => join(FOLDER, `day-${seed}.txt`);
 
-/** Characters of what is sent; of all others a hash. */
-const MOST_SHOWN = 120;
-/** Each request stands here itself. */
-const OF_REQUESTS = 'info request answered';
+const PERIOD_MS = 600_000;
+/** Requests have lines of their own. */
+const REQUEST_LOG = 'info request answered';
 
-/** A day as a reader sees it: who asks what of whom and when, what is said of it, and which rows it leaves. One line each. */
-function portraitOf(events: readonly Event[]): string[] {
-  const before = new Map<string, string>();
-  return events.flatMap((event) => {
-    const text = lineOf(event, before);
-    return text === undefined ? [] : [`${timeOf(event.at)} ${text}`];
-  });
+interface Line {
+  /** Lines of one group are counted together. */
+  readonly group: string;
+  readonly text: string;
 }
 
-function lineOf(event: Event, before: Map<string, string>): string | undefined {
+interface Period {
+  /** `1:20` after the beginning. */
+  readonly start: string;
+  readonly lines: Line[];
+}
+
+function periodsOf(events: readonly Event[]): Period[] {
+  const before = new Map<string, string>();
+  const periods: Period[] = [];
+  for (const event of events) {
+    const line = lineOf(event, before);
+    if (!line) continue;
+    const start = timeOf(Math.floor(event.at / PERIOD_MS) * PERIOD_MS);
+    let period = periods.at(-1);
+    if (period?.start !== start) periods.push((period = { start, lines: [] }));
+    period.lines.push({ ...line, text: `${timeOf(event.at)}.${event.at % 60_000} ${line.text}` });
+  }
+  return periods;
+}
+
+/** The number of lines of each group, and a hash of all lines with their moments. */
+function summaryOf({ start, lines }: Period): string[] {
+  const groups = new Map<string, number>();
+  for (const { group } of lines) groups.set(group, (groups.get(group) ?? 0) + 1);
+  const digest = hash('sha256', lines.map(({ text }) => text).join('\n'), 'hex').slice(0, 8);
+  return [start, ...[...groups].toSorted().map(([group, count]) => `  ${group}: ${count}`), `  digest: ${digest}`];
+}
+
+function lineOf(event: Event, before: Map<string, string>): Line | undefined {
   switch (event.what) {
     case 'happened':
-      return `* ${JSON.stringify(event.happening)}`;
+      return { group: 'happenings', text: `* ${JSON.stringify(event.happening)}` };
     case 'calm':
-      return `= ${event.name}`;
-    case 'sent':
-      return `${event.from} ${event.method} ${shown(event.url)} ${shown(event.body)}`.trim();
+      return { group: 'happenings', text: `= ${event.name}` };
+    case 'sent': {
+      const { from, method, url, body } = event;
+      return { group: `${method} ${new URL(url).host}`, text: `${from} ${method} ${url} ${body}` };
+    }
     case 'hook':
-      return `webhook of ${event.connection}: ${event.status}`;
+      return { group: 'webhooks', text: `webhook of ${event.connection}: ${event.status}` };
     case 'said':
-      return event.text === OF_REQUESTS ? undefined : `${event.process} says: ${event.text}`;
+      if (event.text === REQUEST_LOG) return undefined;
+      return { group: 'log lines', text: `${event.process} says: ${event.text}` };
     case 'counted':
-      return `counted: ${event.name} ${event.count}`;
+      return { group: `${event.name} ${event.count}`, text: `counted: ${event.name} ${event.count}` };
     case 'started':
     case 'stopped':
-      return `${event.process} ${event.what}`;
+      return { group: event.what, text: `${event.process} ${event.what}` };
     case 'owner':
-      return `replica ${event.replica} owns the workspace, time ${event.epoch}`;
-    case 'rows':
-      return rowsOf(event.counts, before);
+      return { group: 'owners', text: `replica ${event.replica} owns the workspace, time ${event.epoch}` };
+    case 'rows': {
+      const rows = changedRows(event.counts, before);
+      return rows === undefined ? undefined : { group: 'changed numbers of rows', text: `rows: ${rows}` };
+    }
     default:
       return undefined;
   }
 }
 
-/** Those that are others than before. */
-function rowsOf(counts: readonly (readonly [string, string])[], before: Map<string, string>): string | undefined {
+/** The tables whose number of rows or statements has changed. */
+function changedRows(counts: readonly (readonly [string, string])[], before: Map<string, string>): string | undefined {
   const changed = counts.filter(([table, count]) => before.get(table) !== count);
   for (const [table, count] of changed) before.set(table, count);
-  return changed.length === 0 ? undefined : `rows: ${changed.map(([table, count]) => `${table} ${count}`).join('; ')}`;
+  return changed.length === 0 ? undefined : changed.map(([table, count]) => `${table} ${count}`).join('; ');
 }
 
-function shown(text: string): string {
-  const rest = text.slice(MOST_SHOWN);
-  return text.slice(0, MOST_SHOWN) + (rest === '' ? '' : `… ${hash('sha256', rest, 'hex').slice(0, 6)}`);
-}
-
-/** `1:02:03.004` after the beginning. */
+/** `1:20` after the beginning. */
 function timeOf(at: number): string {
-  const pad = (value: number, length = 2) => String(Math.floor(value)).padStart(length, '0');
-  return `${Math.floor(at / 3_600_000)}:${pad((at / 60_000) % 60)}:${pad((at / 1_000) % 60)}.${pad(at % 1_000, 3)}`;
+  return `${Math.floor(at / 3_600_000)}:${String(Math.floor((at / 60_000) % 60)).padStart(2, '0')}`;
 }

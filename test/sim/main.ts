@@ -9,9 +9,9 @@ import { createTemplates } from './templates.ts';
 /**
  * `npm run sim -- --seed S --runs N` plays N runs from seed S on. A run that fails is shrunk, and one command repeats it:
  * `--keep` names the happenings of the plan that are left. `--events` prints what was seen, `--hashes` a hash of that, and
- * `--no-shrink` leaves failures as long as they are. `--kept` plays what was found before, and `--known` the days that are
- * known to the line, which `--write` writes anew. `--replicas 3` plays only plans with so many replicas, and `--calm-every 5` a calm day after every fifth seed
- * only, which takes half of the time.
+ * `--no-shrink` leaves failures as long as they are. `--kept` plays failures that were found before, and `--known` the days
+ * whose every line is known; `--write` records these anew. `--replicas 3` plays only plans with three replicas, and `--calm-every 5` a calm
+ * day only after each fifth seed, which takes half of the time.
  */
 const MOST_TOLD = 10;
 const { values } = parseArgs({
