@@ -2,17 +2,20 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import BetterSqlite from 'better-sqlite3';
 import { INSTALLATION_FILE } from '../../src/store/installation.ts';
 import { postPull } from '../support/harness/post-pull.ts';
 import { COMPILE_CACHE, startWorksync, TOP } from '../support/harness/processes.ts';
+import type { Trace } from './inside.ts';
+import { instrumentedCopy } from './instrument.ts';
 
 /**
  * `npm run path`: prints the files of `src` that run for one webhook of GitHub about a pull request that names a task, from its
- * receipt until its requests to the workspace are settled. Files that also run in an idle daemon are left out.
+ * receipt until its requests to the workspace are settled, with the number of lines. Lines that also run in an idle daemon are left out.
+ * Prints also how often a call enters another folder.
  * `-- --idle 70`: seconds that the daemon is observed while idle; the default includes each job that runs once a minute.
  */
 const { values } = parseArgs({ options: { idle: { type: 'string', default: '70' } } });
@@ -31,21 +34,27 @@ try {
   await settled();
   // Work that follows the start without a row: timers, the first heartbeats.
   await sleep(10_000);
-  await filesRun(daemon);
+  await traceOf(daemon);
   await sleep(1_000 * Number(values.idle));
-  const idle = new Set(await filesRun(daemon));
+  const idle = await traceOf(daemon);
   const status = await postPull(`${address}/webhooks/own/hooks`, SECRET, 1, {
     title: `Repair it (${key})`,
     updated: new Date().toISOString(),
   });
   if (status !== 202) throw new Error(`the webhook was answered ${status}`);
   await settled();
-  const all = await filesRun(daemon);
-  const path = all.filter((file) => !idle.has(file)).toSorted();
-  print(path.join('\n'));
+  const { lines, calls } = await traceOf(daemon);
+  const path = Object.entries(lines)
+    .filter(([file]) => !idle.lines[file])
+    .toSorted();
+  for (const [file, { length }] of path) print(`${file} ${length}`);
+  const isIdle = (file: string, line: number) => idle.lines[file]?.includes(line);
+  const onlyThen = Object.entries(lines).flatMap(([file, ran]) => ran.filter((line) => !isIdle(file, line)));
+  const changes = calls.filter((file, index) => index > 0 && dirname(file) !== dirname(calls[index - 1]!));
   print(
-    `${path.length} files run for a webhook only; ${all.length} in all, of which ${all.length - path.length} also run when idle`,
+    `${path.length} files and ${onlyThen.length} lines run for a webhook only, ${Object.keys(lines).length} files in all`,
   );
+  print(`${changes.length} calls enter another folder`);
 } finally {
   daemon?.kill();
   if (daemon && daemon.exitCode === null) await once(daemon, 'close');
@@ -69,9 +78,10 @@ function startDaemon(url: string, apiKey: string): ChildProcess {
   const workspace = `workspace: { url: "${url}", apiKey: ${apiKey}, sweep: off }`;
   const config = join(folder, 'own.yaml');
   writeFileSync(config, `${workspace}\nconnections:\n  hooks: ${connection}\n`);
+  instrumentedCopy(folder);
   return fork('src/main.ts', ['run', '--config', config, '--data', data, '--port', '0'], {
-    cwd: TOP,
-    execArgv: ['--import', './test/path/inside.ts'],
+    cwd: folder,
+    execArgv: ['--import', join(TOP, 'test/path/inside.ts')],
     env: { ...process.env, NODE_COMPILE_CACHE: COMPILE_CACHE },
     silent: true,
   });
@@ -104,11 +114,11 @@ async function settled(): Promise<void> {
   }
 }
 
-/** Files that have run since the previous call. */
-async function filesRun(child: ChildProcess): Promise<readonly string[]> {
+/** What has run since the previous call. */
+async function traceOf(child: ChildProcess): Promise<Trace> {
   const answer = once(child, 'message');
-  child.send('files');
-  return (await answer)[0] as readonly string[];
+  child.send('trace');
+  return (await answer)[0] as Trace;
 }
 
 function print(text: string): void {
