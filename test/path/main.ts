@@ -44,10 +44,8 @@ try {
   if (status !== 202) throw new Error(`the webhook was answered ${status}`);
   await settled();
   const { lines, calls } = await traceOf(daemon);
-  const path = Object.entries(lines)
-    .filter(([file]) => !idle.lines[file])
-    .toSorted();
-  for (const [file, { length }] of path) print(`${file} ${length}`);
+  const path = Object.keys(lines).filter((file) => !idle.lines[file]);
+  for (const file of path.toSorted()) print(`${file} ${lines[file]!.length}`);
   const isIdle = (file: string, line: number) => idle.lines[file]?.includes(line);
   const onlyThen = Object.entries(lines).flatMap(([file, ran]) => ran.filter((line) => !isIdle(file, line)));
   const changes = calls.filter((file, index) => index > 0 && dirname(file) !== dirname(calls[index - 1]!));
