@@ -17,9 +17,9 @@ import {
 } from '../support/vendors/model-tracker.ts';
 
 /**
- * The engines of trackers and of git providers over a vendor in memory, with the positions that intake keeps. Whatever happens there while pages are
- * read, and wherever a walk is broken off: what was open at the first walk, or changed since, is known in the end as it
- * is; what is gone is known to be gone; and what is hidden is never called gone.
+ * The engines of trackers and of git providers over a vendor in memory, with the positions that intake stores. Whatever happens while
+ * pages are read, and wherever a walk ends early: an item that was open at the first walk, or has changed since, is known in its last
+ * state; a deleted item is known as gone; a hidden item is never called gone; and a moved item is forgotten once it is outside the scope.
  */
 
 const { signal } = new AbortController();
@@ -107,6 +107,10 @@ class World {
 
   private take(event: string, body: Buffer): void {
     const translation = this.connector.translate({ source: 'poll', event, body }, OPTIONS);
+    if (translation.outcome === 'ignored' && translation.outside) {
+      this.held.delete(translation.outside.key);
+      return;
+    }
     if (translation.outcome !== 'items') throw new Error(translation.outcome);
     for (const item of translation.items) {
       const known = this.held.get(item.key);
