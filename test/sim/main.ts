@@ -14,6 +14,8 @@ import { createTemplates } from './templates.ts';
  * day only after each fifth seed, which takes half of the time.
  */
 const MOST_TOLD = 10;
+/** More tries than this gain little. */
+const MOST_TRIES = 120;
 const { values } = parseArgs({
   allowNegative: true,
   options: {
@@ -111,9 +113,6 @@ function only(plan: Plan, places: readonly number[]): Plan {
 function print(text: string): void {
   process.stdout.write(`${text}\n`);
 }
-
-/** More tries than this gain little. */
-const MOST_TRIES = 120;
 
 /**
  * Fewer of these places with which it still fails: leaves out halves, then quarters, and so on down to single ones.
