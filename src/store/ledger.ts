@@ -10,7 +10,10 @@ export async function readLedger(query: Scope): Promise<LedgerRow[]> {
   return query.selectFrom('ledger').selectAll().orderBy('id').execute();
 }
 
-/** Adds a request that is about to be sent. The caller supplies the id, so that the id of a rolled-back row is never reused. */
+/**
+ * Adds a request that is about to be sent. The caller supplies the id, so that the id of a rolled-back row is never reused.
+ * Idempotent, because a commit without an acknowledgement is repeated and may have succeeded.
+ */
 export async function addLedgerRow(query: Scope, row: Omit<NewLedgerRow, 'workspace'>): Promise<void> {
   const { id, boot, lane, caller, started } = row;
   await insertRow(query.whole, { workspace: query.workspace, id, boot, lane, caller, started });
@@ -19,7 +22,10 @@ export async function addLedgerRow(query: Scope, row: Omit<NewLedgerRow, 'worksp
 type NewLedgerRow = Pick<Scope, 'workspace'> & Pick<LedgerRow, 'id' | 'boot' | 'lane' | 'caller' | 'started'>;
 
 const insertRow = compileStatement((query, { workspace, id, boot, lane, caller, started }: NewLedgerRow) =>
-  scopeOf(query, workspace).insertInto('ledger').values({ id, boot, lane, caller, started }),
+  scopeOf(query, workspace)
+    .insertInto('ledger')
+    .values({ id, boot, lane, caller, started })
+    .onConflict((conflict) => conflict.columns(['workspace', 'id']).doNothing()),
 );
 
 /**

@@ -1,10 +1,12 @@
 import { describe, expect, it, test } from 'vitest';
 import { entity } from '../../../../src/model/change.ts';
 import { workItemKey } from '../../../../src/model/item.ts';
+import type { TaskUpdate } from '../../../../src/model/task.ts';
 import { silentLogger } from '../../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../../src/platform/lib/random.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
+import { saveTask } from '../../../../src/store/cached-tasks.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { blankEntity, saveEntity } from '../../../../src/store/entities.ts';
 import { saveItem } from '../../../../src/store/items.ts';
@@ -181,6 +183,28 @@ test('continues after the database failed for a while', async () => {
   expect(await waiting()).toBe(1);
   await untilDone();
   await outbox.stop();
+});
+
+test.each([1, 2, 3, 4, 5])('updates a task once if the acknowledgement of commit %s is lost', async (lost) => {
+  let task = { taskId: 't1', key: 'T1', title: 'Door sticks', status: 'open' };
+  const written: unknown[] = [];
+  const { outbox, clock, store, untilDone, lostAcks } = await setUp(0, (_, { method, body }) => {
+    if (method === 'PUT') written.push((task = { ...task, ...(body as object) }).status);
+    return { status: 200, json: task };
+  });
+  const [name, now] = [entity.taskUpdate('t1'), clock.now()];
+  await store.commit(async (query) => {
+    await saveTask(query, { ...task, source: 'api' } as never, now);
+    const desired = JSON.stringify({ status: 'review', from: 'open' } satisfies TaskUpdate);
+    await saveEntity(query, blankEntity(name, 'task_update', { task_id: 't1', desired }));
+    const times = { since: now, due: now, weight: 1, waiting: [] };
+    await addDifference(query, { entity: name, kind: 'task_update', lane: 'status', effect: 'status', ...times });
+  });
+  lostAcks.add(lost);
+  outbox.start();
+  await untilDone();
+  await outbox.stop();
+  expect(written).toEqual(['review']);
 });
 
 test.each([1, 2, 3, 4, 5])('sends each change once if the acknowledgement of commit %s is lost', async (lost) => {
