@@ -260,6 +260,8 @@ function createStage(site: Site): Stage {
         const task = present[happening.pick % Math.max(1, present.length)];
         if (!task) return;
         await people.updateTask({ taskId: task.taskId, body: { status: happening.status } }, {});
+        // The workspace shows no edit that changes nothing.
+        if (task.status === happening.status) return;
         return recorder.record({ what: 'status-set', task: task.taskId, status: happening.status });
       }
       case 'remark': {
