@@ -68,7 +68,7 @@ async function diesAmidChanges(site: Site, { seed }: Plan, { phase, seen, change
     });
 }
 
-/** What a process does beside changes, and how many steps of that are looked at. */
+/** Work of a process other than sending changes, and the number of its steps to try. */
 interface OtherWork {
   readonly name: string;
   readonly steps: number;
@@ -82,7 +82,7 @@ async function endsAmidOtherWork(site: Site, plan: Plan, { phase, promised, chan
     const ends = chance.happens(0.6) ? stopsAt : diesAt;
     await phase(`it ends at step ${step} of ${name}`, 60, 60, async () => {
       await ends(site, step, async () => {
-        // Who waits for it hears that the process ends.
+        // The rejection only says that the process has ended.
         begin().catch(() => undefined);
       });
       site.weather.clear();
@@ -141,7 +141,7 @@ async function stopsAt(site: Site, step: number, begin: () => Promise<void>): Pr
   await site.during(site.start(replica));
 }
 
-/** The same of one that is killed. */
+/** Kills the process at this step. */
 async function diesAt(site: Site, step: number, begin: () => Promise<void>): Promise<void> {
   const replica = onlyOne(site);
   let hasEnded = false;
@@ -173,7 +173,7 @@ const DELETED = 93;
 /** Sweeps come each hour, give or take a tenth; whatever a list lacks is asked for by itself. */
 const SWEPT = 75 * MINUTE;
 
-/** What no webhook tells, and no list of what has changed, a sweep notices: that something is not there any more. */
+/** A sweep finds deleted items that no webhook and no list of changes reports. */
 export async function goneUnheard(
   site: Site,
   tracker: TrackerName,
@@ -238,7 +238,7 @@ const UNREADABLE = [71, 72, 73, 74, 75];
 /** Requests for those to a provider out of reach, within five minutes: they wait together. Names in doubt are asked for too. */
 const ASKED_IN_VAIN = 66;
 
-/** Of a pull request that worksync does not know a comment tells only which one it is: it is read then. */
+/** A comment on an unknown pull request only names it, so worksync reads the pull request. */
 export async function namesOnly(site: Site, { phase, seen, change }: Ways, act: Act): Promise<void> {
   const [one, other] = UNHEARD as [number, number];
   const comment = (number: number) => act({ at: 0, do: 'comment', number, hooks: PROMPT });
@@ -310,7 +310,7 @@ export async function nameGoesToAnother(site: Site, { phase, promised, seen, cha
     await site.during(rebind('github'));
     await change(PROMPT, { labels: ['ours again'] });
     await seen('a change of ours, that has its name again', 2 * MINUTE);
-    // What changed meanwhile is found by its list.
+    // The list of changes reports what the webhooks missed.
     await site.pass(3 * MINUTE);
   });
 }
@@ -333,7 +333,7 @@ async function tellPast(site: Site, delivery: string, from: (hook: Hook) => Hook
 const OTHERS = [97, 98];
 
 export async function goesThroughTroubles(site: Site, forge: Forge, ways: Ways): Promise<void> {
-  // Of one that fails alone nobody knows whether it is at fault: it is tried as seldom as a change may be.
+  // A single failing change may itself be the cause, so it is retried with the longest pause.
   await outage(site, ways, { numbers: [NUMBER, ...OTHERS], within: 3 * MINUTE });
   await outage(site, ways, { numbers: [NUMBER], within: 6 * MINUTE });
   await refusal(site, ways, { trouble: 'revoked', state: 'halted' });

@@ -57,7 +57,7 @@ export async function together(site: Site, { seed, forges }: Plan, ways: Ways): 
 /** Longer than any window of the quota. */
 const SET_BY = 20 * MINUTE;
 
-/** What was sent before counts for whoever takes over then. */
+/** Requests that were sent before a takeover count for the next owner. */
 async function clockSet(
   site: Site,
   forge: Forge,

@@ -17,9 +17,9 @@ export const MOST_NAMED = 8;
 
 export type Act = (happening: Happening) => Promise<void>;
 
-/** What a calm day is made of. Times are milliseconds. */
+/** The parameters of a calm day. Times are milliseconds. */
 export interface Ways {
-  /** With so many requests to the workspace at most. */
+  /** The most requests to the workspace. */
   phase(name: string, writes: number, reads: number, work: () => Promise<void>): Promise<void>;
   promised(name: string, within: number, isTrue: () => Promise<boolean>): Promise<void>;
   /** The workspace shows the pull request as it is. */
@@ -27,7 +27,7 @@ export interface Ways {
   change(hooks: Hooks, wish: PullChange, number?: number): Promise<void>;
 }
 
-/** What the only process tells of itself. */
+/** Returns the status of the only process. */
 export const statusOf = (site: Site) => site.status(site.replicas[0] as Replica);
 
 /** Until a write has left, and nobody knows what became of it. */

@@ -76,7 +76,7 @@ export async function calmDay(site: Site, plan: Plan, act: Act): Promise<void> {
   const seen = (name: string, within: number, number = NUMBER) => promised(name, within, () => isShown(number));
   const ways: Ways = { phase, promised, seen, change };
 
-  // What was written of tasks that were not there yet is linked now, and not when a new task is made later.
+  // Names of tasks that do not exist yet are linked now, not when a later task is created.
   let made = '';
   while (numberOf(made) < MOST_NAMED) made = (await people.createBug({ body: { title: 'A calm task' } }, {})).body.key;
   const { key, taskId } = (await lookAtWorkspace(site)).tasks.at(-1) as { key: string; taskId: string };
@@ -170,10 +170,10 @@ async function nothingHappens(
   if (ran > most) tell(`waste: ${ran} statements while nothing happens`);
 }
 
-/** Of `BUG-12`: 12. */
+/** Returns 12 for `BUG-12`. */
 const numberOf = (key: string) => Number(key.split('-')[1] ?? 0);
 
-/** What arrives at once is stored at once. */
+/** Deliveries that arrive together are stored in one commit. */
 async function crowd({ network, providers, replicas, statements, tell, during }: Site, forge: Forge): Promise<void> {
   const [{ origin }] = replicas as [Site['replicas'][number]];
   const url = `${origin}/webhooks/test/${forge}`;

@@ -58,10 +58,10 @@ function linkDifferences({ records, pulls, tasks, links, issues }: Look, events:
       const page = pages.get(item ?? '');
       const isOfItem =
         item !== undefined && (source === item || (page !== undefined && present.has(`${taskId} ${page}`)));
-      // What becomes of an item that is done or gone, and of its task, is its own affair.
+      // Tasks of items that are done or deleted may or may not be linked.
       if (isOfItem && !open.has(item)) return [];
       const names = urls.map((url) => `${taskId} ${url}`);
-      // What becomes of what people made or took away depends on what was known by then.
+      // Links that people added or removed depend on what was known at that time.
       if (names.some((name) => touched.has(name))) return [];
       const isWanted = isOfItem || named.includes(key);
       const isPresent = names.some((name) => present.has(name));

@@ -9,7 +9,7 @@ import { WORKSPACE } from './network.ts';
 type Row = Readonly<Record<string, unknown>>;
 
 /**
- * What its own database says wrongly, once all is settled; it is read as tables, past the program.
+ * Returns wrong facts in worksync's own database once everything is settled. Reads the tables without the program.
  *
  * @param now the wall clock, where it was never set
  * @param lost deliveries that may be there as nobody can read them: an older backup was put back
@@ -34,7 +34,7 @@ export async function complaintsAbout(
 
 type Rows = (text: string) => Promise<readonly Row[]>;
 
-/** What the counts are of, by the columns that tell their classes. */
+/** The counted tables, with the columns by which their rows are grouped. */
 const COUNTED = { items: [], tasks: [], fetches: ['connection'], entities: ['kind', 'hand'] } as const;
 
 async function countsWrong(rows: Rows): Promise<string[]> {
@@ -83,7 +83,7 @@ async function leftovers(rows: Rows): Promise<string[]> {
   return found;
 }
 
-/** What it takes for known of the workspace is so. */
+/** Returns known states that differ from the workspace. */
 async function beliefsWrong(rows: Rows, { records, links, tasks }: Look): Promise<string[]> {
   const found: string[] = [];
   const entities = await rows(
@@ -111,7 +111,7 @@ async function beliefsWrong(rows: Rows, { records, links, tasks }: Look): Promis
     links.flatMap(({ taskId, workItemId, url }) => [`${taskId} ${workItemId}`, `${taskId} ${url}`]),
   );
   for (const { entity, task_id: task, remote_id: id, known: text } of known.filter(({ kind }) => kind === 'link')) {
-    // Of one whose answer was lost only the address is known. Who removes ours and makes the same one has another id, and nobody asks for it.
+    // Only the address is known of a link whose answer was lost. A person may have replaced it by an equal link with another id.
     const names = [id, (JSON.parse(String(text)) as Row)['url']];
     if (!names.some((name) => present.has(`${String(task)} ${String(name)}`)))
       found.push(`store: it knows of ${String(entity)}, which is not there`);
@@ -174,9 +174,9 @@ function plain(value: unknown): string {
 const LONG = 15 * 60_000;
 
 interface Told {
-  /** Of the process. */
+  /** The name of the process. */
   readonly name: string;
-  /** Of several processes one tells of the workspace. Over this network they cannot ask each other. */
+  /** Whether this process reports the workspace alone: over this network, replicas cannot query each other. */
   readonly isAlone: boolean;
   /** Whether a delivery may be there that nobody can read: an older backup was put back. */
   readonly isBroken: boolean;
@@ -184,7 +184,7 @@ interface Told {
   readonly isClockTrue: boolean;
 }
 
-/** What a process tells of itself wrongly, once all is settled and nothing is disturbed any more. */
+/** Returns wrong parts of a process's status, once everything is settled and undisturbed. */
 export function statusWrong(
   { ready, workspaces, broken, shared }: Status,
   events: readonly Event[],
@@ -225,14 +225,14 @@ export const DELIVERIES = 365;
 /** Old rows, by how many days they are old: one that is to go, and one that is to stay. */
 const around = (days: number) => [days + 1, days - 1];
 
-/** What somebody did long ago. */
+/** Adds an old audit entry. */
 export async function addOldAudit({ query }: Pick<Installation, 'query'>, now: number): Promise<void> {
   const asked = { workspace: 'test', actor: 'ada', action: 'retry', count: 1, outcome: 'done', details: null } as const;
   for (const days of around(AUDIT))
     await addAudit(query, { ...asked, at: now - days * DAY, subject: `${days} days ago` });
 }
 
-/** What a workspace has that has been there for a year. */
+/** Adds the old rows of a workspace that has existed for a year. */
 export async function addOldRows({ commit }: Pick<Store, 'commit'>, now: number): Promise<void> {
   const ago = (days: number) => ({ name: `${days} days ago`, at: now - days * DAY });
   const uses = around(QUOTA_USE).map(ago);

@@ -84,7 +84,7 @@ export function impatience(events: readonly Event[], server: string): string[] {
 
   const isDisturbed = isStoreDisturbed(events);
   for (const event of events) {
-    // Of a refusal that could not be stored nothing is known once the workspace is opened anew.
+    // A refusal that could not be stored is forgotten when the workspace is opened again.
     if (isDisturbed && (event.what === 'owner' || event.what === 'configured'))
       for (const asker of askers.values())
         Object.assign(asker, { pausedUntil: 0, haltedUntil: 0, probesSince: undefined, isShared: false });
@@ -164,7 +164,7 @@ const AT_ONCE = 2;
 /** So long a workspace may take to end and to begin anew, milliseconds: what is asked until then was asked by what ends. */
 const BEGINS_WITHIN = 10_000;
 
-/** What a process knows of the workspace. */
+/** What one process has learned of the workspace. */
 interface View {
   failures: number;
   readonly about: Set<string>;
@@ -221,7 +221,7 @@ export function restless(events: readonly Event[], server: string): string[] {
   return found;
 }
 
-/** What a request is about: of links, their task; of a record, what it is of. */
+/** The subject of a request: the task of a link, the pull request of a record. */
 function subjectOf({ method, url, body }: Of<'sent'>): string {
   const { pathname } = new URL(url);
   const [task] = /\/tasks\/[^/]+/.exec(pathname) ?? [];

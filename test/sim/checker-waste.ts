@@ -35,7 +35,7 @@ function isOfPeople(happening: unknown): boolean {
   return (happening as Happened).do === 'edit-record';
 }
 
-/** Of a process; undefined: of whichever process works on the workspace, which changes hands, is opened anew, or stores nothing until then. */
+/** The end of a process. Without a process: a moment at which the workspace changes its owner, is opened again, or can store nothing. */
 interface End {
   readonly at: number;
   readonly until?: number;
@@ -67,7 +67,7 @@ function repeated(events: readonly Event[]): string[] {
   const hear = ({ id, at, status }: Of<'heard'>) => {
     const request = arrived.get(id);
     if (!request || status < 200 || status >= 300) return;
-    // Who has lost the workspace by then stores nothing of it.
+    // A process that has lost the workspace stores nothing.
     if (owner !== undefined && replicaOf.get(request.from) !== owner) return;
     const isItsEnd = ({ process }: End) => process === undefined || process === request.from;
     const tried = lastTried(request.from, at);
@@ -119,7 +119,7 @@ function recordOf(body: string): string {
   return [provider, repoId, identifier].join(' ');
 }
 
-/** What worksync writes to a tracker, beside people who write there too. */
+/** An issue to which worksync and people write. */
 type Issue = Look['issues'][number];
 type Comments = NonNullable<Issue['comments']>;
 
@@ -141,7 +141,7 @@ function doubled(key: string, comments: Comments): string[] {
   return own.length > 1 ? [`double: ${own.length} comments of worksync on ${key}`] : [];
 }
 
-/** What a person wrote stays as it is. */
+/** Returns texts of people that worksync has changed. */
 function overwritten(issues: readonly Issue[], url: string, text: string): string[] {
   const issue = issues.find((each) => each.url === url);
   if (!issue || issue.comments?.some((comment) => comment.author !== WORKSYNC && comment.text === text)) return [];
@@ -211,7 +211,7 @@ export function commentDifferences({ issues, tasks, links }: Look, events: reado
     if (keys.some(({ taskId }) => sinceBackup.has(taskId))) return [];
     const wanted = textOf(keys.map((task) => task.key).sort());
     const said = comments.find(({ author }) => author === WORKSYNC)?.text.split('\n')[0];
-    // Of what never had a task nothing is said.
+    // An item that never had a task gets no comment.
     if (said === wanted || (said === undefined && keys.length === 0)) return [];
     return [`comment on ${key}: "${said ?? 'none'}", not "${wanted}"`];
   });

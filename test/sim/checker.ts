@@ -5,7 +5,7 @@ import type { Event, Look } from './history.ts';
 import { isEcho } from './jira-writes.ts';
 import { ASKED_BY_PEOPLE, WORKSPACE } from './network.ts';
 
-/** What was seen that must never be; empty when all is well. It knows nothing of the program, only what can be seen of it. */
+/** Returns everything observed that must never happen. Knows nothing of the program except what can be observed. */
 export function violations(events: readonly Event[]): string[] {
   return [
     ...unexpected(events),
@@ -53,9 +53,9 @@ function lostDeliveries(events: readonly Event[]): string[] {
     const at = answered.get(id ?? 0) ?? heardAt;
     if (restores.some((restore) => at >= restore.backupAt && at <= restore.at)) return [];
     const state = ended.get(`${connection} ${key}`);
-    // What worksync wrote itself is no news.
+    // A delivery that only repeats worksync's own write is ignored.
     const isKnown = state === 'ignored' && isEcho(key);
-    // What it should have been is a delivery of its own, which may have come after the backup.
+    // Its repaired form is another delivery, which may have come after the backup.
     if (isBroken && state === 'quarantined') return [];
     return state === 'applied' || state === 'superseded' || isKnown
       ? []
@@ -73,7 +73,7 @@ function unwarned(events: readonly Event[]): string[] {
   return (
     taken
       .filter(({ isBroken }) => isBroken)
-      // What came whole before is in the inbox already.
+      // A delivery that arrived intact before is in the inbox already.
       .filter(
         (hook) =>
           !warned.has(hook.key) &&
@@ -152,7 +152,7 @@ function createdName(path: string, body: string, answer: string): string {
   return `task of ${String(sent['source'])}`;
 }
 
-/** What must be soon where nothing is disturbed. */
+/** Returns promises that were broken without a disturbance. */
 function promises(events: readonly Event[]): string[] {
   const broken = all(events, 'promised').filter(({ took }) => took === null);
   return broken.map(({ at, name, within }) => `slow: ${name} was not seen within ${within / 1_000} s, until ${at}`);
@@ -211,7 +211,7 @@ function isNewLink({ method, path, status }: Exchange): boolean {
 function overQuota(events: readonly Event[]): string[] {
   const asked = exchanges(events);
   const times = asked.map(({ at }) => at);
-  // What people ask for may use what the share leaves to others.
+  // Requests of people may use the part of the quota that the share leaves free.
   const ofItself = asked.filter(({ path }) => !path.endsWith(ASKED_BY_PEOPLE)).map(({ at }) => at);
   const shares = all(events, 'configured').map(({ share }) =>
     share === 'auto' ? { long: 0.985, burst: 0.8 } : { long: share, burst: share },
@@ -264,7 +264,7 @@ function backwards(events: readonly Event[]): string[] {
   return found;
 }
 
-/** Who does not own the workspace sends it nothing. */
+/** Returns requests of processes that did not own the workspace. */
 function sentWithoutLease(events: readonly Event[]): string[] {
   let owner: Of<'owner'> | undefined;
   const found: string[] = [];

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** What somebody saw who stands beside the network and the machines. All of it is plain JSON. `at` is virtual milliseconds. */
+/** An observation from outside, of the network and the machines, as plain JSON. `at` is virtual milliseconds. */
 export type Event = { readonly at: number } & (
   | Sent
   | Arrived
@@ -65,7 +65,7 @@ interface Answered {
   readonly body: string;
 }
 
-/** What the sender made of it; 0: no answer came. */
+/** The answer as the sender saw it; 0 if none came. */
 interface Heard {
   readonly what: 'heard';
   readonly id: number;
@@ -88,7 +88,7 @@ interface Calm {
   /** Where several replicas work, beside links that are new: which others are due then depends on when they read the list of tasks. */
   readonly writes: number;
   readonly reads: number;
-  /** Of providers, at most; absent: any number. */
+  /** The most requests to providers; any number if absent. */
   readonly asked?: number;
 }
 
@@ -102,7 +102,7 @@ interface Configured {
 /** A provider's webhook, and what its sender heard: 0 is nothing. */
 interface Hook {
   readonly what: 'hook';
-  /** Of the exchange that was answered; absent where nothing was heard. */
+  /** The id of the answered exchange; absent without an answer. */
   readonly id?: number | undefined;
   readonly connection: string;
   readonly key: string;
@@ -157,13 +157,13 @@ export interface Look {
     /** Where worksync writes comments: all that stand there. */
     readonly comments?: readonly { readonly author: string; readonly text: string }[] | undefined;
   }[];
-  /** What the daemon says is left to do; undefined: none works. */
+  /** The work that the daemon reports as left; undefined if no process works. */
   readonly left: number | undefined;
 }
 
 export interface History {
   readonly events: readonly Event[];
-  /** Of all that was recorded. */
+  /** The hash of everything recorded. */
   hash(): string;
 }
 

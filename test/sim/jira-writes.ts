@@ -18,7 +18,7 @@ export interface Comment {
   readonly text: string;
 }
 
-/** What is written to Jira: comments, and closings. */
+/** Writes to Jira: comments and closings. */
 export interface JiraWrites {
   /** Undefined where the request is about none of it. */
   answer(asked: Asked): WholeAnswer | undefined;

@@ -1,7 +1,7 @@
 import type { Forge, Happening, Hooks, Plan, PullChange, TrackerName } from './plan.ts';
 
 /**
- * What the simulation found, as short as it could be made, and what was wrong. The plan stands here in full: what a seed
+ * Failures that the simulation found, shrunk, and their causes. Each plan is complete, because what a seed
  * draws changes with each change of what is drawn.
  */
 export interface Kept {

@@ -3,7 +3,7 @@ import type { Steps } from '../../src/platform/lib/steps.ts';
 import type { TravellingClock } from '../support/fakes/travelling-clock.ts';
 import { createWakefulness, type Wakefulness } from '../support/fakes/wakefulness.ts';
 
-/** What a process throws where it ended: nothing of it goes on that anybody else could see. */
+/** Thrown in a process that has ended, so that nothing observable continues. */
 export class ProcessEnded extends Error {
   override readonly message = 'the process has ended';
 }

@@ -72,13 +72,13 @@ type Place = Pick<Node, 'start' | 'end'>;
 
 const BOUNDS: Readonly<Record<string, string>> = { '<': '<=', '<=': '<', '>': '>=', '>=': '>' };
 
-/** What only tells people or meters of the work: without it the work is the same. */
+/** Calls that only log or count. Without them the work is the same. */
 const TELLS = /^(?:await )?(?:[\w#]+\??\.)*#?(?:logger|meter|tracer|spans?|tell\w*)\b/;
 
 /** By which somebody changes only what is still as it was read. */
 const CHANGES = /\b(?:updateTable|deleteFrom|doUpdateSet)\(/;
 
-/** Those of a lease, also where they are only read. */
+/** Conditions on the columns of a lease, also in reads. */
 const LEASED = /^\(?'(?:\w+\.)?(?:incarnation|epoch|expires_at)'/;
 
 /** All mistakes that can be made in a file. */
@@ -124,7 +124,7 @@ function mutationsOf(file: string, source: string): Mutation[] {
   return found.map((each) => ({ file, ...each }));
 }
 
-/** The same statements, each in a transaction of its own. */
+/** Puts each statement into a transaction of its own. */
 function splitOf(callee: string, work: string): string | undefined {
   const [, database, apart] = /^(.*?)\s*\.(?:commit(?:Relaxed)?|(transaction\(\)\s*\.execute))$/s.exec(callee) ?? [];
   if (database === undefined) return undefined;

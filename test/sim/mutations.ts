@@ -120,11 +120,11 @@ export interface Result {
   readonly place: number;
   readonly at: string;
   readonly kind: string;
-  /** What stood there, and what stands there instead. */
+  /** The original text and its replacement. */
   readonly from: string;
   readonly to: string;
   readonly way: Way;
-  /** What told of it, or why nobody can see it; null: nothing told of it. */
+  /** The test that found it, or why it cannot be observed; null if no test found it. */
   readonly found: string | null;
 }
 

@@ -22,7 +22,7 @@ export interface Network {
   open(origin: string, handle: Handle): void;
   /** @param handle only where it is still this one that listens there */
   close(origin: string, handle?: Handle): void;
-  /** What a process sends through. */
+  /** The client through which a process sends. */
   clientOf(life: Life): HttpClient;
   /** A sender that is no process of ours. Undefined: it heard nothing. `id` names the exchange in what was seen. */
   send(from: string, request: HttpRequest): Promise<(PlainAnswer & { readonly id: number }) | undefined>;
@@ -41,11 +41,11 @@ interface Surroundings {
 
 /** Milliseconds, as of the daemon's own client. */
 const PATIENCE = 30_000;
-/** What a message takes, where all take the same. */
+/** The time of each message on a steady network, milliseconds. */
 const STEADY = 60;
 /** A sender of webhooks waits less. */
 const SENDERS_PATIENCE = 10_000;
-/** What is late arrives no later than this after its sender gave up: as long as worksync takes it to be on its way. */
+/** The latest arrival after the sender gave up, milliseconds: as long as worksync counts the request as in flight. */
 const LATEST = 9_000;
 
 /** How one message goes: milliseconds until it arrives and until the answer is back; null: never. */

@@ -15,7 +15,7 @@ export interface Operator {
   resume(connection: Forge): Promise<void>;
   /** Says that what the names of a connection lead to now is meant. */
   rebind(connection: Forge): Promise<void>;
-  /** Of the workspace. */
+  /** Starts a sweep of the workspace. */
   sweep(): Promise<void>;
   /** Looks at whatever a person may look at: it changes nothing, and has an answer or a reason. */
   look(): Promise<void>;
@@ -68,7 +68,7 @@ export function createOperator({ atWork, providers }: Site): Operator {
     rebind: async (connection) => void (await ask('rebind', { connection })),
     sweep: async () => void (await ask('sweep', {})),
     async look() {
-      // Who names what is not held hears so.
+      // The release of a change that is not held is refused.
       if (await ask('release', { entities: ['link:nobody'] })) throw new Error('what is not held was released');
       for (const [name, asked] of LOOKS) await answerOf(name, asked);
       const changes = (await answerOf('changes', { limit: MANY })) as
@@ -99,7 +99,7 @@ export async function lookAtWorkspace({ people }: Site) {
   return { tasks, records, links };
 }
 
-/** The same beside what the providers hold. */
+/** Reads the workspace and the providers. */
 export async function lookAtAll(site: Site): Promise<Look> {
   const { tasks, records, links } = await lookAtWorkspace(site);
   return {
@@ -109,7 +109,7 @@ export async function lookAtAll(site: Site): Promise<Look> {
   };
 }
 
-/** What waits, is on its way, or is still to be read; undefined where no process works on the workspace. */
+/** Returns the number of changes and deliveries that are left; undefined if no process works on the workspace. */
 export async function leftToDo(site: Site): Promise<number | undefined> {
   const partition = site.partition();
   if (!partition) return undefined;

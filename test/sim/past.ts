@@ -43,7 +43,7 @@ export function createPast(began: number): Past {
   };
 }
 
-/** Of a pull request of which nothing has been said yet. */
+/** The fields of a new pull request. */
 export const BLANK: Fields = {
   ...{ title: '', description: '', state: 'open', draft: false, head: 'abc' },
   ...{ reviewers: [], labels: [], assignees: [] },
@@ -58,7 +58,7 @@ export interface Renamed {
   rename(name: string): void;
   /** Another repository has its first name, or no more. */
   giveName(isGiven: boolean): void;
-  /** What that one would send. */
+  /** The webhook as another sender would send it. */
   ofAnother(hook: Hook, secret: string): Hook;
   /** Addresses that its pull request had so far. */
   urls(first: string): readonly string[];

@@ -18,7 +18,7 @@ type SetStatus = (typeof SET_STATUSES)[number];
 export interface Hooks {
   readonly delays: readonly number[];
   readonly again: boolean;
-  /** What nobody can read is sent first, and again what it should have been: milliseconds later. */
+  /** An unreadable body is sent first; the readable one follows after this time, milliseconds. */
   readonly repaired?: number;
 }
 
@@ -35,7 +35,7 @@ export interface PullChange {
   readonly prose?: Prose;
 }
 
-/** What happens at a moment, milliseconds after the beginning. Each stands for itself: without any of them the others go on. */
+/** An event at a moment, milliseconds after the beginning. Each is independent: the others also happen without it. */
 export type Happening = { readonly at: number } & (
   | {
       readonly do: 'pull';
@@ -288,7 +288,7 @@ function comments(chance: Chance, length: number): Happening[] {
   });
 }
 
-/** What people do where worksync writes too. */
+/** Edits of people where worksync writes too. */
 function underIssues(chance: Chance, length: number): Happening[] {
   const at = () => chance.whole(1, length);
   const issue = (number: number, when: number, change: 'open' | 'edited'): Happening => {
@@ -376,7 +376,7 @@ function storeAway(chance: Chance, length: number): Happening[] {
   });
 }
 
-/** What becomes of processes by what they ask of the database. */
+/** Faults of processes at certain statements. */
 function atStatements(chance: Chance, replicas: number, length: number): Happening[] {
   const at = () => chance.whole(1, length);
   const kill = (): Happening => ({

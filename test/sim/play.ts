@@ -22,7 +22,7 @@ export interface Played extends History {
 
 /** After everything is healed: how often the workspace is compared with the providers, and when it is given up. */
 const LOOK_EVERY = 5 * MINUTE;
-/** What was on its way then, and what was taken over, has come to its end. */
+/** Time after which requests in flight and takeovers have ended. */
 const AFTERMATH = MINUTE;
 const PATIENCE = 4 * 60 * MINUTE;
 
@@ -79,10 +79,10 @@ function createStage(site: Site): Stage {
   let sendings = 0;
   let deliveries = 0;
   let tasks = 0;
-  /** What is to be undone: by replica, those who are away. */
+  /** Brings back each replica that is away. */
   const away = new Map<Replica, () => Promise<void>>();
   const full = new Set<Replica>();
-  /** Of which somebody has paused a backfill. */
+  /** The providers whose backfill a person has paused. */
   const paused = new Set<Forge>();
 
   const later = (replica: Replica, ms: number, call: () => Promise<void>) => {
@@ -127,7 +127,7 @@ function createStage(site: Site): Stage {
 
   /** Somebody presses the button for as long as nobody takes it, but not before it is known that nobody can read it. */
   async function untilTaken(delivery: string, send: () => Promise<number>): Promise<void> {
-    // Who looks where the database does not answer looks again.
+    // The database may not answer; then the sender repeats the delivery.
     const isKnown = await isSettled(delivery).catch(() => false);
     const status = isKnown ? await send() : 0;
     if (status < 200 || status >= 300) clock.after(MINUTE, () => void untilTaken(delivery, send));
@@ -155,7 +155,7 @@ function createStage(site: Site): Stage {
     const url = `${replica.origin}/webhooks/test/${connection}`;
     const answer = await network.send(connection, { method: 'POST', url, headers, body, target: 'hook' });
     const status = answer?.status ?? 0;
-    // Who sends no id is known by its bytes.
+    // A delivery without an id is identified by its bytes.
     const key = Object.values(headers).includes(delivery) ? delivery : hash('sha256', body, 'hex');
     recorder.record({ what: 'hook', id: answer?.id, connection, key, status, ...(isBroken && { isBroken }) });
     if (again && (status === 0 || status >= 500))
@@ -170,7 +170,7 @@ function createStage(site: Site): Stage {
     end();
   }
 
-  /** What is done when the process has ended. */
+  /** Returns the steps that bring the process back. */
   function endOf(replica: Replica, ms: number, reboot: boolean): () => void {
     const gone = async () => {
       await site.bury(replica);
@@ -290,7 +290,7 @@ function createStage(site: Site): Stage {
         return site.statements.fail(happening.share, clock.elapsed() + happening.for);
       case 'restart': {
         const replica = free(happening.replica);
-        // Who sleeps hears no signal.
+        // A suspended process receives no signal.
         if (!replica?.running?.life.isAwake()) return;
         await inTurn(replica, () => site.stop(replica));
         return later(replica, happening.back, () => site.start(replica));
@@ -393,7 +393,7 @@ async function heal(site: Site, stage: Stage): Promise<void> {
   site.slowness.by = 0;
   if (site.databaseServer) site.databaseServer.failing = 0;
   await stage.comeBack();
-  // Who is being ended at this moment comes back as well.
+  // A process that is ending at this moment comes back as well.
   for (let round = 0; round < 3; round++) {
     await site.pass(SECOND);
     await stage.comeBack();

@@ -44,7 +44,7 @@ const PAGES: Readonly<Record<Forge, string>> = {
 export interface Providers {
   /** The connections of a configuration. */
   connections(poll: number): Readonly<Record<string, object>>;
-  /** What its webhook is; undefined: the vendor sends none, or nothing has become otherwise. */
+  /** Returns the webhook of a change; undefined if the vendor sends none or nothing has changed. */
   change(happening: Extract<Happening, { do: 'pull' | 'issue' }>, delivery: string): (() => Hook) | undefined;
   /** Somebody comments on a pull request at GitHub; undefined: there is none. */
   comment(number: number, delivery: string): (() => Hook) | undefined;
@@ -61,7 +61,7 @@ export interface Providers {
   /** So many old pull requests more, of which nothing tells. */
   addOld(forge: Forge, count: number): void;
   unanswered(): readonly string[];
-  /** Of what worksync, or a person beside it, writes there: calls with the webhook that tells of it. */
+  /** Calls with the webhook of each write of worksync or a person. */
   onWritten(call: (connection: string, delivery: string, hook: () => Hook) => void): void;
   /** A person comments on an issue. */
   remark(pick: number): { readonly url: string; readonly text: string } | undefined;
@@ -94,7 +94,7 @@ export function openProviders(
   }
   const versions = new Map<string, number>();
   let added = 0;
-  /** What descriptions name, by pull request, and the item. */
+  /** The names in the description, by pull request, and the item. */
   const written = new Map<string, Written & { readonly item: string | undefined }>();
 
   function describe(pull: string, { prose, description }: PullChange): string | undefined {
@@ -236,7 +236,7 @@ export function openProviders(
   };
 }
 
-/** What is merged stays so. */
+/** A merged pull request stays merged. */
 function changedFields(before: Fields, { state, draft, labels, reviewers, description }: PullChange): Fields {
   return {
     ...before,

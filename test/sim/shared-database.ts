@@ -14,9 +14,9 @@ import { type StatementWatch, watchedDatabase } from './statements.ts';
 /** A database in memory that several processes work on as on a server: one connection, statements in the order they come. */
 export interface DatabaseServer {
   readonly installation: Installation;
-  /** Of its clock, which may be set. */
+  /** How far its clock is ahead, milliseconds. */
   ahead: number;
-  /** Of so many of one statements and commits nobody gets an answer: of none, of some, or of all. */
+  /** The share of statements and commits without an answer, 0 to 1. */
   failing: number;
   /** It takes nothing and refuses nothing: whoever asks waits until that is over. */
   hang(isHanging: boolean): void;

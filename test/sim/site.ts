@@ -149,7 +149,7 @@ export interface Site {
   /** The partition that works, wherever it is, by the clock of its process. */
   atWork(): { readonly partition: Partition; readonly clock: Clock } | undefined;
   partition(): Partition | undefined;
-  /** What the process there tells of itself, asked as a command asks it; undefined: it does not answer. */
+  /** Reads the status of the process as a command does; undefined if it does not answer. */
   status(replica: Replica): Promise<Status | undefined>;
   releaseHeld(): Promise<void>;
   /** Whether nothing disturbs the processes now, nor has of late. */
@@ -256,7 +256,7 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
   }
 
   async function checkOwner(life: Life, workspace: string, transaction: Sql, text = ''): Promise<void> {
-    // What somebody asked for is on record, whoever owns the workspace by then.
+    // An audit entry is stored whichever process owns the workspace.
     if (/"audit"/.test(text)) return;
     const owner = (await ownersOf(transaction, {})).find(({ name }) => name === workspace);
     if (owner && owner.address !== replicas[life.replica]?.origin)
@@ -488,7 +488,7 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
         .catch((error: unknown) => {
           if (running.life.isAlive()) throw error;
         });
-      // Who is killed amid it has none.
+      // A process that was killed meanwhile has no backup.
       if (!running.life.isAlive()) return;
       copyFileSync(join(dataOf(0), 'worksync.db'), backup);
       markAsCopy(backup);

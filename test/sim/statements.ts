@@ -16,7 +16,7 @@ export interface Open {
   name: string;
 }
 
-/** What is told of each statement of one process. */
+/** Observes each statement of one process. */
 export interface StatementWatch {
   /** It begins: throws in place of it. `within` is undefined for one that is a transaction by itself. */
   begins(text: string, within: Open | undefined): void;
@@ -73,7 +73,7 @@ function watchedQuery(query: Kysely<Schema>, watch: StatementWatch, within: Open
   return kyselyOver<Schema>(connection, 'sqlite');
 }
 
-/** What a statement says, whatever number of rows it names; and how many that is, where it names them by lists. */
+/** A statement without the number of rows that it names, and that number if it names them in lists. */
 interface Reading {
   readonly text: string;
   readonly named: number;
@@ -104,7 +104,7 @@ function writes(text: string): boolean {
   return isChange(text) || /^insert/i.test(text);
 }
 
-/** What becomes of statements, and what is wrong with them as they are. */
+/** Makes statements fail, and reports wrong statements. */
 export interface StatementTroubles {
   watchOf(life: Life): StatementWatch;
   /** Until then statements fail, each of them once in a run: what has not failed yet fails with this chance. */

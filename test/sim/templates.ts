@@ -14,7 +14,7 @@ import { addOldAudit } from './checker-store.ts';
 export interface Templates {
   installation(folder: string): void;
   service(file: string): void;
-  /** Of the tables of an installation. */
+  /** The keys of the tables of an installation. */
   readonly keys: Keys;
   remove(): void;
 }

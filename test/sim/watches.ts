@@ -4,9 +4,9 @@ import type { Labels, Meter } from '../../src/platform/lib/meter.ts';
 import type { Metrics } from '../../src/platform/observe/metrics.ts';
 import { type Life, ProcessEnded } from './life.ts';
 
-/** What all processes of a run have counted. */
+/** The counters of all processes of a run. */
 export interface Counts {
-  /** Of this name, and of those labels that are given. */
+  /** The sum over all counters with this name and these labels. */
   of(name: string, labels?: Labels): number;
   /** All that was counted: by name and labels, in order. */
   all(): readonly (readonly [string, number])[];
@@ -18,7 +18,7 @@ interface Counted {
   readonly by: number;
 }
 
-/** The same metrics, and what is counted by them from now on. */
+/** Returns metrics that also count here from now on. */
 export function watchedMetrics(metrics: Metrics): { readonly metrics: Metrics; readonly counts: Counts } {
   const all: Counted[] = [];
   const watched = (meter: Meter): Meter => ({
@@ -49,7 +49,7 @@ export function watchedMetrics(metrics: Metrics): { readonly metrics: Metrics; r
 interface LogWatch {
   readonly tell: (fault: string) => void;
   readonly isQuiet: () => boolean;
-  /** Of a delivery that nobody can read people are told, by its key. */
+  /** Called with the key of an unreadable delivery of which the log warns. */
   readonly onWarned: (key: string) => void;
   /** Whatever is said, but for what only looks for faults. */
   readonly onSaid?: ((text: string) => void) | undefined;

@@ -1,6 +1,6 @@
 import type { Chance } from '../bench/quota/references/chance.ts';
 
-/** What may become of requests to one server for a while. */
+/** Faults of requests to one server for a while. */
 export const TROUBLES = [
   /** No connection: it never leaves. */
   'unreachable',
