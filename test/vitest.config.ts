@@ -6,7 +6,7 @@ import { folderOfTests } from './support/harness/memory-disk.ts';
 
 /** Milliseconds. No limit of time decides a test; this ends what hangs, also beside twenty busy processes. */
 const HANGS = 300_000;
-/** The same of what plays hundreds of cases in one test. */
+/** The time limit of a test with hundreds of cases. */
 const LONG = 1_200_000;
 
 const ROOT = `${import.meta.dirname}/..`;
@@ -40,7 +40,7 @@ const ABOUT_FILES = [
   'test/unit/admin/data.test.ts',
 ];
 
-/** What runs on both databases, from one source. */
+/** The tests that run on both databases. */
 const ON_POSTGRES = [
   'store',
   ...['sync/intake', 'sync/quota', 'sync/reconcile', 'sync/outbox', 'sync/write-back'],
@@ -71,7 +71,7 @@ const DAYS = ['at-rest', 'backfill', 'day.deep', 'quota', 'sweep', 'trouble', 'w
   (name) => `test/scenarios/${name}.test.ts`,
 );
 
-/** What Node compiled of the modules, kept from run to run. */
+/** Node's compiled modules, which later runs reuse. */
 const COMPILED = `${ROOT}/node_modules/.cache/tests`;
 
 function project(name: string, include: string[], more: TestUserConfig = {}): TestProjectConfiguration {

@@ -1,4 +1,4 @@
-/** What is used of the browser, which the tests are not compiled for. */
+/** The used part of the browser's API, for which the tests are not compiled. */
 interface PageElement {
   readonly childNodes: Iterable<{ readonly nodeType: number; readonly textContent: string | null }>;
   readonly parentElement: PageElement | null;

@@ -48,7 +48,7 @@ afterAll(async () => {
 
 interface Opened {
   readonly page: Page;
-  /** What the console said, and what the page asked of others. */
+  /** Console messages, and requests to other hosts. */
   readonly complaints: readonly string[];
 }
 
@@ -152,7 +152,7 @@ describe('other pages in the same browser', () => {
       };
       await attempt('read', 'status.json');
       await attempt('json', 'admin/check', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' });
-      // What needs no leave of the other side arrives there, and cannot be read here.
+      // A request without a preflight arrives there, but its answer cannot be read here.
       await attempt('text', 'admin/check', { method: 'POST', body: '{}', mode: 'no-cors' });
       await attempt('form', 'logout', { method: 'POST', body: new URLSearchParams({ page: 'x' }), mode: 'no-cors' });
       return tried;

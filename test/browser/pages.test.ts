@@ -19,7 +19,7 @@ const GITHUB = { connector: 'github', repositories: ['acme/app'], webhookSecrets
 /** Workspaces of the scene with many: three pages of the list. What 2 000 cost, `npm run bench -- --deep pages` says. */
 const MANY = 120;
 
-/** What is looked at. */
+/** The pages under test. */
 type Scene = Pick<World, 'daemon' | 'close'>;
 
 const SCENES: Readonly<Record<string, () => Promise<Scene>>> = {
@@ -89,7 +89,7 @@ interface Finding {
   readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
 }
 
-/** What axe finds, each with the first of its places. */
+/** Returns the findings of axe, each with its first element. */
 async function findingsOf(page: Page): Promise<string[]> {
   await page.evaluate(axe.source);
   const { violations } = await page.evaluate<{ violations: Finding[] }>(
@@ -108,7 +108,7 @@ afterAll(() => browser?.close());
 interface Opened {
   readonly context: BrowserContext;
   readonly page: Page;
-  /** What the console said, what the policy forbade, and what was asked of others. */
+  /** Console messages, violations of the policy, and requests to other hosts. */
   readonly complaints: string[];
 }
 

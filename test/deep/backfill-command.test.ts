@@ -16,7 +16,7 @@ const COUNT = 12;
 let scratch: string;
 let github: Provider;
 let daemon: Running | undefined;
-/** What GitHub waits for before it answers. */
+/** GitHub waits for this before it answers. */
 let gate: Promise<void> | undefined;
 
 beforeEach(async () => {

@@ -26,7 +26,7 @@ const PRIVATE_KEY = privateKey.export({ type: 'pkcs1', format: 'pem' }).toString
 
 /** Secrets by the name of their variable. Random, so that a piece of one stands nowhere by chance. */
 const canaries: Record<string, string> = {};
-/** Of each what is random. */
+/** The random part of each. */
 const parts: Record<string, string> = {};
 /** Given to us by the vendors while the daemon runs, by what gave them: of each what is random. */
 const given = new Map<string, string>();
@@ -37,7 +37,7 @@ function random(): string {
   return randomBytes(30).toString('base64').replaceAll('=', '').replaceAll('/', '.');
 }
 
-/** What stands for a variable in a workspace file. */
+/** The placeholder of a variable in a workspace file. */
 const variable = (name: string) => `\${${name}}`;
 
 /** A new secret in the environment; the text that stands for it in a workspace file. */
@@ -154,7 +154,7 @@ function errorObject(text: string): object {
   };
 }
 
-/** What the request proves itself with, from its first character on. */
+/** The credential of the request, from its first character on. */
 function credentialIn(text: string): string {
   return (
     /(?:authorization (?:\w+ )?|private-token |x-redmine-api-key |shortcut-token )(\S+)/i.exec(text)?.[1] ?? 'none'
@@ -180,7 +180,7 @@ const ANSWERS: readonly ((text: string) => readonly [number, string])[] = [
   (text) => [302, text],
 ];
 
-/** What came in, by the first part of the path. */
+/** Received requests, by the first part of the path. */
 const asked = new Map<string, string[]>();
 
 /** Every request gets the next of the answers, so that each kind of request meets each of them in time. */
@@ -219,7 +219,7 @@ const folder = folderOfFile('canaries');
 const data = join(folder, 'data');
 const config = join(folder, 'config');
 const wrong = join(folder, 'wrong');
-/** What may be looked at from outside, by where it was found. */
+/** Everything visible from outside, by the place where it was found. */
 const outputs = new Map<string, Buffer>();
 let server: Server;
 let names: string[];
@@ -236,14 +236,14 @@ const env = () => ({
 const adminToken = random();
 const readToken = random();
 const limitedToken = random();
-/** What opens our own doors and boxes. */
+/** The daemon's own secrets. */
 const doors = {
   WORKSYNC_ADMIN_TOKEN: adminToken,
   WORKSYNC_READ_TOKEN: readToken,
   WORKSYNC_TOKENS: `read:all ${limitedToken}`,
   WORKSYNC_SECRET_KEY: randomBytes(32).toString('base64'),
 };
-/** What the daemon itself made, and gave to one person each. */
+/** Secrets that the daemon created for one person each. */
 const made: Record<string, string> = {};
 const flags = ['--config', config, '--data', data, '--log-level', 'debug'];
 const publicUrl = ['--public-url', 'https://sync.example.com'];
@@ -254,7 +254,7 @@ async function run(...args: string[]): Promise<void> {
   outputs.set(`output of ${args.join(' ')} (${outputs.size})`, Buffer.from(`${stdout}\n${stderr}`));
 }
 
-/** What a command prints for one person, who asked for it: it must stand nowhere else. */
+/** A secret that a command prints for the person who requested it. It must appear nowhere else. */
 async function secretOf(what: string, args: readonly string[], pattern: RegExp): Promise<string> {
   const { stdout, stderr } = await startWorksync([...args, ...flags], { env: env() }).ended;
   const found = pattern.exec(stdout)?.[1];
@@ -403,7 +403,7 @@ beforeAll(async () => {
   for (const path of ['/', '/metrics', '/status.json', '/readyz']) await look(path);
   await useDoors(address);
   await sendWebhooks(address);
-  // What commands print is what the daemon answers them.
+  // Commands print the answers of the daemon.
   for (const name of names) outputs.set(`hooks of ${name}`, await ask('hooks-install', { connection: name }));
   await Promise.all(
     [

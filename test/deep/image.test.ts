@@ -146,7 +146,7 @@ function here(text: string): string {
 
 const ENTRY = entryWords(environmentOf(instructions));
 
-/** What `ENV` has set by then. */
+/** The variables that `ENV` has set up to here. */
 function environment(seen = instructions): Record<string, string> {
   return Object.fromEntries(Object.entries(environmentOf(seen)).map(([name, value]) => [name, here(value)]));
 }

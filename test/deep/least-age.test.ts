@@ -10,7 +10,7 @@ import { folderOfFile } from '../support/harness/folder.ts';
 import { listenLocally } from '../support/harness/listen.ts';
 import { startProgram } from '../support/harness/processes.ts';
 
-/** What npm does with the settings of this project at a registry that has just got another version of a package. */
+/** npm with this project's settings, at a registry with a new version of a package. */
 const DAY = 86_400_000;
 const folder = folderOfFile('age');
 
@@ -98,7 +98,7 @@ describe.runIf(knowsAges)('a version that has just come out', () => {
     rmSync(join(place, 'node_modules'), { recursive: true });
     const refused = await npm(place, 'ci');
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('ETARGET')]);
-    // What is old enough is installed as it is locked.
+    // A version that is old enough is installed as locked.
     expect((await npm(place, 'install', 'left-pat@1.0.0', '--save-exact')).code).toBe(0);
     expect((await npm(place, 'ci')).code).toBe(0);
     expect(lockedIn(place)).toBe('1.0.0');

@@ -18,7 +18,7 @@ const DAY = 24 * HOUR;
 /** Pull requests that were there before, and all that are there after the day. */
 const BEFORE = 560;
 const AFTER = 680;
-/** Those that change or come while the provider is away. Some change several times. */
+/** The items that change or appear during the outage. Some change several times. */
 const CHANGED = 640;
 const ACTS = 1_000;
 
@@ -41,7 +41,7 @@ async function open(): Promise<void> {
   provider = await openProvider(VENDOR, { clock });
   happen(BEFORE, numbers(1, BEFORE));
   const github = { connector: 'github', ...VENDOR.options(provider.url) };
-  // What was there before is too much for the guard, and not what this is about. All else is as it comes.
+  // The guard would hold the items from before the outage, which are not tested here.
   const config = { connections: { github }, guard: { creations: 'off' }, quota: { requests: 200, burst: 40 } };
   await world.restart({ config });
   await world.until(() => written().length === BEFORE, DAY);

@@ -20,7 +20,7 @@ import { startProgram, TOP, worksync } from '../support/harness/processes.ts';
 
 /** The package as npm installs it into an empty folder, under the oldest Node that it is for. */
 
-/** What a program of others may look like; each line that must not compile says so. */
+/** A program that uses the package; each line that must not compile says so. */
 const USE = `
 import { connect, WorkspaceError } from 'worksync/client';
 const workspace = connect({ url: process.argv[2]!, apiKey: () => process.argv[3]! });
@@ -58,7 +58,7 @@ function installOldestNode(oldest: string): string {
   return join(place, 'node_modules', `${name}-${process.arch}`, 'bin/node');
 }
 
-/** What npm does, where there is no registry. */
+/** Installs the package as npm does, without a registry. */
 function unpack(file: string): void {
   copyProductionPackages(folder);
   mkdirSync(installed);

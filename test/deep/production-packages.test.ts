@@ -6,7 +6,7 @@ import { folderOfFile } from '../support/harness/folder.ts';
 import { npm } from '../support/harness/npm.ts';
 import { startNode } from '../support/harness/processes.ts';
 
-/** What npm really installs for production, without running any script of a package. */
+/** npm installs exactly the production packages, without running their scripts. */
 const folder = folderOfFile('production');
 
 const isHere = process.platform === LINUX.os && process.arch === LINUX.cpu;

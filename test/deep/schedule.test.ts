@@ -16,7 +16,7 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
 const INTERVALS = [MINUTE, 15 * MINUTE, HOUR, DAY];
-/** What the spacing of the jobs takes after a start. */
+/** The time over which jobs are spread after a start. */
 const SLACK = SECOND;
 
 interface Life {

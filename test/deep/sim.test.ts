@@ -4,7 +4,7 @@ import { type StartOptions, startNode } from '../support/harness/processes.ts';
 /** Runs of the simulation, which a process of its own plays: they take memory, and end it where a promise is left alone. */
 const play = (...args: string[]) => startNode(['test/sim/main.ts', ...args]).ended;
 
-/** Of each run: its seed, and a hash of all that was seen. */
+/** Returns the seed of each run with the hash of its observations. */
 async function hashesOf(seed: number, runs: number, options: StartOptions = {}): Promise<string[]> {
   const args = ['test/sim/main.ts', '--seed', String(seed), '--runs', String(runs), '--hashes'];
   const { stdout } = await startNode(args, options).ended;

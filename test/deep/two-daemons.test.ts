@@ -23,7 +23,7 @@ const CONNECTIONS = {
   tracker: { connector: 'tracker', webhookSecrets: SECRET, poll: 'off' },
 };
 
-/** What one of them asked of the workspace, by the status of the answer. */
+/** The requests of one daemon to the workspace, by the status of the answer. */
 interface Use {
   accepted: number[];
   refused: number[];
@@ -56,7 +56,7 @@ async function start(rules: object = {}): Promise<void> {
   });
   const [beside] = worlds;
   const options: WorldOptions = { connectors: [tracker.connector], http: counting, ...(beside && { beside }) };
-  // What a daemon uses that nobody told of the other one.
+  // The use of the quota by a daemon that does not know of the other.
   const quota = { requests: 200, burst: 40 };
   const world = await createWorld({
     ...options,

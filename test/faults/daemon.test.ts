@@ -123,7 +123,7 @@ describe('SIGTERM', () => {
     return { acknowledged, ended: Promise.all(Array.from({ length: 10 }, sender)) };
   }
 
-  /** What `/readyz` answers from now on, until nobody listens; repeats are left out. */
+  /** The answers of `/readyz` until the daemon stops listening, without repetitions. */
   async function watchReadiness(address: string): Promise<(number | 'refused')[]> {
     const seen: (number | 'refused')[] = [];
     while (seen.at(-1) !== 'refused') {

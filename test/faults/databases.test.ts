@@ -27,7 +27,7 @@ import { createWorld, type World } from '../support/harness/daemon.ts';
 import { openStore } from '../support/harness/store.ts';
 import { pullEvent } from '../support/vendors/github-payloads.ts';
 
-/** What happens to a database while the daemon runs: everybody is told, and nothing is promised that cannot be kept. */
+/** Faults of a database while the daemon runs: they are reported, and nothing is acknowledged that is not stored. */
 
 const SECOND = 1_000;
 

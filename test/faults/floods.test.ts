@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { signed } from '../support/fakes/notes.ts';
 import { activeWith, inboxOf, openEndpoint, openTestStore } from '../support/harness/intake.ts';
 
-/** Who sends without a secret takes no memory and no connection that others need. Real sockets, small limits. */
+/** Unsigned floods take no memory and no connection that others need. Real sockets, small limits. */
 
 const PATH = '/webhooks/main/notes';
 const MEBIBYTE = 1024 * 1024;

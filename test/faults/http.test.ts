@@ -366,7 +366,7 @@ describe('blocked addresses', () => {
 });
 
 describe('a name that leads elsewhere after it was looked at', () => {
-  /** What the system's resolver says from now on, one answer for each question; the last one stays. */
+  /** The next answers of the system's resolver; the last one repeats. */
   function resolveTo(...answers: readonly (readonly string[])[]): void {
     const left = [...answers];
     const own = dns.lookup;

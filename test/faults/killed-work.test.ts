@@ -30,7 +30,7 @@ const run = promisify(execFile);
 const env = { PATH: process.env['PATH'] ?? '', TZ: 'UTC', NODE_COMPILE_CACHE: COMPILE_CACHE };
 const AT_ONCE = availableParallelism() + 1;
 
-/** What a child told at its end, or the signal that ended it. */
+/** The last message of a child, or the signal that ended it. */
 async function child<Told>(name: string, ...given: readonly string[]): Promise<Told | string> {
   const program = join(import.meta.dirname, '../support/faults', `${name}.ts`);
   try {
@@ -47,7 +47,7 @@ function folder(): string {
   return path;
 }
 
-/** Of one run: over a server its sessions are found by their name. */
+/** The name of one run, by which its sessions are found on a server. */
 interface Named {
   readonly name: string;
   readonly place: string;
@@ -221,7 +221,7 @@ describe('a process that is killed', () => {
   });
 });
 
-/** What is not in the database, or only in a file. */
+/** Facts that are missing from the database, or only in a file. */
 describe.skipIf(ON_POSTGRES)('a process that is killed, beside a file', () => {
   it('while it makes a backup leaves none that is taken for whole, and the database as it was', async () => {
     const source = join(folder(), 'worksync.db');

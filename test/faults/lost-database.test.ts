@@ -127,7 +127,7 @@ function unmark(file: string): void {
   database.close();
 }
 
-/** What the workspace holds, and a backup that knows a part of it. */
+/** The state of the workspace, and a backup that knows a part of it. */
 async function liveOnAfterBackup() {
   const backup = join(world.dataFolder, 'older.backup');
   await backUp({ data: world.dataFolder }, backup);

@@ -97,7 +97,7 @@ async function newLink(): Promise<string> {
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 
 describe('behind nginx with nothing but proxy_pass', () => {
-  /** What strangers try: to look like this machine, and like somebody whom a proxy has let through. */
+  /** Headers with which strangers pretend to be this machine, or a person whom a proxy has authenticated. */
   const CLAIMS: readonly Record<string, string>[] = [
     {},
     { host: 'localhost' },

@@ -52,7 +52,7 @@ async function ask(url: string, credential: string, method: string, path: string
   }
 }
 
-/** What the clients were told, and what they do not know. */
+/** Answers that clients received, and requests whose outcome they do not know. */
 interface Book {
   sent: number;
   acknowledged: number;

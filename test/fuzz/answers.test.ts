@@ -102,7 +102,7 @@ const MOST_PAGES = 20;
 
 type Use = (connection: Connection, victim: Victim) => Promise<readonly string[]>;
 
-/** What worksync does with a vendor, each with the faults of what it makes of the answers. */
+/** The operations with a vendor, each with the faults in its results. */
 const USES: Readonly<Record<string, { readonly answers: (victim: Victim) => readonly Exchange[]; readonly use: Use }>> =
   {
     'a walk': {
@@ -173,14 +173,14 @@ function foundIn(
   try {
     const translation = victim.connector.translate(delivery, victim.options);
     const items = translation.outcome === 'items' ? translation.items : [];
-    // What no database keeps is replaced when reconcile takes the delivery.
+    // Characters that no database stores are replaced when the delivery is processed.
     return items.flatMap((item) => faultsOf(victim, item)).filter((fault) => !fault.startsWith('holds what'));
   } catch (error) {
     return error instanceof SyncError && error.code === 'delivery_malformed' ? [] : [String(error)];
   }
 }
 
-/** What was captured whole. */
+/** A complete captured answer. */
 const ALWAYS_READ = { 'a walk': true, 'a fetch': true, 'a fetch of what is gone': true };
 
 /** Every failure has a code that somebody can act on. */

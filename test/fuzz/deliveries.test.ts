@@ -97,7 +97,7 @@ function isHome({ id, home }: Victim, container: string, name = container): bool
   return id === 'generic' ? /^web/i.test(name) || /^web/i.test(container) : container === home;
 }
 
-/** What is wrong with what a delivery became. */
+/** Returns the faults of a translated delivery. */
 async function faultsIn(victim: Victim, delivery: Pick<Delivery, 'source' | 'event'>, translation: Translation) {
   const items = translation.outcome === 'items' ? translation.items : [];
   const told = (translation.outcome === 'references' ? translation.partialItems : undefined) ?? [];
@@ -107,7 +107,7 @@ async function faultsIn(victim: Victim, delivery: Pick<Delivery, 'source' | 'eve
     faults.push(...faultsOf(victim, item).map((fault) => `${item.key} ${fault}`));
     const [container, name] =
       item.kind === 'pull_request' ? [item.repoId, item.repoName] : [item.containerId, item.containerName];
-    // Of one that is gone the item tells no name of its project, by which a system of its own may be followed.
+    // A deleted item lacks the name of its project, by which a self-hosted system may be followed.
     const isNameless = victim.id === 'generic' && item.gone === true;
     if (isJudged(delivery) && !isNameless && !isHome(victim, container, name))
       faults.push(`${item.key} of ${container} is not followed`);
@@ -136,7 +136,7 @@ const ANY_TEXT = fc.string({ unit: 'binary' });
 const EVENTS = ['', 'ping', 'push', 'webhook', '__proto__', 'constructor', 'Push Hook', 'repo:push'];
 
 describe.each(VICTIMS)('$id', (victim) => {
-  // Of those of GitHub's library nobody looks which places are read: that takes a second each.
+  // The places that are read are not determined for the payloads of GitHub's library: that takes a second each.
   const captured = victim.samples.filter(({ isPublished }) => isPublished !== true);
   const isItem = (sample: Sample) => outcomeOf(victim, deliveryOf(sample)).includes('"outcome":"items"');
   const looked = isDeep ? captured : sampleOf(captured.filter(isItem), 12);
@@ -178,7 +178,7 @@ describe.each(VICTIMS)('$id', (victim) => {
   });
 
   it('makes the same of a payload whatever stands where nothing is read', () => {
-    // Of those that become an item: of others one wrong part hides that another one is read.
+    // Only payloads that become an item: in others, one wrong part hides that another is read.
     const cases = [...places]
       .map(([sample, { unread }]) => ({ sample, unread, honest: outcomeOf(victim, deliveryOf(sample)) }))
       .filter(({ honest, unread }) => honest.includes('"outcome":"items"') && unread.length > 0);

@@ -191,7 +191,7 @@ it('a path names one workspace or task, of one segment, and an id never leaves i
       const plain = template.replaceAll(/\{\w+\}/g, 'x');
       const filled = attempt(() => fillPath(template, ids));
       if (filled === undefined) return;
-      // Of the same shape as with an id that means nothing, also once it is parsed.
+      // The shape does not depend on the meaning of the id, also after parsing.
       const parsed = new URL(`https://api.example/v1${filled}`);
       expect([parsed.pathname, parsed.search + parsed.hash]).toEqual([`/v1${filled}`, '']);
       expect(filled.split('/').length).toBe(plain.split('/').length);
@@ -295,7 +295,7 @@ it('a configuration is right, or wrong at a place, whatever it says', () => {
   const seen = new Set<string>(['right']);
   const tree = treeOf(CONFIG);
   const read = (source: string) => {
-    // Of thousands of aliases, of deep nesting: the parser has bounds of its own.
+    // The parser itself limits aliases and nesting.
     expect(cpuTimeOf(() => seen.add(load(source)))).toBeLessThan(5_000);
     isClean();
   };

@@ -213,7 +213,7 @@ describe('a batch', () => {
  */
 const SLACK = 12;
 
-/** Of what is read or written at most so many rows are named in one statement. */
+/** The most rows that one statement names. */
 const ROWS_OF_STATEMENT = 256;
 
 /** The statements of the batch, and those of them that read too much. */

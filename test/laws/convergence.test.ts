@@ -200,7 +200,7 @@ class World extends PipelineWorld {
     await this.comeToRest(pass, this.#fetched);
   }
 
-  /** What the workspace does not hold as it should; empty when all is well. */
+  /** Returns the differences between the workspace and the desired state. */
   faults(): string[] {
     return this.provider.flatMap((pull, index) => [
       ...this.#recordFaults(pull),
@@ -272,7 +272,7 @@ it('once all is delivered and sent, the workspace holds what it should', async (
         await store.close();
       }
     }),
-    // The same courses every time: a failure here must be repeatable by whoever sees it.
+    // A fixed seed, so that everybody can repeat a failure.
     { numRuns: drawn(120), seed: 20_261_120 },
   );
 });

@@ -15,9 +15,9 @@ import { drawn, isDeep } from '../support/harness/depth.ts';
  * lengths that grow; each text is a few signs that mean something, repeated.
  */
 
-/** Of the shortest texts; they are read again four times as long. */
+/** The length of the shortest texts; they are read again with four times the length. */
 const LENGTH = 150;
-/** Of the hardest one: the longest that is read. */
+/** The length of the hardest text: the longest that is read. */
 const LONGEST = isDeep ? LONGEST_SOURCE : 8_192;
 /** Texts that are counted together, since asking for the count costs most: so few that one is seen among the others. */
 const TOGETHER = 5;
@@ -91,14 +91,14 @@ it.each(readers)('%s: signs that follow one another [A8]', (_, read) => {
   expect(tooHard(casesOf(read, fc.sample(hostile, { numRuns: drawn(25), seed: 20_261_121 })), LONGEST)).toBe('');
 });
 
-/** What a vendor sends, with hostile texts in every place of which something is made. */
+/** A vendor's payload with hostile texts in every place that is used. */
 it.each(PROFILES)('deliveries of $id [A8]', ({ id, options: given, fixtures }) => {
   const connector = connectors.find((each) => each.id === id) as Connector<unknown>;
   const options = connector.options.parse(given);
   const seen = new Set<string>();
   for (const { file, source, event } of fixtures.filter(({ outcome }) => outcome === 'items')) {
     const fixture = readFileSync(new URL(`../../src/connectors/${id}/fixtures/${file}.json`, import.meta.url), 'utf8');
-    /** What becomes of it with this text in this place; what is refused has been read too. */
+    /** Translates it with this text in this place; a refused payload has been read too. */
     const translate = (place: readonly string[], text: string) => {
       const body = Buffer.from(JSON.stringify(filled(JSON.parse(fixture), place, text)));
       try {

@@ -34,7 +34,7 @@ const id = fc.oneof(
     .filter((text) => /[A-Za-z0-9]/.test(text)),
 );
 
-/** What may stand around a name: the same on both sides, as emphasis and brackets do. */
+/** Marks around a name: equal on both sides, as in emphasis and brackets. */
 const AROUND: readonly (readonly [string, string])[] = [
   ['', ''],
   ['_', '_'],

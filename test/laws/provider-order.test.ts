@@ -117,7 +117,7 @@ class World {
     return this.#held !== undefined && this.#held.item.gone !== true;
   }
 
-  /** What is lost is lost. */
+  /** Lost deliveries stay lost. */
   pollInstead(): void {
     this.#take('poll', this.#provider.page(this.state, this.#at));
     this.#fetch();

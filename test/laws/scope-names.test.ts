@@ -148,7 +148,7 @@ type Step =
   | { readonly do: 'poll' | 'restart' | 'rebind' };
 
 const WORDS = ['one', 'two'] as const;
-/** What the configuration says. */
+/** The configured names. */
 const WORD = WORDS[0];
 
 const thing = fc.nat({ max: 3 });
@@ -188,10 +188,10 @@ class World {
   readonly #clock: TravellingClock = createTravellingClock();
   readonly #connection = `c${connections++}`;
   #book!: NameBindings;
-  /** What exists, by its id, as it is called now; null: deleted. */
+  /** The present name of each container by its id; null if deleted. */
   readonly #things = new Map<string, string | null>();
   readonly #sent: NamedUnit[] = [];
-  /** What was otherwise than it must be. */
+  /** The violations so far. */
   readonly wrong: string[] = [];
   /** The id that the name was bound to. */
   bound: string | undefined;
@@ -264,7 +264,7 @@ class World {
     this.#must(`ignored ${seen.id}`, outcome === 'ignored', seen.id !== this.bound);
   }
 
-  /** What the vendor says of a name. */
+  /** The vendor's answer to a lookup by name. */
   readonly #identify = async (name: string): Promise<NamedUnit> => {
     const found = [...this.#things].find(([, called]) => called === name);
     if (!found) throw new SyncError('not_found', 'no such thing');

@@ -85,7 +85,7 @@ function medianOf(values: readonly number[]): Readonly<Record<'low' | 'middle' |
 const LENGTH = 1 << 18;
 const SECRET = 'wsk_'.padEnd(LENGTH, 'k3y');
 
-/** What somebody may try who looks at the time; each is a text of its own, as it comes out of a request. */
+/** Guesses of an attacker who measures time; each is a new string, as from a request. */
 function guessesAt(secret: string) {
   const end = secret.replace(/=+$/, '').length - 1;
   return {

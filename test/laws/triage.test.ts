@@ -182,14 +182,14 @@ it('whatever is lost, killed, repeated or overtaken, an item has one task, and o
           const links = world.links.filter((link) => link.url === url).map(({ taskId }) => taskId);
           expect(links).toEqual(task ? [task.taskId] : []);
         }
-        // What is open in the end, and was ever told of, has its task.
+        // Each item that is open at the end, and was ever reported, has its task.
         const held = await store.query.selectFrom('items').select(['key', 'finished']).execute();
         for (const { key, finished } of held) if (!finished) expect(sources).toContain(key);
       } finally {
         await store.close();
       }
     }),
-    // The same courses every time: a failure here must be repeatable by whoever sees it.
+    // A fixed seed, so that everybody can repeat a failure.
     { numRuns: drawn(150), seed: 20_261_121 },
   );
 });

@@ -165,7 +165,7 @@ export async function openLinkWorld({ server, ...bounds }: LinkBounds) {
     };
   }
 
-  /** What happens after `work` in a state. */
+  /** Returns the states that may follow `work`. */
   async function after(name: string, state: LinkState, change: Partial<LinkState>, work: () => Promise<unknown>) {
     await load(state);
     await work();
@@ -288,7 +288,7 @@ export async function openLinkWorld({ server, ...bounds }: LinkBounds) {
   const isDone = ({ rows, requests }: LinkState): boolean =>
     requests.length === 0 && tablesOf(rows).get('outbox') === '[]' && tablesOf(rows).get('inbox') === '[]';
 
-  /** What is wrong where nothing is left to do. */
+  /** Returns the faults of a state in which nothing is left to do. */
   function faults(state: LinkState): readonly string[] {
     if (!isDone(state)) return [];
     const wanted = TASKS[state.title % 2] as string;
@@ -382,7 +382,7 @@ function titleOf({ action, taskId, revision }: PreparedRequest): string {
 
 type Served = Pick<LinkState, 'links' | 'record' | 'added' | 'events'> & Required<Pick<Request, 'answer'>>;
 
-/** What the server makes of a request. */
+/** Carries out a request at the server. */
 function serve(state: LinkState, { action, body, taskId }: PreparedRequest, server: Server): Served {
   const { links, record, added, events } = state;
   const same = { links, record, added, events };

@@ -5,7 +5,7 @@ import { openReal } from './real-store.ts';
 import { search } from './search.ts';
 import { stepsOf } from './steps.ts';
 
-/** Of requests within a short and a long window, in ticks. */
+/** The limits of a short and a long window, in ticks. */
 const TIGHT = [
   { cap: 1, length: 2 },
   { cap: 2, length: 4 },
@@ -121,7 +121,7 @@ describe('the program takes the same courses', () => {
     return trace;
   }
 
-  /** What a course does to each change, told apart by where it stood and where it stands then. */
+  /** The transitions of each change in a history: its state before and after. */
   function effectsOf(trace: readonly string[]): ReadonlySet<string> {
     const steps = stepsOf(bounds, ALL_RULES);
     let state = startOf(bounds);
@@ -136,7 +136,7 @@ describe('the program takes the same courses', () => {
     return new Set(effects);
   }
 
-  /** Of many courses those that show something which none before them did. */
+  /** Returns the histories that show a transition which no earlier one did. */
   function courses(): readonly (readonly string[])[] {
     const seen = new Set<string>();
     return Array.from({ length: 150 }, (_, seed) => drawn(seed + 1)).filter((trace) => {

@@ -26,12 +26,12 @@ export const DURATIONS = {
   settle: 6,
 } as const;
 
-/** What is left out, to see that it is missed. */
+/** The protection that is left out, to see that the model fails without it. */
 export interface Rules {
   readonly fence: boolean;
   readonly reservation: boolean;
   readonly readBack: boolean;
-  /** Of a successor: with changes that were on their way, and with their slots. */
+  /** The next process settles the changes in flight, and their slots. */
   readonly restOfChanges: boolean;
   readonly restOfSlots: boolean;
 }
@@ -71,7 +71,7 @@ export interface Process {
   readonly isOpen: boolean;
   /** The ledger as it knows it. */
   readonly book: readonly Slot[];
-  /** What it has committed as in flight, and not sent yet. */
+  /** Changes that are committed as in flight and not sent yet. */
   readonly prepared: { readonly change: number; readonly value: number } | null;
 }
 
@@ -93,7 +93,7 @@ export interface State {
   readonly changes: readonly Change[];
   readonly processes: readonly Process[];
   readonly messages: readonly Message[];
-  /** Of the server: what each change was made, how often, and the ticks since requests arrived. */
+  /** The server: how often each change was carried out, and the ticks since requests arrived. */
   readonly held: readonly number[];
   readonly made: readonly number[];
   readonly arrivals: readonly number[];
@@ -130,10 +130,10 @@ export function isDone({ changes }: State): boolean {
   return changes.every(({ state }) => state === 'done');
 }
 
-/** What is wrong with a state, by the invariants that other checkers share. */
+/** Returns the faults of a state, by the invariants that other checkers share. */
 export function faultsOf({ windows, changes: names }: Bounds, state: State): readonly string[] {
   const { arrivals, made, held, changes, processes, messages } = state;
-  // What may still arrive is judged when it has arrived.
+  // A request that may still arrive is checked after its arrival.
   const settled = names.flatMap((name, index) => {
     const isOnItsWay = messages.some(({ change, left }) => change === index && left !== null);
     const { state: stands, desired } = changes[index] as Change;

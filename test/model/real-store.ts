@@ -39,7 +39,7 @@ interface Partition {
   readonly sent: Map<number, { readonly prepared: PreparedRequest; readonly entry: Entry }>;
 }
 
-/** What the model and the rows have in common. */
+/** The facts that the model and the rows share. */
 export interface Standing {
   readonly ledger: readonly Slot[];
   readonly changes: readonly Pick<Change, 'state' | 'rest'>[];

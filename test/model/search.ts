@@ -80,7 +80,7 @@ function firstStuck<State>(
 }
 
 /**
- * What must hold whatever happens, said of plain histories: of the exhaustive model, and of anything else that plays many
+ * The invariants, on plain histories: of the exhaustive model, and of anything else that plays many
  * processes, losses and kills. Imports nothing of the program, so that no error of it is in here too.
  */
 
@@ -100,12 +100,12 @@ export function windowsExceeded(arrivals: readonly number[], windows: readonly W
   });
 }
 
-/** What exists once must not exist twice. @param made how often each thing came to be */
+/** Nothing may be created twice. @param made the number of creations of each thing */
 export function effectsDoubled(made: Iterable<readonly [thing: string, times: number]>): readonly string[] {
   return [...made].filter(([, times]) => times > 1).map(([thing, times]) => `${thing} was made ${times} times`);
 }
 
-/** Of what counts as settled: what the server must hold, and what it holds. */
+/** The expected and the actual state of the server for settled changes. */
 export function effectsLost(
   settled: Iterable<readonly [thing: string, wanted: number, held: number]>,
 ): readonly string[] {

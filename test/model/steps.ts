@@ -11,7 +11,7 @@ import {
 } from './model.ts';
 import type { Step, Window } from './search.ts';
 
-/** What may happen next. Each step of a process is one transaction, or one thing that it does without the database. */
+/** The possible next steps. Each step of a process is one transaction, or one action without the database. */
 export function stepsOf(bounds: Bounds, rules: Rules) {
   return (state: State): readonly Step<State>[] => [
     ...time(state, bounds),
@@ -74,7 +74,7 @@ function onTheWay(state: State, message: Message, index: number): Step<State>[] 
   return steps;
 }
 
-/** What a process learns of its request: the answer, or that none comes. */
+/** The end of a request: its answer, or none. */
 function backAt(state: State, at: { message: Message; index: number }, bounds: Bounds, rules: Rules): Step<State>[] {
   const { message, index } = at;
   const { by, change, value, left, outcome } = message;

@@ -112,7 +112,7 @@ async function settled(): Promise<void> {
   }
 }
 
-/** What has run since the previous call. */
+/** Reads the trace since the previous call. */
 async function traceOf(child: ChildProcess): Promise<Trace> {
   const answer = once(child, 'message');
   child.send('trace');

@@ -52,7 +52,7 @@ function startOf(folder: string, { record, cut, checkpoint, isSynchronous = true
   };
 }
 
-/** What must be there after a power failure. Times of the fast clock. */
+/** The facts that must survive a power failure. Times of the fast clock. */
 interface Promised {
   readonly acknowledged: readonly string[];
   readonly requests: readonly number[];
@@ -116,7 +116,7 @@ function faultsOf(folder: string, { acknowledged, requests }: Promised): readonl
   const ledger = rows<{ started: number }>('ledger', 'select started from ledger').map((row) => row.started);
   database.close();
   const lost = acknowledged.filter((id) => !stored.includes(id)).map((id) => `acknowledged, and lost: ${id}`);
-  // Those that still counted in the long window; the ledger forgets others.
+  // Only requests that still counted in the long window; the ledger forgets others.
   const latest = Math.max(...requests, ...ledger);
   const counting = requests.filter((at) => at > latest - QUOTA.window);
   if (ledger.length >= counting.length) return lost;

@@ -36,7 +36,7 @@ interface File {
 /** A name of a file, or of a folder. */
 type Entry = File | 'folder';
 
-/** What was on the disk before the recorded process began: all of it durable. */
+/** The disk before the recorded process began: all of it is durable. */
 export interface Before {
   readonly files: readonly { readonly path: string; readonly inode: number; readonly content: Buffer }[];
   readonly folders: readonly string[];
@@ -108,7 +108,7 @@ function replayed(durable: Buffer, changes: readonly Content[]): Buffer {
   return content;
 }
 
-/** The same bytes with another end, moved where that is beyond the room behind them. */
+/** Returns the bytes with another length, copied if the buffer is too small. */
 function within(content: Buffer, size: number): Buffer {
   const room = content.buffer.byteLength - content.byteOffset;
   if (size <= room) return Buffer.from(content.buffer, content.byteOffset, size);
@@ -223,7 +223,7 @@ function blocksOf(change: Content, size: number, block: number): number[] {
   return Array.from({ length: Math.max(0, Math.ceil(to / block) - first) }, (_, index) => first + index);
 }
 
-/** What a change makes of the bytes of a file from `from` on. */
+/** Applies a change to the bytes of a file from `from` on. */
 function overwrite(piece: Buffer, from: number, change: Content): void {
   if (change.what === 'truncate') {
     piece.fill(0, Math.min(piece.length, Math.max(0, change.size - from)));
@@ -254,7 +254,7 @@ export function lay(disk: Disk, folder: string, place = folder): void {
   }
 }
 
-/** What a process did to the files of a folder, in order, as `recorder.c` writes it down. */
+/** The changes of a process to the files of a folder, in order, as `recorder.c` records them. */
 export type Change =
   | {
       readonly what: 'create' | 'unlink' | 'make-folder' | 'remove-folder';
@@ -309,7 +309,7 @@ function changeOf(entry: Buffer, first: number): Change {
 
 /** The recorder, made by the compiler of this system. */
 export interface Recorder {
-  /** What a process is started with. @param cut the change before which it kills itself; 0: none */
+  /** The environment of the recorded process. @param cut the change before which it kills itself; 0 for none */
   environment(recorded: { readonly folder: string; readonly record: string; readonly cut: number }): {
     readonly [name: string]: string;
   };

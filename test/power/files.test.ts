@@ -39,7 +39,7 @@ interface Action {
   readonly name: string;
   readonly flags?: (folder: string) => readonly string[];
   prepare?(folder: string): Promise<void>;
-  /** What is found in a folder: `old`, `new`, or whatever else it is. */
+  /** The content of a folder: `old`, `new` or anything else. */
   see(folder: string): string;
 }
 

@@ -33,7 +33,7 @@ afterEach(async () => {
   for (const provider of providers) await provider.close();
 });
 
-/** What the daemon knows from what it was told, by webhooks and by the answers of the APIs: the newest of each field. */
+/** The newest value of each field in webhooks and answers. */
 interface Knowledge {
   /** When what it knows of an item became something else. */
   readonly events: Event[];

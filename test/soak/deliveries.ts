@@ -6,11 +6,11 @@ import type { Clock } from '../../src/platform/lib/clock.ts';
 import { WORKSPACE } from '../bench/daemon.ts';
 import { createChance } from '../bench/quota/references/chance.ts';
 
-/** What is written to a connection of the network: the head, and the body. */
+/** The head and the body of a request, as written to a socket. */
 export type Request = readonly [head: Buffer, body: Buffer];
 
 const SECRET = 'a webhook secret for the soak only';
-/** What is followed; no vendor is there to ask for its id. */
+/** The repository in scope, by id, because no vendor is there to look it up. */
 const SCOPES = {
   github: { scope: { repositories: ['soak/app'] }, id: '77' },
   gitlab: { scope: { projects: ['77'] }, id: '77' },
@@ -21,12 +21,12 @@ const SCOPES = {
 /** Vendors tell times in seconds. Two contents of one time are a doubt, for which worksync would ask the vendor. */
 const SECOND = 1_000;
 
-/** Of each connection. */
+/** The number of items of each connection. */
 const ITEMS = 500;
 /** Shares of what comes: the same delivery once more, and another one that says the same. */
 const REPEATED = 0.15;
 const UNCHANGED = 0.25;
-/** Of those that may be repeated. */
+/** The number of deliveries that may be repeated. */
 const REMEMBERED = 500;
 /** One in so many is long enough to be packed. */
 const LONG = 5;
@@ -92,7 +92,7 @@ async function senderOf(name: string, scope: object, id: string): Promise<Sender
   return { name, samples, event, bindings, options: connector.options.parse(scope), changes: [], times: [] };
 }
 
-/** Of the sample: another number, and a title that tells how often the item has changed. */
+/** Gives the sample another number, and a title with the number of its changes. */
 function bodyOf(
   { event, options, changes }: Sender,
   item: number,

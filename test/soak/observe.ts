@@ -25,7 +25,7 @@ interface Told {
   readonly external: number;
 }
 
-/** What is kept until `now`. Undefined as long as the daemon has told nothing of its memory. */
+/** Returns the observation at `now`; undefined until the daemon has reported its memory. */
 export function observe(
   daemon: { readonly folder: string; readonly pid: number; readonly memory: string },
   at: Pick<Observed, 'deliveries' | 'hours'>,

@@ -3,12 +3,12 @@ import type { Observed } from './observe.ts';
 const MEGABYTE = 1_000_000;
 const HOUR = 3_600_000;
 
-/** What the daemon of a soak keeps, milliseconds. */
+/** The retention of the daemon in a soak, milliseconds. */
 export const RETENTION = { bodies: HOUR / 2, deliveries: HOUR };
 /** Old rows are searched for each hour, give or take a tenth, and some minutes later after a start. */
 const PURGE = 1.1 * HOUR + HOUR / 6;
 
-/** Of the observations, for code that is compiled and caches that fill. */
+/** The share of observations that is ignored while code is compiled and caches fill. */
 const WARM_UP = 0.25;
 
 type Row = readonly string[];
@@ -21,7 +21,7 @@ interface Judged extends Observed {
 
 type Quantity = 'resident' | 'heap' | 'external' | 'handles' | 'perRow';
 
-/** What may grow by how much, in an hour of the daemon's time. */
+/** The allowed growth in an hour of the daemon's time. */
 const BOUNDS: readonly {
   readonly name: Quantity;
   readonly called: string;

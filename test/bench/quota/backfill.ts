@@ -42,7 +42,7 @@ export const backfill: Bench = {
 };
 
 interface Filled {
-  /** Of live events, ascending, seconds. */
+  /** The lags of live events, ascending, seconds. */
   readonly lags: readonly number[];
   /** Requests of the backfill, and how many could have been sent until its last beside the live ones. */
   readonly used: number;

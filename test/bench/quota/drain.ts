@@ -110,7 +110,7 @@ export function playJumps(seed: number, changes: number): Promise<Played> {
   });
 }
 
-/** What a life with kills brought. */
+/** The result of a run with kills. */
 interface Life {
   readonly perHour: number;
   readonly requests: number;

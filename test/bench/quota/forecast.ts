@@ -53,7 +53,7 @@ export const forecast: Bench = {
 
 const ninetieth = (errors: readonly number[]) => quantile(errors, 0.9);
 
-/** What was said at one moment. */
+/** The forecast at one moment. */
 interface Look {
   /** Seconds since the start. */
   readonly at: number;

@@ -57,7 +57,7 @@ function bottleneckReservoirs(): Limiter {
 }
 
 /**
- * The same events to a peer, on a fake clock, with an in-process transport to the same windows. One job for each event;
+ * Plays the events against a peer, on a fake clock, with an in-process transport to the same windows. One job for each event;
  * keyed: one for each item that has none waiting. A refused request waits as long as it was told, and is sent again.
  */
 export async function playPeer(

@@ -9,7 +9,7 @@ export interface Server {
   readonly gate: Gate;
   /** Every request that arrived, let in or not, in order of arrival. */
   readonly arrivals: readonly number[];
-  /** What was let in and named an item. */
+  /** The accepted requests that named an item. */
   readonly writes: readonly ServerWrite[];
   readonly refused: number;
   readonly inFlight: number;

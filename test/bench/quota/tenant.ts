@@ -26,7 +26,7 @@ import { createServer, expectWithinWindows, type Server, type ServerAnswer } fro
 const HOUR = 3_600;
 const DAY = 24 * HOUR;
 const D = 0.15;
-/** What its bursts wait for is mostly themselves. */
+/** Its bursts wait mostly for each other. */
 const AIMS: Readonly<Partial<Record<Manner, { refused: number; wait: number }>>> = {
   bursts: { refused: 9, wait: 180 },
 };
@@ -67,7 +67,7 @@ async function besides(manner: Manner, seeds: readonly number[]): Promise<Measur
   );
 }
 
-/** What a day brought. */
+/** The result of a day. */
 export interface Shared {
   readonly used: number;
   readonly available: number;
@@ -161,7 +161,7 @@ async function playAlone(wishes: readonly number[]): Promise<{ accepted: readonl
 const LOAD = 1.2;
 /** Requests of the job each time. */
 const JOB = 30;
-/** What counts of two daemons beside each other, seconds since the first began. */
+/** The results of two daemons side by side, seconds since the first began. */
 const BOTH = { from: HOUR, until: 7 * HOUR };
 const JOBS = { '20m': HOUR / 3, '1h': HOUR, '3h': 3 * HOUR, '24h': DAY } as const;
 

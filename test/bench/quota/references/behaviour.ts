@@ -86,7 +86,7 @@ export function drawBehaviour(seed: number): Behaviour {
   };
 }
 
-/** What no policy here was tuned on. Nobody looks at these days before a policy is settled. */
+/** Days on which no policy was tuned. They are played only after a policy is settled. */
 export const HELD_OUT = {
   /** Three releases a day label most of what was merged since the last, within a quarter of a minute. */
   releases: {

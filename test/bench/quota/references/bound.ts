@@ -79,7 +79,7 @@ function itemOf(events: readonly Event[], longest: number): Item {
 }
 
 /**
- * What the best writes of one item gain. A write that shows the events `first` to `last` in time starts between the last
+ * The gain of the best writes of one item. A write that shows the events `first` to `last` in time starts between the last
  * of them and `reach` after the first, in the cheapest segment there. Adds these writes to `used`.
  */
 function mostOfItem({ times, free }: Item, reach: number, length: number, prices: Float64Array, used: Float64Array) {

@@ -23,7 +23,7 @@ export function wishesOf(manner: Manner, seed: number, length: number): number[]
     : OTHERS[manner as (typeof HELD_OUT_MANNERS)[number]](chance, length);
 }
 
-/** What it wants changes in steps of 30 to 90 minutes, between nothing and 80 % of the long window. */
+/** Its demand changes every 30 to 90 minutes, between nothing and 80 % of the long window. */
 function inSteps(manner: Manner, chance: Chance, length: number): number[] {
   const wishes: number[] = [];
   for (let at = 0; at < length; ) {
@@ -152,7 +152,7 @@ export async function sendAll(wishes: readonly number[], { gate, clock, waits }:
   }
 }
 
-/** Of no values NaN, which is no figure. */
+/** Returns NaN, which is no figure, without values. */
 export function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }

@@ -168,7 +168,7 @@ function closed({ chance, behaviour }: Omit<Life, 'number'>, at: number, isMerge
   return [close, ...removals, ...(isMerged ? released({ chance, behaviour }, at) : [])];
 }
 
-/** What is merged goes out with the next release, or with none. */
+/** A merged pull request is released with the next release, or never. */
 function released({ chance, behaviour: { releases } }: Omit<Life, 'number'>, at: number): Act[] {
   const next = releases.find(({ hour }) => at < hour * HOUR);
   if (next === undefined) return [];
@@ -293,7 +293,7 @@ function times<Value>(count: number, make: (each: number) => Value): Value[] {
 }
 
 /**
- * What a quota bench is played on. Policies are tuned on one half, and reported on the other: nobody looks at the
+ * The days of a quota bench. Policies are tuned on one half, and reported on the other: nobody looks at the
  * second before the policy is settled, or the report would say how well it fits known days. `--tuning` plays the first.
  */
 export interface Split {

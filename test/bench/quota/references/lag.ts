@@ -9,13 +9,13 @@ export interface Write {
 }
 
 export interface Freshness {
-  /** Of each event: until the end of the first write that started at or after it, or until its difference vanished. */
+  /** The lag of each event: until the first write that started at or after it has ended, or its difference has vanished. */
   readonly lags: readonly number[];
   /** Integral over time of the number of items out of date, hours. */
   readonly staleHours: number;
 }
 
-/** What the trace's events experienced, given the writes. `end`: what is out of date then counts until then. */
+/** Returns the lag of the trace's events under these writes. An event that is not shown by `end` counts until then. */
 export function freshness(events: readonly Event[], writes: readonly Write[], end: number): Freshness {
   const writesOf = byItem(writes);
   const lags: number[] = [];
@@ -67,7 +67,7 @@ function ofItem(events: readonly Event[], writes: readonly Write[], end: number)
     } else {
       flying--;
       known = sent;
-      // What differed while it was on its way, and differs no more, needed no write of its own.
+      // A difference that arose and vanished during the request needed no write.
       if (flying === 0 && state === known) {
         lags.push(...waiting.map((at) => moment.at - at));
         waiting = [];

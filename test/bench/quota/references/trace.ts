@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 
 const names = z.array(z.string()).readonly().default([]);
-/** What a delivery says of an item: the fields that the workspace mirrors, all of them, and `head`, which it does not. */
+/** The fields of an item in a delivery: all that the workspace mirrors, and `head`, which it does not. */
 const fields = z.strictObject({
   title: z.string(),
   description: z.string().default(''),
@@ -44,7 +44,7 @@ export function eventsOf(lines: readonly Line[]): Event[] {
   });
 }
 
-/** Those lines as they stand. */
+/** The lines, unchanged. */
 export function eventLines(lines: readonly Line[]): Line[] {
   const newest = new Map<string, { updated: number; state: string }>();
   return lines.filter(({ item, fields, updated }) => {

@@ -10,7 +10,7 @@ export const WINDOWS: readonly Window[] = [
   { cap: 40, length: 60 },
 ];
 
-/** What the server remembers: the arrivals that it let in, ascending. Refused ones do not count. */
+/** The accepted arrivals, ascending. Refused requests do not count. */
 export interface Gate {
   readonly accepted: readonly number[];
   /**
