@@ -4,11 +4,11 @@ import type { Sql } from '../workspace-scope.ts';
 import { NUMBERED } from './copied-tables.ts';
 
 /** The highest number that each of these tables ever gave a row; zero: none. */
-export type LastNumbers = Readonly<Record<(typeof NUMBERED)[number], number>>;
+export type LastNumbers = Readonly<Record<string, number>>;
 
 export async function lastNumbers(query: Sql): Promise<LastNumbers> {
   const found = await Promise.all(NUMBERED.map(async (table) => [table, await lastNumber(query, table)] as const));
-  return Object.fromEntries(found) as unknown as LastNumbers;
+  return Object.fromEntries(found);
 }
 
 async function lastNumber(query: Sql, table: string): Promise<number> {
@@ -26,7 +26,7 @@ export async function continueNumbers(query: Sql, last: LastNumbers): Promise<vo
   for (const table of NUMBERED) {
     const number = last[table];
     // Nothing was ever numbered.
-    if (number === 0) continue;
+    if (!number) continue;
     if (dialectOf(query) === 'postgres') {
       await sql`select setval(pg_get_serial_sequence(${table}, 'id'), ${number})`.execute(query);
       continue;

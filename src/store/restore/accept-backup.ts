@@ -5,8 +5,7 @@ import { SyncError } from '../../model/errors/sync-error.ts';
 import { openDatabase } from '../../platform/database/open.ts';
 import { readHeader, readMigrations, readObjects, type SchemaObject } from '../../platform/database/sqlite.ts';
 import type { CheckFile } from '../../platform/lib/integrity.ts';
-import { INSTALLATION_MIGRATIONS, READABLE_SINCE } from '../schema/installation-migrations.ts';
-import { withReadable } from '../schema/readable.ts';
+import { INSTALLATION_MIGRATIONS, READABLE_SINCE, withReadable } from '../schema/installation-migrations.ts';
 
 /**
  * Copies a backup to a draft, and accepts it only if worksync wrote it. A backup has the mark that `worksync backup` writes into the

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import {
   copyFileSync,
   existsSync,
@@ -106,6 +107,18 @@ describe('a data folder', () => {
     const hint = expect.stringContaining('log in again');
     await expect(openInstallation(path, { random })).rejects.toMatchObject({ code: 'database_corrupt', hint });
   });
+});
+
+it('the released migrations still create the same tables', async () => {
+  const file = join(folderOfTest('released'), 'released.db');
+  const released = Object.entries(INSTALLATION_MIGRATIONS).filter(([name]) => name <= '006_imported_changes');
+  await create(file, Object.fromEntries(released));
+  const raw = new BetterSqlite(file, { readonly: true });
+  const tables = raw.prepare('select name, sql from sqlite_schema order by name').raw().all();
+  raw.close();
+  expect(createHash('sha256').update(JSON.stringify(tables)).digest('hex')).toBe(
+    '8ab7dd030a40e150b858a35abce805fda18a1cd078250cbce9ef871be1708acc',
+  );
 });
 
 describe('a data folder in memory', () => {
