@@ -173,7 +173,13 @@ function freshGuard({ confirmed }: Difference): OutboxRow['guard'] {
 function changeOf(difference: Difference): OutboxRow {
   const { entity, kind, lane, since, due, weight, notBefore, waiting, effect = null } = difference;
   return newRow('outbox', {
-    ...{ entity, kind, lane, since, due, weight, effect },
+    entity,
+    kind,
+    lane,
+    since,
+    due,
+    weight,
+    effect,
     guard: freshGuard(difference),
     not_before: notBefore ?? 0,
     state: 'pending',

@@ -33,7 +33,7 @@ import { type Installation, openInstallation, openInstallationFile } from '../..
 import { saveItem } from '../../../src/store/items.ts';
 import { isReadAfterRestore, lastBeforeRestore } from '../../../src/store/mark-unverified.ts';
 import { PULL_REQUESTS_READ, readMeta, TASKS_READ, writeMeta } from '../../../src/store/meta.ts';
-import { acceptBackup } from '../../../src/store/restore/accept-backup.ts';
+import { acceptBackup } from '../../../src/store/restore/restore.ts';
 import { INSTALLATION_MIGRATIONS, READABLE_SINCE } from '../../../src/store/schema/installation-migrations.ts';
 import { readStatus } from '../../../src/store/stored-status.ts';
 import { folderOfTest } from '../../support/harness/folder.ts';
