@@ -76,18 +76,10 @@ const COUNTED_TABLES: readonly CountedTable[] = [
 ];
 
 /**
- * Creates the table `counts`, and the triggers that keep it up to date. With triggers each write and its count are atomic, also when
- * thousands of rows are copied or deleted.
+ * Creates the triggers that keep the table `counts` up to date. With triggers each write and its count are atomic, also when thousands
+ * of rows are copied or deleted.
  */
 export async function createCounts(db: Kysely<unknown>): Promise<void> {
-  await db.schema
-    .createTable('counts')
-    .addColumn('workspace', 'integer', (column) => column.notNull())
-    .addColumn('counted', 'text', (column) => column.notNull())
-    .addColumn('class', 'text', (column) => column.notNull())
-    .addColumn('count', 'bigint', (column) => column.notNull())
-    .addPrimaryKeyConstraint('counts_key', ['workspace', 'counted', 'class'])
-    .execute();
   for (const counted of COUNTED_TABLES) await createTriggers(db, counted);
 }
 

@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { keyOf } from '../platform/database/table-definition.ts';
 import { yieldForRequests } from '../platform/lib/yield.ts';
 import { prefixWithin } from './inbox.ts';
 import type { Installation } from './installation.ts';
@@ -171,7 +172,7 @@ export async function deleteRows(
 
 async function deleteChunkOf(scope: Scope, table: WorkspaceTable): Promise<number> {
   if (table === 'inbox') return deleteSelected(scope, deliverySizes(scope, CHUNK_SIZE));
-  const [key] = WORKSPACE_TABLES[table];
+  const [key = ''] = keyOf(WORKSPACE_TABLES[table]);
   const some = scope
     .selectFrom(table as 'items')
     .select(sql.ref<string>(key).as('key'))

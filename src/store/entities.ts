@@ -1,4 +1,4 @@
-import type { CachedRow } from './unit-of-work/cached-tables.ts';
+import { type CachedRow, newRow } from './unit-of-work/cached-tables.ts';
 import { removeRows, rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
 import type { Scope } from './workspace-scope.ts';
 
@@ -122,20 +122,7 @@ export async function recordedItemsAfter(
 
 /** Returns a row without any desired or known state. */
 export function blankEntity(entity: string, kind: EntityRow['kind'], ids: Partial<EntityRow> = {}): EntityRow {
-  return {
-    entity,
-    kind,
-    item_key: null,
-    task_id: null,
-    desired: null,
-    known: null,
-    known_at: null,
-    remote_id: null,
-    hand: null,
-    written: null,
-    revision: 0,
-    ...ids,
-  };
+  return newRow('entities', { entity, kind, ...ids });
 }
 
 /** Parses a JSON column; undefined if it is null. */

@@ -2,9 +2,9 @@ import { sql } from 'kysely';
 import type { Item, ItemKey } from '../model/item.ts';
 import { dialectOf, textIn } from '../platform/database/dialect.ts';
 import { piecesOf } from '../platform/lib/pieces.ts';
-import type { CachedRow } from './unit-of-work/cached-tables.ts';
+import { type CachedRow, newRow } from './unit-of-work/cached-tables.ts';
 import { rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
-import type { Scope } from './workspace-scope.ts';
+import type { NewRow, Scope } from './workspace-scope.ts';
 
 export type ItemRow = CachedRow<'items'>;
 
@@ -165,15 +165,14 @@ export const MOST_DELIVERIES = 20;
  */
 export async function saveItem(
   query: Scope,
-  row: Omit<ItemRow, 'standing' | 'deliveries' | 'unverified' | 'phase' | 'reverts' | 'number_sign'> &
-    Partial<Pick<ItemRow, 'unverified' | 'number_sign'>>,
+  row: Omit<NewRow<'items'>, 'standing' | 'deliveries' | 'phase' | 'reverts'>,
   delivery: number,
 ): Promise<void> {
   const previous = await findItem(query, row.key);
   const others = readDeliveries(previous).filter((id) => id !== delivery);
   const deliveries = JSON.stringify([...others.slice(1 - MOST_DELIVERIES), delivery]);
-  const { standing = null, phase = null, reverts = null } = previous ?? {};
-  await saveRows(query, 'items', [{ unverified: 0, number_sign: null, ...row, standing, phase, reverts, deliveries }]);
+  const confirmed = { unverified: 0, number_sign: null, ...row } as const;
+  await saveRows(query, 'items', [newRow('items', { ...previous, ...confirmed, deliveries })]);
 }
 
 /** Returns the ids of the last deliveries that changed an item, the newest last. */

@@ -1,7 +1,8 @@
 import type { Selectable } from 'kysely';
 import { compileStatement } from './compiled-statement.ts';
 import type { Tables } from './schema/tables.ts';
-import { type Scope, scopeOf } from './workspace-scope.ts';
+import { workspacesWith } from './workspace-numbers.ts';
+import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
 
 export type LedgerRow = Selectable<Tables['ledger']>;
 
@@ -75,3 +76,110 @@ const deleteCompleted = compileStatement(
   (query, { workspace, completedBefore }: { workspace: number; completedBefore: number }) =>
     scopeOf(query, workspace).deleteFrom('ledger').where('completed', '<', completedBefore),
 );
+
+/** The numbers of requests of one caller in one quarter of an hour. */
+export interface QuotaUse {
+  /** Start of the quarter, epoch milliseconds. */
+  readonly since: number;
+  /** The caller as in `model/caller.ts`. */
+  readonly caller: string;
+  readonly requests: number;
+  /** Number of requests that were answered 429. */
+  readonly refused: number;
+}
+
+/** Counts one request. */
+export async function addQuotaUse(query: Scope, since: number, caller: string, refused: 0 | 1): Promise<void> {
+  await countRequest(query.whole, { workspace: query.workspace, since, caller, refused });
+}
+
+const countRequest = compileStatement(
+  (query, { workspace, since, caller, refused }: Omit<QuotaUse, 'requests'> & Pick<Scope, 'workspace'>) =>
+    scopeOf(query, workspace)
+      .insertInto('quota_use')
+      .values({ since, caller, requests: 1, refused })
+      .onConflict((conflict) =>
+        conflict.columns(['workspace', 'since', 'caller']).doUpdateSet((update) => ({
+          requests: update('quota_use.requests', '+', 1),
+          refused: update('quota_use.refused', '+', refused),
+        })),
+      ),
+);
+
+/** Raises the number of requests of a caller to `requests`. A larger stored number stays. */
+export async function raiseQuotaUse(query: Scope, since: number, caller: string, requests: number): Promise<void> {
+  await query
+    .insertInto('quota_use')
+    .values({ since, caller, requests, refused: 0 })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['workspace', 'since', 'caller'])
+        .doUpdateSet({ requests })
+        .where('quota_use.requests', '<', requests),
+    )
+    .execute();
+}
+
+/** Returns the callers that have a row in this quarter. */
+export async function quotaCallersIn(query: Scope, since: number): Promise<readonly string[]> {
+  const rows = await query.selectFrom('quota_use').select('caller').where('since', '=', since).execute();
+  return rows.map(({ caller }) => caller);
+}
+
+/** Returns the use from this quarter on, oldest first. */
+export async function quotaUseSince(query: Scope, since: number): Promise<readonly QuotaUse[]> {
+  return query
+    .selectFrom('quota_use')
+    .select(['since', 'caller', 'requests', 'refused'])
+    .where('since', '>=', since)
+    .orderBy('since')
+    .orderBy('caller')
+    .execute();
+}
+
+/** Returns the sum of each caller from this quarter on. */
+export async function quotaUseByCaller(query: Scope, since: number): Promise<readonly Omit<QuotaUse, 'since'>[]> {
+  const rows = await query
+    .selectFrom('quota_use')
+    .select(({ fn }) => ['caller', fn.sum<number>('requests').as('requests'), fn.sum<number>('refused').as('refused')])
+    .where('since', '>=', since)
+    .groupBy('caller')
+    .execute();
+  return rows.map(({ caller, requests, refused }) => ({
+    caller,
+    requests: Number(requests),
+    refused: Number(refused),
+  }));
+}
+
+/** Returns those of these workspaces that have rows from before the given time. */
+export function withOldQuotaUse(query: Sql, workspaces: readonly number[], before: number): Promise<readonly number[]> {
+  return workspacesWith(query, workspaces, ({ selectFrom }) => [
+    selectFrom('quota_use')
+      .select('quota_use.since')
+      .whereRef('quota_use.workspace', '=', 'workspaces.id')
+      .where('quota_use.since', '<', before)
+      .limit(1),
+  ]);
+}
+
+/**
+ * Deletes whole quarters from before the given time: about `limit` rows, because the last quarter is deleted completely.
+ *
+ * @returns the number of deleted rows; 0 if there is nothing left to delete
+ */
+export async function deleteQuotaUse(query: Scope, before: number, limit: number): Promise<number> {
+  const [last] = await query
+    .selectFrom('quota_use')
+    .select('since')
+    .where('since', '<', before)
+    .orderBy('since')
+    .offset(limit - 1)
+    .limit(1)
+    .execute();
+  const deleted = await query
+    .deleteFrom('quota_use')
+    .where('since', last ? '<=' : '<', last ? last.since : before)
+    .executeTakeFirst();
+  return Number(deleted.numDeletedRows);
+}

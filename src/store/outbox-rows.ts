@@ -5,7 +5,7 @@ import { compileNamedStatement } from './compiled-statement.ts';
 import { readCounts, sumOf } from './counts.ts';
 import { CHUNK_SIZE } from './in-chunks.ts';
 import type { Tables } from './schema/tables.ts';
-import type { CachedRow } from './unit-of-work/cached-tables.ts';
+import { type CachedRow, newRow } from './unit-of-work/cached-tables.ts';
 import { removeRows, rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
 import { type Scope, scopeOf } from './workspace-scope.ts';
 
@@ -172,7 +172,7 @@ function freshGuard({ confirmed }: Difference): OutboxRow['guard'] {
 
 function changeOf(difference: Difference): OutboxRow {
   const { entity, kind, lane, since, due, weight, notBefore, waiting, effect = null } = difference;
-  return {
+  return newRow('outbox', {
     entity,
     kind,
     lane,
@@ -182,15 +182,9 @@ function changeOf(difference: Difference): OutboxRow {
     effect,
     guard: freshGuard(difference),
     not_before: notBefore ?? 0,
-    awaits: null,
     state: 'pending',
     waiting: JSON.stringify(waiting),
-    attempts: 0,
-    sent: null,
-    sent_at: null,
-    next_since: null,
-    error: null,
-  };
+  });
 }
 
 /** Removes an unsent change, because the difference vanished. A request that was sent settles its own row. */

@@ -4,8 +4,7 @@ import type { ItemKey } from '../model/item.ts';
 import { OPTIONAL_TASK_FIELDS, type OptionalTaskField } from '../model/task.ts';
 import { forgetMeta, readMeta, writeMeta } from './meta.ts';
 import { findChanges, type OutboxRow } from './outbox-rows.ts';
-import { readServerFact, writeServerFact } from './server-facts.ts';
-import { afterTrialRefused, isOff, type Trial } from './trials.ts';
+import { afterTrialRefused, isOff, readServerFact, type Trial, writeServerFact } from './server-facts.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /** How long creations wait for a list of tasks, milliseconds. */

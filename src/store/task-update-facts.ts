@@ -1,7 +1,6 @@
 import { serverStatus, type TaskStatuses } from '../model/task-status.ts';
 import { contestsInDay, MAX_CONTESTED_OF_WORKSPACE } from '../model/written-status.ts';
-import { readServerFact, writeServerFact } from './server-facts.ts';
-import { afterTrialRefused, isOff, type Trial } from './trials.ts';
+import { afterTrialRefused, isOff, readServerFact, type Trial, writeServerFact } from './server-facts.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /** The body of an update: all fields of the task, or the changed ones only. */

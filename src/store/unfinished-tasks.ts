@@ -1,30 +1,17 @@
-import { type Kysely, type RawBuilder, sql } from 'kysely';
-import { type Dialect, dialectOf, textIn } from '../platform/database/dialect.ts';
+import { dialectOf } from '../platform/database/dialect.ts';
 import type { ByWorkspace } from './by-workspace.ts';
+import { reasonUnfinished } from './schema/column-expressions.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 
 /** Numbers of unfinished tasks whose work was merged, by the reason: `{ "not-closing": 8, "base": 4 }`. */
 export type UnfinishedTasks = Readonly<Record<string, number>>;
-
-/** The reason in the known state of a task update. Query and index must have the same expression. */
-function reasonIn(dialect: Dialect): RawBuilder<string | null> {
-  return sql`case when kind = 'task_update' then ${textIn(dialect, 'known', ['unfinished'])} end`;
-}
-
-/** Creates the index of the tasks that count, so that no other task is read. */
-export async function createUnfinishedIndex(db: Kysely<unknown>): Promise<void> {
-  const reason = reasonIn(dialectOf(db));
-  await sql`create index entities_unfinished on entities (workspace, (${reason})) where ${reason} is not null`.execute(
-    db,
-  );
-}
 
 /** Counts the unfinished tasks whose work was merged and that are cached. Reads the index, and nothing of other tasks. */
 export async function unfinishedTasksOf(
   query: Sql,
   workspaces: readonly number[],
 ): Promise<ByWorkspace<UnfinishedTasks>> {
-  const reason = reasonIn(dialectOf(query));
+  const reason = reasonUnfinished(dialectOf(query));
   const rows = await query
     .selectFrom('entities')
     .select(['workspace', reason.as('reason')])
@@ -51,7 +38,7 @@ export async function listUnfinishedTasks(
   query: Scope,
   limit: number,
 ): Promise<readonly { readonly taskId: string; readonly reason: string }[]> {
-  const reason = reasonIn(dialectOf(query.whole));
+  const reason = reasonUnfinished(dialectOf(query.whole));
   const rows = await query
     .selectFrom('entities')
     .select(['task_id', reason.as('reason')])

@@ -3,6 +3,7 @@ import type { ItemReference } from '../model/item.ts';
 import type { Store } from './database.ts';
 import { changeInChunks } from './in-chunks.ts';
 import { type Origin, originsOf } from './inbox.ts';
+import { newRow } from './unit-of-work/cached-tables.ts';
 import { rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
 import type { Scope } from './workspace-scope.ts';
 
@@ -58,16 +59,13 @@ export async function requestFetch(query: Scope, request: FetchRequest): Promise
         since: Math.min(existing.since, now),
         not_before: isRefused ? now : existing.not_before,
       }
-    : {
+    : newRow('fetches', {
         reference: keyOf(reference),
         connection,
         since: now,
         not_before: now,
         delivery_id: deliveryId,
-        attempts: 0,
-        error: null,
-        asks: 1,
-      };
+      });
   await saveRows(query, 'fetches', [row]);
 }
 

@@ -1,275 +1,382 @@
-import type { Generated } from 'kysely';
+import { sql } from 'kysely';
+import {
+  integer,
+  migrationsOf,
+  numbered,
+  type RowOf,
+  real,
+  table,
+  text,
+} from '../../platform/database/table-definition.ts';
 import type { SessionState } from '../agents/agent-session-states.ts';
 
-/** JSON array of strings. */
-type Strings = string;
+export type Role = 'owner' | 'admin' | 'member';
+
+/** A JSON array of strings. */
+const strings = () => text();
 /** RFC 3339, UTC, with milliseconds: sorts as text. */
-type Time = string;
+const time = () => text();
+/** Epoch milliseconds. */
+const milliseconds = () => integer();
+
+const ofWorkspace = () => text().references('workspaces.workspace_id');
+const ofUser = () => text().references('users.user_id');
 
 /**
- * The rows of the service. Every row of a resource has its workspace, and every query names it. `seq` gives the order "newest
- * first" and the place of a cursor.
+ * The tables of the service. Every row of a resource has its workspace, and every query names it. `seq` gives the order "newest first"
+ * and the place of a cursor. Long texts come last, so that reading the small columns does not walk their overflow pages.
  */
-export interface ServiceTables {
+const TABLES = {
   /** Single facts by name, for example the start credentials of the last start. */
-  facts: { name: string; value: string };
+  facts: table({ name: text().primaryKey(), value: text() }),
 
-  workspaces: { workspace_id: string; created_at: Time };
+  workspaces: table({ workspace_id: text().primaryKey(), created_at: time() }),
 
-  users: { user_id: string; name: string; created_at: Time };
+  users: table({ user_id: text().primaryKey(), name: text(), created_at: time() }),
 
-  members: { workspace_id: string; user_id: string; role: Role };
+  members: table(
+    { workspace_id: ofWorkspace(), user_id: ofUser(), role: text<Role>() },
+    { key: ['workspace_id', 'user_id'] },
+  ),
 
-  teams: { workspace_id: string; team_id: string; name: string };
+  teams: table({ workspace_id: ofWorkspace(), team_id: text(), name: text() }, { key: ['workspace_id', 'team_id'] }),
 
-  api_keys: {
-    seq: Generated<number>;
-    api_key_id: string;
-    workspace_id: string;
-    description: string;
-    /** SHA-256 of the secret, hex. The secret has 256 random bits: no salt, no slow hash is needed. */
-    secret_hash: string;
-    key_prefix: string;
-    created_by_user_id: string;
-    created_at: Time;
-    /** Written at most once a minute. */
-    last_used_at: Time | null;
-    /** Null while the key is active. */
-    revoked_at: Time | null;
-  };
+  api_keys: table(
+    {
+      seq: numbered(),
+      api_key_id: text().unique(),
+      workspace_id: ofWorkspace(),
+      description: text(),
+      /** SHA-256 of the secret, hex. The secret has 256 random bits: no salt, no slow hash is needed. */
+      secret_hash: text().unique(),
+      key_prefix: text(),
+      created_by_user_id: text(),
+      created_at: time(),
+      /** Written at most once a minute. */
+      last_used_at: time().nullable(),
+      /** Null while the key is active. */
+      revoked_at: time().nullable(),
+    },
+    { indexes: { api_keys_workspace: { columns: ['workspace_id', 'seq'] } } },
+  ),
 
-  oauth_tokens: {
-    token_id: string;
-    secret_hash: string;
-    user_id: string;
+  oauth_tokens: table({
+    token_id: text().primaryKey(),
+    secret_hash: text().unique(),
+    user_id: ofUser(),
     /** Null: no workspace; `current` is then refused (W3). */
-    workspace_id: string | null;
-    role: Role;
-    created_at: Time;
-    /** Epoch milliseconds; null: until revoked. */
-    expires_at: number | null;
-    revoked_at: Time | null;
-  };
+    workspace_id: ofWorkspace().nullable(),
+    role: text<Role>(),
+    created_at: time(),
+    /** Null: until revoked. */
+    expires_at: milliseconds().nullable(),
+    revoked_at: time().nullable(),
+  }),
 
   /** The last number used for human keys. */
-  counters: { workspace_id: string; prefix: string; value: number };
+  counters: table({ workspace_id: text(), prefix: text(), value: integer() }, { key: ['workspace_id', 'prefix'] }),
 
-  tasks: {
-    seq: Generated<number>;
-    task_id: string;
-    workspace_id: string;
-    key: string;
-    kind: 'bug' | 'idea';
-    title: string;
-    description: string | null;
-    status: string;
-    /** 0 for completed, cancelled and merged. */
-    open: 0 | 1;
-    priority: string;
-    source: string;
-    reporter_user_id: string;
-    reported_at: Time;
-    team_ids: Strings;
-    assignee_ids: Strings;
-    labels: Strings;
-    user_id: string;
-    created_at: Time;
-    updated_at: Time;
-    completed_at: Time | null;
-  };
+  tasks: table(
+    {
+      seq: numbered(),
+      task_id: text(),
+      workspace_id: text(),
+      key: text(),
+      kind: text<'bug' | 'idea'>(),
+      title: text(),
+      status: text(),
+      /** 0 for completed, cancelled and merged. */
+      open: integer<0 | 1>(),
+      priority: text(),
+      source: text(),
+      reporter_user_id: text(),
+      reported_at: time(),
+      team_ids: strings(),
+      assignee_ids: strings(),
+      labels: strings(),
+      user_id: text(),
+      created_at: time(),
+      updated_at: time(),
+      completed_at: time().nullable(),
+      description: text().nullable(),
+    },
+    {
+      unique: { tasks_id: ['workspace_id', 'task_id'], tasks_human_key: ['workspace_id', 'key'] },
+      indexes: {
+        tasks_open: { columns: ['workspace_id', 'open', 'seq'] },
+        tasks_status: { columns: ['workspace_id', 'status', 'seq'] },
+      },
+    },
+  ),
 
   /** Teams and assignees of tasks, as rows for the filters of the task list. */
-  task_refs: { workspace_id: string; kind: 'team' | 'assignee'; ref_id: string; task_seq: number };
+  task_refs: table(
+    {
+      workspace_id: text(),
+      kind: text<'team' | 'assignee'>(),
+      ref_id: text(),
+      task_seq: integer().references('tasks.seq'),
+    },
+    {
+      key: ['workspace_id', 'kind', 'ref_id', 'task_seq'],
+      indexes: { task_refs_task: { columns: ['task_seq'] } },
+    },
+  ),
 
-  work_items: {
-    seq: Generated<number>;
-    work_item_id: string;
-    workspace_id: string;
-    task_id: string;
-    url: string;
-    /** 0; the literal service numbers further links of a task to one address. */
-    copy: Generated<number>;
-    title: string | null;
-    external_id: string | null;
-    provider: string | null;
-    created_at: Time;
-  };
+  work_items: table(
+    {
+      seq: numbered(),
+      work_item_id: text().unique(),
+      workspace_id: text(),
+      task_id: text(),
+      url: text(),
+      /** 0; the literal service, which may store an address twice at a task, numbers further links to it. */
+      copy: integer().defaultTo(0),
+      title: text().nullable(),
+      external_id: text().nullable(),
+      provider: text().nullable(),
+      created_at: time(),
+    },
+    {
+      unique: { work_items_url_of_task: ['workspace_id', 'task_id', 'url', 'copy'] },
+      indexes: { work_items_url: { columns: ['workspace_id', 'url', 'task_id'] } },
+    },
+  ),
 
-  documents: {
-    seq: Generated<number>;
-    document_id: string;
-    workspace_id: string;
-    title: string;
-    /** In upper case, for the filter. */
-    title_folded: string;
-    type: string;
-    status: string;
-    task_id: string | null;
-    excerpt: string;
-    created_by_user_id: string;
-    updated_by_user_id: string;
-    created_at: Time;
-    updated_at: Time;
-    content: string;
-  };
-
-  /** Files, from the request for an upload address on; see files.ts. */
-  files: {
-    file_id: string;
-    workspace_id: string;
-    filename: string;
-    content_type: string;
-    size: number;
-    created_by_user_id: string;
-    created_at: Time;
-    /** The end of the upload address, epoch milliseconds. */
-    expires_at: number;
-    /** SHA-256 of the bytes, hex; null until they have arrived. */
-    digest: string | null;
-    uploaded_at: Time | null;
-  };
-
-  pull_requests: {
-    seq: Generated<number>;
-    workspace_id: string;
-    provider: string;
-    repo_id: string;
-    identifier: string;
-    title: string;
-    description: string | null;
-    head_branch: string;
-    base_branch: string;
-    state: string;
-    draft: 0 | 1;
-    url: string | null;
-    author: string | null;
-    reviewers: Strings;
-    labels: Strings;
-    assignees: Strings;
-    created_at: Time;
-    updated_at: Time;
-    merged_at: Time | null;
-  };
+  pull_requests: table(
+    {
+      seq: numbered(),
+      workspace_id: text(),
+      provider: text(),
+      repo_id: text(),
+      identifier: text(),
+      title: text(),
+      head_branch: text(),
+      base_branch: text(),
+      state: text(),
+      draft: integer<0 | 1>(),
+      url: text().nullable(),
+      author: text().nullable(),
+      reviewers: strings(),
+      labels: strings(),
+      assignees: strings(),
+      created_at: time(),
+      updated_at: time(),
+      merged_at: time().nullable(),
+      description: text().nullable(),
+    },
+    {
+      unique: { pull_requests_natural_key: ['workspace_id', 'provider', 'repo_id', 'identifier'] },
+      indexes: {
+        pull_requests_newest: { columns: ['workspace_id', 'seq'] },
+        pull_requests_state: { columns: ['workspace_id', 'state', 'seq'] },
+        pull_requests_repository: { columns: ['workspace_id', 'provider', 'repo_id', 'seq'] },
+        pull_requests_branch: { columns: ['workspace_id', 'head_branch', 'seq'] },
+      },
+    },
+  ),
 
   /** Requests counted against the quota; see quota-log.ts. */
-  quota_log: {
-    id: Generated<number>;
-    workspace_id: string;
+  quota_log: table({
+    id: numbered(),
+    workspace_id: text(),
     /** `at` counts monotonic milliseconds of this boot. */
-    boot: string;
-    at: number;
-    slots: number;
-  };
+    boot: text(),
+    at: real(),
+    slots: integer(),
+  }),
 
-  agents: {
-    seq: Generated<number>;
-    agent_id: string;
-    workspace_id: string;
-    /** The owner of the agent. */
-    user_id: string;
-    name: string;
-    description: string | null;
-    created_at: Time;
-    updated_at: Time;
-  };
+  documents: table(
+    {
+      seq: numbered(),
+      document_id: text().unique(),
+      workspace_id: text(),
+      title: text(),
+      /** In upper case, for the filter. */
+      title_folded: text(),
+      type: text(),
+      status: text(),
+      task_id: text().nullable(),
+      excerpt: text(),
+      created_by_user_id: text(),
+      updated_by_user_id: text(),
+      created_at: time(),
+      updated_at: time(),
+      content: text(),
+    },
+    {
+      indexes: {
+        documents_newest: { columns: ['workspace_id', 'seq'] },
+        documents_task: { columns: ['workspace_id', 'task_id', 'seq'] },
+      },
+    },
+  ),
 
-  harnesses: {
-    seq: Generated<number>;
-    harness_id: string;
-    workspace_id: string;
-    agent_id: string;
-    name: string;
-    version: string | null;
-    created_at: Time;
-    last_heartbeat_at: Time;
-  };
+  /** Files, from the request for an upload address on; see files.ts. */
+  files: table(
+    {
+      file_id: text().primaryKey(),
+      workspace_id: text(),
+      filename: text(),
+      content_type: text(),
+      size: integer(),
+      created_by_user_id: text(),
+      created_at: time(),
+      /** The end of the upload address. */
+      expires_at: milliseconds(),
+      /** SHA-256 of the bytes, hex; null until they have arrived. */
+      digest: text().nullable(),
+      uploaded_at: time().nullable(),
+    },
+    { indexes: { files_digest: { columns: ['digest', 'expires_at'] } } },
+  ),
+
+  agents: table(
+    {
+      seq: numbered(),
+      agent_id: text().unique(),
+      workspace_id: text(),
+      /** The owner of the agent. */
+      user_id: text(),
+      name: text(),
+      description: text().nullable(),
+      created_at: time(),
+      updated_at: time(),
+    },
+    { indexes: { agents_newest: { columns: ['workspace_id', 'seq'] } } },
+  ),
+
+  harnesses: table(
+    {
+      seq: numbered(),
+      harness_id: text().unique(),
+      workspace_id: text(),
+      agent_id: text().references('agents.agent_id'),
+      name: text(),
+      version: text().nullable(),
+      created_at: time(),
+      last_heartbeat_at: time(),
+    },
+    { indexes: { harnesses_of_agent: { columns: ['agent_id', 'seq'] } } },
+  ),
 
   /** States and transitions: session-states.ts. */
-  sessions: {
-    seq: Generated<number>;
-    session_id: string;
-    workspace_id: string;
-    agent_id: string;
-    task_id: string | null;
-    title: string;
-    state: SessionState;
-    error: string | null;
-    created_by_user_id: string;
-    created_at: Time;
-    updated_at: Time;
-    ended_at: Time | null;
-  };
+  sessions: table(
+    {
+      seq: numbered(),
+      session_id: text().unique(),
+      workspace_id: text(),
+      agent_id: text().references('agents.agent_id'),
+      task_id: text().nullable(),
+      title: text(),
+      state: text<SessionState>(),
+      error: text().nullable(),
+      created_by_user_id: text(),
+      created_at: time(),
+      updated_at: time(),
+      ended_at: time().nullable(),
+    },
+    { indexes: { sessions_of_agent: { columns: ['agent_id', 'seq'] } } },
+  ),
 
-  /** At most one of a session is active, by a unique index. */
-  claims: {
-    seq: Generated<number>;
-    claim_id: string;
-    workspace_id: string;
-    session_id: string;
-    harness_id: string;
-    state: 'active' | 'completed' | 'failed' | 'released' | 'expired';
-    /** End of the lease, epoch milliseconds. */
-    expires_at: number;
-    created_at: Time;
-    ended_at: Time | null;
-  };
+  claims: table(
+    {
+      seq: numbered(),
+      claim_id: text().unique(),
+      workspace_id: text(),
+      session_id: text().references('sessions.session_id'),
+      harness_id: text().references('harnesses.harness_id'),
+      state: text<'active' | 'completed' | 'failed' | 'released' | 'expired'>(),
+      /** End of the lease. */
+      expires_at: milliseconds(),
+      created_at: time(),
+      ended_at: time().nullable(),
+    },
+    {
+      indexes: {
+        // The database itself refuses a second live claim on a session.
+        claims_live: { columns: ['session_id'], where: sql`state = 'active'`, isUnique: true },
+        claims_due: { columns: ['workspace_id', 'expires_at'], where: sql`state = 'active'` },
+      },
+    },
+  ),
 
-  activities: {
-    seq: Generated<number>;
-    activity_id: string;
-    workspace_id: string;
-    session_id: string;
-    type: string;
-    url: string | null;
-    user_id: string;
-    created_at: Time;
-    content: string | null;
-  };
+  activities: table(
+    {
+      seq: numbered(),
+      activity_id: text().unique(),
+      workspace_id: text(),
+      session_id: text().references('sessions.session_id'),
+      type: text(),
+      url: text().nullable(),
+      user_id: text(),
+      created_at: time(),
+      content: text().nullable(),
+    },
+    { indexes: { activities_of_session: { columns: ['session_id', 'seq'] } } },
+  ),
 
   /** Subscriptions; see webhooks.ts. */
-  webhooks: {
-    seq: Generated<number>;
-    webhook_id: string;
-    workspace_id: string;
-    url: string;
-    /** Empty: all. */
-    events: Strings;
-    sealed_key: string;
-    sealed_secret: string;
-    created_by_user_id: string;
-    created_at: Time;
-    active: 0 | 1;
-    /** Number of events that were given up. */
-    failures: number;
-    /** JSON; see webhooks.ts. */
-    last_delivery: string | null;
-  };
+  webhooks: table(
+    {
+      seq: numbered(),
+      webhook_id: text().unique(),
+      workspace_id: text(),
+      url: text(),
+      /** Empty: all. */
+      events: strings(),
+      sealed_key: text(),
+      sealed_secret: text(),
+      created_by_user_id: text(),
+      created_at: time(),
+      active: integer<0 | 1>(),
+      /** Number of events that were given up. */
+      failures: integer(),
+      /** JSON; see webhooks.ts. */
+      last_delivery: text().nullable(),
+    },
+    { indexes: { webhooks_newest: { columns: ['workspace_id', 'seq'] } } },
+  ),
 
   /** Events as they are delivered, stored while a delivery is pending. See events.ts. */
-  webhook_events: { event_id: string; type: string; body: string };
+  webhook_events: table({ event_id: text().primaryKey(), type: text(), body: text() }),
 
   /** One event for one subscription: the outbox. A row is deleted when it was delivered or given up. */
-  webhook_deliveries: {
-    seq: Generated<number>;
-    webhook_id: string;
-    event_id: string;
-    /** Failed attempts so far. */
-    attempts: number;
-    /** Epoch milliseconds. */
-    due_at: number;
-  };
+  webhook_deliveries: table(
+    {
+      seq: numbered(),
+      webhook_id: text(),
+      event_id: text(),
+      /** Failed attempts so far. */
+      attempts: integer(),
+      due_at: milliseconds(),
+    },
+    {
+      indexes: {
+        webhook_deliveries_due: { columns: ['webhook_id', 'due_at', 'seq'] },
+        webhook_deliveries_event: { columns: ['event_id'] },
+      },
+    },
+  ),
 
   /** Tokens of members at git providers, encrypted; see provider-tokens.ts. */
-  provider_tokens: {
-    workspace_id: string;
-    user_id: string;
-    provider: string;
-    host: string;
-    /** Null: derived from the host. */
-    api_url: string | null;
-    sealed_token: string;
-    connected_at: Time;
-  };
-}
+  provider_tokens: table(
+    {
+      workspace_id: ofWorkspace(),
+      user_id: ofUser(),
+      provider: text(),
+      host: text(),
+      /** Null: derived from the host. */
+      api_url: text().nullable(),
+      sealed_token: text(),
+      connected_at: time(),
+    },
+    { key: ['workspace_id', 'user_id', 'provider'] },
+  ),
+};
 
-export type Role = 'owner' | 'admin' | 'member';
+/** The rows of the service. */
+export type ServiceTables = { readonly [Name in keyof typeof TABLES]: RowOf<(typeof TABLES)[Name]['columns']> };
+
+/** Names sort by age. A released migration is never changed; a column that is added later names a new one by `since`. */
+export const MIGRATIONS = migrationsOf(TABLES, '001_schema');

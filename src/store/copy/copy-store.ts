@@ -1,15 +1,21 @@
+import { createHash, hash } from 'node:crypto';
 import { sql, type Transaction } from 'kysely';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { Database } from '../../platform/database/database-types.ts';
 import { dialectOf } from '../../platform/database/dialect.ts';
+import { INSTALLATION_ID, UNFINISHED_COPY } from '../installation.ts';
 import type { Schema } from '../schema/tables.ts';
 import type { Sql } from '../workspace-scope.ts';
-import { COPIED_TABLES, type CopiedName, type CopiedTable } from './copied-tables.ts';
-import { beginCopy, type CopyMarker, factsOf, idOf, moveMarker, readMarker, removeMarker } from './copy-marker.ts';
-import { emptyTables, firstWithRows } from './empty-tables.ts';
-import { continueNumbers, lastNumbers } from './identity-numbers.ts';
-import { digestOf, digestOfRest, type RowDigest } from './row-digest.ts';
-import { keyOfRow, portionsOf, type StoredRow } from './row-portions.ts';
+import {
+  COPIED_TABLES,
+  type CopiedName,
+  type CopiedTable,
+  keyOfRow,
+  NUMBERED,
+  portionsOf,
+  type RowKey,
+  type StoredRow,
+} from './copied-tables.ts';
 
 type StoreDatabase = Pick<Database<Schema>, 'file' | 'query' | 'commit' | 'commitRelaxed'>;
 
@@ -18,7 +24,7 @@ export interface StoreCopy {
   readonly target: StoreDatabase;
   /** Changes a row before it is written. */
   readonly carry: (table: CopiedName, row: StoredRow) => StoredRow;
-  /** In the commit that makes the copy a database of its own. @param rows how many there are */
+  /** Runs in the commit that makes the copy a database of its own. @param rows their number */
   readonly done: (transaction: Transaction<Schema>, rows: number) => Promise<void>;
   readonly tell: (progress: CopyProgress) => void;
 }
@@ -26,7 +32,7 @@ export interface StoreCopy {
 export interface CopyProgress {
   readonly step: 'copied' | 'compared';
   readonly table: CopiedName;
-  /** So far, of this table and in this run. */
+  /** Number of rows of this table so far in this run. */
   readonly rows: number;
 }
 
@@ -35,10 +41,10 @@ export interface CopiedRows extends RowDigest {
 }
 
 /**
- * Copies all rows of a database into an empty one, and compares both. Nobody else works on either meanwhile. Killed at any
- * point, the next call goes on. What triggers and generated columns make follows from the rows.
+ * Copies all rows of a database into an empty one, and compares both. No other process uses either database. After a kill at any
+ * point, the next call continues. Triggers and generated columns derive the rest from the rows.
  *
- * Throws `conflict` where the target has rows of its own, or those of another copy, and where the two differ in the end.
+ * Throws `conflict` if the target has rows of its own or of another copy, or if the two differ in the end.
  */
 export async function copyStore(copy: StoreCopy): Promise<readonly CopiedRows[]> {
   const { source, target } = copy;
@@ -57,14 +63,14 @@ export async function copyStore(copy: StoreCopy): Promise<readonly CopiedRows[]>
   return compared;
 }
 
-/** Analyses the tables, because PostgreSQL would start without statistics. SQLite has fixed ones; see `statistics.ts`. */
+/** Analyses the tables, because PostgreSQL would start without statistics. SQLite has fixed ones; see `table-definition.ts`. */
 async function countRows(target: Sql): Promise<void> {
   if (dialectOf(target) === 'sqlite') return;
   const tables = [...COPIED_TABLES.map(({ name }) => name), 'counts'].map((name) => sql.table(name));
   await sql`analyze ${sql.join(tables)}`.execute(target);
 }
 
-/** Reads both databases as a whole. Throws `conflict` where they differ. */
+/** Reads both databases as a whole. Throws `conflict` if they differ. */
 async function compare({ source, target, carry, tell }: StoreCopy): Promise<readonly CopiedRows[]> {
   const found: CopiedRows[] = [];
   const differing: string[] = [];
@@ -86,7 +92,7 @@ function isSame(one: RowDigest, other: RowDigest): boolean {
   return one.rows === other.rows && one.sha256 === other.sha256;
 }
 
-/** Where an earlier call stopped, or the beginning. */
+/** Returns the place where an earlier call stopped, or the beginning. */
 async function begin({ source, target }: StoreCopy): Promise<CopyMarker> {
   if (await readMarker(source.query))
     throw new SyncError('copy_unfinished', `${source.file}: "worksync store copy" has not copied all rows into it yet`);
@@ -139,7 +145,7 @@ async function copyTable(
     const next: CopyMarker = { from: marker.from, last: { table: table.name, key } };
     const before = marker;
     const carried = rows.map((row) => fitting(target.query, carry(table.name, row)));
-    // A power failure takes back rows and marker together.
+    // A power failure undoes rows and marker together.
     await target.commitRelaxed(async (transaction) => {
       await moveMarker(transaction, before, next);
       await insert(transaction, table, carried);
@@ -162,7 +168,7 @@ async function insert(transaction: Transaction<Schema>, { name }: CopiedTable, r
 const NONE = '\0';
 const REPLACED = '\u{FFFD}';
 
-/** PostgreSQL holds no text with this character, which SQLite does. */
+/** Replaces the character that SQLite stores and PostgreSQL refuses. */
 function fitting(target: Sql, row: StoredRow): StoredRow {
   if (dialectOf(target) === 'sqlite') return row;
   const cells = Object.entries(row);
@@ -175,10 +181,10 @@ function fitting(target: Sql, row: StoredRow): StoredRow {
 }
 
 /**
- * Deletes what an unfinished copy left, so that the database is empty again. Throws `conflict` where there is no such copy:
- * rows that are all there are somebody's.
+ * Deletes the rows of an unfinished copy, so that the database is empty again. Throws `conflict` if there is no such copy, because
+ * complete rows may be in use.
  *
- * @returns how many rows there were
+ * @returns the number of deleted rows
  */
 export async function giveUpCopy(target: StoreDatabase): Promise<number> {
   const marker = await readMarker(target.query);
@@ -191,4 +197,196 @@ export async function giveUpCopy(target: StoreDatabase): Promise<number> {
     await transaction.deleteFrom('installation').execute();
   });
   return rows;
+}
+
+/** Returns the first table that has rows. */
+async function firstWithRows(query: Sql): Promise<string | undefined> {
+  for (const { name } of COPIED_TABLES) {
+    const { rows } = await sql`select 1 from ${sql.table(name)} limit 1`.execute(query);
+    if (rows.length > 0) return name;
+  }
+  return undefined;
+}
+
+/** Rows of one statement. */
+const AT_ONCE = 500;
+
+/** Deletes all rows in small pieces. After a kill, the next call continues. @returns the number of deleted rows */
+async function emptyTables({ commitRelaxed }: Pick<Database<Schema>, 'commitRelaxed'>): Promise<number> {
+  let rows = 0;
+  for (const table of COPIED_TABLES) {
+    for (let deleted = 1; deleted > 0; rows += deleted)
+      deleted = await commitRelaxed((transaction) => deleteSome(transaction, table));
+  }
+  await commitRelaxed((transaction) => transaction.deleteFrom('counts').execute());
+  return rows;
+}
+
+async function deleteSome(query: Sql, { name, key }: CopiedTable): Promise<number> {
+  const columns = sql.join(key.map((column) => sql.ref(column)));
+  const { numAffectedRows = 0n } = await sql`delete from ${sql.table(name)} where (${columns}) in
+    (select ${columns} from ${sql.table(name)} order by ${columns} limit ${sql.lit(AT_ONCE)})`.execute(query);
+  return Number(numAffectedRows);
+}
+
+/** The highest number that each table has given a row; 0: none. */
+type LastNumbers = Readonly<Record<string, number>>;
+
+async function lastNumbers(query: Sql): Promise<LastNumbers> {
+  const found = await Promise.all(NUMBERED.map(async (table) => [table, await lastNumber(query, table)] as const));
+  return Object.fromEntries(found);
+}
+
+async function lastNumber(query: Sql, table: string): Promise<number> {
+  const given =
+    dialectOf(query) === 'sqlite'
+      ? sql`coalesce((select seq from sqlite_sequence where name = ${table}), 0)`
+      : sql`coalesce(pg_sequence_last_value(pg_get_serial_sequence(${table}, 'id')::regclass), 0)`;
+  const { rows } = await sql<{ given: number; highest: number }>`
+    select ${given} as given, coalesce((select max(id) from ${sql.table(table)}), 0) as highest`.execute(query);
+  return Math.max(rows[0]?.given ?? 0, rows[0]?.highest ?? 0);
+}
+
+/** Has the database number the next rows from there. */
+async function continueNumbers(query: Sql, last: LastNumbers): Promise<void> {
+  for (const table of NUMBERED) {
+    const number = last[table];
+    // Nothing was ever numbered.
+    if (!number) continue;
+    if (dialectOf(query) === 'postgres') {
+      await sql`select setval(pg_get_serial_sequence(${table}, 'id'), ${number})`.execute(query);
+      continue;
+    }
+    await sql`delete from sqlite_sequence where name = ${table}`.execute(query);
+    await sql`insert into sqlite_sequence (name, seq) values (${table}, ${number})`.execute(query);
+  }
+}
+
+/** A digest of the rows of a database: two databases with the same rows have the same digest. */
+interface RowDigest {
+  readonly rows: number;
+  /** SHA-256 of all rows in the order of their keys, in hex. */
+  readonly sha256: string;
+}
+
+/** @param carry changes a row as the copy does */
+async function digestOf(
+  query: Sql,
+  table: CopiedTable,
+  carry: (row: StoredRow) => StoredRow = (row) => row,
+): Promise<RowDigest> {
+  const all = createHash('sha256');
+  let rows = 0;
+  for await (const portion of portionsOf(query, table)) {
+    for (const row of portion)
+      all.update(`${JSON.stringify(Object.entries(carry(row)).sort(byName).map(canonical))}\n`);
+    rows += portion.length;
+  }
+  return { rows, sha256: all.digest('hex') };
+}
+
+type Cell = readonly [column: string, value: StoredRow[string] | undefined];
+
+function byName([one]: Cell, [other]: Cell): number {
+  return one < other ? -1 : 1;
+}
+
+function canonical([column, value]: Cell): readonly unknown[] {
+  return Buffer.isBuffer(value) ? [column, 'bytes', hash('sha256', value, 'hex')] : [column, value];
+}
+
+/** The digest of derived rows and of facts, which are few enough to be read at once. */
+async function digestOfRest(query: Sql): Promise<RowDigest> {
+  const counts = await query
+    .selectFrom('counts')
+    .select(['workspace', 'counted', 'class', 'count'])
+    .where('count', '>', 0)
+    .execute();
+  // The databases write the same JSON with different spaces.
+  const told = counts
+    .map((row) => JSON.stringify([row.workspace, row.counted, JSON.parse(row.class), row.count]))
+    .sort();
+  const facts = (await factsOf(query)).map(({ name, value }) => JSON.stringify([name, value]));
+  return { rows: facts.length, sha256: hash('sha256', [...told, ...facts].join('\n'), 'hex') };
+}
+
+/**
+ * The progress of a copy, stored in the target from before the first row until all rows are compared; no daemon uses the database
+ * until then. Each portion of rows moves it in the same commit, so that a killed copy continues after the last stored row.
+ */
+interface CopyMarker {
+  /** Id of the installation whose rows these are. */
+  readonly from: string;
+  /** The last copied row; the tables before this one are complete. Null: none yet. */
+  readonly last: { readonly table: CopiedName; readonly key: RowKey } | null;
+  /** The copy was given up, and its rows are being deleted. */
+  readonly isGivenUp?: true;
+}
+
+async function readMarker(query: Sql): Promise<CopyMarker | undefined> {
+  const row = await query
+    .selectFrom('installation')
+    .select('value')
+    .where('name', '=', UNFINISHED_COPY)
+    .executeTakeFirst();
+  return row && (JSON.parse(row.value) as CopyMarker);
+}
+
+/** Makes the database a copy of another one: stores its facts, and with them its id. */
+async function beginCopy(transaction: Transaction<Schema>, facts: readonly Fact[], marker: CopyMarker): Promise<void> {
+  await transaction.deleteFrom('installation').execute();
+  await transaction
+    .insertInto('installation')
+    .values([...facts, { name: UNFINISHED_COPY, value: JSON.stringify(marker) }])
+    .execute();
+}
+
+interface Fact {
+  readonly name: string;
+  readonly value: string;
+}
+
+/** Returns the facts of an installation without the marker, in the order of their names. */
+async function factsOf(query: Sql): Promise<readonly Fact[]> {
+  return query
+    .selectFrom('installation')
+    .select(['name', 'value'])
+    .where('name', '!=', UNFINISHED_COPY)
+    .orderBy('name')
+    .execute();
+}
+
+/** Throws `not_found` if no daemon has ever used the database. */
+async function idOf(query: Sql, place: string): Promise<string> {
+  const id = (await factsOf(query)).find(({ name }) => name === INSTALLATION_ID)?.value;
+  if (id !== undefined) return id;
+  throw new SyncError('not_found', `${place} holds no data of worksync`, {
+    hint: 'Check the address: it must be a database that a daemon has used.',
+  });
+}
+
+/** Throws `conflict` if another process has moved it since. */
+async function moveMarker(transaction: Transaction<Schema>, before: CopyMarker, next: CopyMarker): Promise<void> {
+  const { numUpdatedRows } = await transaction
+    .updateTable('installation')
+    .set({ value: JSON.stringify(next) })
+    .where('name', '=', UNFINISHED_COPY)
+    .where('value', '=', JSON.stringify(before))
+    .executeTakeFirst();
+  if (numUpdatedRows === 0n) throw anotherCopy();
+}
+
+/** Ends the copy. Throws `conflict` if another process has moved the marker since. */
+async function removeMarker(transaction: Transaction<Schema>, before: CopyMarker): Promise<void> {
+  const { numDeletedRows } = await transaction
+    .deleteFrom('installation')
+    .where('name', '=', UNFINISHED_COPY)
+    .where('value', '=', JSON.stringify(before))
+    .executeTakeFirst();
+  if (numDeletedRows === 0n) throw anotherCopy();
+}
+
+function anotherCopy(): SyncError {
+  const hint = 'Let only one "worksync store copy" run, and repeat it when the other one has ended.';
+  return new SyncError('conflict', 'another process copies into the same database', { hint });
 }

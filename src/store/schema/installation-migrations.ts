@@ -1,8 +1,8 @@
-import type { Kysely } from 'kysely';
-import type { Migration } from 'kysely/migration';
-import { createTables } from './create-tables.ts';
-import { addImportedChanges, addSendQueue } from './outbox-columns.ts';
-import { addWorkflowColumns } from './workflow-columns.ts';
+import { describeBuild, OLDEST_COMMIT } from '../../model/build.ts';
+import { migrationsOf } from '../../platform/database/table-definition.ts';
+import { programVersion } from '../../platform/lib/program-version.ts';
+import { createCounts } from '../counts.ts';
+import { ALL_TABLES } from './tables.ts';
 
 /**
  * The oldest migration whose program can still work with the present tables. Two versions run side by side while replicas are
@@ -11,21 +11,9 @@ import { addWorkflowColumns } from './workflow-columns.ts';
 export const READABLE_SINCE = '001_schema';
 
 /** The migrations in the order of their names. A released migration is never changed. */
-export const INSTALLATION_MIGRATIONS: Readonly<Record<string, Migration>> = {
-  '001_schema': { up: createTables },
-  '002_workflow': { up: addWorkflowColumns },
-  '003_awaited_read': { up: addAwaitedRead },
-  '004_send_queue': { up: addSendQueue },
-  '005_number_sign': { up: addNumberSign },
-  '006_imported_changes': { up: addImportedChanges },
-};
+export const INSTALLATION_MIGRATIONS = migrationsOf(ALL_TABLES, '001_schema', createCounts);
 
-/** Adds the column for the number sign of vendors that write `!12`. */
-async function addNumberSign(db: Kysely<unknown>): Promise<void> {
-  await db.schema.alterTable('items').addColumn('number_sign', 'text').execute();
-}
-
-/** Adds the column of the outbox that says which read ends the wait of a change. */
-async function addAwaitedRead(db: Kysely<unknown>): Promise<void> {
-  await db.schema.alterTable('outbox').addColumn('awaits', 'text').execute();
+/** Adds to the refusal of a database which ones this program reads. */
+export function withReadable(refusal: string): string {
+  return `${refusal}; this is worksync ${describeBuild(programVersion())}, which reads data since commit ${OLDEST_COMMIT}`;
 }

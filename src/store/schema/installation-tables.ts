@@ -1,200 +1,131 @@
-import type { Generated, Kysely } from 'kysely';
 import type { Role } from '../../model/caller.ts';
+import { bigint, integer, numbered, type RowOf, table, text } from '../../platform/database/table-definition.ts';
 
-/** The tables of `worksync.db` whose rows belong to no workspace. Times are epoch milliseconds. */
-export interface InstallationTables {
-  /** Single facts by name. */
-  installation: { name: string; value: string };
-
+/** The tables whose rows belong to no workspace, in the order in which they are copied. Times are epoch milliseconds. */
+export const INSTALLATION_TABLES = {
   /** The workspaces that have rows; see `daemon/workspaces.ts`. */
-  workspaces: {
-    id: Generated<number>;
-    name: string;
-  };
+  workspaces: table({ id: numbered(), name: text().unique() }),
 
   /** Links that log a browser in. Each works once, until it expires. */
-  login_links: {
+  login_links: table({
     /** SHA-256 of the secret, in hex. */
-    digest: string;
-    role: Role;
+    digest: text().primaryKey(),
+    role: text<Role>(),
     /** Names of the permitted workspaces, as JSON; null: all. */
-    workspaces: string | null;
-    expires_at: number;
-  };
+    workspaces: text().nullable(),
+    expires_at: integer(),
+  }),
 
   /** Logged-in browsers. */
-  sessions: {
+  sessions: table({
     /** SHA-256 of the cookie's secret, in hex. */
-    digest: string;
-    role: Role;
+    digest: text().primaryKey(),
+    role: text<Role>(),
     /** Names of the permitted workspaces, as JSON; null: all. */
-    workspaces: string | null;
+    workspaces: text().nullable(),
     /** SHA-256 of the configured token that opened the session, which ends with that token. Null if a link opened it. */
-    opened_by: string | null;
-    created_at: number;
+    opened_by: text().nullable(),
+    created_at: integer(),
     /** When the session was last used, to within an hour. */
-    seen_at: number;
-    expires_at: number;
-  };
+    seen_at: integer(),
+    expires_at: integer(),
+  }),
 
   /** Grants of OAuth 2.0, by a digest of their configuration. Tokens are sealed. */
-  oauth_credentials: {
-    id: string;
-    refresh: string;
+  oauth_credentials: table({
+    id: text().primaryKey(),
+    refresh: text(),
     /** The previous refresh token, until the present one was used. */
-    previous: string | null;
-    access: string;
-    access_expires_at: number;
-    renewed_at: number;
-  };
+    previous: text().nullable(),
+    access: text(),
+    access_expires_at: integer(),
+    renewed_at: integer(),
+  }),
 
-  /** Requests that a webhook address or the gateway refused, similar ones in one row; see `refused-requests.ts`. */
-  refused_requests: {
-    /** SHA-256 of the properties that similar requests share, in hex. */
-    key: string;
-    /** Names; null if the request was addressed to none that is configured. */
-    workspace: string | null;
-    connection: string | null;
-    method: string;
-    /** Path without the query. */
-    path: string;
-    status: number;
-    code: string;
-    /** Address of the sender. */
-    address: string;
-    /** Headers of the latest request, without secrets: an array of pairs as JSON. */
-    headers: string;
-    count: number;
-    first_at: number;
-    last_at: number;
-  };
+  /**
+   * Requests that a webhook address or the gateway refused, similar ones in one row; see `refused-requests.ts`. Workspaces by name,
+   * because names outlive the rows of a deleted workspace.
+   */
+  refused_requests: table(
+    {
+      /** SHA-256 of the properties that similar requests share, in hex. */
+      key: text().primaryKey(),
+      /** Names; null if the request was addressed to none that is configured. */
+      workspace: text().nullable(),
+      connection: text().nullable(),
+      method: text(),
+      /** Path without the query. */
+      path: text(),
+      status: integer(),
+      code: text(),
+      /** Address of the sender. */
+      address: text(),
+      /** Headers of the latest request, without secrets: an array of pairs as JSON. */
+      headers: text(),
+      count: integer(),
+      first_at: bigint(),
+      last_at: bigint(),
+    },
+    {
+      keyShapes: [[500, 1]],
+      indexes: {
+        refused_last: { columns: ['last_at'], shape: [500, 1] },
+        refused_workspace: { columns: ['workspace', 'last_at'], shape: [500, 20, 1] },
+      },
+    },
+  ),
 
   /** Changes that people made by commands and pages; see `audit-rows.ts`. */
-  audit: {
-    id: Generated<number>;
-    at: number;
-    /** Name of the workspace, which outlives its rows; null if the change concerns none or all. */
-    workspace: string | null;
-    actor: string;
-    action: string;
-    subject: string | null;
-    /** Number of changed things. */
-    count: number | null;
-    /** `begun`: the process ended before the outcome was stored. */
-    outcome: 'begun' | 'done' | 'failed' | 'asked' | 'undone';
-    details: string | null;
-  };
+  audit: table(
+    {
+      id: numbered(),
+      at: bigint(),
+      /** Name of the workspace, which outlives its rows; null if the change concerns none or all. */
+      workspace: text().nullable(),
+      actor: text(),
+      action: text(),
+      subject: text().nullable(),
+      /** Number of changed things. */
+      count: integer().nullable(),
+      /** `begun`: the process ended before the outcome was stored. */
+      outcome: text<'begun' | 'done' | 'failed' | 'asked' | 'undone'>(),
+      details: text().nullable(),
+    },
+    {
+      indexes: {
+        audit_at: { columns: ['at'], shape: [100_000, 1] },
+        audit_workspace: { columns: ['workspace', 'id'], shape: [100_000, 1_000, 1] },
+      },
+    },
+  ),
+
+  /** Single facts by name. */
+  installation: table({ name: text().primaryKey(), value: text() }),
 
   /** The processes that share this database; see `leases.ts`. Empty if a single process uses it. */
-  replicas: {
+  replicas: table({
     /** Id of the process. */
-    id: string;
+    id: text().primaryKey(),
     /** The owner of the leases of the process. The process gets a new incarnation when this one has expired. */
-    incarnation: string;
+    incarnation: text().unique(),
     /** Address at which the other processes reach this one. */
-    address: string;
+    address: text(),
     /** Time by the clock of the database. It increases with each renewal. */
-    expires_at: number;
+    expires_at: bigint(),
     /** Facts that the process reports about itself, as JSON; see `cluster/peers.ts`. */
-    about: string;
-  };
+    about: text().defaultTo('{}'),
+  }),
 
   /** The owners of workspaces. A workspace without a row never had one. */
-  leases: {
-    workspace: number;
+  leases: table({
+    workspace: integer().primaryKey(),
     /** Null if the lease was released. Expired if `replicas` has no such incarnation. */
-    incarnation: string | null;
+    incarnation: text().nullable(),
     /** Incremented with each new owner. */
-    epoch: number;
-  };
-}
+    epoch: integer(),
+  }),
+};
 
-/** Creates the tables above, without those of replicas. */
-export async function createInstallationTables(db: Kysely<unknown>): Promise<void> {
-  await db.schema
-    .createTable('installation')
-    .addColumn('name', 'text', (column) => column.primaryKey())
-    .addColumn('value', 'text', (column) => column.notNull())
-    .execute();
-  await db.schema
-    .createTable('login_links')
-    .addColumn('digest', 'text', (column) => column.primaryKey())
-    .addColumn('role', 'text', (column) => column.notNull())
-    .addColumn('workspaces', 'text')
-    .addColumn('expires_at', 'integer', (column) => column.notNull())
-    .execute();
-  await db.schema
-    .createTable('sessions')
-    .addColumn('digest', 'text', (column) => column.primaryKey())
-    .addColumn('role', 'text', (column) => column.notNull())
-    .addColumn('workspaces', 'text')
-    .addColumn('opened_by', 'text')
-    .addColumn('created_at', 'integer', (column) => column.notNull())
-    .addColumn('seen_at', 'integer', (column) => column.notNull())
-    .addColumn('expires_at', 'integer', (column) => column.notNull())
-    .execute();
-  await db.schema
-    .createTable('oauth_credentials')
-    .addColumn('id', 'text', (column) => column.primaryKey())
-    .addColumn('refresh', 'text', (column) => column.notNull())
-    .addColumn('previous', 'text')
-    .addColumn('access', 'text', (column) => column.notNull())
-    .addColumn('access_expires_at', 'integer', (column) => column.notNull())
-    .addColumn('renewed_at', 'integer', (column) => column.notNull())
-    .execute();
-  await db.schema
-    .createTable('workspaces')
-    .addColumn('id', 'integer', (column) => column.primaryKey().autoIncrement())
-    .addColumn('name', 'text', (column) => column.notNull().unique())
-    .execute();
-  // Workspaces by name, because names outlive the rows of a deleted workspace.
-  await db.schema
-    .createTable('refused_requests')
-    .addColumn('key', 'text', (column) => column.primaryKey())
-    .addColumn('workspace', 'text')
-    .addColumn('connection', 'text')
-    .addColumn('method', 'text', (column) => column.notNull())
-    .addColumn('path', 'text', (column) => column.notNull())
-    .addColumn('status', 'integer', (column) => column.notNull())
-    .addColumn('code', 'text', (column) => column.notNull())
-    .addColumn('address', 'text', (column) => column.notNull())
-    .addColumn('headers', 'text', (column) => column.notNull())
-    .addColumn('count', 'integer', (column) => column.notNull())
-    .addColumn('first_at', 'bigint', (column) => column.notNull())
-    .addColumn('last_at', 'bigint', (column) => column.notNull())
-    .execute();
-  await db.schema.createIndex('refused_last').on('refused_requests').columns(['last_at']).execute();
-  await db.schema.createIndex('refused_workspace').on('refused_requests').columns(['workspace', 'last_at']).execute();
-  await db.schema
-    .createTable('audit')
-    .addColumn('id', 'integer', (column) => column.primaryKey().autoIncrement())
-    .addColumn('at', 'bigint', (column) => column.notNull())
-    .addColumn('workspace', 'text')
-    .addColumn('actor', 'text', (column) => column.notNull())
-    .addColumn('action', 'text', (column) => column.notNull())
-    .addColumn('subject', 'text')
-    .addColumn('count', 'integer')
-    .addColumn('outcome', 'text', (column) => column.notNull())
-    .addColumn('details', 'text')
-    .execute();
-  await db.schema.createIndex('audit_at').on('audit').columns(['at']).execute();
-  await db.schema.createIndex('audit_workspace').on('audit').columns(['workspace', 'id']).execute();
-}
-
-/** Creates the tables of the processes that share a PostgreSQL, and of the leases by which they own workspaces. */
-export async function createReplicaTables(db: Kysely<unknown>): Promise<void> {
-  await db.schema
-    .createTable('replicas')
-    .addColumn('id', 'text', (column) => column.primaryKey())
-    .addColumn('incarnation', 'text', (column) => column.notNull().unique())
-    .addColumn('address', 'text', (column) => column.notNull())
-    .addColumn('expires_at', 'bigint', (column) => column.notNull())
-    .addColumn('about', 'text', (column) => column.notNull().defaultTo('{}'))
-    .execute();
-  await db.schema
-    .createTable('leases')
-    .addColumn('workspace', 'integer', (column) => column.primaryKey())
-    .addColumn('incarnation', 'text')
-    .addColumn('epoch', 'integer', (column) => column.notNull())
-    .execute();
-}
+export type InstallationTables = {
+  readonly [Name in keyof typeof INSTALLATION_TABLES]: RowOf<(typeof INSTALLATION_TABLES)[Name]['columns']>;
+};

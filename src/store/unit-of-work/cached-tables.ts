@@ -1,133 +1,62 @@
-import type { Selectable } from 'kysely';
-import { type Tables, WORKSPACE_TABLES, type WorkspaceTable } from '../schema/tables.ts';
+import type { Insertable, Selectable } from 'kysely';
+import { type Tables, WORKSPACE_TABLES } from '../schema/tables.ts';
 
-/** The tables whose rows a unit of work caches: the columns that are written, and the columns by which rows are read (`by`). */
-export const CACHED_TABLES = {
-  meta: table('meta', { columns: ['name', 'value'], by: ['name'] }),
-  items: table('items', {
-    columns: [
-      'key',
-      'kind',
-      'connector',
-      'connection',
-      'provider_time',
-      'hash',
-      'finished',
-      'gone',
-      'fields',
-      'seen_at',
-      'standing',
-      'deliveries',
-      'unverified',
-      'phase',
-      'reverts',
-      'number_sign',
-    ],
-    by: ['key', 'reverts'],
-  }),
-  mentions: table('mentions', {
-    columns: ['item_key', 'name', 'reason'],
-    by: ['item_key', 'name'],
-  }),
-  item_names: table('item_names', {
-    columns: ['item_key', 'name', 'place', 'container', 'former_at'],
-    by: ['item_key', 'name', 'place'],
-  }),
-  tasks: table('tasks', {
-    columns: ['task_id', 'key', 'source', 'status', 'fields', 'seen_at'],
-    by: ['task_id', 'key', 'source'],
-  }),
-  entities: table('entities', {
-    columns: [
-      'entity',
-      'kind',
-      'item_key',
-      'task_id',
-      'desired',
-      'known',
-      'known_at',
-      'remote_id',
-      'hand',
-      'written',
-      'revision',
-    ],
-    by: ['entity', 'item_key', 'task_id'],
-  }),
-  outbox: table('outbox', {
-    columns: [
-      'entity',
-      'kind',
-      'lane',
-      'since',
-      'due',
-      'weight',
-      'not_before',
-      'awaits',
-      'attempts',
-      'state',
-      'sent',
-      'sent_at',
-      'next_since',
-      'error',
-      'effect',
-      'guard',
-      'waiting',
-    ],
-    by: ['entity'],
-  }),
-  notices: table('notices', {
-    columns: [
-      'item_key',
-      'kind',
-      'connection',
-      'wanted',
-      'done',
-      'state',
-      'not_before',
-      'attempts',
-      'error',
-      'standing',
-    ],
-    by: ['item_key'],
-  }),
-  fetches: table('fetches', {
-    columns: ['reference', 'connection', 'since', 'not_before', 'attempts', 'error', 'delivery_id', 'asks'],
-    by: ['reference'],
-  }),
-  workspace_sweeps: table('workspace_sweeps', {
-    columns: ['id', 'started_at', 'tasks_at', 'tasks', 'list_began_at', 'records', 'records_at', 'finished_at'],
-    by: ['workspace'],
-  }),
-  workspace_findings: table('workspace_findings', {
-    columns: ['sweep', 'entity', 'what', 'found_at'],
-    by: [],
-  }),
-} as const;
+/** The tables whose rows a unit of work caches, with the columns by which rows are read. */
+const LOOKUP_COLUMNS = {
+  meta: ['name'],
+  items: ['key', 'reverts'],
+  mentions: ['item_key', 'name'],
+  item_names: ['item_key', 'name', 'place'],
+  tasks: ['task_id', 'key', 'source'],
+  entities: ['entity', 'item_key', 'task_id'],
+  outbox: ['entity'],
+  notices: ['item_key'],
+  fetches: ['reference'],
+  workspace_sweeps: ['workspace'],
+  workspace_findings: [],
+} as const satisfies { readonly [T in keyof Tables]?: readonly (keyof Tables[T] | 'workspace')[] };
 
-export type CachedTable = keyof typeof CACHED_TABLES;
+export type CachedTable = keyof typeof LOOKUP_COLUMNS;
 
 /** A row of one of these tables, without the columns that the database generates. */
-export type CachedRow<T extends CachedTable> = ColumnsOf<T, (typeof CACHED_TABLES)[T]['columns'][number]>;
-
-/** The columns that identify a row within its workspace. */
-export type CachedKey<T extends CachedTable> = ColumnsOf<T, (typeof CACHED_TABLES)[T]['key'][number]>;
-
-/** A column by which rows are read. */
-export type LookupColumn<T extends CachedTable> = (typeof CACHED_TABLES)[T]['by'][number];
-
-type ColumnsOf<T extends CachedTable, Column> = Pick<
+export type CachedRow<T extends CachedTable> = Pick<
   Selectable<Tables[T]>,
-  Extract<Column, keyof Selectable<Tables[T]>>
+  Extract<keyof Insertable<Tables[T]>, keyof Selectable<Tables[T]>>
 >;
 
-type ColumnName<T extends WorkspaceTable> = keyof Selectable<Tables[T]> & string;
+/** The columns that identify a row within its workspace. */
+export type CachedKey<T extends CachedTable> = Pick<
+  Selectable<Tables[T]>,
+  NonNullable<(typeof WORKSPACE_TABLES)[T]['key']>[number] & keyof Selectable<Tables[T]>
+>;
 
-function table<
-  T extends WorkspaceTable,
-  const Column extends ColumnName<T>,
-  const By extends ColumnName<T> | 'workspace' = never,
->(name: T, columns: { readonly columns: readonly Column[]; readonly by: readonly By[] }) {
-  return { ...columns, key: WORKSPACE_TABLES[name] };
+/** A column by which rows are read. */
+export type LookupColumn<T extends CachedTable> = (typeof LOOKUP_COLUMNS)[T][number];
+
+interface CachedColumns {
+  /** The columns that are written. */
+  readonly columns: readonly string[];
+  readonly key: readonly string[];
+  /** The columns by which rows are read. */
+  readonly by: readonly string[];
+  /** The values of the columns that a new row need not name. */
+  readonly defaults: AnyRow;
+}
+
+export const CACHED_TABLES = Object.fromEntries(
+  Object.entries(LOOKUP_COLUMNS).map(([name, by]) => {
+    const { columns, key } = WORKSPACE_TABLES[name as CachedTable];
+    const written = Object.entries(columns).filter(([, { expression }]) => !expression);
+    const optional = written.filter(([, column]) => column.isNullable || column.default !== undefined);
+    const defaults = Object.fromEntries(optional.map(([column, each]) => [column, each.default ?? null]));
+    const cached: CachedColumns = { columns: written.map(([column]) => column), key: key ?? [], by, defaults };
+    return [name, cached];
+  }),
+) as { readonly [T in CachedTable]: CachedColumns };
+
+/** Returns a row with the defaults of the columns that are not given. */
+export function newRow<T extends CachedTable>(table: T, given: Insertable<Tables[T]>): CachedRow<T> {
+  return { ...CACHED_TABLES[table].defaults, ...given } as unknown as CachedRow<T>;
 }
 
 /** The lookup value for the column `workspace`, by which all rows of a small table are read. */
@@ -157,10 +86,8 @@ export interface CachedRows {
 
 /** Returns a string that identifies the row within its table and workspace. */
 export function rowId(table: CachedTable, row: AnyRow): string {
-  const [only, ...more]: readonly string[] = CACHED_TABLES[table].key;
-  if (only === undefined || more.length > 0)
-    return JSON.stringify(CACHED_TABLES[table].key.map((column) => row[column]));
-  return String(row[only]);
+  const { key } = CACHED_TABLES[table];
+  return key.length === 1 ? String(row[key[0] as string]) : JSON.stringify(key.map((column) => row[column]));
 }
 
 /** Returns the value by which a lookup on this column finds the row. */

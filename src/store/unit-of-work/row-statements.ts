@@ -75,14 +75,13 @@ type AnyTable = 'outbox';
 function compileSelect(query: Scope, table: CachedTable, column: string, size: number): CompiledQuery<AnyRow> {
   return query
     .selectFrom(table as AnyTable)
-    .select(CACHED_TABLES[table].columns as readonly 'entity'[])
+    .select(CACHED_TABLES[table].columns as 'entity'[])
     .where(column as 'entity', 'in', placeholders(size))
     .compile() as unknown as CompiledQuery<AnyRow>;
 }
 
 function compileUpsert(query: Scope, table: CachedTable, size: number): CompiledQuery<AnyRow> {
-  const columns: readonly string[] = CACHED_TABLES[table].columns;
-  const key: readonly string[] = CACHED_TABLES[table].key;
+  const { columns, key } = CACHED_TABLES[table];
   const others = columns.filter((column) => !key.includes(column));
   const placeholder = Object.fromEntries(columns.map((column) => [column, '']));
   return query
@@ -99,7 +98,7 @@ function compileUpsert(query: Scope, table: CachedTable, size: number): Compiled
 }
 
 function compileDelete(query: Scope, table: CachedTable, size: number): CompiledQuery<AnyRow> {
-  const key: readonly string[] = CACHED_TABLES[table].key;
+  const { key } = CACHED_TABLES[table];
   const rows = query.deleteFrom(table as AnyTable);
   const [only, ...more] = key;
   if (more.length === 0)

@@ -1,5 +1,6 @@
 // Design: src/decisions/batches.md
 
+import { createDataLoader } from '../../platform/lib/data-loader.ts';
 import type { Scope } from '../workspace-scope.ts';
 import {
   type AnyRow,
@@ -10,10 +11,11 @@ import {
   type CachedTable,
   type CellValue,
   type LookupColumn,
+  lookupValue,
+  type RowReader,
+  rowId,
 } from './cached-tables.ts';
-import { IdentityMap } from './identity-map.ts';
-import { type ChangedRow, flush, PendingWrites } from './pending-writes.ts';
-import { settleAll } from './row-statements.ts';
+import { deleteRows, readRows, settleAll, writeRows } from './row-statements.ts';
 
 /** Returns the rows whose column has one of these values, of which there may be any number. */
 export async function rowsWhere<T extends CachedTable>(
@@ -194,4 +196,149 @@ function getOrCreate<Key, Value>(map: Map<Key, Value>, key: Key, create: () => V
   const created = create();
   map.set(key, created);
   return created;
+}
+
+/** A row whose stored state and pending state differ. */
+interface ChangedRow {
+  /** Undefined if the database has no such row or no lookup has read it. */
+  readonly before: AnyRow | undefined;
+  /** Null if the row is removed. */
+  readonly after: AnyRow | null;
+}
+
+/** Writes to one table that have not reached the database yet, over the rows of `base`. */
+class PendingWrites implements RowReader {
+  readonly #table: CachedTable;
+  readonly #base: RowReader;
+  /** Rows by id, in the order of their first write. Null: removed. */
+  readonly #rows = new Map<string, AnyRow | null>();
+  /** Ids of the rows that have, or had, a value in a column. */
+  readonly #idsByValue = new Map<string, Map<CellValue, Set<string>>>();
+  /** Keys of the removed rows by id. */
+  readonly #removed = new Map<string, AnyRow>();
+
+  constructor(table: CachedTable, base: RowReader) {
+    this.#table = table;
+    this.#base = base;
+  }
+
+  async where(column: string, values: readonly CellValue[]): Promise<readonly AnyRow[]> {
+    const base = await this.#base.where(column, values);
+    if (this.#rows.size === 0) return base;
+    const unwritten = base.filter((row) => !this.#rows.has(rowId(this.#table, row)));
+    const distinct = new Set(values);
+    const ids = [...distinct].flatMap((value) => [...(this.#idsByValue.get(column)?.get(value) ?? [])]);
+    const written = [...new Set(ids)].map((id) => this.#rows.get(id));
+    const rows = [...unwritten, ...written.filter((row) => row != null)] as AnyRow[];
+    const byValue = Map.groupBy(rows, (row) => lookupValue(row, column));
+    return [...distinct].flatMap((value) => byValue.get(value) ?? []);
+  }
+
+  save(row: AnyRow): void {
+    const id = rowId(this.#table, row);
+    this.#rows.set(id, row);
+    this.#removed.delete(id);
+    for (const column of CACHED_TABLES[this.#table].by) this.#index(column, lookupValue(row, column), id);
+  }
+
+  remove(key: AnyRow): void {
+    const id = rowId(this.#table, key);
+    this.#rows.set(id, null);
+    this.#removed.set(id, key);
+  }
+
+  get isEmpty(): boolean {
+    return this.#rows.size === 0;
+  }
+
+  /** The keys of the removed rows. */
+  get removed(): readonly AnyRow[] {
+    return [...this.#removed.values()];
+  }
+
+  /** Returns the rows that differ from those of the database, in the order of their first write. */
+  changedFrom(stored: IdentityMap): ChangedRow[] {
+    const { columns } = CACHED_TABLES[this.#table];
+    const differs = ({ before, after }: ChangedRow) =>
+      after === null
+        ? before !== undefined
+        : before === undefined || columns.some((column) => before[column] !== after[column]);
+    const all = [...this.#rows].map(([id, after]): ChangedRow => ({ before: stored.get(id), after }));
+    return all.filter(differs);
+  }
+
+  #index(column: string, value: CellValue, id: string): void {
+    const byValue = this.#idsByValue.get(column) ?? new Map<CellValue, Set<string>>();
+    this.#idsByValue.set(column, byValue);
+    const ids = byValue.get(value) ?? new Set();
+    byValue.set(value, ids.add(id));
+  }
+}
+
+/** Flushes the writes of one table to the database. Skips rows that have not changed. */
+async function flush(query: Scope, table: CachedTable, written: PendingWrites, stored: IdentityMap): Promise<void> {
+  // A removed row that was never looked up may exist, so it is deleted too.
+  const removed = written.removed.filter((key) => !stored.isAbsent(key));
+  await deleteRows(query, table, removed);
+  const saved = written.changedFrom(stored).flatMap(({ after }) => (after === null ? [] : [after]));
+  await writeRows(query, table, saved);
+}
+
+/** The rows of one table as they are in the database. Each is read once; lookups that run concurrently share a statement. */
+class IdentityMap implements RowReader {
+  readonly #query: Scope;
+  readonly #table: CachedTable;
+  readonly #rows = new Map<string, AnyRow>();
+  /** Results by column and value. A value without rows has an empty list. */
+  readonly #lookups = new Map<string, Map<CellValue, readonly AnyRow[]>>();
+  readonly #loaders = new Map<string, (values: Iterable<CellValue>) => Promise<void>>();
+
+  constructor(query: Scope, table: CachedTable) {
+    this.#query = query;
+    this.#table = table;
+  }
+
+  async where(column: string, values: readonly CellValue[]): Promise<readonly AnyRow[]> {
+    const missing = values.filter((value) => this.#cached(column, value) === undefined);
+    if (missing.length > 0) await this.#load(column, missing);
+    const [first] = values;
+    if (values.length === 1) return this.#cached(column, first as CellValue) ?? [];
+    return [...new Set(values)].flatMap((value) => this.#cached(column, value) ?? []);
+  }
+
+  /** Returns undefined if there is no such row or no lookup has read it. */
+  get(id: string): AnyRow | undefined {
+    return this.#rows.get(id);
+  }
+
+  /** Returns true if a lookup has shown that the database has no such row. */
+  isAbsent(row: AnyRow): boolean {
+    return CACHED_TABLES[this.#table].key.some((column) => {
+      const found = this.#lookups.get(column)?.get(row[column] as CellValue);
+      return found !== undefined && !found.some((each) => rowId(this.#table, each) === rowId(this.#table, row));
+    });
+  }
+
+  #cached(column: string, value: CellValue): readonly AnyRow[] | undefined {
+    const found = this.#lookups.get(column)?.get(value);
+    if (found) return found;
+    const { key } = CACHED_TABLES[this.#table];
+    const row = key.length === 1 && key[0] === column ? this.#rows.get(String(value)) : undefined;
+    return row && [row];
+  }
+
+  #load(column: string, values: readonly CellValue[]): Promise<void> {
+    const load = this.#loaders.get(column) ?? createDataLoader<CellValue>((wanted) => this.#read(column, wanted));
+    this.#loaders.set(column, load);
+    return load(values);
+  }
+
+  async #read(column: string, values: readonly CellValue[]): Promise<void> {
+    const rows = await readRows(this.#query, this.#table, column, values);
+    const lookups = this.#lookups.get(column) ?? new Map<CellValue, AnyRow[]>();
+    this.#lookups.set(column, lookups);
+    for (const row of rows) this.#rows.set(rowId(this.#table, row), row);
+    const byValue = Map.groupBy(rows, (row) => lookupValue(row, column));
+    for (const value of values) lookups.set(value, byValue.get(value) ?? []);
+  }
 }

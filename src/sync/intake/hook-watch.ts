@@ -1,7 +1,7 @@
 import type { HookState } from '../../connectors/connector.ts';
 import { asSyncError } from '../../model/errors/sync-error.ts';
 import type { Job } from '../../platform/lib/scheduler.ts';
-import { redeliveryCursor, saveRedeliveryCursor } from '../../store/redeliveries.ts';
+import { redeliveryCursor, saveRedeliveryCursor } from '../../store/meta.ts';
 import type { ActiveConnection, IntakeContext } from './active-connection.ts';
 
 type HookWatchContext = Pick<IntakeContext, 'store' | 'connections' | 'pauses' | 'clock' | 'logger' | 'meter'>;

@@ -13,7 +13,7 @@ import {
   withOldDeliveries,
   withOldTombstones,
 } from '../../store/deletions.ts';
-import { deleteQuotaUse, withOldQuotaUse } from '../../store/quota-use.ts';
+import { deleteQuotaUse, withOldQuotaUse } from '../../store/ledger.ts';
 import { deleteRequests, withOldRequests } from '../../store/requests.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import type { Scope, Sql } from '../../store/workspace-scope.ts';

@@ -9,6 +9,7 @@ import { cachedStatus } from '../../store/cached-tasks.ts';
 import { findChanges, updateChange } from '../../store/outbox-rows.ts';
 import { addRequest } from '../../store/requests.ts';
 import { noteRouteAnswered } from '../../store/server-capabilities.ts';
+import { isOff } from '../../store/server-facts.ts';
 import {
   type AcceptedUpdate,
   noteFieldsCleared,
@@ -18,7 +19,6 @@ import {
   switchUpdatesOff,
   type TaskUpdateFacts,
 } from '../../store/task-update-facts.ts';
-import { isOff } from '../../store/trials.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { ApiAnswer } from '../../workspace-api/typed-client.ts';
 import type { OutboxContext, SendContext, Slot } from './outbox-context.ts';

@@ -1,6 +1,6 @@
 import { CALLERS, readCaller } from '../../model/caller.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
-import { addQuotaUse, quotaCallersIn, raiseQuotaUse } from '../../store/quota-use.ts';
+import { addQuotaUse, quotaCallersIn, raiseQuotaUse } from '../../store/ledger.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { ObservedUse } from './cooldown.ts';
 

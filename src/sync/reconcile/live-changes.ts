@@ -1,15 +1,15 @@
 // Design: src/decisions/guard.md
 
 import type { ItemKey } from '../../model/item.ts';
-import { isLiveAt, originsOf, type Webhook } from '../../store/inbox.ts';
-import { findItems, type ItemRow, readDeliveries, readFields } from '../../store/items.ts';
 import {
   countCreations,
   endExemption,
   passLive,
   type UndecidedChange,
   undecidedChanges,
-} from '../../store/undecided-changes.ts';
+} from '../../store/held-changes.ts';
+import { isLiveAt, originsOf, type Webhook } from '../../store/inbox.ts';
+import { findItems, type ItemRow, readDeliveries, readFields } from '../../store/items.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { BatchContext, GuardLimits, LiveStatuses } from './context.ts';
 

@@ -5,7 +5,6 @@ import BetterSqlite from 'better-sqlite3';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { github as connector } from '../../../src/connectors/github/index.ts';
-import { openDatabase } from '../../../src/platform/database/open.ts';
 import { createHttpClient } from '../../../src/platform/http/http-client.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../src/platform/lib/meter.ts';
@@ -15,8 +14,6 @@ import type { Faults } from '../../../src/reference-service/http/faults.ts';
 import { createWindows } from '../../../src/reference-service/http/quota-windows.ts';
 import { OWN_VARIANT, type Variant } from '../../../src/reference-service/http/variant.ts';
 import { createWorkspaceService } from '../../../src/reference-service/service.ts';
-import { MIGRATIONS } from '../../../src/reference-service/storage/migrations.ts';
-import type { ServiceTables } from '../../../src/reference-service/storage/service-tables.ts';
 import { ask } from '../../contracts/workspace/target.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { startWebhookReceiver } from '../../support/fakes/webhook-receiver.ts';
@@ -235,23 +232,6 @@ it('W71 answers 500 without insides when the database fails, and tells the log',
     expect((await fetch(url + path, { headers })).status).toBe(500);
   failing = false;
   expect((await post()).status).toBe(201);
-});
-
-it('keeps the links of a database from before it knew copies', async () => {
-  const file = await temporaryFile();
-  const { '006_copies_of_links': _later, ...earlier } = MIGRATIONS;
-  const old = await openDatabase<ServiceTables>({ file, migrations: earlier });
-  const [created_at, url] = ['2026-01-01T00:00:00.000Z', 'https://example.com/1'];
-  const ids = { work_item_id: 'wi_1', workspace_id: 'ws_1', task_id: 'tsk_1' };
-  await old.query
-    .insertInto('work_items')
-    .values({ ...ids, url, created_at, title: 'T' })
-    .execute();
-  await old.close();
-  const migrated = await openDatabase<ServiceTables>({ file, migrations: MIGRATIONS });
-  onTestFinished(() => migrated.close());
-  const rows = await migrated.query.selectFrom('work_items').selectAll().execute();
-  expect(rows).toEqual([{ ...ids, seq: 1, url, copy: 0, title: 'T', external_id: null, provider: null, created_at }]);
 });
 
 it('no read shows less than what was acknowledged before it, whoever else reads and writes', async () => {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import {
   copyFileSync,
   existsSync,
@@ -32,7 +33,7 @@ import { type Installation, openInstallation, openInstallationFile } from '../..
 import { saveItem } from '../../../src/store/items.ts';
 import { isReadAfterRestore, lastBeforeRestore } from '../../../src/store/mark-unverified.ts';
 import { PULL_REQUESTS_READ, readMeta, TASKS_READ, writeMeta } from '../../../src/store/meta.ts';
-import { acceptBackup } from '../../../src/store/restore/accept-backup.ts';
+import { acceptBackup } from '../../../src/store/restore/restore.ts';
 import { INSTALLATION_MIGRATIONS, READABLE_SINCE } from '../../../src/store/schema/installation-migrations.ts';
 import { readStatus } from '../../../src/store/stored-status.ts';
 import { folderOfTest } from '../../support/harness/folder.ts';
@@ -106,6 +107,18 @@ describe('a data folder', () => {
     const hint = expect.stringContaining('log in again');
     await expect(openInstallation(path, { random })).rejects.toMatchObject({ code: 'database_corrupt', hint });
   });
+});
+
+it('the released migrations still create the same tables', async () => {
+  const file = join(folderOfTest('released'), 'released.db');
+  const released = Object.entries(INSTALLATION_MIGRATIONS).filter(([name]) => name <= '006_imported_changes');
+  await create(file, Object.fromEntries(released));
+  const raw = new BetterSqlite(file, { readonly: true });
+  const tables = raw.prepare('select name, sql from sqlite_schema order by name').raw().all();
+  raw.close();
+  expect(createHash('sha256').update(JSON.stringify(tables)).digest('hex')).toBe(
+    '8ab7dd030a40e150b858a35abce805fda18a1cd078250cbce9ef871be1708acc',
+  );
 });
 
 describe('a data folder in memory', () => {

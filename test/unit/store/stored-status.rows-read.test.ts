@@ -14,8 +14,8 @@ import { latestDeliveryIds, searchDeliveries } from '../../../src/store/find-del
 import { heldChanges } from '../../../src/store/held-changes.ts';
 import { pendingWorkspaces, quarantinedDeliveries } from '../../../src/store/inbox.ts';
 import { itemsAtUrl, itemsByDisplayName } from '../../../src/store/items.ts';
+import { deleteQuotaUse, quotaUseByCaller, withOldQuotaUse } from '../../../src/store/ledger.ts';
 import { changesInState } from '../../../src/store/outbox-rows.ts';
-import { deleteQuotaUse, quotaUseByCaller, withOldQuotaUse } from '../../../src/store/quota-use.ts';
 import { listRefused } from '../../../src/store/refused-requests.ts';
 import { deleteRequests, requestsOfItems, withOldRequests } from '../../../src/store/requests.ts';
 import { readHealthSummaries, readStatuses } from '../../../src/store/stored-status.ts';

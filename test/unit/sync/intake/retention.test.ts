@@ -12,7 +12,7 @@ import {
 } from '../../../../src/store/deletions.ts';
 import { blankEntity, type EntityRow, saveEntity } from '../../../../src/store/entities.ts';
 import type { Installation } from '../../../../src/store/installation.ts';
-import { addQuotaUse, deleteQuotaUse, quotaUseSince } from '../../../../src/store/quota-use.ts';
+import { addQuotaUse, deleteQuotaUse, quotaUseSince } from '../../../../src/store/ledger.ts';
 import { addRequest, requestsOfItems } from '../../../../src/store/requests.ts';
 import { type RetainedWorkspace, retentionJob } from '../../../../src/sync/intake/retention.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';

@@ -10,7 +10,7 @@ import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
 import { yieldToEventLoop } from '../../../../src/platform/lib/yield.ts';
 import type { Appended, NewDelivery } from '../../../../src/store/append-deliveries.ts';
 import type { Store } from '../../../../src/store/database.ts';
-import { forgetOtherRedeliveryCursors, redeliveryCursor } from '../../../../src/store/redeliveries.ts';
+import { forgetOtherRedeliveryCursors, redeliveryCursor } from '../../../../src/store/meta.ts';
 import type { Sql } from '../../../../src/store/workspace-scope.ts';
 import { type CollectorDeps, createCollector, createGroupCommit } from '../../../../src/sync/intake/append.ts';
 import { createHookWatch } from '../../../../src/sync/intake/hook-watch.ts';
