@@ -4,7 +4,7 @@ import { type Clock, systemClock } from '../lib/clock.ts';
 import type { Meter } from '../lib/meter.ts';
 import type { Shape } from '../lib/shape.ts';
 import type { Steps } from '../lib/steps.ts';
-import type { AnswerRoom } from './answer-room.ts';
+import type { AnswerRoom } from './admission.ts';
 import { createConnector, METADATA_RANGES } from './connect.ts';
 import { createOutboundProxy, type OutboundProxies, type OutboundProxy, REFUSED_FOR } from './outbound-proxy.ts';
 import { isSafe } from './semantics.ts';

@@ -9,7 +9,7 @@ import type { Outgoing } from '../../../src/gateway/outgoing.ts';
 import type { Upstream } from '../../../src/gateway/upstream.ts';
 import { createHttpClient } from '../../../src/platform/http/http-client.ts';
 import { createServer, listen } from '../../../src/platform/http/server.ts';
-import type { TrafficLimits } from '../../../src/platform/http/traffic.ts';
+import type { TrafficLimits } from '../../../src/platform/http/admission.ts';
 import { systemClock } from '../../../src/platform/lib/clock.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../src/platform/lib/meter.ts';
