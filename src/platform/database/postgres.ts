@@ -1,16 +1,12 @@
-import { Kysely, sql } from 'kysely';
+import { type DatabaseIntrospector, Kysely, sql, type TableMetadata } from 'kysely';
 import pg from 'pg';
 import { noSteps } from '../lib/steps.ts';
-import { DatabaseFault, watchFaults } from './database-fault.ts';
+import { DatabaseFault, postgresFaultOf, watchFaults } from './database-fault.ts';
 import { type Database, MissingDatabaseError, type OpenOptions } from './database-types.ts';
 import { migrate } from './migrate.ts';
-import { ownTables } from './own-tables.ts';
 import { type PostgresAddress, readAddress } from './postgres-address.ts';
 import { lockMigrations, StoreAdapter, StoreCompiler } from './postgres-compiler.ts';
-import { type Connections, createConnections } from './postgres-driver.ts';
-import { postgresFaultOf } from './postgres-fault.ts';
-import { createStatistics } from './postgres-statistics.ts';
-import { clientWithTls, readTlsFiles } from './postgres-tls.ts';
+import { type Connections, clientWithTls, createConnections, readTlsFiles } from './postgres-driver.ts';
 import { serverAbilities } from './server-abilities.ts';
 
 /**
@@ -275,4 +271,59 @@ function createSize(pool: pg.Pool, passed: () => number) {
   };
   refresh();
   return { last: () => last, refresh };
+}
+
+/**
+ * Answers the introspection of Kysely's migrator from our own schema alone. Kysely's own query lists the columns of every schema
+ * of the database: it takes longer with each neighbour, and fails when one of them drops a table meanwhile.
+ */
+export function ownTables(query: Kysely<unknown>): DatabaseIntrospector {
+  return {
+    async getSchemas() {
+      const { rows } = await sql<{ name: string }>`select current_schema() as name`.execute(query);
+      return rows;
+    },
+    async getTables() {
+      const { rows } = await sql<Pick<TableMetadata, 'name' | 'schema'>>`
+        select tablename as name, schemaname as schema from pg_catalog.pg_tables where schemaname = current_schema()
+      `.execute(query);
+      return rows.map((table) => ({ ...table, isView: false, isForeign: false, columns: [] }));
+    },
+  };
+}
+
+/**
+ * PostgreSQL counts what its tables hold once a minute, and plans by guesses until then: in a database that is being filled it
+ * would read all rows of a workspace to find a dozen by their keys, and keep that plan. So it is told to count as soon as many
+ * rows have come: a table of which more has changed than there was when it was counted last.
+ */
+export interface Statistics {
+  /** So many rows were inserted. */
+  inserted(rows: number): void;
+}
+
+/** Looked at first after so many rows, and then after twice as many as the time before. */
+const FIRST_LOOK = 256;
+
+const OUTDATED = `select stats.relname as name from pg_stat_user_tables as stats join pg_class on pg_class.oid = stats.relid
+  where schemaname = current_schema() and n_mod_since_analyze > greatest(reltuples, 100)`;
+
+export function createStatistics(pool: Pick<pg.Pool, 'query'>): Statistics {
+  let rows = 0;
+  let nextLook = FIRST_LOOK;
+
+  async function count(): Promise<void> {
+    const { rows: outdated } = await pool.query<{ name: string }>(OUTDATED);
+    for (const { name } of outdated) await pool.query(`analyze ${pg.escapeIdentifier(name)}`);
+  }
+
+  return {
+    inserted(more) {
+      rows += more;
+      if (rows < nextLook) return;
+      nextLook = rows * 2;
+      // The server does it by itself later.
+      void count().catch(() => undefined);
+    },
+  };
 }

@@ -2,7 +2,7 @@ import pg from 'pg';
 import type { FaultWatch } from './database-fault.ts';
 import type { ServerAbilities, ServerFacts, ServerTime } from './database-types.ts';
 import { isLocal, type PostgresAddress } from './postgres-address.ts';
-import { clientWithTls } from './postgres-tls.ts';
+import { clientWithTls } from './postgres-driver.ts';
 
 interface AbilitiesDeps {
   readonly address: PostgresAddress;

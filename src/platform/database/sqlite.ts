@@ -19,8 +19,15 @@ import { DatabaseFault, type FaultWatch, faultOf, isLocked, placeOf, watchFaults
 import { type Database, MissingDatabaseError, type OpenOptions } from './database-types.ts';
 import { createFileLog, LOG, LOG_LIMIT } from './file-log.ts';
 import { APPLIED, migrate } from './migrate.ts';
-import { BEGIN, COMMIT, type Locks, overOneConnection, ROLLBACK, type Statements } from './one-connection.ts';
-import { SQLITE_WORDS } from './sqlite-words.ts';
+import {
+  BEGIN,
+  COMMIT,
+  type Locks,
+  overOneConnection,
+  ROLLBACK,
+  SQLITE_WORDS,
+  type Statements,
+} from './one-connection.ts';
 
 /**
  * The only opener of files.

@@ -1,6 +1,13 @@
 import type { Clock } from '../lib/clock.ts';
-import type { Skew } from '../lib/skew.ts';
 import type { HttpAnswer, HttpClient } from './http-client.ts';
+
+/** How far the clock of a server is from ours. */
+export interface Skew {
+  /** Host and port. */
+  readonly server: string;
+  /** Milliseconds that its clock is ahead of ours; negative: behind. */
+  readonly ahead: number;
+}
 
 /** Compares our clock with the `Date` of each answer. */
 export interface ServerClocks {

@@ -1,7 +1,6 @@
 import { type DatabaseConnection, DummyDriver, Kysely, SqliteIntrospector } from 'kysely';
-import { DirectExecutor, type Words } from '../../../src/platform/database/direct-executor.ts';
+import { DirectExecutor, SQLITE_WORDS, type Words } from '../../../src/platform/database/one-connection.ts';
 import { StoreAdapter, StoreCompiler } from '../../../src/platform/database/postgres-compiler.ts';
-import { SQLITE_WORDS } from '../../../src/platform/database/sqlite-words.ts';
 
 const POSTGRES_WORDS: Words = {
   createAdapter: () => new StoreAdapter(),
