@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { connectors } from '../connectors/registry.ts';
 import { CONFIG_TEXT, configText, DAEMON_OPTIONS, type Flags } from '../platform/config/daemon-options.ts';
-import { durationText } from '../platform/config/duration.ts';
 import type { CommandEnvironment } from '../platform/config/env-file.ts';
 import { withPresentWords } from '../platform/config/former-words.ts';
 import { createVariables, type Variables } from '../platform/config/interpolate.ts';
@@ -9,6 +8,7 @@ import { configSourceOf } from '../platform/config/load.ts';
 import { pathText } from '../platform/config/problems.ts';
 import type { ConnectionConfig, WorkspaceConfig } from '../platform/config/schema.ts';
 import { type ConfigDocument, type Path, readDocuments } from '../platform/config/yaml-document.ts';
+import { durationText } from '../platform/lib/quantities.ts';
 import type { Files } from '../platform/lib/regular-files.ts';
 
 /** One value that is in use. */

@@ -6,7 +6,7 @@ import type { DeliveryOrigin } from '../model/delivery.ts';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import type { Item } from '../model/item.ts';
 import { schemaOf } from '../platform/config/generated-files.ts';
-import type { JsonSchema } from '../platform/config/json-schema.ts';
+import type { JsonSchema } from '../platform/config/reference.ts';
 import { JsonError, parseJson } from '../platform/http/parse-json.ts';
 import { MEBIBYTE } from '../platform/lib/quantities.ts';
 import { diskFiles } from '../platform/lib/regular-files.ts';

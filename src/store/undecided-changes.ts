@@ -1,6 +1,6 @@
 import type { Effect } from '../model/change.ts';
 import { BURST } from '../model/lane.ts';
-import { piecesOf } from '../platform/lib/pieces.ts';
+import { piecesOf } from '../platform/lib/yield.ts';
 import { CHUNK_SIZE } from './in-chunks.ts';
 import { readMeta, writeMeta } from './meta.ts';
 import { flushRows } from './unit-of-work/unit-of-work.ts';

@@ -96,3 +96,30 @@ function firstLineOf(file: string, files: Files): string {
     return '';
   }
 }
+
+/** Returns a stamp of the files of a configuration that differs when one of them is changed, added or removed. */
+export function stampOf(
+  input: ConfigPlace & { readonly text?: string },
+  secretSources: readonly string[],
+  files: Files = diskFiles,
+): string {
+  const own = input.text === undefined ? readableFiles(input, files) : [];
+  return [...own, ...secretSources].map((file) => versionOf(file, files)).join('\n');
+}
+
+/** An unreadable configuration counts as a change; the next load reports the reason. */
+function readableFiles(input: ConfigPlace, files: Files): readonly string[] {
+  try {
+    return configFiles(input, files);
+  } catch {
+    return [];
+  }
+}
+
+function versionOf(file: string, files: Files): string {
+  try {
+    return `${file} ${files.stat(file)?.version ?? 'does not exist'}`;
+  } catch (error) {
+    return `${file} ${(error as FileFault).code}`;
+  }
+}

@@ -1,10 +1,10 @@
 import { nearest } from '../lib/nearest.ts';
+import { durationText } from '../lib/quantities.ts';
 import type { Schedule } from '../lib/scheduler.ts';
-import { durationText } from './duration.ts';
 import type { Problem } from './problems.ts';
-import { shortestPause } from './schedule.ts';
 import { type ConnectionConfig, type ConnectorOptions, connectionKeys } from './schema.ts';
 import { type Validated, validate } from './validate.ts';
+import { shortestPause } from './values.ts';
 import type { ConfigDocument, Path } from './yaml-document.ts';
 
 interface ConnectionInput {

@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { isPostgres, readAddress } from '../database/postgres-address.ts';
-import { memoryFolder } from '../lib/memory-folder.ts';
+import { memoryFolder } from '../lib/folders.ts';
 import { diskFiles, type Files } from '../lib/regular-files.ts';
 import { withoutEnd } from '../lib/text.ts';
 import { createVariables, type Environment } from './interpolate.ts';

@@ -1,6 +1,5 @@
 import { type ZodType, z } from 'zod';
-import type { JsonSchema } from './json-schema.ts';
-import { workspaceReference } from './reference.ts';
+import { type JsonSchema, workspaceReference } from './reference.ts';
 import { type ConnectorOptions, connectionKeys, workspaceFile } from './schema.ts';
 
 /** A file that is generated from the schemas; `path` is relative to the top of the project. */

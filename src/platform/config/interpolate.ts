@@ -1,6 +1,5 @@
 import { isUtf8 } from 'node:buffer';
 import { diskFiles, type FileFault, type Files } from '../lib/regular-files.ts';
-import { SHORTEST_SECRET } from './literal-secrets.ts';
 
 /** Environment variables, as returned by `environment()`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -164,4 +163,16 @@ function expand(inner: string, variables: Variables): Found & { readonly name?: 
   const place = variables.envFile === undefined ? '' : ` in the environment or in ${variables.envFile.path}`;
   const remedy = match[3] || `set it${place}, or ${name}_FILE to the path of a file`;
   return { problem: `variable ${name} is not set: ${remedy}` };
+}
+
+const SECRET_KEY = /^key$|token|secret|password|api_?key|private_?key|credential/i;
+/** A shorter value is no secret, and hiding it would blank out ordinary words of the log. */
+const SHORTEST_SECRET = 6;
+
+/** Texts, and lists of texts, whose key is called like a secret, wherever they came from. */
+export function literalSecrets(data: unknown, isSecret = false): readonly string[] {
+  if (typeof data === 'string') return isSecret && data.length >= SHORTEST_SECRET ? [data] : [];
+  if (typeof data !== 'object' || data === null) return [];
+  if (Array.isArray(data)) return data.flatMap((value) => literalSecrets(value, isSecret));
+  return Object.entries(data).flatMap(([key, value]) => literalSecrets(value, SECRET_KEY.test(key)));
 }

@@ -12,11 +12,11 @@ import {
   createVariables,
   type Environment,
   type EnvSource,
+  literalSecrets,
   MAX_SECRET_BYTES,
   noVariables,
   type Variables,
 } from './interpolate.ts';
-import { literalSecrets } from './literal-secrets.ts';
 import { firstProblems, MOST_PROBLEMS, type Problem, pathText, problemLines } from './problems.ts';
 import { type ConnectorOptions, type WorkspaceConfig, workspaceFile } from './schema.ts';
 import { validate } from './validate.ts';

@@ -3,7 +3,7 @@ import { SYNC_FIELD_NAMES } from '../../model/synced-fields.ts';
 import { OPTIONAL_TASK_FIELDS, parseTemplate, TEMPLATE_VARIABLES } from '../../model/task.ts';
 import { groupCount } from '../lib/pattern.ts';
 import { counted } from '../lib/quantities.ts';
-import { globs, LONGEST_GLOB, oneOrMore, pattern, since } from './rule-fields.ts';
+import { globs, LONGEST_GLOB, oneOrMore, pattern, since } from './values.ts';
 import { workflow } from './workflow-schema.ts';
 
 /** The keys of `rules` and `users`. */

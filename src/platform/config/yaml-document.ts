@@ -7,12 +7,16 @@ import {
   isScalar,
   LineCounter,
   type Node,
+  parse,
   parseAllDocuments,
   parseDocument,
+  Scalar,
+  stringify,
   visit,
   type YAMLError,
 } from 'yaml';
-import { interpolate, type Variables } from './interpolate.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
+import { interpolate, literalSecrets, type Variables } from './interpolate.ts';
 import { MOST_PROBLEMS, type Place, type Problem } from './problems.ts';
 
 export type Path = readonly PropertyKey[];
@@ -243,4 +247,61 @@ function syntaxMessage(error: YAMLError, source: string): string {
   if (error.code === 'MISSING_CHAR' && before === `\${`)
     return `inside [ ] and { } a variable needs quotes: "\${NAME}"`;
   return `not valid YAML: ${error.message}`;
+}
+
+/** Stands for a secret. In quotes it is a value wherever the secret was one. */
+const VARIABLE = `\${SECRET}`;
+
+/**
+ * Returns the text of the configuration of one workspace, with a variable for each secret that is written in it. Comments are
+ * left out, because one may hold a setting, such as a token that was in use before.
+ *
+ * @param source may hold several workspaces, as YAML documents
+ */
+export function textWithoutSecrets(source: string, workspace: string): string {
+  const documents = [...parseAllDocuments(source)];
+  // A text that leaves out the name holds nothing else. Of several documents none may be shown in place of another.
+  const index = documents.length === 1 ? 0 : documents.findIndex((document) => document.get('name') === workspace);
+  const document = documents[index];
+  if (document === undefined || document.errors.length > 0) return '';
+  const secrets = new Set(literalSecrets(document.toJS()));
+  const isSecret = (value: unknown) => typeof value === 'string' && secrets.has(value) && !/^\$\{\w+\}$/.test(value);
+  document.comment = document.commentBefore = null;
+  visit(document, {
+    Node(_key, node) {
+      node.comment = node.commentBefore = null;
+      if (isScalar(node) && isSecret(node.value)) Object.assign(node, { value: VARIABLE, type: Scalar.QUOTE_DOUBLE });
+    },
+  });
+  return document.toString({ lineWidth: 0 });
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** A workspace file as written: its variables are not replaced, and nothing is validated. */
+export interface WrittenSettings {
+  readonly workspace?: Fields | null;
+  readonly connections?: Readonly<Record<string, Fields | null>> | null;
+}
+
+/** Parses a workspace file. Throws `config_invalid` if it is not YAML. */
+export function writtenSettings(text: string): WrittenSettings {
+  try {
+    return (parse(text) ?? {}) as WrittenSettings;
+  } catch (cause) {
+    throw new SyncError('config_invalid', `the draft is not valid YAML: ${(cause as Error).message}`, { cause });
+  }
+}
+
+/**
+ * Returns the workspace file for a CI job, without comments. Leaves out the settings of webhooks, which cannot reach a job, and the
+ * interval of polls, because a job polls when it starts.
+ */
+export function jobConfig(name: string, { workspace, connections, ...others }: WrittenSettings): string {
+  const { webhook: _, ...reached } = workspace ?? {};
+  const polled = Object.entries(connections ?? {}).map(([connection, given]) => {
+    const { webhookSecrets: _secrets, poll: _poll, ...own } = given ?? {};
+    return [connection, own];
+  });
+  return stringify({ name, workspace: reached, ...others, connections: Object.fromEntries(polled) }, { lineWidth: 0 });
 }

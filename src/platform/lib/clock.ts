@@ -59,3 +59,62 @@ function readBootId(): string {
     return `process-${crypto.randomUUID()}`;
   }
 }
+
+/** A correction of the clock by less does not count as set back, milliseconds. */
+const LEAST = 1_000;
+
+/**
+ * Minds the wall clock: where it was set back since it was looked at before, what is dated by it would wait until the old time has come
+ * again, so `redate` is called, and called again next time where it fails.
+ *
+ * @param isDue `redate` is called at the first look too: what is there may be dated by the clock of a process before
+ * @returns what looks at the clock, and tells whether anything was dated anew
+ */
+export function onClockSetBack(
+  clock: Pick<Clock, 'now' | 'monotonic'>,
+  redate: () => Promise<void>,
+  isDue = false,
+): () => Promise<boolean> {
+  const offsetNow = () => clock.now() - clock.monotonic();
+  let offset = offsetNow();
+  let isPending = isDue;
+  return async () => {
+    const before = offset;
+    offset = offsetNow();
+    isPending ||= offset < before - LEAST;
+    if (!isPending) return false;
+    await redate();
+    isPending = false;
+    return true;
+  };
+}
+
+/** Time that passed for the world, milliseconds from an arbitrary start: it never goes back, and leaves no sleep out. */
+export interface SuspendAwareClock {
+  now(): number;
+  /**
+   * Looks at both clocks. Where the wall clock moved further than the monotonic one, the machine slept or the clock was
+   * set ahead: that time counts as passed. A wall clock that was set back takes nothing back.
+   *
+   * @returns whether the wall clock was set, or the machine slept, since the last look
+   */
+  look(): boolean;
+}
+
+/** More than this between the two clocks is no drift, milliseconds. */
+const JUMP = 2_000;
+
+export function createSuspendAwareClock(clock: Clock): SuspendAwareClock {
+  let seen = { wall: clock.now(), monotonic: clock.monotonic() };
+  let slept = 0;
+  return {
+    now: () => clock.monotonic() + slept,
+    look() {
+      const next = { wall: clock.now(), monotonic: clock.monotonic() };
+      const ahead = next.wall - seen.wall - (next.monotonic - seen.monotonic);
+      seen = next;
+      if (ahead > JUMP) slept += ahead;
+      return Math.abs(ahead) > JUMP;
+    },
+  };
+}

@@ -1,6 +1,14 @@
-import { createHmac, hash, webcrypto } from 'node:crypto';
-import { LARGE } from './large.ts';
-import { yieldToEventLoop } from './yield.ts';
+import { createHmac, hash, timingSafeEqual, webcrypto } from 'node:crypto';
+import { LARGE, yieldToEventLoop } from './yield.ts';
+
+/**
+ * Whether a secret, or what was made with one, is the wanted one. Digests of one length are compared, and in constant time: how long it
+ * takes tells nothing of the wanted one, neither its content nor its length. The only comparison that what proves somebody goes
+ * through.
+ */
+export function isSameSecret(given: string | Buffer, wanted: string | Buffer): boolean {
+  return timingSafeEqual(hash('sha256', given, 'buffer'), hash('sha256', wanted, 'buffer'));
+}
 
 /** HMAC-SHA256. For a large body, the main thread is not blocked. */
 export async function hmacOf(body: Buffer, key: Buffer): Promise<Buffer> {

@@ -17,3 +17,34 @@ export const silentLogger: Logger = {
   error() {},
   child: () => silentLogger,
 };
+
+/** Tells of work that is done again and again when it begins to fail, when the reason changes, and when it succeeds again. */
+export interface TransitionLogger {
+  failed(error: unknown): void;
+  succeeded(): void;
+}
+
+interface Words {
+  readonly failed: string;
+  readonly again: string;
+}
+
+export function createTransitionLogger(
+  logger: Logger,
+  level: 'warn' | 'error',
+  { failed, again }: Words,
+): TransitionLogger {
+  let told: string | undefined;
+  return {
+    failed(error) {
+      const reason = String(error);
+      if (reason === told) return;
+      told = reason;
+      logger[level]({ error }, failed);
+    },
+    succeeded() {
+      if (told !== undefined) logger.info({}, again);
+      told = undefined;
+    },
+  };
+}

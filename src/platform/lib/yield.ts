@@ -1,3 +1,5 @@
+import type { Clock } from './clock.ts';
+
 /** Resolves when the event loop has handled everything that is ready now: what arrived together is then at hand. */
 export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
@@ -9,4 +11,49 @@ const TURNS_OF_REQUEST = 10;
 /** For work in pieces of many milliseconds: between two pieces, everything that waits outside gets all its turns. */
 export async function yieldForRequests(): Promise<void> {
   for (let turn = 0; turn < TURNS_OF_REQUEST; turn++) await yieldToEventLoop();
+}
+
+/** The number of elements that are processed at once, so that other work does not wait long. */
+export interface AdaptiveBatchSize {
+  size(): number;
+  /** Runs the work on `taken` elements; its duration decides on the next size. */
+  work<Result>(taken: number, work: () => Promise<Result>): Promise<Result>;
+}
+
+/** Duration of one batch, milliseconds of the wall clock: half of the longest wait of other work. */
+const AIM = 20;
+/** Largest growth of the size after a batch that took much less. */
+const GROWTH = 1.5;
+
+/** Begins with the smallest size, because the cost of an element is not known yet. */
+export function createAdaptiveBatchSize(
+  clock: Clock,
+  { least, most }: { readonly least: number; readonly most: number },
+): AdaptiveBatchSize {
+  let size = least;
+
+  function adapt(taken: number, milliseconds: number): void {
+    const fitting = (taken * AIM) / Math.max(milliseconds, 0.01);
+    // A batch that was not full shows little about the cost of a larger one.
+    if (fitting > size && taken < size / 2) return;
+    size = Math.round(Math.min(Math.max(fitting, least), size * GROWTH, most));
+  }
+
+  return {
+    size: () => size,
+    async work(taken, work) {
+      const begin = clock.monotonic();
+      const result = await work();
+      adapt(taken, clock.monotonic() - begin);
+      return result;
+    },
+  };
+}
+
+/** Bytes above which another thread does the work: this many take the main thread some milliseconds. */
+export const LARGE = 1024 * 1024;
+
+/** Cuts a list into pieces of at most so many, in order. */
+export function* piecesOf<Each>(all: readonly Each[], most: number): Generator<readonly Each[]> {
+  for (let at = 0; at < all.length; at += most) yield all.slice(at, at + most);
 }

@@ -1,5 +1,5 @@
 import { describeBuild, OLDEST_COMMIT } from '../../model/build.ts';
-import { programVersion } from '../../platform/lib/program-version.ts';
+import { programVersion } from '../../platform/lib/program-folder.ts';
 
 /** Adds to the refusal of a database which ones this program reads. */
 export function withReadable(refusal: string): string {

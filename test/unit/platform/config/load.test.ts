@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { shortcut } from '../../../../src/connectors/shortcut/index.ts';
 import type { SyncError } from '../../../../src/model/errors/sync-error.ts';
+import { stampOf } from '../../../../src/platform/config/config-files.ts';
 import { loadConfig, RESERVED_NAME } from '../../../../src/platform/config/load.ts';
 import type { WorkspaceConfig } from '../../../../src/platform/config/schema.ts';
-import { stampOf } from '../../../../src/platform/config/stamp.ts';
-import { textWithoutSecrets } from '../../../../src/platform/config/text-without-secrets.ts';
+import { textWithoutSecrets } from '../../../../src/platform/config/yaml-document.ts';
 import { INSTALLATION_FILE } from '../../../../src/store/installation.ts';
 import { cpuTimeOf } from '../../../support/cost/cpu-time.ts';
 import {
