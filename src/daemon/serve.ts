@@ -21,7 +21,7 @@ import { createServer, listen, type Server } from '../platform/http/server.ts';
 import type { ServerClocks } from '../platform/http/server-clocks.ts';
 import type { Cancel, Clock } from '../platform/lib/clock.ts';
 import { doAll } from '../platform/lib/failures.ts';
-import { fileReads } from '../platform/lib/file-reads.ts';
+import { fileReads } from '../platform/lib/regular-files.ts';
 import { programVersion } from '../platform/lib/program-folder.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
 import type { DataFolder } from '../store/data-folder.ts';

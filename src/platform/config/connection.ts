@@ -1,11 +1,10 @@
 import { nearest } from '../lib/nearest.ts';
 import { durationText } from '../lib/quantities.ts';
 import type { Schedule } from '../lib/scheduler.ts';
-import type { Problem } from './problems.ts';
 import { type ConnectionConfig, type ConnectorOptions, connectionKeys } from './schema.ts';
 import { type Validated, validate } from './validate.ts';
 import { shortestPause } from './values.ts';
-import type { ConfigDocument, Path } from './yaml-document.ts';
+import type { ConfigDocument, Path, Problem } from './yaml-document.ts';
 
 interface ConnectionInput {
   readonly document: ConfigDocument;
@@ -63,10 +62,8 @@ function findConnector({ document, connectors, value }: ConnectionInput, path: P
   const place = [...path, 'connector'];
   if (connector || typeof id !== 'string' || document.isUnresolved(place)) return { connector, problems: [] };
   const ids = connectors.map((candidate) => candidate.id).sort();
-  const suggestion = nearest(id, ids);
-  const shown = document.variablesIn(place) ? '' : ` "${id}"`;
-  const message = `${place.join('.')}: unknown connector${shown}; there are: ${ids.join(', ')}`;
-  return { problems: [{ ...document.place(place), message, ...(suggestion && { suggestion }) }] };
+  const message = `${place.join('.')}: unknown connector; there are: ${ids.join(', ')}`;
+  return { problems: [{ ...document.place(place), message, suggestion: nearest(id, ids) }] };
 }
 
 interface Where {

@@ -7,9 +7,9 @@ import {
   daemonOptions,
 } from '../../../../src/platform/config/daemon-options.ts';
 import { literalSecrets } from '../../../../src/platform/config/interpolate.ts';
-import { pathText, problemLines } from '../../../../src/platform/config/problems.ts';
 import { secretsOfExport, type TraceExport, traceSettings } from '../../../../src/platform/config/trace-export.ts';
 import { parseSchedule, shortestPause } from '../../../../src/platform/config/values.ts';
+import { pathText, problemLines } from '../../../../src/platform/config/yaml-document.ts';
 import { nearest } from '../../../../src/platform/lib/nearest.ts';
 import { durationText, parseDuration } from '../../../../src/platform/lib/quantities.ts';
 import { refusal } from '../../../support/rows/config-files.ts';
