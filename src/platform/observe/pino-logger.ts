@@ -14,7 +14,7 @@ export interface LoggerOptions {
   readonly isPretty?: boolean;
 }
 
-/** Fields that hold credentials wherever they turn up near the top; the scrubber is the net below. */
+/** Fields that hold credentials, at the first three levels. The scrubber covers everything else. */
 const REDACTED = ['authorization', 'cookie', 'token', 'apiKey', 'secret', 'secrets', 'password', 'privateKey'];
 
 /**
@@ -42,7 +42,7 @@ export function createLogger(options: LoggerOptions): Logger {
   );
 }
 
-/** Outside a string JSON holds none of these, so an escape is right wherever one stands. */
+/** Escapes characters that JSON has inside strings only, so that the escape is valid at each of them. */
 function escapeUnseen(line: string): string {
   return line.replace(
     /[\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
@@ -54,8 +54,8 @@ function escapeUnseen(line: string): string {
 const DEEPEST = 5;
 
 /**
- * An error as fields of a log line: code, verdict, hint and the chain of causes. The stack is kept only where the fault
- * may be ours. What is not an error passes through.
+ * Returns an error as fields of a log line: code, verdict, hint and the chain of causes. The stack is kept only if the fault may be
+ * ours. Other values are returned unchanged.
  */
 function describeError(thrown: unknown, depth = 0): unknown {
   if (!(thrown instanceof Error)) return thrown;
@@ -87,8 +87,8 @@ type Fields = Readonly<Record<string, unknown>>;
 const COLOURS = { debug: 'gray', info: 'green', warn: 'yellow', error: 'red' } as const;
 
 /**
- * A line of the log for a person at a terminal: time, level, message, fields, and the remedy of an error below. What is in it is
- * quoted as in JSON, so that nothing of it acts on the terminal.
+ * Returns a log line for a person at a terminal: time, level, message, fields, and the remedy of an error below. Values are quoted as
+ * in JSON, so that none of them acts on the terminal.
  */
 function prettyLine(line: string): string {
   const { level, time, msg, error, err, ...fields } = JSON.parse(line) as Fields;
@@ -99,7 +99,7 @@ function prettyLine(line: string): string {
   return `${parts.join('  ')}${remedyOf(failure)}\n`;
 }
 
-/** Without colours where the terminal, or `NO_COLOR`, says so. */
+/** Adds a colour, unless the terminal has none or `NO_COLOR` is set. */
 function coloured(colour: (typeof COLOURS)[keyof typeof COLOURS], text: string): string {
   return styleText(colour, text, { stream: process.stderr });
 }

@@ -8,7 +8,7 @@ import type { Meter } from '../lib/meter.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import type { Span, SpanAttributes, SpanName, Tracer } from '../lib/tracer.ts';
 
-/** A span with the ids by which everybody else knows it. */
+/** A span with its ids in the trace. */
 export interface IdentifiedSpan extends Omit<Span, 'of' | 'parent' | 'links'> {
   readonly traceId: string;
   readonly spanId: string;
@@ -18,16 +18,16 @@ export interface IdentifiedSpan extends Omit<Span, 'of' | 'parent' | 'links'> {
 }
 
 export interface SpanTracerOptions {
-  /** Tells its traces from those of every other installation. */
+  /** Distinguishes its traces from those of other installations. */
   readonly installation: string;
-  /** Which part of the traces is recorded, 0 to 1: whole traces, chosen by their id. */
+  /** The part of the traces that is recorded, 0 to 1: whole traces, chosen by their id. */
   readonly ratio: number;
   /** Requests carry a `traceparent`. */
   readonly propagates: boolean;
   readonly take: (span: IdentifiedSpan) => void;
 }
 
-/** As many as the specification lets a span have. */
+/** The limit of the specification. */
 const MOST_LINKS = 128;
 
 /** Bytes 0 to 15 of a hash are the trace, 8 bytes of another one the span. */
@@ -234,7 +234,7 @@ function partialSuccessOf(body: Buffer): PartialSuccess {
 }
 
 /**
- * An `ExportTraceServiceRequest` of OTLP 1, in the JSON encoding of Protobuf: ids in hexadecimal, enums as numbers, 64-bit
+ * The input of an `ExportTraceServiceRequest` of OTLP 1, in the JSON encoding of Protobuf: ids in hexadecimal, enums as numbers, 64-bit
  * integers as decimal strings, names in lowerCamelCase (opentelemetry.io/docs/specs/otlp, "JSON Protobuf Encoding").
  */
 export interface TraceRequestInput {
@@ -265,7 +265,11 @@ export function traceRequest(
 function spanJson(span: IdentifiedSpan, text: (value: string) => string) {
   const { traceId, spanId, parentSpanId, name, kind, from, to, attributes, links, droppedLinks, error } = span;
   return {
-    ...{ traceId, spanId, parentSpanId, name, kind: KINDS[kind] },
+    traceId,
+    spanId,
+    parentSpanId,
+    name,
+    kind: KINDS[kind],
     startTimeUnixNano: nanoseconds(from),
     // A clock that is set back in between must not make a span that no collector accepts.
     endTimeUnixNano: nanoseconds(Math.max(from, to)),
@@ -288,7 +292,7 @@ function valueJson(value: string | number | boolean, text: (value: string) => st
   return Number.isSafeInteger(value) ? { intValue: String(value) } : { doubleValue: value };
 }
 
-/** The number exceeds a double. */
+/** Returns a text, because the number exceeds a double. */
 function nanoseconds(milliseconds: number): string {
   return String(BigInt(Math.round(milliseconds * 1_000)) * (NANOSECONDS / 1_000n));
 }
