@@ -1,8 +1,15 @@
 import type { ConfigSource } from '../daemon/reload.ts';
 import { stampOf } from '../platform/config/config-files.ts';
 import type { Environment } from '../platform/config/interpolate.ts';
-import { configSize, LARGE_CONFIG, loadConfig, type LoadedConfig, type LoadInput, readAhead } from '../platform/config/load.ts';
-import { fileReads, type Files, type KnownFiles } from '../platform/lib/regular-files.ts';
+import {
+  configSize,
+  LARGE_CONFIG,
+  type LoadedConfig,
+  type LoadInput,
+  loadConfig,
+  readAhead,
+} from '../platform/config/load.ts';
+import { type Files, fileReads, type KnownFiles } from '../platform/lib/regular-files.ts';
 import { createConverter } from '../sync/worker/converter.ts';
 
 /** Files beside the configuration whose changes count too. */

@@ -2,14 +2,21 @@ import { connectors } from '../connectors/registry.ts';
 import { createProcessContext, type ProcessContext } from '../daemon/daemon-context.ts';
 import type { ConfigSource } from '../daemon/reload.ts';
 import { draftFiles } from '../platform/config/config-files.ts';
-import { configText, type DaemonOptions, daemonOptions, environment, type Flags, secretsOfStore } from '../platform/config/daemon-options.ts';
+import {
+  configText,
+  type DaemonOptions,
+  daemonOptions,
+  environment,
+  type Flags,
+  secretsOfStore,
+} from '../platform/config/daemon-options.ts';
 import { commandEnvironment, type EnvFile } from '../platform/config/env-file.ts';
 import type { Environment } from '../platform/config/interpolate.ts';
-import { loadConfig, type LoadedConfig, type LoadInput, readAhead } from '../platform/config/load.ts';
+import { type LoadedConfig, type LoadInput, loadConfig, readAhead } from '../platform/config/load.ts';
 import { type ConfiguredToken, configuredTokens, secretKeyOf } from '../platform/config/tokens.ts';
 import { secretsOfExport, type TraceExport, traceSettings } from '../platform/config/trace-export.ts';
-import { fileReads, type Files } from '../platform/lib/regular-files.ts';
 import { systemRandom } from '../platform/lib/random.ts';
+import { type Files, fileReads } from '../platform/lib/regular-files.ts';
 import { createLogger } from '../platform/observe/pino-logger.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
 import { type DaemonEndpoint, findDaemon } from '../store/daemon-file.ts';

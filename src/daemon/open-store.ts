@@ -105,7 +105,7 @@ async function openShared(
   const close = () => doAll([() => leaseDatabase.close(), () => installation.close()]);
   const suspendAwareClock = createSuspendAwareClock(context.clock);
   const elapsed = () => {
-    suspendAwareClock.look();
+    suspendAwareClock.update();
     return suspendAwareClock.now();
   };
   const storeClock = createClockOffset();

@@ -7,7 +7,7 @@ import { CONFIG_TEXT } from './daemon-options.ts';
 /** The project's `config/`. */
 export const CONFIG_FOLDER = join(PROGRAM, 'config');
 
-/** Where configuration files are. */
+/** The place of configuration files. */
 export interface ConfigPlace {
   /** A file, or a folder of `*.yaml` and `*.yml`. Absent: `workspaces/` of the config folder, else its default. */
   readonly path?: string;
@@ -15,7 +15,7 @@ export interface ConfigPlace {
   readonly configFolder?: string;
 }
 
-/** The configuration files, sorted by name. Throws `config_unreadable` where the path leads to none. */
+/** Returns the configuration files, sorted by name. Throws `config_unreadable` if the path leads to none. */
 export function configFiles(input: ConfigPlace, files: Files = diskFiles): readonly string[] {
   const place = input.path ?? input.configFolder ?? CONFIG_FOLDER;
   try {
@@ -66,7 +66,7 @@ const MOST_FILES = 200;
 /** Drafts are smaller. */
 const MAX_DRAFT_BYTES = 65_536;
 
-/** Drafts of `worksync init`: files beside the folder `workspaces/`, which worksync does not read. */
+/** Returns the drafts of `worksync init`: files beside the folder `workspaces/`, which worksync does not read. */
 export function draftFiles({ path, configFolder }: ConfigPlace, files: Files = diskFiles): readonly string[] {
   const standard = configFolder ? [configFolder] : [resolve('config'), CONFIG_FOLDER];
   const folders = path === undefined ? standard : configFolderOf(resolve(path));

@@ -19,12 +19,12 @@ export function duration(standard: string, description: string) {
   return milliseconds.prefault(standard).meta({ title: 'duration', description });
 }
 
-/** A duration that need not be given; its description says what holds where it is absent. */
+/** An optional duration, whose description says what its absence means. */
 export function optionalDuration(description: string) {
   return milliseconds.optional().meta({ title: 'duration', description });
 }
 
-/** When something is done again: a duration, a cron expression, or `off`. */
+/** The times of a repeated job: a duration, a cron expression, or `off`. */
 export function schedule(meta: { readonly description: string; readonly default?: string }) {
   return z
     .string({ error: 'expected a duration such as 5m, a cron expression, or off' })
@@ -76,7 +76,7 @@ const anyAddress = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** Where the workspace's pages are; yields a list. */
+/** The addresses of the workspace's pages; yields a list. */
 export const webAddresses = z
   .union([anyAddress, z.array(anyAddress).max(10)])
   .prefault([])
@@ -112,10 +112,10 @@ export function parseSchedule(text: string): Schedule | { readonly problem: stri
   return parseCron(text) ? { cron: text } : { problem: 'expected a duration such as 5m, a cron expression, or off' };
 }
 
-/** The minutes of one hour and one more: they contain the smallest gap. */
+/** One hour in minutes, and one more: they contain the smallest gap. */
 const MOMENTS = 61;
 
-/** Shortest pause between two moments of a schedule, milliseconds. */
+/** Returns the shortest pause between two moments of a schedule, milliseconds. */
 export function shortestPause(schedule: Exclude<Schedule, 'off'>): number {
   if ('everyMs' in schedule) return schedule.everyMs;
   const times = parseCron(schedule.cron);
@@ -128,8 +128,6 @@ export function shortestPause(schedule: Exclude<Schedule, 'off'>): number {
   }
   return shortest;
 }
-
-/** The kinds of fields that several rules of the configuration share. */
 
 export const LONGEST_GLOB = 256;
 

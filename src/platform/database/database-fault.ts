@@ -12,9 +12,8 @@ import { dirname } from 'node:path';
  * locked   another program has kept it locked for seconds: it may pass, and a successful write proves it.
  * away     the server of the database does not answer, or accepts no writes: it may pass, and a successful write proves it.
  * corrupt  its content is damaged, and
- * gone     the file is no longer where it was opened, so that writes would be lost: both stay until somebody has repaired
- *          the file and the database is opened again. Nothing is written meanwhile: a commit could not be kept, or would
- *          damage more.
+ * gone     the file is no longer where it was opened, so that writes would be lost: both stay until the file was repaired and
+ *          the database was opened again. Nothing is written meanwhile, because a commit could be lost or damage more.
  */
 export type FaultKind = 'full' | 'denied' | 'failed' | 'busy' | 'locked' | 'away' | 'corrupt' | 'gone';
 
@@ -76,7 +75,7 @@ export interface FaultWatch {
 
 /**
  * @param faultIn the fault that an error shows; undefined if it shows none
- * @param tell called with each new kind of fault, and with undefined when a passing one has passed
+ * @param report called with each new kind of fault, and with undefined when a passing one has passed
  */
 export function watchFaults(
   faultIn: (error: unknown) => DatabaseFault | undefined,

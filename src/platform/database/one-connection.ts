@@ -16,22 +16,22 @@ import {
 } from 'kysely';
 import { createQueue, type Queue } from '../lib/queue.ts';
 
-/** How statements are written for a database. */
-export type Words = Omit<Dialect, 'createDriver'>;
+/** The dialect of a database without its driver. */
+export type DialectParts = Omit<Dialect, 'createDriver'>;
 
 type Provide = ConnectionProvider['provideConnection'];
 
 /**
- * Runs statements as they are on the connection that it is given. Kysely's own executor makes twenty promises for each, for pools and
- * plugins, which take longer than a statement over a file.
+ * Runs statements directly on the given connection. Kysely's own executor creates twenty promises for each statement, for pools and
+ * plugins, which takes longer than a statement on a file.
  */
 export class DirectExecutor extends DefaultQueryExecutor {
   readonly #provide: Provide;
   readonly #within: DirectExecutor;
 
-  /** @param within runs what is asked by whoever has the connection already, as in a transaction; absent: this one does */
-  constructor(words: Words, provide: Provide, within?: DirectExecutor) {
-    super(words.createQueryCompiler(), words.createAdapter(), { provideConnection: provide });
+  /** @param within runs the statements of a caller that already has the connection, as in a transaction; absent: this executor */
+  constructor(parts: DialectParts, provide: Provide, within?: DirectExecutor) {
+    super(parts.createQueryCompiler(), parts.createAdapter(), { provideConnection: provide });
     this.#provide = provide;
     this.#within = within ?? this;
   }
@@ -65,15 +65,15 @@ const PATIENCE = 5_000;
 const PAUSE = 25;
 
 /**
- * Kysely over the one connection of a file, which its users get in the order of their requests. Kysely's own way would wake all
- * that wait each time, which grows with the square of their number: with thousands of workspaces too much.
+ * Returns Kysely over the one connection of a file. Callers get the connection in the order of their requests. Kysely's own driver
+ * would wake all waiting callers each time, which costs too much with thousands of workspaces.
  */
-export function overOneConnection<Tables>(words: Words, statements: Statements, locks: Locks): Kysely<Tables> {
+export function overOneConnection<Tables>(parts: DialectParts, statements: Statements, locks: Locks): Kysely<Tables> {
   const connection = new OneConnection(statements, locks);
   const driver = driverOf(connection, statements);
-  const dialect = { ...words, createDriver: () => driver };
-  const within = new DirectExecutor(words, (consumer) => consumer(connection));
-  const executor = new DirectExecutor(words, (consumer) => connection.inTurn(consumer), within);
+  const dialect = { ...parts, createDriver: () => driver };
+  const within = new DirectExecutor(parts, (consumer) => consumer(connection));
+  const executor = new DirectExecutor(parts, (consumer) => connection.inTurn(consumer), within);
   return new Kysely<Tables>({ config: { dialect }, dialect, driver, executor });
 }
 
@@ -136,7 +136,7 @@ export const ROLLBACK = 'rollback';
 
 /** The driver that Kysely needs in addition to the executors. */
 function driverOf(connection: OneConnection, statements: Statements): Driver {
-  const asked = (text: string) => {
+  const runner = (text: string) => {
     const statement = CompiledQuery.raw(text);
     return async () => void (await connection.executeQuery(statement));
   };
@@ -146,17 +146,17 @@ function driverOf(connection: OneConnection, statements: Statements): Driver {
       await connection.enter();
       return connection;
     },
-    beginTransaction: asked(BEGIN),
-    commitTransaction: asked(COMMIT),
-    rollbackTransaction: asked(ROLLBACK),
+    beginTransaction: runner(BEGIN),
+    commitTransaction: runner(COMMIT),
+    rollbackTransaction: runner(ROLLBACK),
     releaseConnection: async () => connection.leave(),
     destroy: async () => statements.close(),
   };
 }
 
 /**
- * SQLite changes schemas inside transactions, though Kysely does not count on it. With this the migrations and the rows
- * that remember them are one commit: a process killed in between finds either all of it or nothing.
+ * SQLite can change schemas inside transactions, although Kysely does not expect it. With this adapter, the migrations and the rows
+ * that record them are one commit, which a killed process leaves complete or undone.
  */
 class TransactionalAdapter extends SqliteAdapter {
   override get supportsTransactionalDdl(): boolean {
@@ -184,8 +184,8 @@ class Compiler extends SqliteQueryCompiler {
   }
 }
 
-/** How statements are written for SQLite. */
-export const SQLITE_WORDS: Words = {
+/** The dialect of SQLite without its driver. */
+export const SQLITE_DIALECT: DialectParts = {
   createAdapter: () => new TransactionalAdapter(),
   createIntrospector: (query) => new SqliteIntrospector(query),
   createQueryCompiler: () => new Compiler(),

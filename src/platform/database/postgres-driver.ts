@@ -284,7 +284,7 @@ function createNames() {
 
 const MAX_FILE_BYTES = 1_048_576;
 const UNREADABLE = 'In the address, name a regular file of at most 1 MiB that the user of worksync may read.';
-/** How long a connection waits for files that were read before. */
+/** Milliseconds for which a connection waits to read the files again. */
 const REFRESH_TIMEOUT_MS = 500;
 
 /** Reads the files into the options. Throws `DatabaseFault` if one cannot be read, and changes nothing then. */

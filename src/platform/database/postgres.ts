@@ -132,7 +132,7 @@ const SILENCE = 1_000;
 /** The value for no limit, of the server and its client. */
 const NO_LIMIT = 0;
 /** Milliseconds without traffic after which the system sends keepalive probes. */
-const ASK_AFTER = 10_000;
+const KEEPALIVE_AFTER = 10_000;
 
 /** Whole numbers of 64 bits, and sums of them, are numbers here. */
 const NUMBERS: ReadonlySet<number> = new Set([20, 1700]);
@@ -147,7 +147,7 @@ function openPool(address: PostgresAddress, max: number, { connect, answer, sile
     connectionTimeoutMillis: connect,
     query_timeout: silence,
     keepAlive: true,
-    keepAliveInitialDelayMillis: ASK_AFTER,
+    keepAliveInitialDelayMillis: KEEPALIVE_AFTER,
     application_name: 'worksync',
     options: optionsOf(address, answer),
     types: {
@@ -293,26 +293,26 @@ export function ownTables(query: Kysely<unknown>): DatabaseIntrospector {
 }
 
 /**
- * PostgreSQL counts what its tables hold once a minute, and plans by guesses until then: in a database that is being filled it
- * would read all rows of a workspace to find a dozen by their keys, and keep that plan. So it is told to count as soon as many
- * rows have come: a table of which more has changed than there was when it was counted last.
+ * Analyzes tables that have grown a lot. PostgreSQL itself does so once a minute and plans by guesses until then: while a database is
+ * filled, it would read all rows of a workspace to find a dozen by their keys, and keep that plan. A table is analyzed when more of
+ * its rows have changed than it had at the last time.
  */
 export interface Statistics {
-  /** So many rows were inserted. */
+  /** Records that rows were inserted. */
   inserted(rows: number): void;
 }
 
-/** Looked at first after so many rows, and then after twice as many as the time before. */
-const FIRST_LOOK = 256;
+/** Rows before the first check. Each later check follows after twice as many as the one before. */
+const FIRST_CHECK = 256;
 
 const OUTDATED = `select stats.relname as name from pg_stat_user_tables as stats join pg_class on pg_class.oid = stats.relid
   where schemaname = current_schema() and n_mod_since_analyze > greatest(reltuples, 100)`;
 
 export function createStatistics(pool: Pick<pg.Pool, 'query'>): Statistics {
   let rows = 0;
-  let nextLook = FIRST_LOOK;
+  let nextCheck = FIRST_CHECK;
 
-  async function count(): Promise<void> {
+  async function analyze(): Promise<void> {
     const { rows: outdated } = await pool.query<{ name: string }>(OUTDATED);
     for (const { name } of outdated) await pool.query(`analyze ${pg.escapeIdentifier(name)}`);
   }
@@ -320,10 +320,10 @@ export function createStatistics(pool: Pick<pg.Pool, 'query'>): Statistics {
   return {
     inserted(more) {
       rows += more;
-      if (rows < nextLook) return;
-      nextLook = rows * 2;
-      // The server does it by itself later.
-      void count().catch(() => undefined);
+      if (rows < nextCheck) return;
+      nextCheck = rows * 2;
+      // After a failure, the server analyzes them itself later.
+      void analyze().catch(() => undefined);
     },
   };
 }

@@ -25,7 +25,7 @@ import {
   type Locks,
   overOneConnection,
   ROLLBACK,
-  SQLITE_WORDS,
+  SQLITE_DIALECT,
   type Statements,
 } from './one-connection.ts';
 
@@ -46,7 +46,7 @@ export async function openSqlite<Tables>(options: OpenOptions): Promise<Database
   const watch = watchFaults((error) => faultOf(error, file), onFault);
   const raw = openFile(options);
   const statements = withSteps(raw, options.steps ?? noSteps, watch);
-  const query = overOneConnection<Tables>(SQLITE_WORDS, statements, locksOf(file, watch));
+  const query = overOneConnection<Tables>(SQLITE_DIALECT, statements, locksOf(file, watch));
   try {
     await migrate(query as Kysely<unknown>, {
       migrations: options.migrations,

@@ -5,8 +5,15 @@ import type { Meter } from '../lib/meter.ts';
 import type { Shape } from '../lib/shape.ts';
 import type { Steps } from '../lib/steps.ts';
 import type { AnswerRoom } from './admission.ts';
-import { createConnector, METADATA_RANGES, unreachableHint } from './connect.ts';
-import { createOutboundProxy, type OutboundProxies, type OutboundProxy, REFUSED_FOR } from './outbound-proxy.ts';
+import {
+  createConnector,
+  createOutboundProxy,
+  METADATA_RANGES,
+  type OutboundProxies,
+  type OutboundProxy,
+  REFUSED_FOR,
+  unreachableHint,
+} from './connect.ts';
 import { isSafe } from './semantics.ts';
 
 export interface HttpRequest {

@@ -3,11 +3,10 @@ import type { ServerRequest } from './server.ts';
 /**
  * The callers that may use a route.
  *
- * public   everybody; the handler checks its own needs.
- * webhook  everybody; a signature proves the body. No browser sends these requests, so the answers have no headers
- *          for browsers.
- * login    everybody whose browser shows one of our own pages.
- * metrics  as `read`, or everybody if metrics are open.
+ * public   all; the handler checks its own needs.
+ * webhook  all; a signature proves the body. No browser sends these requests, so the answers have no headers for browsers.
+ * login    browsers that show one of our own pages.
+ * metrics  as `read`, or all if metrics are open.
  * read     the read token, the admin token, or any session. Changes nothing.
  * session  every logged-in caller, whatever their role.
  * gateway  a gateway token, for the one workspace that it was made for. Changes nothing.
@@ -48,12 +47,12 @@ export interface Addressed {
   readonly origin: string | undefined;
   /** Whether it came over TLS, according to a trusted proxy. */
   readonly isTls: boolean;
-  /** Whether nobody else can have read it in transit: it came over TLS, or from this machine and through no proxy. */
+  /** Whether it cannot have been read in transit: it came over TLS, or from this machine and through no proxy. */
   readonly isPrivate: boolean;
 }
 
 const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '[::1]'];
-/** Wildcard addresses, under which nobody opens a page. */
+/** Wildcard addresses, under which no page is opened. */
 const ANY_ADDRESS = ['0.0.0.0', '::', ''];
 const HOST = /^(\[[\da-f:.]{2,45}\]|[a-z\d](?:[a-z\d.-]{0,252}[a-z\d])?)(?::(\d{1,5}))?$/;
 

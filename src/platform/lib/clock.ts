@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 /** Cancels a timer; harmless when it has fired. */
 export type Cancel = () => void;
 
-/** All time comes from here, always passed in, so that tests can travel. */
+/** The only source of time. It is always a parameter, so that tests can set the time. */
 export interface Clock {
-  /** Wall clock, epoch milliseconds. For people and for comparing with what others say; it may jump. */
+  /** Wall clock, epoch milliseconds, for people and for comparisons with times of other systems. It may jump. */
   now(): number;
   /** Milliseconds of a clock that never jumps, counted from the start of `bootId`. */
   monotonic(): number;
@@ -15,7 +15,7 @@ export interface Clock {
   after(ms: number, call: () => void): Cancel;
 }
 
-/** Longest delay a Node timer takes; a longer one would fire at once. */
+/** Longest delay that a timer of Node accepts; a longer one would fire at once. */
 const LONGEST_TIMER = 2_147_483_647;
 
 export function systemClock(): Clock {
@@ -31,7 +31,7 @@ export function systemClock(): Clock {
   };
 }
 
-/** Keeps the process alive while nothing but timers is awaited, which do not; until it is cancelled. */
+/** Keeps the process alive until it is cancelled, because the timers of `after` do not. */
 export function keepAlive(): Cancel {
   const timer = setInterval(() => undefined, LONGEST_TIMER);
   return () => clearInterval(timer);
@@ -55,20 +55,19 @@ function readBootId(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
   } catch {
-    // Without a kernel boot id every process counts as a boot of its own, which costs at most one quota window.
+    // Without a boot id of the kernel, each process counts as a boot of its own, which costs at most one quota window.
     return `process-${crypto.randomUUID()}`;
   }
 }
 
-/** A correction of the clock by less does not count as set back, milliseconds. */
+/** A smaller correction does not count as a clock that was set back, milliseconds. */
 const LEAST = 1_000;
 
 /**
- * Minds the wall clock: where it was set back since it was looked at before, what is dated by it would wait until the old time has come
- * again, so `redate` is called, and called again next time where it fails.
+ * Returns a check of the wall clock. If the clock was set back since the last check, stored due times would wait until the old time
+ * returns, so the check calls `redate`; if that fails, the next check calls it again. The check returns whether it did.
  *
- * @param isDue `redate` is called at the first look too: what is there may be dated by the clock of a process before
- * @returns what looks at the clock, and tells whether anything was dated anew
+ * @param isDue the first check calls `redate` too, because a previous process may have stored the times by another clock
  */
 export function onClockSetBack(
   clock: Pick<Clock, 'now' | 'monotonic'>,
@@ -89,19 +88,19 @@ export function onClockSetBack(
   };
 }
 
-/** Time that passed for the world, milliseconds from an arbitrary start: it never goes back, and leaves no sleep out. */
+/** Elapsed time that includes the sleep of the machine, milliseconds from an arbitrary start. It never goes back. */
 export interface SuspendAwareClock {
   now(): number;
   /**
-   * Looks at both clocks. Where the wall clock moved further than the monotonic one, the machine slept or the clock was
-   * set ahead: that time counts as passed. A wall clock that was set back takes nothing back.
+   * Compares both clocks. If the wall clock advanced further than the monotonic one, the machine slept or the clock was set ahead:
+   * the difference counts as elapsed. A wall clock that was set back changes nothing.
    *
-   * @returns whether the wall clock was set, or the machine slept, since the last look
+   * @returns whether the wall clock was set, or the machine slept, since the last call
    */
-  look(): boolean;
+  update(): boolean;
 }
 
-/** More than this between the two clocks is no drift, milliseconds. */
+/** A larger difference between the two clocks is no drift, milliseconds. */
 const JUMP = 2_000;
 
 export function createSuspendAwareClock(clock: Clock): SuspendAwareClock {
@@ -109,7 +108,7 @@ export function createSuspendAwareClock(clock: Clock): SuspendAwareClock {
   let slept = 0;
   return {
     now: () => clock.monotonic() + slept,
-    look() {
+    update() {
       const next = { wall: clock.now(), monotonic: clock.monotonic() };
       const ahead = next.wall - seen.wall - (next.monotonic - seen.monotonic);
       seen = next;

@@ -1,6 +1,6 @@
 /**
- * Merges the reads of several callers into one: `load` is called when no caller that could still ask has anything else to do. It
- * stores its result itself; if it throws, it rejects all callers.
+ * Merges the reads of several callers into one. `load` is called once all callers wait, and stores its result itself. If it throws,
+ * all callers reject.
  */
 export function createDataLoader<Wanted>(
   load: (wanted: readonly Wanted[]) => Promise<void>,
@@ -23,7 +23,7 @@ export function createDataLoader<Wanted>(
   };
 }
 
-/** Waits until all promises that need nothing from outside have run: ticks come after promises. */
+/** Waits until all settled promises have run their continuations: ticks come after promises. */
 function promisesSettled(): Promise<void> {
   return new Promise((resolve) => process.nextTick(resolve));
 }

@@ -43,8 +43,8 @@ const FORM = /^:memory:([a-z0-9-]{0,32})$/;
 const PREFIX = 'worksync-memory-';
 
 /**
- * The folder that `:memory:` stands for, or `:memory:name` where several are needed; undefined for any other text. Each user
- * has another one, and the commands beside a daemon find the same. On Linux it lies in memory.
+ * Returns the folder of `:memory:`, or of `:memory:name` if several are needed; undefined for any other text. Each user has a folder
+ * of their own, which a daemon and the commands beside it share. On Linux it is in memory.
  */
 export function memoryFolder(text: string): string | undefined {
   const name = FORM.exec(text)?.[1];
@@ -52,7 +52,7 @@ export function memoryFolder(text: string): string | undefined {
   return join(placeOf(), [`${PREFIX}${process.getuid?.() ?? 'user'}`, name].filter(Boolean).join('-'));
 }
 
-/** Whether what lies in this folder ends with the process that owns it. */
+/** Whether the content of this folder ends with the process that owns it. */
 export function isMemoryFolder(path: string): boolean {
   return dirname(path) === placeOf() && path.includes(`/${PREFIX}`);
 }
@@ -61,10 +61,7 @@ function placeOf(): string {
   return statSync('/dev/shm', { throwIfNoEntry: false })?.isDirectory() ? '/dev/shm' : tmpdir();
 }
 
-/**
- * Makes the names in a folder durable: until then a power failure may take back that a file was made or renamed, however well
- * its content was synchronised.
- */
+/** Makes the names in a folder durable. Until then a power failure may revert that a file was created or renamed. */
 export function syncFolder(folder: string): void {
   const opened = openSync(folder, 'r');
   try {

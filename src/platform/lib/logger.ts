@@ -18,7 +18,7 @@ export const silentLogger: Logger = {
   child: () => silentLogger,
 };
 
-/** Tells of work that is done again and again when it begins to fail, when the reason changes, and when it succeeds again. */
+/** Logs the changes of repeated work: when it begins to fail, when the reason changes, and when it succeeds again. */
 export interface TransitionLogger {
   failed(error: unknown): void;
   succeeded(): void;
@@ -34,17 +34,17 @@ export function createTransitionLogger(
   level: 'warn' | 'error',
   { failed, again }: Words,
 ): TransitionLogger {
-  let told: string | undefined;
+  let logged: string | undefined;
   return {
     failed(error) {
       const reason = String(error);
-      if (reason === told) return;
-      told = reason;
+      if (reason === logged) return;
+      logged = reason;
       logger[level]({ error }, failed);
     },
     succeeded() {
-      if (told !== undefined) logger.info({}, again);
-      told = undefined;
+      if (logged !== undefined) logger.info({}, again);
+      logged = undefined;
     },
   };
 }

@@ -3,19 +3,18 @@ const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as c
 /** `90s`, `5m`, `1h`, `14d`; never zero. */
 export const DURATION = /^([1-9]\d{0,8})(ms|s|m|h|d)$/;
 
-/** Milliseconds; undefined where the text is no duration. */
+/** Returns milliseconds; undefined if the text is no duration. */
 export function parseDuration(text: string): number | undefined {
   const match = DURATION.exec(text);
   return match ? Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS] : undefined;
 }
 
-/** The shortest spelling of a number of milliseconds, for messages. */
+/** Returns the shortest spelling of a number of milliseconds, for messages. */
 export function durationText(ms: number): string {
   const unit = (['d', 'h', 'm', 's'] as const).find((name) => ms % UNIT_MS[name] === 0) ?? 'ms';
   return `${ms / UNIT_MS[unit]}${unit}`;
 }
 
-/** In bytes. */
 export const MEBIBYTE = 1024 * 1024;
 
 const UNITS = [

@@ -198,12 +198,12 @@ function isSame(left: ReadonlyMap<string, number>, right: ReadonlyMap<string, nu
   return left.size === right.size && [...left].every(([name, at]) => right.get(name) === at);
 }
 
-/** Entries that wait for their time, the earliest first; those of one time in the order of their arrival. */
+/** Entries by due time, and those of the same time in the order of their arrival. */
 interface SortedQueue<Entry extends { readonly due: number }> {
   first(): Entry | undefined;
-  /** `due` must not change while the entry stands here. */
+  /** Adds an entry, whose `due` must not change until it is removed. */
   add(entry: Entry): void;
-  /** Harmless where it does not stand here. */
+  /** Removes an entry, if the queue has it. */
   remove(entry: Entry): void;
   all(): readonly Entry[];
 }
@@ -211,13 +211,13 @@ interface SortedQueue<Entry extends { readonly due: number }> {
 function createSortedQueue<Entry extends { readonly due: number }>(): SortedQueue<Entry> {
   const entries: Entry[] = [];
 
-  /** Where the first entry stands that is due later, or at the same time too where `from` says so. */
-  function place(due: number, from: boolean): number {
+  /** Returns the index of the first entry that is due later, or with `inclusive` at the same time. */
+  function indexOf(due: number, inclusive: boolean): number {
     let low = 0;
     for (let high = entries.length; low < high; ) {
       const middle = (low + high) >> 1;
       const at = (entries[middle] as Entry).due;
-      if (at < due || (at === due && !from)) low = middle + 1;
+      if (at < due || (at === due && !inclusive)) low = middle + 1;
       else high = middle;
     }
     return low;
@@ -226,10 +226,10 @@ function createSortedQueue<Entry extends { readonly due: number }>(): SortedQueu
   return {
     first: () => entries[0],
     add(entry) {
-      entries.splice(place(entry.due, false), 0, entry);
+      entries.splice(indexOf(entry.due, false), 0, entry);
     },
     remove(entry) {
-      const at = entries.indexOf(entry, place(entry.due, true));
+      const at = entries.indexOf(entry, indexOf(entry.due, true));
       if (at !== -1) entries.splice(at, 1);
     },
     all: () => [...entries],
@@ -238,9 +238,9 @@ function createSortedQueue<Entry extends { readonly due: number }>(): SortedQueu
 
 /** A job that waits for its next run. */
 interface Waiting {
-  /** The next moment of a cron expression is after this one, epoch milliseconds. */
+  /** The last moment of its cron expression, epoch milliseconds: the next one is later. */
   readonly last: number;
-  /** By the time that passed; set by the pace alone, as is `times`: the cron expression whose moment it waits for. */
+  /** Elapsed time at which it is due. The queue alone sets it, and `times`, the cron expression whose moment it waits for. */
   due: number;
   times?: CronTimes;
   begin(): void;
@@ -248,18 +248,18 @@ interface Waiting {
 
 /** Starts each waiting job at its time, with one timer for all. */
 interface TimerQueue {
-  /** Milliseconds that passed, sleep of the machine included. */
+  /** Elapsed milliseconds, including the sleep of the machine. */
   passed(): number;
-  /** Begins it in so many milliseconds. */
+  /** Begins the job after so many milliseconds. */
   wait(entry: Waiting, left: number): void;
-  /** Begins it at the next moment of a cron expression, where one comes. */
+  /** Begins the job at the next moment of a cron expression, if there is one. */
   waitFor(entry: Waiting, times: CronTimes): void;
   leave(entry: Waiting): void;
 }
 
-/** Between the starts of two jobs, milliseconds: many may be overdue at once. */
+/** Milliseconds between the starts of two jobs, because many may be overdue at once. */
 const SPACING = 50;
-/** The clocks are looked at no more seldom than this while a job waits, milliseconds. */
+/** Longest time between two checks of the clocks while a job waits, milliseconds. */
 const LONGEST_SLEEP = 60_000;
 
 function createTimerQueue(clock: Clock): TimerQueue {
@@ -286,11 +286,11 @@ function createTimerQueue(clock: Clock): TimerQueue {
 
   /** Moments of cron expressions move with the wall clock. */
   function noticeClocks(): void {
-    if (!passed.look()) return;
+    if (!passed.update()) return;
     for (const entry of line.all()) if (entry.times) place(entry, untilMoment(entry.times, entry.last), entry.times);
   }
 
-  /** The clocks drift, and timers may be early: the moment of a cron expression may still be ahead. */
+  /** Waits longer if the moment of a cron expression is still ahead, because clocks drift and timers may be early. */
   function beginOrWait(entry: Waiting, now: number): void {
     const left = entry.times ? untilMoment(entry.times, entry.last) : 0;
     if (left > 0) {
@@ -333,25 +333,22 @@ function createTimerQueue(clock: Clock): TimerQueue {
 
 /** Spreads jobs that would begin at the same time. */
 interface StartupJitter {
-  /** One more is there that is going to begin. */
+  /** Adds a job that will begin. */
   announce(): void;
-  /** It does not begin after all. */
+  /** Removes a job that will not begin. */
   withdraw(): void;
-  /**
-   * It begins now. @returns its longest delay, milliseconds: the longer, the more begin together with it;
-   * nothing for one that begins alone
-   */
+  /** Records that a job begins. Returns its longest delay, milliseconds: 0 for one alone, and longer the more begin together. */
   begin(): number;
 }
 
-/** Between the first runs of two of them, milliseconds, and the longest delay of any. */
+/** Milliseconds between the first runs of two jobs, and the longest delay. */
 const APART = 150;
 const LONGEST = 300_000;
 
-/** @param passed milliseconds that passed */
+/** @param passed elapsed milliseconds */
 function createStartupJitter(passed: () => number): StartupJitter {
   let announced = 0;
-  /** When others began, within the longest delay. */
+  /** The starts within the longest delay. */
   let begun: number[] = [];
   return {
     announce: () => void announced++,
@@ -369,7 +366,7 @@ function createStartupJitter(passed: () => number): StartupJitter {
 
 const GOLDEN = (Math.sqrt(5) - 1) / 2;
 
-/** A place in [0, 1) for a number, always the same one. Those of numbers that follow each other lie as evenly as can be. */
+/** Returns a fixed place in [0, 1) for a number. The places of consecutive numbers are spread evenly. */
 export function phaseOf(number: number): number {
   return (number * GOLDEN) % 1;
 }

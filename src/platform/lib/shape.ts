@@ -20,25 +20,25 @@ export function keep(value: unknown, shape: Shape): unknown {
   return kept;
 }
 
-/** Reads values that another program wrote in its own way. Nothing here throws. */
+/** The functions below read values that another program wrote in its own way. They never throw. */
 
-/** An id as text: servers also send numbers. Undefined where there is none. */
+/** Returns an id as text, because servers also send numbers; undefined if there is none. */
 export function idText(value: unknown): string | undefined {
   if (typeof value === 'number' && Number.isSafeInteger(value)) return String(value);
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** From this number on, a time is taken as milliseconds; below, as seconds. */
+/** Numbers from this one on are milliseconds; smaller ones are seconds. */
 const LEAST_MILLISECONDS = 100_000_000_000;
 
-/** A time as text: a number is an epoch time in seconds or milliseconds. Null where there is none. */
+/** Returns a time as text; null if there is none. A number is an epoch time in seconds or milliseconds. */
 export function timeText(value: unknown): string | null {
   if (typeof value !== 'number') return typeof value === 'string' ? value : null;
   const time = new Date(value < LEAST_MILLISECONDS ? value * 1_000 : value);
   return Number.isNaN(time.getTime()) ? null : time.toISOString();
 }
 
-/** The texts of a list. An element that is an object counts by its name; elements without one are dropped. */
+/** Returns the texts of a list. An object counts by its name; elements without a name are dropped. */
 export function namesIn(value: unknown): string[] {
   if (!Array.isArray(value)) return [];
   return value.flatMap((element: unknown) => {
@@ -50,8 +50,8 @@ export function namesIn(value: unknown): string[] {
 }
 
 /**
- * The object with only those elements of its list that can be identified. It counts the dropped ones in `unreadable`,
- * because a list that lacks some elements does not prove that anything is absent.
+ * Returns the object with only those elements of its list that can be identified. It counts the dropped ones in `unreadable`,
+ * because an incomplete list does not prove that anything is absent.
  *
  * @param identity fields that every element must have
  */

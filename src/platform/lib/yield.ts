@@ -1,14 +1,14 @@
 import type { Clock } from './clock.ts';
 
-/** Resolves when the event loop has handled everything that is ready now: what arrived together is then at hand. */
+/** Resolves when the event loop has handled everything that is ready now. */
 export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** A request takes about as many: its connection is accepted, one in each turn, its bytes are read, and it is answered. */
+/** Turns of the event loop that a request takes: to accept its connection, to read its bytes, and to answer it. */
 const TURNS_OF_REQUEST = 10;
 
-/** For work in pieces of many milliseconds: between two pieces, everything that waits outside gets all its turns. */
+/** Lets waiting requests finish, between two pieces of work that take many milliseconds. */
 export async function yieldForRequests(): Promise<void> {
   for (let turn = 0; turn < TURNS_OF_REQUEST; turn++) await yieldToEventLoop();
 }
@@ -50,10 +50,10 @@ export function createAdaptiveBatchSize(
   };
 }
 
-/** Bytes above which another thread does the work: this many take the main thread some milliseconds. */
+/** Bytes that take the main thread some milliseconds: another thread handles anything larger. */
 export const LARGE = 1024 * 1024;
 
-/** Cuts a list into pieces of at most so many, in order. */
+/** Cuts a list into pieces of at most `most` elements, in order. */
 export function* piecesOf<Each>(all: readonly Each[], most: number): Generator<readonly Each[]> {
   for (let at = 0; at < all.length; at += most) yield all.slice(at, at + most);
 }

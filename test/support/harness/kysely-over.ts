@@ -1,8 +1,8 @@
 import { type DatabaseConnection, DummyDriver, Kysely, SqliteIntrospector } from 'kysely';
-import { DirectExecutor, SQLITE_WORDS, type Words } from '../../../src/platform/database/one-connection.ts';
+import { type DialectParts, DirectExecutor, SQLITE_DIALECT } from '../../../src/platform/database/one-connection.ts';
 import { StoreAdapter, StoreCompiler } from '../../../src/platform/database/postgres-compiler.ts';
 
-const POSTGRES_WORDS: Words = {
+const POSTGRES_WORDS: DialectParts = {
   createAdapter: () => new StoreAdapter(),
   createQueryCompiler: () => new StoreCompiler(),
   createIntrospector: (query) => new SqliteIntrospector(query),
@@ -10,7 +10,7 @@ const POSTGRES_WORDS: Words = {
 
 /** Whose statements, without transactions, go through this connection at once. */
 export function kyselyOver<Tables>(connection: DatabaseConnection, kind: 'sqlite' | 'postgres'): Kysely<Tables> {
-  const words = kind === 'postgres' ? POSTGRES_WORDS : SQLITE_WORDS;
+  const words = kind === 'postgres' ? POSTGRES_WORDS : SQLITE_DIALECT;
   const driver = new DummyDriver();
   const dialect = { ...words, createDriver: () => driver };
   const executor = new DirectExecutor(words, (consumer) => consumer(connection));

@@ -9,13 +9,17 @@ import {
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { proxiesOf, secretsOfProxies } from '../../../../src/platform/config/proxies.ts';
 import { askDaemon } from '../../../../src/platform/http/ask-daemon.ts';
-import { createSharedLookup, unreachableHint } from '../../../../src/platform/http/connect.ts';
+import {
+  createOutboundProxy,
+  createSharedLookup,
+  REFUSED_FOR,
+  unreachableHint,
+} from '../../../../src/platform/http/connect.ts';
 import {
   createHttpClient,
   type HttpClient,
   type HttpClientOptions,
 } from '../../../../src/platform/http/http-client.ts';
-import { createOutboundProxy, REFUSED_FOR } from '../../../../src/platform/http/outbound-proxy.ts';
 import { errorOfStatus, retryAfter } from '../../../../src/platform/http/provider-errors.ts';
 import { createServerClocks } from '../../../../src/platform/http/server-clocks.ts';
 import { signOfLife } from '../../../../src/platform/http/sign-of-life.ts';
