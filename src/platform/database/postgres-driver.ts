@@ -22,8 +22,6 @@ export interface PostgresDriverOptions {
   readonly onStatement: (sql: string) => void;
   /** Called with the number of inserted rows. */
   readonly onInserted?: (rows: number) => void;
-  /** Milliseconds of a monotonic clock. */
-  readonly passed: () => number;
 }
 
 /** The state that the drivers of one database share. */
@@ -51,7 +49,7 @@ export function createConnections(options: PostgresDriverOptions): Connections {
 
   async function connect(pool: Pool): Promise<PoolClient> {
     const fault = watch.present();
-    if (fault?.kind === 'away' && options.passed() - failedAt < ASKED_AGAIN_AFTER) throw fault;
+    if (fault?.kind === 'away' && performance.now() - failedAt < ASKED_AGAIN_AFTER) throw fault;
     return guarded(() => pool.connect());
   }
 
@@ -60,7 +58,7 @@ export function createConnections(options: PostgresDriverOptions): Connections {
     return watch
       .meanwhile(work)
       .catch((error: unknown) => {
-        failedAt = options.passed();
+        failedAt = performance.now();
         throw error;
       })
       .finally(() => {

@@ -4,13 +4,6 @@ import type { ServerAbilities, ServerFacts, ServerTime } from './database-types.
 import { isLocal, type PostgresAddress } from './postgres-address.ts';
 import { clientWithTls } from './postgres-driver.ts';
 
-interface AbilitiesDeps {
-  readonly address: PostgresAddress;
-  readonly readers: pg.Pool;
-  readonly watch: FaultWatch;
-  readonly passed: () => number;
-}
-
 /** The timeline changes with each promotion, after which the clock may be that of another machine. */
 const TIME = `select extract(epoch from clock_timestamp())::float8 * 1000 as now,
   left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) as clock`;
@@ -56,8 +49,11 @@ const MORE_CONNECTIONS = 3;
 
 type QueriedFacts = Omit<ServerFacts, 'latency' | 'ahead' | 'isLocal' | 'wanted'>;
 
-export function serverAbilities(deps: AbilitiesDeps): Omit<ServerAbilities, 'pending'> & { close(): Promise<void> } {
-  const { address, readers, watch, passed } = deps;
+export function serverAbilities(
+  address: PostgresAddress,
+  readers: pg.Pool,
+  watch: FaultWatch,
+): Omit<ServerAbilities, 'pending'> & { close(): Promise<void> } {
   const listeners = new Set<() => Promise<void>>();
 
   async function query<Row extends object>(sql: string, values: readonly unknown[] = []): Promise<Row> {
@@ -73,9 +69,9 @@ export function serverAbilities(deps: AbilitiesDeps): Omit<ServerAbilities, 'pen
     async facts() {
       const answers: Pick<ServerFacts, 'latency' | 'ahead'>[] = [];
       for (let tries = 0; tries < TRIES; tries++) {
-        const began = { passed: passed(), wall: Date.now() };
+        const began = { elapsed: performance.now(), wall: Date.now() };
         const { now } = await query<Pick<ServerTime, 'now'>>(NOW);
-        answers.push({ latency: passed() - began.passed, ahead: now - (began.wall + Date.now()) / 2 });
+        answers.push({ latency: performance.now() - began.elapsed, ahead: now - (began.wall + Date.now()) / 2 });
       }
       const [fastest] = answers.sort((one, other) => one.latency - other.latency);
       return {

@@ -1,6 +1,6 @@
 import { type DatabaseConnection, DummyDriver, Kysely, SqliteIntrospector } from 'kysely';
 import { type DialectParts, DirectExecutor, SQLITE_DIALECT } from '../../../src/platform/database/one-connection.ts';
-import { StoreAdapter, StoreCompiler } from '../../../src/platform/database/postgres-compiler.ts';
+import { StoreAdapter, StoreCompiler } from '../../../src/platform/database/postgres.ts';
 
 const POSTGRES_WORDS: DialectParts = {
   createAdapter: () => new StoreAdapter(),

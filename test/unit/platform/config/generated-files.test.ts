@@ -14,10 +14,10 @@ import {
   generatedFiles,
   generateReference,
   generateSchema,
+  type JsonSchema,
   schemaOf,
 } from '../../../../src/platform/config/generated-files.ts';
 import { loadConfig } from '../../../../src/platform/config/load.ts';
-import type { JsonSchema } from '../../../../src/platform/config/reference.ts';
 import { type ConnectorOptions, connectionKeys, workspaceFile } from '../../../../src/platform/config/schema.ts';
 import { apiOverrides as workspaceOverrides } from '../../../../src/workspace-api/contract.ts';
 import { apiOverrides, folderOf, forge, tracker } from '../../../support/rows/config-files.ts';

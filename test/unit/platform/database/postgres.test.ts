@@ -9,9 +9,13 @@ import {
   postgresFaultOf,
   watchFaults,
 } from '../../../../src/platform/database/database-fault.ts';
-import { createStatistics, ownTables } from '../../../../src/platform/database/postgres.ts';
+import {
+  createStatistics,
+  ownTables,
+  StoreAdapter,
+  StoreCompiler,
+} from '../../../../src/platform/database/postgres.ts';
 import { isPostgres, readAddress } from '../../../../src/platform/database/postgres-address.ts';
-import { StoreAdapter, StoreCompiler } from '../../../../src/platform/database/postgres-compiler.ts';
 import { createConnections, readTlsFiles } from '../../../../src/platform/database/postgres-driver.ts';
 import { noSteps } from '../../../../src/platform/lib/steps.ts';
 
@@ -196,7 +200,6 @@ describe('the driver of PostgreSQL', () => {
     const connections = createConnections({
       ...{ writer: pool, readers: pool, watch, steps: noSteps },
       onStatement: () => undefined,
-      passed: () => 0,
     });
     const database = new Kysely<Record<string, never>>({
       dialect: {
