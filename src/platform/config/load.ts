@@ -261,18 +261,18 @@ function readWorkspace(document: ConfigDocument, { connectors, schema }: Given):
   problems.push(...unknownConnections(document, whole.data?.rules));
   for (const connection of connectionsIn(data)) {
     if (problems.length >= MOST_PROBLEMS) break;
-    const checked = connectionConfig({ document, connectors, mirror, ...connection });
+    const checked = connectionConfig(document, connection, connectors, mirror);
     connections.push(checked);
     problems.push(...checked.problems);
   }
   if (problems.length > 0 || !whole.data || !own.name)
     return { document, name: own.name, problems: problems.slice(0, MOST_PROBLEMS) };
+  const { $schema: _schema, workspace, ...others } = whole.data;
   const config: WorkspaceConfig = {
-    ...whole.data,
+    ...others,
     name: own.name,
     file: document.file,
-    workspace: { ...whole.data.workspace, api: whole.data.workspace.api ?? {} },
-    mirror,
+    workspace: { ...workspace, api: workspace.api ?? {} },
     connections: connections.flatMap(({ config: connection }) => connection ?? []),
   };
   return { document, name: own.name, config, problems, notices };

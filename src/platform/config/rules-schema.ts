@@ -162,6 +162,3 @@ export const writeBack = z
   .describe('What worksync writes to the vendor, with the credentials of the connection.');
 
 export type RulesConfig = z.output<typeof rules>;
-export type TriageConfig = z.output<typeof triage>;
-export type UsersConfig = z.output<typeof users>;
-export type WriteBack = z.output<typeof writeBack>;

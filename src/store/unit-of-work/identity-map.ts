@@ -1,4 +1,4 @@
-import { createDataLoader } from '../../platform/lib/data-loader.ts';
+import { createDataLoader } from '../../platform/lib/yield.ts';
 import type { Scope } from '../workspace-scope.ts';
 import {
   type AnyRow,
