@@ -23,7 +23,7 @@ async function start(): Promise<void> {
   enableCompileCache(`${project}/node_modules/.cache/worksync`);
   const { main } = await import('./cli/program.ts');
   const { newScrubber } = await import('./cli/process-scrubber.ts');
-  const { programVersion } = await import('./platform/lib/program-version.ts');
+  const { programVersion } = await import('./platform/lib/program-folder.ts');
   const { endDespiteReads, endProcess, endWithReaders } = await import('./cli/ending.ts');
 
   endWithReaders();

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { CONFIG_FOLDER } from '../platform/config/config-files.ts';
-import { jobConfig, writtenSettings } from '../platform/config/job-config.ts';
+import { jobConfig, writtenSettings } from '../platform/config/yaml-document.ts';
 import { PROGRAM } from '../platform/lib/program-folder.ts';
 import { unknownName } from './named.ts';
 

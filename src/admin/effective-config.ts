@@ -1,14 +1,11 @@
 import { createHash } from 'node:crypto';
-import { connectors } from '../connectors/registry.ts';
 import { CONFIG_TEXT, configText, DAEMON_OPTIONS, type Flags } from '../platform/config/daemon-options.ts';
-import { durationText } from '../platform/config/duration.ts';
 import type { CommandEnvironment } from '../platform/config/env-file.ts';
-import { withPresentWords } from '../platform/config/former-words.ts';
 import { createVariables, type Variables } from '../platform/config/interpolate.ts';
 import { configSourceOf } from '../platform/config/load.ts';
-import { pathText } from '../platform/config/problems.ts';
 import type { ConnectionConfig, WorkspaceConfig } from '../platform/config/schema.ts';
-import { type ConfigDocument, type Path, readDocuments } from '../platform/config/yaml-document.ts';
+import { type ConfigDocument, type Path, pathText, readDocuments } from '../platform/config/yaml-document.ts';
+import { durationText } from '../platform/lib/quantities.ts';
 import type { Files } from '../platform/lib/regular-files.ts';
 
 /** One value that is in use. */
@@ -85,10 +82,8 @@ function workspaceValues(workspace: WorkspaceConfig, env: CommandEnvironment, fi
     0,
     documents.findIndex(({ data }) => (data as { name?: unknown }).name === name),
   );
-  const present = (all: readonly ConfigDocument[]) =>
-    withPresentWords(all[index] as ConfigDocument, connectors).document;
-  const written = present(documents);
-  const variablesAt = variablesIn(present(readDocuments(file, source, NAMED)));
+  const written = documents[index] as ConfigDocument;
+  const variablesAt = variablesIn(readDocuments(file, source, NAMED)[index] as ConfigDocument);
   const own = leavesOf(written.data);
   const inFile = own.map(({ path, value }) => {
     const variables = variablesAt.get(path.join('.')) ?? [];

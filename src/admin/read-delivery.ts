@@ -1,7 +1,7 @@
 import type { Translation } from '../connectors/connector.ts';
 import { asSyncError } from '../model/errors/sync-error.ts';
 import type { Item } from '../model/item.ts';
-import { LARGE } from '../platform/lib/large.ts';
+import { LARGE } from '../platform/lib/yield.ts';
 import { type StoredBody, unpackBody } from '../store/bodies.ts';
 import type { ListedDelivery } from '../store/find-deliveries.ts';
 import { type Answer, readAnswer } from '../store/workspace-answers.ts';

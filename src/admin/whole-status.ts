@@ -1,8 +1,7 @@
 import { PROTOCOL, SCHEMA } from '../model/build.ts';
 import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
 import type { Clock } from '../platform/lib/clock.ts';
-import { piecesOf } from '../platform/lib/pieces.ts';
-import { yieldToEventLoop } from '../platform/lib/yield.ts';
+import { piecesOf, yieldToEventLoop } from '../platform/lib/yield.ts';
 import type { Installation } from '../store/installation.ts';
 import { type HealthSummary, readHealthSummaries, readStatuses, type StoredStatus } from '../store/stored-status.ts';
 import type { Sql } from '../store/workspace-scope.ts';

@@ -1,7 +1,7 @@
 import { environmentOf } from '../platform/config/env-file.ts';
 import { configSourceOf } from '../platform/config/load.ts';
-import { textWithoutSecrets } from '../platform/config/text-without-secrets.ts';
-import { fileReads } from '../platform/lib/file-reads.ts';
+import { textWithoutSecrets } from '../platform/config/yaml-document.ts';
+import { fileReads } from '../platform/lib/regular-files.ts';
 import { type EffectiveValue, effectiveConfig, maskOf } from './effective-config.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 

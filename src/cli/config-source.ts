@@ -1,4 +1,5 @@
 import type { ConfigSource } from '../daemon/reload.ts';
+import { stampOf } from '../platform/config/config-files.ts';
 import type { Environment } from '../platform/config/interpolate.ts';
 import {
   configSize,
@@ -8,9 +9,7 @@ import {
   loadConfig,
   readAhead,
 } from '../platform/config/load.ts';
-import { stampOf } from '../platform/config/stamp.ts';
-import { fileReads, type KnownFiles } from '../platform/lib/file-reads.ts';
-import type { Files } from '../platform/lib/regular-files.ts';
+import { type Files, fileReads, type KnownFiles } from '../platform/lib/regular-files.ts';
 import { createConverter } from '../sync/worker/converter.ts';
 
 /** Files beside the configuration whose changes count too. */

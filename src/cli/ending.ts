@@ -1,4 +1,4 @@
-import { fileReads } from '../platform/lib/file-reads.ts';
+import { fileReads } from '../platform/lib/regular-files.ts';
 
 /** The exit code that a shell reports for a program that SIGPIPE ended. */
 const READER_GONE = 141;

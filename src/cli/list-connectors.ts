@@ -1,7 +1,6 @@
 import { CAPABILITY_DEFAULTS, type Connector } from '../connectors/connector.ts';
 import { connectors } from '../connectors/registry.ts';
-import { schemaOf } from '../platform/config/generated-files.ts';
-import { keysOf } from '../platform/config/schema-keys.ts';
+import { keysOf, schemaOf } from '../platform/config/generated-files.ts';
 import { table } from './words.ts';
 
 /** Lists the connectors of this version, for `worksync connectors`. */

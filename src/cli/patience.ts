@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
-import { durationText, parseDuration } from '../platform/config/duration.ts';
 import { type Clock, systemClock } from '../platform/lib/clock.ts';
+import { durationText, parseDuration } from '../platform/lib/quantities.ts';
 import type { ApiRequest, ApiResponse, Send } from '../workspace-api/exchange.ts';
 import { say } from './setting.ts';
 import { span } from './words.ts';

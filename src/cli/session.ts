@@ -1,6 +1,5 @@
 import { connectors } from '../connectors/registry.ts';
-import type { ProcessContext } from '../daemon/daemon-context.ts';
-import { createProcessContext } from '../daemon/daemon-context.ts';
+import { createProcessContext, type ProcessContext } from '../daemon/daemon-context.ts';
 import type { ConfigSource } from '../daemon/reload.ts';
 import { draftFiles } from '../platform/config/config-files.ts';
 import {
@@ -14,12 +13,10 @@ import {
 import { commandEnvironment, type EnvFile } from '../platform/config/env-file.ts';
 import type { Environment } from '../platform/config/interpolate.ts';
 import { type LoadedConfig, type LoadInput, loadConfig, readAhead } from '../platform/config/load.ts';
-import { secretKeyOf } from '../platform/config/secret-key.ts';
-import { type ConfiguredToken, configuredTokens } from '../platform/config/tokens.ts';
+import { type ConfiguredToken, configuredTokens, secretKeyOf } from '../platform/config/tokens.ts';
 import { secretsOfExport, type TraceExport, traceSettings } from '../platform/config/trace-export.ts';
-import { fileReads } from '../platform/lib/file-reads.ts';
 import { systemRandom } from '../platform/lib/random.ts';
-import type { Files } from '../platform/lib/regular-files.ts';
+import { type Files, fileReads } from '../platform/lib/regular-files.ts';
 import { createLogger } from '../platform/observe/pino-logger.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
 import { type DaemonEndpoint, findDaemon } from '../store/daemon-file.ts';

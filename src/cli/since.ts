@@ -1,5 +1,5 @@
 import { SyncError } from '../model/errors/sync-error.ts';
-import { parseDuration } from '../platform/config/duration.ts';
+import { parseDuration } from '../platform/lib/quantities.ts';
 
 /** Returns the time of `--since` in RFC 3339. Throws `usage`. */
 export function sinceOf(text: string, now: number): string {

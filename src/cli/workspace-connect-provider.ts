@@ -3,7 +3,7 @@ import { unknownName } from '../admin/named.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { environment } from '../platform/config/daemon-options.ts';
 import { createVariables } from '../platform/config/interpolate.ts';
-import { secretKeyOf } from '../platform/config/secret-key.ts';
+import { secretKeyOf } from '../platform/config/tokens.ts';
 import { isPrivateHost } from '../platform/http/private-ranges.ts';
 import { systemClock } from '../platform/lib/clock.ts';
 import { systemRandom } from '../platform/lib/random.ts';

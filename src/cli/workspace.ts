@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { environment } from '../platform/config/daemon-options.ts';
-import { secretKeyOf } from '../platform/config/secret-key.ts';
+import { secretKeyOf } from '../platform/config/tokens.ts';
 import type { Reached } from '../reference-service/service.ts';
 import { type Exit, likeOption, print, type Setting, wholeNumber } from './setting.ts';
 import { addConnectProvider } from './workspace-connect-provider.ts';

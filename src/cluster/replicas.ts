@@ -1,7 +1,7 @@
 // Design: src/decisions/replicas.md
 
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
-import type { AnswerRoom } from '../platform/http/answer-room.ts';
+import type { AnswerRoom } from '../platform/http/admission.ts';
 import { requestStreamed, type StreamedAnswer } from '../platform/http/streamed-request.ts';
 import type { LeaseHolder } from './lease-holder.ts';
 import type { Peer } from './peers.ts';

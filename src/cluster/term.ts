@@ -1,7 +1,6 @@
 import type { Cancel, Clock } from '../platform/lib/clock.ts';
-import type { Logger } from '../platform/lib/logger.ts';
+import { createTransitionLogger, type Logger } from '../platform/lib/logger.ts';
 import type { Random } from '../platform/lib/random.ts';
-import { createTransitionLogger } from '../platform/lib/transition-logger.ts';
 import type { Installation } from '../store/installation.ts';
 import { fenceOf, type RenewedReplica, register, renewAndList, replicasOf, type StoreTime } from '../store/leases.ts';
 import type { QueryInterval } from './clock-offset.ts';

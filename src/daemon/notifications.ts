@@ -1,8 +1,8 @@
 // Design: src/decisions/replicas.md
 
 import type { Cancel } from '../platform/lib/clock.ts';
-import type { Stage } from '../platform/lib/stage.ts';
-import { createTransitionLogger } from '../platform/lib/transition-logger.ts';
+import { createTransitionLogger } from '../platform/lib/logger.ts';
+import type { Stage } from '../platform/lib/scheduler.ts';
 import { pendingWorkspaces } from '../store/inbox.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import { serverOf } from './open-store.ts';

@@ -9,13 +9,12 @@ import { SyncError } from '../model/errors/sync-error.ts';
 import type { DaemonOptions } from '../platform/config/daemon-options.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import type { OpenOptions } from '../platform/database/database-types.ts';
-import type { Clock } from '../platform/lib/clock.ts';
+import { type Clock, createSuspendAwareClock } from '../platform/lib/clock.ts';
 import { doAll } from '../platform/lib/failures.ts';
+import { sharedFileSystemOf } from '../platform/lib/folders.ts';
 import { KeyFileError, makeKeyFile, readKeyFile } from '../platform/lib/key-file.ts';
-import { sharedFileSystemOf } from '../platform/lib/network-file-system.ts';
 import type { Random } from '../platform/lib/random.ts';
 import { createSecretBox, type SecretBox } from '../platform/lib/secret-box.ts';
-import { createSuspendAwareClock } from '../platform/lib/suspend-aware-clock.ts';
 import { bumpClockEra, readClockEra } from '../store/clock-changes.ts';
 import { type Installation, openInstallation, openSharedInstallation } from '../store/installation.ts';
 import { serverTime } from '../store/leases.ts';
@@ -106,7 +105,7 @@ async function openShared(
   const close = () => doAll([() => leaseDatabase.close(), () => installation.close()]);
   const suspendAwareClock = createSuspendAwareClock(context.clock);
   const elapsed = () => {
-    suspendAwareClock.look();
+    suspendAwareClock.update();
     return suspendAwareClock.now();
   };
   const storeClock = createClockOffset();

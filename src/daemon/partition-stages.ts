@@ -1,9 +1,7 @@
 import type { SyncError } from '../model/errors/sync-error.ts';
 import type { ConnectionConfig, WorkspaceConfig } from '../platform/config/schema.ts';
 import { doAll } from '../platform/lib/failures.ts';
-import type { Job, Timetable } from '../platform/lib/scheduler.ts';
-import type { Stage } from '../platform/lib/stage.ts';
-import { phaseOf } from '../platform/lib/startup-jitter.ts';
+import { type Job, phaseOf, type Stage, type Timetable } from '../platform/lib/scheduler.ts';
 import { correctOwnMoves } from '../store/correct-own-moves.ts';
 import type { Store } from '../store/database.ts';
 import { jobRuns } from '../store/job-runs.ts';

@@ -4,7 +4,7 @@ import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
 import type { LoadedConfig } from '../platform/config/load.ts';
 import type { Cancel, Clock } from '../platform/lib/clock.ts';
 import type { Logger } from '../platform/lib/logger.ts';
-import type { Stage } from '../platform/lib/stage.ts';
+import type { Stage } from '../platform/lib/scheduler.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
 import type { ConfigChanges, Workspaces } from './workspaces.ts';
 

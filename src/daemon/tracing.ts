@@ -1,10 +1,8 @@
 import type { TraceExport } from '../platform/config/trace-export.ts';
 import type { HttpClient } from '../platform/http/http-client.ts';
 import type { Tracer } from '../platform/lib/tracer.ts';
-import { traceRequest } from '../platform/observe/otlp-json.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
-import { createSpanExporter } from '../platform/observe/span-exporter.ts';
-import { createSpanTracer } from '../platform/observe/span-tracer.ts';
+import { createSpanExporter, createSpanTracer, traceRequest } from '../platform/observe/span-exporter.ts';
 import type { WorkspaceContext } from '../store/workspace-context.ts';
 
 interface TracingDeps extends Pick<WorkspaceContext, 'clock' | 'random' | 'logger' | 'meter'> {

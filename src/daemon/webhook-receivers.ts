@@ -3,7 +3,7 @@
 import type { WebhookRequest } from '../connectors/connector.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
-import { isSameSecret } from '../platform/lib/same-secret.ts';
+import { isSameSecret } from '../platform/lib/digest.ts';
 import type { WakeSignal } from '../platform/lib/wake-signal.ts';
 import { recordTriageStarts } from '../store/meta.ts';
 import { WORKSPACE } from '../store/workspace-answers.ts';

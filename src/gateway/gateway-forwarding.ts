@@ -1,7 +1,7 @@
 import { type Replicas, readBody } from '../cluster/replicas.ts';
 import type { Identity } from '../cluster/signature.ts';
 import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
-import type { AnswerRoom } from '../platform/http/answer-room.ts';
+import type { AnswerRoom } from '../platform/http/admission.ts';
 import type { HttpAnswer } from '../platform/http/http-client.ts';
 import { isSafe } from '../platform/http/semantics.ts';
 import type { ServerRequest } from '../platform/http/server.ts';

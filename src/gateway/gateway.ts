@@ -1,8 +1,7 @@
 import { entity } from '../model/change.ts';
 import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
-import { groupOfAddress } from '../platform/http/address-group.ts';
-import { type AnswerRoom, createAnswerRoom } from '../platform/http/answer-room.ts';
-import type { MemoryBudget } from '../platform/http/memory-budget.ts';
+import { groupOfAddress } from '../platform/http/address-guard.ts';
+import { type AnswerRoom, createAnswerRoom, type MemoryBudget } from '../platform/http/admission.ts';
 import { isSafe, isSuccess } from '../platform/http/semantics.ts';
 import type { Server, ServerReply, ServerRequest } from '../platform/http/server.ts';
 import { sleep } from '../platform/lib/clock.ts';

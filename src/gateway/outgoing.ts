@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import type { AnswerRoom } from '../platform/http/answer-room.ts';
+import type { AnswerRoom } from '../platform/http/admission.ts';
 import type { HttpAnswer } from '../platform/http/http-client.ts';
 
 /** An answer to the caller. */

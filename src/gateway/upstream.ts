@@ -1,4 +1,4 @@
-import type { AnswerRoom } from '../platform/http/answer-room.ts';
+import type { AnswerRoom } from '../platform/http/admission.ts';
 import type { HttpAnswer } from '../platform/http/http-client.ts';
 import type { Logger } from '../platform/lib/logger.ts';
 import type { WakeSignal } from '../platform/lib/wake-signal.ts';

@@ -1,5 +1,5 @@
 import { compress, compressSync, uncompressSync } from 'lz4-napi';
-import { LARGE } from '../platform/lib/large.ts';
+import { LARGE } from '../platform/lib/yield.ts';
 
 /**
  * A body in the inbox: as received, or as an LZ4 block with its original length. JSON shrinks to an eighth. Compressing it takes less

@@ -1,9 +1,8 @@
 import type { Task } from '../model/task.ts';
 import { namedStatus, type TaskStatuses } from '../model/task-status.ts';
 import type { WrittenStatus } from '../model/written-status.ts';
-import { piecesOf } from '../platform/lib/pieces.ts';
 import type { Random } from '../platform/lib/random.ts';
-import { yieldForRequests } from '../platform/lib/yield.ts';
+import { piecesOf, yieldForRequests } from '../platform/lib/yield.ts';
 import { type StoredBody, unpackBody } from './bodies.ts';
 import { tasksByIds } from './cached-tasks.ts';
 import type { Store } from './database.ts';

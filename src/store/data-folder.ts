@@ -2,7 +2,7 @@ import { lstatSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:f
 import { dirname, join, resolve } from 'node:path';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import { type Lock, syncNames, takeLock } from '../platform/database/sqlite.ts';
-import { isMemoryFolder } from '../platform/lib/memory-folder.ts';
+import { isMemoryFolder } from '../platform/lib/folders.ts';
 import { type DaemonEndpoint, daemonFile } from './daemon-file.ts';
 
 /** The data folder that this process has locked. */

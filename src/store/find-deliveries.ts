@@ -1,6 +1,6 @@
 import { type Selectable, sql } from 'kysely';
 import type { Delivery, DeliveryOrigin, DeliveryState } from '../model/delivery.ts';
-import { piecesOf } from '../platform/lib/pieces.ts';
+import { piecesOf } from '../platform/lib/yield.ts';
 import type { Store } from './database.ts';
 import { CHUNK_SIZE, changeKeysInChunks } from './in-chunks.ts';
 import { REPLAYED } from './inbox.ts';

@@ -1,7 +1,7 @@
 import type { Effect, HeldClass } from '../model/change.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { BURST } from '../model/lane.ts';
-import { piecesOf } from '../platform/lib/pieces.ts';
+import { piecesOf } from '../platform/lib/yield.ts';
 import { type Counts, readCounts, sumOf } from './counts.ts';
 import type { Store } from './database.ts';
 import { CHUNK_SIZE, changeInChunks, changeKeysInChunks } from './in-chunks.ts';

@@ -1,5 +1,4 @@
-import { piecesOf } from '../platform/lib/pieces.ts';
-import { yieldForRequests } from '../platform/lib/yield.ts';
+import { piecesOf, yieldForRequests } from '../platform/lib/yield.ts';
 import type { Store } from './database.ts';
 import type { Scope } from './workspace-scope.ts';
 

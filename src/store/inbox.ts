@@ -1,6 +1,6 @@
 import { sql, type Updateable } from 'kysely';
 import type { Delivery, DeliveryOrigin, DeliveryState } from '../model/delivery.ts';
-import { piecesOf } from '../platform/lib/pieces.ts';
+import { piecesOf } from '../platform/lib/yield.ts';
 import { packBody, type StoredBody, unpackBody } from './bodies.ts';
 import { compileStatement } from './compiled-statement.ts';
 import type { Store } from './database.ts';

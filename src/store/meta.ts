@@ -1,4 +1,4 @@
-import { piecesOf } from '../platform/lib/pieces.ts';
+import { piecesOf } from '../platform/lib/yield.ts';
 import { rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 

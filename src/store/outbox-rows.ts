@@ -1,6 +1,6 @@
 import type { Selectable, Updateable } from 'kysely';
 import type { ChangeState, Effect } from '../model/change.ts';
-import { piecesOf } from '../platform/lib/pieces.ts';
+import { piecesOf } from '../platform/lib/yield.ts';
 import { compileNamedStatement } from './compiled-statement.ts';
 import { readCounts, sumOf } from './counts.ts';
 import { CHUNK_SIZE } from './in-chunks.ts';

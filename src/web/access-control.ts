@@ -5,12 +5,11 @@ import { type Identity, isSignedBody, type Signed } from '../cluster/signature.t
 import { canAccess } from '../model/caller.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { USER_HEADER } from '../platform/http/ask-daemon.ts';
-import type { Addressed } from '../platform/http/origin.ts';
-import type { Door, RouteNeeds } from '../platform/http/route-needs.ts';
+import type { Addressed, Door, RouteNeeds } from '../platform/http/origin.ts';
 import { isSafe } from '../platform/http/semantics.ts';
 import type { Server, ServerReply, ServerRequest } from '../platform/http/server.ts';
+import { isSameSecret } from '../platform/lib/digest.ts';
 import type { Logger } from '../platform/lib/logger.ts';
-import { isSameSecret } from '../platform/lib/same-secret.ts';
 import { REFUSALS, type Refusal } from './access-refusals.ts';
 import type { Caller } from './door-caller.ts';
 import { type Elsewhere, forwardRequest } from './forward-request.ts';

@@ -1,6 +1,6 @@
 import { SyncError } from '../model/errors/sync-error.ts';
 import { createServer, type ServerReply } from '../platform/http/server.ts';
-import { isSameSecret } from '../platform/lib/same-secret.ts';
+import { isSameSecret } from '../platform/lib/digest.ts';
 import { html, type Markup } from './html.ts';
 
 /** The request that a person confirms on the page. */

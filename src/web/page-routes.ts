@@ -2,9 +2,8 @@ import { type Status, verdictOf } from '../admin/status.ts';
 import { type Access, canAccess } from '../model/caller.ts';
 import type { Server } from '../platform/http/server.ts';
 import type { Meter } from '../platform/lib/meter.ts';
-import { piecesOf } from '../platform/lib/pieces.ts';
 import { createQueue } from '../platform/lib/queue.ts';
-import { yieldToEventLoop } from '../platform/lib/yield.ts';
+import { piecesOf, yieldToEventLoop } from '../platform/lib/yield.ts';
 import { callerOf } from './access-control.ts';
 import { setBroken, setGauges, setSharedGauges } from './gauges.ts';
 

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { cut } from '../model/text-limits.ts';
-import { groupOfAddress } from '../platform/http/address-group.ts';
+import { groupOfAddress } from '../platform/http/address-guard.ts';
 import type { Server, ServerReply, ServerRequest } from '../platform/http/server.ts';
 import type { Cancel, Clock } from '../platform/lib/clock.ts';
 import type { Logger } from '../platform/lib/logger.ts';

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { Access } from '../model/caller.ts';
 import { createAddressGuard } from '../platform/http/address-guard.ts';
 import type { Clock } from '../platform/lib/clock.ts';
-import { isSameSecret } from '../platform/lib/same-secret.ts';
+import { isSameSecret } from '../platform/lib/digest.ts';
 
 /** A credential for pages, metrics and admin actions. */
 export interface Token extends Access {

@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../model/errors/codes.ts';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import { parseJson } from '../platform/http/parse-json.ts';
-import { LARGE } from '../platform/lib/large.ts';
+import { LARGE } from '../platform/lib/yield.ts';
 import { type ApiErrorCode, ERROR_CODES, type Route } from './contract.ts';
 import { unwrap } from './envelope.ts';
 import type { ApiRequest, ApiResponse } from './exchange.ts';

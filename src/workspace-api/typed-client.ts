@@ -1,5 +1,5 @@
 import { SyncError } from '../model/errors/sync-error.ts';
-import { LARGE } from '../platform/lib/large.ts';
+import { LARGE } from '../platform/lib/yield.ts';
 import { failureOf, readBody, readRaw, unreadable } from './answer.ts';
 import {
   type Answered,

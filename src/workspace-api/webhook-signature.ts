@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { SyncError } from '../model/errors/sync-error.ts';
-import { isSameSecret } from '../platform/lib/same-secret.ts';
+import { isSameSecret } from '../platform/lib/digest.ts';
 import { HEADER_PREFIX, webhookHeadersOf } from './contract/header-names.ts';
 
 export type WebhookHeaders = Readonly<ReturnType<typeof webhookHeadersOf>>;

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Connector, WebhookRequest } from '../../src/connectors/connector.ts';
 import { connectors } from '../../src/connectors/registry.ts';
+import { isSameSecret } from '../../src/platform/lib/digest.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';
-import { isSameSecret } from '../../src/platform/lib/same-secret.ts';
 import { createCallers } from '../../src/web/token-callers.ts';
 import { verifyWorkspaceWebhook, WEBHOOK_HEADERS } from '../../src/workspace-api/webhook-signature.ts';
 import { PROFILES } from '../contracts/connectors/index.ts';

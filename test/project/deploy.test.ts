@@ -8,7 +8,7 @@ import { connectors } from '../../src/connectors/registry.ts';
 import { CODES } from '../../src/model/errors/codes.ts';
 import { CONFIG_TEXT, DAEMON_OPTIONS, daemonOptions } from '../../src/platform/config/daemon-options.ts';
 import { loadConfig } from '../../src/platform/config/load.ts';
-import { isMemoryFolder } from '../../src/platform/lib/memory-folder.ts';
+import { isMemoryFolder } from '../../src/platform/lib/folders.ts';
 import { apiOverrides } from '../../src/workspace-api/contract.ts';
 import { commandLine } from '../support/harness/command-line.ts';
 import { environmentOf, execForm, readDockerfile } from '../support/harness/dockerfile.ts';

@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -221,18 +221,14 @@ it('makes a signing token where the connector wants one', async () => {
   expect(readFileSync(join(folder, '.env'), 'utf8')).toMatch(/^DESK_WEBHOOK_SECRET=whsec_[A-Za-z0-9+/]{43}=$/m);
 });
 
-it('names the variable and .env if a value that is set there is refused', async () => {
+it('names .env if a variable is not set there', async () => {
   const path = join(folder, 'config/ours.yaml');
   mkdirSync(join(folder, 'config'));
   const secret = `webhookSecrets: "\${SECRET}"`;
   writeFileSync(path, `connections: { main: { connector: github, repositories: [acme/web], ${secret} } }`);
-  writeFileSync(join(folder, '.env'), 'SECRET=short\nOTHER=short\n', { mode: 0o600 });
   const { code, stderr } = await commandLine('check', '--config', path);
   expect(code).toBe(78);
-  const secrets = `the value of SECRET in ${join(folder, '.env')}: a webhook secret has at least 16 characters`;
-  expect(stderr).toContain(`webhookSecrets: ${secrets}`);
-  rmSync(join(folder, '.env'));
-  expect((await commandLine('check', '--config', path)).stderr).toContain(
+  expect(stderr).toContain(
     `variable SECRET is not set: set it in the environment or in ${join(folder, '.env')}, or SECRET_FILE to the path of a file`,
   );
 });

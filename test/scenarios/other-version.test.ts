@@ -6,7 +6,7 @@ import { completeStatus } from '../../src/admin/complete-status.ts';
 import { describeExplainedItem } from '../../src/cli/explained.ts';
 import { describeStatus } from '../../src/cli/status.ts';
 import { describeBuild } from '../../src/model/build.ts';
-import { programVersion } from '../../src/platform/lib/program-version.ts';
+import { programVersion } from '../../src/platform/lib/program-folder.ts';
 import { acquireDataFolder, type DataFolder } from '../../src/store/data-folder.ts';
 import { commandLine } from '../support/harness/command-line.ts';
 import { folderOfFile } from '../support/harness/folder.ts';

@@ -1,5 +1,5 @@
 import { SyncError } from '../../model/errors/sync-error.ts';
-import { isSameSecret } from '../../platform/lib/same-secret.ts';
+import { isSameSecret } from '../../platform/lib/digest.ts';
 import type { VerifiedRequest, WebhookRequest } from '../connector.ts';
 import { EVENT_IN_BODY, requireSecrets, requireText, signatureMismatch, singleHeader } from '../kit/verify.ts';
 

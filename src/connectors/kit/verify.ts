@@ -1,8 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { createHmac } from 'node:crypto';
 import { SyncError } from '../../model/errors/sync-error.ts';
-import { hmacOf } from '../../platform/lib/digest.ts';
-import { isSameSecret } from '../../platform/lib/same-secret.ts';
+import { hmacOf, isSameSecret } from '../../platform/lib/digest.ts';
 import type { VerifiedRequest, WebhookRequest } from '../connector.ts';
 
 /** Throws `signature_missing` if no signature can be checked: no secret is configured, or an empty one. */

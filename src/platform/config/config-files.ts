@@ -7,7 +7,7 @@ import { CONFIG_TEXT } from './daemon-options.ts';
 /** The project's `config/`. */
 export const CONFIG_FOLDER = join(PROGRAM, 'config');
 
-/** Where configuration files are. */
+/** The place of configuration files. */
 export interface ConfigPlace {
   /** A file, or a folder of `*.yaml` and `*.yml`. Absent: `workspaces/` of the config folder, else its default. */
   readonly path?: string;
@@ -15,7 +15,7 @@ export interface ConfigPlace {
   readonly configFolder?: string;
 }
 
-/** The configuration files, sorted by name. Throws `config_unreadable` where the path leads to none. */
+/** Returns the configuration files, sorted by name. Throws `config_unreadable` if the path leads to none. */
 export function configFiles(input: ConfigPlace, files: Files = diskFiles): readonly string[] {
   const place = input.path ?? input.configFolder ?? CONFIG_FOLDER;
   try {
@@ -66,7 +66,7 @@ const MOST_FILES = 200;
 /** Drafts are smaller. */
 const MAX_DRAFT_BYTES = 65_536;
 
-/** Drafts of `worksync init`: files beside the folder `workspaces/`, which worksync does not read. */
+/** Returns the drafts of `worksync init`: files beside the folder `workspaces/`, which worksync does not read. */
 export function draftFiles({ path, configFolder }: ConfigPlace, files: Files = diskFiles): readonly string[] {
   const standard = configFolder ? [configFolder] : [resolve('config'), CONFIG_FOLDER];
   const folders = path === undefined ? standard : configFolderOf(resolve(path));
@@ -94,5 +94,32 @@ function firstLineOf(file: string, files: Files): string {
     return files.read(file, MAX_DRAFT_BYTES).bytes.toString('utf8', 0, 1_024).split('\n', 1)[0] ?? '';
   } catch {
     return '';
+  }
+}
+
+/** Returns a stamp of the files of a configuration that differs when one of them is changed, added or removed. */
+export function stampOf(
+  input: ConfigPlace & { readonly text?: string },
+  secretSources: readonly string[],
+  files: Files = diskFiles,
+): string {
+  const own = input.text === undefined ? readableFiles(input, files) : [];
+  return [...own, ...secretSources].map((file) => versionOf(file, files)).join('\n');
+}
+
+/** An unreadable configuration counts as a change; the next load reports the reason. */
+function readableFiles(input: ConfigPlace, files: Files): readonly string[] {
+  try {
+    return configFiles(input, files);
+  } catch {
+    return [];
+  }
+}
+
+function versionOf(file: string, files: Files): string {
+  try {
+    return `${file} ${files.stat(file)?.version ?? 'does not exist'}`;
+  } catch (error) {
+    return `${file} ${(error as FileFault).code}`;
   }
 }

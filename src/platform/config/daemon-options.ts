@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { isPostgres, readAddress } from '../database/postgres-address.ts';
-import { memoryFolder } from '../lib/memory-folder.ts';
+import { memoryFolder } from '../lib/folders.ts';
 import { diskFiles, type Files } from '../lib/regular-files.ts';
 import { withoutEnd } from '../lib/text.ts';
 import { createVariables, type Environment } from './interpolate.ts';
@@ -23,7 +23,7 @@ export interface DaemonOptions {
   readonly backup?: string;
   /** Address of the PostgreSQL that keeps all rows in place of the data folder. */
   readonly store?: string;
-  /** Where other replicas reach this one; absent: its host name and port. */
+  /** The address under which other replicas reach this one; absent: its host name and port. */
   readonly replicaAddress?: string;
   /** 0: any free port. */
   readonly port: number;
@@ -38,7 +38,7 @@ export interface DaemonOptions {
   readonly insecurePages?: boolean;
   /** Addresses and CIDR ranges of the reverse proxies whose forwarding headers are trusted; absent: none. */
   readonly trustedProxies?: readonly string[];
-  /** Where vendors reach this daemon from outside, without a slash at the end. */
+  /** The address under which vendors reach this daemon from outside, without a slash at the end. */
   readonly publicUrl?: string;
   readonly logLevel: (typeof LOG_LEVELS)[number];
   /** The OpenTelemetry collector that receives the traces; absent, as the next one: no tracing. */
@@ -209,7 +209,7 @@ export type Flags = Readonly<Partial<Record<keyof DaemonOptions, string | true>>
 /** The variable that holds the configuration itself in place of files. */
 export const CONFIG_TEXT = 'WORKSYNC_CONFIG_YAML';
 
-/** The text of the configuration. The flag `--config` comes before it; it comes before the variable of a path, which an image sets. */
+/** Returns the text of the configuration. `--config` takes precedence over it, and it over the variable of a path, which an image sets. */
 export function configText(flags: Pick<Flags, 'config'>, env: Environment): string | undefined {
   return flags.config === undefined ? env[CONFIG_TEXT] || undefined : undefined;
 }
@@ -272,7 +272,7 @@ export function serviceDatabase(dataFolder: string, workspace: string): string {
   return join(dataFolder, `${workspace}${SERVICE_DATABASE}`);
 }
 
-/** The password in the address of a store, which nothing may show. */
+/** Returns the password in the address of a store, which must never be shown. */
 export function secretsOfStore({ store }: Pick<DaemonOptions, 'store'>): readonly string[] {
   const url = store === undefined ? null : URL.parse(store);
   const given = [url?.password ?? '', url?.searchParams.get('password') ?? ''].filter((text) => text !== '');

@@ -28,22 +28,22 @@ export interface CommandEnvironment {
   readonly settings: Environment;
   /** For `${NAME}` in configuration files. */
   readonly variables: Environment;
-  /** Where a `.env` would be read; absent where the configuration is a text in a variable. */
+  /** The path of `.env`, which may not exist; absent if the configuration is a text in a variable. */
   readonly place?: string;
-  /** Absent where there is no `.env`. */
+  /** Absent if there is no `.env`. */
   readonly file?: EnvFile;
 }
 
 const LARGEST = 65_536;
 
-/** They steer Node, npm and every connection of the process, so they belong to its own environment. */
+/** Variables of Node, npm and every connection of the process, which belong to its own environment. */
 const REFUSED = /^(?:NODE_|npm_|(?:HTTPS?|NO|ALL)_PROXY$|SSL_CERT_(?:FILE|DIR)$)/i;
-/** They say where the configuration is, and so where this file is. */
+/** Variables that determine the place of the configuration, and so of this file. */
 const OF_CONFIG: readonly string[] = ['WORKSYNC_CONFIG', CONFIG_TEXT];
 
 /**
- * The environment of a command that reads the configuration folder. Throws `config_unreadable` and `config_invalid` where there is
- * a `.env` that cannot be used.
+ * Returns the environment of a command that reads the configuration folder. Throws `config_unreadable` and `config_invalid` for a
+ * `.env` that cannot be used.
  */
 export function commandEnvironment(
   flags: Pick<Flags, 'config'>,
@@ -54,7 +54,7 @@ export function commandEnvironment(
   return withFile(place, env, files);
 }
 
-/** The environment for one configuration file. A configuration in a variable has the process's environment alone. */
+/** Returns the environment for one configuration file. A configuration in a variable has the process's environment alone. */
 export function environmentOf(file: string, files: Files): CommandEnvironment {
   return withFile(file === CONFIG_TEXT ? undefined : besideConfig(dirname(resolve(file))), environment(), files);
 }

@@ -1,6 +1,5 @@
 import { isUtf8 } from 'node:buffer';
 import { diskFiles, type FileFault, type Files } from '../lib/regular-files.ts';
-import { SHORTEST_SECRET } from './literal-secrets.ts';
 
 /** Environment variables, as returned by `environment()`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -118,8 +117,6 @@ function secretIn(bytes: Buffer): Found {
 /** The result of an interpolation. A text with problems must not be used. */
 export interface Interpolated {
   readonly text: string;
-  /** The variables whose values the text contains, each once and with its `.env`; not those that were replaced by their default. */
-  readonly names: readonly string[];
   readonly problems: readonly string[];
 }
 
@@ -132,7 +129,6 @@ const REFERENCE = /^([A-Za-z_][A-Za-z0-9_]*)(?::([-?])((?:(?!\$\{).)*))?$/s;
  */
 export function interpolate(source: string, variables: Variables): Interpolated {
   const problems: string[] = [];
-  const names: string[] = [];
   const text = source.replace(TOKEN, (token, inner: string, end: string) => {
     if (token === '$$') return '$';
     const found = expand(end === '' ? '' : inner, variables);
@@ -140,28 +136,33 @@ export function interpolate(source: string, variables: Variables): Interpolated 
       problems.push(found.problem);
       return '';
     }
-    if (found.name !== undefined) names.push(withOrigin(found.name, variables));
     return found.value;
   });
-  return { text, names: [...new Set(names)], problems };
+  return { text, problems };
 }
 
-/** `TOKEN in /srv/.env` */
-function withOrigin(name: string, { envFile }: Variables): string {
-  const isFromFile = envFile?.used.some((used) => used === name || used === `${name}_FILE`);
-  return isFromFile ? `${name} in ${envFile?.path}` : name;
-}
-
-function expand(inner: string, variables: Variables): Found & { readonly name?: string } {
+function expand(inner: string, variables: Variables): Found {
   const match = REFERENCE.exec(inner);
   const name = match?.[1];
   if (!match || name === undefined)
     return { problem: `expected \${NAME}, \${NAME:-default} or \${NAME:?message}; write $$ for a dollar sign` };
   const found = variables.get(name);
-  if (found) return { ...found, name };
+  if (found) return found;
   if (match[2] === '-') return { value: match[3] ?? '' };
   if (variables.unset !== undefined) return { value: variables.unset };
   const place = variables.envFile === undefined ? '' : ` in the environment or in ${variables.envFile.path}`;
   const remedy = match[3] || `set it${place}, or ${name}_FILE to the path of a file`;
   return { problem: `variable ${name} is not set: ${remedy}` };
+}
+
+const SECRET_KEY = /^key$|token|secret|password|api_?key|private_?key|credential/i;
+/** A shorter value is no secret, and hiding it would blank out ordinary words of the log. */
+const SHORTEST_SECRET = 6;
+
+/** Returns texts, and those in lists, whose key is called like a secret, wherever they came from. */
+export function literalSecrets(data: unknown, isSecret = false): readonly string[] {
+  if (typeof data === 'string') return isSecret && data.length >= SHORTEST_SECRET ? [data] : [];
+  if (typeof data !== 'object' || data === null) return [];
+  if (Array.isArray(data)) return data.flatMap((value) => literalSecrets(value, isSecret));
+  return Object.entries(data).flatMap(([key, value]) => literalSecrets(value, SECRET_KEY.test(key)));
 }

@@ -7,21 +7,27 @@ import { diskFiles, type FileFault, type Files } from '../lib/regular-files.ts';
 import { type ConfigPlace, configFiles } from './config-files.ts';
 import { connectionConfig } from './connection.ts';
 import { CONFIG_TEXT } from './daemon-options.ts';
-import { withPresentWords } from './former-words.ts';
 import {
   createVariables,
   type Environment,
   type EnvSource,
+  literalSecrets,
   MAX_SECRET_BYTES,
   noVariables,
   type Variables,
 } from './interpolate.ts';
-import { literalSecrets } from './literal-secrets.ts';
-import { firstProblems, MOST_PROBLEMS, type Problem, pathText, problemLines } from './problems.ts';
 import { type ConnectorOptions, type WorkspaceConfig, workspaceFile } from './schema.ts';
 import { validate } from './validate.ts';
 import { name as workspaceName } from './values.ts';
-import { type ConfigDocument, readDocument, readDocuments } from './yaml-document.ts';
+import {
+  type ConfigDocument,
+  MOST_PROBLEMS,
+  type Problem,
+  pathText,
+  problemLines,
+  readDocument,
+  readDocuments,
+} from './yaml-document.ts';
 
 export interface LoadInput extends ConfigPlace {
   /** One workspace or several, as YAML documents: comes before `path`. */
@@ -239,53 +245,37 @@ function readVariable(text: string, given: Given): readonly ReadWorkspace[] {
   }));
 }
 
-function readWorkspace(written: ConfigDocument, { connectors, schema }: Given): Omit<ReadWorkspace, 'file'> {
-  if (written.data === undefined) return { document: written, problems: written.problems };
-  if (written.data === null)
-    return {
-      document: written,
-      problems: [...written.problems, { ...written.place([]), message: 'the configuration is empty' }],
-    };
-  const { document, notices } = withPresentWords(written, connectors);
-  const whole = validate(schema, { document, path: [], value: document.data });
+function readWorkspace(document: ConfigDocument, { connectors, schema }: Given): Omit<ReadWorkspace, 'file'> {
+  const { data, notices } = document;
+  if (data === undefined) return { document, problems: document.problems };
+  if (data === null) {
+    const empty = { ...document.place([]), message: 'the configuration is empty' };
+    return { document, problems: [...document.problems, empty] };
+  }
   const own = nameOf(document);
+  if (!document.isSound) return { document, name: own.name, problems: document.problems };
+  const whole = validate(schema, { document, path: [], value: data });
   const mirror = whole.data?.mirror ?? 'auto';
   const connections: ReturnType<typeof connectionConfig>[] = [];
   const problems = [...document.problems, ...whole.problems, ...own.problems, ...unknownUsers(document, connectors)];
   problems.push(...unknownConnections(document, whole.data?.rules));
-  for (const connection of connectionsIn(document.data)) {
+  for (const connection of connectionsIn(data)) {
     if (problems.length >= MOST_PROBLEMS) break;
-    const checked = connectionConfig({ document, connectors, mirror, ...connection });
+    const checked = connectionConfig(document, connection, connectors, mirror);
     connections.push(checked);
     problems.push(...checked.problems);
   }
-  if (problems.length > 0 || !whole.data || !own.name) {
-    const meant = problems.values().filter((problem) => isMeant(problem, document));
-    return { document, name: own.name, problems: firstProblems(meant) };
-  }
-  const { workspace, quota, retention, guard, gateway, rules, triage, users } = whole.data;
+  if (problems.length > 0 || !whole.data || !own.name)
+    return { document, name: own.name, problems: problems.slice(0, MOST_PROBLEMS) };
+  const { $schema: _schema, workspace, ...others } = whole.data;
   const config: WorkspaceConfig = {
+    ...others,
     name: own.name,
     file: document.file,
     workspace: { ...workspace, api: workspace.api ?? {} },
-    quota,
-    mirror,
-    retention,
-    guard,
-    gateway,
-    rules,
-    triage,
-    users,
     connections: connections.flatMap(({ config: connection }) => connection ?? []),
   };
   return { document, name: own.name, config, problems, notices };
-}
-
-/** Beside a line of invalid YAML, only the parts that are certainly there are judged. */
-function isMeant({ dependsOnLayout, line, ...problem }: Problem, { unsound, problems }: ConfigDocument): boolean {
-  if (unsound.size === 0) return true;
-  const isOfYaml = problems.some((own) => own.line === line && own.message === problem.message);
-  return isOfYaml || (!dependsOnLayout && !unsound.has(line));
 }
 
 /** Returns the connections as written, valid or not, so that each can be checked despite other faults. */
@@ -306,14 +296,13 @@ function unknownUsers(document: ConfigDocument, connectors: readonly ConnectorOp
   ];
   const isKnown = new Set(known);
   const unknown = Object.keys(users)
-    .values()
-    .filter((key) => !isKnown.has(key));
-  const problems = unknown.map((key) => {
-    const suggestion = nearest(key, known);
-    const message = `users: "${key}" is no connection, no connector, and not email`;
-    return { ...document.keyPlace(['users', key]), message, ...(suggestion && { suggestion }) };
-  });
-  return firstProblems(problems);
+    .filter((key) => !isKnown.has(key))
+    .slice(0, MOST_PROBLEMS);
+  return unknown.map((key) => ({
+    ...document.keyPlace(['users', key]),
+    message: `users: "${key}" is no connection, no connector, and not email`,
+    suggestion: nearest(key, known),
+  }));
 }
 
 /** A rule for connections that do not exist would silently do nothing. */
@@ -334,14 +323,13 @@ function unknownConnections(document: ConfigDocument, rules: WorkspaceConfig['ru
     connection
       .values()
       .filter((glob) => !known.some((name) => createGlob(glob).test(name)))
-      .map((glob) => {
-        const suggestion = nearest(glob, known);
-        const place = document.place(['rules', ...path]);
-        const message = `${pathText(['rules', ...path])}: no connection is called "${glob}"; there are: ${known.join(', ')}`;
-        return { ...place, message, ...(suggestion && { suggestion }) };
-      }),
+      .map((glob) => ({
+        ...document.place(['rules', ...path]),
+        message: `${pathText(['rules', ...path])}: no connection is called "${glob}"; there are: ${known.join(', ')}`,
+        suggestion: nearest(glob, known),
+      })),
   );
-  return firstProblems(problems);
+  return problems.take(MOST_PROBLEMS).toArray();
 }
 
 /** The key `name`, else the name of the file, which must be fit for it. A variable has no name of its own. */

@@ -3,7 +3,7 @@ import { SYNC_FIELD_NAMES } from '../../model/synced-fields.ts';
 import { OPTIONAL_TASK_FIELDS, parseTemplate, TEMPLATE_VARIABLES } from '../../model/task.ts';
 import { groupCount } from '../lib/pattern.ts';
 import { counted } from '../lib/quantities.ts';
-import { globs, LONGEST_GLOB, oneOrMore, pattern, since } from './rule-fields.ts';
+import { globs, LONGEST_GLOB, oneOrMore, pattern, since } from './values.ts';
 import { workflow } from './workflow-schema.ts';
 
 /** The keys of `rules` and `users`. */
@@ -162,6 +162,3 @@ export const writeBack = z
   .describe('What worksync writes to the vendor, with the credentials of the connection.');
 
 export type RulesConfig = z.output<typeof rules>;
-export type TriageConfig = z.output<typeof triage>;
-export type UsersConfig = z.output<typeof users>;
-export type WriteBack = z.output<typeof writeBack>;

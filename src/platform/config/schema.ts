@@ -1,16 +1,5 @@
 import { type ZodType, z } from 'zod';
-import type { TaskStatuses } from '../../model/task-status.ts';
-import type { Schedule } from '../lib/scheduler.ts';
-import {
-  type RulesConfig,
-  rules,
-  type TriageConfig,
-  triage,
-  type UsersConfig,
-  users,
-  type WriteBack,
-  writeBack,
-} from './rules-schema.ts';
+import { rules, triage, users, writeBack } from './rules-schema.ts';
 import { address, duration, liveSecrets, mirror, name, optionalDuration, schedule, webAddresses } from './values.ts';
 import { checkRuleStatuses, taskStatuses } from './workflow-schema.ts';
 
@@ -24,64 +13,20 @@ export interface ConnectorOptions {
   shortestPoll?(options: never): number;
 }
 
-/** One workspace, read and checked. Durations are milliseconds. */
-export interface WorkspaceConfig {
+/** One workspace, read and checked. Durations are milliseconds, and the workspace without an address is the embedded service. */
+export interface WorkspaceConfig extends Omit<z.output<ReturnType<typeof workspaceFile>>, '$schema' | 'connections'> {
   /** Appears in addresses and as the name of the database file. */
   readonly name: string;
   /** The file it came from. */
   readonly file: string;
-  readonly workspace: {
-    /** Without a slash at the end; absent: the embedded reference service. */
-    readonly url?: string;
-    /** The `workspaceId` in the paths of the API. */
-    readonly id: string;
-    readonly apiKey?: string;
-    /** The subscription to the workspace's own webhooks: its live values, and the prefix of its header names. */
-    readonly webhook?: {
-      readonly key: readonly string[];
-      readonly secret: readonly string[];
-      readonly headers: string;
-    };
-    /** Overrides of the contract, as parsed by the given schema. */
-    readonly api: unknown;
-    readonly statuses: TaskStatuses;
-    /** The addresses where people open it. */
-    readonly web: readonly string[];
-    /** The schedule on which its lists are compared with the stored state. */
-    readonly sweep: Schedule;
-  };
-  readonly rules: RulesConfig;
-  readonly triage: TriageConfig;
-  readonly users: UsersConfig;
-  readonly quota: Quota;
-  readonly mirror: Mirror;
-  readonly guard: {
-    readonly removals: number;
-    readonly creations: number;
-    readonly repairs: number;
-    readonly statuses: number;
-  };
-  readonly gateway: { readonly fresh: number; readonly wait: number; readonly keyPrefix: string };
-  readonly retention: { readonly bodies: number; readonly deliveries: number };
   readonly connections: readonly ConnectionConfig[];
 }
 
-export interface ConnectionConfig {
+export interface ConnectionConfig extends Readonly<Required<z.output<typeof connectionKeys>>> {
   readonly name: string;
-  /** Id of the connector. */
-  readonly connector: string;
   /** The options as parsed by the connector's schema. */
   readonly options: unknown;
-  readonly webhookSecrets: readonly string[];
-  readonly poll: Schedule;
-  /** The schedule of the complete lists, if the vendor allows them. */
-  readonly sweep: Schedule;
-  readonly mirror: Mirror;
-  readonly writeBack: WriteBack;
 }
-
-type Mirror = z.output<typeof mirror>;
-type Quota = z.output<typeof quota>;
 
 const quota = z
   .strictObject({

@@ -1,6 +1,7 @@
 import type { Access, Role } from '../../model/caller.ts';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { diskFiles, type Files } from '../lib/regular-files.ts';
+import { parseSecretKey } from '../lib/secret-box.ts';
 import { createVariables, type Environment } from './interpolate.ts';
 
 /** A token from the environment, for pages, metrics and admin actions. */
@@ -64,4 +65,28 @@ function problemOf(secret: string): string | undefined {
 function accessOf(text: string): Access | undefined {
   const match = ROLE.exec(text);
   return match === null ? undefined : { role: match[1] as Role, workspaces: match[2]?.split(',') ?? null };
+}
+
+const SECRET_KEY = 'WORKSYNC_SECRET_KEY';
+
+/** A key that the environment gives, and its text, which must never be shown. */
+export interface GivenSecretKey {
+  readonly key: Buffer;
+  readonly text: string;
+}
+
+/**
+ * Returns the key of `WORKSYNC_SECRET_KEY`, or of the file that `WORKSYNC_SECRET_KEY_FILE` names, with which a workspace service
+ * encrypts what it stores. Undefined if neither is set: the service then keeps a key of its own beside its database. Throws
+ * `config_invalid`, never with the value.
+ */
+export function secretKeyOf(env: Environment, files: Files = diskFiles): GivenSecretKey | undefined {
+  const found = createVariables(env, undefined, files).get(SECRET_KEY);
+  if (found === undefined) return undefined;
+  if ('problem' in found) throw new SyncError('config_invalid', found.problem);
+  const key = parseSecretKey(found.value);
+  if (key !== undefined) return { key, text: found.value.trim() };
+  throw new SyncError('config_invalid', `${SECRET_KEY}: expected 32 bytes in base64 or hex`, {
+    hint: 'Make one with: openssl rand -base64 32',
+  });
 }

@@ -1,7 +1,9 @@
 import { z } from 'zod';
+import { parseCron } from '../lib/cron.ts';
+import { PatternError, type PatternText, patternText } from '../lib/pattern.ts';
+import { DURATION, parseDuration } from '../lib/quantities.ts';
+import type { Schedule } from '../lib/scheduler.ts';
 import { withoutEnd } from '../lib/text.ts';
-import { DURATION, parseDuration } from './duration.ts';
-import { parseSchedule } from './schedule.ts';
 
 /** Values that several keys share, as zod schemas. Each reads text of the file and yields what the program uses. */
 
@@ -17,12 +19,12 @@ export function duration(standard: string, description: string) {
   return milliseconds.prefault(standard).meta({ title: 'duration', description });
 }
 
-/** A duration that need not be given; its description says what holds where it is absent. */
+/** An optional duration, whose description says what its absence means. */
 export function optionalDuration(description: string) {
   return milliseconds.optional().meta({ title: 'duration', description });
 }
 
-/** When something is done again: a duration, a cron expression, or `off`. */
+/** The times of a repeated job: a duration, a cron expression, or `off`. */
 export function schedule(meta: { readonly description: string; readonly default?: string }) {
   return z
     .string({ error: 'expected a duration such as 5m, a cron expression, or off' })
@@ -74,7 +76,7 @@ const anyAddress = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** Where the workspace's pages are; yields a list. */
+/** The addresses of the workspace's pages; yields a list. */
 export const webAddresses = z
   .union([anyAddress, z.array(anyAddress).max(10)])
   .prefault([])
@@ -98,4 +100,84 @@ function addressProblem(text: string): string | undefined {
   if (url.username !== '' || url.password !== '') return 'an address must not contain a user or password; use apiKey';
   if (url.search !== '' || url.hash !== '') return 'an address must not contain ? or #';
   return undefined;
+}
+
+const SHORTEST = 10_000;
+
+/** Parses a schedule; returns the problem of an invalid text. */
+export function parseSchedule(text: string): Schedule | { readonly problem: string } {
+  if (text === 'off') return 'off';
+  const everyMs = parseDuration(text);
+  if (everyMs !== undefined) return everyMs < SHORTEST ? { problem: 'the shortest interval is 10s' } : { everyMs };
+  return parseCron(text) ? { cron: text } : { problem: 'expected a duration such as 5m, a cron expression, or off' };
+}
+
+/** One hour in minutes, and one more: they contain the smallest gap. */
+const MOMENTS = 61;
+
+/** Returns the shortest pause between two moments of a schedule, milliseconds. */
+export function shortestPause(schedule: Exclude<Schedule, 'off'>): number {
+  if ('everyMs' in schedule) return schedule.everyMs;
+  const times = parseCron(schedule.cron);
+  let shortest = Number.POSITIVE_INFINITY;
+  let at = times?.after(0);
+  for (let count = 1; count < MOMENTS && at !== undefined; count++) {
+    const next = times?.after(at);
+    if (next !== undefined) shortest = Math.min(shortest, next - at);
+    at = next;
+  }
+  return shortest;
+}
+
+export const LONGEST_GLOB = 256;
+
+/** A regular expression in RE2's syntax, which takes linear time on any text. */
+export function pattern(description: string) {
+  return z
+    .string()
+    .transform((text, context): PatternText => {
+      try {
+        return patternText(text);
+      } catch (error) {
+        if (!(error instanceof PatternError)) throw error;
+        context.addIssue({ code: 'custom', message: error.message });
+        return z.NEVER;
+      }
+    })
+    .meta({ title: 'regular expression (RE2)', description });
+}
+
+/** One value or a list of them; yields a list. */
+export function oneOrMore<Each extends z.ZodType>(each: Each, title: string, description: string) {
+  return z
+    .union([each, z.array(each).min(1)])
+    .transform((value) => [value].flat() as z.output<Each>[])
+    .optional()
+    .meta({ title, description });
+}
+
+const glob = z.string().min(1).max(LONGEST_GLOB);
+export const globs = (description: string) =>
+  oneOrMore(glob, 'text or list of texts', `${description} Any of them; \`*\` and \`?\` are wildcards.`);
+
+const EXPECTED_TIME = 'expected a date, a time such as 2026-03-01T09:00:00Z, or "always"';
+
+/** A time as epoch milliseconds; `always` is 0. */
+export function since(description: string) {
+  return z
+    .union(
+      [
+        z.literal('always').transform(() => 0),
+        z
+          .string()
+          .refine(
+            (text) => !Number.isNaN(Date.parse(text)) && z.iso.date().safeParse(text.slice(0, 10)).success,
+            EXPECTED_TIME,
+          )
+          .transform((text) => Date.parse(text)),
+      ],
+      { error: EXPECTED_TIME },
+    )
+    .optional()
+    .meta({ title: 'date, time or `always`', description });
 }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { WORK_ITEM_STATES } from '../../model/item.ts';
 import { isFinalStatus, rankOf, SPECIFIED_STATUSES, statusNames, type TaskStatuses } from '../../model/task-status.ts';
 import { PREVIOUS, PULL_REQUEST_PHASES, STRENGTHS } from '../../model/workflow.ts';
-import { globs, oneOrMore, pattern, since } from './rule-fields.ts';
+import { globs, oneOrMore, pattern, since } from './values.ts';
 
 /** The keys of `rules.workflow`, and `workspace.statuses`. */
 

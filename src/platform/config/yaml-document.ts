@@ -7,13 +7,63 @@ import {
   isScalar,
   LineCounter,
   type Node,
+  parse,
   parseAllDocuments,
   parseDocument,
+  Scalar,
+  stringify,
   visit,
   type YAMLError,
 } from 'yaml';
-import { interpolate, type Variables } from './interpolate.ts';
-import { MOST_PROBLEMS, type Place, type Problem } from './problems.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
+import { interpolate, literalSecrets, type Variables } from './interpolate.ts';
+
+/** Something that is wrong at a place of a file. Lines and columns count from 1. */
+export interface Problem extends Place {
+  readonly message: string;
+  /** The name that was probably intended. */
+  readonly suggestion?: string | undefined;
+}
+
+interface Place {
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
+}
+
+/** The keys whose entries are rules. */
+const RULES: ReadonlySet<string> = new Set(['rules.links', 'rules.triage', 'rules.workflow.rules']);
+
+/** Returns the name of a key for people: `rule 2 of rules.triage: create`. Entries of lists count from 1. */
+export function pathText(path: readonly PropertyKey[]): string {
+  const at = path.findIndex((key) => typeof key === 'number');
+  const list = path.slice(0, at).join('.');
+  if (at < 0 || !RULES.has(list)) return keyText(path);
+  const rule = `rule ${Number(path[at]) + 1} of ${list.replace(/\.rules$/, '')}`;
+  return [rule, ...(path.length > at + 1 ? [keyText(path.slice(at + 1))] : [])].join(': ');
+}
+
+function keyText(path: readonly PropertyKey[]): string {
+  return path
+    .map((key, at) => (typeof key === 'number' ? `#${key + 1}` : `${at > 0 ? '.' : ''}${String(key)}`))
+    .join('');
+}
+
+/** Number of problems after which the search in a file stops: people correct those first. */
+export const MOST_PROBLEMS = 100;
+
+/** Returns a line for each problem, in the order of the files, each once: `file:line:column: message (did you mean "x"?)`. */
+export function problemLines(problems: readonly Problem[]): readonly string[] {
+  const files = [...new Set(problems.map((problem) => problem.file))];
+  const sorted = problems.toSorted(
+    (a, b) => files.indexOf(a.file) - files.indexOf(b.file) || a.line - b.line || a.column - b.column,
+  );
+  const lines = sorted.map(({ file, line, column, message, suggestion }) => {
+    const hint = suggestion === undefined ? '' : ` (did you mean "${suggestion}"?)`;
+    return `${file}:${line}:${column}: ${message}${hint}`;
+  });
+  return [...new Set(lines)];
+}
 
 export type Path = readonly PropertyKey[];
 
@@ -22,15 +72,17 @@ export interface ConfigDocument {
   readonly file: string;
   /** Plain data, as far as the file can be read as YAML; undefined if nothing can be read. */
   readonly data: unknown;
-  /** Lines of invalid YAML: their content, and keys that seem to be missing, may be something else than intended. */
-  readonly unsound: ReadonlySet<number>;
+  /** Whether it is valid YAML. Otherwise what the file says may be something else than intended. */
+  readonly isSound: boolean;
   readonly problems: readonly Problem[];
+  /** One for each word of the previous version that it uses. */
+  readonly notices: readonly Problem[];
   /** Returns the place of the value, or of its key if the value spans lines; the nearest place around it if it is missing. */
   place(path: Path): Place;
   /** Returns the place of the key. */
   keyPlace(path: Path): Place;
-  /** The variables in the value, if it is a text with variables; undefined otherwise. A default counts as the text of the file. */
-  variablesIn(path: Path): readonly string[] | undefined;
+  /** Whether the value is a text with variables. A default counts as the text of the file. */
+  hasVariables(path: Path): boolean;
   /** Whether a variable of the value was not found: other problems of the value are then meaningless. */
   isUnresolved(path: Path): boolean;
 }
@@ -75,42 +127,92 @@ function filledDocument(document: Document, { file, source, lines, variables }: 
   const filled = fillVariables(document, variables);
   const syntax = [...syntaxFaults(document, source), ...repeatedKeys(document)].sort((a, b) => a.offset - b.offset);
   const refused = forbidden(document);
+  const formerKeys = renameFormerKeys(document);
   const content = refused.length === 0 ? toData(document) : { faults: [] };
+  const problemAt = ({ offset, message }: Fault): Problem => ({ ...placeAt(offset), message });
   const placeAt = (offset: number): Place => {
     const { line, col } = lines.linePos(offset);
     return { file, line, column: col };
   };
+  const place = (path: Path) => placeAt(offsetOf(walk(document, path).at(-1), false));
+  const formerValues = replaceFormerValues(content.data);
   return {
     file,
     data: content.data,
-    unsound: new Set(syntax.map(({ offset }) => placeAt(offset).line)),
-    problems: [...syntax, ...refused, ...filled.faults, ...content.faults]
-      .slice(0, MOST_PROBLEMS)
-      .map(({ offset, message }) => ({ ...placeAt(offset), message })),
-    place: (path) => placeAt(offsetOf(walk(document, path).at(-1), false)),
+    isSound: syntax.length === 0,
+    problems: [...syntax, ...refused, ...filled.faults, ...content.faults].slice(0, MOST_PROBLEMS).map(problemAt),
+    notices: [
+      ...formerValues.map(({ path, message }) => ({ ...place(path), message: `${pathText(path)}: ${message}` })),
+      ...formerKeys.map(problemAt),
+    ],
+    place,
     keyPlace: (path) => placeAt(offsetOf(walk(document, path).at(-1), true)),
-    variablesIn: (path) => (filled.names.size > 0 ? filled.names.get(valueAt(document, path)) : undefined),
+    hasVariables: (path) => filled.filled.size > 0 && filled.filled.has(valueAt(document, path)),
     isUnresolved: (path) => filled.unresolved.size > 0 && filled.unresolved.has(valueAt(document, path)),
   };
+}
+
+/** The words of the previous version, which this version still reads. Delete an entry with the next version. */
+const FORMER_KEYS: Readonly<Record<string, string>> = { doneStatus: 'completedStatus', doneState: 'completedStatus' };
+const FORMER_VALUES = [
+  { rules: ['rules', 'workflow', 'rules'], key: 'workItem', was: 'started', now: ['in_progress'] },
+  // A tracker may have a status of its own with this name, so the former word stays, and counts alone beside a new one.
+  { rules: ['rules', 'triage'], key: 'status', was: 'done', now: ['completed', 'dropped', 'done'] },
+];
+
+/** Renames former keys of connections. */
+function renameFormerKeys(document: Document): readonly Fault[] {
+  const connections = document.get('connections');
+  if (!isMap(connections)) return [];
+  return connections.items.flatMap(({ key: name, value }) => {
+    if (!isMap(value)) return [];
+    return value.items.flatMap(({ key }) => {
+      const was = isScalar(key) ? String(key.value) : '';
+      const now = Object.hasOwn(FORMER_KEYS, was) ? FORMER_KEYS[was] : undefined;
+      if (now === undefined || !isScalar(key) || value.has(now)) return [];
+      key.value = now;
+      const path = pathText(['connections', String(name), was]);
+      const message = `${path}: the key is called "${now}"; the next version no longer reads "${was}"`;
+      return [{ offset: key.range?.[0] ?? 0, message }];
+    });
+  });
+}
+
+/** Replaces former values in the conditions of rules. */
+function replaceFormerValues(data: unknown): readonly { readonly path: Path; readonly message: string }[] {
+  return FORMER_VALUES.flatMap(({ rules, key, was, now }) => {
+    const list = rules.reduce((at: unknown, name) => (at as Readonly<Record<string, unknown>> | null)?.[name], data);
+    if (!Array.isArray(list)) return [];
+    return list.flatMap((rule: { when?: Record<string, unknown> } | null, index) => {
+      const values = [rule?.when?.[key]].flat();
+      const isFormer = (value: unknown) => typeof value === 'string' && value.toLowerCase() === was;
+      const isOwn = now.includes(was) && now.some((word) => word !== was && values.includes(word));
+      if (!rule?.when || isOwn || !values.some(isFormer)) return [];
+      rule.when[key] = values.flatMap((value) => (isFormer(value) ? now : [value]));
+      const words = now.filter((word) => word !== was).map((word) => `"${word}"`);
+      const message = `write ${words.join(' or ')} for "${was}"; the next version no longer reads it in this sense`;
+      return [{ path: [...rules, index, 'when', key], message }];
+    });
+  });
 }
 
 /** Inserts variables into every text that is a value; keys stay unchanged. */
 function fillVariables(document: Document, variables: Variables) {
   const faults: Fault[] = [];
-  const names = new Map<unknown, readonly string[]>();
+  const filled = new Set<unknown>();
   const unresolved = new Set<unknown>();
   visit(document, {
     Scalar(key, scalar) {
       if (key === 'key' || typeof scalar.value !== 'string' || !scalar.value.includes('$')) return;
       const result = interpolate(scalar.value, variables);
       const offset = scalar.range?.[0] ?? 0;
-      names.set(scalar, result.names);
+      filled.add(scalar);
       if (result.problems.length > 0) unresolved.add(scalar);
       else scalar.value = result.text;
       faults.push(...result.problems.map((message) => ({ offset, message })));
     },
   });
-  return { faults, names, unresolved };
+  return { faults, filled, unresolved };
 }
 
 function syntaxFaults(document: Document, source: string): readonly Fault[] {
@@ -237,10 +339,66 @@ function resolved(document: Document, value: Node | undefined): Step {
 }
 
 function syntaxMessage(error: YAMLError, source: string): string {
-  if (error.code === 'TAB_AS_INDENT') return 'indent with spaces: YAML allows no tabs';
   if (error.code === 'MULTIPLE_DOCS') return 'one file describes one workspace: remove what follows ---';
   const before = source.slice(Math.max(0, error.pos[0] - 1), error.pos[0] + 1);
   if (error.code === 'MISSING_CHAR' && before === `\${`)
     return `inside [ ] and { } a variable needs quotes: "\${NAME}"`;
   return `not valid YAML: ${error.message}`;
+}
+
+/** Stands for a secret. In quotes it is a value wherever the secret was one. */
+const VARIABLE = `\${SECRET}`;
+
+/**
+ * Returns the text of the configuration of one workspace, with a variable for each secret that is written in it. Comments are
+ * left out, because one may hold a setting, such as a token that was in use before.
+ *
+ * @param source may hold several workspaces, as YAML documents
+ */
+export function textWithoutSecrets(source: string, workspace: string): string {
+  const documents = [...parseAllDocuments(source)];
+  // A text that leaves out the name holds nothing else. Of several documents none may be shown in place of another.
+  const index = documents.length === 1 ? 0 : documents.findIndex((document) => document.get('name') === workspace);
+  const document = documents[index];
+  if (document === undefined || document.errors.length > 0) return '';
+  const secrets = new Set(literalSecrets(document.toJS()));
+  const isSecret = (value: unknown) => typeof value === 'string' && secrets.has(value) && !/^\$\{\w+\}$/.test(value);
+  document.comment = document.commentBefore = null;
+  visit(document, {
+    Node(_key, node) {
+      node.comment = node.commentBefore = null;
+      if (isScalar(node) && isSecret(node.value)) Object.assign(node, { value: VARIABLE, type: Scalar.QUOTE_DOUBLE });
+    },
+  });
+  return document.toString({ lineWidth: 0 });
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** A workspace file as written: its variables are not replaced, and nothing is validated. */
+export interface WrittenSettings {
+  readonly workspace?: Fields | null;
+  readonly connections?: Readonly<Record<string, Fields | null>> | null;
+}
+
+/** Parses a workspace file. Throws `config_invalid` if it is not YAML. */
+export function writtenSettings(text: string): WrittenSettings {
+  try {
+    return (parse(text) ?? {}) as WrittenSettings;
+  } catch (cause) {
+    throw new SyncError('config_invalid', `the draft is not valid YAML: ${(cause as Error).message}`, { cause });
+  }
+}
+
+/**
+ * Returns the workspace file for a CI job, without comments. Leaves out the settings of webhooks, which cannot reach a job, and the
+ * interval of polls, because a job polls when it starts.
+ */
+export function jobConfig(name: string, { workspace, connections, ...others }: WrittenSettings): string {
+  const { webhook: _, ...reached } = workspace ?? {};
+  const polled = Object.entries(connections ?? {}).map(([connection, given]) => {
+    const { webhookSecrets: _secrets, poll: _poll, ...own } = given ?? {};
+    return [connection, own];
+  });
+  return stringify({ name, workspace: reached, ...others, connections: Object.fromEntries(polled) }, { lineWidth: 0 });
 }

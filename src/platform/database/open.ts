@@ -8,7 +8,7 @@ import { openSqlite } from './sqlite.ts';
  */
 export async function openDatabase<Tables>(options: OpenOptions): Promise<Database<Tables>> {
   if (!isPostgres(options.file)) return openSqlite(options);
-  // Whoever has no server loads nothing of it.
+  // A process without a server loads no client for it.
   const { openPostgres } = await import('./postgres.ts');
   return openPostgres(options);
 }

@@ -1,10 +1,13 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { callbackify } from 'node:util';
 import type { CompiledQuery, DatabaseConnection, Driver, QueryResult, SelectQueryNode } from 'kysely';
-import type { QueryResult as PgResult, Pool, PoolClient } from 'pg';
+import pg, { type QueryResult as PgResult, type Pool, type PoolClient } from 'pg';
 import { createQueue } from '../lib/queue.ts';
+import { type FileFault, type Files, fileReads } from '../lib/regular-files.ts';
 import type { Steps } from '../lib/steps.ts';
 import { storable } from '../lib/text.ts';
-import type { FaultWatch } from './database-fault.ts';
-import { asSlowRead, isStalePlan } from './postgres-fault.ts';
+import { asSlowRead, DatabaseFault, type FaultWatch, isStalePlan } from './database-fault.ts';
+import { type FileOption, type PostgresAddress, TLS_FILES } from './postgres-address.ts';
 
 /**
  * The use of connections by a process: all its writes go through one of them, one transaction or statement after another, as with
@@ -19,8 +22,6 @@ export interface PostgresDriverOptions {
   readonly onStatement: (sql: string) => void;
   /** Called with the number of inserted rows. */
   readonly onInserted?: (rows: number) => void;
-  /** Milliseconds of a monotonic clock. */
-  readonly passed: () => number;
 }
 
 /** The state that the drivers of one database share. */
@@ -48,7 +49,7 @@ export function createConnections(options: PostgresDriverOptions): Connections {
 
   async function connect(pool: Pool): Promise<PoolClient> {
     const fault = watch.present();
-    if (fault?.kind === 'away' && options.passed() - failedAt < ASKED_AGAIN_AFTER) throw fault;
+    if (fault?.kind === 'away' && performance.now() - failedAt < ASKED_AGAIN_AFTER) throw fault;
     return guarded(() => pool.connect());
   }
 
@@ -57,7 +58,7 @@ export function createConnections(options: PostgresDriverOptions): Connections {
     return watch
       .meanwhile(work)
       .catch((error: unknown) => {
-        failedAt = options.passed();
+        failedAt = performance.now();
         throw error;
       })
       .finally(() => {
@@ -276,5 +277,48 @@ function createNames() {
       era += 1;
       names.clear();
     },
+  };
+}
+
+const MAX_FILE_BYTES = 1_048_576;
+const UNREADABLE = 'In the address, name a regular file of at most 1 MiB that the user of worksync may read.';
+/** Milliseconds for which a connection waits to read the files again. */
+const REFRESH_TIMEOUT_MS = 500;
+
+/** Reads the files into the options. Throws `DatabaseFault` if one cannot be read, and changes nothing then. */
+export async function readTlsFiles({ tls, place }: Pick<PostgresAddress, 'tls' | 'place'>): Promise<void> {
+  if (!tls) return;
+  const { paths, options } = tls;
+  const contents = await fileReads.run((files) =>
+    [...paths].map(([option, path]) => [option, readFile(files, option, path, place)]),
+  );
+  Object.assign(options, Object.fromEntries(contents));
+}
+
+function readFile(files: Files, option: FileOption, path: string, place: string): string {
+  try {
+    return files.read(path, MAX_FILE_BYTES).bytes.toString();
+  } catch (error) {
+    const reason = `${TLS_FILES[option]}: ${(error as FileFault).about(path)}`;
+    throw new DatabaseFault('denied', place, reason, error, { denied: UNREADABLE });
+  }
+}
+
+/** Returns a client that reads the files again before it connects. Otherwise it uses the contents that were read last. */
+export function clientWithTls(address: PostgresAddress): typeof pg.Client {
+  if (!address.tls) return pg.Client;
+  return class extends pg.Client {
+    override connect(): Promise<pg.Client>;
+    override connect(callback: (error: Error | null) => void): void;
+    override connect(callback?: (error: Error | null) => void): Promise<pg.Client> | undefined {
+      const refreshed = Promise.race([
+        readTlsFiles(address).catch(() => undefined),
+        sleep(REFRESH_TIMEOUT_MS, undefined, { ref: false }),
+      ]);
+      const connect = () => refreshed.then(() => super.connect());
+      if (!callback) return connect();
+      callbackify(connect)(callback);
+      return undefined;
+    }
   };
 }

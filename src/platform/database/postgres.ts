@@ -1,16 +1,24 @@
-import { Kysely, sql } from 'kysely';
+import {
+  type BinaryOperationNode,
+  type DatabaseIntrospector,
+  type DataTypeNode,
+  type GeneratedNode,
+  Kysely,
+  OperatorNode,
+  PostgresAdapter,
+  PostgresQueryCompiler,
+  PrimitiveValueListNode,
+  sql,
+  type TableMetadata,
+  ValueNode,
+} from 'kysely';
 import pg from 'pg';
 import { noSteps } from '../lib/steps.ts';
-import { DatabaseFault, watchFaults } from './database-fault.ts';
+import { DatabaseFault, postgresFaultOf, watchFaults } from './database-fault.ts';
 import { type Database, MissingDatabaseError, type OpenOptions } from './database-types.ts';
-import { migrate } from './migrate.ts';
-import { ownTables } from './own-tables.ts';
+import { type MigrateOptions, migrate } from './migrate.ts';
 import { type PostgresAddress, readAddress } from './postgres-address.ts';
-import { lockMigrations, StoreAdapter, StoreCompiler } from './postgres-compiler.ts';
-import { type Connections, createConnections } from './postgres-driver.ts';
-import { postgresFaultOf } from './postgres-fault.ts';
-import { createStatistics } from './postgres-statistics.ts';
-import { clientWithTls, readTlsFiles } from './postgres-tls.ts';
+import { type Connections, clientWithTls, createConnections, readTlsFiles } from './postgres-driver.ts';
 import { serverAbilities } from './server-abilities.ts';
 
 /**
@@ -27,12 +35,11 @@ export async function openPostgres<Tables>(
   const { within = ANSWER_WITHIN } = options;
   const address = await openAddress(options.file);
   const watch = watchFaults((error) => postgresFaultOf(error, address.place), onFault);
-  const passed = () => performance.now();
   // The server cancels a slow statement first, so that a timeout of the client shows that the server does not answer.
   const limits = { connect: CONNECT_WITHIN, answer: within, silence: within + SILENCE };
   const pools = { writer: openPool(address, 1, limits), readers: openPool(address, address.connections, limits) };
   const statistics = createStatistics(pools.readers);
-  const deps = { watch, steps, onStatement, passed };
+  const deps = { watch, steps, onStatement };
   const connections = createConnections({ ...pools, ...deps, onInserted: statistics.inserted });
   const query = kyselyOver<Tables>(connections, 'begin');
   // A relaxed commit is in the log before every later durable one.
@@ -40,9 +47,8 @@ export async function openPostgres<Tables>(
   try {
     await patiently(() =>
       watch.meanwhile(() =>
-        migrateSchema(pools.readers, address, {
+        migrateSchema(pools.readers, address, query as Kysely<unknown>, {
           ...options,
-          query: query as Kysely<unknown>,
           patient: async (work) => {
             // This pool only connects if there is something to change, and reads nothing of its own.
             const writer = openPool(address, 1, { connect: CONNECT_WITHIN, answer: NO_LIMIT, silence: NO_LIMIT });
@@ -59,8 +65,8 @@ export async function openPostgres<Tables>(
     await connections.close();
     throw error;
   }
-  const abilities = serverAbilities({ address, readers: pools.readers, watch, passed });
-  const size = createSize(pools.readers, passed);
+  const abilities = serverAbilities(address, pools.readers, watch);
+  const size = createSize(pools.readers);
   return {
     file: address.place,
     query,
@@ -87,26 +93,26 @@ export async function openPostgres<Tables>(
   };
 }
 
-/** Options of a separate connection to an open schema, for requests that must not queue and are useless when late. */
-export interface ApartOptions {
-  readonly file: string;
-  /** For a connection and for each answer, milliseconds. */
-  readonly within: number;
-}
-
+/**
+ * Opens a separate connection to an open schema, for requests that must not queue and are useless when late.
+ *
+ * @param within for a connection and for each answer, milliseconds
+ */
 export async function openApart<Tables>({
   file,
   within,
-}: ApartOptions): Promise<Pick<Database<Tables>, 'query' | 'commit' | 'close'>> {
+}: {
+  readonly file: string;
+  readonly within: number;
+}): Promise<Pick<Database<Tables>, 'query' | 'commit' | 'close'>> {
   const address = await openAddress(file);
   const watch = watchFaults(
     (error) => postgresFaultOf(error, address.place),
     () => undefined,
   );
   const pool = openPool(address, 1, { connect: within, answer: within, silence: within });
-  const passed = () => performance.now();
   const pools = { writer: pool, readers: pool };
-  const connections = createConnections({ ...pools, watch, steps: noSteps, onStatement: () => undefined, passed });
+  const connections = createConnections({ ...pools, watch, steps: noSteps, onStatement: () => undefined });
   const query = kyselyOver<Tables>(connections, 'begin');
   return {
     query,
@@ -136,7 +142,7 @@ const SILENCE = 1_000;
 /** The value for no limit, of the server and its client. */
 const NO_LIMIT = 0;
 /** Milliseconds without traffic after which the system sends keepalive probes. */
-const ASK_AFTER = 10_000;
+const KEEPALIVE_AFTER = 10_000;
 
 /** Whole numbers of 64 bits, and sums of them, are numbers here. */
 const NUMBERS: ReadonlySet<number> = new Set([20, 1700]);
@@ -151,7 +157,7 @@ function openPool(address: PostgresAddress, max: number, { connect, answer, sile
     connectionTimeoutMillis: connect,
     query_timeout: silence,
     keepAlive: true,
-    keepAliveInitialDelayMillis: ASK_AFTER,
+    keepAliveInitialDelayMillis: KEEPALIVE_AFTER,
     application_name: 'worksync',
     options: optionsOf(address, answer),
     types: {
@@ -208,22 +214,11 @@ async function patiently(work: () => Promise<void>, attempt = 1): Promise<void> 
   }
 }
 
-interface Migrated {
-  readonly query: Kysely<unknown>;
-  /** Runs the work without a statement timeout, because tables may have any number of rows. */
-  readonly patient: (work: (query: Kysely<unknown>) => Promise<void>) => Promise<void>;
-}
-
 async function migrateSchema(
   pool: pg.Pool,
   { schema, place }: PostgresAddress,
-  {
-    migrations,
-    readableSince,
-    existing,
-    query,
-    patient,
-  }: Pick<OpenOptions, 'migrations' | 'readableSince' | 'existing'> & Migrated,
+  query: Kysely<unknown>,
+  { migrations, readableSince, existing, patient }: OpenOptions & Pick<MigrateOptions, 'patient'>,
 ): Promise<void> {
   const { rows: known } = await pool.query('select 1 from pg_namespace where nspname = $1', [schema]);
   const missing = existing ? new MissingDatabaseError(place) : undefined;
@@ -260,12 +255,12 @@ const SIZE_FOR = 60_000;
 const SIZE = `select coalesce(sum(pg_total_relation_size(oid)), 0)::float8 as size from pg_class
   where relnamespace = current_schema()::regnamespace and relkind = 'r'`;
 
-function createSize(pool: pg.Pool, passed: () => number) {
+function createSize(pool: pg.Pool) {
   let last = 0;
-  let askedAt = Number.NEGATIVE_INFINITY;
+  let queriedAt = Number.NEGATIVE_INFINITY;
   const refresh = () => {
-    if (passed() - askedAt < SIZE_FOR) return;
-    askedAt = passed();
+    if (performance.now() - queriedAt < SIZE_FOR) return;
+    queriedAt = performance.now();
     void pool.query<{ size: number }>(SIZE).then(
       ({ rows }) => {
         last = rows[0]?.size ?? last;
@@ -275,4 +270,129 @@ function createSize(pool: pg.Pool, passed: () => number) {
   };
   refresh();
   return { last: () => last, refresh };
+}
+
+/**
+ * Answers the introspection of Kysely's migrator from our own schema alone. Kysely's own query lists the columns of every schema
+ * of the database: it takes longer with each neighbour, and fails when one of them drops a table meanwhile.
+ */
+export function ownTables(query: Kysely<unknown>): DatabaseIntrospector {
+  return {
+    async getSchemas() {
+      const { rows } = await sql<{ name: string }>`select current_schema() as name`.execute(query);
+      return rows;
+    },
+    async getTables() {
+      const { rows } = await sql<Pick<TableMetadata, 'name' | 'schema'>>`
+        select tablename as name, schemaname as schema from pg_catalog.pg_tables where schemaname = current_schema()
+      `.execute(query);
+      return rows.map((table) => ({ ...table, isView: false, isForeign: false, columns: [] }));
+    },
+  };
+}
+
+/**
+ * Analyzes tables that have grown a lot. PostgreSQL itself does so once a minute and plans by guesses until then: while a database is
+ * filled, it would read all rows of a workspace to find a dozen by their keys, and keep that plan. A table is analyzed when more of
+ * its rows have changed than it had at the last time.
+ */
+export interface Statistics {
+  /** Records that rows were inserted. */
+  inserted(rows: number): void;
+}
+
+/** Rows before the first check. Each later check follows after twice as many as the one before. */
+const FIRST_CHECK = 256;
+
+const OUTDATED = `select stats.relname as name from pg_stat_user_tables as stats join pg_class on pg_class.oid = stats.relid
+  where schemaname = current_schema() and n_mod_since_analyze > greatest(reltuples, 100)`;
+
+export function createStatistics(pool: Pick<pg.Pool, 'query'>): Statistics {
+  let rows = 0;
+  let nextCheck = FIRST_CHECK;
+
+  async function analyze(): Promise<void> {
+    const { rows: outdated } = await pool.query<{ name: string }>(OUTDATED);
+    for (const { name } of outdated) await pool.query(`analyze ${pg.escapeIdentifier(name)}`);
+  }
+
+  return {
+    inserted(more) {
+      rows += more;
+      if (rows < nextCheck) return;
+      nextCheck = rows * 2;
+      // After a failure, the server analyzes them itself later.
+      void analyze().catch(() => undefined);
+    },
+  };
+}
+
+/** The types of SQLite's columns and their equivalents: whole numbers of 64 bits, and texts that sort by their bytes. */
+const TYPES: Readonly<Record<string, string>> = {
+  integer: 'bigint',
+  real: 'double precision',
+  blob: 'bytea',
+  text: 'text collate "C"',
+};
+
+/** Compiles statements written for SQLite for PostgreSQL. */
+export class StoreCompiler extends PostgresQueryCompiler {
+  protected override getAutoIncrement(): string {
+    return 'generated by default as identity';
+  }
+
+  protected override visitDataType(node: DataTypeNode): void {
+    this.append(TYPES[node.dataType] ?? node.dataType);
+  }
+
+  /** A generated column must be stored to have an index. */
+  protected override visitGenerated(node: GeneratedNode): void {
+    super.visitGenerated(node.expression ? { ...node, stored: true } : node);
+  }
+
+  /**
+   * In SQLite, `is` compares with any value, and in the standard only with null; and in SQLite, a list of `in` may be empty and
+   * matches nothing.
+   */
+  protected override visitBinaryOperation(node: BinaryOperationNode): void {
+    const { operator, rightOperand } = node;
+    const word = OperatorNode.is(operator) ? operator.operator : undefined;
+    if (PrimitiveValueListNode.is(rightOperand) && rightOperand.values.length === 0) {
+      this.append(word === 'in' ? 'false' : 'true');
+      return;
+    }
+    const isValue = ValueNode.is(rightOperand) && !rightOperand.immediate;
+    if ((word !== 'is' && word !== 'is not') || !isValue) {
+      super.visitBinaryOperation(node);
+      return;
+    }
+    this.visitNode(node.leftOperand);
+    this.append(word === 'is' ? ` is not distinct from ` : ` is distinct from `);
+    this.visitNode(rightOperand);
+  }
+}
+
+/** The advisory lock of the process that changes the tables of a schema: the others wait for it. */
+const MIGRATION_LOCK = 8_117_346_251_904_339n;
+
+/**
+ * The lock ends with the transaction, even if the process dies. The other process may work for long; the waiting one has no
+ * deadline, and has locked nothing yet.
+ */
+async function lockMigrations(transaction: Kysely<unknown>): Promise<void> {
+  const limit = await sql<{ lock_timeout: string }>`show lock_timeout`.execute(transaction);
+  await sql`set local lock_timeout to 0`.execute(transaction);
+  await sql`select pg_advisory_xact_lock(${sql.lit(MIGRATION_LOCK)} # hashtext(current_schema()))`.execute(transaction);
+  await sql`set local lock_timeout to ${sql.lit(limit.rows[0]?.lock_timeout ?? '5s')}`.execute(transaction);
+}
+
+/** Kysely would lock after it has created tables of its own, and for longer than a transaction. */
+export class StoreAdapter extends PostgresAdapter {
+  override async acquireMigrationLock(): Promise<void> {
+    // `lockMigrations` did it.
+  }
+
+  override async releaseMigrationLock(): Promise<void> {
+    // It ends with the transaction.
+  }
 }

@@ -2,20 +2,13 @@ import pg from 'pg';
 import type { FaultWatch } from './database-fault.ts';
 import type { ServerAbilities, ServerFacts, ServerTime } from './database-types.ts';
 import { isLocal, type PostgresAddress } from './postgres-address.ts';
-import { clientWithTls } from './postgres-tls.ts';
-
-interface AbilitiesDeps {
-  readonly address: PostgresAddress;
-  readonly readers: pg.Pool;
-  readonly watch: FaultWatch;
-  readonly passed: () => number;
-}
+import { clientWithTls } from './postgres-driver.ts';
 
 /** The timeline changes with each promotion, after which the clock may be that of another machine. */
 const TIME = `select extract(epoch from clock_timestamp())::float8 * 1000 as now,
   left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) as clock`;
 
-/** A standby answers it too. */
+/** A query that a standby answers too. */
 const NOW = 'select extract(epoch from clock_timestamp())::float8 * 1000 as now';
 
 const SETTINGS = [
@@ -54,39 +47,42 @@ const TRIES = 3;
 /** Connections beside those for reads: one writes, one renews leases, one receives signals. */
 const MORE_CONNECTIONS = 3;
 
-type Asked = Omit<ServerFacts, 'latency' | 'ahead' | 'isLocal' | 'wanted'>;
+type QueriedFacts = Omit<ServerFacts, 'latency' | 'ahead' | 'isLocal' | 'wanted'>;
 
-export function serverAbilities(deps: AbilitiesDeps): Omit<ServerAbilities, 'pending'> & { close(): Promise<void> } {
-  const { address, readers, watch, passed } = deps;
+export function serverAbilities(
+  address: PostgresAddress,
+  readers: pg.Pool,
+  watch: FaultWatch,
+): Omit<ServerAbilities, 'pending'> & { close(): Promise<void> } {
   const listeners = new Set<() => Promise<void>>();
 
-  async function ask<Row extends object>(sql: string, values: readonly unknown[] = []): Promise<Row> {
+  async function query<Row extends object>(sql: string, values: readonly unknown[] = []): Promise<Row> {
     const { rows } = await watch.meanwhile(() => readers.query<Row>(sql, [...values]));
     return rows[0] as Row;
   }
 
   return {
-    time: () => ask<ServerTime>(TIME),
+    time: () => query<ServerTime>(TIME),
     async notify(channel, payload) {
-      await ask('select pg_notify($1, $2)', [channel, payload]);
+      await query('select pg_notify($1, $2)', [channel, payload]);
     },
     async facts() {
       const answers: Pick<ServerFacts, 'latency' | 'ahead'>[] = [];
       for (let tries = 0; tries < TRIES; tries++) {
-        const began = { passed: passed(), wall: Date.now() };
-        const { now } = await ask<Pick<ServerTime, 'now'>>(NOW);
-        answers.push({ latency: passed() - began.passed, ahead: now - (began.wall + Date.now()) / 2 });
+        const began = { elapsed: performance.now(), wall: Date.now() };
+        const { now } = await query<Pick<ServerTime, 'now'>>(NOW);
+        answers.push({ latency: performance.now() - began.elapsed, ahead: now - (began.wall + Date.now()) / 2 });
       }
       const [fastest] = answers.sort((one, other) => one.latency - other.latency);
       return {
-        ...(await ask<Asked>(FACTS, [SETTINGS])),
+        ...(await query<QueriedFacts>(FACTS, [SETTINGS])),
         isLocal: isLocal(address.connection.connectionString ?? ''),
         wanted: address.connections + MORE_CONNECTIONS,
         ...(fastest as (typeof answers)[number]),
       };
     },
-    async listen(channel, hear, onGap) {
-      const end = listenOn(address, channel, hear, onGap);
+    async listen(channel, onPayload, onGap) {
+      const end = listenOn(address, channel, onPayload, onGap);
       const once = async () => {
         listeners.delete(once);
         await end();
@@ -108,7 +104,7 @@ const LONGEST_PAUSE = 5_000;
 function listenOn(
   address: PostgresAddress,
   channel: string,
-  hear: (payload: string) => void,
+  onPayload: (payload: string) => void,
   onGap: () => void,
 ): () => Promise<void> {
   const Client = clientWithTls(address);
@@ -117,7 +113,7 @@ function listenOn(
   let timer: NodeJS.Timeout | undefined;
   let pause = SHORTEST_PAUSE;
 
-  function again(): void {
+  function reconnect(): void {
     if (isEnded || timer) return;
     timer = setTimeout(() => {
       timer = undefined;
@@ -129,9 +125,9 @@ function listenOn(
   async function connect(): Promise<void> {
     const own = new Client({ ...address.connection, keepAlive: true, application_name: 'worksync listens' });
     client = own;
-    own.on('notification', ({ payload = '' }) => hear(payload));
+    own.on('notification', ({ payload = '' }) => onPayload(payload));
     own.on('error', () => undefined);
-    own.on('end', again);
+    own.on('end', reconnect);
     try {
       await own.connect();
       if (isEnded) {
@@ -143,7 +139,7 @@ function listenOn(
       onGap();
     } catch {
       await own.end().catch(() => undefined);
-      again();
+      reconnect();
     }
   }
 

@@ -13,14 +13,21 @@ import {
 import { join } from 'node:path';
 import BetterSqlite, { type Statement } from 'better-sqlite3';
 import type { CompiledQuery, Kysely, QueryResult } from 'kysely';
+import { syncFolder } from '../lib/folders.ts';
 import { noSteps, type Steps } from '../lib/steps.ts';
-import { syncFolder } from '../lib/sync-folder.ts';
 import { DatabaseFault, type FaultWatch, faultOf, isLocked, placeOf, watchFaults } from './database-fault.ts';
 import { type Database, MissingDatabaseError, type OpenOptions } from './database-types.ts';
 import { createFileLog, LOG, LOG_LIMIT } from './file-log.ts';
 import { APPLIED, migrate } from './migrate.ts';
-import { BEGIN, COMMIT, type Locks, overOneConnection, ROLLBACK, type Statements } from './one-connection.ts';
-import { SQLITE_WORDS } from './sqlite-words.ts';
+import {
+  BEGIN,
+  COMMIT,
+  type Locks,
+  overOneConnection,
+  ROLLBACK,
+  SQLITE_DIALECT,
+  type Statements,
+} from './one-connection.ts';
 
 /**
  * The only opener of files.
@@ -39,7 +46,7 @@ export async function openSqlite<Tables>(options: OpenOptions): Promise<Database
   const watch = watchFaults((error) => faultOf(error, file), onFault);
   const raw = openFile(options);
   const statements = withSteps(raw, options.steps ?? noSteps, watch);
-  const query = overOneConnection<Tables>(SQLITE_WORDS, statements, locksOf(file, watch));
+  const query = overOneConnection<Tables>(SQLITE_DIALECT, statements, locksOf(file, watch));
   try {
     await migrate(query as Kysely<unknown>, {
       migrations: options.migrations,

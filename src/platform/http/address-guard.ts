@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net';
 import type { Clock } from '../lib/clock.ts';
 
 /** Refused requests that an address may send in one burst, and how many it gets back per second. */
@@ -10,10 +11,10 @@ export interface Patience {
 const MOST_ADDRESSES = 10_000;
 
 export interface AddressGuard {
-  /** False where this address has failed too often lately. */
+  /** Returns false if this address has failed too often recently. */
   admits(address: string): boolean;
   failed(address: string): void;
-  /** How many more may fail before it is no longer admitted. */
+  /** The number of requests that may still fail before the address is refused. */
   left(address: string): number;
 }
 
@@ -35,4 +36,24 @@ export function createAddressGuard(clock: Clock, { burst, perSecond }: Patience)
     },
     left: (address) => Math.max(0, Math.floor(tokensOf(address))),
   };
+}
+
+/**
+ * Returns the group of an address for limits: an IPv4 address is its own group, also if it is written as IPv6; other IPv6
+ * addresses share one group per /64, because a customer usually has a whole one. A text that is no address is its own group.
+ */
+export function groupOfAddress(address: string): string {
+  if (!address.includes(':')) return address;
+  const mapped = /^::ffff:([0-9]{1,3}(?:\.[0-9]{1,3}){3})$/i.exec(address);
+  if (mapped) return mapped[1] as string;
+  if (!isIPv6(address)) return address;
+  const [head = '', tail] = (address.split('%', 1)[0] as string).toLowerCase().split('::');
+  const first = head === '' ? [] : head.split(':');
+  // "::" stands for zeros; an IPv4 address at the end is beyond the first half.
+  const missing = tail === undefined ? 0 : 8 - first.length - tail.split(':').filter((part) => part !== '').length;
+  const parts = [...first, ...Array.from({ length: Math.max(0, missing) }, () => '0'), ...(tail ?? '').split(':')];
+  return `${parts
+    .slice(0, 4)
+    .map((part) => part.replace(/^0+(?=.)/, '') || '0')
+    .join(':')}::/64`;
 }

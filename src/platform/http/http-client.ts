@@ -4,11 +4,17 @@ import { type Clock, systemClock } from '../lib/clock.ts';
 import type { Meter } from '../lib/meter.ts';
 import type { Shape } from '../lib/shape.ts';
 import type { Steps } from '../lib/steps.ts';
-import type { AnswerRoom } from './answer-room.ts';
-import { createConnector, METADATA_RANGES } from './connect.ts';
-import { createOutboundProxy, type OutboundProxies, type OutboundProxy, REFUSED_FOR } from './outbound-proxy.ts';
+import type { AnswerRoom } from './admission.ts';
+import {
+  createConnector,
+  createOutboundProxy,
+  METADATA_RANGES,
+  type OutboundProxies,
+  type OutboundProxy,
+  REFUSED_FOR,
+  unreachableHint,
+} from './connect.ts';
 import { isSafe } from './semantics.ts';
-import { unreachableHint } from './unreachable-hint.ts';
 
 export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD';

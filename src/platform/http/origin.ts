@@ -1,5 +1,37 @@
 import type { ServerRequest } from './server.ts';
 
+/**
+ * The callers that may use a route.
+ *
+ * public   all; the handler checks its own needs.
+ * webhook  all; a signature proves the body. No browser sends these requests, so the answers have no headers for browsers.
+ * login    browsers that show one of our own pages.
+ * metrics  as `read`, or all if metrics are open.
+ * read     the read token, the admin token, or any session. Changes nothing.
+ * session  every logged-in caller, whatever their role.
+ * gateway  a gateway token, for the one workspace that it was made for. Changes nothing.
+ * replica  another process of the installation, which signs its requests. Changes nothing.
+ * admin    the admin token, or a session of an administrator.
+ */
+export type Door = 'public' | 'webhook' | 'login' | 'metrics' | 'read' | 'session' | 'gateway' | 'replica' | 'admin';
+
+/** The `config` of a route: its callers. A route without one is for administrators of all workspaces. */
+export interface RouteNeeds {
+  /** `admin` by default. */
+  readonly door?: Door;
+  /**
+   * The answer contains only what the caller may see. Without it, and without `:workspace` in its address, the route is closed to
+   * callers that are limited to some workspaces.
+   */
+  readonly filters?: true;
+  /** Takes a form of our own pages, with their token in the field `page`; other routes that change something take JSON. */
+  readonly form?: true;
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig extends RouteNeeds {}
+}
+
 export interface OriginOptions {
   /** Hosts under which people open this server, in addition to those of loopback: a name, for any port, or `name:port`. */
   readonly allowedHosts?: readonly string[];
@@ -15,12 +47,12 @@ export interface Addressed {
   readonly origin: string | undefined;
   /** Whether it came over TLS, according to a trusted proxy. */
   readonly isTls: boolean;
-  /** Whether nobody else can have read it in transit: it came over TLS, or from this machine and through no proxy. */
+  /** Whether it cannot have been read in transit: it came over TLS, or from this machine and through no proxy. */
   readonly isPrivate: boolean;
 }
 
 const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '[::1]'];
-/** Wildcard addresses, under which nobody opens a page. */
+/** Wildcard addresses, under which no page is opened. */
 const ANY_ADDRESS = ['0.0.0.0', '::', ''];
 const HOST = /^(\[[\da-f:.]{2,45}\]|[a-z\d](?:[a-z\d.-]{0,252}[a-z\d])?)(?::(\d{1,5}))?$/;
 

@@ -1,8 +1,8 @@
 import { BlockList, isIP } from 'node:net';
 
 /**
- * Addresses that are not out on the internet: this machine, private networks, link-local, carrier NAT, multicast, and
- * the IPv6 spellings of those IPv4 ranges. IPv4-mapped addresses are checked as IPv4 by the block list itself.
+ * Addresses that are not public: this machine, private networks, link-local, carrier NAT, multicast, and the IPv6 spellings of
+ * those IPv4 ranges. The block list itself checks IPv4-mapped addresses as IPv4.
  */
 export const PRIVATE_RANGES: readonly string[] = [
   '0.0.0.0/8',
@@ -29,7 +29,7 @@ export const PRIVATE_RANGES: readonly string[] = [
   '2002::/16',
 ];
 
-/** Ranges in CIDR notation as a block list of Node. */
+/** Returns a block list of Node. @param ranges in CIDR notation */
 export function blockListOf(ranges: readonly string[]): BlockList {
   const list = new BlockList();
   for (const range of ranges) {
@@ -40,12 +40,27 @@ export function blockListOf(ranges: readonly string[]): BlockList {
 }
 
 /**
- * Whether an address names a private host by itself. What a name resolves to is seen only when it is called, and
- * refused there: pass `PRIVATE_RANGES` to the client as well.
+ * Whether an address names a private host by itself. The addresses of a name are known only when it is called: pass
+ * `PRIVATE_RANGES` to the client too, which refuses them then.
  */
 export function isPrivateHost(url: string): boolean {
-  const host = new URL(url).hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
-  if (host === 'localhost' || host.endsWith('.localhost')) return true;
-  const family = isIP(host);
-  return family !== 0 && blockListOf(PRIVATE_RANGES).check(host, family === 6 ? 'ipv6' : 'ipv4');
+  const host = hostOf(new URL(url));
+  return isLocalName(host) || isIn(blockListOf(PRIVATE_RANGES), host);
+}
+
+/** Returns the host without the brackets of IPv6 and the final dot of a name. */
+export function hostOf({ hostname }: URL): string {
+  return hostname
+    .replace(/^\[|\]$/g, '')
+    .replace(/\.$/, '')
+    .toLowerCase();
+}
+
+export function isLocalName(host: string): boolean {
+  return host === 'localhost' || host.endsWith('.localhost');
+}
+
+export function isIn(list: BlockList, address: string): boolean {
+  const family = isIP(address);
+  return family !== 0 && list.check(address, family === 6 ? 'ipv6' : 'ipv4');
 }

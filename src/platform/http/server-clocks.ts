@@ -1,6 +1,13 @@
 import type { Clock } from '../lib/clock.ts';
-import type { Skew } from '../lib/skew.ts';
 import type { HttpAnswer, HttpClient } from './http-client.ts';
+
+/** The difference between the clock of a server and ours. */
+export interface Skew {
+  /** Host and port. */
+  readonly server: string;
+  /** Milliseconds that its clock is ahead of ours; negative: behind. */
+  readonly ahead: number;
+}
 
 /** Compares our clock with the `Date` of each answer. */
 export interface ServerClocks {
@@ -10,22 +17,22 @@ export interface ServerClocks {
   since(monotonic: number): readonly Skew[];
 }
 
-/** A header names whole seconds. */
+/** The header has whole seconds. */
 const SECOND = 1_000;
 /** Limit above the number of servers of any installation. */
 const MOST_SERVERS = 1_000;
 
 export function createServerClocks(http: HttpClient, clock: Clock): ServerClocks {
-  const known = new Map<string, { readonly ahead: number; readonly heardAt: number }>();
+  const known = new Map<string, { readonly ahead: number; readonly receivedAt: number }>();
 
   function note(url: string, { headers }: HttpAnswer, sentAt: number): void {
-    const said = Date.parse(headers['date'] ?? '');
+    const date = Date.parse(headers['date'] ?? '');
     // A cache in between repeats the time at which it stored the answer.
-    if (Number.isNaN(said) || headers['age'] !== undefined) return;
+    if (Number.isNaN(date) || headers['age'] !== undefined) return;
     const { host } = new URL(url);
     known.delete(host);
     if (known.size >= MOST_SERVERS) known.clear();
-    known.set(host, { ahead: distance(said, sentAt, clock.now()), heardAt: clock.monotonic() });
+    known.set(host, { ahead: distance(date, sentAt, clock.now()), receivedAt: clock.monotonic() });
   }
 
   return {
@@ -39,12 +46,14 @@ export function createServerClocks(http: HttpClient, clock: Clock): ServerClocks
       close: () => http.close(),
     },
     since: (monotonic) =>
-      [...known].filter(([, { heardAt }]) => heardAt >= monotonic).map(([server, { ahead }]) => ({ server, ahead })),
+      [...known]
+        .filter(([, { receivedAt }]) => receivedAt >= monotonic)
+        .map(([server, { ahead }]) => ({ server, ahead })),
   };
 }
 
-/** The server answered within some second, between our two times: a value in between is no difference. */
-function distance(said: number, sentAt: number, receivedAt: number): number {
-  if (said > receivedAt) return said - receivedAt;
-  return said + SECOND < sentAt ? said + SECOND - sentAt : 0;
+/** Returns 0 if the second of the answer overlaps our two times. */
+function distance(date: number, sentAt: number, receivedAt: number): number {
+  if (date > receivedAt) return date - receivedAt;
+  return date + SECOND < sentAt ? date + SECOND - sentAt : 0;
 }

@@ -4,11 +4,16 @@ import { Readable } from 'node:stream';
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { MEBIBYTE } from '../lib/quantities.ts';
-import { groupOfAddress } from './address-group.ts';
-import { type BasePath, basePathOf } from './base-path.ts';
-import type { BodyHolder } from './memory-budget.ts';
-import { readBody } from './read-body.ts';
-import { createTraffic, type Traffic, type TrafficLimits } from './traffic.ts';
+import { groupOfAddress } from './address-guard.ts';
+import {
+  type BodyHolder,
+  createTraffic,
+  crowdedOut,
+  type MemoryBudget,
+  RequestError,
+  type Traffic,
+  type TrafficLimits,
+} from './admission.ts';
 
 /** The types of fastify for folders that add routes; only this file imports fastify. */
 export type Server = FastifyInstance;
@@ -48,7 +53,7 @@ export interface ServerOptions {
 /**
  * The only maker of HTTP servers. Handlers receive raw bytes (`Buffer`): signatures are checked over them, and `parseJson` reads
  * them afterwards. Slow senders are cut off, compressed bodies are refused, the resources of all requests together are bounded
- * (`traffic.ts`), and nothing of a request is logged here.
+ * (`admission.ts`), and nothing of a request is logged here.
  */
 export function createServer(options: ServerOptions = {}): Server {
   const { requestTimeout = 30_000, bodyLimit = MEBIBYTE } = options;
@@ -82,10 +87,11 @@ export function createServer(options: ServerOptions = {}): Server {
   server.decorateRequest('passage', undefined);
   server.addContentTypeParser('*', (request, payload, done) => {
     const limit = request.routeOptions.bodyLimit ?? bodyLimit;
-    request.heldBody = readBody({ payload, limit, budget: traffic.bodies, group: groupOfAddress(request.ip) }, done);
+    const group = groupOfAddress(request.ip);
+    request.heldBody = readBody(payload, { limit, budget: traffic.bodies, group }, done);
   });
   server.addHook('preHandler', ({ socket, heldBody }, { raw }, done) => {
-    traffic.connections.arrived(socket);
+    traffic.arrived(socket);
     if (heldBody) raw.on('close', () => heldBody.leave());
     done();
   });
@@ -97,9 +103,11 @@ export function createServer(options: ServerOptions = {}): Server {
   });
   if (base) addBasePath(server, base);
   server.addHook('onRequest', (request, _reply, done) => {
-    if (repeatsHeader(request.raw.rawHeaders)) return done(new RepeatedHeader());
+    if (repeatsHeader(request.raw.rawHeaders))
+      return done(new RequestError(400, `a request may carry each of these headers once: ${ONCE.join(', ')}`));
     // Decompressing an unauthenticated body would let a small body fill the memory.
-    done(request.headers['content-encoding'] === undefined ? undefined : new UnsupportedEncoding());
+    if (request.headers['content-encoding'] === undefined) return done();
+    done(new RequestError(415, 'compressed bodies are not accepted'));
   });
   return server;
 }
@@ -109,6 +117,37 @@ export function createServer(options: ServerOptions = {}): Server {
  * sender reads, and sets another one when the answer has left.
  */
 const WRITE_TIMEOUT = 30_000;
+
+/**
+ * The path of a server behind a proxy: `/worksync` of `https://host/worksync/`. The proxy may forward the path or strip it. Links
+ * of pages are written without it, and get it in requests to the public host.
+ */
+interface BasePath {
+  /** Removes the path from the address of a request. */
+  strip(url: string): string;
+  /** Whether links of an answer need the path. @param host as the request names it */
+  concerns(host: string, url: string): boolean;
+  /** Adds the path to a path of ours, for the browser. */
+  link(path: string): string;
+  /** Adds the path to all links of a page, or of an event that contains a part of one as JSON. */
+  page(html: string): string;
+}
+
+/** Returns undefined if the public address has no path. */
+function basePathOf(publicUrl: string | undefined): BasePath | undefined {
+  if (publicUrl === undefined) return undefined;
+  const { pathname, host: publicHost } = new URL(publicUrl);
+  const base = pathname.replace(/(?<!\/)\/+$/, '');
+  if (base === '') return undefined;
+  const isBelow = (url: string) => url === base || url.startsWith(`${base}/`) || url.startsWith(`${base}?`);
+  return {
+    strip: (url) => (isBelow(url) ? url.slice(base.length).replace(/^(?!\/)/, '/') : url),
+    concerns: (host, url) => host.toLowerCase() === publicHost || isBelow(url),
+    link: (path) => (/^\/(?!\/)/.test(path) && !isBelow(path) ? base + path : path),
+    // Foreign texts cannot look like this, because their quotes are escaped.
+    page: (html) => html.replace(/ (href|src|action|data-live)=(\\?")(?=\/(?!\/))/g, ` $1=$2${base}`),
+  };
+}
 
 function addBasePath(server: Server, base: BasePath): void {
   server.addHook('onSend', (request, reply, payload, done) => {
@@ -127,6 +166,113 @@ function addBasePath(server: Server, base: BasePath): void {
 /** @param events each of them complete */
 async function* rewritten(events: Readable, base: BasePath): AsyncGenerator<string> {
   for await (const event of events) yield base.page(String(event));
+}
+
+/**
+ * Reads a whole body within the budget. A body in one piece, as most are, is used without a copy. Otherwise its bytes are copied
+ * into one buffer, because many small pieces would take many times their length.
+ *
+ * @param limit largest body accepted, bytes
+ * @param group the address group whose share of the budget the body uses
+ * @returns its part of the budget: `leave` it when the request was answered
+ */
+function readBody(
+  payload: IncomingMessage,
+  { limit, budget, group }: { readonly limit: number; readonly budget: MemoryBudget; readonly group: string },
+  done: (error: Error | null, body?: Buffer) => void,
+): BodyHolder | undefined {
+  const header = payload.headers['content-length'];
+  const most = header === undefined ? limit : Number(header);
+  if (most > limit) {
+    done(new RequestError(413, TOO_LARGE));
+    return undefined;
+  }
+  const body = new BodyBuffer(most);
+  // Node's parser returns each piece as a copy of its own.
+  const isOurs = payload.socket instanceof Socket;
+  let isOver = false;
+  const end = (error: Error | null) => {
+    if (isOver) return;
+    isOver = true;
+    payload.off('data', take).off('end', finish).off('error', fail);
+    if (!error) return done(null, body.whole());
+    holder.leave();
+    body.free();
+    done(error);
+  };
+  const holder = budget.enter(group, most, (isSuspect) => end(crowdedOut(isSuspect)));
+  const add = (piece: Buffer) =>
+    body.add(piece, isOurs && piece.length === piece.buffer.byteLength, piece.length === most);
+  const take = (piece: Buffer) => {
+    if (body.length + piece.length > limit) return end(new RequestError(413, TOO_LARGE));
+    const room = holder.take(piece.length);
+    if (!room) return add(piece);
+    payload.pause();
+    void room.then(() => {
+      if (isOver) return;
+      add(piece);
+      payload.resume();
+    });
+  };
+  const finish = () => {
+    if (header !== undefined && body.length !== most)
+      return end(new RequestError(400, 'the body is shorter than announced'));
+    holder.complete();
+    end(null);
+  };
+  const fail = () => end(new RequestError(400, 'the body was cut off'));
+  payload.on('data', take).on('end', finish).on('error', fail);
+  payload.resume();
+  return holder;
+}
+
+const TOO_LARGE = 'the body is too large';
+const SMALLEST_BUFFER = 64 * 1024;
+const GROWTH = 4;
+
+/** One buffer that grows, and frees the outgrown one at once: garbage of this size waits long for its collection. */
+class BodyBuffer {
+  readonly #most: number;
+  #buffer: Buffer = Buffer.alloc(0);
+  length = 0;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** @param isAlone whether the piece has its memory to itself, so that it can be used or freed */
+  add(piece: Buffer, isAlone: boolean, isWhole: boolean): void {
+    const length = this.length + piece.length;
+    if (isAlone && isWhole) this.#buffer = piece;
+    else {
+      if (length > this.#buffer.length) this.#grow(length);
+      piece.copy(this.#buffer, this.length);
+      if (isAlone) free(piece);
+    }
+    this.length = length;
+  }
+
+  #grow(needed: number): void {
+    const capacity = Math.min(this.#most, Math.max(SMALLEST_BUFFER, this.#buffer.length * GROWTH, needed));
+    // Unwritten memory takes no space.
+    const larger = Buffer.allocUnsafeSlow(capacity);
+    this.#buffer.copy(larger, 0, 0, this.length);
+    free(this.#buffer);
+    this.#buffer = larger;
+  }
+
+  whole(): Buffer {
+    return this.#buffer.subarray(0, this.length);
+  }
+
+  free(): void {
+    free(this.#buffer);
+  }
+}
+
+/** Only for buffers without other references, and that are no part of another. */
+function free(buffer: Buffer): void {
+  if (buffer.length > 0) (buffer.buffer as ArrayBuffer).transfer(0);
 }
 
 function noCompiler(): never {
@@ -174,16 +320,6 @@ function repeatsHeader(rawHeaders: readonly string[]): boolean {
     seen |= 1 << index;
   }
   return false;
-}
-
-class RepeatedHeader extends Error {
-  readonly statusCode = 400;
-  override readonly message = `a request may carry each of these headers once: ${ONCE.join(', ')}`;
-}
-
-class UnsupportedEncoding extends Error {
-  readonly statusCode = 415;
-  override readonly message = 'compressed bodies are not accepted';
 }
 
 /** Opens a server to its callers. Resolves with the address that they use. */

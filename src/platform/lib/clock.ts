@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 /** Cancels a timer; harmless when it has fired. */
 export type Cancel = () => void;
 
-/** All time comes from here, always passed in, so that tests can travel. */
+/** The only source of time. It is always a parameter, so that tests can set the time. */
 export interface Clock {
-  /** Wall clock, epoch milliseconds. For people and for comparing with what others say; it may jump. */
+  /** Wall clock, epoch milliseconds, for people and for comparisons with times of other systems. It may jump. */
   now(): number;
   /** Milliseconds of a clock that never jumps, counted from the start of `bootId`. */
   monotonic(): number;
@@ -15,7 +15,7 @@ export interface Clock {
   after(ms: number, call: () => void): Cancel;
 }
 
-/** Longest delay a Node timer takes; a longer one would fire at once. */
+/** Longest delay that a timer of Node accepts; a longer one would fire at once. */
 const LONGEST_TIMER = 2_147_483_647;
 
 export function systemClock(): Clock {
@@ -31,7 +31,7 @@ export function systemClock(): Clock {
   };
 }
 
-/** Keeps the process alive while nothing but timers is awaited, which do not; until it is cancelled. */
+/** Keeps the process alive until it is cancelled, because the timers of `after` do not. */
 export function keepAlive(): Cancel {
   const timer = setInterval(() => undefined, LONGEST_TIMER);
   return () => clearInterval(timer);
@@ -55,7 +55,65 @@ function readBootId(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
   } catch {
-    // Without a kernel boot id every process counts as a boot of its own, which costs at most one quota window.
+    // Without a boot id of the kernel, each process counts as a boot of its own, which costs at most one quota window.
     return `process-${crypto.randomUUID()}`;
   }
+}
+
+/** A smaller correction does not count as a clock that was set back, milliseconds. */
+const LEAST = 1_000;
+
+/**
+ * Returns a check of the wall clock. If the clock was set back since the last check, stored due times would wait until the old time
+ * returns, so the check calls `redate`; if that fails, the next check calls it again. The check returns whether it did.
+ *
+ * @param isDue the first check calls `redate` too, because a previous process may have stored the times by another clock
+ */
+export function onClockSetBack(
+  clock: Pick<Clock, 'now' | 'monotonic'>,
+  redate: () => Promise<void>,
+  isDue = false,
+): () => Promise<boolean> {
+  const offsetNow = () => clock.now() - clock.monotonic();
+  let offset = offsetNow();
+  let isPending = isDue;
+  return async () => {
+    const before = offset;
+    offset = offsetNow();
+    isPending ||= offset < before - LEAST;
+    if (!isPending) return false;
+    await redate();
+    isPending = false;
+    return true;
+  };
+}
+
+/** Elapsed time that includes the sleep of the machine, milliseconds from an arbitrary start. It never goes back. */
+export interface SuspendAwareClock {
+  now(): number;
+  /**
+   * Compares both clocks. If the wall clock advanced further than the monotonic one, the machine slept or the clock was set ahead:
+   * the difference counts as elapsed. A wall clock that was set back changes nothing.
+   *
+   * @returns whether the wall clock was set, or the machine slept, since the last call
+   */
+  update(): boolean;
+}
+
+/** A larger difference between the two clocks is no drift, milliseconds. */
+const JUMP = 2_000;
+
+export function createSuspendAwareClock(clock: Clock): SuspendAwareClock {
+  let seen = { wall: clock.now(), monotonic: clock.monotonic() };
+  let slept = 0;
+  return {
+    now: () => clock.monotonic() + slept,
+    update() {
+      const next = { wall: clock.now(), monotonic: clock.monotonic() };
+      const ahead = next.wall - seen.wall - (next.monotonic - seen.monotonic);
+      seen = next;
+      if (ahead > JUMP) slept += ahead;
+      return Math.abs(ahead) > JUMP;
+    },
+  };
 }

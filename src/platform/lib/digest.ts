@@ -1,6 +1,13 @@
-import { createHmac, hash, webcrypto } from 'node:crypto';
-import { LARGE } from './large.ts';
-import { yieldToEventLoop } from './yield.ts';
+import { createHmac, hash, timingSafeEqual, webcrypto } from 'node:crypto';
+import { LARGE, yieldToEventLoop } from './yield.ts';
+
+/**
+ * Compares a secret, or a value derived from one, with the wanted one. It compares digests of equal length in constant time, so the
+ * duration reveals neither content nor length. Every check of a caller's proof uses this function.
+ */
+export function isSameSecret(given: string | Buffer, wanted: string | Buffer): boolean {
+  return timingSafeEqual(hash('sha256', given, 'buffer'), hash('sha256', wanted, 'buffer'));
+}
 
 /** HMAC-SHA256. For a large body, the main thread is not blocked. */
 export async function hmacOf(body: Buffer, key: Buffer): Promise<Buffer> {
@@ -13,12 +20,12 @@ export async function hmacOf(body: Buffer, key: Buffer): Promise<Buffer> {
 /** SHA-256, hexadecimal. For a large body, the main thread is not blocked. */
 export async function sha256Of(body: Buffer): Promise<string> {
   if (body.length <= LARGE) return hash('sha256', body, 'hex');
-  // The runtime copies it first, which takes time.
+  // The runtime first copies the body, which takes time.
   await yieldToEventLoop();
   return Buffer.from(await webcrypto.subtle.digest('SHA-256', bytesOf(body))).toString('hex');
 }
 
-/** Buffers of a socket, a file or a text are never shared between threads. */
+/** Buffers of sockets, files and texts are never shared between threads. */
 function bytesOf({ buffer, byteOffset, byteLength }: Buffer): Uint8Array<ArrayBuffer> {
   return new Uint8Array(buffer as ArrayBuffer, byteOffset, byteLength);
 }

@@ -1,7 +1,4 @@
-/**
- * Does each step in order, though others before it have failed: a step that fails keeps no other from being done. Throws their
- * failures at the end.
- */
+/** Runs all steps in order, also after one has failed. Throws the failures at the end. */
 export async function doAll(steps: readonly (() => unknown)[]): Promise<void> {
   const failures: unknown[] = [];
   for (const step of steps) {
@@ -14,7 +11,7 @@ export async function doAll(steps: readonly (() => unknown)[]): Promise<void> {
   throwAll(failures);
 }
 
-/** Throws the failures of several independent actions: one as it is, several as one. */
+/** Throws the failures of independent actions: a single one as it is, several as an `AggregateError`. */
 export function throwAll(failures: readonly unknown[]): void {
   if (failures.length > 1) throw new AggregateError(failures, `${failures.length} things failed`);
   if (failures.length === 1) throw failures[0];

@@ -15,7 +15,7 @@ export class KeyFileError extends Error {
   }
 }
 
-/** Undefined where there is no such file. Throws `KeyFileError`. */
+/** Returns undefined if there is no such file. Throws `KeyFileError`. */
 export function readKeyFile(file: string): Buffer | undefined {
   const text = readText(file);
   if (text === undefined) return undefined;
@@ -35,7 +35,7 @@ function readText(file: string): string | undefined {
   }
 }
 
-/** Makes a key and its file: readable by this user only, whole, and there before anything is encrypted with it. */
+/** Creates a key and its file, which only this user may read. The file is complete and durable before the key is used. */
 export function makeKeyFile(file: string, random: Random): Buffer {
   const key = random.bytes(SECRET_KEY_BYTES);
   // Written through to the disk: a later sync is forbidden under Node's permission model.

@@ -17,3 +17,34 @@ export const silentLogger: Logger = {
   error() {},
   child: () => silentLogger,
 };
+
+/** Logs the changes of repeated work: when it begins to fail, when the reason changes, and when it succeeds again. */
+export interface TransitionLogger {
+  failed(error: unknown): void;
+  succeeded(): void;
+}
+
+interface Words {
+  readonly failed: string;
+  readonly again: string;
+}
+
+export function createTransitionLogger(
+  logger: Logger,
+  level: 'warn' | 'error',
+  { failed, again }: Words,
+): TransitionLogger {
+  let logged: string | undefined;
+  return {
+    failed(error) {
+      const reason = String(error);
+      if (reason === logged) return;
+      logged = reason;
+      logger[level]({ error }, failed);
+    },
+    succeeded() {
+      if (logged !== undefined) logger.info({}, again);
+      logged = undefined;
+    },
+  };
+}

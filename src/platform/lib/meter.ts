@@ -1,10 +1,10 @@
 export type Labels = Readonly<Record<string, string>>;
 
-/** Where stages report figures. `platform/observe/metrics.ts` declares the names, their help texts and their labels. */
+/** Receives the figures of stages. `platform/observe/metrics.ts` declares the names, their help texts and their labels. */
 export interface Meter {
   count(name: string, labels?: Labels, by?: number): void;
   gauge(name: string, value: number, labels?: Labels): void;
-  /** Seconds or bytes, as the name's unit says. */
+  /** Records a value in the unit of the name: seconds or bytes. */
   observe(name: string, value: number, labels?: Labels): void;
 }
 

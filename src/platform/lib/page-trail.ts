@@ -4,7 +4,7 @@ export const MOST_PAGES = 10_000;
 export const MOST_EMPTY = 100;
 
 /**
- * The course of a walk over pages of which each names the next one. It can be stored with the walk, since its size does not grow.
+ * Tracks a walk over pages of which each names the next one. It can be stored with the walk, because its size does not grow.
  *
  * A circle of pages is found by Brent's algorithm: each name is compared with that of one earlier page, the mark. The mark is
  * replaced after 1, 2, 4, 8, … pages, so a circle of any length is found before it was read three times.
@@ -25,7 +25,7 @@ export interface TrailedPage {
   readonly isEmpty?: boolean | undefined;
 }
 
-/** Why a walk must not go on: `circle` and `long` end it; after `empty` it may go on later. */
+/** The reason why a walk must stop: `circle` and `long` end it; after `empty` it may continue later. */
 export interface TrailFault {
   readonly kind: 'circle' | 'long' | 'empty';
   /** For people. */

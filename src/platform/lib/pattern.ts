@@ -3,10 +3,10 @@ import { RE2JS, RE2JSSyntaxException } from 're2js';
 /** The text of a regular expression that has been checked. */
 export type PatternText = string & { readonly sound: 'pattern' };
 
-/** Why a text is no pattern; its message is for people. */
+/** The text is no pattern. The message says why, for people. */
 export class PatternError extends Error {}
 
-/** A match: the whole text, its groups (`undefined` where one took no part), and where it stands. */
+/** A match: the whole text, its groups (`undefined` for one that took no part), and its index. */
 export interface Match {
   readonly groups: readonly (string | undefined)[];
   readonly index: number;

@@ -1,4 +1,20 @@
-/** In bytes. */
+const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+/** `90s`, `5m`, `1h`, `14d`; never zero. */
+export const DURATION = /^([1-9]\d{0,8})(ms|s|m|h|d)$/;
+
+/** Returns milliseconds; undefined if the text is no duration. */
+export function parseDuration(text: string): number | undefined {
+  const match = DURATION.exec(text);
+  return match ? Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS] : undefined;
+}
+
+/** Returns the shortest spelling of a number of milliseconds, for messages. */
+export function durationText(ms: number): string {
+  const unit = (['d', 'h', 'm', 's'] as const).find((name) => ms % UNIT_MS[name] === 0) ?? 'ms';
+  return `${ms / UNIT_MS[unit]}${unit}`;
+}
+
 export const MEBIBYTE = 1024 * 1024;
 
 const UNITS = [

@@ -1,17 +1,17 @@
-/** One at a time, in the order in which they came. What waiting costs does not grow with the number of those who wait. */
+/** Admits callers one at a time, in the order of their arrival. The cost of a turn does not grow with the number of callers. */
 export interface Queue {
-  /** Resolves when it is the caller's turn, which lasts until it leaves. */
+  /** Resolves at the caller's turn, which lasts until `leave`. */
   enter(): Promise<void>;
   leave(): void;
 }
 
 export function createQueue(): Queue {
-  /** The waiting callers, from `first` on: those before it have had their turn. */
+  /** The waiting callers, from `first` on. The ones before it have had their turn. */
   let waiting: (() => void)[] = [];
   let first = 0;
   let isTaken = false;
 
-  /** The part that is done is dropped when it is the larger one, so that a turn costs the same however long the line is. */
+  /** Drops the finished part only when it is the larger one, so that the cost of a turn stays constant. */
   function next(): (() => void) | undefined {
     const call = waiting[first];
     if (call === undefined) return undefined;

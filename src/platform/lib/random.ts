@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 
-/** All chance comes from here, always passed in, so that tests can repeat it. */
+/** The only source of randomness. It is always a parameter, so that tests can repeat a run. */
 export interface Random {
   /** Uniform in [0, 1). */
   float(): number;
@@ -12,7 +12,7 @@ export function systemRandom(): Random {
   return { float: () => Math.random(), uuid: () => randomUUID(), bytes: randomPool() };
 }
 
-/** Few bytes at a time come from a store of them: each call of the system costs more than filling it. */
+/** Returns short sequences from a pool, because each system call costs more than filling the pool. */
 function randomPool(): (length: number) => Buffer {
   const size = 4_096;
   let pool = Buffer.alloc(0);
@@ -25,7 +25,7 @@ function randomPool(): (length: number) => Buffer {
   };
 }
 
-/** Ids take so many; secrets take more, and are never kept. */
+/** The length of an id, bytes. Secrets are longer, and never come from the pool. */
 const FEW = 16;
 
 /** Exponential back-off with full jitter: uniform in (0, min(cap, base · 2^attempt)], milliseconds. */

@@ -1,10 +1,7 @@
-import type { Clock } from './clock.ts';
+import { type Cancel, type Clock, createSuspendAwareClock } from './clock.ts';
 import { type CronTimes, parseCron } from './cron.ts';
 import type { Logger } from './logger.ts';
 import type { Random } from './random.ts';
-import type { Stage } from './stage.ts';
-import { createStartupJitter, type StartupJitter } from './startup-jitter.ts';
-import { createTimerQueue, type TimerQueue, type Waiting } from './timer-queue.ts';
 
 /** The times of a repeated job. Moments of a cron expression are those of the process's time zone. */
 export type Schedule = { readonly everyMs: number } | { readonly cron: string } | 'off';
@@ -199,4 +196,184 @@ function isKept({ when, atStart }: Job): boolean {
 
 function isSame(left: ReadonlyMap<string, number>, right: ReadonlyMap<string, number>): boolean {
   return left.size === right.size && [...left].every(([name, at]) => right.get(name) === at);
+}
+
+/** Entries by due time, and those of the same time in the order of their arrival. */
+interface SortedQueue<Entry extends { readonly due: number }> {
+  first(): Entry | undefined;
+  /** Adds an entry, whose `due` must not change until it is removed. */
+  add(entry: Entry): void;
+  /** Removes an entry, if the queue has it. */
+  remove(entry: Entry): void;
+  all(): readonly Entry[];
+}
+
+function createSortedQueue<Entry extends { readonly due: number }>(): SortedQueue<Entry> {
+  const entries: Entry[] = [];
+
+  /** Returns the index of the first entry that is due later, or with `inclusive` at the same time. */
+  function indexOf(due: number, inclusive: boolean): number {
+    let low = 0;
+    for (let high = entries.length; low < high; ) {
+      const middle = (low + high) >> 1;
+      const at = (entries[middle] as Entry).due;
+      if (at < due || (at === due && !inclusive)) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  return {
+    first: () => entries[0],
+    add(entry) {
+      entries.splice(indexOf(entry.due, false), 0, entry);
+    },
+    remove(entry) {
+      const at = entries.indexOf(entry, indexOf(entry.due, true));
+      if (at !== -1) entries.splice(at, 1);
+    },
+    all: () => [...entries],
+  };
+}
+
+/** A job that waits for its next run. */
+interface Waiting {
+  /** The last moment of its cron expression, epoch milliseconds: the next one is later. */
+  readonly last: number;
+  /** Elapsed time at which it is due. The queue alone sets it, and `times`, the cron expression whose moment it waits for. */
+  due: number;
+  times?: CronTimes;
+  begin(): void;
+}
+
+/** Starts each waiting job at its time, with one timer for all. */
+interface TimerQueue {
+  /** Elapsed milliseconds, including the sleep of the machine. */
+  passed(): number;
+  /** Begins the job after so many milliseconds. */
+  wait(entry: Waiting, left: number): void;
+  /** Begins the job at the next moment of a cron expression, if there is one. */
+  waitFor(entry: Waiting, times: CronTimes): void;
+  leave(entry: Waiting): void;
+}
+
+/** Milliseconds between the starts of two jobs, because many may be overdue at once. */
+const SPACING = 50;
+/** Longest time between two checks of the clocks while a job waits, milliseconds. */
+const LONGEST_SLEEP = 60_000;
+
+function createTimerQueue(clock: Clock): TimerQueue {
+  const line = createSortedQueue<Waiting>();
+  const passed = createSuspendAwareClock(clock);
+  let cancel: Cancel = () => undefined;
+  let freeAt = Number.NEGATIVE_INFINITY;
+
+  function arm(): void {
+    cancel();
+    const first = line.first();
+    if (first === undefined) return;
+    const left = Math.max(first.due, freeAt) - passed.now();
+    cancel = clock.after(Math.min(LONGEST_SLEEP, Math.max(0, left)), look);
+  }
+
+  function look(): void {
+    noticeClocks();
+    const now = passed.now();
+    const first = line.first();
+    if (first && first.due <= now && freeAt <= now) beginOrWait(first, now);
+    arm();
+  }
+
+  /** Moments of cron expressions move with the wall clock. */
+  function noticeClocks(): void {
+    if (!passed.update()) return;
+    for (const entry of line.all()) if (entry.times) place(entry, untilMoment(entry.times, entry.last), entry.times);
+  }
+
+  /** Waits longer if the moment of a cron expression is still ahead, because clocks drift and timers may be early. */
+  function beginOrWait(entry: Waiting, now: number): void {
+    const left = entry.times ? untilMoment(entry.times, entry.last) : 0;
+    if (left > 0) {
+      place(entry, left, entry.times);
+      return;
+    }
+    freeAt = now + SPACING;
+    line.remove(entry);
+    entry.begin();
+  }
+
+  function untilMoment(times: CronTimes, last: number): number {
+    const now = clock.now();
+    return (times.after(Math.min(last, now)) ?? Number.POSITIVE_INFINITY) - now;
+  }
+
+  function place(entry: Waiting, left: number, times?: CronTimes): void {
+    line.remove(entry);
+    entry.times = times;
+    entry.due = passed.now() + Math.max(0, left);
+    if (left !== Number.POSITIVE_INFINITY) line.add(entry);
+  }
+
+  return {
+    passed: passed.now,
+    wait(entry, left) {
+      place(entry, left);
+      arm();
+    },
+    waitFor(entry, times) {
+      place(entry, untilMoment(times, entry.last), times);
+      arm();
+    },
+    leave(entry) {
+      line.remove(entry);
+      arm();
+    },
+  };
+}
+
+/** Spreads jobs that would begin at the same time. */
+interface StartupJitter {
+  /** Adds a job that will begin. */
+  announce(): void;
+  /** Removes a job that will not begin. */
+  withdraw(): void;
+  /** Records that a job begins. Returns its longest delay, milliseconds: 0 for one alone, and longer the more begin together. */
+  begin(): number;
+}
+
+/** Milliseconds between the first runs of two jobs, and the longest delay. */
+const APART = 150;
+const LONGEST = 300_000;
+
+/** @param passed elapsed milliseconds */
+function createStartupJitter(passed: () => number): StartupJitter {
+  let announced = 0;
+  /** The starts within the longest delay. */
+  let begun: number[] = [];
+  return {
+    announce: () => void announced++,
+    withdraw: () => void announced--,
+    begin() {
+      const now = passed();
+      begun = begun.filter((at) => now - at < LONGEST);
+      const others = announced - 1 + begun.length;
+      announced--;
+      begun.push(now);
+      return Math.min(LONGEST, others * APART);
+    },
+  };
+}
+
+const GOLDEN = (Math.sqrt(5) - 1) / 2;
+
+/** Returns a fixed place in [0, 1) for a number. The places of consecutive numbers are spread evenly. */
+export function phaseOf(number: number): number {
+  return (number * GOLDEN) % 1;
+}
+
+/** A part of the daemon that runs on its own. Both methods are idempotent, also when they race. */
+export interface Stage {
+  start(): void;
+  /** Stops taking new work and resolves when the work in hand is done. */
+  stop(): Promise<void>;
 }

@@ -1,7 +1,6 @@
 /**
- * The numbered steps of a running process: every durable commit and every HTTP request, before and after.
- * The commit wrapper (`sqlite.ts`) and the HTTP wrapper (`platform/http/http-client.ts`) report them; nobody numbers by hand.
- * In production nothing listens. A crash test listens and ends the process at step n, for every n.
+ * Receives the steps of a running process: the moments before and after each durable commit and each HTTP request. In production
+ * they are ignored. A crash test counts them and ends the process at step n, for every n.
  */
 type StepKind = 'commit' | 'request';
 type StepEdge = 'before' | 'after';

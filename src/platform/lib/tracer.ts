@@ -1,6 +1,6 @@
 /**
- * The subject of a span, in words that every process would use for it, because ids are derived from them. So a process that was
- * started later can name a span that another one recorded, and nothing about traces is stored.
+ * The subject of a span. Ids are derived from it, so another process can name a span that this one recorded, and nothing about
+ * traces is stored.
  */
 export interface SpanName {
   /** Spans with the same value are one trace. */

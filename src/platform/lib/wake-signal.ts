@@ -1,6 +1,6 @@
 /**
- * Wakes a stage after another one has committed rows for it. A signal carries no data, because the rows say what there is to do. So a
- * missed or an extra signal changes only when the stage looks.
+ * Wakes a stage after another one has committed rows for it. A signal carries no data, because the rows contain the work. So a missed
+ * or an extra signal changes only when the stage reads them.
  */
 export interface WakeSignal {
   notify(): void;

@@ -2,7 +2,7 @@ import type { Cancel, Clock } from '../lib/clock.ts';
 import type { LogFields, Logger } from '../lib/logger.ts';
 
 /** Milliseconds after which the same line is logged again, with the number of its repeats: longer each time. */
-const TOLD_AFTER = [60_000, 300_000, 900_000, 3_600_000] as const;
+const LOG_AFTER = [60_000, 300_000, 900_000, 3_600_000] as const;
 /** Milliseconds without a repeat after which a line is over: longer than polls usually wait. */
 const OVER_AFTER = 600_000;
 /** Subjects that are stored: a flood must not fill the memory. */
@@ -29,7 +29,7 @@ interface Repeated {
   repeats: number;
   total: number;
   step: number;
-  toldAt: number;
+  loggedAt: number;
   seenAt: number;
   cancel: Cancel;
 }
@@ -43,25 +43,25 @@ export function mergingRepeats(logger: Logger, clock: Clock): Logger {
 }
 
 /** Returns when its repeats are to be logged. */
-function dueAt({ toldAt, step }: Repeated): number {
-  return toldAt + (TOLD_AFTER[step] as number);
+function dueAt({ loggedAt, step }: Repeated): number {
+  return loggedAt + (LOG_AFTER[step] as number);
 }
 
 function isDue(repeated: Repeated, now: number): boolean {
   return now >= dueAt(repeated);
 }
 
-type Say = (subject: string, line: Line) => void;
+type Report = (subject: string, line: Line) => void;
 
-function wrap(logger: Logger, bindings: string, say: Say): Logger {
-  const saying = (level: Level) => (fields: LogFields, message: string) =>
-    say(`${level} ${message} ${bindings} ${subjectOf(fields)}`, { logger, level, fields, message });
+function wrap(logger: Logger, bindings: string, report: Report): Logger {
+  const reporting = (level: Level) => (fields: LogFields, message: string) =>
+    report(`${level} ${message} ${bindings} ${subjectOf(fields)}`, { logger, level, fields, message });
   return {
     debug: (fields, message) => logger.debug(fields, message),
     info: (fields, message) => logger.info(fields, message),
-    warn: saying('warn'),
-    error: saying('error'),
-    child: (fields) => wrap(logger.child(fields), `${bindings} ${subjectOf(fields)}`, say),
+    warn: reporting('warn'),
+    error: reporting('error'),
+    child: (fields) => wrap(logger.child(fields), `${bindings} ${subjectOf(fields)}`, report),
   };
 }
 
@@ -80,21 +80,21 @@ function codeOf(error: unknown): string {
   return typeof code === 'string' ? code : `${error.name}: ${error.message}`;
 }
 
-function createRepeats(clock: Clock): Say {
+function createRepeats(clock: Clock): Report {
   const known = new Map<string, Repeated>();
 
-  function tell({ logger, level, fields, message }: Line, more: LogFields = {}): void {
+  function log({ logger, level, fields, message }: Line, more: LogFields = {}): void {
     logger[level]({ ...fields, ...more }, message);
   }
 
   function begin(subject: string, line: Line): void {
-    tell(line);
+    log(line);
     const [oldest] = known.size < MOST_SUBJECTS ? [] : known.keys();
     if (oldest !== undefined) forget(oldest);
     const now = clock.monotonic();
-    const repeated = { line, repeats: 0, total: 0, step: 0, toldAt: now, seenAt: now, cancel: () => undefined };
+    const repeated = { line, repeats: 0, total: 0, step: 0, loggedAt: now, seenAt: now, cancel: () => undefined };
     known.set(subject, repeated);
-    lookLater(subject, repeated);
+    scheduleCheck(subject, repeated);
   }
 
   function forget(subject: string): void {
@@ -102,15 +102,15 @@ function createRepeats(clock: Clock): Say {
     known.delete(subject);
   }
 
-  function lookLater(subject: string, repeated: Repeated): void {
+  function scheduleCheck(subject: string, repeated: Repeated): void {
     const now = clock.monotonic();
     const overAt = repeated.seenAt + OVER_AFTER;
     // Without repeats, it can only be over next.
     const at = isDue(repeated, now) ? overAt : Math.min(dueAt(repeated), overAt);
-    repeated.cancel = clock.after(Math.max(SHORTEST, at - now), () => look(subject, repeated));
+    repeated.cancel = clock.after(Math.max(SHORTEST, at - now), () => check(subject, repeated));
   }
 
-  function look(subject: string, repeated: Repeated): void {
+  function check(subject: string, repeated: Repeated): void {
     const now = clock.monotonic();
     if (now - repeated.seenAt >= OVER_AFTER) {
       forget(subject);
@@ -119,12 +119,12 @@ function createRepeats(clock: Clock): Say {
       return;
     }
     if (isDue(repeated, now) && repeated.repeats > 0) {
-      tell(repeated.line, { repeats: repeated.repeats });
+      log(repeated.line, { repeats: repeated.repeats });
       repeated.repeats = 0;
-      repeated.toldAt = now;
-      repeated.step = Math.min(repeated.step + 1, TOLD_AFTER.length - 1);
+      repeated.loggedAt = now;
+      repeated.step = Math.min(repeated.step + 1, LOG_AFTER.length - 1);
     }
-    lookLater(subject, repeated);
+    scheduleCheck(subject, repeated);
   }
 
   return (subject, line) => {
@@ -138,7 +138,7 @@ function createRepeats(clock: Clock): Say {
     // It was quiet when its time came, and repeats now: logged at once.
     if (isDue(repeated, now)) {
       repeated.cancel();
-      look(subject, repeated);
+      check(subject, repeated);
     }
   };
 }

@@ -5,15 +5,16 @@ import { LANES } from '../../model/lane.ts';
 import { NO_MOVES } from '../../model/workflow.ts';
 import type { Labels, Meter } from '../lib/meter.ts';
 import { yieldToEventLoop } from '../lib/yield.ts';
-import { FreshGauge } from './fresh-gauge.ts';
 
 const PREFIX = 'worksync_';
+
+/** Names, each with every possible value; null if the values depend on the configuration or on others. */
+type DeclaredLabels = Readonly<Record<string, readonly string[] | null>>;
 
 interface Declaration {
   readonly kind: 'counter' | 'gauge' | 'histogram';
   readonly help: string;
-  /** Names, each with every possible value; null if the values depend on the configuration or on others. */
-  readonly labels?: Readonly<Record<string, readonly string[] | null>>;
+  readonly labels?: DeclaredLabels | undefined;
   /** Measured per workspace: the label `workspace` is added by `forWorkspace`. */
   readonly perWorkspace?: boolean;
   /** A gauge that each scrape sets from the status: without a value in the status there is no sample. */
@@ -21,6 +22,20 @@ interface Declaration {
   /** Upper bounds of a histogram's buckets, in the unit of its name. */
   readonly buckets?: readonly number[];
 }
+
+const declare =
+  (base: Omit<Declaration, 'help'>) =>
+  (help: string, labels?: DeclaredLabels): Declaration => ({ ...base, help, labels });
+const gauge = declare({ kind: 'gauge' });
+const fresh = declare({ kind: 'gauge', isFresh: true });
+const counter = declare({ kind: 'counter' });
+const workspaceGauge = declare({ kind: 'gauge', perWorkspace: true });
+const workspaceFresh = declare({ kind: 'gauge', perWorkspace: true, isFresh: true });
+const workspaceCounter = declare({ kind: 'counter', perWorkspace: true });
+const histogram = (help: string, buckets: readonly number[], labels?: DeclaredLabels) =>
+  declare({ kind: 'histogram', buckets })(help, labels);
+const workspaceHistogram = (help: string, buckets: readonly number[], labels?: DeclaredLabels) =>
+  declare({ kind: 'histogram', buckets, perWorkspace: true })(help, labels);
 
 const OUTCOMES = ['new', 'repeated', 'revived', 'refused', 'failed', 'applied', 'superseded', 'ignored', 'quarantined'];
 const WINDOWS = ['long', 'burst'];
@@ -30,261 +45,121 @@ const WINDOWS = ['long', 'burst'];
  * lists the values given here, and no others are accepted.
  */
 export const METRICS: Readonly<Record<string, Declaration>> = {
-  up: { kind: 'gauge', help: '1 while webhooks are stored and no workspace is blocked, else 0.' },
-  workspace_up: {
-    kind: 'gauge',
-    perWorkspace: true,
-    isFresh: true,
-    help: '1 while nothing blocks the workspace: what comes in is stored, what is due is sent; else 0.',
-  },
-  problems: {
-    kind: 'gauge',
-    perWorkspace: true,
-    isFresh: true,
-    help: 'Current problems by the code that "worksync status" shows; an error code where it blocks the workspace.',
-    labels: { code: null },
-  },
-  leases: {
-    kind: 'gauge',
-    isFresh: true,
-    help: 'Workspaces that this replica works on; absent where no other process shares them.',
-  },
-  replicas: {
-    kind: 'gauge',
-    isFresh: true,
-    help: 'Replicas that live, as this one sees them; absent where there is no other.',
-  },
-  lease_takeovers_total: {
-    kind: 'counter',
-    help: 'Workspaces that this replica took over from one that fell silent, also from itself; not those that were given back.',
-  },
-  lease_renewal_age_seconds: {
-    kind: 'gauge',
-    isFresh: true,
-    help: 'Since this replica last renewed its leases: they lapse after 3 seconds.',
-  },
-  build_info: { kind: 'gauge', help: 'Always 1; the labels tell the versions.', labels: { version: null, node: null } },
+  up: gauge('1 while webhooks are stored and no workspace is blocked, else 0.'),
+  workspace_up: workspaceFresh(
+    '1 while nothing blocks the workspace: what comes in is stored, what is due is sent; else 0.',
+  ),
+  problems: workspaceFresh(
+    'Current problems by the code that "worksync status" shows; an error code where it blocks the workspace.',
+    { code: null },
+  ),
+  leases: fresh('Workspaces that this replica works on; absent where no other process shares them.'),
+  replicas: fresh('Replicas that live, as this one sees them; absent where there is no other.'),
+  lease_takeovers_total: counter(
+    'Workspaces that this replica took over from one that fell silent, also from itself; not those that were given back.',
+  ),
+  lease_renewal_age_seconds: fresh('Since this replica last renewed its leases: they lapse after 3 seconds.'),
+  build_info: gauge('Always 1; the labels tell the versions.', { version: null, node: null }),
 
-  deliveries_total: {
-    kind: 'counter',
-    perWorkspace: true,
-    help: 'Deliveries by outcome.',
-    labels: { connection: null, outcome: OUTCOMES },
-  },
-  workspace_events_unknown_total: {
-    kind: 'counter',
-    perWorkspace: true,
-    help: 'Webhooks of the workspace of a type that worksync does not know, and so ignored. At most 50 types; others count as other.',
-    labels: { type: null },
-  },
-  polls_total: {
-    kind: 'counter',
-    perWorkspace: true,
-    help: 'Polled units by outcome.',
-    labels: { connection: null, outcome: ['complete', 'unchanged', 'limited', 'off', 'failed'] },
-  },
-  backfill_pages_total: {
-    kind: 'counter',
-    perWorkspace: true,
-    help: 'Pages of backfills by outcome.',
-    labels: { connection: null, outcome: ['read', 'limited', 'failed'] },
-  },
-  sweeps_total: {
-    kind: 'counter',
-    perWorkspace: true,
-    help: 'Swept units by outcome.',
-    labels: { connection: null, outcome: ['complete', 'failed'] },
-  },
-  provider_up: {
-    kind: 'gauge',
-    perWorkspace: true,
-    isFresh: true,
-    help: '0 after a poll or a fetch failed that no success has followed, else 1.',
-    labels: { connection: null },
-  },
-  last_success_timestamp_seconds: {
-    kind: 'gauge',
-    perWorkspace: true,
-    isFresh: true,
-    help: 'When a poll or sweep last reached its end; absent until one has. The sweep of the workspace is of no connection.',
-    // Prometheus reserves the label `job`.
-    labels: { activity: ['poll', 'sweep', 'workspace_sweep'], connection: null },
-  },
-  missing_units: {
-    kind: 'gauge',
-    perWorkspace: true,
-    isFresh: true,
-    help: 'Repositories and projects that the provider no longer has, or no longer shows to the credential.',
-    labels: { connection: null },
-  },
-  scope_rebound: {
-    kind: 'gauge',
-    perWorkspace: true,
-    help: 'Names in the configuration that lead to another repository, project or team than before.',
-    labels: { connection: null },
-  },
-  hook_disabled: {
-    kind: 'gauge',
-    perWorkspace: true,
-    help: 'Webhooks at the vendor that are switched off or absent.',
-    labels: { connection: null },
-  },
-  redeliveries_asked_total: {
-    kind: 'counter',
-    perWorkspace: true,
-    help: 'Failed deliveries that the vendor was asked to send again.',
-    labels: { connection: null },
-  },
-  inbox_pending: { kind: 'gauge', perWorkspace: true, isFresh: true, help: 'Deliveries that wait for reconcile.' },
-  quarantined_deliveries: {
-    kind: 'gauge',
-    perWorkspace: true,
-    isFresh: true,
-    help: 'Deliveries that could not be read or applied.',
-  },
+  deliveries_total: workspaceCounter('Deliveries by outcome.', { connection: null, outcome: OUTCOMES }),
+  workspace_events_unknown_total: workspaceCounter(
+    'Webhooks of the workspace of a type that worksync does not know, and so ignored. At most 50 types; others count as other.',
+    { type: null },
+  ),
+  polls_total: workspaceCounter('Polled units by outcome.', {
+    connection: null,
+    outcome: ['complete', 'unchanged', 'limited', 'off', 'failed'],
+  }),
+  backfill_pages_total: workspaceCounter('Pages of backfills by outcome.', {
+    connection: null,
+    outcome: ['read', 'limited', 'failed'],
+  }),
+  sweeps_total: workspaceCounter('Swept units by outcome.', { connection: null, outcome: ['complete', 'failed'] }),
+  provider_up: workspaceFresh('0 after a poll or a fetch failed that no success has followed, else 1.', {
+    connection: null,
+  }),
+  // Prometheus reserves the label `job`.
+  last_success_timestamp_seconds: workspaceFresh(
+    'When a poll or sweep last reached its end; absent until one has. The sweep of the workspace is of no connection.',
+    { activity: ['poll', 'sweep', 'workspace_sweep'], connection: null },
+  ),
+  missing_units: workspaceFresh(
+    'Repositories and projects that the provider no longer has, or no longer shows to the credential.',
+    { connection: null },
+  ),
+  scope_rebound: workspaceGauge(
+    'Names in the configuration that lead to another repository, project or team than before.',
+    { connection: null },
+  ),
+  hook_disabled: workspaceGauge('Webhooks at the vendor that are switched off or absent.', { connection: null }),
+  redeliveries_asked_total: workspaceCounter('Failed deliveries that the vendor was asked to send again.', {
+    connection: null,
+  }),
+  inbox_pending: workspaceFresh('Deliveries that wait for reconcile.'),
+  quarantined_deliveries: workspaceFresh('Deliveries that could not be read or applied.'),
 
-  outbox_depth: {
-    kind: 'gauge',
-    perWorkspace: true,
-    isFresh: true,
-    help: 'Changes in the outbox by state.',
-    labels: { state: CHANGE_STATES },
-  },
-  held_changes: { kind: 'gauge', perWorkspace: true, isFresh: true, help: 'Changes that need approval.' },
-  oldest_pending_seconds: {
-    kind: 'gauge',
-    perWorkspace: true,
-    isFresh: true,
-    help: 'Age of the oldest unsent change, without first imports.',
-    labels: { lane: LANES },
-  },
-  sync_lag_seconds: {
-    kind: 'histogram',
-    perWorkspace: true,
-    help: "Time from a delivery's 2xx to the answer of its write; first imports and backfills do not count.",
-    buckets: [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600],
-  },
-  task_moves_total: {
-    kind: 'counter',
-    perWorkspace: true,
-    help: 'Status changes of tasks that the rules decided, by rule.',
-    labels: { rule: null },
-  },
-  task_stays_total: {
-    kind: 'counter',
-    perWorkspace: true,
-    help: 'Evaluations that wanted another status of a task and left it, by reason.',
-    labels: { reason: NO_MOVES.filter((reason) => reason !== 'same') },
-  },
-  unfinished_tasks: {
-    kind: 'gauge',
-    perWorkspace: true,
-    isFresh: true,
-    help: 'Tasks whose work was merged and that are not finished, by reason.',
-    labels: { reason: null },
-  },
+  outbox_depth: workspaceFresh('Changes in the outbox by state.', { state: CHANGE_STATES }),
+  held_changes: workspaceFresh('Changes that need approval.'),
+  oldest_pending_seconds: workspaceFresh('Age of the oldest unsent change, without first imports.', { lane: LANES }),
+  sync_lag_seconds: workspaceHistogram(
+    "Time from a delivery's 2xx to the answer of its write; first imports and backfills do not count.",
+    [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600],
+  ),
+  task_moves_total: workspaceCounter('Status changes of tasks that the rules decided, by rule.', { rule: null }),
+  task_stays_total: workspaceCounter('Evaluations that wanted another status of a task and left it, by reason.', {
+    reason: NO_MOVES.filter((reason) => reason !== 'same'),
+  }),
+  unfinished_tasks: workspaceFresh('Tasks whose work was merged and that are not finished, by reason.', {
+    reason: null,
+  }),
 
-  workspace_sweep_age_seconds: {
-    kind: 'gauge',
-    perWorkspace: true,
-    isFresh: true,
-    help: 'Time since the last sweep of the workspace ended; absent until one has.',
-  },
-  workspace_sweep_found: {
-    kind: 'gauge',
-    perWorkspace: true,
-    isFresh: true,
-    help: 'Differences that the last sweep of the workspace found.',
-    labels: { what: FINDINGS },
-  },
-  workspace_sweep_repairs_waiting: {
-    kind: 'gauge',
-    perWorkspace: true,
-    isFresh: true,
-    help: 'Records that the last sweep of the workspace found changed and that are not repaired yet.',
-  },
-  workspace_requests_total: {
-    kind: 'counter',
-    perWorkspace: true,
-    help: 'Requests to the workspace by route and status.',
-    labels: { route: null, status: null },
-  },
-  quota_requests_total: { kind: 'counter', perWorkspace: true, help: 'Quota slots taken.', labels: { lane: LANES } },
-  quota_refusals_total: {
-    kind: 'counter',
-    perWorkspace: true,
-    help: 'Requests refused with 429.',
-    labels: { lane: LANES },
-  },
-  quota_wait_seconds: {
-    kind: 'histogram',
-    perWorkspace: true,
-    help: 'How long a request waited for its slot.',
-    labels: { lane: LANES },
-    buckets: [0.01, 0.1, 1, 5, 30, 60, 300, 900],
-  },
-  quota_limit: {
-    kind: 'gauge',
-    perWorkspace: true,
-    isFresh: true,
-    help: 'Requests that the window allows.',
-    labels: { window: WINDOWS },
-  },
-  quota_used: {
-    kind: 'gauge',
-    perWorkspace: true,
-    isFresh: true,
-    help: 'Requests that count in the window now.',
-    labels: { window: WINDOWS },
-  },
-  quota_remaining: {
-    kind: 'gauge',
-    perWorkspace: true,
-    isFresh: true,
-    help: 'Requests that are left in the window now.',
-    labels: { window: WINDOWS },
-  },
-  quota_share: { kind: 'gauge', perWorkspace: true, isFresh: true, help: 'Our share of the workspace quota, 0 to 1.' },
-  quota_paused_seconds: {
-    kind: 'gauge',
-    perWorkspace: true,
-    isFresh: true,
-    help: 'How long the quota still stops all requests; 0 when running.',
-  },
+  workspace_sweep_age_seconds: workspaceFresh(
+    'Time since the last sweep of the workspace ended; absent until one has.',
+  ),
+  workspace_sweep_found: workspaceFresh('Differences that the last sweep of the workspace found.', { what: FINDINGS }),
+  workspace_sweep_repairs_waiting: workspaceFresh(
+    'Records that the last sweep of the workspace found changed and that are not repaired yet.',
+  ),
+  workspace_requests_total: workspaceCounter('Requests to the workspace by route and status.', {
+    route: null,
+    status: null,
+  }),
+  quota_requests_total: workspaceCounter('Quota slots taken.', { lane: LANES }),
+  quota_refusals_total: workspaceCounter('Requests refused with 429.', { lane: LANES }),
+  quota_wait_seconds: workspaceHistogram(
+    'How long a request waited for its slot.',
+    [0.01, 0.1, 1, 5, 30, 60, 300, 900],
+    { lane: LANES },
+  ),
+  quota_limit: workspaceFresh('Requests that the window allows.', { window: WINDOWS }),
+  quota_used: workspaceFresh('Requests that count in the window now.', { window: WINDOWS }),
+  quota_remaining: workspaceFresh('Requests that are left in the window now.', { window: WINDOWS }),
+  quota_share: workspaceFresh('Our share of the workspace quota, 0 to 1.'),
+  quota_paused_seconds: workspaceFresh('How long the quota still stops all requests; 0 when running.'),
 
-  gateway_requests_total: {
-    kind: 'counter',
-    help: 'Requests at the gateway; refused is 429 from us.',
-    labels: { outcome: ['cached', 'passed', 'refused', 'failed'] },
-  },
+  gateway_requests_total: counter('Requests at the gateway; refused is 429 from us.', {
+    outcome: ['cached', 'passed', 'refused', 'failed'],
+  }),
 
-  spans_dropped_total: {
-    kind: 'counter',
-    help: 'Spans of traces that were not exported, by reason.',
-    labels: { reason: ['queue_full', 'not_exported', 'refused'] },
-  },
-  http_requests_total: {
-    kind: 'counter',
-    help: 'Outgoing HTTP requests by status, or by error code where no answer came.',
-    labels: { target: null, status: null },
-  },
-  http_request_seconds: {
-    kind: 'histogram',
-    help: 'Time of an outgoing HTTP request.',
-    labels: { target: null },
-    buckets: [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 30],
-  },
+  spans_dropped_total: counter('Spans of traces that were not exported, by reason.', {
+    reason: ['queue_full', 'not_exported', 'refused'],
+  }),
+  http_requests_total: counter('Outgoing HTTP requests by status, or by error code where no answer came.', {
+    target: null,
+    status: null,
+  }),
+  http_request_seconds: histogram(
+    'Time of an outgoing HTTP request.',
+    [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 30],
+    { target: null },
+  ),
 
-  config_fault: {
-    kind: 'gauge',
-    help: '1 while the configuration cannot be reloaded and the last good one stays in use; else 0.',
-  },
-  database_bytes: { kind: 'gauge', help: 'Size of the database.' },
-  database_log_kept_bytes: {
-    kind: 'gauge',
-    help: 'Size of the write-ahead log while another program keeps it from being emptied, else 0.',
-  },
-  disk_full: { kind: 'gauge', help: '1 while the data volume is full, else 0.' },
+  config_fault: gauge('1 while the configuration cannot be reloaded and the last good one stays in use; else 0.'),
+  database_bytes: gauge('Size of the database.'),
+  database_log_kept_bytes: gauge(
+    'Size of the write-ahead log while another program keeps it from being emptied, else 0.',
+  ),
+  disk_full: gauge('1 while the data volume is full, else 0.'),
 };
 
 export interface MetricsOptions {
@@ -303,8 +178,7 @@ export interface Metrics {
   forWorkspace(workspace: string): Meter;
   /** Drops the samples that each scrape sets again. */
   freshen(): void;
-  /** Text for Prometheus. */
-  /** @param workspaces names: the samples of these workspaces and no others; null: everything */
+  /** Returns the text for Prometheus. @param workspaces names of those whose samples it has; null: all */
   expose(workspaces?: readonly string[] | null): Promise<string>;
   readonly contentType: string;
 }
@@ -437,4 +311,50 @@ function isDeclared(metric: string, given: Labels): boolean {
     const value = given[name];
     return value !== undefined && (declared?.[name]?.includes(value) ?? true);
   });
+}
+
+/**
+ * A gauge whose samples each scrape sets again. It keeps them as the text that is served, because objects of the library would cost
+ * several times as much for thousands of workspaces, mostly for garbage collection.
+ */
+export class FreshGauge {
+  readonly #name: string;
+  readonly #help: string;
+  readonly #labels: readonly string[];
+  /** Values by the text of their labels. */
+  readonly #samples = new Map<string, number>();
+
+  /** @param labels names, in the order of the text */
+  constructor(name: string, help: string, labels: readonly string[]) {
+    this.#name = name;
+    this.#help = help;
+    this.#labels = labels;
+  }
+
+  set(labels: Labels, value: number): void {
+    const pairs = this.#labels.map((label) => `${label}="${escaped(labels[label] ?? '')}"`);
+    this.#samples.set(pairs.length === 0 ? '' : `{${pairs.join()}}`, value);
+  }
+
+  reset(): void {
+    this.#samples.clear();
+  }
+
+  /** Returns the text format of Prometheus (its documentation, "Exposition formats"), without the line break at its end. */
+  text(): string {
+    const lines = [`# HELP ${this.#name} ${this.#help}`, `# TYPE ${this.#name} gauge`];
+    for (const [labels, value] of this.#samples) lines.push(`${this.#name}${labels} ${numberOf(value)}`);
+    return lines.join('\n');
+  }
+}
+
+const SPECIAL = /[\\"\n]/g;
+
+function escaped(value: string): string {
+  return value.replace(SPECIAL, (character) => (character === '\n' ? '\\n' : `\\${character}`));
+}
+
+function numberOf(value: number): string {
+  if (value === Number.POSITIVE_INFINITY) return '+Inf';
+  return value === Number.NEGATIVE_INFINITY ? '-Inf' : String(value);
 }

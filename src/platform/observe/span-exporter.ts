@@ -1,9 +1,72 @@
+// Design: src/decisions/tracing.md
+
+import { hash } from 'node:crypto';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import { type Cancel, type Clock, sleep } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import { backoff, type Random } from '../lib/random.ts';
-import type { IdentifiedSpan } from './span-tracer.ts';
+import type { Span, SpanAttributes, SpanName, Tracer } from '../lib/tracer.ts';
+
+/** A span with its ids in the trace. */
+export interface IdentifiedSpan extends Omit<Span, 'of' | 'parent' | 'links'> {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId?: string;
+  readonly links: readonly Pick<IdentifiedSpan, 'traceId' | 'spanId'>[];
+  readonly droppedLinks: number;
+}
+
+export interface SpanTracerOptions {
+  /** Distinguishes its traces from those of other installations. */
+  readonly installation: string;
+  /** The part of the traces that is recorded, 0 to 1: whole traces, chosen by their id. */
+  readonly ratio: number;
+  /** Requests carry a `traceparent`. */
+  readonly propagates: boolean;
+  readonly take: (span: IdentifiedSpan) => void;
+}
+
+/** The limit of the specification. */
+const MOST_LINKS = 128;
+
+/** Bytes 0 to 15 of a hash are the trace, 8 bytes of another one the span. */
+export function createSpanTracer({ installation, ratio, propagates, take }: SpanTracerOptions): Tracer {
+  const idOf = (length: number, ...names: readonly string[]) =>
+    hash('sha256', [installation, ...names].join('\n'), 'hex').slice(0, length);
+  const traceIdOf = (trace: string) => idOf(32, trace);
+  const spanIdOf = ({ trace, span }: SpanName) => idOf(16, trace, span);
+  const identified = (name: SpanName) => ({ traceId: traceIdOf(name.trace), spanId: spanIdOf(name) });
+
+  function tracer(common: SpanAttributes): Tracer {
+    return {
+      record({ of, parent, links = [], attributes, ...span }) {
+        const ids = identified(of);
+        if (!isSampled(ids.traceId, ratio)) return;
+        take({
+          ...span,
+          ...ids,
+          attributes: { ...common, ...attributes },
+          parentSpanId: parent === undefined ? undefined : spanIdOf({ trace: of.trace, span: parent }),
+          links: links.slice(0, MOST_LINKS).map(identified),
+          droppedLinks: Math.max(0, links.length - MOST_LINKS),
+        });
+      },
+      traceparent(of) {
+        if (!propagates) return undefined;
+        const { traceId, spanId } = identified(of);
+        return `00-${traceId}-${spanId}-${isSampled(traceId, ratio) ? '01' : '00'}`;
+      },
+      child: (attributes) => tracer({ ...common, ...attributes }),
+    };
+  }
+  return tracer({});
+}
+
+/** The last seven bytes of a trace id are random, as W3C Trace Context has it; every process decides alike. */
+function isSampled(traceId: string, ratio: number): boolean {
+  return ratio >= 1 || Number.parseInt(traceId.slice(-14), 16) / 2 ** 56 < ratio;
+}
 
 /** The answer of a collector. */
 export interface CollectorAnswer {
@@ -168,4 +231,68 @@ function partialSuccessOf(body: Buffer): PartialSuccess {
   } catch {
     return {};
   }
+}
+
+/**
+ * The input of an `ExportTraceServiceRequest` of OTLP 1, in the JSON encoding of Protobuf: ids in hexadecimal, enums as numbers, 64-bit
+ * integers as decimal strings, names in lowerCamelCase (opentelemetry.io/docs/specs/otlp, "JSON Protobuf Encoding").
+ */
+export interface TraceRequestInput {
+  /** The attributes of the process. */
+  readonly resource: SpanAttributes;
+  readonly version: string;
+  /** Removes secrets. */
+  readonly scrub: (text: string) => string;
+}
+
+/** Longest text of an attribute, characters. */
+const LONGEST_TEXT = 256;
+
+const KINDS: Readonly<Record<Span['kind'], number>> = { internal: 1, server: 2, client: 3 };
+const STATUS_ERROR = 2;
+const NANOSECONDS = 1_000_000n;
+
+export function traceRequest(
+  spans: readonly IdentifiedSpan[],
+  { resource, version, scrub }: TraceRequestInput,
+): string {
+  const text = (value: string) => scrub(value).slice(0, LONGEST_TEXT);
+  const scopeSpans = { scope: { name: 'worksync', version }, spans: spans.map((span) => spanJson(span, text)) };
+  const resourceSpans = { resource: { attributes: attributesJson(resource, text) }, scopeSpans: [scopeSpans] };
+  return JSON.stringify({ resourceSpans: [resourceSpans] });
+}
+
+function spanJson(span: IdentifiedSpan, text: (value: string) => string) {
+  const { traceId, spanId, parentSpanId, name, kind, from, to, attributes, links, droppedLinks, error } = span;
+  return {
+    traceId,
+    spanId,
+    parentSpanId,
+    name,
+    kind: KINDS[kind],
+    startTimeUnixNano: nanoseconds(from),
+    // A clock that is set back in between must not make a span that no collector accepts.
+    endTimeUnixNano: nanoseconds(Math.max(from, to)),
+    attributes: attributesJson(attributes, text),
+    ...(links.length > 0 ? { links: links.map((link) => ({ traceId: link.traceId, spanId: link.spanId })) } : {}),
+    ...(droppedLinks > 0 ? { droppedLinksCount: droppedLinks } : {}),
+    ...(error === undefined ? {} : { status: { code: STATUS_ERROR, message: text(error) } }),
+  };
+}
+
+function attributesJson(attributes: SpanAttributes, text: (value: string) => string) {
+  return Object.entries(attributes).flatMap(([key, value]) =>
+    value === undefined ? [] : [{ key, value: valueJson(value, text) }],
+  );
+}
+
+function valueJson(value: string | number | boolean, text: (value: string) => string) {
+  if (typeof value === 'string') return { stringValue: text(value) };
+  if (typeof value === 'boolean') return { boolValue: value };
+  return Number.isSafeInteger(value) ? { intValue: String(value) } : { doubleValue: value };
+}
+
+/** Returns a text, because the number exceeds a double. */
+function nanoseconds(milliseconds: number): string {
+  return String(BigInt(Math.round(milliseconds * 1_000)) * (NANOSECONDS / 1_000n));
 }

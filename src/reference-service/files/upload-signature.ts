@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { isSameSecret } from '../../platform/lib/same-secret.ts';
+import { isSameSecret } from '../../platform/lib/digest.ts';
 
 /** The right of an upload address: the bytes of one file, until a time in epoch milliseconds. */
 export interface Grant {

@@ -2,7 +2,7 @@
 
 import { beginOf, decisionOf } from '../../model/delivery.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
-import { isDeadlock } from '../../platform/database/postgres-fault.ts';
+import { isDeadlock } from '../../platform/database/database-fault.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import type { Span } from '../../platform/lib/tracer.ts';
 import type { WakeSignal } from '../../platform/lib/wake-signal.ts';

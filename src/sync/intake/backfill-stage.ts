@@ -1,12 +1,11 @@
 import type { HistoryPage } from '../../connectors/connector.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
-import type { Cancel } from '../../platform/lib/clock.ts';
-import { onClockSetBack } from '../../platform/lib/clock-set-back.ts';
-import { LARGE } from '../../platform/lib/large.ts';
+import { type Cancel, onClockSetBack } from '../../platform/lib/clock.ts';
 import { extendTrail, NO_PAGES, type PageTrail } from '../../platform/lib/page-trail.ts';
 import { backoff } from '../../platform/lib/random.ts';
-import type { Stage } from '../../platform/lib/stage.ts';
+import type { Stage } from '../../platform/lib/scheduler.ts';
 import { createWakeSignal, type WakeSignal } from '../../platform/lib/wake-signal.ts';
+import { LARGE } from '../../platform/lib/yield.ts';
 import { appendDeliveries } from '../../store/append-deliveries.ts';
 import {
   advanceBackfill,

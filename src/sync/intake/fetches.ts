@@ -3,7 +3,7 @@ import type { ErrorCode } from '../../model/errors/codes.ts';
 import { asSyncError, type StoredFailure, type SyncError } from '../../model/errors/sync-error.ts';
 import type { Cancel } from '../../platform/lib/clock.ts';
 import { backoff } from '../../platform/lib/random.ts';
-import type { Stage } from '../../platform/lib/stage.ts';
+import type { Stage } from '../../platform/lib/scheduler.ts';
 import { createWakeSignal, type WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { appendDeliveries } from '../../store/append-deliveries.ts';
 import { packBodyAsync } from '../../store/bodies.ts';

@@ -1,8 +1,11 @@
 import { asSyncError } from '../../model/errors/sync-error.ts';
-import { type AdaptiveBatchSize, createAdaptiveBatchSize } from '../../platform/lib/adaptive-batch-size.ts';
-import { piecesOf } from '../../platform/lib/pieces.ts';
 import type { Job } from '../../platform/lib/scheduler.ts';
-import { yieldForRequests } from '../../platform/lib/yield.ts';
+import {
+  type AdaptiveBatchSize,
+  createAdaptiveBatchSize,
+  piecesOf,
+  yieldForRequests,
+} from '../../platform/lib/yield.ts';
 import { deleteAudit } from '../../store/audit-rows.ts';
 import type { Store } from '../../store/database.ts';
 import {

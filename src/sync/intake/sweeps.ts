@@ -2,10 +2,9 @@ import { asSyncError, formatFailure, SyncError } from '../../model/errors/sync-e
 import type { Item, ItemKey } from '../../model/item.ts';
 import { sleep } from '../../platform/lib/clock.ts';
 import { extendTrail, NO_PAGES } from '../../platform/lib/page-trail.ts';
-import { piecesOf } from '../../platform/lib/pieces.ts';
 import { backoff } from '../../platform/lib/random.ts';
 import type { Job } from '../../platform/lib/scheduler.ts';
-import { yieldToEventLoop } from '../../platform/lib/yield.ts';
+import { piecesOf, yieldToEventLoop } from '../../platform/lib/yield.ts';
 import { forgetOtherSweeps, recordSweep, recordSweepFailure, storedItemsAfter } from '../../store/connection-sweeps.ts';
 import { findItems, readFields } from '../../store/items.ts';
 import { ALL_UNITS } from '../../store/poll-states.ts';

@@ -3,7 +3,7 @@ import type { Item, ItemKey } from '../../model/item.ts';
 import { sleep } from '../../platform/lib/clock.ts';
 import { forPurpose, type Purpose } from '../../platform/lib/purpose.ts';
 import { backoff } from '../../platform/lib/random.ts';
-import type { Stage } from '../../platform/lib/stage.ts';
+import type { Stage } from '../../platform/lib/scheduler.ts';
 import { appendDeliveries } from '../../store/append-deliveries.ts';
 import { packBodyAsync } from '../../store/bodies.ts';
 import { isUnverified, itemName, readFields, type UnverifiedPosition, unverifiedAfter } from '../../store/items.ts';

@@ -1,5 +1,5 @@
 import { debounceOf } from '../../model/lane.ts';
-import { onClockSetBack } from '../../platform/lib/clock-set-back.ts';
+import { onClockSetBack } from '../../platform/lib/clock.ts';
 import { clampFutureTimestamps } from '../../store/clock-changes.ts';
 import { type DueChange, type Eligibility, firstDueTimes, nextDue, nextLive } from '../../store/next-change.ts';
 import { canRecord } from '../../store/server-capabilities.ts';

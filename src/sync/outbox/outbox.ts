@@ -1,6 +1,6 @@
 import { asSyncError } from '../../model/errors/sync-error.ts';
 import { sleep } from '../../platform/lib/clock.ts';
-import type { Stage } from '../../platform/lib/stage.ts';
+import type { Stage } from '../../platform/lib/scheduler.ts';
 import { yieldToEventLoop } from '../../platform/lib/yield.ts';
 import { backoffAfterDbError, retryUntilCommitted } from '../../store/retry-until-committed.ts';
 import { createBreaker } from './breaker.ts';

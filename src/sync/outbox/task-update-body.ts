@@ -3,7 +3,7 @@ import { isSameField } from '../../model/synced-fields.ts';
 import type { TaskUpdate } from '../../model/task.ts';
 import { serverStatus, type TaskStatuses } from '../../model/task-status.ts';
 import type { WorkspaceConfig } from '../../platform/config/schema.ts';
-import { namesIn } from '../../platform/lib/lenient.ts';
+import { namesIn } from '../../platform/lib/shape.ts';
 import type { TaskUpdateFacts, UpdateForm } from '../../store/task-update-facts.ts';
 import { apiOverrides } from '../../workspace-api/contract.ts';
 

@@ -1,8 +1,7 @@
 import { asSyncError } from '../../model/errors/sync-error.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
-import type { Logger } from '../../platform/lib/logger.ts';
+import { createTransitionLogger, type Logger } from '../../platform/lib/logger.ts';
 import type { Meter } from '../../platform/lib/meter.ts';
-import { createTransitionLogger } from '../../platform/lib/transition-logger.ts';
 import type { Store } from '../../store/database.ts';
 import { forgetMeta, readMeta, writeMeta } from '../../store/meta.ts';
 import type { Scope } from '../../store/workspace-scope.ts';

@@ -1,5 +1,5 @@
 import type { ItemKey } from '../../model/item.ts';
-import { piecesOf } from '../../platform/lib/pieces.ts';
+import { piecesOf } from '../../platform/lib/yield.ts';
 import { allLinksOfItem, type EntityRow, entitiesOf, linksOfItem } from '../../store/entities.ts';
 import type { Webhook } from '../../store/inbox.ts';
 import { assignPlace, itemsNaming } from '../../store/item-names.ts';

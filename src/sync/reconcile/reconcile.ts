@@ -1,7 +1,7 @@
 import { asSyncError } from '../../model/errors/sync-error.ts';
 import { sleep } from '../../platform/lib/clock.ts';
 import { backoff } from '../../platform/lib/random.ts';
-import type { Stage } from '../../platform/lib/stage.ts';
+import type { Stage } from '../../platform/lib/scheduler.ts';
 import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { yieldForRequests } from '../../platform/lib/yield.ts';
 import { type PendingDelivery, pendingDeliveries } from '../../store/inbox.ts';

@@ -1,9 +1,8 @@
 import { asSyncError } from '../../model/errors/sync-error.ts';
 import { USUAL_ID_PREFIXES } from '../../model/task.ts';
-import { createAdaptiveBatchSize } from '../../platform/lib/adaptive-batch-size.ts';
 import type { Meter } from '../../platform/lib/meter.ts';
 import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
-import { yieldForRequests } from '../../platform/lib/yield.ts';
+import { createAdaptiveBatchSize, yieldForRequests } from '../../platform/lib/yield.ts';
 import { entitiesOf, findEntities } from '../../store/entities.ts';
 import { itemsAfter, openItemsAfter } from '../../store/items.ts';
 import { readMeta, writeMeta } from '../../store/meta.ts';

@@ -13,8 +13,8 @@ import {
 } from '../../platform/config/load.ts';
 import type { WorkspaceConfig } from '../../platform/config/schema.ts';
 import { JsonError, parseJson } from '../../platform/http/parse-json.ts';
-import { type KnownFiles, knownFiles } from '../../platform/lib/file-reads.ts';
 import { keepApart, TooMuch } from '../../platform/lib/json-apart.ts';
+import { type KnownFiles, knownFiles } from '../../platform/lib/regular-files.ts';
 import type { Shape } from '../../platform/lib/shape.ts';
 import { type StoredBody, unpackBody } from '../../store/bodies.ts';
 import { apiOverrides, type RouteName } from '../../workspace-api/contract.ts';

@@ -4,11 +4,9 @@ import type { ErrorCode } from '../../model/errors/codes.ts';
 import { asSyncError, type SyncError, wasSent } from '../../model/errors/sync-error.ts';
 import type { Item, ItemReference } from '../../model/item.ts';
 import { type PostedComment, parseStatus } from '../../model/notice.ts';
-import { type Clock, sleep } from '../../platform/lib/clock.ts';
-import { onClockSetBack } from '../../platform/lib/clock-set-back.ts';
+import { type Clock, onClockSetBack, sleep } from '../../platform/lib/clock.ts';
 import { backoff } from '../../platform/lib/random.ts';
-import type { Job } from '../../platform/lib/scheduler.ts';
-import type { Stage } from '../../platform/lib/stage.ts';
+import type { Job, Stage } from '../../platform/lib/scheduler.ts';
 import { createWakeSignal, type WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { findItem, itemName, readFields } from '../../store/items.ts';
 import {

@@ -3,10 +3,10 @@ import { asSyncError, type SyncError, wasSent } from '../../model/errors/sync-er
 import { JsonError, parseJson } from '../../platform/http/parse-json.ts';
 import { isSafe, isSuccess } from '../../platform/http/semantics.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
-import { LARGE } from '../../platform/lib/large.ts';
 import type { Logger } from '../../platform/lib/logger.ts';
 import type { Random } from '../../platform/lib/random.ts';
 import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
+import { LARGE } from '../../platform/lib/yield.ts';
 import type { Store } from '../../store/database.ts';
 import { existingEntities } from '../../store/entities.ts';
 import { appendAnswer } from '../../store/workspace-answers.ts';

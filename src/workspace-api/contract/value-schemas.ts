@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { identifiedOnly, idText, namesIn, timeText } from '../../platform/lib/lenient.ts';
+import { identifiedOnly, idText, namesIn, timeText } from '../../platform/lib/shape.ts';
 
 /** Limits of W49, W51, W10 and W11. Lengths of text are UTF-16 code units. */
 export const LIMITS = {

@@ -1,9 +1,8 @@
 import { type DatabaseConnection, DummyDriver, Kysely, SqliteIntrospector } from 'kysely';
-import { DirectExecutor, type Words } from '../../../src/platform/database/direct-executor.ts';
-import { StoreAdapter, StoreCompiler } from '../../../src/platform/database/postgres-compiler.ts';
-import { SQLITE_WORDS } from '../../../src/platform/database/sqlite-words.ts';
+import { type DialectParts, DirectExecutor, SQLITE_DIALECT } from '../../../src/platform/database/one-connection.ts';
+import { StoreAdapter, StoreCompiler } from '../../../src/platform/database/postgres.ts';
 
-const POSTGRES_WORDS: Words = {
+const POSTGRES_WORDS: DialectParts = {
   createAdapter: () => new StoreAdapter(),
   createQueryCompiler: () => new StoreCompiler(),
   createIntrospector: (query) => new SqliteIntrospector(query),
@@ -11,7 +10,7 @@ const POSTGRES_WORDS: Words = {
 
 /** Whose statements, without transactions, go through this connection at once. */
 export function kyselyOver<Tables>(connection: DatabaseConnection, kind: 'sqlite' | 'postgres'): Kysely<Tables> {
-  const words = kind === 'postgres' ? POSTGRES_WORDS : SQLITE_WORDS;
+  const words = kind === 'postgres' ? POSTGRES_WORDS : SQLITE_DIALECT;
   const driver = new DummyDriver();
   const dialect = { ...words, createDriver: () => driver };
   const executor = new DirectExecutor(words, (consumer) => consumer(connection));

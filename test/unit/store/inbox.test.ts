@@ -1,6 +1,6 @@
 import { compressSync } from 'lz4-napi';
 import { describe, expect, it, test } from 'vitest';
-import { LARGE } from '../../../src/platform/lib/large.ts';
+import { LARGE } from '../../../src/platform/lib/yield.ts';
 import { appendDeliveries, type NewDelivery } from '../../../src/store/append-deliveries.ts';
 import { packBody, packBodyAsync, unpackBody } from '../../../src/store/bodies.ts';
 import type { Store } from '../../../src/store/database.ts';

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { entity } from '../../../src/model/change.ts';
 import { asSyncError, SyncError } from '../../../src/model/errors/sync-error.ts';
-import { LARGE } from '../../../src/platform/lib/large.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
+import { LARGE } from '../../../src/platform/lib/yield.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
 import {

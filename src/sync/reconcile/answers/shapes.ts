@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { withKey } from '../../../model/task.ts';
-import { identifiedOnly, idText, timeText } from '../../../platform/lib/lenient.ts';
+import { identifiedOnly, idText, timeText } from '../../../platform/lib/shape.ts';
 
 // The fields of the workspace's answers that worksync reads; it ignores all others. A field that does not identify its
 // thing never fails an answer: if it is missing or of another type, its default is used.

@@ -14,9 +14,9 @@ import {
   generatedFiles,
   generateReference,
   generateSchema,
+  type JsonSchema,
   schemaOf,
 } from '../../../../src/platform/config/generated-files.ts';
-import type { JsonSchema } from '../../../../src/platform/config/json-schema.ts';
 import { loadConfig } from '../../../../src/platform/config/load.ts';
 import { type ConnectorOptions, connectionKeys, workspaceFile } from '../../../../src/platform/config/schema.ts';
 import { apiOverrides as workspaceOverrides } from '../../../../src/workspace-api/contract.ts';

@@ -3,14 +3,20 @@ import { Kysely, sql } from 'kysely';
 import type { Pool } from 'pg';
 import { describe, expect, it, test } from 'vitest';
 import { asSyncError } from '../../../../src/model/errors/sync-error.ts';
-import { DatabaseFault, watchFaults } from '../../../../src/platform/database/database-fault.ts';
-import { ownTables } from '../../../../src/platform/database/own-tables.ts';
+import {
+  asSlowRead,
+  DatabaseFault,
+  postgresFaultOf,
+  watchFaults,
+} from '../../../../src/platform/database/database-fault.ts';
+import {
+  createStatistics,
+  ownTables,
+  StoreAdapter,
+  StoreCompiler,
+} from '../../../../src/platform/database/postgres.ts';
 import { isPostgres, readAddress } from '../../../../src/platform/database/postgres-address.ts';
-import { StoreAdapter, StoreCompiler } from '../../../../src/platform/database/postgres-compiler.ts';
-import { createConnections } from '../../../../src/platform/database/postgres-driver.ts';
-import { asSlowRead, postgresFaultOf } from '../../../../src/platform/database/postgres-fault.ts';
-import { createStatistics } from '../../../../src/platform/database/postgres-statistics.ts';
-import { readTlsFiles } from '../../../../src/platform/database/postgres-tls.ts';
+import { createConnections, readTlsFiles } from '../../../../src/platform/database/postgres-driver.ts';
 import { noSteps } from '../../../../src/platform/lib/steps.ts';
 
 describe('the address of PostgreSQL', () => {
@@ -194,7 +200,6 @@ describe('the driver of PostgreSQL', () => {
     const connections = createConnections({
       ...{ writer: pool, readers: pool, watch, steps: noSteps },
       onStatement: () => undefined,
-      passed: () => 0,
     });
     const database = new Kysely<Record<string, never>>({
       dialect: {

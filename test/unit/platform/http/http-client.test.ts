@@ -10,21 +10,24 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } 
 import { proxiesOf, secretsOfProxies } from '../../../../src/platform/config/proxies.ts';
 import { askDaemon } from '../../../../src/platform/http/ask-daemon.ts';
 import {
+  createOutboundProxy,
+  createSharedLookup,
+  REFUSED_FOR,
+  unreachableHint,
+} from '../../../../src/platform/http/connect.ts';
+import {
   createHttpClient,
   type HttpClient,
   type HttpClientOptions,
 } from '../../../../src/platform/http/http-client.ts';
-import { createOutboundProxy, REFUSED_FOR } from '../../../../src/platform/http/outbound-proxy.ts';
 import { errorOfStatus, retryAfter } from '../../../../src/platform/http/provider-errors.ts';
 import { createServerClocks } from '../../../../src/platform/http/server-clocks.ts';
-import { createSharedLookup } from '../../../../src/platform/http/shared-lookup.ts';
 import { signOfLife } from '../../../../src/platform/http/sign-of-life.ts';
 import {
   requestStreamed,
   type StreamedAnswer,
   type StreamedRequest,
 } from '../../../../src/platform/http/streamed-request.ts';
-import { unreachableHint } from '../../../../src/platform/http/unreachable-hint.ts';
 import { silentMeter } from '../../../../src/platform/lib/meter.ts';
 import { noSteps } from '../../../../src/platform/lib/steps.ts';
 import { createMetrics } from '../../../../src/platform/observe/metrics.ts';

@@ -2,11 +2,8 @@ import { EventEmitter } from 'node:events';
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { describe, expect, it, test } from 'vitest';
-import { groupOfAddress } from '../../../../src/platform/http/address-group.ts';
-import { createAddressGuard } from '../../../../src/platform/http/address-guard.ts';
-import { createFairQueue } from '../../../../src/platform/http/fair-queue.ts';
-import { type BodyHolder, createMemoryBudget } from '../../../../src/platform/http/memory-budget.ts';
-import { limitConnections } from '../../../../src/platform/http/open-connections.ts';
+import { createAddressGuard, groupOfAddress } from '../../../../src/platform/http/address-guard.ts';
+import { type BodyHolder, FairQueue, limitConnections, MemoryBudget } from '../../../../src/platform/http/admission.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 
 const MEBIBYTE = 1024 * 1024;
@@ -34,11 +31,11 @@ describe('the budget of bodies', () => {
   function open(poisonMessages: readonly string[] = []) {
     const clock = createTravellingClock();
     let paused = 0;
-    const budget = createMemoryBudget({
-      clock: { ...clock, monotonic: () => clock.monotonic() + paused },
-      isSuspect: (group) => poisonMessages.includes(group),
-      total: 16 * MEBIBYTE,
-    });
+    const budget = new MemoryBudget(
+      { ...clock, monotonic: () => clock.monotonic() + paused },
+      (group) => poisonMessages.includes(group),
+      16 * MEBIBYTE,
+    );
     const gone: string[] = [];
     const enter = (name: string, announced = 8 * MEBIBYTE, group = name) =>
       budget.enter(group, announced, () => gone.push(name));
@@ -206,7 +203,7 @@ describe('turns', () => {
     requests: readonly (readonly [group: string, bytes: number])[],
     poisonMessages: readonly string[] = [],
   ) {
-    const turns = createFairQueue((group) => poisonMessages.includes(group));
+    const turns = new FairQueue((group) => poisonMessages.includes(group));
     const order: string[] = [];
     const all = requests.map(async ([group, bytes]) => {
       try {
@@ -221,9 +218,9 @@ describe('turns', () => {
   }
 
   it('nobody waits while one turn of the event loop can take all', () => {
-    const turns = createFairQueue(() => true);
+    const turns = new FairQueue(() => true);
     for (let index = 0; index < 60; index++) expect(turns.enter('a', 100)).toBeUndefined();
-    expect(createFairQueue(() => true).enter('a', 25_000_000)).toBeUndefined();
+    expect(new FairQueue(() => true).enter('a', 25_000_000)).toBeUndefined();
   });
 
   it('an address with many requests does not keep others waiting', async () => {
@@ -242,7 +239,7 @@ describe('turns', () => {
 
   it('of one address small bodies come first', async () => {
     const large = Array.from({ length: 20 }, () => ['shared', 25 * MEBIBYTE] as const);
-    const turns = createFairQueue(() => true);
+    const turns = new FairQueue(() => true);
     const order: number[] = [];
     await Promise.all(
       [...large, ['shared', 21_000] as const].map(async ([group, bytes]) => {
@@ -267,7 +264,7 @@ describe('connections', () => {
   /** A server with room for four, and sockets by the order in which they came. */
   function open() {
     const server = new EventEmitter() as Server;
-    const connections = limitConnections(server, 4);
+    const arrived = limitConnections(server, 4);
     const gone: string[] = [];
     const connect = (name: string, remoteAddress = '192.0.2.1') => {
       const socket = Object.assign(new EventEmitter(), { remoteAddress, destroy: () => gone.push(name) });
@@ -280,7 +277,7 @@ describe('connections', () => {
       server.emit('request', { socket }, response);
       return () => void response.emit('close');
     };
-    return { connections, gone, connect, request };
+    return { arrived, gone, connect, request };
   }
 
   it('of idle ones the one that said nothing for longest goes', () => {
@@ -300,13 +297,13 @@ describe('connections', () => {
   });
 
   it('one whose request still comes in goes when none is idle; one that waits for its answer never', () => {
-    const { connections, gone, connect, request } = open();
+    const { arrived, gone, connect, request } = open();
     const sockets = ['a', 'b', 'c', 'd'].map((name) => connect(name));
     for (const socket of sockets) request(socket);
-    for (const socket of sockets.slice(0, 3)) connections.arrived(socket);
+    for (const socket of sockets.slice(0, 3)) arrived(socket);
     const next = connect('e');
     request(next);
-    connections.arrived(next);
+    arrived(next);
     expect(gone).toEqual(['d']);
     connect('f');
     expect(gone).toEqual(['d', 'f']);

@@ -5,15 +5,12 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { judgeFileSystem } from '../../../../src/admin/check-facts.ts';
-import { createAdaptiveBatchSize } from '../../../../src/platform/lib/adaptive-batch-size.ts';
-import { type Clock, sleep, systemClock } from '../../../../src/platform/lib/clock.ts';
-import { onClockSetBack } from '../../../../src/platform/lib/clock-set-back.ts';
+import { type Clock, onClockSetBack, sleep, systemClock } from '../../../../src/platform/lib/clock.ts';
 import { hmacOf, sha256Of } from '../../../../src/platform/lib/digest.ts';
 import { doAll } from '../../../../src/platform/lib/failures.ts';
+import { nameOfShared, sharedFileSystemOf } from '../../../../src/platform/lib/folders.ts';
 import { joinApart, keepApart, TooMuch } from '../../../../src/platform/lib/json-apart.ts';
-import { identifiedOnly, idText, namesIn, timeText } from '../../../../src/platform/lib/lenient.ts';
-import { type LogFields, silentLogger } from '../../../../src/platform/lib/logger.ts';
-import { nameOfShared, sharedFileSystemOf } from '../../../../src/platform/lib/network-file-system.ts';
+import { createTransitionLogger, type LogFields, silentLogger } from '../../../../src/platform/lib/logger.ts';
 import {
   asTyped,
   helpAsTyped,
@@ -30,10 +27,10 @@ import {
 } from '../../../../src/platform/lib/page-trail.ts';
 import { createQueue } from '../../../../src/platform/lib/queue.ts';
 import { backoff, type Random, systemRandom } from '../../../../src/platform/lib/random.ts';
-import { keep, type Shape } from '../../../../src/platform/lib/shape.ts';
+import { identifiedOnly, idText, keep, namesIn, type Shape, timeText } from '../../../../src/platform/lib/shape.ts';
 import { escapePattern, withoutEnd, withStorableTexts } from '../../../../src/platform/lib/text.ts';
-import { createTransitionLogger } from '../../../../src/platform/lib/transition-logger.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
+import { createAdaptiveBatchSize } from '../../../../src/platform/lib/yield.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { folderOfTest } from '../../../support/harness/folder.ts';
 

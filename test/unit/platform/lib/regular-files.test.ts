@@ -4,10 +4,10 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../../src/platform/lib/clock.ts';
-import { createFileReads } from '../../../../src/platform/lib/file-reads.ts';
 import {
   type AsyncFiles,
   asyncDiskFiles,
+  createFileReads,
   diskFiles,
   type FileFault,
 } from '../../../../src/platform/lib/regular-files.ts';

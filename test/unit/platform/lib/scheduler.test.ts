@@ -5,11 +5,11 @@ import { systemRandom } from '../../../../src/platform/lib/random.ts';
 import {
   createScheduler,
   type Job,
+  phaseOf,
   type Schedule,
   type Scheduler,
   type Timetable,
 } from '../../../../src/platform/lib/scheduler.ts';
-import { phaseOf } from '../../../../src/platform/lib/startup-jitter.ts';
 import { createRunMemory, EVEN, startJobs } from '../../../support/fakes/timetable.ts';
 import { createTravellingClock, type TravellingClock } from '../../../support/fakes/travelling-clock.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { secretKeyOf } from '../../../../src/platform/config/secret-key.ts';
+import { secretKeyOf } from '../../../../src/platform/config/tokens.ts';
 import { systemRandom } from '../../../../src/platform/lib/random.ts';
 import { createSecretBox, parseSecretKey, SealError } from '../../../../src/platform/lib/secret-box.ts';
 

@@ -2,8 +2,7 @@ import { globSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { Gauge, Registry } from 'prom-client';
 import { describe, expect, it } from 'vitest';
-import { FreshGauge } from '../../../../src/platform/observe/fresh-gauge.ts';
-import { createMetrics } from '../../../../src/platform/observe/metrics.ts';
+import { createMetrics, FreshGauge } from '../../../../src/platform/observe/metrics.ts';
 
 const SOURCES = `${import.meta.dirname}/../../../../src`;
 

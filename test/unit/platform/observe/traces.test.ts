@@ -3,10 +3,14 @@ import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import { type LogFields, silentLogger } from '../../../../src/platform/lib/logger.ts';
 import type { Labels } from '../../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../../src/platform/lib/random.ts';
-import { traceRequest } from '../../../../src/platform/observe/otlp-json.ts';
 import { createScrubber } from '../../../../src/platform/observe/scrubber.ts';
-import { type CollectorAnswer, createSpanExporter } from '../../../../src/platform/observe/span-exporter.ts';
-import { createSpanTracer, type IdentifiedSpan } from '../../../../src/platform/observe/span-tracer.ts';
+import {
+  type CollectorAnswer,
+  createSpanExporter,
+  createSpanTracer,
+  type IdentifiedSpan,
+  traceRequest,
+} from '../../../../src/platform/observe/span-exporter.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 
 describe('the export of spans', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Redelivery } from '../../../../src/connectors/connector.ts';
 import { SyncError } from '../../../../src/model/errors/sync-error.ts';
-import { postgresFaultOf } from '../../../../src/platform/database/postgres-fault.ts';
+import { postgresFaultOf } from '../../../../src/platform/database/database-fault.ts';
 import { createServer } from '../../../../src/platform/http/server.ts';
 import { sha256Of } from '../../../../src/platform/lib/digest.ts';
 import { type LogFields, silentLogger } from '../../../../src/platform/lib/logger.ts';

@@ -2,7 +2,7 @@ import { describe, expect, it, test } from 'vitest';
 import type { Translation } from '../../../../src/connectors/connector.ts';
 import type { DeliveryOrigin } from '../../../../src/model/delivery.ts';
 import { SyncError } from '../../../../src/model/errors/sync-error.ts';
-import { LARGE } from '../../../../src/platform/lib/large.ts';
+import { LARGE } from '../../../../src/platform/lib/yield.ts';
 import type { ReconcileConnection } from '../../../../src/sync/reconcile/context.ts';
 import {
   partsOf,

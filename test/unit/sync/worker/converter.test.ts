@@ -5,10 +5,9 @@ import { writeJson } from '../../../../src/connectors/kit/payload.ts';
 import { connectors } from '../../../../src/connectors/registry.ts';
 import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import type { HttpClient } from '../../../../src/platform/http/http-client.ts';
-import { LARGE } from '../../../../src/platform/lib/large.ts';
 import { MEBIBYTE } from '../../../../src/platform/lib/quantities.ts';
 import { keep, type Shape } from '../../../../src/platform/lib/shape.ts';
-import { yieldToEventLoop } from '../../../../src/platform/lib/yield.ts';
+import { LARGE, yieldToEventLoop } from '../../../../src/platform/lib/yield.ts';
 import { packBody } from '../../../../src/store/bodies.ts';
 import {
   type Converter,

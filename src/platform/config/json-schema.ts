@@ -1,3 +1,0 @@
-import type { z } from 'zod';
-
-export type JsonSchema = z.core.JSONSchema.JSONSchema;
