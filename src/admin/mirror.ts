@@ -1,4 +1,4 @@
-import type { ServerStatus } from '../store/stored-status.ts';
+import type { ServerStatus } from '../store/status-shape.ts';
 
 /** Where the pull requests of a workspace are kept. */
 export interface MirrorStatus {

@@ -18,7 +18,7 @@ import { isStuck } from './drain.ts';
 import { entityNamesOf } from './human-names.ts';
 import type { MirrorStatus } from './mirror.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
-import { type ConnectionStatus, lastSentAt } from './status.ts';
+import type { ConnectionStatus } from './status.ts';
 
 /** The writes that would be sent, and the time that they take. */
 export interface ShownPlan {
@@ -70,7 +70,7 @@ export async function showPlan(workspace: OpenWorkspace, { limit }: { readonly l
       held: writes.filter(({ held }) => held).length,
     })),
     requests,
-    drainedAt: state.kind === 'halted' ? null : lastSentAt(doneAt, await readLastDueAt(store.query)),
+    drainedAt: state.kind === 'halted' ? null : Math.max(doneAt, (await readLastDueAt(store.query)) ?? 0),
     mirror,
     unread: [...isUnread, ...connections.filter(isNeverPolled).map(({ name }) => name)],
     entities: shown.map(({ entity, kind, action, held, body }) => ({

@@ -3,25 +3,12 @@ import type { Peer } from '../cluster/peers.ts';
 import type { PeerAnswer, Replicas } from '../cluster/replicas.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { counted } from '../platform/lib/quantities.ts';
-import type { Cause } from './verdict.ts';
+import type { Cause, ReplicaStatus, SharedStatus, Status } from './status.ts';
 
 /** How this process shares its workspaces with others. */
 export interface Sharing {
   readonly holder: LeaseHolder;
   readonly replicas: Replicas;
-}
-
-/** The processes that share the workspaces, and the faults among them. */
-export interface SharedStatus {
-  readonly replicas: readonly ReplicaStatus[];
-  readonly causes: readonly Cause[];
-}
-
-export interface ReplicaStatus extends Pick<Peer, 'id' | 'address' | 'host' | 'version' | 'startedAt' | 'isOwn'> {
-  /** Whether its workspaces have the same configuration as those of the reporting process. */
-  readonly sameConfig: boolean;
-  /** The workspaces that it owns, and for how long, milliseconds; null if it was not asked, or did not answer. */
-  readonly holds: readonly OwnershipAge[] | null;
 }
 
 /** Returns the name of each replica by its id: its host, with its address if others have the same host. */
@@ -44,18 +31,10 @@ export function ownShared({ holder }: Sharing, now: number): SharedStatus {
   return { replicas, causes: [...unheld(holder.unowned(), now), ...differing(replicas)] };
 }
 
-/** The part of another replica's answer that concerns the replica itself. */
-interface ReplicaAnswer {
-  readonly shared?: SharedStatus;
-  readonly ready?: boolean;
-  readonly components?: Readonly<Record<string, string>>;
-  readonly configFault?: Pick<Cause, 'code' | 'message' | 'hint'> | null;
-}
-
 /** Adds the answers of the other replicas about themselves. */
 export function withAnswers(
   { replicas, causes }: SharedStatus,
-  answers: readonly PeerAnswer<ReplicaAnswer>[],
+  answers: readonly PeerAnswer<Partial<Status>>[],
 ): SharedStatus {
   const told = new Map(
     answers.map(({ replica, answer }) => [
@@ -137,7 +116,7 @@ function differing(replicas: readonly ReplicaStatus[]): Cause[] {
 }
 
 /** Returns the faults of another replica as a whole. */
-function troubleAt(name: string, { ready = true, components = {}, configFault = null }: ReplicaAnswer): Cause[] {
+function troubleAt(name: string, { ready = true, components = {}, configFault = null }: Partial<Status>): Cause[] {
   const causes: Cause[] = [];
   const failing = Object.entries(components).filter(([, reason]) => reason !== 'ok');
   if (!ready)

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { CauseTimes } from '../admin/cause-times.ts';
-import { describeOpenWorkspace, listOpenWorkspace } from '../admin/describe-open-workspace.ts';
+import { describeOpenWorkspace } from '../admin/describe-open-workspace.ts';
 import { createLagWatch } from '../admin/lag.ts';
 import type { OpenWorkspace } from '../admin/open-workspace.ts';
 import { createPostponed } from '../admin/postponed.ts';
@@ -196,7 +196,7 @@ function viewsOf(
   { config, address, store, throttle, clock }: PartitionContext,
   { hooks, fetches, namesByConnection }: PartitionIntake,
   { trouble, times }: Pick<PartitionStages, 'trouble'> & { readonly times: CauseTimes },
-): Pick<Partition, 'describe' | 'list' | 'status'> {
+): Pick<Partition, 'describe' | 'status'> {
   const described = {
     config,
     address: address.baseUrl,
@@ -209,11 +209,10 @@ function viewsOf(
     times,
     trouble,
   };
-  const describe: Partition['describe'] = (stored, rejected) => describeOpenWorkspace(described, stored, rejected);
+  const describe: Partition['describe'] = (...read) => describeOpenWorkspace(described, ...read);
   return {
     describe,
-    list: (stored, rejected) => listOpenWorkspace(described, stored, rejected),
-    status: async (rejected) => describe(await readStatus(store.query, clock.now()), rejected),
+    status: async (rejected) => describe(await readStatus(store.query, clock.now()), rejected, 'whole'),
   };
 }
 

@@ -1,4 +1,5 @@
-import type { WindowStatus, WorkspaceState, WorkspaceStatus } from '../../admin/status.ts';
+import type { WorkspaceState, WorkspaceStatus } from '../../admin/status.ts';
+import type { WindowSnapshot } from '../../model/windows.ts';
 import { count, counted, duration } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { lastSent, when } from '../moment.ts';
@@ -28,7 +29,7 @@ function stateWords(state: WorkspaceState, now: number): Markup | string {
   return html`<span class="wait">waits (${state.reason})</span> for ${duration(Math.max(0, state.until - now))}`;
 }
 
-function windowMeter({ window, cap, used, usedByBackground, backgroundLimit }: WindowStatus): Markup {
+function windowMeter({ window, cap, used, usedByBackground, backgroundLimit }: WindowSnapshot): Markup {
   const span = duration(window);
   if (cap === null)
     return html`<div class="row"><span>in ${span}</span><span class="num">${count(used)}, no limit</span></div>`;

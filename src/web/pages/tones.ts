@@ -1,4 +1,4 @@
-import type { Verdict } from '../../admin/verdict.ts';
+import type { Verdict } from '../../admin/status.ts';
 import { html, type Markup } from '../html.ts';
 
 /** How much a word asks for attention; never said by colour alone. */

@@ -1,8 +1,6 @@
 import type { EffectiveValue } from '../../admin/effective-config.ts';
 import type { OpenWorkspaces } from '../../admin/open-workspace.ts';
-import type { SharedStatus } from '../../admin/replica-status.ts';
-import type { ProcessStatus, WorkspaceStatus } from '../../admin/status.ts';
-import type { ListedWorkspace } from '../../admin/workspace-list.ts';
+import type { ListedWorkspace, ProcessStatus, SharedStatus, WorkspaceStatus } from '../../admin/status.ts';
 import { canAccess } from '../../model/caller.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import type { Server, ServerRequest } from '../../platform/http/server.ts';
