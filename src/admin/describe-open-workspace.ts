@@ -14,7 +14,6 @@ import type { KeyRefusal } from '../sync/quota/cooldown.ts';
 import type { Throttle } from '../sync/quota/throttle.ts';
 import { keyRemedy } from '../workspace-api/answer.ts';
 import type { CauseTimes } from './cause-times.ts';
-import { describeMirror } from './mirror.ts';
 import { type ConnectionStatus, type Failure, QUOTA, type WorkspaceStatus } from './status.ts';
 import { type Facts, judge } from './verdict.ts';
 
@@ -88,6 +87,19 @@ function stateOf({ halt, quota, changes }: Facts, now: number): WorkspaceStatus[
   if (changes.byState.pending > 0 && quota.nextSlotAt !== null && quota.nextSlotAt > now + WORTH_SAYING)
     return { kind: 'waiting', until: quota.nextSlotAt, reason: 'quota used up' };
   return { kind: 'running' };
+}
+
+/** @param modes `mirror` of each connection */
+export function describeMirror(
+  modes: readonly ConnectionStatus['mirror'][],
+  { records }: Pick<StoredStatus['server'], 'records'>,
+): WorkspaceStatus['mirror'] {
+  if (modes.every((mode) => mode === 'off')) return { place: 'here', message: 'here only: mirror is off' };
+  if (records.state === 'open') return { place: 'workspace', message: 'in the workspace' };
+  if (records.state === 'closed')
+    return { place: 'here', message: 'here only: the workspace has no route to record them' };
+  const said = records.error === null ? '' : ` (${records.error})`;
+  return { place: 'unknown', message: `here so far: the workspace has not said whether it records them${said}` };
 }
 
 function backlogOf(throttle: Throttle, changes: OutboxStatus, isHalted: boolean): WorkspaceStatus['backlog'] {

@@ -4,6 +4,7 @@ import type { PeerAnswer, Replicas } from '../cluster/replicas.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { counted } from '../platform/lib/quantities.ts';
 import type { Cause, ReplicaStatus, SharedStatus, Status } from './status.ts';
+import { joinNames } from './verdict.ts';
 
 /** How this process shares its workspaces with others. */
 export interface Sharing {
@@ -67,18 +68,11 @@ export async function readShared(sharing: Sharing, clock: Pick<Clock, 'now'>): P
   return withAnswers(ownShared(sharing, clock.now()), answers);
 }
 
-/** More names than these in one sentence are not readable. */
-const NAMED = 3;
-
-function namesOf(names: readonly string[]): string {
-  return [...names.slice(0, NAMED), ...(names.length > NAMED ? ['…'] : [])].join(', ');
-}
-
 const ABOUT = { command: 'worksync status', seenAt: null, since: null } as const;
 
 function unheld(all: readonly OwnershipAge[], now: number): Cause[] {
   if (all.length === 0) return [];
-  const names = namesOf(all.map(({ workspace }) => workspace));
+  const names = joinNames(all.map(({ workspace }) => workspace));
   return [
     {
       ...ABOUT,
@@ -100,7 +94,7 @@ function differing(replicas: readonly ReplicaStatus[]): Cause[] {
     causes.push({
       ...ABOUT,
       ...{ code: 'replica_configs_differ', verdict: 'degraded', count: others.length },
-      message: `${counted(others.length, 'replica')} with another configuration than this one (${namesOf(others)})`,
+      message: `${counted(others.length, 'replica')} with another configuration than this one (${joinNames(others)})`,
       stops: 'Which configuration counts for a workspace depends on the replica that works on it.',
       hint: 'Give all replicas the same configuration files and the same values of variables.',
     });
@@ -108,7 +102,7 @@ function differing(replicas: readonly ReplicaStatus[]): Cause[] {
     causes.push({
       ...ABOUT,
       ...{ code: 'replica_versions_differ', verdict: 'degraded', count: versions.size },
-      message: `the replicas run ${counted(versions.size, 'version')} (${namesOf([...versions].sort())})`,
+      message: `the replicas run ${counted(versions.size, 'version')} (${joinNames([...versions].sort())})`,
       stops: 'Nothing stops. What only the newer version does happens for some workspaces only.',
       hint: 'Finish the upgrade: one version at a time beside another one is meant for that only.',
     });
@@ -143,7 +137,7 @@ function silence(silent: readonly string[]): Cause[] {
     {
       ...ABOUT,
       ...{ code: 'replica_silent', verdict: 'degraded', count: silent.length },
-      message: `${counted(silent.length, 'replica')} did not answer (${silent.slice(0, NAMED).join('; ')}${silent.length > NAMED ? '; …' : ''})`,
+      message: `${counted(silent.length, 'replica')} did not answer (${joinNames(silent, '; ')})`,
       stops: 'Nobody knows here how its workspaces are. Commands and pages for them wait until it answers.',
       hint: 'Replicas ask each other at the address that --replica-address gives, at the port of the pages too: open it between them.',
     },

@@ -4,7 +4,6 @@ import type { NamedUnit } from '../model/names.ts';
 import { ACTIVITY, complete, STORED, type TypeOf } from '../store/status-shape.ts';
 import type { HookReport } from '../sync/intake/hook-watch.ts';
 import type { QuotaSnapshot } from '../sync/quota/quota-snapshot.ts';
-import type { MirrorStatus } from './mirror.ts';
 
 /**
  * ok        everything works without help.
@@ -106,8 +105,11 @@ const WORKSPACE = {
     lastSentAt: null as number | null,
   },
   state: { kind: 'running' } as WorkspaceState,
-  /** The place where its pull requests are recorded. */
-  mirror: { place: 'unknown', message: 'unknown' } as MirrorStatus,
+  /**
+   * Where its pull requests are recorded, also for people, after "pull requests: ". `workspace`: there; `here`: only worksync has them;
+   * `unknown`: the workspace has not said yet.
+   */
+  mirror: { place: 'unknown' as 'workspace' | 'here' | 'unknown', message: 'unknown' },
   connections: [CONNECTION],
   verdict: 'ok' as Verdict,
   /** One sentence: how much is synced, and what is wrong. */

@@ -271,12 +271,17 @@ export const WARNINGS: readonly Warning[] = [
 /** More names than these in one sentence are not readable. */
 const NAMED = 3;
 
+/** Joins the first names; an ellipsis stands for the others. */
+export function joinNames(names: readonly string[], separator = ', '): string {
+  return [...names.slice(0, NAMED), ...(names.length > NAMED ? ['…'] : [])].join(separator);
+}
+
 function warn({ code, stops, hint, command, find, seen, describe }: Warning, facts: Facts): Cause[] {
   const found = find(facts);
   const names = typeof found === 'number' ? [] : found;
   const count = typeof found === 'number' ? found : found.length;
   if (count === 0) return [];
-  const shown = [...names.slice(0, NAMED), ...(names.length > NAMED ? ['…'] : [])].join(', ');
+  const shown = joinNames(names);
   const message = shown === '' ? describe(count) : `${describe(count)} (${shown})`;
   const { since = null, seenAt = null } = seen?.(facts) ?? {};
   return [{ code, verdict: 'degraded', count, since, seenAt, message, stops, hint, command }];

@@ -193,22 +193,12 @@ function stopWithin(
 
 /** The views of a partition for status, pages and lists. */
 function viewsOf(
-  { config, address, store, throttle, clock }: PartitionContext,
-  { hooks, fetches, namesByConnection }: PartitionIntake,
-  { trouble, times }: Pick<PartitionStages, 'trouble'> & { readonly times: CauseTimes },
+  partition: PartitionContext,
+  intake: PartitionIntake,
+  stages: Pick<PartitionStages, 'trouble'> & { readonly times: CauseTimes },
 ): Pick<Partition, 'describe' | 'status'> {
-  const described = {
-    config,
-    address: address.baseUrl,
-    store,
-    throttle,
-    clock,
-    hooks,
-    fetches,
-    namesByConnection,
-    times,
-    trouble,
-  };
+  const { store, clock, address } = partition;
+  const described = { ...partition, ...intake, ...stages, address: address.baseUrl };
   const describe: Partition['describe'] = (...read) => describeOpenWorkspace(described, ...read);
   return {
     describe,

@@ -6,19 +6,13 @@ import type { Labels, Meter } from '../platform/lib/meter.ts';
 import { piecesOf } from '../platform/lib/pieces.ts';
 import { createQueue } from '../platform/lib/queue.ts';
 import { yieldToEventLoop } from '../platform/lib/yield.ts';
+import type { Health } from '../platform/observe/health.ts';
+import type { Metrics } from '../platform/observe/metrics.ts';
 import { callerOf } from './access-control.ts';
 
 export interface WebDeps {
-  /** Names of components and reason codes: the whole answer of `/readyz`. */
-  readonly health: { report(): { readonly ready: boolean; readonly components: Readonly<Record<string, string>> } };
-  readonly metrics: {
-    readonly meter: Meter;
-    forWorkspace(workspace: string): Meter;
-    freshen(): void;
-    /** @param workspaces names; null: everything */
-    expose(workspaces: readonly string[] | null): Promise<string>;
-    readonly contentType: string;
-  };
+  readonly health: Health;
+  readonly metrics: Metrics;
   /** The status of all workspaces. */
   readonly status: () => Promise<Status>;
   /** The status of the workspaces that are open in this process; other processes expose their own metrics. */
