@@ -15,7 +15,7 @@ import type { Throttle } from '../sync/quota/throttle.ts';
 import { keyRemedy } from '../workspace-api/answer.ts';
 import type { CauseTimes } from './cause-times.ts';
 import { type ConnectionStatus, type Failure, QUOTA, type WorkspaceStatus } from './status.ts';
-import { type Facts, judge } from './verdict.ts';
+import { type HiddenFacts, judge, type UnjudgedStatus } from './verdict.ts';
 
 export interface DescribedWorkspace {
   readonly config: WorkspaceConfig;
@@ -46,7 +46,7 @@ export function describeOpenWorkspace(
       ? throttle.snapshot()
       : { ...QUOTA, long: { ...QUOTA.long, ...throttle.used() } };
   const halt = haltOf(store.fault(), trouble(), quota.halt);
-  const facts = {
+  const status = {
     ...stored,
     // Without rules nothing changes the stored reasons.
     unfinishedTasks: config.rules.workflow === undefined ? {} : stored.unfinishedTasks,
@@ -55,25 +55,28 @@ export function describeOpenWorkspace(
     quota,
     backlog: backlogOf(throttle, stored.changes, halt !== null),
     connections: config.connections.map((each) => describeConnection(workspace, each, stored)),
-    halt,
-    rejected: rejected?.message ?? null,
-    keptLog: store.keptLog() ?? null,
   };
-  return withVerdict(facts, clock.now(), depth === 'whole' ? times : undefined);
+  const hidden = { halt, rejected: rejected?.message ?? null, keptLog: store.keptLog() ?? null };
+  return withVerdict(status, hidden, clock.now(), depth === 'whole' ? times : undefined);
 }
 
 /** @param times when each cause was first seen */
-export function withVerdict(facts: Facts, now: number, times?: CauseTimes): WorkspaceStatus {
-  const { halt: _halt, rejected: _rejected, keptLog: _keptLog, ...status } = facts;
-  const { causes, ...judgement } = judge(facts, now);
+export function withVerdict(
+  status: UnjudgedStatus,
+  hidden: HiddenFacts,
+  now: number,
+  times?: CauseTimes,
+): WorkspaceStatus {
+  const { verdict, summary, causes } = judge({ ...status, ...hidden }, now);
   return {
     ...status,
-    state: stateOf(facts, now),
+    state: stateOf(status, hidden.halt, now),
     mirror: describeMirror(
       status.connections.map(({ mirror }) => mirror),
       status.server,
     ),
-    ...judgement,
+    verdict,
+    summary,
     causes: times?.date(causes, now) ?? causes,
   };
 }
@@ -81,7 +84,7 @@ export function withVerdict(facts: Facts, now: number, times?: CauseTimes): Work
 /** Milliseconds until a slot that are not worth a mention: bursts fill the short window for that long all day. */
 const WORTH_SAYING = 2_000;
 
-function stateOf({ halt, quota, changes }: Facts, now: number): WorkspaceStatus['state'] {
+function stateOf({ quota, changes }: UnjudgedStatus, halt: Failure | null, now: number): WorkspaceStatus['state'] {
   if (halt) return { kind: 'halted', code: halt.code, message: halt.message, hint: halt.hint };
   if (quota.paused && quota.paused.until > now) return { kind: 'waiting', ...quota.paused };
   if (changes.byState.pending > 0 && quota.nextSlotAt !== null && quota.nextSlotAt > now + WORTH_SAYING)

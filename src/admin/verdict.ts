@@ -5,8 +5,11 @@ import { type Cause, type Failure, type WorkspaceStatus, worst } from './status.
 
 type Judgement = Pick<WorkspaceStatus, 'verdict' | 'summary' | 'causes'>;
 
-/** The status of a workspace before its verdict, and the facts that only the verdict shows. */
-export interface Facts extends Omit<WorkspaceStatus, keyof Judgement | 'state' | 'mirror'> {
+/** The status of a workspace before its verdict. */
+export type UnjudgedStatus = Omit<WorkspaceStatus, keyof Judgement | 'state' | 'mirror'>;
+
+/** The facts that only the verdict shows. */
+export interface HiddenFacts {
   /** The reason why nothing is sent or stored until someone acts. */
   readonly halt: Failure | null;
   /** The fault of the present configuration, if an earlier one stays in use. */
@@ -14,6 +17,8 @@ export interface Facts extends Omit<WorkspaceStatus, keyof Judgement | 'state' |
   /** Bytes of the database's log that another program keeps from being truncated; null: none does. */
   readonly keptLog: number | null;
 }
+
+type Facts = UnjudgedStatus & HiddenFacts;
 
 /** The one function that judges the state of a workspace: pages, commands, metrics and the log show its result. */
 export function judge(facts: Facts, now: number): Judgement {

@@ -7,7 +7,7 @@ import {
   verdictOf,
   type WorkspaceStatus,
 } from '../../../src/admin/status.ts';
-import type { Facts } from '../../../src/admin/verdict.ts';
+import type { HiddenFacts, UnjudgedStatus } from '../../../src/admin/verdict.ts';
 import { PROTOCOL, SCHEMA } from '../../../src/model/build.ts';
 
 export const NOW = Date.UTC(2026, 10, 20, 12, 0, 0);
@@ -31,16 +31,20 @@ export const CONNECTION: ConnectionStatus = {
   ...{ webhookPath: '/webhooks/acme/github', schedule: 'every 5 minutes' },
 };
 
-/** A status with one workspace; the facts say what is not idle. */
+interface Given extends Partial<UnjudgedStatus>, Partial<HiddenFacts> {
+  readonly times?: CauseTimes;
+  readonly now?: number;
+}
+
+/** A status with one workspace; the given facts say what is not idle. */
 export function statusWith(
-  { times, now = NOW, ...facts }: Partial<Facts> & { readonly times?: CauseTimes; readonly now?: number } = {},
+  { times, now = NOW, halt = null, rejected = null, keptLog = null, ...facts }: Given = {},
   more: Partial<Status> = {},
 ): Status {
   const { verdict: _verdict, summary: _summary, causes: _causes, state: _state, mirror: _mirror, ...empty } = EMPTY;
   const workspace = {
     ...empty,
     ...{ name: 'acme', address: 'http://127.0.0.1:4000/api/v1', connections: [CONNECTION], quota: QUOTA },
-    ...{ halt: null, rejected: null, keptLog: null },
     ...facts,
   };
   const status = {
@@ -51,7 +55,7 @@ export function statusWith(
     components: { store: 'ok', workspace: 'ok' },
     configFault: null,
     databaseBytes: 81_920,
-    workspaces: [withVerdict(workspace, now, times)],
+    workspaces: [withVerdict(workspace, { halt, rejected, keptLog }, now, times)],
     broken: [],
     ...more,
   };
