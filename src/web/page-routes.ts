@@ -1,4 +1,6 @@
+import { OWN_LEASES, ownShared, type Sharing } from '../admin/replica-status.ts';
 import { type SharedStatus, type Status, verdictOf, type WorkspaceStatus } from '../admin/status.ts';
+import { OWN_LIST, OWN_STATUS, readOwnList, readOwnStatus, type WholeStatusDeps } from '../admin/whole-status.ts';
 import { type Access, canAccess } from '../model/caller.ts';
 import { LANES } from '../model/lane.ts';
 import type { Server } from '../platform/http/server.ts';
@@ -182,4 +184,24 @@ function setQuotaGauges(meter: Meter, quota: WorkspaceStatus['quota'], now: numb
   }
   meter.gauge('quota_share', quota.effectiveShare);
   meter.gauge('quota_paused_seconds', quota.paused ? Math.max(0, (quota.paused.until - now) / 1_000) : 0);
+}
+
+interface ReplicaRoutesDeps extends WholeStatusDeps {
+  readonly sharing: Sharing;
+  /** Replaces the values of secrets, because stored error texts may contain what others sent. */
+  readonly scrub: (text: string) => string;
+}
+
+/**
+ * The routes by which replicas read each other's own state: `GET /replica/status`, `GET /replica/list` and `GET /replica/leases`.
+ * The requests are signed.
+ */
+export function replicaRoutes(server: Server, deps: ReplicaRoutesDeps): void {
+  const door = { config: { door: 'replica' } } as const;
+  const scrubbed = async (state: Promise<unknown>) => deps.scrub(JSON.stringify(await state));
+  server.get(OWN_STATUS, door, async (_request, reply) =>
+    reply.type(JSON_TYPE).send(await scrubbed(readOwnStatus(deps))),
+  );
+  server.get(OWN_LIST, door, async (_request, reply) => reply.type(JSON_TYPE).send(await scrubbed(readOwnList(deps))));
+  server.get(OWN_LEASES, door, () => ({ shared: ownShared(deps.sharing, deps.clock.now()) }));
 }
