@@ -1,4 +1,4 @@
-import type { Cause } from './verdict.ts';
+import type { Cause } from './status.ts';
 
 /** Since when each cause of one workspace is there, as far as this process saw it. */
 export interface CauseTimes {

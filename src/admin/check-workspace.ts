@@ -7,8 +7,8 @@ import { RECORDS_PER_PAGE } from '../sync/outbox/list-pages.ts';
 import { updateFormOf } from '../sync/outbox/task-update-body.ts';
 import { apiOverrides, ROUTES } from '../workspace-api/contract.ts';
 import { checkRules, type TaskValues } from './check-rules.ts';
+import { describeMirror } from './describe-open-workspace.ts';
 import { withHost } from './finding-host.ts';
-import { describeMirror } from './mirror.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
 /** Milliseconds that a check waits for a slot of the quota. */

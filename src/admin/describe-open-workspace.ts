@@ -5,7 +5,7 @@ import type { ConnectionConfig, WorkspaceConfig } from '../platform/config/schem
 import type { DatabaseFault } from '../platform/database/database-fault.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import type { Store } from '../store/database.ts';
-import type { HealthSummary, StoredStatus } from '../store/stored-status.ts';
+import { ACTIVITY, complete, type OutboxStatus, type StatusDepth, type StoredStatus } from '../store/status-shape.ts';
 import type { Fetches } from '../sync/intake/fetches.ts';
 import type { HookWatch } from '../sync/intake/hook-watch.ts';
 import type { NameBindings } from '../sync/intake/name-bindings.ts';
@@ -14,16 +14,8 @@ import type { KeyRefusal } from '../sync/quota/cooldown.ts';
 import type { Throttle } from '../sync/quota/throttle.ts';
 import { keyRemedy } from '../workspace-api/answer.ts';
 import type { CauseTimes } from './cause-times.ts';
-import {
-  type ConfiguredConnection,
-  describeWorkspace,
-  failureOf,
-  lastSentAt,
-  type WorkspaceParts,
-  type WorkspaceStatus,
-} from './status.ts';
-import { type Backlog, judge } from './verdict.ts';
-import type { ListedWorkspace } from './workspace-list.ts';
+import { type ConnectionStatus, type Failure, QUOTA, type WorkspaceStatus } from './status.ts';
+import { type HiddenFacts, judge, type UnjudgedStatus } from './verdict.ts';
 
 export interface DescribedWorkspace {
   readonly config: WorkspaceConfig;
@@ -41,99 +33,125 @@ export interface DescribedWorkspace {
   readonly trouble: () => SyncError | undefined;
 }
 
-/** Builds the status of a workspace from its stored rows and the state of this process. */
+/** Builds the status of a workspace from its stored rows, which were read to this depth, and the state of this process. */
 export function describeOpenWorkspace(
-  { config, address, store, throttle, clock, hooks, fetches, namesByConnection, times, trouble }: DescribedWorkspace,
+  workspace: DescribedWorkspace,
   stored: StoredStatus,
   rejected: SyncError | undefined,
+  depth: StatusDepth,
 ): WorkspaceStatus {
-  const quota = throttle.snapshot();
+  const { config, address, store, throttle, clock, times, trouble } = workspace;
+  const quota =
+    depth === 'whole' || throttle.isHalted()
+      ? throttle.snapshot()
+      : { ...QUOTA, long: { ...QUOTA.long, ...throttle.used() } };
   const halt = haltOf(store.fault(), trouble(), quota.halt);
-  const backlog = backlogOf(throttle, stored, halt !== undefined);
-  return describeWorkspace({
+  const status = {
+    ...stored,
+    // Without rules nothing changes the stored reasons.
+    unfinishedTasks: config.rules.workflow === undefined ? {} : stored.unfinishedTasks,
     name: config.name,
     address,
-    connections: config.connections.map((connection) => ({
-      ...describeConnection(config.name, connection),
-      ...knownHere(connection, hooks, namesByConnection),
-      fetchFailure: fetches.failureOf(connection.name),
-    })),
-    // Without rules nothing changes the stored reasons.
-    stored: config.rules.workflow === undefined ? { ...stored, unfinishedTasks: {} } : stored,
     quota,
-    backlog: {
-      ...backlog,
-      lastSentAt: backlog.doneAt === null ? null : lastSentAt(backlog.doneAt, stored.changes.lastDueAt),
-    },
-    times,
-    rejected: rejected?.message ?? null,
-    keptLog: store.keptLog(),
-    halt,
-    now: clock.now(),
-  });
-}
-
-/** Returns the entry of a list, with the verdict of `describeOpenWorkspace` but without the details of a single page. */
-export function listOpenWorkspace(
-  { config, store, throttle, clock, hooks, fetches, namesByConnection, trouble }: DescribedWorkspace,
-  stored: HealthSummary,
-  rejected: SyncError | undefined,
-): ListedWorkspace {
-  const { byState } = stored.changes;
-  const halt = haltOf(store.fault(), trouble(), throttle.isHalted() ? throttle.snapshot().halt : null) ?? null;
-  const wrong = new Map(stored.connections.map((each) => [each.connection, each]));
-  const facts = {
-    ...{
-      backlog: backlogOf(throttle, stored, halt !== null),
-      backfills: stored.backfills,
-      rejected: rejected?.message ?? null,
-    },
-    ...{ pullRequests: stored.pullRequests, links: stored.links, server: stored.server },
-    keptLog: store.keptLog() ?? null,
-    changes: { byState, heldSeen: null },
-    deliveries: { ...stored.deliveries, quarantinedSeen: null },
-    connections: config.connections.map((connection) => ({
-      ...{
-        name: connection.name,
-        mirror: connection.mirror,
-        missingUnits: [],
-        refusedFetches: 0,
-        refusedWrites: 0,
-        ...wrong.get(connection.name),
-        failure: failureOf(wrong.get(connection.name) ?? { failure: null }, fetches.failureOf(connection.name)),
-      },
-      ...knownHere(connection, hooks, namesByConnection),
-    })),
-    halt,
+    backlog: backlogOf(throttle, stored.changes, halt !== null),
+    connections: config.connections.map((each) => describeConnection(workspace, each, stored)),
   };
-  const { verdict, summary } = judge(facts, clock.now());
-  const counts = { waiting: byState.pending + byState.sending, held: byState.held };
-  return { name: config.name, verdict, summary, ...counts, quota: throttle.used() };
+  const hidden = { halt, rejected: rejected?.message ?? null, keptLog: store.keptLog() ?? null };
+  return withVerdict(status, hidden, clock.now(), depth === 'whole' ? times : undefined);
 }
 
-/** Returns the state of a connection that only this process has. */
-function knownHere(
-  { name, poll }: ConnectionConfig,
-  hooks: DescribedWorkspace['hooks'],
-  namesByConnection: DescribedWorkspace['namesByConnection'],
-): Pick<ConfiguredConnection, 'hooks' | 'names' | 'unmatchedUnit'> {
-  const names = namesByConnection.get(name);
+/** @param times when each cause was first seen */
+export function withVerdict(
+  status: UnjudgedStatus,
+  hidden: HiddenFacts,
+  now: number,
+  times?: CauseTimes,
+): WorkspaceStatus {
+  const { verdict, summary, causes } = judge({ ...status, ...hidden }, now);
   return {
+    ...status,
+    state: stateOf(status, hidden.halt, now),
+    mirror: describeMirror(
+      status.connections.map(({ mirror }) => mirror),
+      status.server,
+    ),
+    verdict,
+    summary,
+    causes: times?.date(causes, now) ?? causes,
+  };
+}
+
+/** Milliseconds until a slot that are not worth a mention: bursts fill the short window for that long all day. */
+const WORTH_SAYING = 2_000;
+
+function stateOf({ quota, changes }: UnjudgedStatus, halt: Failure | null, now: number): WorkspaceStatus['state'] {
+  if (halt) return { kind: 'halted', code: halt.code, message: halt.message, hint: halt.hint };
+  if (quota.paused && quota.paused.until > now) return { kind: 'waiting', ...quota.paused };
+  if (changes.byState.pending > 0 && quota.nextSlotAt !== null && quota.nextSlotAt > now + WORTH_SAYING)
+    return { kind: 'waiting', until: quota.nextSlotAt, reason: 'quota used up' };
+  return { kind: 'running' };
+}
+
+/** @param modes `mirror` of each connection */
+export function describeMirror(
+  modes: readonly ConnectionStatus['mirror'][],
+  { records }: Pick<StoredStatus['server'], 'records'>,
+): WorkspaceStatus['mirror'] {
+  if (modes.every((mode) => mode === 'off')) return { place: 'here', message: 'here only: mirror is off' };
+  if (records.state === 'open') return { place: 'workspace', message: 'in the workspace' };
+  if (records.state === 'closed')
+    return { place: 'here', message: 'here only: the workspace has no route to record them' };
+  const said = records.error === null ? '' : ` (${records.error})`;
+  return { place: 'unknown', message: `here so far: the workspace has not said whether it records them${said}` };
+}
+
+function backlogOf(throttle: Throttle, changes: OutboxStatus, isHalted: boolean): WorkspaceStatus['backlog'] {
+  const { byState, waitingBackfills: backfill, lastDueAt } = changes;
+  const requests = byState.pending + byState.sending;
+  const doneAt = requests === 0 || isHalted ? null : throttle.drainedAt(requests, Math.min(backfill, requests));
+  return {
+    requests,
+    backfill,
+    doneAt,
+    held: byState.held,
+    lastSentAt: doneAt === null ? null : Math.max(doneAt, lastDueAt ?? 0),
+  };
+}
+
+const IDLE = complete({}, ACTIVITY);
+
+/** Describes a connection as it is configured, with its stored rows and the state that only this process has. */
+function describeConnection(
+  { config, hooks, fetches, namesByConnection }: DescribedWorkspace,
+  { name, connector, mirror, webhookSecrets, poll }: ConnectionConfig,
+  stored: StoredStatus,
+): ConnectionStatus {
+  const names = namesByConnection.get(name);
+  const activity = activityOf(stored, name);
+  const fetchFailure = fetches.failureOf(name);
+  return {
+    name,
+    connector,
+    mirror,
+    webhookPath: webhookSecrets.length > 0 ? webhookPathOf(config.name, name) : null,
+    schedule: describeSchedule(poll),
     hooks: hooks.report(name) ?? null,
     names: describeNames(names?.bindings() ?? []),
     unmatchedUnit: poll === 'off' ? names?.unmatchedUnit() : undefined,
+    ...activity,
+    failure: activity.failure ?? (fetchFailure ? { unit: null, ...fetchFailure } : null),
   };
 }
 
-function backlogOf(throttle: Throttle, { changes }: Pick<HealthSummary, 'changes'>, isHalted: boolean): Backlog {
-  const { byState, waitingBackfills: backfill } = changes;
-  const requests = byState.pending + byState.sending;
-  const doneAt = requests === 0 || isHalted ? null : throttle.drainedAt(requests, Math.min(backfill, requests));
-  return { requests, backfill, doneAt, held: byState.held };
+function activityOf({ connections }: StoredStatus, name: string): typeof IDLE {
+  const own = connections.find(({ connection }) => connection === name);
+  if (own === undefined) return IDLE;
+  const { connection: _name, ...activity } = own;
+  return activity;
 }
 
 /** Lists names whose target is called differently, or has another id than before. */
-function describeNames(bindings: readonly Binding[]): ConfiguredConnection['names'] {
+function describeNames(bindings: readonly Binding[]): ConnectionStatus['names'] {
   const isRenamed = ({ entry, id, called }: Binding) => called.toLowerCase() !== entry && id.toLowerCase() !== entry;
   return bindings
     .filter((each) => each.elsewhere !== undefined || isRenamed(each))
@@ -145,21 +163,12 @@ function haltOf(
   fault: DatabaseFault | undefined,
   trouble: SyncError | undefined,
   kept: KeyRefusal | null,
-): WorkspaceParts['halt'] {
+): Failure | null {
   if (fault) return asSyncError(fault);
   if (trouble) return trouble;
   return kept
     ? { ...kept, message: 'the workspace refused the key', hint: keyRemedy(kept.code) ?? CODES[kept.code].hint }
-    : undefined;
-}
-
-function describeConnection(
-  workspace: string,
-  config: ConnectionConfig,
-): Omit<ConfiguredConnection, 'hooks' | 'names' | 'unmatchedUnit'> {
-  const { name, connector, mirror, webhookSecrets, poll } = config;
-  const webhookPath = webhookSecrets.length > 0 ? webhookPathOf(workspace, name) : null;
-  return { name, connector, mirror, webhookPath, schedule: describeSchedule(poll) };
+    : null;
 }
 
 function describeSchedule(poll: ConnectionConfig['poll']): string | null {

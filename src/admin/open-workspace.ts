@@ -5,7 +5,7 @@ import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import type { Random } from '../platform/lib/random.ts';
 import type { Timetable } from '../platform/lib/scheduler.ts';
 import type { Store } from '../store/database.ts';
-import type { HealthSummary, StoredStatus } from '../store/stored-status.ts';
+import type { StatusDepth, StoredStatus } from '../store/status-shape.ts';
 import type { ActiveConnection } from '../sync/intake/active-connection.ts';
 import type { HookWatch } from '../sync/intake/hook-watch.ts';
 import type { Polls } from '../sync/intake/polls.ts';
@@ -17,7 +17,6 @@ import type { WorkspaceClient } from '../workspace-api/typed-client.ts';
 import type { LagReport } from './lag.ts';
 import type { Postponed } from './postponed.ts';
 import type { WorkspaceStatus } from './status.ts';
-import type { ListedWorkspace } from './workspace-list.ts';
 
 /** How a request without a row in the outbox gets its slot. */
 export interface DirectContext {
@@ -72,10 +71,8 @@ export interface OpenWorkspace {
   wakeBackfills(): void;
   /** @param rejected the fault of its present configuration, if it runs with an earlier one */
   status(rejected?: SyncError): Promise<WorkspaceStatus>;
-  /** Builds the status from rows that were already read. */
-  describe(stored: StoredStatus, rejected?: SyncError): WorkspaceStatus;
-  /** Builds its entry in a list of many. */
-  list(stored: HealthSummary, rejected?: SyncError): ListedWorkspace;
+  /** Builds the status from rows that were already read, to this depth. */
+  describe(stored: StoredStatus, rejected: SyncError | undefined, depth: StatusDepth): WorkspaceStatus;
   /** Sends the pending writes, and nothing else. */
   startWrites(): void;
 }

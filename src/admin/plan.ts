@@ -16,9 +16,8 @@ import {
 } from '../sync/outbox/planned-writes.ts';
 import { isStuck } from './drain.ts';
 import { entityNamesOf } from './human-names.ts';
-import type { MirrorStatus } from './mirror.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
-import { type ConnectionStatus, lastSentAt } from './status.ts';
+import type { ConnectionStatus, WorkspaceStatus } from './status.ts';
 
 /** The writes that would be sent, and the time that they take. */
 export interface ShownPlan {
@@ -38,7 +37,7 @@ export interface ShownPlan {
     /** See `describeUpdate`. Absent: the write is no update of a task. */
     readonly sets?: string;
   }[];
-  readonly mirror: MirrorStatus;
+  readonly mirror: WorkspaceStatus['mirror'];
   /** Sources that were never read completely, so that more writes may follow: `the workspace`, or a connection. */
   readonly unread: readonly string[];
 }
@@ -70,7 +69,7 @@ export async function showPlan(workspace: OpenWorkspace, { limit }: { readonly l
       held: writes.filter(({ held }) => held).length,
     })),
     requests,
-    drainedAt: state.kind === 'halted' ? null : lastSentAt(doneAt, await readLastDueAt(store.query)),
+    drainedAt: state.kind === 'halted' ? null : Math.max(doneAt, (await readLastDueAt(store.query)) ?? 0),
     mirror,
     unread: [...isUnread, ...connections.filter(isNeverPolled).map(({ name }) => name)],
     entities: shown.map(({ entity, kind, action, held, body }) => ({

@@ -80,16 +80,9 @@ function useOf(
   tokens: ReadonlyMap<string, GatewayToken>,
 ): CallerUse {
   const { kind, id } = readCaller(caller);
-  const {
-    window = NONE,
-    day = NONE,
-    week = NONE,
-  } = {
-    window: times.window.get(caller),
-    day: times.day.get(caller),
-    week: times.week.get(caller),
-  };
-  return { caller, kind, name: nameOf(kind, id, tokens), window, day, week, isEstimate: kind === 'others' };
+  const usedIn = (time: keyof typeof times) => times[time].get(caller) ?? NONE;
+  const uses = { window: usedIn('window'), day: usedIn('day'), week: usedIn('week') };
+  return { caller, kind, name: nameOf(kind, id, tokens), ...uses, isEstimate: kind === 'others' };
 }
 
 const LANE_NAMES: { readonly [Each in Lane]: string } = {

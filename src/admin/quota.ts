@@ -5,7 +5,6 @@ import { waitingByLane } from '../store/outbox-rows.ts';
 import { readLastDueAt } from '../store/queue-status.ts';
 import type { Throttle } from '../sync/quota/throttle.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
-import { lastSentAt } from './status.ts';
 
 /** The present quota of one workspace, and a forecast for the pending requests. Times are epoch milliseconds. */
 export interface QuotaReport extends Omit<ReturnType<Throttle['snapshot']>, 'waiting'> {
@@ -31,7 +30,8 @@ export async function describeQuota({ store, throttle }: OpenWorkspace, clock: C
   const requests = Object.values(lanes).reduce((sum, count) => sum + count, 0);
   const { changes } = await readCounts(store.query);
   const held = sumOf(changes, ({ state }) => state === 'held');
-  const drainedAt = lastSentAt(throttle.drainedAt(requests, lanes.backfill), await readLastDueAt(store.query));
+  const lastDueAt = (await readLastDueAt(store.query)) ?? 0;
+  const drainedAt = Math.max(throttle.drainedAt(requests, lanes.backfill), lastDueAt);
   const forecast = { requests, backfill: lanes.backfill, drainedAt, held };
   return { ...snapshot, at: clock.now(), lanes, forecast };
 }

@@ -3,25 +3,13 @@ import type { Peer } from '../cluster/peers.ts';
 import type { PeerAnswer, Replicas } from '../cluster/replicas.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { counted } from '../platform/lib/quantities.ts';
-import type { Cause } from './verdict.ts';
+import type { Cause, ReplicaStatus, SharedStatus, Status } from './status.ts';
+import { joinNames } from './verdict.ts';
 
 /** How this process shares its workspaces with others. */
 export interface Sharing {
   readonly holder: LeaseHolder;
   readonly replicas: Replicas;
-}
-
-/** The processes that share the workspaces, and the faults among them. */
-export interface SharedStatus {
-  readonly replicas: readonly ReplicaStatus[];
-  readonly causes: readonly Cause[];
-}
-
-export interface ReplicaStatus extends Pick<Peer, 'id' | 'address' | 'host' | 'version' | 'startedAt' | 'isOwn'> {
-  /** Whether its workspaces have the same configuration as those of the reporting process. */
-  readonly sameConfig: boolean;
-  /** The workspaces that it owns, and for how long, milliseconds; null if it was not asked, or did not answer. */
-  readonly holds: readonly OwnershipAge[] | null;
 }
 
 /** Returns the name of each replica by its id: its host, with its address if others have the same host. */
@@ -44,18 +32,10 @@ export function ownShared({ holder }: Sharing, now: number): SharedStatus {
   return { replicas, causes: [...unheld(holder.unowned(), now), ...differing(replicas)] };
 }
 
-/** The part of another replica's answer that concerns the replica itself. */
-interface ReplicaAnswer {
-  readonly shared?: SharedStatus;
-  readonly ready?: boolean;
-  readonly components?: Readonly<Record<string, string>>;
-  readonly configFault?: Pick<Cause, 'code' | 'message' | 'hint'> | null;
-}
-
 /** Adds the answers of the other replicas about themselves. */
 export function withAnswers(
   { replicas, causes }: SharedStatus,
-  answers: readonly PeerAnswer<ReplicaAnswer>[],
+  answers: readonly PeerAnswer<Partial<Status>>[],
 ): SharedStatus {
   const told = new Map(
     answers.map(({ replica, answer }) => [
@@ -88,18 +68,11 @@ export async function readShared(sharing: Sharing, clock: Pick<Clock, 'now'>): P
   return withAnswers(ownShared(sharing, clock.now()), answers);
 }
 
-/** More names than these in one sentence are not readable. */
-const NAMED = 3;
-
-function namesOf(names: readonly string[]): string {
-  return [...names.slice(0, NAMED), ...(names.length > NAMED ? ['…'] : [])].join(', ');
-}
-
 const ABOUT = { command: 'worksync status', seenAt: null, since: null } as const;
 
 function unheld(all: readonly OwnershipAge[], now: number): Cause[] {
   if (all.length === 0) return [];
-  const names = namesOf(all.map(({ workspace }) => workspace));
+  const names = joinNames(all.map(({ workspace }) => workspace));
   return [
     {
       ...ABOUT,
@@ -121,7 +94,7 @@ function differing(replicas: readonly ReplicaStatus[]): Cause[] {
     causes.push({
       ...ABOUT,
       ...{ code: 'replica_configs_differ', verdict: 'degraded', count: others.length },
-      message: `${counted(others.length, 'replica')} with another configuration than this one (${namesOf(others)})`,
+      message: `${counted(others.length, 'replica')} with another configuration than this one (${joinNames(others)})`,
       stops: 'Which configuration counts for a workspace depends on the replica that works on it.',
       hint: 'Give all replicas the same configuration files and the same values of variables.',
     });
@@ -129,7 +102,7 @@ function differing(replicas: readonly ReplicaStatus[]): Cause[] {
     causes.push({
       ...ABOUT,
       ...{ code: 'replica_versions_differ', verdict: 'degraded', count: versions.size },
-      message: `the replicas run ${counted(versions.size, 'version')} (${namesOf([...versions].sort())})`,
+      message: `the replicas run ${counted(versions.size, 'version')} (${joinNames([...versions].sort())})`,
       stops: 'Nothing stops. What only the newer version does happens for some workspaces only.',
       hint: 'Finish the upgrade: one version at a time beside another one is meant for that only.',
     });
@@ -137,7 +110,7 @@ function differing(replicas: readonly ReplicaStatus[]): Cause[] {
 }
 
 /** Returns the faults of another replica as a whole. */
-function troubleAt(name: string, { ready = true, components = {}, configFault = null }: ReplicaAnswer): Cause[] {
+function troubleAt(name: string, { ready = true, components = {}, configFault = null }: Partial<Status>): Cause[] {
   const causes: Cause[] = [];
   const failing = Object.entries(components).filter(([, reason]) => reason !== 'ok');
   if (!ready)
@@ -164,7 +137,7 @@ function silence(silent: readonly string[]): Cause[] {
     {
       ...ABOUT,
       ...{ code: 'replica_silent', verdict: 'degraded', count: silent.length },
-      message: `${counted(silent.length, 'replica')} did not answer (${silent.slice(0, NAMED).join('; ')}${silent.length > NAMED ? '; …' : ''})`,
+      message: `${counted(silent.length, 'replica')} did not answer (${joinNames(silent, '; ')})`,
       stops: 'Nobody knows here how its workspaces are. Commands and pages for them wait until it answers.',
       hint: 'Replicas ask each other at the address that --replica-address gives, at the port of the pages too: open it between them.',
     },

@@ -1,61 +1,15 @@
 import { CODES } from '../model/errors/codes.ts';
-import type { NamedUnit } from '../model/names.ts';
 import { bytes, counted } from '../platform/lib/quantities.ts';
-import type { ServerStatus } from '../store/stored-status.ts';
+import type { TimeRange } from '../store/status-shape.ts';
+import { type Cause, type Failure, type WorkspaceStatus, worst } from './status.ts';
 
-/**
- * ok        everything works without help.
- * degraded  work continues, and something needs a person, or does not arrive.
- * blocked   nothing continues until the cause is removed.
- */
-export type Verdict = 'ok' | 'degraded' | 'blocked';
+type Judgement = Pick<WorkspaceStatus, 'verdict' | 'summary' | 'causes'>;
 
-/** One reason for a verdict. */
-export interface Cause {
-  /** Stable: one of `WARNINGS`, or an error code of the registry. */
-  readonly code: string;
-  readonly verdict: Exclude<Verdict, 'ok'>;
-  /** How many things it concerns. */
-  readonly count: number;
-  /** The time when it began, and when it was last seen, epoch milliseconds; null if unknown. */
-  readonly since: number | null;
-  readonly seenAt: number | null;
-  /** For people: `94 changes need approval`. */
-  readonly message: string;
-  /** The work that stops because of it, and the work that continues. */
-  readonly stops: string;
-  /** The remedy. */
-  readonly hint: string;
-  /** The command that shows or solves it; null if only people elsewhere can. */
-  readonly command: string | null;
-}
+/** The status of a workspace before its verdict. */
+export type UnjudgedStatus = Omit<WorkspaceStatus, keyof Judgement | 'state' | 'mirror'>;
 
-/** The time when something began, and when it was last seen, epoch milliseconds. */
-export interface Seen {
-  readonly since: number;
-  readonly seenAt: number;
-}
-
-export interface Judgement {
-  readonly verdict: Verdict;
-  /** One sentence: how much is synced, and what is wrong. */
-  readonly summary: string;
-  /** The blocking causes come first. */
-  readonly causes: readonly Cause[];
-}
-
-/** The parts of a workspace's status that the verdict depends on. */
-export interface Facts {
-  /** Requests that wait, without those that need approval, and how long they take as things are, milliseconds. */
-  readonly backlog: Backlog;
-  readonly pullRequests: Tally;
-  readonly links: Tally;
-  /** The known limits of the workspace's server. */
-  readonly server: ServerStatus;
-  readonly changes: { readonly byState: { readonly held: number }; readonly heldSeen: Seen | null };
-  readonly deliveries: { readonly quarantined: number; readonly quarantinedSeen: Seen | null };
-  readonly connections: readonly ConnectionFacts[];
-  readonly backfills: readonly { readonly connection: string; readonly failures: readonly unknown[] }[];
+/** The facts that only the verdict shows. */
+export interface HiddenFacts {
   /** The reason why nothing is sent or stored until someone acts. */
   readonly halt: Failure | null;
   /** The fault of the present configuration, if an earlier one stays in use. */
@@ -64,43 +18,7 @@ export interface Facts {
   readonly keptLog: number | null;
 }
 
-/** The requests that wait for the quota. */
-export interface Backlog {
-  readonly requests: number;
-  /** Requests of backfills among them. */
-  readonly backfill: number;
-  /** When the quota allows the last of them, if nothing more comes, epoch milliseconds; null if none waits, or nothing is sent. */
-  readonly doneAt: number | null;
-  /** Changes that need approval, which are not among the requests. */
-  readonly held: number;
-}
-
-interface Tally {
-  readonly total: number;
-  readonly waiting: number;
-}
-
-interface Failure {
-  readonly code: string;
-  readonly message: string;
-  readonly hint: string;
-}
-
-interface ConnectionFacts {
-  readonly name: string;
-  readonly mirror: 'auto' | 'record' | 'off';
-  readonly failure: { readonly code: string; readonly at: number } | null;
-  readonly missingUnits: readonly string[];
-  readonly refusedFetches: number;
-  readonly refusedWrites: number;
-  readonly hooks: {
-    readonly silent: readonly unknown[];
-    readonly failure: string | null;
-    readonly redeliveryFailure: string | null;
-  } | null;
-  readonly names: readonly { readonly elsewhere: string | null }[];
-  readonly unmatchedUnit?: NamedUnit | undefined;
-}
+type Facts = UnjudgedStatus & HiddenFacts;
 
 /** The one function that judges the state of a workspace: pages, commands, metrics and the log show its result. */
 export function judge(facts: Facts, now: number): Judgement {
@@ -108,12 +26,6 @@ export function judge(facts: Facts, now: number): Judgement {
   const verdict = worst(causes.map((cause) => cause.verdict));
   const messages = causes.map(({ code, message }) => `${code}: ${message}`);
   return { verdict, summary: [synced(facts), ...messages, ...done(facts, now)].join('; '), causes };
-}
-
-/** Returns the worst verdict; ok if there are none. */
-export function worst(verdicts: readonly Verdict[]): Verdict {
-  if (verdicts.includes('blocked')) return 'blocked';
-  return verdicts.includes('degraded') ? 'degraded' : 'ok';
 }
 
 function synced({ pullRequests, links }: Facts): string {
@@ -133,7 +45,7 @@ function done({ backlog, halt }: Facts, now: number): string[] {
 }
 
 /** `24 of 260 pull requests`, or `260 pull requests` if none waits. */
-export function partOf({ total, waiting }: Tally, noun: string): string {
+export function partOf({ total, waiting }: WorkspaceStatus['links'], noun: string): string {
   const done = Math.max(0, total - waiting);
   return done === total ? counted(total, noun) : `${done} of ${counted(total, noun)}`;
 }
@@ -156,7 +68,7 @@ interface Warning {
   readonly hint: string;
   readonly command: string | null;
   /** The time when it began and was last seen, if the facts contain it. */
-  readonly seen?: (facts: Facts) => Partial<Seen> | null;
+  readonly seen?: (facts: Facts) => Partial<TimeRange> | null;
   /** Returns the names of the things that it concerns, or their number. */
   find(facts: Facts): readonly string[] | number;
   describe(count: number): string;
@@ -364,12 +276,17 @@ export const WARNINGS: readonly Warning[] = [
 /** More names than these in one sentence are not readable. */
 const NAMED = 3;
 
+/** Joins the first names; an ellipsis stands for the others. */
+export function joinNames(names: readonly string[], separator = ', '): string {
+  return [...names.slice(0, NAMED), ...(names.length > NAMED ? ['…'] : [])].join(separator);
+}
+
 function warn({ code, stops, hint, command, find, seen, describe }: Warning, facts: Facts): Cause[] {
   const found = find(facts);
   const names = typeof found === 'number' ? [] : found;
   const count = typeof found === 'number' ? found : found.length;
   if (count === 0) return [];
-  const shown = [...names.slice(0, NAMED), ...(names.length > NAMED ? ['…'] : [])].join(', ');
+  const shown = joinNames(names);
   const message = shown === '' ? describe(count) : `${describe(count)} (${shown})`;
   const { since = null, seenAt = null } = seen?.(facts) ?? {};
   return [{ code, verdict: 'degraded', count, since, seenAt, message, stops, hint, command }];

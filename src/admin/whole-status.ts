@@ -3,20 +3,20 @@ import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { piecesOf, yieldToEventLoop } from '../platform/lib/yield.ts';
 import type { Installation } from '../store/installation.ts';
-import { type HealthSummary, readHealthSummaries, readStatuses, type StoredStatus } from '../store/stored-status.ts';
-import type { Sql } from '../store/workspace-scope.ts';
-import { completeStatus } from './complete-status.ts';
+import type { StatusDepth, StoredStatus } from '../store/status-shape.ts';
+import { readStatuses } from '../store/stored-status.ts';
 import type { OpenWorkspace, OpenWorkspaces } from './open-workspace.ts';
 import { ownShared, type Sharing, withAnswers } from './replica-status.ts';
 import {
   type BrokenWorkspace,
-  type ElsewhereWorkspace,
+  completeStatus,
+  type ListedWorkspace,
   type ProcessStatus,
   type Status,
+  type Verdict,
   verdictOf,
   type WorkspaceStatus,
 } from './status.ts';
-import { type ListedWorkspace, listBroken, listElsewhere, worstFirst } from './workspace-list.ts';
 
 export interface WholeStatusDeps extends AllWorkspaces {
   readonly version: string;
@@ -91,10 +91,9 @@ function isNone(of: readonly { readonly name: string }[]): (each: { readonly nam
   return ({ name }) => !names.has(name);
 }
 
-async function addressed(
-  silent: readonly { readonly name: string }[],
-  { holder }: Sharing,
-): Promise<readonly ElsewhereWorkspace[]> {
+type Elsewhere = NonNullable<Status['elsewhere']>;
+
+async function addressed(silent: readonly { readonly name: string }[], { holder }: Sharing): Promise<Elsewhere> {
   if (silent.length === 0) return [];
   const owners = await holder.owners();
   return silent.map(({ name }) => ({ name, address: owners.get(name)?.address ?? null }));
@@ -102,14 +101,11 @@ async function addressed(
 
 /** Returns the status of this process and of the workspaces that are open in it. */
 export async function readOwnStatus(deps: WholeStatusDeps): Promise<Status> {
-  const own = await readAll<StoredStatus, WorkspaceStatus>(deps, {
-    read: readStatuses,
-    describe: (workspace, stored, rejected) => workspace.describe(stored, rejected),
-  });
+  const own = await readOpen(deps, 'whole', (status) => status);
   const elsewhere = own.elsewhere.map((name) => ({ name, address: null }));
   const whole = {
     ...readProcessStatus(deps),
-    ...{ workspaces: own.read, broken: own.broken },
+    ...{ workspaces: own.statuses, broken: own.broken },
     ...(elsewhere.length > 0 && { elsewhere }),
   };
   return { ...whole, verdict: verdictOf(whole) };
@@ -130,7 +126,7 @@ export async function readWorkspaceList(deps: AllWorkspaces): Promise<readonly L
   return worstFirst([...all, ...rest]);
 }
 
-export interface OwnList {
+interface OwnList {
   readonly listed: readonly ListedWorkspace[];
   /** Names of workspaces that other processes work on. */
   readonly elsewhere: readonly string[];
@@ -138,24 +134,51 @@ export interface OwnList {
 
 /** Returns the workspaces that are open in this process, and those that no process can open. */
 export async function readOwnList(deps: AllWorkspaces): Promise<OwnList> {
-  const own = await readAll<HealthSummary, ListedWorkspace>(deps, {
-    read: readHealthSummaries,
-    describe: (workspace, stored, rejected) => workspace.list(stored, rejected),
-  });
-  return { listed: worstFirst([...own.broken.map(listBroken), ...own.read]), elsewhere: own.elsewhere };
+  const { statuses, broken, elsewhere } = await readOpen(deps, 'verdict', listStatus);
+  return { listed: worstFirst([...broken.map(listBroken), ...statuses]), elsewhere };
 }
 
-/** Reads the rows of some workspaces, and builds a status of each. */
-interface Reading<Stored, Entry> {
-  read(query: Sql, workspaces: readonly number[], now: number): Promise<ReadonlyMap<number, Stored>>;
-  describe(workspace: OpenWorkspace, stored: Stored, rejected: SyncError | undefined): Entry;
+export function listStatus({ name, verdict, summary, changes: { byState }, quota }: WorkspaceStatus): ListedWorkspace {
+  const { used, cap } = quota.long;
+  return {
+    name,
+    verdict,
+    summary,
+    waiting: byState.pending + byState.sending,
+    held: byState.held,
+    quota: { used, cap },
+  };
 }
 
-/** The results of all workspaces, and the workspaces that could not be read. */
-interface ReadResult<Entry> {
-  readonly read: readonly Entry[];
+/** Returns the entry of a workspace whose state is unknown. */
+export function listBroken({ name, code, message }: BrokenWorkspace): ListedWorkspace {
+  return { name, verdict: 'blocked', summary: `${code}: ${message}`, waiting: 0, held: 0, quota: null };
+}
+
+/** Returns the entry of a workspace that its owner did not report, or that has no owner for longer than a move takes. */
+function listElsewhere({ name, address }: Elsewhere[number], isUnheld: boolean): ListedWorkspace {
+  const [verdict, summary] = isUnheld
+    ? (['blocked', 'no replica works on it'] as const)
+    : address === null
+      ? (['ok', 'moves from one replica to another'] as const)
+      : (['degraded', `another replica works on it (${address}), and did not answer`] as const);
+  return { name, verdict, summary, waiting: 0, held: 0, quota: null };
+}
+
+const RANKS: Readonly<Record<Verdict, number>> = { blocked: 0, degraded: 1, ok: 2 };
+
+/** Sorts by verdict, then by pending work, then by name. */
+export function worstFirst(all: readonly ListedWorkspace[]): ListedWorkspace[] {
+  return all.toSorted(
+    (a, b) =>
+      RANKS[a.verdict] - RANKS[b.verdict] || b.held - a.held || b.waiting - a.waiting || (a.name < b.name ? -1 : 1),
+  );
+}
+
+/** The open workspaces, the workspaces that could not be read, and the names of those that another process works on. */
+interface Open<Entry> {
+  readonly statuses: readonly Entry[];
   readonly broken: readonly BrokenWorkspace[];
-  /** Names of workspaces that another process works on. */
   readonly elsewhere: readonly string[];
 }
 
@@ -163,18 +186,22 @@ interface ReadResult<Entry> {
 const AT_A_TIME = 250;
 
 /** Reads in batches, and yields in between. A failed batch is read one by one, so that one fault hides no other workspace. */
-async function readAll<Stored, Entry>(
+async function readOpen<Entry>(
   { clock, installation: { query }, workspaces }: AllWorkspaces,
-  { read, describe }: Reading<Stored, Entry>,
-): Promise<ReadResult<Entry>> {
-  const entries: Entry[] = [];
+  depth: StatusDepth,
+  entryOf: (status: WorkspaceStatus) => Entry,
+): Promise<Open<Entry>> {
+  const statuses: Entry[] = [];
   const closed = [...workspaces.broken()];
   const broken = closed.filter((each) => !isElsewhere(each)).map(([name, error]) => brokenOf(name, error));
   const rejected = workspaces.rejected();
 
   async function take(some: readonly OpenWorkspace[]): Promise<void> {
-    const stored = await read(query, some.map(numberOf), clock.now());
-    entries.push(...some.map((each) => describe(each, stored.get(numberOf(each)) as Stored, rejected.get(each.name))));
+    const stored = await readStatuses(query, some.map(numberOf), clock.now(), depth);
+    for (const each of some) {
+      const own = stored.get(numberOf(each)) as StoredStatus;
+      statuses.push(entryOf(each.describe(own, rejected.get(each.name), depth)));
+    }
   }
 
   for (const some of piecesOf(workspaces.partitions(), AT_A_TIME)) {
@@ -184,7 +211,7 @@ async function readAll<Stored, Entry>(
     });
     await yieldToEventLoop();
   }
-  return { read: entries, broken, elsewhere: closed.filter(isElsewhere).map(([name]) => name) };
+  return { statuses, broken, elsewhere: closed.filter(isElsewhere).map(([name]) => name) };
 }
 
 function isElsewhere([, { code }]: readonly [name: string, reason: SyncError]): boolean {

@@ -60,7 +60,7 @@ export async function askOwner<Answer>(
 
 /** Requests the status from the daemon that owns the data folder. The daemon may be of another version. */
 export async function askStatus(dataFolder: string): Promise<Status> {
-  const { completeStatus } = await import('../admin/complete-status.ts');
+  const { completeStatus } = await import('../admin/status.ts');
   return completeStatus(await askOwner<Partial<Status>>(dataFolder, 'GET', '/status.json'));
 }
 

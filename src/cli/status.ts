@@ -1,27 +1,21 @@
 import type { Command } from 'commander';
-import type {
-  BrokenWorkspace,
-  ConnectionStatus,
-  ElsewhereWorkspace,
-  Status,
-  WindowStatus,
-  WorkspaceStatus,
-} from '../admin/status.ts';
+import type { BrokenWorkspace, ConnectionStatus, Status, WorkspaceStatus } from '../admin/status.ts';
 import { describeUnfinished } from '../admin/unfinished-words.ts';
 import { partOf } from '../admin/verdict.ts';
 import { describeBuild } from '../model/build.ts';
 import { asSyncError } from '../model/errors/sync-error.ts';
 import { BURST } from '../model/lane.ts';
+import type { WindowSnapshot } from '../model/windows.ts';
 import { daemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
 import type { Environment } from '../platform/config/interpolate.ts';
-import { ofWorkspace } from '../platform/lib/own-command.ts';
+import { asTyped, ofWorkspace } from '../platform/lib/own-command.ts';
 import type { BackfillStatus } from '../store/backfills.ts';
+import { keepLooking } from './keep-looking.ts';
 import { askStatus } from './owner.ts';
 import { type Exit, OF_QUESTIONS, print, type Setting, say, withDaemonOptions } from './setting.ts';
 import { describeRound } from './sweep.ts';
-import { watchStatus } from './watch-status.ts';
-import { lastSent, plural, printable, span, table } from './words.ts';
+import { lastSent, plural, printable, safeOutput, span, table } from './words.ts';
 
 const HELP = `
 The exit code is 0 whatever the status is, and 75 if no daemon runs. In scripts use "worksync wait", or read --json.
@@ -37,7 +31,7 @@ export function addStatus(program: Command, _setting: Setting, exit: Exit): void
     .action(async ({ json = false, watch, ...flags }: Flags & { json?: boolean; watch?: boolean }) => {
       const { data } = daemonOptions(flags, settingsFor(flags));
       const read = () => askStatus(data);
-      if (watch) return watchStatus(read, describeStatus, json);
+      if (watch) return watchStatus(read, json);
       const status = await read();
       print(json ? JSON.stringify(status) : describeStatus(status));
       exit(0);
@@ -95,7 +89,7 @@ function describeShared({ shared, at }: Status): string[] {
 }
 
 /** No trouble by itself: the replica says how the workspace is. */
-function describeElsewhere({ name, address }: ElsewhereWorkspace): string {
+function describeElsewhere({ name, address }: NonNullable<Status['elsewhere']>[number]): string {
   const owner =
     address === null ? 'moves between replicas' : `another replica works on it (${address}), and told nothing`;
   return printable(`workspace ${name}: ${owner}`);
@@ -281,11 +275,45 @@ function describeState({ verdict, state }: WorkspaceStatus, now: number): string
   return `${verdict === 'ok' ? 'ok' : verdict.toUpperCase()}, ${work}`;
 }
 
-function describeWindow({ window, used, cap, backgroundLimit }: WindowStatus): string {
+function describeWindow({ window, used, cap, backgroundLimit }: WindowSnapshot): string {
   if (cap === null) return `no limit per ${span(window)}`;
   return `${used} of ${cap} used in ${span(window)} (we take up to ${backgroundLimit})`;
 }
 
 function percent(share: number): string {
   return `${Math.round(share * 100)} %`;
+}
+
+const LOOK_EVERY = 2_000;
+/** No workspace has this name. */
+const CONFIGURATION = 'the configuration';
+/** The cursor at the top, and nothing below it. */
+const REDRAW = '\u001b[H\u001b[J';
+
+/**
+ * Shows the status until a signal ends the process: drawn anew on a terminal, elsewhere a line for each workspace whenever
+ * its summary changes. A daemon that is away for a while is no reason to end.
+ */
+async function watchStatus(read: () => Promise<Status>, json: boolean): Promise<never> {
+  const asJson = (status: Status) => print(JSON.stringify(status));
+  const redraw = (status: Status) =>
+    void process.stdout.write(`${REDRAW}${safeOutput(asTyped(describeStatus(status)))}\n`);
+  const show = json ? asJson : process.stdout.isTTY ? redraw : append();
+  return keepLooking(LOOK_EVERY, async () => show(await read()));
+}
+
+function append() {
+  const told = new Map<string, string>();
+  return ({ at, workspaces, broken, configFault }: Status): void => {
+    const fault = configFault && `not reloaded, ${configFault.code}: ${configFault.message}`;
+    const lines = [
+      ...(fault || told.has(CONFIGURATION) ? [[CONFIGURATION, fault ?? 'ok'] as const] : []),
+      ...workspaces.map(({ name, verdict, summary }) => [name, `${verdict}, ${summary}`] as const),
+      ...broken.map(({ name, code, message }) => [name, `blocked, ${code}: ${message}`] as const),
+    ];
+    for (const [name, text] of lines) {
+      if (told.get(name) !== text) print(printable(`${new Date(at).toISOString()}  ${name}  ${text}`));
+      told.set(name, text);
+    }
+  };
 }

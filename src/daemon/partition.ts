@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { CauseTimes } from '../admin/cause-times.ts';
-import { describeOpenWorkspace, listOpenWorkspace } from '../admin/describe-open-workspace.ts';
+import { describeOpenWorkspace } from '../admin/describe-open-workspace.ts';
 import { createLagWatch } from '../admin/lag.ts';
 import type { OpenWorkspace } from '../admin/open-workspace.ts';
 import { createPostponed } from '../admin/postponed.ts';
@@ -193,27 +193,16 @@ function stopWithin(
 
 /** The views of a partition for status, pages and lists. */
 function viewsOf(
-  { config, address, store, throttle, clock }: PartitionContext,
-  { hooks, fetches, namesByConnection }: PartitionIntake,
-  { trouble, times }: Pick<PartitionStages, 'trouble'> & { readonly times: CauseTimes },
-): Pick<Partition, 'describe' | 'list' | 'status'> {
-  const described = {
-    config,
-    address: address.baseUrl,
-    store,
-    throttle,
-    clock,
-    hooks,
-    fetches,
-    namesByConnection,
-    times,
-    trouble,
-  };
-  const describe: Partition['describe'] = (stored, rejected) => describeOpenWorkspace(described, stored, rejected);
+  partition: PartitionContext,
+  intake: PartitionIntake,
+  stages: Pick<PartitionStages, 'trouble'> & { readonly times: CauseTimes },
+): Pick<Partition, 'describe' | 'status'> {
+  const { store, clock, address } = partition;
+  const described = { ...partition, ...intake, ...stages, address: address.baseUrl };
+  const describe: Partition['describe'] = (...read) => describeOpenWorkspace(described, ...read);
   return {
     describe,
-    list: (stored, rejected) => listOpenWorkspace(described, stored, rejected),
-    status: async (rejected) => describe(await readStatus(store.query, clock.now()), rejected),
+    status: async (rejected) => describe(await readStatus(store.query, clock.now()), rejected, 'whole'),
   };
 }
 

@@ -30,12 +30,11 @@ import { type DoorOptions, type GuardedRoute, guardDoors } from '../web/access-c
 import { adminRoutes } from '../web/admin-routes.ts';
 import { ciRoutes } from '../web/ci-routes.ts';
 import { helpRoutes } from '../web/help.ts';
+import { assetRoutes } from '../web/html-document.ts';
 import { linkPath, loginRoutes } from '../web/login-routes.ts';
-import { assetRoutes } from '../web/page-assets.ts';
-import { probeRoutes, type WebDeps, webRoutes } from '../web/page-routes.ts';
+import { probeRoutes, replicaRoutes, type WebDeps, webRoutes } from '../web/page-routes.ts';
 import { workspaceRoutes } from '../web/pages/workspace-routes.ts';
 import { createRefusalLog } from '../web/refusal-log.ts';
-import { replicaRoutes } from '../web/replica-routes.ts';
 import { createSessions } from '../web/sessions.ts';
 import { createCallers, type Token } from '../web/token-callers.ts';
 import type { DaemonContext } from './daemon-context.ts';

@@ -1,81 +1,60 @@
 import { sql } from 'kysely';
-import { parseFailure, type StoredFailure } from '../model/errors/sync-error.ts';
+import { parseFailure } from '../model/errors/sync-error.ts';
 import { type ByWorkspace, groupByWorkspace } from './by-workspace.ts';
 import type { Counts } from './counts.ts';
 import { isRefused } from './notices.ts';
 import { ALL_UNITS } from './poll-states.ts';
 import { lastRefusedWebhooks, type RefusedWebhook } from './refused-requests.ts';
+import type { ConnectionActivity } from './status-shape.ts';
 import { NEVER } from './wanted-fetches.ts';
 import type { Sql } from './workspace-scope.ts';
 
 /** Deliveries searched for the last one of each connection, because no index orders them by connection and time. */
 const MAX_SEARCHED = 1_000;
 
-/** Known problems of a connection. Times are epoch milliseconds. */
-export interface ConnectionProblems {
-  readonly connection: string;
-  /** The latest failure that no success has followed. */
-  readonly failure: (StoredFailure & { readonly unit: string | null; readonly at: number }) | null;
-  /** Units that the provider no longer has, or no longer shows to the credential: their records and links stay. */
-  readonly missingUnits: readonly string[];
-  /** Objects that the provider refuses, so that worksync no longer requests them. */
-  readonly refusedFetches: number;
-  /** Comments, closings and commit statuses that the provider refuses. */
-  readonly refusedWrites: number;
-}
-
-export interface ConnectionActivity extends ConnectionProblems {
-  /** Among the last 1 000 deliveries of the workspace, polls included; null where none is. */
-  readonly lastDeliveryAt: number | null;
-  /** The last webhook among the same deliveries; null where none is. */
-  readonly lastWebhookAt: number | null;
-  readonly units: number;
-  /** Units with a walk that has not reached its last page. */
-  readonly walking: number;
-  /** The last walk that was completed. */
-  readonly lastPollAt: number | null;
-  readonly failingUnits: number;
-  /** Objects waiting to be fetched. */
-  readonly fetches: number;
-  /** `code: message` of one refused fetch. */
-  readonly fetchRefusal: string | null;
-  /** `code: message` of one refused write. */
-  readonly writeRefusal: string | null;
-  /** Items that nothing has confirmed since a restore, so that nothing is written about them. */
-  readonly unverifiedItems: number;
-  /** The last sweep of a unit that reached its end. */
-  readonly lastSweepAt: number | null;
-  /** The last webhook that was refused; null where none is stored. */
-  readonly lastRefused: RefusedWebhook | null;
-  /** Features that are switched off at the vendor, in sentences for people. Not a failure: nothing is missing. */
-  readonly switchedOff: readonly string[];
-}
-
 interface ConnectionRow {
   readonly connection: string;
 }
 
-/** Reads the activity of all connections of which anything is stored, in the order of their names. */
-export async function readConnectionActivity(
+/**
+ * Reads the connections of which anything is stored, in the order of their names.
+ *
+ * @param isWhole false: reads only problems, so that connections without any may be missing, and counts and times are too low
+ */
+export async function readConnections(
   query: Sql,
   workspaces: readonly number[],
   counts: ByWorkspace<Counts>,
+  isWhole: boolean,
 ): Promise<ByWorkspace<readonly ConnectionActivity[]>> {
-  const ofRecent = groupByWorkspace(await lastDeliveries(query, workspaces));
-  const ofPolls = groupByWorkspace(await pollRows(query, workspaces).execute());
-  const ofSweeps = groupByWorkspace(await sweepRows(query, workspaces).execute());
-  const ofRefused = groupByWorkspace(await lastRefusedWebhooks(query, workspaces));
+  const ofRecent = groupByWorkspace(isWhole ? await lastDeliveries(query, workspaces) : []);
+  const polls = pollRows(query, workspaces).$if(!isWhole, (rows) =>
+    rows.where('error', 'is not', null).where('error', 'not like', sql.lit('feature_off:%')),
+  );
+  const ofPolls = groupByWorkspace(await polls.execute());
+  // Only a missing unit makes a sweep a problem of its connection.
+  const sweeps = sweepRows(query, workspaces).$if(!isWhole, (rows) =>
+    rows.where('sweeps.error', 'like', sql.lit('not_found:%')),
+  );
+  const ofSweeps = groupByWorkspace(await sweeps.execute());
+  const ofRefused = groupByWorkspace(isWhole ? await lastRefusedWebhooks(query, workspaces) : []);
   const ofRefusedFetches = groupByWorkspace(await refusedFetches(query, workspaces).execute());
   const ofRefusedWrites = groupByWorkspace(await refusedWrites(query, workspaces).execute());
-  const ofUnverified = groupByWorkspace(await unverifiedCounts(query, workspaces).execute());
+  const ofUnverified = groupByWorkspace(isWhole ? await unverifiedCounts(query, workspaces).execute() : []);
   return (workspace) => {
     const [recent, polls, sweeps] = [ofRecent(workspace), ofPolls(workspace), ofSweeps(workspace)];
-    const refused = ofRefused(workspace);
+    const [refused, writes, unverified] = [ofRefused(workspace), ofRefusedWrites(workspace), ofUnverified(workspace)];
     const { fetches } = counts(workspace);
-    const unverified = ofUnverified(workspace);
-    const writes = ofRefusedWrites(workspace);
-    const names = connectionsOf([...recent, ...polls, ...sweeps, ...refused, ...fetches, ...writes, ...unverified]);
-    return names.map((connection) => {
+    const rows: readonly ConnectionRow[] = [
+      ...recent,
+      ...polls,
+      ...sweeps,
+      ...refused,
+      ...fetches,
+      ...writes,
+      ...unverified,
+    ];
+    return [...new Set(rows.map(({ connection }) => connection))].sort().map((connection) => {
       const isOwn = (row: ConnectionRow) => row.connection === connection;
       const refusedFetch = ofRefusedFetches(workspace).find(isOwn);
       return {
@@ -95,40 +74,6 @@ export async function readConnectionActivity(
       };
     });
   };
-}
-
-/** Reads the connections with a known problem. It finds the same problems as `readConnectionActivity`, and reads only failures. */
-export async function readConnectionProblems(
-  query: Sql,
-  workspaces: readonly number[],
-): Promise<ByWorkspace<readonly ConnectionProblems[]>> {
-  const failedPolls = pollRows(query, workspaces)
-    .where('error', 'is not', null)
-    .where('error', 'not like', sql.lit('feature_off:%'));
-  const ofPolls = groupByWorkspace(await failedPolls.execute());
-  // Only a missing unit makes a sweep a problem of its connection.
-  const failedSweeps = sweepRows(query, workspaces).where('sweeps.error', 'like', sql.lit('not_found:%'));
-  const ofSweeps = groupByWorkspace(await failedSweeps.execute());
-  const ofFetches = groupByWorkspace(await refusedFetches(query, workspaces).execute());
-  const ofWrites = groupByWorkspace(await refusedWrites(query, workspaces).execute());
-  return (workspace) => {
-    const [polls, sweeps, fetches] = [ofPolls(workspace), ofSweeps(workspace), ofFetches(workspace)];
-    const writes = ofWrites(workspace);
-    return connectionsOf([...polls, ...sweeps, ...fetches, ...writes]).map((connection) => {
-      const isOwn = (row: ConnectionRow) => row.connection === connection;
-      return {
-        connection,
-        failure: pollActivity(polls.filter(isOwn)).failure,
-        missingUnits: missingUnits(polls.filter(isOwn), sweeps.filter(isOwn)),
-        refusedFetches: fetches.find(isOwn)?.count ?? 0,
-        refusedWrites: writes.find(isOwn)?.count ?? 0,
-      };
-    });
-  };
-}
-
-function connectionsOf(rows: readonly ConnectionRow[]): string[] {
-  return [...new Set(rows.map(({ connection }) => connection))].sort();
 }
 
 /**

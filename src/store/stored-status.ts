@@ -1,99 +1,30 @@
 import { sql } from 'kysely';
 import type { EntityKind } from '../model/change.ts';
-import { dialectOf, rowsIn, rowsOfSubquery } from '../platform/database/dialect.ts';
 import { type BackfillStatus, backfillsOf } from './backfills.ts';
-import { type ByWorkspace, groupByWorkspace, withoutWorkspace } from './by-workspace.ts';
-import {
-  type ConnectionActivity,
-  type ConnectionProblems,
-  readConnectionActivity,
-  readConnectionProblems,
-} from './connection-activity.ts';
+import { type ByWorkspace, rowsOfEach, withoutWorkspace } from './by-workspace.ts';
+import { readConnections } from './connection-activity.ts';
 import { type Counts, countsOf, sumOf } from './counts.ts';
 import { ITEM_NAME } from './items.ts';
-import {
-  type ChangeCounts,
-  countChanges,
-  countDeliveries,
-  type InboxStatus,
-  MAX_LISTED,
-  type OutboxStatus,
-  readInboxStatus,
-  readOutboxStatus,
-} from './queue-status.ts';
+import { countChanges, countDeliveries, MAX_LISTED, readInboxStatus, readOutboxStatus } from './queue-status.ts';
 import type { OptionalRoute, RecordsRoute, RouteStates } from './server-capabilities.ts';
 import { serverFactsOf } from './server-facts.ts';
+import { complete, type ServerStatus, STORED, type StatusDepth, type StoredStatus } from './status-shape.ts';
 import { type SweepPosition, sweepPositionsOf } from './sweep-position.ts';
 import { type CreationTrials, disabledFields } from './task-creations.ts';
 import { areStatusesContested, type TaskUpdateFacts } from './task-update-facts.ts';
-import { type UnfinishedTasks, unfinishedTasksOf } from './unfinished-tasks.ts';
+import { unfinishedTasksOf } from './unfinished-tasks.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
-import { type SweepReports, sweepsOf } from './workspace-sweeps.ts';
+import { sweepsOf } from './workspace-sweeps.ts';
 
 const DAY = 24 * 60 * 60 * 1_000;
-
-/** Functions that the server of a workspace is known to lack. Plain JSON; times are epoch milliseconds. */
-export interface ServerStatus {
-  /** Whether it records pull requests, and its last refusal if it does not. */
-  readonly records: { readonly state: RecordsRoute['state']; readonly error: string | null };
-  /** Routes that are switched off because the server refuses them. */
-  readonly routesOff: readonly { readonly route: OptionalRoute; readonly status: number; readonly until: number }[];
-  /** Fields that are left out of creations because the server refuses them. */
-  readonly fieldsOff: readonly string[];
-  /** Why no task is updated; null while updates are sent. */
-  readonly updatesOff: string | null;
-  /** Others changed so many statuses back in the last day that further status changes are held. */
-  readonly areStatusesContested: boolean;
-}
-
-/** How many of one kind the workspace should have, and how many of them have an unsent change. The others are synced. */
-interface Tally {
-  readonly total: number;
-  readonly waiting: number;
-}
-
-/** The part of the status that decides whether a workspace is healthy. Plain JSON. */
-export interface HealthSummary {
-  readonly deliveries: Pick<InboxStatus, 'quarantined'>;
-  readonly changes: ChangeCounts;
-  /** Connections with a known problem. */
-  readonly connections: readonly ConnectionProblems[];
-  /** Running ones, and those that ended in the last 24 hours. */
-  readonly backfills: readonly BackfillStatus[];
-  readonly pullRequests: Tally;
-  readonly links: Tally;
-  readonly server: ServerStatus;
-}
-
-export interface GoneItem {
-  readonly key: string;
-  /** `acme/app#1`; its key if it has no name. */
-  readonly name: string;
-  readonly connection: string;
-  /** When worksync detected it. */
-  readonly at: number;
-}
-
-/** The stored state of the work on one workspace. Plain JSON; times are epoch milliseconds. */
-export interface StoredStatus extends HealthSummary {
-  readonly deliveries: InboxStatus;
-  readonly changes: OutboxStatus;
-  /** All connections. */
-  readonly connections: readonly ConnectionActivity[];
-  readonly items: number;
-  /** The comparison with the lists of the workspace; and, if there are any, the reads of resources that no list contains. */
-  readonly sweep: SweepReports & { readonly turn: Pick<SweepPosition, 'startedAt' | 'endedAt' | 'read'> | null };
-  /** Items that their provider no longer has, latest first. They write nothing; their links stay. */
-  readonly gone: readonly GoneItem[];
-  readonly tasks: number;
-  readonly unfinishedTasks: UnfinishedTasks;
-}
 
 /** Reads the status of one workspace; see `readStatuses`. */
 export async function readStatus({ whole, workspace }: Scope, now: number): Promise<StoredStatus> {
   const statuses = await readStatuses(whole, [workspace], now);
   return statuses.get(workspace) as StoredStatus;
 }
+
+const NO_ROWS = complete({}, STORED);
 
 /**
  * Reads the statuses of several workspaces, cheaply at any size: counts come from indexes, lists are bounded, and no body
@@ -107,30 +38,26 @@ export async function readStatuses(
   query: Sql,
   workspaces: readonly number[],
   now: number,
+  depth: StatusDepth = 'whole',
 ): Promise<ReadonlyMap<number, StoredStatus>> {
+  const isWhole = depth === 'whole';
   const counts = await countsOf(query, workspaces);
-  const deliveries = await readInboxStatus(query, workspaces, now);
-  const changes = await readOutboxStatus(query, workspaces, counts);
-  const connections = await readConnectionActivity(query, workspaces, counts);
+  const details = isWhole
+    ? await readDetails(query, workspaces, counts, now)
+    : await readQueueCounts(query, workspaces, counts);
+  const connections = await readConnections(query, workspaces, counts, isWhole);
   const backfills = await recentBackfillsOf(query, workspaces, now);
-  const sweeps = await sweepsOf(query, workspaces);
-  const sweepPositions = await sweepPositionsOf(query, workspaces);
-  const gone = await goneItems(query, workspaces);
   const servers = await serverStatusesOf(query, workspaces, now);
-  const unfinishedTasks = await unfinishedTasksOf(query, workspaces);
   return new Map(
     workspaces.map((workspace) => [
       workspace,
       {
-        deliveries: deliveries(workspace),
-        changes: changes(workspace),
+        ...NO_ROWS,
+        ...details(workspace),
         connections: connections(workspace),
         backfills: backfills(workspace),
         items: counts(workspace).items,
-        sweep: { ...sweeps(workspace), turn: describePosition(sweepPositions(workspace)) },
-        gone: gone(workspace).map(withoutWorkspace),
         tasks: counts(workspace).tasks,
-        unfinishedTasks: unfinishedTasks(workspace),
         pullRequests: tally(counts(workspace), 'pull_request'),
         links: tally(counts(workspace), 'link'),
         server: servers(workspace),
@@ -139,37 +66,38 @@ export async function readStatuses(
   );
 }
 
-/**
- * Reads the health of thousands of workspaces. The values agree with those of `readStatuses`, at a fraction of the cost:
- * no delivery, no change, and nothing of connections without problems is read.
- *
- * @param workspaces their numbers
- * @param now wall clock, epoch milliseconds
- */
-export async function readHealthSummaries(
+/** Reads what only a page of one workspace shows. */
+async function readDetails(
   query: Sql,
   workspaces: readonly number[],
+  counts: ByWorkspace<Counts>,
   now: number,
-): Promise<ReadonlyMap<number, HealthSummary>> {
-  const counts = await countsOf(query, workspaces);
+): Promise<ByWorkspace<Partial<StoredStatus>>> {
+  const deliveries = await readInboxStatus(query, workspaces, now);
+  const changes = await readOutboxStatus(query, workspaces, counts);
+  const sweeps = await sweepsOf(query, workspaces);
+  const sweepPositions = await sweepPositionsOf(query, workspaces);
+  const gone = await goneItems(query, workspaces);
+  const unfinishedTasks = await unfinishedTasksOf(query, workspaces);
+  return (workspace) => ({
+    deliveries: deliveries(workspace),
+    changes: changes(workspace),
+    sweep: { ...sweeps(workspace), turn: describePosition(sweepPositions(workspace)) },
+    gone: gone(workspace),
+    unfinishedTasks: unfinishedTasks(workspace),
+  });
+}
+
+async function readQueueCounts(
+  query: Sql,
+  workspaces: readonly number[],
+  counts: ByWorkspace<Counts>,
+): Promise<ByWorkspace<Partial<StoredStatus>>> {
   const quarantined = await countDeliveries(query, workspaces, 'quarantined');
-  const connections = await readConnectionProblems(query, workspaces);
-  const backfills = await recentBackfillsOf(query, workspaces, now);
-  const servers = await serverStatusesOf(query, workspaces, now);
-  return new Map(
-    workspaces.map((workspace) => [
-      workspace,
-      {
-        deliveries: { quarantined: quarantined(workspace) },
-        changes: countChanges(counts(workspace)),
-        connections: connections(workspace),
-        backfills: backfills(workspace),
-        pullRequests: tally(counts(workspace), 'pull_request'),
-        links: tally(counts(workspace), 'link'),
-        server: servers(workspace),
-      },
-    ]),
-  );
+  return (workspace) => ({
+    deliveries: { ...NO_ROWS.deliveries, quarantined: quarantined(workspace) },
+    changes: { ...NO_ROWS.changes, ...countChanges(counts(workspace)) },
+  });
 }
 
 /** Reads the backfills that run, and those that ended in the last 24 hours. */
@@ -186,26 +114,24 @@ function describePosition(position: SweepPosition | undefined): StoredStatus['sw
   return position ? { startedAt: position.startedAt, endedAt: position.endedAt, read: position.read } : null;
 }
 
-async function goneItems(query: Sql, workspaces: readonly number[]) {
-  const rows = await query
-    .selectFrom('workspaces')
-    .select(({ selectFrom }) => {
-      const shown = selectFrom('items')
-        .select(['items.workspace', 'items.key', 'items.connection', 'items.seen_at as at'])
-        .select(({ fn }) => fn.coalesce(ITEM_NAME, 'items.key').as('name'))
-        .whereRef('items.workspace', '=', 'workspaces.id')
-        .where('items.gone', '=', sql.lit(1))
-        .orderBy('items.seen_at', 'desc')
-        .limit(MAX_LISTED);
-      return rowsOfSubquery(dialectOf(query), shown).as('shown');
-    })
-    .where('workspaces.id', 'in', workspaces)
-    .execute();
-  return groupByWorkspace(rows.flatMap(({ shown }) => rowsIn(shown)).toSorted((a, b) => b.at - a.at));
+async function goneItems(query: Sql, workspaces: readonly number[]): Promise<ByWorkspace<StoredStatus['gone']>> {
+  const rows = await rowsOfEach(query, workspaces, ({ selectFrom }) =>
+    selectFrom('items')
+      .select(['items.workspace', 'items.key', 'items.connection', 'items.seen_at as at'])
+      .select(({ fn }) => fn.coalesce(ITEM_NAME, 'items.key').as('name'))
+      .whereRef('items.workspace', '=', 'workspaces.id')
+      .where('items.gone', '=', sql.lit(1))
+      .orderBy('items.seen_at', 'desc')
+      .limit(MAX_LISTED),
+  );
+  return (workspace) =>
+    rows(workspace)
+      .toSorted((a, b) => b.at - a.at)
+      .map(withoutWorkspace);
 }
 
 /** Counts entities and changes of one kind. Links that a person removed do not count, because worksync does not add them again. */
-function tally({ entities, changes }: Counts, kind: EntityKind): Tally {
+function tally({ entities, changes }: Counts, kind: EntityKind): StoredStatus['links'] {
   return {
     total: sumOf(entities, (each) => each.kind === kind && each.hand !== 'removed' && each.hand !== 'gone'),
     waiting: sumOf(changes, (each) => each.kind === kind),

@@ -1,23 +1,19 @@
-import { type Status, verdictOf } from '../admin/status.ts';
+import { OWN_LEASES, ownShared, type Sharing } from '../admin/replica-status.ts';
+import { type SharedStatus, type Status, verdictOf, type WorkspaceStatus } from '../admin/status.ts';
+import { OWN_LIST, OWN_STATUS, readOwnList, readOwnStatus, type WholeStatusDeps } from '../admin/whole-status.ts';
 import { type Access, canAccess } from '../model/caller.ts';
+import { LANES } from '../model/lane.ts';
 import type { Server } from '../platform/http/server.ts';
-import type { Meter } from '../platform/lib/meter.ts';
+import type { Labels, Meter } from '../platform/lib/meter.ts';
 import { createQueue } from '../platform/lib/queue.ts';
 import { piecesOf, yieldToEventLoop } from '../platform/lib/yield.ts';
+import type { Health } from '../platform/observe/health.ts';
+import type { Metrics } from '../platform/observe/metrics.ts';
 import { callerOf } from './access-control.ts';
-import { setBroken, setGauges, setSharedGauges } from './gauges.ts';
 
 export interface WebDeps {
-  /** Names of components and reason codes: the whole answer of `/readyz`. */
-  readonly health: { report(): { readonly ready: boolean; readonly components: Readonly<Record<string, string>> } };
-  readonly metrics: {
-    readonly meter: Meter;
-    forWorkspace(workspace: string): Meter;
-    freshen(): void;
-    /** @param workspaces names; null: everything */
-    expose(workspaces: readonly string[] | null): Promise<string>;
-    readonly contentType: string;
-  };
+  readonly health: Health;
+  readonly metrics: Metrics;
   /** The status of all workspaces. */
   readonly status: () => Promise<Status>;
   /** The status of the workspaces that are open in this process; other processes expose their own metrics. */
@@ -119,4 +115,92 @@ export function probeRoutes(server: Server, deps: Pick<WebDeps, 'health'>): void
       return reply.code(report.ready ? 200 : 503).send(report);
     },
   });
+}
+
+/** Sets the gauges of one workspace from its status, so that a scrape shows the same as the page. */
+export function setGauges(meter: Meter, workspace: WorkspaceStatus, now: number): void {
+  meter.gauge('workspace_up', workspace.verdict === 'blocked' ? 0 : 1);
+  for (const { code, count } of workspace.causes) meter.gauge('problems', count, { code });
+  meter.gauge('inbox_pending', workspace.deliveries.pending);
+  meter.gauge('quarantined_deliveries', workspace.deliveries.quarantined);
+  for (const [state, count] of Object.entries(workspace.changes.byState)) meter.gauge('outbox_depth', count, { state });
+  meter.gauge('held_changes', workspace.changes.byState.held);
+  for (const lane of LANES) {
+    const since = workspace.changes.oldest[lane] ?? now;
+    meter.gauge('oldest_pending_seconds', Math.max(0, (now - since) / 1_000), { lane });
+  }
+  for (const [reason, count] of Object.entries(workspace.unfinishedTasks))
+    meter.gauge('unfinished_tasks', count, { reason });
+  for (const connection of workspace.connections) setConnectionGauges(meter, connection);
+  setSweepGauges(meter, workspace.sweep, now);
+  setQuotaGauges(meter, workspace.quota, now);
+}
+
+/** Sets the gauges of a process that shares the workspaces with others. @param renewedAgo milliseconds */
+function setSharedGauges(meter: Meter, { replicas }: SharedStatus, renewedAgo: number | undefined): void {
+  meter.gauge('replicas', replicas.length);
+  meter.gauge('leases', replicas.find(({ isOwn }) => isOwn)?.holds?.length ?? 0);
+  if (renewedAgo !== undefined) meter.gauge('lease_renewal_age_seconds', renewedAgo / 1_000);
+}
+
+/** The gauges of a workspace whose state is unknown. */
+function setBroken(meter: Meter, code: string): void {
+  meter.gauge('workspace_up', 0);
+  meter.gauge('problems', 1, { code });
+}
+
+function setConnectionGauges(
+  meter: Meter,
+  { name: connection, failure, missingUnits, lastPollAt, lastSweepAt }: WorkspaceStatus['connections'][number],
+): void {
+  meter.gauge('provider_up', failure ? 0 : 1, { connection });
+  meter.gauge('missing_units', missingUnits.length, { connection });
+  setLastSuccess(meter, lastPollAt, { activity: 'poll', connection });
+  setLastSuccess(meter, lastSweepAt, { activity: 'sweep', connection });
+}
+
+function setLastSuccess(meter: Meter, at: number | null, labels: Labels): void {
+  if (at !== null) meter.gauge('last_success_timestamp_seconds', at / 1_000, labels);
+}
+
+function setSweepGauges(meter: Meter, { running, last }: WorkspaceStatus['sweep'], now: number): void {
+  setLastSuccess(meter, last?.finishedAt ?? null, { activity: 'workspace_sweep', connection: '' });
+  const report = last ?? running;
+  if (!report) return;
+  if (last?.finishedAt != null)
+    meter.gauge('workspace_sweep_age_seconds', Math.max(0, (now - last.finishedAt) / 1_000));
+  for (const [what, count] of Object.entries(report.found)) meter.gauge('workspace_sweep_found', count, { what });
+  meter.gauge('workspace_sweep_repairs_waiting', report.repairs.waiting + report.repairs.held);
+}
+
+function setQuotaGauges(meter: Meter, quota: WorkspaceStatus['quota'], now: number): void {
+  for (const window of ['long', 'burst'] as const) {
+    const { cap, used } = quota[window];
+    const limit = cap ?? Number.POSITIVE_INFINITY;
+    meter.gauge('quota_limit', limit, { window });
+    meter.gauge('quota_used', used, { window });
+    meter.gauge('quota_remaining', Math.max(0, limit - used), { window });
+  }
+  meter.gauge('quota_share', quota.effectiveShare);
+  meter.gauge('quota_paused_seconds', quota.paused ? Math.max(0, (quota.paused.until - now) / 1_000) : 0);
+}
+
+interface ReplicaRoutesDeps extends WholeStatusDeps {
+  readonly sharing: Sharing;
+  /** Replaces the values of secrets, because stored error texts may contain what others sent. */
+  readonly scrub: (text: string) => string;
+}
+
+/**
+ * The routes by which replicas read each other's own state: `GET /replica/status`, `GET /replica/list` and `GET /replica/leases`.
+ * The requests are signed.
+ */
+export function replicaRoutes(server: Server, deps: ReplicaRoutesDeps): void {
+  const door = { config: { door: 'replica' } } as const;
+  const scrubbed = async (state: Promise<unknown>) => deps.scrub(JSON.stringify(await state));
+  server.get(OWN_STATUS, door, async (_request, reply) =>
+    reply.type(JSON_TYPE).send(await scrubbed(readOwnStatus(deps))),
+  );
+  server.get(OWN_LIST, door, async (_request, reply) => reply.type(JSON_TYPE).send(await scrubbed(readOwnList(deps))));
+  server.get(OWN_LEASES, door, () => ({ shared: ownShared(deps.sharing, deps.clock.now()) }));
 }

@@ -5,7 +5,7 @@ import { parse } from 'yaml';
 import { WARNINGS } from '../../src/admin/verdict.ts';
 import type { Labels } from '../../src/platform/lib/meter.ts';
 import { createMetrics, METRICS } from '../../src/platform/observe/metrics.ts';
-import { setGauges } from '../../src/web/gauges.ts';
+import { setGauges } from '../../src/web/page-routes.ts';
 import { statusWith } from '../support/harness/web.ts';
 
 /** Files for Prometheus and Grafana name existing metrics and labels, and each alert has its runbook. */

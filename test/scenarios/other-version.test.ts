@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { completeStatus } from '../../src/admin/complete-status.ts';
+import { completeStatus } from '../../src/admin/status.ts';
 import { describeExplainedItem } from '../../src/cli/explained.ts';
 import { describeStatus } from '../../src/cli/status.ts';
 import { describeBuild } from '../../src/model/build.ts';

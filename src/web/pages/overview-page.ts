@@ -9,8 +9,7 @@ import { ask } from './ask.ts';
 import { connectionCards } from './connection-cards.ts';
 import { deliveryTable } from './delivery-table.ts';
 import { type PageContent, pathOf, type WorkspaceVisit } from './page-content.ts';
-import { quotaCard } from './quota-card.ts';
-import { usageCard, usageTable } from './usage-card.ts';
+import { quotaCard, usageCard, usageTable } from './quota-card.ts';
 import { processProblems, verdictBanner } from './verdict-banner.ts';
 
 /** Deliveries shown; their own page has all. */

@@ -1,6 +1,6 @@
 import { type EntityNames, entityNamesOf } from '../../admin/human-names.ts';
 import type { PostponedAction } from '../../admin/postponed.ts';
-import type { Cause } from '../../admin/verdict.ts';
+import type { Cause } from '../../admin/status.ts';
 import type { HeldClass } from '../../model/change.ts';
 import { asTyped } from '../../platform/lib/own-command.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';

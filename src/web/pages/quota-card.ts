@@ -1,8 +1,11 @@
-import type { WindowStatus, WorkspaceState, WorkspaceStatus } from '../../admin/status.ts';
+import type { CallerUse, QuotaByCaller } from '../../admin/quota-by-caller.ts';
+import type { WorkspaceState, WorkspaceStatus } from '../../admin/status.ts';
+import type { WindowSnapshot } from '../../model/windows.ts';
 import { count, counted, duration } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { lastSent, when } from '../moment.ts';
-import { legend, meter } from './drawings.ts';
+import { dataTable } from './data-table.ts';
+import { COLOURS, type Colour, legend, meter, type Series, stackedChart } from './drawings.ts';
 
 /** Both windows of the quota as they are now. */
 export function quotaCard({ quota, state, backlog }: WorkspaceStatus, now: number): Markup {
@@ -28,7 +31,7 @@ function stateWords(state: WorkspaceState, now: number): Markup | string {
   return html`<span class="wait">waits (${state.reason})</span> for ${duration(Math.max(0, state.until - now))}`;
 }
 
-function windowMeter({ window, cap, used, usedByBackground, backgroundLimit }: WindowStatus): Markup {
+function windowMeter({ window, cap, used, usedByBackground, backgroundLimit }: WindowSnapshot): Markup {
   const span = duration(window);
   if (cap === null)
     return html`<div class="row"><span>in ${span}</span><span class="num">${count(used)}, no limit</span></div>`;
@@ -42,4 +45,77 @@ ${meter(
   ],
   backgroundLimit,
 )}</div>`;
+}
+
+/** The series has one value per quarter of an hour of a day. */
+const QUARTER = 15 * 60_000;
+const QUARTERS = 96;
+/** Callers with a colour of their own beside the daemon; the others share the last one. */
+const DRAWN = COLOURS.length - 2;
+
+const DAEMON = 'worksync itself';
+const REST = 'all others';
+
+/** The last 24 hours as columns of a quarter of an hour each, stacked by caller. */
+export function usageCard(use: QuotaByCaller): Markup {
+  const series = seriesOf(use);
+  const total = use.series.reduce((sum, { requests }) => sum + requests, 0);
+  const busiest = Math.max(0, ...sumsOf(series));
+  const label = `Requests of the last 24 hours by quarters of an hour: ${total} in all, at most ${busiest} in one`;
+  return html`<section class="card stack"><div class="row"><h2>Last 24 hours</h2><span class="hint num">${count(total)} requests, at most ${count(busiest)} in 15 min</span></div>
+<div>${stackedChart(label, series, use.window === QUARTER ? use.cap : null)}
+<div class="axis" aria-hidden="true"><span>24 h ago</span><span>18 h</span><span>12 h</span><span>6 h</span><span>now</span></div></div>
+${legend(series.map(({ name, colour }) => ({ colour, words: name })))}</section>`;
+}
+
+function sumsOf(series: readonly Series[]): number[] {
+  return Array.from({ length: QUARTERS }, (_, at) => series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0));
+}
+
+/** All lanes of the daemon have one colour; the table lists them separately. */
+function seriesOf({ at, callers, series }: QuotaByCaller): Series[] {
+  const last = Math.floor(at / QUARTER);
+  const apart = callers.filter(({ kind }) => kind !== 'daemon').slice(0, DRAWN);
+  const names = new Map(callers.map((each) => [each.caller, each]));
+  const groupOf = (caller: string): string => {
+    const known = names.get(caller);
+    if (known?.kind === 'daemon') return DAEMON;
+    return known && apart.includes(known) ? known.name : REST;
+  };
+  const groups = new Map<string, number[]>();
+  for (const { since, caller, requests } of series) {
+    const column = QUARTERS - 1 - (last - Math.floor(since / QUARTER));
+    // After the clock was set back, counts of later quarters remain.
+    if (column >= QUARTERS) continue;
+    const group = groupOf(caller);
+    const values = groups.get(group) ?? Array.from({ length: QUARTERS }, () => 0);
+    values[column] = (values[column] ?? 0) + requests;
+    groups.set(group, values);
+  }
+  const order = [DAEMON, ...apart.map(({ name }) => name), REST].filter((name) => groups.has(name));
+  return order.map((name, index) => ({ name, colour: colourOf(name, index), values: groups.get(name) ?? [] }));
+}
+
+function colourOf(name: string, index: number): Colour {
+  if (name === DAEMON) return 'c1';
+  return name === REST ? 'c6' : (COLOURS[Math.max(1, index)] ?? 'c6');
+}
+
+/** The table of the use by each caller. */
+export function usageTable({ callers }: QuotaByCaller): Markup {
+  return dataTable<CallerUse>({
+    title: 'Who uses the quota',
+    rows: callers,
+    empty: 'Nobody has sent a request yet.',
+    columns: [
+      { title: 'Who', kind: 'name', cell: ({ name }) => name },
+      { title: '15 min', kind: 'number', isTitled: true, cell: ({ window }) => usedWords(window) },
+      { title: '24 hours', kind: 'number', isTitled: true, cell: ({ day }) => usedWords(day) },
+      { title: '7 days', kind: 'number', isTitled: true, cell: ({ week }) => usedWords(week) },
+    ],
+  });
+}
+
+function usedWords({ requests, refused }: CallerUse['day']): Markup {
+  return html`${count(requests)}${refused === 0 ? null : html` <span class="wait">(${count(refused)} refused)</span>`}`;
 }

@@ -1,4 +1,5 @@
-import { namesOfReplicas, type ReplicaStatus, type SharedStatus } from '../../admin/replica-status.ts';
+import { namesOfReplicas } from '../../admin/replica-status.ts';
+import type { ReplicaStatus, SharedStatus } from '../../admin/status.ts';
 import { counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';

@@ -1,4 +1,4 @@
-import type { Verdict } from '../../admin/verdict.ts';
+import type { Verdict } from '../../admin/status.ts';
 import { html, type Markup } from '../html.ts';
 
 /** How much a word asks for attention; never said by colour alone. */
@@ -17,10 +17,9 @@ export function chip(tone: Tone, words: string): Markup {
 }
 
 export const VERDICT_TONES: Readonly<Record<Verdict, Tone>> = { ok: 'good', degraded: 'wait', blocked: 'bad' };
-const VERDICT_WORDS: Readonly<Record<Verdict, string>> = { ok: 'ok', degraded: 'degraded', blocked: 'blocked' };
 
 export function verdictChip(verdict: Verdict): Markup {
-  return chip(VERDICT_TONES[verdict], VERDICT_WORDS[verdict]);
+  return chip(VERDICT_TONES[verdict], verdict);
 }
 
 /** An id that people copy; the script adds the button. */

@@ -1,5 +1,4 @@
-import type { ProcessStatus, WorkspaceStatus } from '../../admin/status.ts';
-import type { Cause } from '../../admin/verdict.ts';
+import type { Cause, ProcessStatus, WorkspaceStatus } from '../../admin/status.ts';
 import { asTyped } from '../../platform/lib/own-command.ts';
 import { counted } from '../../platform/lib/quantities.ts';
 import { helpOf } from '../help.ts';

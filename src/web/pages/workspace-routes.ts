@@ -1,21 +1,24 @@
+import type { AuditEntry } from '../../admin/audit.ts';
 import type { EffectiveValue } from '../../admin/effective-config.ts';
 import type { OpenWorkspaces } from '../../admin/open-workspace.ts';
-import type { SharedStatus } from '../../admin/replica-status.ts';
-import type { ProcessStatus, WorkspaceStatus } from '../../admin/status.ts';
-import type { ListedWorkspace } from '../../admin/workspace-list.ts';
+import type { ListedWorkspace, ProcessStatus, SharedStatus, WorkspaceStatus } from '../../admin/status.ts';
+import { workspaceConfiguration } from '../../admin/workspace-configuration.ts';
 import { canAccess } from '../../model/caller.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import type { Server, ServerRequest } from '../../platform/http/server.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import { ofWorkspace } from '../../platform/lib/own-command.ts';
+import { count } from '../../platform/lib/quantities.ts';
 import { actorOf, callerOf, formOf } from '../access-control.ts';
+import { html, type Markup } from '../html.ts';
 import { sendPage } from '../html-document.ts';
-import { auditPage } from './audit-page.ts';
+import { when } from '../moment.ts';
+import { ask } from './ask.ts';
 import { backfillsPage } from './backfills-page.ts';
 import { changesPage } from './changes-page.ts';
-import { configurationPage } from './configuration-page.ts';
-import { deliveriesPage } from './deliveries-page.ts';
-import { deliveryPage } from './delivery-page.ts';
+import { numberOf } from './choices.ts';
+import { dataTable, pager } from './data-table.ts';
+import { deliveriesPage, deliveryPage } from './deliveries-page.ts';
 import { itemPage } from './item-page.ts';
 import { createLiveUpdates, type LiveUpdates } from './live-updates.ts';
 import { overviewPage } from './overview-page.ts';
@@ -26,7 +29,7 @@ import { brokenContent, NO_WORKSPACE, problemContent, toldOf } from './problem-c
 import { problemsPage } from './problems-page.ts';
 import { replicasPage } from './replicas-page.ts';
 import { rulesPage, triedRulesPage } from './rules-page.ts';
-import { VERDICT_TONES } from './tones.ts';
+import { chip, type Tone, VERDICT_TONES } from './tones.ts';
 import { createWorkspaceList } from './workspace-list-page.ts';
 
 export interface PageDeps {
@@ -276,4 +279,97 @@ function formRoutes(server: Server, { workspaces, clock }: PageDeps, { made, vis
       return sendPage(reply.code(422), framedPage(content, { ...frame, live: null }));
     }
   });
+}
+
+const ENTRIES_SHOWN = 50;
+
+const OUTCOMES: Readonly<Record<AuditEntry['outcome'], readonly [tone: Tone, words: string]>> = {
+  begun: ['wait', 'begun'],
+  done: ['good', 'done'],
+  failed: ['bad', 'failed'],
+  asked: ['wait', 'in 10 s'],
+  undone: ['soft', 'undone'],
+};
+
+/** The page of the changes that people made by commands and buttons, the latest first. */
+async function auditPage(visit: WorkspaceVisit): Promise<PageContent> {
+  const { partition, now, query } = visit;
+  const before = numberOf(query, 'before');
+  const { entries, next } = visit.clean(await ask(visit, 'audit', { since: null, before, limit: ENTRIES_SHOWN }));
+  const table = dataTable<AuditEntry>({
+    title: 'What people changed',
+    rows: entries,
+    empty: 'Nobody has changed anything of this workspace by a command or a button yet.',
+    foot: pager({
+      words: 'latest first',
+      previous: before === null ? null : pathOf(partition.name, 'audit'),
+      next: next === null ? null : pathOf(partition.name, 'audit', { before: next }),
+    }),
+    columns: [
+      { title: 'State', kind: 'state', cell: ({ outcome }) => chip(...OUTCOMES[outcome]) },
+      {
+        title: 'What',
+        kind: 'name',
+        cell: ({ action, subject }) =>
+          html`${action.replaceAll('-', ' ')}${subject === null ? null : html` <span class="soft text">${subject}</span>`}`,
+      },
+      {
+        title: 'How many',
+        kind: 'number',
+        isTitled: true,
+        cell: ({ count: many }) => (many === null ? null : count(many)),
+      },
+      { title: 'Who', kind: 'tight', isTitled: true, cell: ({ actor }) => actor },
+      { title: 'When', kind: 'tight', cell: ({ at }) => when(at, now) },
+      { title: 'Details', kind: 'text', cell: ({ details }) => details },
+    ],
+  });
+  return { title: 'Audit', parts: [{ id: 'audit', body: table }] };
+}
+
+/** The values in use with their origins: first the configured ones, then the defaults. */
+async function configurationPage(visit: WorkspaceVisit): Promise<PageContent> {
+  const { partition, scrub, caller, daemonOptions } = visit;
+  const values = await workspaceConfiguration(partition, scrub);
+  const isDefault = ({ origin }: EffectiveValue) => origin === 'default';
+  return {
+    title: 'Configuration',
+    parts: [
+      {
+        id: 'written',
+        body: valueTable(
+          'Written in the file',
+          values.filter((each) => !isDefault(each)),
+        ),
+      },
+      { id: 'defaults', body: valueTable('Defaults', values.filter(isDefault)) },
+      // Callers with some workspaces only must not see the options of the machine.
+      ...(caller.workspaces === null
+        ? [{ id: 'daemon', body: valueTable('Options of the daemon', await daemonOptions()) }]
+        : []),
+    ],
+  };
+}
+
+function valueTable(title: string, values: readonly EffectiveValue[]): Markup {
+  return dataTable<EffectiveValue>({
+    title,
+    rows: values,
+    empty: 'Nothing.',
+    columns: [
+      { title: 'Key', kind: 'name', cell: ({ key }) => html`<code>${key}</code>` },
+      { title: 'Value', kind: 'text', cell: ({ value }) => html`<code>${wordsOf(value)}</code>` },
+      { title: 'Origin', kind: 'text', cell: ({ origin }) => html`<span class="soft">${shortOrigin(origin)}</span>` },
+    ],
+  });
+}
+
+function wordsOf(value: unknown): string {
+  if (value === null) return 'not set';
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** Shortens an origin to the name of its file, because the daemon knows the folder. */
+function shortOrigin(origin: string): string {
+  return origin.replace(/^.*\/(?=[^/]+:\d)/, '');
 }

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { assetPath } from '../../../src/web/page-assets.ts';
+import { assetPath } from '../../../src/web/html-document.ts';
 import { launchChromium } from '../../browser/chromium.ts';
 import { type Bench, figure, type Measured, median } from '../bench.ts';
 import { ask, costOf, longestOf, ownerOf, runWatched, usageOf, type Watched, WORKSPACE } from '../daemon.ts';

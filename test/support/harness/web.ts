@@ -1,71 +1,52 @@
+import type { CauseTimes } from '../../../src/admin/cause-times.ts';
+import { withVerdict } from '../../../src/admin/describe-open-workspace.ts';
 import {
-  describeWorkspace,
-  type QuotaStatus,
+  type ConnectionStatus,
+  completeStatus,
   type Status,
   verdictOf,
-  type WorkspaceParts,
+  type WorkspaceStatus,
 } from '../../../src/admin/status.ts';
+import type { HiddenFacts, UnjudgedStatus } from '../../../src/admin/verdict.ts';
 import { PROTOCOL, SCHEMA } from '../../../src/model/build.ts';
-import type { StoredStatus } from '../../../src/store/stored-status.ts';
 
 export const NOW = Date.UTC(2026, 10, 20, 12, 0, 0);
 const MINUTE = 60_000;
 
-export const EMPTY: StoredStatus = {
-  deliveries: {
-    lastReceivedAt: null,
-    lastDay: 0,
-    pending: 0,
-    quarantined: 0,
-    quarantinedSeen: null,
-    quarantine: [],
-    latest: [],
-  },
-  changes: {
-    byState: { pending: 0, sending: 0, unknown: 0, held: 0 },
-    waitingBackfills: 0,
-    waitingBursts: 0,
-    heldSeen: null,
-    oldest: {},
-    lastDueAt: null,
-    stuck: [],
-    next: [],
-  },
-  connections: [],
-  items: 0,
-  backfills: [],
-  gone: [],
-  sweep: { running: null, last: null, turn: null },
-  server: {
-    records: { state: 'open', error: null },
-    routesOff: [],
-    fieldsOff: [],
-    updatesOff: null,
-    areStatusesContested: false,
-  },
-  tasks: 0,
-  unfinishedTasks: {},
-  pullRequests: { total: 0, waiting: 0 },
-  links: { total: 0, waiting: 0 },
+/** A workspace of which nothing is stored. */
+export const EMPTY = completeStatus({ workspaces: [{}] as never }).workspaces[0] as WorkspaceStatus;
+
+export const QUOTA: WorkspaceStatus['quota'] = {
+  ...EMPTY.quota,
+  long: { ...EMPTY.quota.long, window: 15 * MINUTE, cap: 200, backgroundLimit: 160 },
+  burst: { ...EMPTY.quota.burst, window: MINUTE, cap: 40, backgroundLimit: 32 },
+  ...{ configuredShare: 0.8, effectiveShare: 0.8, ceiling: 0.8, nextSlotAt: NOW },
 };
 
-export const QUOTA: QuotaStatus = {
-  long: { window: 15 * MINUTE, cap: 200, used: 0, usedByBackground: 0, backgroundLimit: 160 },
-  burst: { window: MINUTE, cap: 40, used: 0, usedByBackground: 0, backgroundLimit: 32 },
-  configuredShare: 0.8,
-  effectiveShare: 0.8,
-  ceiling: 0.8,
-  limited: false,
-  paused: null,
-  inFlight: 0,
-  nextSlotAt: NOW,
+/** A connection that works. */
+export const CONNECTION: ConnectionStatus = {
+  ...(completeStatus({ workspaces: [{ connections: [{}] }] as never }).workspaces[0]
+    ?.connections[0] as ConnectionStatus),
+  ...{ name: 'github', connector: 'github' },
+  ...{ webhookPath: '/webhooks/acme/github', schedule: 'every 5 minutes' },
 };
 
-/** Nothing waits. */
-const IDLE: WorkspaceParts['backlog'] = { requests: 0, backfill: 0, doneAt: null, lastSentAt: null, held: 0 };
+interface Given extends Partial<UnjudgedStatus>, Partial<HiddenFacts> {
+  readonly times?: CauseTimes;
+  readonly now?: number;
+}
 
-/** A status with one workspace; `parts` says what is not idle. */
-export function statusWith(parts: Partial<WorkspaceParts> = {}, more: Partial<Status> = {}): Status {
+/** A status with one workspace; the given facts say what is not idle. */
+export function statusWith(
+  { times, now = NOW, halt = null, rejected = null, keptLog = null, ...facts }: Given = {},
+  more: Partial<Status> = {},
+): Status {
+  const { verdict: _verdict, summary: _summary, causes: _causes, state: _state, mirror: _mirror, ...empty } = EMPTY;
+  const workspace = {
+    ...empty,
+    ...{ name: 'acme', address: 'http://127.0.0.1:4000/api/v1', connections: [CONNECTION], quota: QUOTA },
+    ...facts,
+  };
   const status = {
     ...{ version: '0.1.0', schema: SCHEMA, protocol: PROTOCOL },
     startedAt: NOW - 90 * MINUTE,
@@ -74,28 +55,7 @@ export function statusWith(parts: Partial<WorkspaceParts> = {}, more: Partial<St
     components: { store: 'ok', workspace: 'ok' },
     configFault: null,
     databaseBytes: 81_920,
-    workspaces: [
-      describeWorkspace({
-        name: 'acme',
-        address: 'http://127.0.0.1:4000/api/v1',
-        connections: [
-          {
-            name: 'github',
-            connector: 'github',
-            mirror: 'auto',
-            webhookPath: '/webhooks/acme/github',
-            schedule: 'every 5 minutes',
-            hooks: null,
-            names: [],
-          },
-        ],
-        stored: EMPTY,
-        quota: QUOTA,
-        backlog: IDLE,
-        now: NOW,
-        ...parts,
-      }),
-    ],
+    workspaces: [withVerdict(workspace, { halt, rejected, keptLog }, now, times)],
     broken: [],
     ...more,
   };

@@ -2,9 +2,9 @@ import { beforeAll, describe, expect, it, test } from 'vitest';
 import { canBackfill, startBackfill } from '../../../src/admin/backfill.ts';
 import { namedPullRequest, pullRequestOfJob } from '../../../src/admin/ci-job.ts';
 import { replay } from '../../../src/admin/deliveries.ts';
+import { describeMirror } from '../../../src/admin/describe-open-workspace.ts';
 import { itemsAbout, MOST_ABOUT } from '../../../src/admin/find-named.ts';
 import { createLagWatch } from '../../../src/admin/lag.ts';
-import { describeMirror } from '../../../src/admin/mirror.ts';
 import type { OpenWorkspace } from '../../../src/admin/open-workspace.ts';
 import { createPostponed, DELAY } from '../../../src/admin/postponed.ts';
 import { reasonOf } from '../../../src/admin/refused.ts';
@@ -16,7 +16,7 @@ import type { ActiveConnection } from '../../../src/sync/intake/active-connectio
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 import { type OpenedStore, openStore } from '../../support/harness/store.ts';
-import { EMPTY, statusWith } from '../../support/harness/web.ts';
+import { CONNECTION, EMPTY, statusWith } from '../../support/harness/web.ts';
 
 describe('waiting for a condition', () => {
   /** Nothing is to come, unless the parts say so. */
@@ -26,7 +26,7 @@ describe('waiting for a condition', () => {
   const NAME = calm().workspaces[0]!.name;
   const SYNCED = { kind: 'synced' } as const;
   const changes = (byState: Partial<typeof EMPTY.changes.byState>) => ({
-    stored: { ...EMPTY, changes: { ...EMPTY.changes, byState: { ...EMPTY.changes.byState, ...byState } } },
+    changes: { ...EMPTY.changes, byState: { ...EMPTY.changes.byState, ...byState } },
   });
   const nothing = { waitsFor: [], needsPerson: [] };
 
@@ -36,17 +36,8 @@ describe('waiting for a condition', () => {
     });
 
     it('names what is still to come', () => {
-      const stored = { ...changes({ pending: 2, sending: 1 }).stored, deliveries: { ...EMPTY.deliveries, pending: 1 } };
-      const poll = {
-        name: 'jira',
-        connector: 'jira',
-        mirror: 'auto' as const,
-        webhookPath: null,
-        schedule: 'every 5 min',
-        hooks: null,
-        names: [],
-      };
-      const { waitsFor } = judgeCondition(SYNCED, calm({ stored, connections: [poll] }));
+      const rows = { ...changes({ pending: 2, sending: 1 }), deliveries: { ...EMPTY.deliveries, pending: 1 } };
+      const { waitsFor } = judgeCondition(SYNCED, calm({ ...rows, connections: [{ ...CONNECTION, name: 'jira' }] }));
       expect(waitsFor).toEqual([`${NAME}: 1 delivery, 3 changes, the first poll of jira`]);
     });
 

@@ -1,51 +1,32 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createCauseTimes } from '../../../src/admin/cause-times.ts';
-import type { Status, WorkspaceStatus } from '../../../src/admin/status.ts';
+import type { ListedWorkspace, Status } from '../../../src/admin/status.ts';
 import { WARNINGS } from '../../../src/admin/verdict.ts';
-import { readWholeStatus, readWorkspaceList } from '../../../src/admin/whole-status.ts';
-import { type ListedWorkspace, listBroken, worstFirst } from '../../../src/admin/workspace-list.ts';
+import {
+  listBroken,
+  listStatus,
+  readWholeStatus,
+  readWorkspaceList,
+  worstFirst,
+} from '../../../src/admin/whole-status.ts';
 import { describeStatus } from '../../../src/cli/status.ts';
 import { soleHolder } from '../../../src/cluster/lease-holder.ts';
 import { CODES } from '../../../src/model/errors/codes.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import { createWorld, GITHUB, type World } from '../../support/harness/daemon.ts';
-import { EMPTY, NOW, statusWith } from '../../support/harness/web.ts';
+import { CONNECTION, EMPTY, NOW, statusWith } from '../../support/harness/web.ts';
 import { pullEvent } from '../../support/vendors/github-payloads.ts';
 
 type Parts = NonNullable<Parameters<typeof statusWith>[0]>;
 
 /** A day with failures: few changes are synced, many are held, and both sources are dead. */
-const ACTIVITY = {
-  ...{
-    lastDeliveryAt: NOW,
-    lastWebhookAt: NOW,
-    units: 1,
-    walking: 0,
-    lastPollAt: NOW,
-    failingUnits: 1,
-    fetches: 0,
-    ...{ refusedFetches: 0, refusedWrites: 0, writeRefusal: null },
-    fetchRefusal: null,
-    unverifiedItems: 0,
-    lastSweepAt: null,
-    lastRefused: null,
-  },
-  switchedOff: [],
-  missingUnits: [],
-};
 const unreachable = { code: 'unreachable', message: 'no route', hint: 'check it', unit: null, at: NOW };
 const DEAD: Parts = {
-  connections: ['github', 'jira'].map((name) => ({
-    ...{ name, connector: name, mirror: 'auto', webhookPath: null, schedule: 'every 5 min', hooks: null, names: [] },
-  })),
-  stored: {
-    ...EMPTY,
-    pullRequests: { total: 260, waiting: 236 },
-    links: { total: 64, waiting: 58 },
-    deliveries: { ...EMPTY.deliveries, quarantined: 3 },
-    changes: { ...EMPTY.changes, byState: { pending: 200, sending: 0, unknown: 0, held: 94 } },
-    connections: ['github', 'jira'].map((connection) => ({ ...ACTIVITY, connection, failure: unreachable })),
-  },
+  connections: ['github', 'jira'].map((name) => ({ ...CONNECTION, name, failure: unreachable })),
+  pullRequests: { total: 260, waiting: 236 },
+  links: { total: 64, waiting: 58 },
+  deliveries: { ...EMPTY.deliveries, quarantined: 3 },
+  changes: { ...EMPTY.changes, byState: { pending: 200, sending: 0, unknown: 0, held: 94 } },
 };
 
 describe('the verdict', () => {
@@ -90,11 +71,11 @@ describe('the verdict', () => {
       byState: { ...EMPTY.changes.byState, held: 2 },
       heldSeen: { since: NOW - 9_000, seenAt: NOW - 5_000 },
     };
-    const stored = { ...EMPTY, changes: { ...EMPTY.changes, ...held } };
+    const changes = { ...EMPTY.changes, ...held };
     const dated = (parts: Parts) =>
       statusWith({ ...parts, times }).workspaces[0]?.causes.map(({ code, since, seenAt }) => [code, since, seenAt]);
     const halt = new SyncError('database_corrupt', 'page 7 is damaged');
-    expect(dated({ stored, halt })).toEqual([
+    expect(dated({ changes, halt })).toEqual([
       ['database_corrupt', NOW, NOW],
       ['changes_held', NOW - 9_000, NOW - 5_000],
     ]);
@@ -106,8 +87,7 @@ describe('the verdict', () => {
   it('says that a cause began no later than it was last seen', () => {
     const times = createCauseTimes();
     const failure = { ...unreachable, at: NOW - 6_000 };
-    const stored = { ...EMPTY, connections: [{ ...ACTIVITY, connection: 'jira', failure }] };
-    const [workspace] = statusWith({ connections: DEAD.connections!, stored, times }).workspaces;
+    const [workspace] = statusWith({ connections: [{ ...CONNECTION, failure }], times }).workspaces;
     expect(workspace?.causes).toMatchObject([{ since: NOW - 6_000, seenAt: NOW - 6_000 }]);
   });
 
@@ -152,7 +132,7 @@ describe('worksync status', () => {
       ...{ since: NOW, notBefore: 0, attempts: 0, failure },
     })) as (typeof EMPTY)['changes']['stuck'];
     const backlog = { requests: 95, backfill: 5, doneAt: NOW + 180_000, lastSentAt: NOW + 180_000, held: 20 };
-    const text = describeStatus(statusWith({ backlog, stored: { ...EMPTY, changes: { ...EMPTY.changes, stuck } } }));
+    const text = describeStatus(statusWith({ backlog, changes: { ...EMPTY.changes, stuck } }));
     expect(text.match(/too many creations/g)).toHaveLength(1);
     expect(text).toContain('held: too many creations: record of acme/web#0, record of acme/web#1,');
     expect(text).toContain('; 95 requests to send (5 for backfills), the last in 3 min\n');
@@ -206,12 +186,7 @@ describe('the status of all workspaces', () => {
   /** Returns the list as it follows from the complete statuses. */
   async function expected(): Promise<readonly ListedWorkspace[]> {
     const { workspaces, broken } = await world.daemon().status();
-    return worstFirst([...broken.map(listBroken), ...workspaces.map(listed)]);
-  }
-
-  function listed({ name, verdict, summary, changes: { byState }, quota: { long } }: WorkspaceStatus): ListedWorkspace {
-    const { pending, sending, held } = byState;
-    return { name, verdict, summary, waiting: pending + sending, held, quota: { used: long.used, cap: long.cap } };
+    return worstFirst([...broken.map(listBroken), ...workspaces.map(listStatus)]);
   }
 
   /** The status that this replica gives if the other one answers so. */

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { writeServerFact } from '../../../src/store/server-facts.ts';
-import { readHealthSummaries, readStatus, readStatuses, serverStatusesOf } from '../../../src/store/stored-status.ts';
+import { complete, STORED } from '../../../src/store/status-shape.ts';
+import { readStatus, readStatuses, serverStatusesOf } from '../../../src/store/stored-status.ts';
 import { scopeOf } from '../../../src/store/workspace-scope.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 import { type OpenedStore, openStore } from '../../support/harness/store.ts';
@@ -13,9 +14,6 @@ const UNKNOWN_SERVER = {
   ...{ records: { state: 'unknown', error: null }, routesOff: [], fieldsOff: [], updatesOff: null },
   areStatusesContested: false,
 };
-const NO_CHANGES = { byState: { pending: 0, sending: 0, unknown: 0, held: 0 }, waitingBackfills: 0, waitingBursts: 0 };
-const NOTHING = { total: 0, waiting: 0 };
-
 /** A store, and the number of statements that work runs. */
 async function openCounted() {
   let statements = 0;
@@ -106,7 +104,7 @@ describe('the status of a workspace', () => {
   });
 });
 
-describe('the health of workspaces', () => {
+describe('what the verdict depends on', () => {
   const gone = { error: 'not_found: no such repository' };
 
   it('leaves out connections without problems, and takes the same statements for all workspaces', async () => {
@@ -122,17 +120,14 @@ describe('the health of workspaces', () => {
       .insertInto('sweeps')
       .values({ connection: 'fails', unit: 'a/three', ...gone })
       .execute();
-    const one = await countOf(readHealthSummaries(store.database, [own], NOW));
-    const both = await countOf(readHealthSummaries(store.database, [own, own + 1], NOW));
+    const one = await countOf(readStatuses(store.database, [own], NOW, 'verdict'));
+    const both = await countOf(readStatuses(store.database, [own, own + 1], NOW, 'verdict'));
     expect(both.statements).toBe(one.statements);
     const failure = { code: 'forbidden', message: 'no scope', hint: expect.any(String), unit: null, at: NOW - 10 };
-    expect(both.result.get(own)?.connections).toEqual([
+    expect(both.result.get(own)?.connections).toMatchObject([
       { connection: 'fails', failure, missingUnits: ['a/three', 'a/two'], refusedFetches: 0, refusedWrites: 0 },
     ]);
-    expect(both.result.get(own + 1)).toEqual({
-      ...{ deliveries: { quarantined: 0 }, changes: NO_CHANGES, connections: [], backfills: [] },
-      ...{ pullRequests: NOTHING, links: NOTHING, server: UNKNOWN_SERVER },
-    });
+    expect(both.result.get(own + 1)).toEqual(complete({}, STORED));
     await store.close();
   });
 
@@ -147,7 +142,7 @@ describe('the health of workspaces', () => {
     const sweeps = polls.map(({ unit }) => ({ connection: 'main', unit, ...gone, failed_at: NOW - 20 }));
     await query.insertInto('sweeps').values(sweeps).execute();
     const missing = { connection: 'main', missingUnits: ['read-before', 'read-elsewhere'] };
-    const summaries = await readHealthSummaries(query.whole, [query.workspace], NOW);
+    const summaries = await readStatuses(query.whole, [query.workspace], NOW, 'verdict');
     expect(summaries.get(query.workspace)?.connections).toMatchObject([missing]);
     const { connections } = await readStatus(query, NOW);
     expect(connections).toMatchObject([missing, { connection: 'other', missingUnits: [] }]);

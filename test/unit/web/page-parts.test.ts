@@ -1,9 +1,7 @@
 import { globSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { ReplicaStatus, SharedStatus } from '../../../src/admin/replica-status.ts';
-import type { ConnectionStatus } from '../../../src/admin/status.ts';
+import type { ConnectionStatus, ListedWorkspace, ReplicaStatus, SharedStatus } from '../../../src/admin/status.ts';
 import { WARNINGS } from '../../../src/admin/verdict.ts';
-import type { ListedWorkspace } from '../../../src/admin/workspace-list.ts';
 import { CODES } from '../../../src/model/errors/codes.ts';
 import { createServer } from '../../../src/platform/http/server.ts';
 import { HELP_OF_REASONS, helpOf, helpRoutes } from '../../../src/web/help.ts';
@@ -13,26 +11,16 @@ import type { Visit } from '../../../src/web/pages/page-content.ts';
 import { replicasPage } from '../../../src/web/pages/replicas-page.ts';
 import { createWorkspaceList } from '../../../src/web/pages/workspace-list-page.ts';
 import { TOP } from '../../support/harness/processes.ts';
+import { CONNECTION as WORKING } from '../../support/harness/web.ts';
 
 const CONNECTION: ConnectionStatus = {
-  ...{
-    name: 'github',
-    connector: 'github',
-    mirror: 'auto',
-    webhookPath: null,
-    schedule: null,
-    lastDeliveryAt: null,
-    lastWebhookAt: null,
-    units: 0,
-  },
-  ...{ walking: 0, lastPollAt: null, failingUnits: 0, failure: null, fetches: 0, lastSweepAt: null, lastRefused: null },
-  switchedOff: [],
+  ...WORKING,
   missingUnits: ['acme/<lost>'],
   ...{ refusedFetches: 2, fetchRefusal: 'not_found: <404>', unverifiedItems: 3 },
   ...{ refusedWrites: 1, writeRefusal: 'forbidden: archived' },
   hooks: {
     at: null,
-    silent: [{ subject: 'acme/app', state: 'missing', message: 'nobody made it' }],
+    silent: [{ subject: 'acme/app', state: 'absent', message: 'nobody made it' }],
     failure: 'forbidden: no scope',
     redeliveryFailure: 'server_failed: status 502',
   },
@@ -52,7 +40,7 @@ it('says of a cause only what belongs to it, and of the connection everything', 
   const told = WARNINGS.map(({ code }) => [code, wordsOf(CONNECTION, code)]).filter(([, words]) => words);
   expect(told).toEqual([
     ['names_rebound', 'scope_rebound acme/app leads to 3 now, and led to 2 before'],
-    ['webhooks_silent', 'webhook missing at acme/app: nobody made it'],
+    ['webhooks_silent', 'webhook absent at acme/app: nobody made it'],
     ['webhooks_unknown', 'webhooks forbidden: no scope'],
     ['redeliveries_failing', 'webhooks server_failed: status 502'],
     ['units_missing', 'not found acme/&lt;lost&gt;'],

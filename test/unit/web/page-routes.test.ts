@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Status } from '../../../src/admin/status.ts';
+import type { ConnectionStatus, Status } from '../../../src/admin/status.ts';
 import type { Access } from '../../../src/model/caller.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import { createServer, type Server } from '../../../src/platform/http/server.ts';
@@ -8,7 +8,7 @@ import { createMetrics } from '../../../src/platform/observe/metrics.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 import type { Caller } from '../../../src/web/door-caller.ts';
 import { webRoutes } from '../../../src/web/page-routes.ts';
-import { EMPTY, NOW, QUOTA, statusWith } from '../../support/harness/web.ts';
+import { CONNECTION, EMPTY, NOW, QUOTA, statusWith } from '../../support/harness/web.ts';
 
 const closing: Server[] = [];
 afterEach(async () => {
@@ -44,50 +44,33 @@ function everywhere(text: string): Status {
   const failure = { code: text, message: text, hint: text };
   const row = { entity: text, label: text, kind: 'link', lane: 'link' } as const;
   const change = { ...row, since: NOW, notBefore: 0, attempts: 1, failure };
-  const hook = { subject: text, state: 'disabled', message: text, hint: text };
+  const hook = { subject: text, state: 'disabled', message: text, hint: text } as const;
   const hooks = { at: NOW, silent: [hook], failure: text, redeliveryFailure: text };
   const names = [{ name: text, id: text, called: text, elsewhere: text }];
-  const connection = {
-    name: text,
-    connector: text,
-    mirror: 'auto' as const,
-    webhookPath: text,
-    schedule: text,
-    hooks,
-    names,
+  const connection: ConnectionStatus = {
+    ...{ ...CONNECTION, name: text, connector: text, webhookPath: text, schedule: text, hooks, names },
+    ...{ failure: { ...failure, unit: text, at: NOW }, fetchRefusal: text, writeRefusal: text, lastPollAt: NOW },
+    ...{ refusedFetches: 1, refusedWrites: 1, switchedOff: [text], missingUnits: [text], lastSweepAt: NOW },
   };
   const backfill = {
     ...{ connection: text, since: text, listed: true, units: 1, unitsDone: 0, pages: 1, items: 1, total: 2 },
     ...{ isPaused: false, startedAt: NOW, finishedAt: null, failures: [{ unit: text, error: text, givenUp: true }] },
-  };
-  const activity = {
-    ...{ connection: text, lastRefused: null, lastDeliveryAt: NOW, lastWebhookAt: NOW, units: 1, walking: 0 },
-    ...{
-      lastPollAt: NOW,
-      failingUnits: 1,
-      failure: { ...failure, unit: text, at: NOW },
-      fetches: 0,
-      ...{ refusedFetches: 1, refusedWrites: 0, writeRefusal: null },
-    },
-    ...{ fetchRefusal: text, unverifiedItems: 1, lastSweepAt: NOW, switchedOff: [text], missingUnits: [text] },
   };
   const [quarantine, latest] = [
     [{ ...delivery, state: 'quarantined' as const }],
     [{ ...delivery, state: 'applied' as const }],
   ];
   const [stuck, next] = [[{ ...change, state: 'held' as const }], [{ ...change, state: 'pending' as const }]];
-  const stored = {
-    ...{ ...EMPTY, backfills: [backfill], connections: [activity] },
-    ...{
-      deliveries: { ...EMPTY.deliveries, quarantined: 1, quarantine, latest },
-      changes: { ...EMPTY.changes, stuck, next },
-    },
+  const rows = {
+    ...{ backfills: [backfill], connections: [connection] },
+    deliveries: { ...EMPTY.deliveries, quarantined: 1, quarantine, latest },
+    changes: { ...EMPTY.changes, stuck, next },
   };
-  const quota = { ...QUOTA, paused: { until: NOW + 1, reason: text } };
+  const quota = { ...QUOTA, paused: { until: NOW + 1, code: 'rate_limited', reason: text } as const };
   const halt = new SyncError('unauthorized', text, { hint: text });
   const broken = [{ name: text, code: text, message: text, hint: text }];
   const rest = { version: text, ready: false, components: { [text]: text }, broken };
-  return statusWith({ name: text, address: text, halt, quota, connections: [connection], stored }, rest);
+  return statusWith({ name: text, address: text, halt, quota, ...rows }, rest);
 }
 
 describe('probes', () => {
@@ -113,18 +96,19 @@ describe('probes', () => {
 
 describe('/metrics', () => {
   it('tells the same as the status', async () => {
-    const stored = {
-      ...EMPTY,
-      deliveries: { ...EMPTY.deliveries, pending: 4, quarantined: 2 },
-      changes: {
-        ...EMPTY.changes,
-        byState: { pending: 7, sending: 1, unknown: 0, held: 3 },
-        // Older than anything that is due first.
-        oldest: { link: NOW - 3 * 86_400_000 },
-      },
-    } as const;
-    const quota = { ...QUOTA, long: { ...QUOTA.long, used: 118 }, paused: { until: NOW + 30_000, reason: 'refused' } };
-    const answer = await serve(statusWith({ stored, quota })).get('/metrics');
+    const deliveries = { ...EMPTY.deliveries, pending: 4, quarantined: 2 };
+    const changes = {
+      ...EMPTY.changes,
+      byState: { pending: 7, sending: 1, unknown: 0, held: 3 },
+      // Older than anything that is due first.
+      oldest: { link: NOW - 3 * 86_400_000 },
+    };
+    const quota = {
+      ...QUOTA,
+      long: { ...QUOTA.long, used: 118 },
+      paused: { until: NOW + 30_000, code: 'rate_limited', reason: 'refused' } as const,
+    };
+    const answer = await serve(statusWith({ deliveries, changes, quota })).get('/metrics');
     expect(answer.headers['content-type']).toContain('text/plain; version=0.0.4');
     for (const line of [
       'worksync_up 1',
@@ -218,22 +202,26 @@ it('/status.json holds no secret, even where a stored error text does [A5]', asy
 });
 
 describe('the state of a workspace', () => {
-  const pending = { ...EMPTY, changes: { ...EMPTY.changes, byState: { pending: 1, sending: 0, unknown: 0, held: 0 } } };
+  const pending = { ...EMPTY.changes, byState: { pending: 1, sending: 0, unknown: 0, held: 0 } };
   it.each([
     ['nothing to send, no slot free', { quota: { ...QUOTA, nextSlotAt: NOW + 60_000 } }, { kind: 'running' }],
-    ['something to send, a slot free', { stored: pending }, { kind: 'running' }],
-    ['a slot in a second', { stored: pending, quota: { ...QUOTA, nextSlotAt: NOW + 1_000 } }, { kind: 'running' }],
+    ['something to send, a slot free', { changes: pending }, { kind: 'running' }],
+    ['a slot in a second', { changes: pending, quota: { ...QUOTA, nextSlotAt: NOW + 1_000 } }, { kind: 'running' }],
     [
       'no slot for a minute',
-      { stored: pending, quota: { ...QUOTA, nextSlotAt: NOW + 60_000 } },
+      { changes: pending, quota: { ...QUOTA, nextSlotAt: NOW + 60_000 } },
       { kind: 'waiting', until: NOW + 60_000, reason: 'quota used up' },
     ],
-    ['a pause that is over', { quota: { ...QUOTA, paused: { until: NOW - 1, reason: 'x' } } }, { kind: 'running' }],
+    [
+      'a pause that is over',
+      { quota: { ...QUOTA, paused: { until: NOW - 1, code: 'rate_limited', reason: 'x' } as const } },
+      { kind: 'running' },
+    ],
     [
       'halted while paused',
       {
         halt: new SyncError('unauthorized', 'm', { hint: 'h' }),
-        quota: { ...QUOTA, paused: { until: NOW + 1, reason: 'x' } },
+        quota: { ...QUOTA, paused: { until: NOW + 1, code: 'rate_limited', reason: 'x' } as const },
       },
       { kind: 'halted', code: 'unauthorized', message: 'm', hint: 'h' },
     ],
