@@ -3,6 +3,7 @@ import type { Connection, Connector, Fetched, LinkedStatus } from '../../../../s
 import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import type { ItemReference } from '../../../../src/model/item.ts';
 import { type LogFields, silentLogger } from '../../../../src/platform/lib/logger.ts';
+import { silentMeter } from '../../../../src/platform/lib/meter.ts';
 import { type Random, systemRandom } from '../../../../src/platform/lib/random.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
 import type { Store } from '../../../../src/store/database.ts';
@@ -56,6 +57,7 @@ async function bench(given: Fetch | Readonly<Record<string, Fetch>>, parts: Part
   const fetches = createFetches({
     ...{ store: storeFor(store), clock, connections, pauses: createPauses(clock), inbox: createWakeSignal() },
     random: WITHOUT_JITTER,
+    meter: silentMeter,
     logger: { ...silentLogger, warn: (fields: LogFields) => void warnings.push(fields) },
   });
   return {

@@ -9,16 +9,15 @@ import { purposeNow } from '../../../../src/platform/lib/purpose.ts';
 import { systemRandom } from '../../../../src/platform/lib/random.ts';
 import type { Job } from '../../../../src/platform/lib/scheduler.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
-import { recordSweep } from '../../../../src/store/connection-sweeps.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { blankEntity, saveEntity } from '../../../../src/store/entities.ts';
 import { loadNames, storedUnits } from '../../../../src/store/scope-names.ts';
+import { recordSweep } from '../../../../src/store/unit-states.ts';
 import { dueFetches } from '../../../../src/store/wanted-fetches.ts';
+import { createVerification, reviewJobs } from '../../../../src/sync/intake/item-reads.ts';
 import { openNameBindings } from '../../../../src/sync/intake/name-bindings.ts';
 import { createPauses } from '../../../../src/sync/intake/pauses.ts';
-import { reviewJobs } from '../../../../src/sync/intake/review-reads.ts';
 import { sweepJobs } from '../../../../src/sync/intake/sweeps.ts';
-import { createVerification } from '../../../../src/sync/intake/verify-items.ts';
 import { needsReviews } from '../../../../src/sync/reconcile/workflow/workflow-rules.ts';
 import { createForge, forgeItem } from '../../../support/fakes/forge.ts';
 import { startJobs } from '../../../support/fakes/timetable.ts';
@@ -92,7 +91,7 @@ async function bench(
   };
   let notifications = 0;
   const inbox = { ...createWakeSignal(), notify: () => void notifications++ };
-  const deps = { store, clock, random: systemRandom(), logger: silentLogger, inbox };
+  const deps = { store, clock, random: systemRandom(), logger: silentLogger, meter: silentMeter, inbox };
   const connections = [{ ...activeWith({ name: 'forge', connector, connection }), readsReviews: true }];
   const context = { ...deps, pauses: createPauses(clock), connections };
   return {
@@ -248,18 +247,19 @@ describe('a sweep', () => {
   function sweepOf(
     deps: Pick<SweepContext, 'store' | 'clock'> & Partial<SweepContext>,
     parts: Partial<Connection> = {},
+    fetches: { notify(): void } = { notify() {} },
   ): Job {
     const connection = { ...connector.connect({}, {} as never), ...parts };
-    const jobs = sweepJobs({
+    const context = {
       random: systemRandom(),
       logger: silentLogger,
       meter: silentMeter,
       pauses: createPauses(deps.clock),
-      fetches: { notify: () => undefined },
+      inbox: createWakeSignal(),
       ...deps,
       connections: [activeWith({ name: 'forge', connector, connection, sweep: { everyMs: HOUR } })],
-    });
-    return jobs[0] as Job;
+    };
+    return sweepJobs(context, fetches)[0] as Job;
   }
 
   async function runToEnd(job: Job, clock: TravellingClock): Promise<void> {
@@ -287,7 +287,7 @@ describe('a sweep', () => {
     const notifications: number[] = [];
     const fetches = { notify: () => void notifications.push(clock.elapsed()) };
     const sweep = async () => ({ keys: listed.map(keyOf), containers: ['app'] });
-    const job = sweepOf({ store, clock, fetches }, { sweep });
+    const job = sweepOf({ store, clock }, { sweep }, fetches);
     return { run: () => runToEnd(job, clock), requested: () => fetchesOf(store), notifications };
   }
 
@@ -314,7 +314,7 @@ describe('a sweep', () => {
     };
     // Simulates that each is fetched some time later.
     const fetches = { notify: () => void clock.after(1, () => void fetchAll()) };
-    const timetable = startJobs([sweepOf({ store, clock, fetches })], clock);
+    const timetable = startJobs([sweepOf({ store, clock }, {}, fetches)], clock);
     while ((await rowsOf(store)).length === 0) await clock.toNextTimer();
     await timetable.stop();
     expect(await rowsOf(store)).toMatchObject([{ listed: 0, asked: count }]);
@@ -489,11 +489,12 @@ describe('a sweep', () => {
       random: systemRandom(),
       logger: silentLogger,
       meter: silentMeter,
+      inbox: createWakeSignal(),
       pauses: createPauses(clock),
     };
     const { sweep: _, ...connection } = connector.connect({}, {} as never);
     const connections = [activeWith({ name: 'forge', connector, connection })];
-    expect(sweepJobs({ ...parts, store: {} as Store, fetches: createWakeSignal(), connections })).toEqual([]);
+    expect(sweepJobs({ ...parts, store: {} as Store, connections }, parts.inbox)).toEqual([]);
   });
 
   test('reads the pages of a list one after the other, and takes all of them together', async () => {
@@ -550,7 +551,7 @@ describe('a sweep', () => {
 
   test('forgets no unit after the loss of the workspace', async () => {
     const work = async (store: Store) => {
-      await recordSweep(store.query, { connection: 'forge', unit: 'old' }, { at: 1, listed: 1, asked: 0 });
+      await recordSweep(store.query, 'forge', 'old', { at: 1, listed: 1, asked: 0 });
       const clock = createTravellingClock();
       return () => runToEnd(sweepOf({ store, clock }), clock);
     };

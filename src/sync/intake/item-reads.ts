@@ -3,17 +3,24 @@ import type { Item, ItemKey } from '../../model/item.ts';
 import { sleep } from '../../platform/lib/clock.ts';
 import { forPurpose, type Purpose } from '../../platform/lib/purpose.ts';
 import { backoff } from '../../platform/lib/random.ts';
+import type { Job } from '../../platform/lib/scheduler.ts';
 import type { Stage } from '../../platform/lib/stage.ts';
-import { appendDeliveries } from '../../store/append-deliveries.ts';
-import { packBodyAsync } from '../../store/bodies.ts';
-import { isUnverified, itemName, readFields, type UnverifiedPosition, unverifiedAfter } from '../../store/items.ts';
+import { entitiesOf } from '../../store/entities.ts';
+import {
+  findItems,
+  isUnverified,
+  itemName,
+  openItemsAfter,
+  readFields,
+  type UnverifiedPosition,
+  unverifiedAfter,
+} from '../../store/items.ts';
 import type { ActiveConnection, IntakeContext } from './active-connection.ts';
 import { waitWhilePaused } from './pauses.ts';
-
-export type VerificationContext = Omit<IntakeContext, 'meter' | 'tracer'>;
+import { appendRead } from './read-pages.ts';
 
 /** The time between two fetches of a connection, milliseconds, because some vendors report no limit. */
-export const FETCH_INTERVAL = 2_000;
+const FETCH_INTERVAL = 2_000;
 /** The number of items that are read from the database at once. */
 const BATCH_SIZE = 20;
 /** The time between two rounds over the items that are still unverified, milliseconds. */
@@ -32,7 +39,7 @@ const START: UnverifiedPosition = { finished: 0, key: '' };
  * vendor has confirmed it. The fetches use at most a fifth of the vendor's limit: see `Budget`. An item that cannot be
  * fetched waits for its next delivery, or for a restart.
  */
-export function createVerification(context: VerificationContext): Stage {
+export function createVerification(context: IntakeContext): Stage {
   let stopping: AbortController | undefined;
   let running: Promise<unknown> = Promise.resolve();
   return {
@@ -51,11 +58,7 @@ export function createVerification(context: VerificationContext): Stage {
 }
 
 /** Never rejects. Ends when no item of the connection is unverified. */
-async function verifyConnection(
-  context: VerificationContext,
-  active: ActiveConnection,
-  signal: AbortSignal,
-): Promise<void> {
+async function verifyConnection(context: IntakeContext, active: ActiveConnection, signal: AbortSignal): Promise<void> {
   const { store, clock, random, logger } = context;
   const done = new Set<ItemKey>();
   for (let failures = 0; !signal.aborted; ) {
@@ -78,7 +81,7 @@ async function verifyConnection(
 
 /** @param done the items that were fetched or refused in this or an earlier round */
 async function verifyAll(
-  context: VerificationContext,
+  context: IntakeContext,
   active: ActiveConnection,
   done: Set<ItemKey>,
   signal: AbortSignal,
@@ -109,8 +112,8 @@ interface FetchRequest {
  *
  * @returns whether a further attempt is useless, because the item was fetched or the vendor refused it
  */
-export async function fetchWithRetries(
-  context: VerificationContext,
+async function fetchWithRetries(
+  context: IntakeContext,
   active: ActiveConnection,
   request: FetchRequest,
   signal: AbortSignal,
@@ -141,16 +144,59 @@ export async function fetchWithRetries(
 }
 
 async function fetchItem(
-  { store, clock, random, inbox }: VerificationContext,
+  context: IntakeContext,
   { name, connector, connection }: ActiveConnection,
   { item, purpose, wantsReviews = false }: FetchRequest,
   signal: AbortSignal,
 ): Promise<void> {
+  const { random } = context;
   const commitsSha = item.kind === 'pull_request' ? item.commitsSha : undefined;
   const known = { wantsReviews, ...(commitsSha !== undefined && { commitsSha }) };
-  const { event, body } = await forPurpose(purpose, () => connection.fetch(connector.reference(item), signal, known));
-  const packed = await packBodyAsync(body);
-  const delivery = { connection: name, key: `fetch:${random.uuid()}`, source: 'fetch' as const, event, body, packed };
-  await store.commit((transaction) => appendDeliveries(transaction, [delivery], clock.now()));
-  inbox.notify();
+  const fetched = await forPurpose(purpose, () => connection.fetch(connector.reference(item), signal, known));
+  await appendRead(context, { ...fetched, connection: name, key: `fetch:${random.uuid()}`, source: 'fetch' });
+}
+
+/** The time between two reads of reviews, milliseconds. */
+const REVIEWS_EVERY = 3_600_000;
+/** The number of open items that are read from the database at once. */
+const OPEN_BATCH_SIZE = 100;
+
+/**
+ * Returns jobs that read reviews once an hour, for connections whose rules need them and that get no webhooks. A job reads those of
+ * each open pull request that is linked to a task and has changed since the last read. Its requests count as polls.
+ */
+export function reviewJobs(context: IntakeContext): Job[] {
+  return context.connections
+    .filter(({ readsReviews }) => readsReviews)
+    .map((active) => ({
+      name: `reviews.${active.name}`,
+      when: { everyMs: REVIEWS_EVERY },
+      run: (signal) => readReviews(context, active, signal),
+    }));
+}
+
+async function readReviews(context: IntakeContext, active: ActiveConnection, signal: AbortSignal): Promise<void> {
+  for (let after: ItemKey | undefined = ''; after !== undefined; ) {
+    const keys: readonly ItemKey[] = await openItemsAfter(context.store.query, after, OPEN_BATCH_SIZE);
+    for (const item of await itemsToRead(context, active, keys)) {
+      if (signal.aborted) return;
+      await fetchWithRetries(context, active, { item, purpose: 'poll', wantsReviews: true }, signal);
+      await sleep(context.clock, FETCH_INTERVAL, signal);
+    }
+    after = keys.length < OPEN_BATCH_SIZE ? undefined : keys.at(-1);
+  }
+}
+
+async function itemsToRead(
+  { store }: IntakeContext,
+  { name }: ActiveConnection,
+  keys: readonly ItemKey[],
+): Promise<readonly Item[]> {
+  const links = (await entitiesOf(store.query, keys)).filter(({ kind, hand }) => kind === 'link' && hand !== 'gone');
+  const linked = new Set(links.map(({ item_key }) => item_key));
+  const rows = await findItems(store.query, keys);
+  const own = rows.filter(({ key, connection }) => connection === name && linked.has(key));
+  return own
+    .map((row) => readFields(row).item)
+    .filter((item) => item.kind === 'pull_request' && (item.reviewsReadAt ?? 0) < item.updatedAt);
 }
