@@ -16,8 +16,7 @@ import {
   unverifiedAfter,
 } from '../../store/items.ts';
 import type { ActiveConnection, IntakeContext } from './active-connection.ts';
-import { waitWhilePaused } from './pauses.ts';
-import { appendRead } from './read-pages.ts';
+import { appendRead, waitWhilePaused } from './read-pages.ts';
 
 /** The time between two fetches of a connection, milliseconds, because some vendors report no limit. */
 const FETCH_INTERVAL = 2_000;

@@ -38,8 +38,6 @@ export interface NameBindings extends Names {
   settled(): Promise<void>;
 }
 
-type NameBindingsDeps = Pick<WorkspaceContext, 'store' | 'clock' | 'logger' | 'meter'>;
-
 /** How long the vendor's answer for a name is valid, without and with a reason for doubt, milliseconds. */
 const VALID_FOR = 24 * 60 * 60_000;
 const DOUBTED_VALID_FOR = 15 * 60_000;
@@ -49,15 +47,15 @@ const DOUBTED_VALID_FOR = 15 * 60_000;
  * @param unitOf returns the connector's unit for the id of a repository, project or team
  */
 export async function openNameBindings(
-  deps: NameBindingsDeps,
+  context: WorkspaceContext,
   { connection, entries, unitOf }: { connection: string; entries: readonly string[]; unitOf?: Connector['unitOf'] },
 ): Promise<NameBindings> {
-  const { store, clock } = deps;
-  const logger = deps.logger.child({ connection });
+  const { store, clock } = context;
+  const logger = context.logger.child({ connection });
   const spelling = new Map(entries.map((entry) => [entry.toLowerCase(), entry]));
   const names = [...spelling.keys()];
   const stored = await store.commit((transaction) => loadNames(transaction, connection, names));
-  const cache = createBindingCache({ ...deps, logger }, connection, stored);
+  const cache = createBindingCache({ ...context, logger }, connection, stored);
   let version = 0;
   /** Names in doubt. A name stays in doubt until the vendor has answered for it. */
   const doubted = new Set<string>();
@@ -166,7 +164,7 @@ interface BindingCache {
 
 /** Reports each change by the log and by the gauge of rebound names. */
 function createBindingCache(
-  { store, meter, logger }: Omit<NameBindingsDeps, 'clock'>,
+  { store, meter, logger }: WorkspaceContext,
   connection: string,
   stored: readonly StoredName[],
 ): BindingCache {
@@ -245,8 +243,7 @@ async function storeRebound(store: Store, connection: string, bound: readonly Bi
   });
 }
 
-/** Returns undefined if nothing has the name. */
-/** An error with the code and remedy of the first failure, which names all of them and what was done. */
+/** Returns an error with the code and remedy of the first failure, which names all of them and what was done. */
 function together(
   first: SyncError,
   failures: readonly { readonly entry: string; readonly error: SyncError }[],
@@ -263,6 +260,7 @@ function together(
   });
 }
 
+/** Returns undefined if nothing has the name. */
 async function identify(
   vendor: Pick<Connection, 'identify'>,
   name: string,

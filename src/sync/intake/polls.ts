@@ -24,29 +24,23 @@ const LONGEST_RETRY = 900_000;
 
 /** Polls all connections, each on its own schedule. */
 export function createPolls(context: IntakeContext): Polls {
-  const pollers = new Map(context.connections.map((active) => [active.name, createPoller(context, active)]));
+  const pollers = context.connections.map((active) => createPoller(context, active));
   return {
-    jobs: [...pollers.values()].map(({ job }) => job),
+    jobs: pollers.map(({ job }) => job),
     async stop() {
-      await Promise.all([...pollers.values()].map((poller) => poller.stop()));
+      await Promise.all(pollers.map((poller) => poller.stop()));
     },
     async pollNow(connection) {
-      const selected = context.connections.filter(({ name, schedule }) =>
-        connection === undefined ? schedule !== 'off' : name === connection,
+      const selected = pollers.filter(({ name, job }) =>
+        connection === undefined ? job.when !== 'off' : name === connection,
       );
-      await Promise.all(selected.map(async ({ name }) => pollers.get(name)?.pollNow()));
+      await Promise.all(selected.map((poller) => poller.pollNow()));
     },
   };
 }
 
-interface Poller {
-  readonly job: Job;
-  stop(): Promise<void>;
-  pollNow(): Promise<void>;
-}
-
 /** Polls one connection: its schedule, its retries, and one cycle at a time. */
-function createPoller(context: IntakeContext, active: ActiveConnection): Poller {
+function createPoller(context: IntakeContext, active: ActiveConnection) {
   const stopping = new AbortController();
   let cancelRetry: Cancel = () => undefined;
   let cycles: Promise<void> = Promise.resolve();
@@ -90,15 +84,17 @@ function createPoller(context: IntakeContext, active: ActiveConnection): Poller 
     cancelRetry = context.clock.after(ms, () => void enqueueCycle(units));
   }
 
+  const job: Job = {
+    name: `poll.${active.name}`,
+    when: active.schedule,
+    // The first poll runs at once, because it finds the events since the last daemon stopped.
+    atStart: 0,
+    // A scheduled time during a cycle, or during a retry, starts no other cycle.
+    run: () => (isRunning ? cycles : enqueueCycle()),
+  };
   return {
-    job: {
-      name: `poll.${active.name}`,
-      when: active.schedule,
-      // The first poll runs at once, because it finds the events since the last daemon stopped.
-      atStart: 0,
-      // A scheduled time during a cycle, or during a retry, starts no other cycle.
-      run: () => (isRunning ? cycles : enqueueCycle()),
-    },
+    name: active.name,
+    job,
     async stop() {
       stopping.abort();
       cancelRetry();

@@ -1,6 +1,7 @@
 // Design: src/decisions/polls-and-walks.md
 
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { sleep } from '../../platform/lib/clock.ts';
 import {
   type Extended,
   extendTrail,
@@ -93,6 +94,19 @@ async function recordFailure<Position extends Target>(
   await store
     .commit(record)
     .catch((reason: unknown) => logger.error({ ...fields, error: reason }, `failure of a ${reader} not recorded`));
+}
+
+/** Resolves when the connection is free for background work, or when the signal aborts. */
+export async function waitWhilePaused(
+  { clock, pauses }: IntakeContext,
+  connection: string,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    const left = pauses.left(connection, 'background');
+    if (left === 0) return;
+    await sleep(clock, left, signal);
+  }
 }
 
 /** Returns the error of a list whose pages do not end. */

@@ -20,8 +20,8 @@ import {
 } from '../../store/unit-states.ts';
 import { dueFetches, prefetchFetches, requestFetch } from '../../store/wanted-fetches.ts';
 import type { ActiveConnection, IntakeContext } from './active-connection.ts';
-import { affectsAllUnits, waitWhilePaused } from './pauses.ts';
-import { type PageSelection, readPages } from './read-pages.ts';
+import { affectsAllUnits } from './pauses.ts';
+import { type PageSelection, readPages, waitWhilePaused } from './read-pages.ts';
 
 /** Notified after a commit that requested fetches. */
 type Fetches = Pick<WakeSignal, 'notify'>;
@@ -128,6 +128,7 @@ function selectSweep(
     },
     /** Repeats the request after a temporary failure. A rate limit does not count as a failure, because it concerns all requests. */
     onFailure({ unit }, error, limit) {
+      pause = 0;
       if (limit > 0) return undefined;
       if (error.verdict === 'retry' && ++failures < MOST_ATTEMPTS) {
         pause = backoff(random, failures, FIRST_RETRY, LONGEST_RETRY);

@@ -24,7 +24,7 @@ import { startJobs } from '../../../support/fakes/timetable.ts';
 import { createTravellingClock, type TravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { remainsOfLost } from '../../../support/faults/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
-import { activeWith, inboxOf, openTestStore } from '../../../support/harness/intake.ts';
+import { activeWith, inboxOf, intakeContext, openTestStore } from '../../../support/harness/intake.ts';
 import { itemRow } from '../../../support/rows/items.ts';
 
 const MINUTE = 60_000;
@@ -91,9 +91,8 @@ async function bench(
   };
   let notifications = 0;
   const inbox = { ...createWakeSignal(), notify: () => void notifications++ };
-  const deps = { store, clock, random: systemRandom(), logger: silentLogger, meter: silentMeter, inbox };
   const connections = [{ ...activeWith({ name: 'forge', connector, connection }), readsReviews: true }];
-  const context = { ...deps, pauses: createPauses(clock), connections };
+  const context = intakeContext({ store, clock, inbox, connections });
   return {
     ...{ store, clock, requested, context },
     numbers: () => requested.map(({ number }) => number),
@@ -250,16 +249,8 @@ describe('a sweep', () => {
     fetches: { notify(): void } = { notify() {} },
   ): Job {
     const connection = { ...connector.connect({}, {} as never), ...parts };
-    const context = {
-      random: systemRandom(),
-      logger: silentLogger,
-      meter: silentMeter,
-      pauses: createPauses(deps.clock),
-      inbox: createWakeSignal(),
-      ...deps,
-      connections: [activeWith({ name: 'forge', connector, connection, sweep: { everyMs: HOUR } })],
-    };
-    return sweepJobs(context, fetches)[0] as Job;
+    const connections = [activeWith({ name: 'forge', connector, connection, sweep: { everyMs: HOUR } })];
+    return sweepJobs(intakeContext({ ...deps, connections }), fetches)[0] as Job;
   }
 
   async function runToEnd(job: Job, clock: TravellingClock): Promise<void> {
@@ -484,17 +475,10 @@ describe('a sweep', () => {
 
   test('exists only for connections that can list their items', () => {
     const clock = createTravellingClock();
-    const parts = {
-      clock,
-      random: systemRandom(),
-      logger: silentLogger,
-      meter: silentMeter,
-      inbox: createWakeSignal(),
-      pauses: createPauses(clock),
-    };
     const { sweep: _, ...connection } = connector.connect({}, {} as never);
     const connections = [activeWith({ name: 'forge', connector, connection })];
-    expect(sweepJobs({ ...parts, store: {} as Store, connections }, parts.inbox)).toEqual([]);
+    const context = intakeContext({ store: {} as Store, clock, connections });
+    expect(sweepJobs(context, context.inbox)).toEqual([]);
   });
 
   test('reads the pages of a list one after the other, and takes all of them together', async () => {
@@ -607,6 +591,7 @@ describe('the bindings of names', () => {
     const deps = {
       store,
       clock,
+      random: systemRandom(),
       logger: { ...silentLogger, child: () => ({ ...silentLogger, warn: log, info: log }) },
       meter,
     };
