@@ -252,15 +252,9 @@ export interface BackfillStatus {
 const MAX_FAILURES = 10;
 
 /** Reads the running or the last backfill of each connection, or of one connection. */
-export async function readBackfills(query: Scope, connection?: string): Promise<BackfillStatus[]> {
-  const rows = await query
-    .selectFrom('backfills')
-    .selectAll()
-    .$if(connection !== undefined, (all) => all.where('connection', '=', connection as string))
-    .orderBy('connection')
-    .orderBy('unit')
-    .execute();
-  return byConnection(rows);
+export async function readBackfills({ whole, workspace }: Scope, connection?: string): Promise<BackfillStatus[]> {
+  const backfills = await backfillsOf(whole, [workspace]);
+  return backfills(workspace).filter((each) => connection === undefined || each.connection === connection);
 }
 
 /** Reads the running or the last backfill of each connection of several workspaces. */

@@ -141,23 +141,8 @@ async function dropOrphans({ store, connections, logger }: IntakeContext): Promi
     logger.warn({ connection }, 'fetches dropped: the connection is no longer configured');
 }
 
-/** The fetches of one connection. */
-interface FetchQueue {
-  readonly name: string;
-  /** Starts due fetches up to the limit. */
-  fill(): Promise<void>;
-  isIdle(): boolean;
-  failure(): FetchFailure | undefined;
-  finish(): Promise<void>;
-}
-
-/** @param onDone called after each fetch */
-function createFetchQueue(
-  context: IntakeContext,
-  active: ActiveConnection,
-  signal: AbortSignal,
-  onDone: () => void,
-): FetchQueue {
+/** Creates the queue of the fetches of one connection. @param onDone called after each fetch */
+function createFetchQueue(context: IntakeContext, active: ActiveConnection, signal: AbortSignal, onDone: () => void) {
   const { store, clock, random, pauses, logger } = context;
   const running = new Map<string, Promise<void>>();
   /** Failures in a row because the vendor is unreachable. */
@@ -200,6 +185,7 @@ function createFetchQueue(
   }
 
   return {
+    /** Starts due fetches up to the limit. */
     async fill() {
       if (signal.aborted || pauses.left(active.name, 'fetch') > 0) return;
       // The query may still return a fetch that ends while it runs.
@@ -213,7 +199,7 @@ function createFetchQueue(
     },
     name: active.name,
     isIdle: () => running.size === 0,
-    failure: () => failing.values().next().value,
+    failure: (): FetchFailure | undefined => failing.values().next().value,
     finish: async () => void (await Promise.all(running.values())),
   };
 }
