@@ -5,6 +5,7 @@ import { forPurpose, type Purpose } from '../../platform/lib/purpose.ts';
 import { backoff } from '../../platform/lib/random.ts';
 import type { Job } from '../../platform/lib/scheduler.ts';
 import type { Stage } from '../../platform/lib/stage.ts';
+import type { Store } from '../../store/database.ts';
 import { entitiesOf } from '../../store/entities.ts';
 import {
   findItems,
@@ -64,7 +65,7 @@ async function verifyConnection(context: IntakeContext, active: ActiveConnection
     try {
       const isAnyUnverified = (await unverifiedAfter(store.query, active.name, START, 1)).length > 0;
       if (!isAnyUnverified) return;
-      await verifyAll(context, active, done, signal);
+      await fetchEach(context, active, unverifiedItems(store, active.name, done), 'restore', signal, done);
       failures = 0;
     } catch (error) {
       failures++;
@@ -78,32 +79,36 @@ async function verifyConnection(context: IntakeContext, active: ActiveConnection
   }
 }
 
-/** @param done the items that were fetched or refused in this or an earlier round */
-async function verifyAll(
-  context: IntakeContext,
-  active: ActiveConnection,
-  done: Set<ItemKey>,
-  signal: AbortSignal,
-): Promise<void> {
-  const { store, clock } = context;
-  for (let position: UnverifiedPosition | undefined = START; position && !signal.aborted; ) {
-    const rows = await unverifiedAfter(store.query, active.name, position, BATCH_SIZE);
+/** Yields the unverified items of a connection, except those that are done. */
+async function* unverifiedItems(
+  { query }: Store,
+  connection: string,
+  done: ReadonlySet<ItemKey>,
+): AsyncGenerator<Item> {
+  for (let position: UnverifiedPosition | undefined = START; position; ) {
+    const rows = await unverifiedAfter(query, connection, position, BATCH_SIZE);
     for (const row of rows) {
-      if (signal.aborted) return;
       // A delivery may have confirmed it meanwhile.
-      if (done.has(row.key) || !(await isUnverified(store.query, row.key))) continue;
-      const request = { item: readFields(row).item, purpose: 'restore' } as const;
-      if (await fetchWithRetries(context, active, request, signal)) done.add(row.key);
-      await sleep(clock, FETCH_INTERVAL, signal);
+      if (!done.has(row.key) && (await isUnverified(query, row.key))) yield readFields(row).item;
     }
     position = rows.at(-1);
   }
 }
 
-interface FetchRequest {
-  readonly item: Item;
-  readonly purpose: Purpose;
-  readonly wantsReviews?: boolean;
+/** Fetches items one after the other. @param done receives those that were fetched, or that the vendor refused */
+async function fetchEach(
+  context: IntakeContext,
+  active: ActiveConnection,
+  items: AsyncGenerator<Item>,
+  purpose: Purpose,
+  signal: AbortSignal,
+  done = new Set<ItemKey>(),
+): Promise<void> {
+  for await (const item of items) {
+    if (signal.aborted) return;
+    if (await fetchWithRetries(context, active, item, purpose, signal)) done.add(item.key);
+    await sleep(context.clock, FETCH_INTERVAL, signal);
+  }
 }
 
 /**
@@ -113,25 +118,35 @@ interface FetchRequest {
  */
 async function fetchWithRetries(
   context: IntakeContext,
-  active: ActiveConnection,
-  request: FetchRequest,
+  { name, connector, connection }: ActiveConnection,
+  item: Item,
+  purpose: Purpose,
   signal: AbortSignal,
 ): Promise<boolean> {
   const { store, clock, random, logger } = context;
+  const commitsSha = item.kind === 'pull_request' ? item.commitsSha : undefined;
+  // Only reads of reviews count as polls.
+  const known = { wantsReviews: purpose === 'poll', ...(commitsSha !== undefined && { commitsSha }) };
   for (let failures = 0; failures < MOST_ATTEMPTS; ) {
-    await waitWhilePaused(context, active.name, signal);
+    await waitWhilePaused(context, name, signal);
     if (signal.aborted) return false;
     try {
-      await fetchItem(context, active, request, signal);
+      const fetched = await forPurpose(purpose, () => connection.fetch(connector.reference(item), signal, known));
+      await appendRead(context, { ...fetched, connection: name, key: `fetch:${random.uuid()}`, source: 'fetch' });
       return true;
     } catch (thrown) {
       const error = asSyncError(thrown);
       if (signal.aborted) return false;
       const isLimit = error.code === 'rate_limited';
       if (!isLimit && error.verdict !== 'retry') {
-        const { key: itemKey } = request.item;
-        const item = await itemName(store.query, itemKey);
-        const fields = { connection: active.name, item, itemKey, code: error.code, error };
+        const { key: itemKey } = item;
+        const fields = {
+          connection: name,
+          item: await itemName(store.query, itemKey),
+          itemKey,
+          code: error.code,
+          error,
+        };
         logger.warn(fields, 'item not fetched');
         return true;
       }
@@ -140,19 +155,6 @@ async function fetchWithRetries(
     }
   }
   return false;
-}
-
-async function fetchItem(
-  context: IntakeContext,
-  { name, connector, connection }: ActiveConnection,
-  { item, purpose, wantsReviews = false }: FetchRequest,
-  signal: AbortSignal,
-): Promise<void> {
-  const { random } = context;
-  const commitsSha = item.kind === 'pull_request' ? item.commitsSha : undefined;
-  const known = { wantsReviews, ...(commitsSha !== undefined && { commitsSha }) };
-  const fetched = await forPurpose(purpose, () => connection.fetch(connector.reference(item), signal, known));
-  await appendRead(context, { ...fetched, connection: name, key: `fetch:${random.uuid()}`, source: 'fetch' });
 }
 
 /** The time between two reads of reviews, milliseconds. */
@@ -170,18 +172,15 @@ export function reviewJobs(context: IntakeContext): Job[] {
     .map((active) => ({
       name: `reviews.${active.name}`,
       when: { everyMs: REVIEWS_EVERY },
-      run: (signal) => readReviews(context, active, signal),
+      run: (signal) => fetchEach(context, active, itemsToReview(context, active), 'poll', signal),
     }));
 }
 
-async function readReviews(context: IntakeContext, active: ActiveConnection, signal: AbortSignal): Promise<void> {
+/** Yields the items of a connection whose reviews may have changed. */
+async function* itemsToReview(context: IntakeContext, active: ActiveConnection): AsyncGenerator<Item> {
   for (let after: ItemKey | undefined = ''; after !== undefined; ) {
     const keys: readonly ItemKey[] = await openItemsAfter(context.store.query, after, OPEN_BATCH_SIZE);
-    for (const item of await itemsToRead(context, active, keys)) {
-      if (signal.aborted) return;
-      await fetchWithRetries(context, active, { item, purpose: 'poll', wantsReviews: true }, signal);
-      await sleep(context.clock, FETCH_INTERVAL, signal);
-    }
+    yield* await itemsToRead(context, active, keys);
     after = keys.length < OPEN_BATCH_SIZE ? undefined : keys.at(-1);
   }
 }

@@ -149,25 +149,12 @@ interface CachedBinding {
   readonly askedAt: number | null;
 }
 
-interface BindingCache {
-  get(entry: string): CachedBinding | undefined;
-  all(): readonly Binding[];
-  /** Returns the bindings whose name leads to another id. */
-  rebound(): readonly Binding[];
-  /** Changes a binding in memory at once, so that the next delivery follows it, and in the store soon. */
-  save(entry: string, binding: Binding, askedAt: number | null): void;
-  /** Stores bindings to other ids, then changes them in memory. */
-  saveRebound(bound: readonly Binding[], now: number): Promise<void>;
-  /** Resolves when all bindings are stored. */
-  settled(): Promise<void>;
-}
-
-/** Reports each change by the log and by the gauge of rebound names. */
+/** The bindings in memory. Reports each change by the log and by the gauge of rebound names. */
 function createBindingCache(
   { store, meter, logger }: WorkspaceContext,
   connection: string,
   stored: readonly StoredName[],
-): BindingCache {
+) {
   const cache = new Map(stored.map((row) => [row.entry, cachedBindingOf(row)]));
   let writing: Promise<void> = Promise.resolve();
 
@@ -175,6 +162,7 @@ function createBindingCache(
     return [...cache.values()].map(({ binding }) => binding);
   }
 
+  /** Returns the bindings whose name leads to another id. */
   function rebound(): readonly Binding[] {
     return all().filter(({ elsewhere }) => elsewhere !== undefined);
   }
@@ -194,10 +182,11 @@ function createBindingCache(
 
   reportRebound();
   return {
-    get: (entry) => cache.get(entry),
+    get: (entry: string) => cache.get(entry),
     all,
     rebound,
-    save(entry, binding, askedAt) {
+    /** Changes a binding in memory at once, so that the next delivery follows it, and in the store soon. */
+    save(entry: string, binding: Binding, askedAt: number | null) {
       const previous = cache.get(entry)?.binding;
       cache.set(entry, { binding, askedAt });
       if (previous !== binding) reportChange(previous, binding);
@@ -209,7 +198,8 @@ function createBindingCache(
         }
       });
     },
-    async saveRebound(bound, now) {
+    /** Stores bindings to other ids, then changes them in memory. */
+    async saveRebound(bound: readonly Binding[], now: number) {
       await storeRebound(store, connection, bound, now);
       for (const binding of bound) cache.set(binding.entry, { binding, askedAt: now });
       reportRebound();
