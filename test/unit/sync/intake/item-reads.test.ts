@@ -397,7 +397,7 @@ describe('a sweep', () => {
     ]);
   });
 
-  test('stops at once during a rate limit', async () => {
+  test('reads nothing during a rate limit, and stops at once', async () => {
     const clock = createTravellingClock();
     const stopping = new AbortController();
     let requested = 0;
@@ -406,13 +406,14 @@ describe('a sweep', () => {
       if (requested > 9) throw new Error('the pause is read again and again without a wait');
       return HOUR;
     };
-    const run = sweepOf({ store: await openTestStore(), clock, pauses: { ...createPauses(clock), left } }).run(
-      stopping.signal,
-    );
+    let read = 0;
+    const units = async () => [`${read++}`];
+    const context = { store: await openTestStore(), clock, pauses: { ...createPauses(clock), left } };
+    const run = sweepOf(context, { units }).run(stopping.signal);
     await clock.advance(1_000);
     stopping.abort();
     await run;
-    expect(requested).toBe(1);
+    expect([requested, read]).toEqual([1, 0]);
   });
 
   test('completes and leaves no unhandled rejection, whichever statement fails', async () => {
@@ -424,34 +425,10 @@ describe('a sweep', () => {
   });
 
   test.each([
-    ['requests', [{ number: 1 }, { number: 2 }], undefined],
-    ['records', [{ number: 1 }], undefined],
-    ['records a failure of', [], new SyncError('forbidden', 'no')],
-  ])('%s nothing after the loss of the workspace', async (_name, items, failure) => {
-    const work = async (store: Store) => {
-      if (!failure) return (await sweepOver(store, items, [1])).run;
-      const clock = createTravellingClock();
-      return () => runToEnd(sweepOf({ store, clock }, { units: () => Promise.reject(failure) }), clock);
-    };
-    expect(await remainsOfLost(work)).toEqual([]);
-  });
-
-  test.each([
-    ['requests no fetch', [{ number: 1 }]],
-    ['records no result', []],
-  ])('%s if the workspace is lost while the list is read', async (_what, items) => {
-    const stored = await openTestStore();
-    const clock = createTravellingClock();
-    await storeItems(stored, items);
-    let isLost = false;
-    const commit: Store['commit'] = (work) =>
-      isLost ? Promise.reject(new SyncError('lease_lost', 'it was taken over')) : stored.commit(work);
-    const sweep = async () => {
-      isLost = true;
-      return { keys: [], containers: ['app'] };
-    };
-    await runToEnd(sweepOf({ store: { ...stored, commit }, clock }, { sweep }), clock);
-    expect([await fetchesOf(stored), await rowsOf(stored)]).toEqual([[], []]);
+    ['requests', [{ number: 1 }, { number: 2 }]],
+    ['records', [{ number: 1 }]],
+  ])('%s nothing after the loss of the workspace', async (_name, items) => {
+    expect(await remainsOfLost(async (store) => (await sweepOver(store, items, [1])).run)).toEqual([]);
   });
 
   test.each([
@@ -495,20 +472,6 @@ describe('a sweep', () => {
     expect(pages).toEqual([undefined, '2']);
     expect(await fetchesOf(store)).toEqual([itemOf({ number: 3, repo: 'other' }).key, keyOf(4)].toSorted());
     expect(await rowsOf(store)).toMatchObject([{ listed: 2, asked: 2 }]);
-  });
-
-  test('reads nothing if it is stopped during a pause', async () => {
-    const clock = createTravellingClock();
-    const pauses = createPauses(clock);
-    pauses.pause('forge', HOUR);
-    const stopping = new AbortController();
-    let read = 0;
-    const units = async () => [`${read++}`];
-    const run = sweepOf({ store: await openTestStore(), clock, pauses }, { units }).run(stopping.signal);
-    await clock.advance(1_000);
-    stopping.abort();
-    await run;
-    expect(read).toBe(0);
   });
 
   test('ends if it is stopped while many fetches are due', async () => {
