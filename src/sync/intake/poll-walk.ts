@@ -1,6 +1,7 @@
 // Design: src/decisions/polls-and-walks.md
 
 import type { PollPage, PollPosition } from '../../connectors/connector.ts';
+import { omitUndefined } from '../../connectors/kit/payload.ts';
 import { formatFailure, SyncError } from '../../model/errors/sync-error.ts';
 import { sha256Of } from '../../platform/lib/digest.ts';
 import { extendTrail, NO_PAGES } from '../../platform/lib/page-trail.ts';
@@ -137,13 +138,9 @@ export function walkOf(state: PollState, now: number): Walk {
 
 /** Returns the position to request. Only the first page has a validator. */
 export function positionOf(unit: string, state: PollState, walk: Walk): PollPosition {
-  return {
-    unit,
-    startedAt: walk.startedAt,
-    ...(state.watermark === undefined ? {} : { watermark: state.watermark }),
-    ...(walk.page === undefined ? {} : { page: walk.page }),
-    ...(walk.page === undefined && state.etag !== undefined ? { etag: state.etag } : {}),
-  };
+  const { page, startedAt } = walk;
+  const etag = page === undefined ? state.etag : undefined;
+  return { unit, startedAt, ...omitUndefined({ watermark: state.watermark, page, etag }) };
 }
 
 /** Returns the state after a page. After the last page it has no `walk`. */
