@@ -4,7 +4,6 @@ import { asSyncError, type SyncError } from '../../model/errors/sync-error.ts';
 import { onClockSetBack } from '../../platform/lib/clock-set-back.ts';
 import { LARGE } from '../../platform/lib/large.ts';
 import { NO_PAGES, type PageTrail } from '../../platform/lib/page-trail.ts';
-import { backoff } from '../../platform/lib/random.ts';
 import type { Stage } from '../../platform/lib/stage.ts';
 import { createWakeSignal, type WakeSignal } from '../../platform/lib/wake-signal.ts';
 import {
@@ -20,6 +19,7 @@ import {
 } from '../../store/backfills.ts';
 import { packBodyAsync, type StoredBody } from '../../store/bodies.ts';
 import type { ActiveConnection, IntakeContext } from './active-connection.ts';
+import { LONGEST_RETRY, retryPause } from './pauses.ts';
 import { appendRead, endlessList, type PageSelection, readPages } from './read-pages.ts';
 
 export interface Backfills extends Stage {
@@ -36,12 +36,7 @@ const PAGE_INTERVAL = 1_000;
 const AHEAD_PAUSE = 1_000;
 /** The pending work from a backfill above which no page is read, so that live deliveries do not wait behind it. */
 const MOST_PENDING: BackfillBounds = { deliveries: 20, fetches: 200, changes: 1_000 };
-/**
- * The pauses after a failure: the first, the longest for a temporary failure, and the longest for one that a person
- * must resolve.
- */
-const FIRST_RETRY = 5_000;
-const LONGEST_RETRY = 900_000;
+/** The longest pause after a failure that a person must resolve, milliseconds. */
 const LONGEST_WAIT = 3_600_000;
 /** The pause of all units after a failure, of the vendor or of the database, milliseconds. */
 const FAILURE_PAUSE = 5_000;
@@ -163,7 +158,7 @@ function selectBackfill(
     onFailure(unit, error, limit) {
       pause = FAILURE_PAUSE;
       const longest = error.verdict === 'retry' ? LONGEST_RETRY : LONGEST_WAIT;
-      const notBefore = clock.now() + (limit > 0 ? limit : backoff(random, unit.attempts, FIRST_RETRY, longest));
+      const notBefore = clock.now() + (limit > 0 ? limit : retryPause(random, unit.attempts, longest));
       return (query) =>
         error.verdict === 'never'
           ? finishBackfillUnit(query, unit, clock.now(), textOf(error))

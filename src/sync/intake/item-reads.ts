@@ -2,7 +2,6 @@ import { asSyncError } from '../../model/errors/sync-error.ts';
 import type { Item, ItemKey } from '../../model/item.ts';
 import { sleep } from '../../platform/lib/clock.ts';
 import { forPurpose, type Purpose } from '../../platform/lib/purpose.ts';
-import { backoff } from '../../platform/lib/random.ts';
 import type { Job } from '../../platform/lib/scheduler.ts';
 import type { Stage } from '../../platform/lib/stage.ts';
 import type { Store } from '../../store/database.ts';
@@ -17,6 +16,7 @@ import {
   unverifiedAfter,
 } from '../../store/items.ts';
 import type { ActiveConnection, IntakeContext } from './active-connection.ts';
+import { MOST_ATTEMPTS, retryPause } from './pauses.ts';
 import { appendRead, waitWhilePaused } from './read-pages.ts';
 
 /** The time between two fetches of a connection, milliseconds, because some vendors report no limit. */
@@ -25,11 +25,6 @@ const FETCH_INTERVAL = 2_000;
 const BATCH_SIZE = 20;
 /** The time between two rounds over the items that are still unverified, milliseconds. */
 const ROUND_INTERVAL = 3_600_000;
-/** The first and the longest pause after a temporary failure of the vendor or of the database, milliseconds. */
-const FIRST_RETRY = 5_000;
-const LONGEST_RETRY = 900_000;
-/** The attempts for one item before the others continue. The next round tries it again. */
-const MOST_ATTEMPTS = 6;
 
 /** The position before the first item. Open items come first. */
 const START: UnverifiedPosition = { finished: 0, key: '' };
@@ -75,7 +70,7 @@ async function verifyConnection(context: IntakeContext, active: ActiveConnection
           'items of a restore could not be verified',
         );
     }
-    await sleep(clock, failures === 0 ? ROUND_INTERVAL : backoff(random, failures, FIRST_RETRY, LONGEST_RETRY), signal);
+    await sleep(clock, failures === 0 ? ROUND_INTERVAL : retryPause(random, failures), signal);
   }
 }
 
@@ -151,7 +146,7 @@ async function fetchWithRetries(
         return true;
       }
       if (!isLimit) failures++;
-      await sleep(clock, error.retryAfter ?? backoff(random, failures, FIRST_RETRY, LONGEST_RETRY), signal);
+      await sleep(clock, error.retryAfter ?? retryPause(random, failures), signal);
     }
   }
   return false;

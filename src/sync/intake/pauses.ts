@@ -4,6 +4,7 @@ import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import type { HttpClient } from '../../platform/http/http-client.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import { duration } from '../../platform/lib/quantities.ts';
+import { backoff, type Random } from '../../platform/lib/random.ts';
 
 /** Failures of a credential, of a limit, and of this machine. All other failures concern only the requested unit. */
 const FAILURES_OF_ALL_UNITS: ReadonlySet<ErrorCode> = new Set([
@@ -24,6 +25,17 @@ const FAILURES_OF_ALL_UNITS: ReadonlySet<ErrorCode> = new Set([
  */
 export function affectsAllUnits({ code }: Pick<SyncError, 'code'>): boolean {
   return FAILURES_OF_ALL_UNITS.has(code);
+}
+
+/** The first and the longest pause before a retry after a temporary failure, milliseconds. */
+const FIRST_RETRY = 5_000;
+export const LONGEST_RETRY = 900_000;
+/** The attempts for one page or item before the others continue. */
+export const MOST_ATTEMPTS = 6;
+
+/** Returns the pause before a retry, milliseconds. */
+export function retryPause(random: Random, failures: number, longest = LONGEST_RETRY): number {
+  return backoff(random, failures, FIRST_RETRY, longest);
 }
 
 /** The pause after a rate limit without a time, milliseconds. */

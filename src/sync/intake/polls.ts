@@ -1,7 +1,7 @@
 import type { Cancel } from '../../platform/lib/clock.ts';
-import { backoff } from '../../platform/lib/random.ts';
 import type { Job } from '../../platform/lib/scheduler.ts';
 import type { ActiveConnection, IntakeContext } from './active-connection.ts';
+import { LONGEST_RETRY, retryPause } from './pauses.ts';
 import { selectPolls } from './poll-walk.ts';
 import { readPages } from './read-pages.ts';
 
@@ -15,12 +15,6 @@ export interface Polls {
   /** Resolves when the running requests are done. Cancels the retries. */
   stop(): Promise<void>;
 }
-
-/**
- * The first and the longest pause before a retry, milliseconds. The longest is at most the interval of the schedule.
- */
-const FIRST_RETRY = 5_000;
-const LONGEST_RETRY = 900_000;
 
 /** Polls all connections, each on its own schedule. */
 export function createPolls(context: IntakeContext): Polls {
@@ -70,12 +64,10 @@ function createPoller(context: IntakeContext, active: ActiveConnection) {
     }
   }
 
+  /** Returns the pause before a retry: at most the interval of the schedule, unless the vendor limits the connection. */
   function retryDelay(): number {
     const longest = Math.min(LONGEST_RETRY, everyMs(active) ?? LONGEST_RETRY);
-    return Math.max(
-      context.pauses.left(active.name, 'poll'),
-      backoff(context.random, failures - 1, FIRST_RETRY, longest),
-    );
+    return Math.max(context.pauses.left(active.name, 'poll'), retryPause(context.random, failures - 1, longest));
   }
 
   function retryIn(ms: number, units?: ReadonlySet<string>): void {

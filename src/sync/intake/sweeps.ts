@@ -5,7 +5,6 @@ import type { Item, ItemKey } from '../../model/item.ts';
 import { sleep } from '../../platform/lib/clock.ts';
 import type { PageTrail } from '../../platform/lib/page-trail.ts';
 import { piecesOf } from '../../platform/lib/pieces.ts';
-import { backoff } from '../../platform/lib/random.ts';
 import type { Job } from '../../platform/lib/scheduler.ts';
 import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { yieldToEventLoop } from '../../platform/lib/yield.ts';
@@ -20,7 +19,7 @@ import {
 } from '../../store/unit-states.ts';
 import { dueFetches, prefetchFetches, requestFetch } from '../../store/wanted-fetches.ts';
 import type { ActiveConnection, IntakeContext } from './active-connection.ts';
-import { affectsAllUnits } from './pauses.ts';
+import { affectsAllUnits, MOST_ATTEMPTS, retryPause } from './pauses.ts';
 import { type PageSelection, readPages, waitWhilePaused } from './read-pages.ts';
 
 /** Notified after a commit that requested fetches. */
@@ -28,10 +27,6 @@ type Fetches = Pick<WakeSignal, 'notify'>;
 
 /** The time between two pages, milliseconds. A sweep is never urgent. */
 const PAGE_INTERVAL = 1_000;
-/** The most attempts for one page, and the first and longest pause between them, milliseconds. */
-const MOST_ATTEMPTS = 6;
-const FIRST_RETRY = 5_000;
-const LONGEST_RETRY = 900_000;
 /** The most fetches requested in one transaction. */
 const REQUESTS_PER_COMMIT = 100;
 /** The number of due fetches from which no more are requested. */
@@ -131,7 +126,7 @@ function selectSweep(
       pause = 0;
       if (limit > 0) return undefined;
       if (error.verdict === 'retry' && ++failures < MOST_ATTEMPTS) {
-        pause = backoff(random, failures, FIRST_RETRY, LONGEST_RETRY);
+        pause = retryPause(random, failures);
         return undefined;
       }
       continueWith(unit === ALL_UNITS || affectsAllUnits(error) ? [] : units.slice(1));
