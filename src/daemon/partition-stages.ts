@@ -14,11 +14,10 @@ import { createCollector } from '../sync/intake/append.ts';
 import { type Backfills, createBackfills } from '../sync/intake/backfill-stage.ts';
 import { createFetches, type Fetches } from '../sync/intake/fetches.ts';
 import { createHookWatch, type HookWatch } from '../sync/intake/hook-watch.ts';
+import { createVerification, reviewJobs } from '../sync/intake/item-reads.ts';
 import { createPauses, type Pauses } from '../sync/intake/pauses.ts';
 import { createPolls, type Polls } from '../sync/intake/polls.ts';
-import { reviewJobs } from '../sync/intake/review-reads.ts';
 import { sweepJobs as vendorSweepJobs } from '../sync/intake/sweeps.ts';
-import { createVerification } from '../sync/intake/verify-items.ts';
 import type { Receiver } from '../sync/intake/webhook-routes.ts';
 import { createOutbox, type Outbox } from '../sync/outbox/outbox.ts';
 import type { OutboxClient } from '../sync/outbox/outbox-context.ts';
@@ -80,12 +79,7 @@ export async function openIntake(daemon: DaemonContext, partition: PartitionCont
     pauses,
     backfills: createBackfills(deps),
     verification: createVerification(deps),
-    jobs: [
-      ...polls.jobs,
-      ...vendorSweepJobs({ ...deps, fetches: fetches.wakeSignal }),
-      ...reviewJobs(deps),
-      ...hooks.jobs,
-    ],
+    jobs: [...polls.jobs, ...vendorSweepJobs(deps, fetches.wakeSignal), ...reviewJobs(deps), ...hooks.jobs],
     isCrowded: () => collector.isCrowded(),
     receiver(name) {
       if (name === WORKSPACE) return ofWorkspace;

@@ -1,8 +1,8 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely';
 import { type ByWorkspace, groupByWorkspace } from './by-workspace.ts';
 import type { Store } from './database.ts';
-import { ALL_UNITS } from './poll-states.ts';
 import type { Tables } from './schema/tables.ts';
+import { ALL_UNITS } from './unit-states.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 
 /**
@@ -143,6 +143,8 @@ interface BackfilledPage {
   readonly total: number | undefined;
   /** The next page; absent on the last page. */
   readonly next: string | undefined;
+  /** Why the unit is given up after this page. */
+  readonly error: string | undefined;
 }
 
 /**
@@ -153,7 +155,7 @@ interface BackfilledPage {
 export async function advanceBackfill(
   query: Scope,
   position: BackfillPosition,
-  { items, total, next }: BackfilledPage,
+  { items, total, next, error }: BackfilledPage,
   now: number,
 ): Promise<boolean> {
   const { numUpdatedRows } = await rowAt(query, position)
@@ -161,10 +163,10 @@ export async function advanceBackfill(
       page: next ?? null,
       pages: position.pages + 1,
       items: position.items + items,
-      error: null,
+      error: error ?? null,
       attempts: 0,
       not_before: unlessPaused(0),
-      finished_at: next === undefined ? now : null,
+      finished_at: next === undefined || error !== undefined ? now : null,
     })
     .$if(total !== undefined, (update) => update.set({ total: total as number }))
     .executeTakeFirstOrThrow();
@@ -250,15 +252,9 @@ export interface BackfillStatus {
 const MAX_FAILURES = 10;
 
 /** Reads the running or the last backfill of each connection, or of one connection. */
-export async function readBackfills(query: Scope, connection?: string): Promise<BackfillStatus[]> {
-  const rows = await query
-    .selectFrom('backfills')
-    .selectAll()
-    .$if(connection !== undefined, (all) => all.where('connection', '=', connection as string))
-    .orderBy('connection')
-    .orderBy('unit')
-    .execute();
-  return byConnection(rows);
+export async function readBackfills({ whole, workspace }: Scope, connection?: string): Promise<BackfillStatus[]> {
+  const backfills = await backfillsOf(whole, [workspace]);
+  return backfills(workspace).filter((each) => connection === undefined || each.connection === connection);
 }
 
 /** Reads the running or the last backfill of each connection of several workspaces. */

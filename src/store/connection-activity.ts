@@ -3,9 +3,9 @@ import { parseFailure } from '../model/errors/sync-error.ts';
 import { type ByWorkspace, groupByWorkspace } from './by-workspace.ts';
 import type { Counts } from './counts.ts';
 import { isRefused } from './notices.ts';
-import { ALL_UNITS } from './poll-states.ts';
 import { lastRefusedWebhooks, type RefusedWebhook } from './refused-requests.ts';
 import type { ConnectionActivity } from './status-shape.ts';
+import { ALL_UNITS } from './unit-states.ts';
 import { NEVER } from './wanted-fetches.ts';
 import type { Sql } from './workspace-scope.ts';
 

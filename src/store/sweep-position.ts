@@ -1,7 +1,7 @@
 import type { ByWorkspace } from './by-workspace.ts';
 import { type EntityRow, json } from './entities.ts';
 import { findItems, readFields } from './items.ts';
-import { readMeta, writeMeta } from './meta.ts';
+import { writeMeta } from './meta.ts';
 import { readRecordsRoute } from './server-capabilities.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 
@@ -32,8 +32,8 @@ interface SweepResource {
 /** A stored name, older than the term position. */
 const POSITION = 'workspace_turn';
 
-export async function readSweepPosition(query: Scope): Promise<SweepPosition | undefined> {
-  return json<SweepPosition>((await readMeta(query, POSITION)) ?? null);
+export async function readSweepPosition({ whole, workspace }: Scope): Promise<SweepPosition | undefined> {
+  return (await sweepPositionsOf(whole, [workspace]))(workspace);
 }
 
 /** Returns the positions of several workspaces. */

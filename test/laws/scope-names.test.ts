@@ -9,6 +9,7 @@ import { SyncError } from '../../src/model/errors/sync-error.ts';
 import type { NamedUnit } from '../../src/model/names.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../src/platform/lib/meter.ts';
+import { systemRandom } from '../../src/platform/lib/random.ts';
 import { type NameBindings, openNameBindings } from '../../src/sync/intake/name-bindings.ts';
 import { createTravellingClock, type TravellingClock } from '../support/fakes/travelling-clock.ts';
 import { holdsAsync } from '../support/harness/depth.ts';
@@ -236,7 +237,7 @@ class World {
   }
 
   async #openBook(): Promise<void> {
-    const deps = { store, clock: this.#clock, logger: silentLogger, meter: silentMeter };
+    const deps = { store, clock: this.#clock, random: systemRandom(), logger: silentLogger, meter: silentMeter };
     const { namesIn, unitOf } = this.#connector;
     const entries = namesIn?.(this.#configured) ?? [];
     this.#must('names', entries.join(), this.#entry);

@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { recordPollFailure } from '../../src/store/poll-states.ts';
+import { recordUnitFailure } from '../../src/store/unit-states.ts';
 import { createWorld, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
 import { pullEvent } from '../support/vendors/github-payloads.ts';
 
@@ -53,7 +53,7 @@ describe('SIGHUP', () => {
     const fail = async () => {
       const { store } = world.partition();
       await store.commit((query) =>
-        recordPollFailure(query, 'github', 'acme/app', 'unreachable: no', world.clock.now()),
+        recordUnitFailure(query, 'polls', 'github', 'acme/app', 'unreachable: no', world.clock.now()),
       );
     };
     const since = async () => (await world.daemon().status()).workspaces[0]?.causes.map((cause) => cause.since);

@@ -82,9 +82,10 @@ const SECOND = 1_000;
 export async function pollPage(walk: WalkableList, position: PollPosition, signal: AbortSignal): Promise<PollPage> {
   const { unit, watermark, startedAt } = position;
   const isFirstWalk = watermark === undefined;
-  const since = isFirstWalk ? undefined : Date.parse(watermark) - OVERLAP;
   const began = Date.parse(startedAt) - OVERLAP;
-  const selection: Selection = isFirstWalk ? { items: 'open', began } : { items: 'changed', since, way: 'poll' };
+  const selection: Selection = isFirstWalk
+    ? { items: 'open', began }
+    : { items: 'changed', since: Date.parse(watermark) - OVERLAP, way: 'poll' };
   const { page, beganAt } = readWalkPage(walk.order, position.page);
   const isConditional = walk.isConditional && !isFirstWalk && position.page === undefined;
   const etag = isConditional ? position.etag : undefined;
@@ -92,61 +93,59 @@ export async function pollPage(walk: WalkableList, position: PollPosition, signa
   const listed = await walk.list({ unit, selection, page, use: 'poll', etag }, signal);
   if (listed.isUnchanged) return { outcome: 'unchanged' };
 
-  const times = listed.found.map(walk.changedAt);
-  const end = endOf(walk, since);
-  const isSelected = (element: unknown, index: number) => {
-    const time = times[index] as number;
-    return isFirstWalk ? !walk.isDone?.(element) || time >= began : !(time < end);
-  };
-  const next = isBeyond(times, end) ? undefined : listed.next;
+  const { times, next, ...stored } = await selectFrom(walk, selection, listed, signal);
   // In a fixed order the watermark moves no further than the beginning of the walk, which the name of each next page carries.
   const start = firstWalkStart({ ...position, page: undefined }, listed.answer);
   const latest = walk.order === 'fixed' ? (beganAt ?? Date.parse(start ?? '')) : Number.POSITIVE_INFINITY;
   const capped = times.map((time) => Math.min(time, latest));
   return {
     outcome: 'page',
-    ...(await walk.serialize(listed.found.filter(isSelected), signal)),
+    ...stored,
     next: next !== undefined && walk.order === 'fixed' ? `${next}@${latest}` : next,
     newest: isFirstWalk ? firstWalkStart(position, listed.answer) : newestWatermark(capped, listed.answer),
     ...(isConditional &&
       isValidatorSafe(times, listed.answer) &&
       omitUndefined({ etag: listed.answer.headers['etag'] })),
-    ...emptyPageFlag(listed),
   };
 }
 
 /** Reads one page of everything that was changed since a time, for a backfill. */
 export async function historyPage(
   walk: WalkableList,
-  position: HistoryPosition,
+  { unit, since, page: position }: HistoryPosition,
   signal: AbortSignal,
 ): Promise<HistoryPage> {
-  const { unit } = position;
-  const since = position.since === undefined ? undefined : Date.parse(position.since);
-  const { page } = readWalkPage(walk.order, position.page);
-  const selection: Selection = { items: 'changed', since, way: 'history' };
-
+  const { page } = readWalkPage(walk.order, position);
+  const selection = {
+    items: 'changed',
+    since: since === undefined ? since : Date.parse(since),
+    way: 'history',
+  } as const;
   const listed = await walk.list({ unit, selection, page, use: 'background' }, signal);
-
-  const { found, next, total } = listed;
-  const times = found.map(walk.changedAt);
-  const end = endOf(walk, since);
-  const selected = found.filter((_, index) => !((times[index] as number) < end));
-  return {
-    ...(await walk.serialize(selected, signal)),
-    ...omitUndefined({ next: isBeyond(times, end) ? undefined : next, total }),
-    ...emptyPageFlag(listed),
-  };
+  const { times: _, next, ...stored } = await selectFrom(walk, selection, listed, signal);
+  return { ...stored, ...omitUndefined({ next, total: listed.total }) };
 }
 
-/** Returns the time at which the walk itself must end. A vendor that lists since a time leaves out older elements. */
-function endOf({ order }: WalkableList, since: number | undefined): number {
-  return order === 'newest first' && since !== undefined ? since : Number.NEGATIVE_INFINITY;
-}
-
-/** Whether an ordered page reaches beyond the end, according to its last element. False if its time cannot be read. */
-function isBeyond(times: readonly number[], end: number): boolean {
-  return (times.at(-1) ?? Number.NaN) < end;
+/**
+ * Serializes the selected elements of a page. A vendor that lists since a time leaves out older elements. A walk over everything,
+ * newest change first, ends where the last element of a page is older. An element without a readable time is kept.
+ */
+async function selectFrom(
+  walk: WalkableList,
+  selection: Exclude<Selection, { items: 'ids' }>,
+  listed: ListedPage,
+  signal: AbortSignal,
+) {
+  const times = listed.found.map(walk.changedAt);
+  const since = selection.items === 'changed' && walk.order === 'newest first' ? selection.since : undefined;
+  const isOlder = (time = Number.NaN) => since !== undefined && time < since;
+  const selected = listed.found.filter((element, index) =>
+    selection.items === 'open'
+      ? !walk.isDone?.(element) || (times[index] as number) >= selection.began
+      : !isOlder(times[index]),
+  );
+  const next = isOlder(times.at(-1)) ? undefined : listed.next;
+  return { ...(await walk.serialize(selected, signal)), ...emptyPageFlag(listed), times, next };
 }
 
 /**

@@ -5,8 +5,6 @@ import type { Cancel } from '../../platform/lib/clock.ts';
 import { backoff } from '../../platform/lib/random.ts';
 import type { Stage } from '../../platform/lib/scheduler.ts';
 import { createWakeSignal, type WakeSignal } from '../../platform/lib/wake-signal.ts';
-import { appendDeliveries } from '../../store/append-deliveries.ts';
-import { packBodyAsync } from '../../store/bodies.ts';
 import { fetchKey, importKey } from '../../store/inbox.ts';
 import { findItem, itemName, readFields } from '../../store/items.ts';
 import {
@@ -22,9 +20,7 @@ import {
 } from '../../store/wanted-fetches.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { ActiveConnection, IntakeContext } from './active-connection.ts';
-import { readSpan } from './append.ts';
-
-type FetchContext = Omit<IntakeContext, 'meter'>;
+import { appendRead } from './read-pages.ts';
 
 export interface Fetches extends Stage {
   /** To notify after a commit of `requestFetch`. */
@@ -59,7 +55,7 @@ const MOST_LASTING = 100;
 const STORE_PAUSE = 5_000;
 
 /** Fetches the objects that reconcile requests, and appends each as a delivery. */
-export function createFetches(context: FetchContext): Fetches {
+export function createFetches(context: IntakeContext): Fetches {
   const wakeSignal = createWakeSignal();
   const stopping = new AbortController();
   const queues = context.connections.map((active) => createFetchQueue(context, active, stopping.signal, notify));
@@ -139,29 +135,14 @@ export function createFetches(context: FetchContext): Fetches {
   };
 }
 
-async function dropOrphans({ store, connections, logger }: FetchContext): Promise<void> {
+async function dropOrphans({ store, connections, logger }: IntakeContext): Promise<void> {
   const names = connections.map(({ name }) => name);
   for (const connection of await dropOrphanFetches(store.query, names))
     logger.warn({ connection }, 'fetches dropped: the connection is no longer configured');
 }
 
-/** The fetches of one connection. */
-interface FetchQueue {
-  readonly name: string;
-  /** Starts due fetches up to the limit. */
-  fill(): Promise<void>;
-  isIdle(): boolean;
-  failure(): FetchFailure | undefined;
-  finish(): Promise<void>;
-}
-
-/** @param onDone called after each fetch */
-function createFetchQueue(
-  context: FetchContext,
-  active: ActiveConnection,
-  signal: AbortSignal,
-  onDone: () => void,
-): FetchQueue {
+/** Creates the queue of the fetches of one connection. @param onDone called after each fetch */
+function createFetchQueue(context: IntakeContext, active: ActiveConnection, signal: AbortSignal, onDone: () => void) {
   const { store, clock, random, pauses, logger } = context;
   const running = new Map<string, Promise<void>>();
   /** Failures in a row because the vendor is unreachable. */
@@ -204,6 +185,7 @@ function createFetchQueue(
   }
 
   return {
+    /** Starts due fetches up to the limit. */
     async fill() {
       if (signal.aborted || pauses.left(active.name, 'fetch') > 0) return;
       // The query may still return a fetch that ends while it runs.
@@ -217,13 +199,13 @@ function createFetchQueue(
     },
     name: active.name,
     isIdle: () => running.size === 0,
-    failure: () => failing.values().next().value,
+    failure: (): FetchFailure | undefined => failing.values().next().value,
     finish: async () => void (await Promise.all(running.values())),
   };
 }
 
 /** Returns the head whose commits are stored: the commits of a head never change, so they are not read again. */
-async function knownOf({ store }: FetchContext, active: ActiveConnection, { reference }: WantedFetch): Promise<Known> {
+async function knownOf({ store }: IntakeContext, active: ActiveConnection, { reference }: WantedFetch): Promise<Known> {
   if (reference.kind !== 'pull_request' || !active.connector.fetchesCommits?.(active.options)) return {};
   const row = await findItem(store.query, reference.key);
   const item = row && readFields(row).item;
@@ -231,22 +213,16 @@ async function knownOf({ store }: FetchContext, active: ActiveConnection, { refe
 }
 
 /** One transaction appends the object to the inbox and deletes the request, unless the object was requested again. */
-async function append(context: FetchContext, wanted: WantedFetch, fetched: Fetched & { readonly from: number }) {
-  const { store, clock, random, inbox, logger, tracer } = context;
-  const { connection, deliveryId, isImport, webhook } = wanted;
-  const { event, body, from } = fetched;
+async function append(context: IntakeContext, wanted: WantedFetch, fetched: Fetched & { readonly from: number }) {
+  const { random, logger } = context;
+  const { connection, deliveryId: wantedBy, isImport, webhook } = wanted;
   const key = isImport ? importKey(random.uuid()) : fetchKey(random.uuid(), webhook);
-  const packed = await packBodyAsync(body);
-  const row = await store.commit(async (transaction) => {
-    const delivery = { connection, key, source: 'fetch' as const, event, body, packed };
-    const [appended] = await appendDeliveries(transaction, [delivery], clock.now());
-    await settleFetch(transaction, wanted);
-    return appended;
+  const row = await appendRead(context, { ...fetched, connection, key, source: 'fetch', wantedBy }, async (query) => {
+    await settleFetch(query, wanted);
+    return true;
   });
-  inbox.notify();
-  if (row) tracer?.record(readSpan('fetch', row, { connection, event, from, to: clock.now(), wantedBy: deliveryId }));
   // The field `delivery` is the delivery that requested the fetch, so the new one has a field of its own.
-  logger.debug({ ...logFields(wanted), fetched: row?.id, key, bytes: body.length }, 'object fetched');
+  logger.debug({ ...logFields(wanted), fetched: row?.id, key, bytes: fetched.body.length }, 'object fetched');
 }
 
 /**
@@ -259,7 +235,7 @@ async function append(context: FetchContext, wanted: WantedFetch, fetched: Fetch
  *
  * @returns whether the fetch is tried again by itself
  */
-async function postpone(context: FetchContext, wanted: WantedFetch, error: SyncError): Promise<boolean> {
+async function postpone(context: IntakeContext, wanted: WantedFetch, error: SyncError): Promise<boolean> {
   const { store, clock, random, logger, pauses } = context;
   const longest = error.verdict === 'retry' ? LONGEST_RETRY : LONGEST_WAIT;
   const isLast = REFUSALS.has(error.code) && wanted.attempts + 1 >= MOST_REFUSALS;

@@ -4,8 +4,6 @@ import type { Job } from '../../platform/lib/scheduler.ts';
 import { redeliveryCursor, saveRedeliveryCursor } from '../../store/meta.ts';
 import type { ActiveConnection, IntakeContext } from './active-connection.ts';
 
-type HookWatchContext = Pick<IntakeContext, 'store' | 'connections' | 'pauses' | 'clock' | 'logger' | 'meter'>;
-
 /** The known state of the webhooks of one connection at its vendor. */
 export interface HookReport {
   /** The time of the last successful check, epoch milliseconds; null before the first one. */
@@ -39,7 +37,7 @@ export function isSilent({ state }: HookState): boolean {
 }
 
 /** Checks at the vendors that webhooks are still on, and requests redelivery of failed deliveries. */
-export function createHookWatch(context: HookWatchContext): HookWatch {
+export function createHookWatch(context: IntakeContext): HookWatch {
   const { store, clock, pauses, meter, logger } = context;
   const watched = context.connections.filter(
     ({ webhookUrl, connection }) => webhookUrl !== undefined && (connection.hooks || connection.redeliver),

@@ -38,8 +38,6 @@ export interface NameBindings extends Names {
   settled(): Promise<void>;
 }
 
-type NameBindingsDeps = Pick<WorkspaceContext, 'store' | 'clock' | 'logger' | 'meter'>;
-
 /** How long the vendor's answer for a name is valid, without and with a reason for doubt, milliseconds. */
 const VALID_FOR = 24 * 60 * 60_000;
 const DOUBTED_VALID_FOR = 15 * 60_000;
@@ -49,15 +47,15 @@ const DOUBTED_VALID_FOR = 15 * 60_000;
  * @param unitOf returns the connector's unit for the id of a repository, project or team
  */
 export async function openNameBindings(
-  deps: NameBindingsDeps,
+  context: WorkspaceContext,
   { connection, entries, unitOf }: { connection: string; entries: readonly string[]; unitOf?: Connector['unitOf'] },
 ): Promise<NameBindings> {
-  const { store, clock } = deps;
-  const logger = deps.logger.child({ connection });
+  const { store, clock } = context;
+  const logger = context.logger.child({ connection });
   const spelling = new Map(entries.map((entry) => [entry.toLowerCase(), entry]));
   const names = [...spelling.keys()];
   const stored = await store.commit((transaction) => loadNames(transaction, connection, names));
-  const cache = createBindingCache({ ...deps, logger }, connection, stored);
+  const cache = createBindingCache({ ...context, logger }, connection, stored);
   let version = 0;
   /** Names in doubt. A name stays in doubt until the vendor has answered for it. */
   const doubted = new Set<string>();
@@ -151,25 +149,12 @@ interface CachedBinding {
   readonly askedAt: number | null;
 }
 
-interface BindingCache {
-  get(entry: string): CachedBinding | undefined;
-  all(): readonly Binding[];
-  /** Returns the bindings whose name leads to another id. */
-  rebound(): readonly Binding[];
-  /** Changes a binding in memory at once, so that the next delivery follows it, and in the store soon. */
-  save(entry: string, binding: Binding, askedAt: number | null): void;
-  /** Stores bindings to other ids, then changes them in memory. */
-  saveRebound(bound: readonly Binding[], now: number): Promise<void>;
-  /** Resolves when all bindings are stored. */
-  settled(): Promise<void>;
-}
-
-/** Reports each change by the log and by the gauge of rebound names. */
+/** The bindings in memory. Reports each change by the log and by the gauge of rebound names. */
 function createBindingCache(
-  { store, meter, logger }: Omit<NameBindingsDeps, 'clock'>,
+  { store, meter, logger }: WorkspaceContext,
   connection: string,
   stored: readonly StoredName[],
-): BindingCache {
+) {
   const cache = new Map(stored.map((row) => [row.entry, cachedBindingOf(row)]));
   let writing: Promise<void> = Promise.resolve();
 
@@ -177,6 +162,7 @@ function createBindingCache(
     return [...cache.values()].map(({ binding }) => binding);
   }
 
+  /** Returns the bindings whose name leads to another id. */
   function rebound(): readonly Binding[] {
     return all().filter(({ elsewhere }) => elsewhere !== undefined);
   }
@@ -196,10 +182,11 @@ function createBindingCache(
 
   reportRebound();
   return {
-    get: (entry) => cache.get(entry),
+    get: (entry: string) => cache.get(entry),
     all,
     rebound,
-    save(entry, binding, askedAt) {
+    /** Changes a binding in memory at once, so that the next delivery follows it, and in the store soon. */
+    save(entry: string, binding: Binding, askedAt: number | null) {
       const previous = cache.get(entry)?.binding;
       cache.set(entry, { binding, askedAt });
       if (previous !== binding) reportChange(previous, binding);
@@ -211,7 +198,8 @@ function createBindingCache(
         }
       });
     },
-    async saveRebound(bound, now) {
+    /** Stores bindings to other ids, then changes them in memory. */
+    async saveRebound(bound: readonly Binding[], now: number) {
       await storeRebound(store, connection, bound, now);
       for (const binding of bound) cache.set(binding.entry, { binding, askedAt: now });
       reportRebound();
@@ -245,8 +233,7 @@ async function storeRebound(store: Store, connection: string, bound: readonly Bi
   });
 }
 
-/** Returns undefined if nothing has the name. */
-/** An error with the code and remedy of the first failure, which names all of them and what was done. */
+/** Returns an error with the code and remedy of the first failure, which names all of them and what was done. */
 function together(
   first: SyncError,
   failures: readonly { readonly entry: string; readonly error: SyncError }[],
@@ -263,6 +250,7 @@ function together(
   });
 }
 
+/** Returns undefined if nothing has the name. */
 async function identify(
   vendor: Pick<Connection, 'identify'>,
   name: string,

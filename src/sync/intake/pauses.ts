@@ -2,8 +2,9 @@ import type { Connection } from '../../connectors/connector.ts';
 import type { ErrorCode } from '../../model/errors/codes.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import type { HttpClient } from '../../platform/http/http-client.ts';
-import { type Clock, sleep } from '../../platform/lib/clock.ts';
+import type { Clock } from '../../platform/lib/clock.ts';
 import { duration } from '../../platform/lib/quantities.ts';
+import { backoff, type Random } from '../../platform/lib/random.ts';
 
 /** Failures of a credential, of a limit, and of this machine. All other failures concern only the requested unit. */
 const FAILURES_OF_ALL_UNITS: ReadonlySet<ErrorCode> = new Set([
@@ -24,6 +25,17 @@ const FAILURES_OF_ALL_UNITS: ReadonlySet<ErrorCode> = new Set([
  */
 export function affectsAllUnits({ code }: Pick<SyncError, 'code'>): boolean {
   return FAILURES_OF_ALL_UNITS.has(code);
+}
+
+/** The first and the longest pause before a retry after a temporary failure, milliseconds. */
+const FIRST_RETRY = 5_000;
+export const LONGEST_RETRY = 900_000;
+/** The attempts for one page or item before the others continue. */
+export const MOST_ATTEMPTS = 6;
+
+/** Returns the pause before a retry, milliseconds. */
+export function retryPause(random: Random, failures: number, longest = LONGEST_RETRY): number {
+  return backoff(random, failures, FIRST_RETRY, longest);
 }
 
 /** The pause after a rate limit without a time, milliseconds. */
@@ -85,29 +97,12 @@ function rateLimitPause(error: SyncError): number {
   return Math.min(LONGEST_PAUSE, Math.max(1_000, error.retryAfter ?? DEFAULT_PAUSE));
 }
 
-/** Resolves when the connection is free for background work, or when the signal aborts. */
-export async function waitWhilePaused(
-  { clock, pauses }: { readonly clock: Clock; readonly pauses: Pick<Pauses, 'left'> },
-  connection: string,
-  signal: AbortSignal,
-): Promise<void> {
-  while (!signal.aborted) {
-    const left = pauses.left(connection, 'background');
-    if (left === 0) return;
-    await sleep(clock, left, signal);
-  }
-}
-
 /**
  * Wraps the HTTP client of one connection. While a limit that the vendor reported lasts, it sends nothing and throws
  * `rate_limited`. Callers check the pauses before they begin, but a limit may come between two requests of one
  * operation.
  */
-export function withRateLimitGuard(
-  http: HttpClient,
-  connection: string,
-  pauses: Pick<Pauses, 'vendorLimitLeft'>,
-): HttpClient {
+export function withRateLimitGuard(http: HttpClient, connection: string, pauses: Pauses): HttpClient {
   return {
     async request(request) {
       const retryAfter = pauses.vendorLimitLeft(connection);
@@ -126,11 +121,7 @@ export function withRateLimitGuard(
  * Wraps a connection so that each limit that the vendor reports is recorded, whatever caused the request. So a limit
  * that a command meets pauses the polls too.
  */
-export function recordRateLimits(
-  connection: Connection,
-  name: string,
-  pauses: Pick<Pauses, 'recordFailure'>,
-): Connection {
+export function recordRateLimits(connection: Connection, name: string, pauses: Pauses): Connection {
   return withFailureHandler(connection, (thrown) => {
     const error = asSyncError(thrown);
     if (error.status !== undefined) pauses.recordFailure(name, error, 'background');

@@ -1,22 +1,37 @@
 // Design: src/decisions/polls-and-walks.md
 
 import type { PollPage, PollPosition } from '../../connectors/connector.ts';
-import { SyncError } from '../../model/errors/sync-error.ts';
-import type { Clock } from '../../platform/lib/clock.ts';
+import { omitUndefined } from '../../connectors/kit/payload.ts';
+import { formatFailure, SyncError } from '../../model/errors/sync-error.ts';
 import { sha256Of } from '../../platform/lib/digest.ts';
-import { type Extended, extendTrail, NO_PAGES } from '../../platform/lib/page-trail.ts';
-import { type AppendedRow, appendDeliveries } from '../../store/append-deliveries.ts';
-import { packBodyAsync, type StoredBody } from '../../store/bodies.ts';
+import { extendTrail, NO_PAGES } from '../../platform/lib/page-trail.ts';
 import { importKey } from '../../store/inbox.ts';
-import { loadPollState, type PollState, savePollState, type Walk } from '../../store/poll-states.ts';
+import {
+  ALL_UNITS,
+  clearFailures,
+  loadPollState,
+  outdatedFailures,
+  type PollState,
+  recordUnitFailure,
+  savePollState,
+  type Walk,
+} from '../../store/unit-states.ts';
+import type { Scope } from '../../store/workspace-scope.ts';
 import type { ActiveConnection, IntakeContext } from './active-connection.ts';
-import { readSpan } from './append.ts';
-
-type WalkContext = Pick<IntakeContext, 'store' | 'clock' | 'random' | 'tracer' | 'inbox'>;
-
-export type WalkOutcome = 'complete' | 'unchanged';
+import { affectsAllUnits } from './pauses.ts';
+import { appendRead, type PageSelection } from './read-pages.ts';
 
 type Page = Extract<PollPage, { outcome: 'page' }>;
+
+/** An answer, and what was known when it was requested. */
+type PolledPage = PollPage & {
+  readonly state: PollState;
+  readonly walk: Walk;
+  readonly trail: Walk['trail'];
+  /** The time of the request, epoch milliseconds. */
+  readonly from: number;
+  readonly namesVersion: number | undefined;
+};
 
 /**
  * A unit has a watermark, up to which everything is known, and at most one walk: the read of its pages, the newest
@@ -28,91 +43,73 @@ type Page = Extract<PollPage, { outcome: 'page' }>;
  *
  * Only a complete walk keeps its validator, because a 304 must never hide a page that was not read.
  *
- * Reads a unit to its end, from where its last walk stopped. Each page and the position after it are one transaction,
- * so a crash can cause a second request for a page, but stores no page twice. Throws the errors of the connection and
- * the database, and `list_endless` if the pages of the vendor do not end.
+ * Selects all units, or those of `only`, one after the other, and of each the pages from where its last walk stopped.
+ *
+ * @param retry receives the units to poll again before the schedule does
  */
-export async function walkUnit(
-  context: WalkContext,
-  active: ActiveConnection,
-  unit: string,
+export function selectPolls(
+  context: IntakeContext,
+  { name: connection, connection: vendor, names }: ActiveConnection,
   signal: AbortSignal,
-): Promise<WalkOutcome> {
-  for (;;) {
-    const state = await loadPollState(context.store.query, active.name, unit);
-    const walk = walkOf(state, context.clock.now());
-    const namesVersion = active.names?.version();
-    const from = context.clock.now();
-    const answer = await active.connection.poll(positionOf(unit, state, walk), signal);
-    const step = await stepOf(state, walk, answer, context.clock);
-    const isFirst = state.watermark === undefined;
-    // If a name was bound again meanwhile, the page belongs to another repository or project: it is requested again.
-    const isCurrent = () => active.names?.version() === namesVersion;
-    if (!(await saveStep(context, { connection: active.name, unit, step, isFirst, from, isCurrent }))) continue;
-    if (step.fault) throw step.fault;
-    if (step.isLast) return step.page ? 'complete' : 'unchanged';
-    signal.throwIfAborted();
-  }
+  retry: Set<string>,
+  only?: ReadonlySet<string>,
+): PageSelection<{ readonly unit: string }, PolledPage> {
+  const { store, clock, random, meter, logger } = context;
+  let units: readonly string[] = [ALL_UNITS];
+  return {
+    connection,
+    reader: 'poll',
+    next: async () => (units[0] === undefined ? undefined : { unit: units[0] }),
+    async selectUnits() {
+      await names?.refresh(vendor, signal);
+      const all = await vendor.units(signal);
+      const outdated = await outdatedFailures(store.query, connection, all);
+      // A cycle without failures needs no commit.
+      if (outdated.length > 0) await store.commit((query) => clearFailures(query, connection, outdated));
+      units = only === undefined || only.has(ALL_UNITS) ? all : all.filter((unit) => only.has(unit));
+    },
+    async request({ unit }) {
+      const state = await loadPollState(store.query, connection, unit);
+      const from = clock.now();
+      const walk = walkOf(state, from);
+      const namesVersion = names?.version();
+      const answer = await vendor.poll(positionOf(unit, state, walk), signal);
+      return { ...answer, state, walk, trail: walk.trail, from, namesVersion };
+    },
+    async keep({ unit }, page) {
+      const { state, walk, from, namesVersion } = page;
+      const digest = page.outcome === 'page' ? await sha256Of(page.body) : '';
+      const after =
+        page.outcome === 'page' ? afterPage(state, walk, page, digest, clock.now()) : afterUnchanged(state, walk);
+      const save = async (query: Scope, now: number) => {
+        // If a name was bound again meanwhile, the page belongs to another repository or project: it is requested again.
+        if (names?.version() !== namesVersion) return false;
+        await savePollState(query, connection, unit, after, after.walk ? undefined : now);
+        return true;
+      };
+      const isNew = page.outcome === 'page' && !isSamePage(state, walk, page, digest);
+      const key = state.watermark === undefined ? importKey(random.uuid()) : `poll:${random.uuid()}`;
+      const isSaved = isNew
+        ? await appendRead(context, { connection, key, source: 'poll', event: page.event, body: page.body, from }, save)
+        : await store.commit((query) => save(query, clock.now()));
+      if (!isSaved || after.walk) return;
+      units = units.slice(1);
+      const outcome = isNew ? 'complete' : 'unchanged';
+      meter.count('polls_total', { connection, outcome });
+      logger.debug({ connection, unit, outcome }, 'unit polled');
+    },
+    onFailure({ unit }, error) {
+      if (error.code === 'not_found' || error.code === 'refused') names?.recheckSoon();
+      const endsCycle = unit === ALL_UNITS || affectsAllUnits(error);
+      if (isWorthRetrying(error)) for (const each of endsCycle ? units : [unit]) retry.add(each);
+      units = endsCycle ? [] : units.slice(1);
+      return (query) => recordUnitFailure(query, 'polls', connection, unit, formatFailure(error), clock.now());
+    },
+  };
 }
 
-/** The result of one page. */
-interface WalkStep {
-  /** The state after the page. */
-  readonly state: PollState;
-  readonly isLast: boolean;
-  /** Why the walk stops after this page. */
-  readonly fault?: SyncError;
-  /** The page to append to the inbox, absent if nothing changed, and its body as the inbox stores it. */
-  readonly page?: Page;
-  readonly packed?: StoredBody;
-}
-
-/** Hashes and compresses a large body outside the main thread. */
-async function stepOf(state: PollState, walk: Walk, answer: PollPage, clock: Clock): Promise<WalkStep> {
-  if (answer.outcome === 'unchanged') return { state: afterUnchanged(state, walk), isLast: true };
-  const digest = await sha256Of(answer.body);
-  const after = afterPage(state, walk, answer, digest, clock.now());
-  const isLast = answer.next === undefined;
-  if (isSamePage(state, walk, answer, digest)) return { state: after, isLast };
-  const fault = faultAfter(walk, answer);
-  return { state: after, isLast, page: answer, packed: await packBodyAsync(answer.body), ...(fault && { fault }) };
-}
-
-interface StepToSave {
-  readonly connection: string;
-  readonly unit: string;
-  readonly step: WalkStep;
-  /** The unit was never read to its end. */
-  readonly isFirst: boolean;
-  /** The time of the request, epoch milliseconds. */
-  readonly from: number;
-  /** Whether the page still belongs to the unit. */
-  isCurrent(): boolean;
-}
-
-/** @returns false if nothing was stored, because the page no longer belongs to the unit */
-async function saveStep(
-  { store, clock, random, inbox, tracer }: WalkContext,
-  { connection, unit, step, isFirst, from, isCurrent }: StepToSave,
-): Promise<boolean> {
-  const { state, isLast, page, packed } = step;
-  const now = clock.now();
-  const rows = await store.commit(async (transaction) => {
-    if (!isCurrent()) return undefined;
-    const appended: AppendedRow[] = [];
-    if (page) {
-      const key = isFirst ? importKey(random.uuid()) : `poll:${random.uuid()}`;
-      const delivery = { connection, key, source: 'poll' as const, event: page.event, body: page.body, packed };
-      appended.push(...(await appendDeliveries(transaction, [delivery], now)));
-    }
-    await savePollState(transaction, connection, unit, state, isLast ? now : undefined);
-    return appended;
-  });
-  if (!rows) return false;
-  if (page) inbox.notify();
-  const [row] = rows;
-  if (page && row) tracer?.record(readSpan('poll', row, { connection, event: page.event, from, to: clock.now() }));
-  return true;
+function isWorthRetrying({ verdict, code }: SyncError): boolean {
+  return verdict === 'retry' || code === 'rate_limited' || code === 'disk_full';
 }
 
 /**
@@ -141,13 +138,9 @@ export function walkOf(state: PollState, now: number): Walk {
 
 /** Returns the position to request. Only the first page has a validator. */
 export function positionOf(unit: string, state: PollState, walk: Walk): PollPosition {
-  return {
-    unit,
-    startedAt: walk.startedAt,
-    ...(state.watermark === undefined ? {} : { watermark: state.watermark }),
-    ...(walk.page === undefined ? {} : { page: walk.page }),
-    ...(walk.page === undefined && state.etag !== undefined ? { etag: state.etag } : {}),
-  };
+  const { page, startedAt } = walk;
+  const etag = page === undefined ? state.etag : undefined;
+  return { unit, startedAt, ...omitUndefined({ watermark: state.watermark, page, etag }) };
 }
 
 /** Returns the state after a page. After the last page it has no `walk`. */
@@ -155,28 +148,13 @@ export function afterPage(state: PollState, walk: Walk, page: Page, digest: stri
   const candidate = later(walk.candidate, clamp(page.newest, now));
   const isFirst = walk.page === undefined;
   const etag = isFirst ? page.etag : walk.etag;
-  if (page.next !== undefined) {
-    const { trail, fault } = trailAfter(walk, page);
-    // A walk whose pages do not end begins again. After too many empty pages, the next poll continues instead.
-    if (fault && fault.kind !== 'empty') return { ...state, walk: { startedAt: walk.startedAt, readAt: ABANDONED } };
-    const readAt = new Date(now).toISOString();
-    return { ...state, walk: { page: page.next, candidate, startedAt: walk.startedAt, readAt, etag, trail } };
-  }
-  return {
-    watermark: later(state.watermark, candidate),
-    etag,
-    digest: isFirst ? digest : undefined,
-  };
-}
-
-/** Returns why the walk must stop after this page, although another page follows. */
-function faultAfter(walk: Walk, page: Page): SyncError | undefined {
-  const { fault } = trailAfter(walk, page);
-  return fault && new SyncError('list_endless', `the list was left: ${fault.message}`);
-}
-
-function trailAfter({ trail = NO_PAGES }: Walk, page: Page): Extended {
-  return extendTrail(trail, page);
+  if (page.next === undefined)
+    return { watermark: later(state.watermark, candidate), etag, digest: isFirst ? digest : undefined };
+  const { trail, fault } = extendTrail(walk.trail ?? NO_PAGES, page);
+  // A walk whose pages do not end begins again. After too many empty pages, the next poll continues instead.
+  if (fault && fault.kind !== 'empty') return { ...state, walk: { startedAt: walk.startedAt, readAt: ABANDONED } };
+  const readAt = new Date(now).toISOString();
+  return { ...state, walk: { page: page.next, candidate, startedAt: walk.startedAt, readAt, etag, trail } };
 }
 
 /** Returns the state after a 304: the walk is complete, the watermark stays. */

@@ -1,29 +1,31 @@
-import { asSyncError, formatFailure, SyncError } from '../../model/errors/sync-error.ts';
+import type { SweepPage } from '../../connectors/connector.ts';
+import { undefinedOn } from '../../connectors/kit/refusal.ts';
+import { formatFailure } from '../../model/errors/sync-error.ts';
 import type { Item, ItemKey } from '../../model/item.ts';
 import { sleep } from '../../platform/lib/clock.ts';
-import { extendTrail, NO_PAGES } from '../../platform/lib/page-trail.ts';
-import { backoff } from '../../platform/lib/random.ts';
+import type { PageTrail } from '../../platform/lib/page-trail.ts';
 import type { Job } from '../../platform/lib/scheduler.ts';
+import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { piecesOf, yieldToEventLoop } from '../../platform/lib/yield.ts';
-import { forgetOtherSweeps, recordSweep, recordSweepFailure, storedItemsAfter } from '../../store/connection-sweeps.ts';
 import { findItems, readFields } from '../../store/items.ts';
-import { ALL_UNITS } from '../../store/poll-states.ts';
 import { beginUnitOfWork, flushRows } from '../../store/unit-of-work/unit-of-work.ts';
+import {
+  ALL_UNITS,
+  forgetOtherSweeps,
+  recordSweep,
+  recordUnitFailure,
+  storedItemsAfter,
+} from '../../store/unit-states.ts';
 import { dueFetches, prefetchFetches, requestFetch } from '../../store/wanted-fetches.ts';
 import type { ActiveConnection, IntakeContext } from './active-connection.ts';
-import { affectsAllUnits, waitWhilePaused } from './pauses.ts';
+import { affectsAllUnits, MOST_ATTEMPTS, retryPause } from './pauses.ts';
+import { type PageSelection, readPages, waitWhilePaused } from './read-pages.ts';
 
-type SweepContext = Omit<IntakeContext, 'inbox' | 'tracer'> & {
-  /** Notified after a commit that requested fetches. */
-  readonly fetches: { notify(): void };
-};
+/** Notified after a commit that requested fetches. */
+type Fetches = Pick<WakeSignal, 'notify'>;
 
 /** The time between two pages, milliseconds. A sweep is never urgent. */
 const PAGE_INTERVAL = 1_000;
-/** The most attempts for one page, and the first and longest pause between them, milliseconds. */
-const MOST_ATTEMPTS = 6;
-const FIRST_RETRY = 5_000;
-const LONGEST_RETRY = 900_000;
 /** The most fetches requested in one transaction. */
 const REQUESTS_PER_COMMIT = 100;
 /** The number of due fetches from which no more are requested. */
@@ -36,148 +38,100 @@ const NO_DELIVERY = 0;
  * a fetch of each known item that the list lacks, and of each gone item that the list contains. The fetch decides
  * whether the item is gone. A list that was not read to its end is not used.
  */
-export function sweepJobs(context: SweepContext): Job[] {
+export function sweepJobs(context: IntakeContext, fetches: Fetches): Job[] {
   return context.connections
     .filter(({ connection }) => connection.sweep !== undefined)
     .map((active) => ({
       name: `sweep.${active.name}`,
       when: active.sweep,
-      run: (signal) => sweepAll(context, active, signal),
+      run: (signal) => readPages(context, selectSweep(context, active, fetches, signal), signal),
     }));
-}
-
-/** Never rejects. A failing unit does not stop the sweep of the others, unless its failure affects all units. */
-async function sweepAll(context: SweepContext, active: ActiveConnection, signal: AbortSignal): Promise<void> {
-  const { result: units } = await recordFailures(context, active, ALL_UNITS, signal, async () => {
-    const listed = await withRetries(context, active, signal, () => active.connection.units(signal));
-    // This also clears an earlier failure of the list of units.
-    await context.store.commit((transaction) => forgetOtherSweeps(transaction, active.name, listed));
-    return listed;
-  });
-  for (const unit of units ?? []) {
-    if (signal.aborted) return;
-    const { error } = await recordFailures(context, active, unit, signal, () =>
-      sweepUnit(context, active, unit, signal),
-    );
-    if (error && affectsAllUnits(error)) return;
-  }
-}
-
-/** Runs the work, and records its failure in the row of the unit, the log and the metrics. */
-async function recordFailures<Result>(
-  { store, clock, meter, logger }: SweepContext,
-  { name: connection }: ActiveConnection,
-  unit: string,
-  signal: AbortSignal,
-  work: () => Promise<Result>,
-): Promise<{ readonly result?: Result; readonly error?: SyncError }> {
-  try {
-    return { result: await work() };
-  } catch (thrown) {
-    const error = asSyncError(thrown);
-    if (signal.aborted) return { error };
-    meter.count('sweeps_total', { connection, outcome: 'failed' });
-    logger.warn({ connection, unit, code: error.code, error }, 'sweep failed');
-    const text = formatFailure(error);
-    // A commit checks the lease, so a process that has lost the workspace records no failure for its new owner.
-    await store
-      .commit((transaction) => recordSweepFailure(transaction, { connection, unit }, text, clock.now()))
-      .catch((reason: unknown) => logger.error({ connection, unit, error: reason }, 'failure of a sweep not recorded'));
-    return { error };
-  }
-}
-
-async function sweepUnit(
-  context: SweepContext,
-  active: ActiveConnection,
-  unit: string,
-  signal: AbortSignal,
-): Promise<void> {
-  const { store, clock, meter, logger } = context;
-  const startedAt = clock.now();
-  const listing = await listIfOn(context, active, unit, signal);
-  const asked = listing ? await fetchDifferences(context, active, { ...listing, startedAt }, signal) : 0;
-  signal.throwIfAborted();
-  const result = { at: clock.now(), listed: listing?.keys.size ?? 0, asked };
-  await store.commit((transaction) => recordSweep(transaction, { connection: active.name, unit }, result));
-  meter.count('sweeps_total', { connection: active.name, outcome: 'complete' });
-  logger.info({ connection: active.name, unit, ...result }, 'unit swept');
 }
 
 /** The items that exist in a unit, and the repositories, projects or teams that the list covers. */
 interface Listing {
-  readonly keys: ReadonlySet<ItemKey>;
-  readonly containers: ReadonlySet<string>;
-}
-
-/** Returns undefined if the vendor has switched the list off, because that says nothing about the items. */
-async function listIfOn(...args: Parameters<typeof listAll>): Promise<Listing | undefined> {
-  try {
-    return await listAll(...args);
-  } catch (thrown) {
-    if (asSyncError(thrown).code !== 'feature_off') throw thrown;
-    return undefined;
-  }
-}
-
-/** Throws if the list does not end. The list is in memory only, so a sweep that a restart interrupts begins again. */
-async function listAll(
-  context: SweepContext,
-  active: ActiveConnection,
-  unit: string,
-  signal: AbortSignal,
-): Promise<Listing> {
-  const keys = new Set<ItemKey>();
-  const containers = new Set<string>();
-  let trail = NO_PAGES;
-  for (let next: string | undefined; ; ) {
-    const page = next;
-    const answer = await withRetries(context, active, signal, () => sweepPage(active, unit, page, signal));
-    for (const key of answer.keys) keys.add(key);
-    for (const container of answer.containers) containers.add(container);
-    if (answer.next === undefined) return { keys, containers };
-    const extended = extendTrail(trail, answer);
-    if (extended.fault) throw new SyncError('list_endless', `the list was left: ${extended.fault.message}`);
-    trail = extended.trail;
-    next = answer.next;
-    await sleep(context.clock, PAGE_INTERVAL, signal);
-  }
-}
-
-async function sweepPage(
-  { connection }: ActiveConnection,
-  unit: string,
-  page: string | undefined,
-  signal: AbortSignal,
-) {
-  if (!connection.sweep) throw new SyncError('internal', 'this connection has no sweep');
-  return connection.sweep(unit, page, signal);
+  readonly keys: Set<ItemKey>;
+  readonly containers: Set<string>;
+  readonly startedAt: number;
+  /** The page to request next, and the trail of those before it; absent at the start. */
+  readonly page?: string;
+  readonly trail?: PageTrail;
 }
 
 /**
- * Repeats the call after temporary failures. A rate limit does not count as a failure, because it concerns all
- * requests.
+ * Selects all units one after the other, and all pages of each. The list is in memory only, so a sweep that a restart
+ * interrupts begins again. A failing unit does not stop the sweep of the others, unless its failure affects all units.
  */
-async function withRetries<Result>(
-  context: SweepContext,
-  { name }: ActiveConnection,
+function selectSweep(
+  context: IntakeContext,
+  active: ActiveConnection,
+  fetches: Fetches,
   signal: AbortSignal,
-  call: () => Promise<Result>,
-): Promise<Result> {
-  const { clock, random, pauses } = context;
-  for (let attempt = 1; ; ) {
-    await waitWhilePaused(context, name, signal);
-    try {
-      signal.throwIfAborted();
-      return await call();
-    } catch (thrown) {
-      const error = asSyncError(thrown);
-      const limit = pauses.recordFailure(name, error, 'background');
-      const isFinal = limit === 0 && (error.verdict !== 'retry' || attempt >= MOST_ATTEMPTS);
-      if (signal.aborted || isFinal) throw error;
-      if (limit === 0) await sleep(clock, backoff(random, attempt++, FIRST_RETRY, LONGEST_RETRY), signal);
-    }
+): PageSelection<{ readonly unit: string }, (SweepPage & { readonly trail?: PageTrail | undefined }) | undefined> {
+  const { store, clock, random, meter, logger } = context;
+  const { name: connection, connection: vendor } = active;
+  let units: readonly string[] = [ALL_UNITS];
+  let listing: Listing;
+  let failures = 0;
+  let pause = 0;
+
+  function continueWith(rest: readonly string[]): void {
+    units = rest;
+    listing = { keys: new Set(), containers: new Set(), startedAt: clock.now() };
+    failures = 0;
+    pause = 0;
   }
+
+  continueWith([ALL_UNITS]);
+  return {
+    connection,
+    reader: 'sweep',
+    async next() {
+      if (pause > 0) await sleep(clock, pause, signal);
+      await waitWhilePaused(context, connection, signal);
+      return units[0] === undefined ? undefined : { unit: units[0] };
+    },
+    async selectUnits() {
+      const listed = await vendor.units(signal);
+      // This also clears an earlier failure of the list of units.
+      await store.commit((query) => forgetOtherSweeps(query, connection, listed));
+      continueWith(listed);
+    },
+    async request({ unit }) {
+      const page = vendor.sweep && (await undefinedOn(vendor.sweep(unit, listing.page, signal), 'feature_off'));
+      return page && { ...page, trail: listing.trail };
+    },
+    /** Compares the list once it is complete. A list that the vendor has switched off says nothing about the items. */
+    async keep({ unit }, page, { trail, fault }) {
+      if (fault) return;
+      for (const key of page?.keys ?? []) listing.keys.add(key);
+      for (const container of page?.containers ?? []) listing.containers.add(container);
+      if (page?.next !== undefined) {
+        listing = { ...listing, page: page.next, trail };
+        failures = 0;
+        pause = PAGE_INTERVAL;
+        return;
+      }
+      const asked = page ? await fetchDifferences(context, active, fetches, listing, signal) : 0;
+      signal.throwIfAborted();
+      const result = { at: clock.now(), listed: page ? listing.keys.size : 0, asked };
+      await store.commit((query) => recordSweep(query, connection, unit, result));
+      meter.count('sweeps_total', { connection, outcome: 'complete' });
+      logger.info({ connection, unit, ...result }, 'unit swept');
+      continueWith(units.slice(1));
+    },
+    /** Repeats the request after a temporary failure. A rate limit does not count as a failure, because it concerns all requests. */
+    onFailure({ unit }, error, limit) {
+      pause = 0;
+      if (limit > 0) return undefined;
+      if (error.verdict === 'retry' && ++failures < MOST_ATTEMPTS) {
+        pause = retryPause(random, failures);
+        return undefined;
+      }
+      continueWith(unit === ALL_UNITS || affectsAllUnits(error) ? [] : units.slice(1));
+      return (query) => recordUnitFailure(query, 'sweeps', connection, unit, formatFailure(error), clock.now());
+    },
+  };
 }
 
 /**
@@ -187,9 +141,10 @@ async function withRetries<Result>(
  * @returns the number of requested fetches
  */
 async function fetchDifferences(
-  context: SweepContext,
+  context: IntakeContext,
   active: ActiveConnection,
-  { keys, containers, startedAt }: Listing & { readonly startedAt: number },
+  fetches: Fetches,
+  { keys, containers, startedAt }: Listing,
   signal: AbortSignal,
 ): Promise<number> {
   let requested = 0;
@@ -203,7 +158,9 @@ async function fetchDifferences(
     for (const some of piecesOf(different, REQUESTS_PER_COMMIT)) {
       await waitForRoom(context, active, signal);
       if (signal.aborted) break;
-      requested += await requestFetches(context, active, some, { keys, containers });
+      const count = await requestFetches(context, active, some, { keys, containers });
+      if (count > 0) fetches.notify();
+      requested += count;
     }
     after = stored.after;
     await yieldToEventLoop();
@@ -216,7 +173,7 @@ async function fetchDifferences(
  * deliveries.
  */
 async function waitForRoom(
-  { store, clock }: SweepContext,
+  { store, clock }: IntakeContext,
   { name }: ActiveConnection,
   signal: AbortSignal,
 ): Promise<void> {
@@ -225,13 +182,13 @@ async function waitForRoom(
 }
 
 async function requestFetches(
-  { store, clock, fetches }: SweepContext,
+  { store, clock }: IntakeContext,
   { name: connection, connector }: ActiveConnection,
   different: readonly ItemKey[],
-  { keys, containers }: Listing,
+  { keys, containers }: Pick<Listing, 'keys' | 'containers'>,
 ): Promise<number> {
   const now = clock.now();
-  const requested = await store.commit(async (transaction) => {
+  return store.commit(async (transaction) => {
     const rows = beginUnitOfWork(transaction);
     const items = (await findItems(rows, different)).map((row) => readFields(row).item);
     // An item can be missing only from a list that covers its repository, project or team.
@@ -243,8 +200,6 @@ async function requestFetches(
     await flushRows(rows);
     return references.length;
   });
-  if (requested > 0) fetches.notify();
-  return requested;
 }
 
 function containerOf(item: Item): string {

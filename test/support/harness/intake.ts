@@ -5,13 +5,15 @@ import type { OpenOptions } from '../../../src/platform/database/database-types.
 import { createServer, type ServerOptions } from '../../../src/platform/http/server.ts';
 import { type LogFields, silentLogger } from '../../../src/platform/lib/logger.ts';
 import { type Meter, silentMeter } from '../../../src/platform/lib/meter.ts';
+import { systemRandom } from '../../../src/platform/lib/random.ts';
 import type { Schedule } from '../../../src/platform/lib/scheduler.ts';
 import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
 import { mergingRepeats } from '../../../src/platform/observe/merged-repeats.ts';
 import { unpackBody } from '../../../src/store/bodies.ts';
 import type { Store } from '../../../src/store/database.ts';
-import type { ActiveConnection } from '../../../src/sync/intake/active-connection.ts';
+import type { ActiveConnection, IntakeContext } from '../../../src/sync/intake/active-connection.ts';
 import { createCollector, createGroupCommit } from '../../../src/sync/intake/append.ts';
+import { createPauses } from '../../../src/sync/intake/pauses.ts';
 import { type Receiver, webhookRoutes } from '../../../src/sync/intake/webhook-routes.ts';
 import { connectionWith, notesConnector, SECRET } from '../fakes/notes.ts';
 import { createTravellingClock, type TravellingClock } from '../fakes/travelling-clock.ts';
@@ -58,6 +60,14 @@ export function activeWith(parts: ActiveParts = {}): ActiveConnection {
     sweep: parts.sweep ?? 'off',
     webhookUrl: parts.webhookUrl,
   };
+}
+
+/** Returns a context of intake that logs and counts nothing. */
+export function intakeContext(
+  parts: Pick<IntakeContext, 'store' | 'clock' | 'connections'> & Partial<IntakeContext>,
+): IntakeContext {
+  const silent = { random: systemRandom(), logger: silentLogger, meter: silentMeter };
+  return { ...silent, pauses: createPauses(parts.clock), inbox: createWakeSignal(), ...parts };
 }
 
 export interface Endpoint {

@@ -10,17 +10,18 @@ import {
   resumeBackfill,
   splitBackfill,
 } from '../../../src/store/backfills.ts';
-import { forgetOtherSweeps, recordSweep } from '../../../src/store/connection-sweeps.ts';
 import { addDifference } from '../../../src/store/outbox-rows.ts';
+import { loadNames, restartUnits, saveName } from '../../../src/store/scope-names.ts';
 import {
   ALL_UNITS,
   clearFailures,
+  forgetOtherSweeps,
   loadPollState,
   outdatedFailures,
-  recordPollFailure,
+  recordSweep,
+  recordUnitFailure,
   savePollState,
-} from '../../../src/store/poll-states.ts';
-import { loadNames, restartUnits, saveName } from '../../../src/store/scope-names.ts';
+} from '../../../src/store/unit-states.ts';
 import {
   dueFetches,
   nextFetchTime,
@@ -57,7 +58,8 @@ describe('the state of a poll', () => {
   it('loses the failures of removed units and of the whole connection only', async () => {
     const { query } = await openTestStore();
     for (const connection of ['github', 'gitlab'])
-      for (const unit of [ALL_UNITS, 'unit', 'gone']) await recordPollFailure(query, connection, unit, 'down', 7);
+      for (const unit of [ALL_UNITS, 'unit', 'gone'])
+        await recordUnitFailure(query, 'polls', connection, unit, 'down', 7);
     const outdated = await outdatedFailures(query, 'github', ['unit']);
     expect(outdated.toSorted()).toEqual([ALL_UNITS, 'gone']);
     await clearFailures(query, 'github', outdated);
@@ -73,7 +75,7 @@ describe('the sweeps of a connection', () => {
   it('are forgotten for units that the connection no longer has', async () => {
     const { query } = await openTestStore();
     for (const connection of ['github', 'gitlab'])
-      for (const unit of ['one', 'two']) await recordSweep(query, { connection, unit }, RESULT);
+      for (const unit of ['one', 'two']) await recordSweep(query, connection, unit, RESULT);
     await forgetOtherSweeps(query, 'github', ['two', 'three']);
     expect(await unitsIn(query, 'sweeps')).toEqual(['github two', 'gitlab one', 'gitlab two']);
   });

@@ -2,7 +2,6 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { deleteAudit, listAudit } from '../../../src/store/audit-rows.ts';
 import { highestTaskKeys } from '../../../src/store/cached-tasks.ts';
-import { storedItemsAfter } from '../../../src/store/connection-sweeps.ts';
 import {
   deleteDeliveries,
   deleteTombstones,
@@ -20,6 +19,7 @@ import { listRefused } from '../../../src/store/refused-requests.ts';
 import { deleteRequests, requestsOfItems, withOldRequests } from '../../../src/store/requests.ts';
 import { readStatuses } from '../../../src/store/stored-status.ts';
 import { nextSweepStep, SWEEP_START } from '../../../src/store/sweep-position.ts';
+import { storedItemsAfter } from '../../../src/store/unit-states.ts';
 import { type Scope, type Sql, scopeOf } from '../../../src/store/workspace-scope.ts';
 import { planOf } from '../../support/cost/plans.ts';
 import { isDeep } from '../../support/harness/depth.ts';

@@ -4,7 +4,6 @@ import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import type { ItemReference } from '../../../../src/model/item.ts';
 import { type LogFields, silentLogger } from '../../../../src/platform/lib/logger.ts';
 import { type Random, systemRandom } from '../../../../src/platform/lib/random.ts';
-import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { saveItem } from '../../../../src/store/items.ts';
 import { readStatus } from '../../../../src/store/stored-status.ts';
@@ -14,7 +13,7 @@ import { createPauses, recordRateLimits } from '../../../../src/sync/intake/paus
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
-import { activeWith, inboxOf, openTestStore } from '../../../support/harness/intake.ts';
+import { activeWith, inboxOf, intakeContext, openTestStore } from '../../../support/harness/intake.ts';
 import { itemRow, pull } from '../../../support/rows/items.ts';
 
 const HOUR = 3_600_000;
@@ -53,11 +52,9 @@ async function bench(given: Fetch | Readonly<Record<string, Fetch>>, parts: Part
     };
     return activeWith({ name, connector, connection: { fetch: record } });
   });
-  const fetches = createFetches({
-    ...{ store: storeFor(store), clock, connections, pauses: createPauses(clock), inbox: createWakeSignal() },
-    random: WITHOUT_JITTER,
-    logger: { ...silentLogger, warn: (fields: LogFields) => void warnings.push(fields) },
-  });
+  const logger = { ...silentLogger, warn: (fields: LogFields) => void warnings.push(fields) };
+  const context = { store: storeFor(store), clock, connections, random: WITHOUT_JITTER, logger };
+  const fetches = createFetches(intakeContext(context));
   return {
     ...{ store, clock, fetches, warnings, requested },
     async request(key: string, connection = 'notes', reference = referenceTo(key)) {

@@ -9,23 +9,22 @@ import { systemRandom } from '../../../../src/platform/lib/random.ts';
 import type { Job } from '../../../../src/platform/lib/scheduler.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
 import { piecesOf } from '../../../../src/platform/lib/yield.ts';
-import { recordSweep } from '../../../../src/store/connection-sweeps.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { blankEntity, saveEntity } from '../../../../src/store/entities.ts';
 import { loadNames, storedUnits } from '../../../../src/store/scope-names.ts';
+import { recordSweep } from '../../../../src/store/unit-states.ts';
 import { dueFetches } from '../../../../src/store/wanted-fetches.ts';
+import { createVerification, reviewJobs } from '../../../../src/sync/intake/item-reads.ts';
 import { openNameBindings } from '../../../../src/sync/intake/name-bindings.ts';
 import { createPauses } from '../../../../src/sync/intake/pauses.ts';
-import { reviewJobs } from '../../../../src/sync/intake/review-reads.ts';
 import { sweepJobs } from '../../../../src/sync/intake/sweeps.ts';
-import { createVerification } from '../../../../src/sync/intake/verify-items.ts';
 import { needsReviews } from '../../../../src/sync/reconcile/workflow/workflow-rules.ts';
 import { createForge, forgeItem } from '../../../support/fakes/forge.ts';
 import { startJobs } from '../../../support/fakes/timetable.ts';
 import { createTravellingClock, type TravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { remainsOfLost } from '../../../support/faults/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
-import { activeWith, inboxOf, openTestStore } from '../../../support/harness/intake.ts';
+import { activeWith, inboxOf, intakeContext, openTestStore } from '../../../support/harness/intake.ts';
 import { itemRow } from '../../../support/rows/items.ts';
 
 const MINUTE = 60_000;
@@ -92,9 +91,8 @@ async function bench(
   };
   let notifications = 0;
   const inbox = { ...createWakeSignal(), notify: () => void notifications++ };
-  const deps = { store, clock, random: systemRandom(), logger: silentLogger, inbox };
   const connections = [{ ...activeWith({ name: 'forge', connector, connection }), readsReviews: true }];
-  const context = { ...deps, pauses: createPauses(clock), connections };
+  const context = intakeContext({ store, clock, inbox, connections });
   return {
     ...{ store, clock, requested, context },
     numbers: () => requested.map(({ number }) => number),
@@ -248,18 +246,11 @@ describe('a sweep', () => {
   function sweepOf(
     deps: Pick<SweepContext, 'store' | 'clock'> & Partial<SweepContext>,
     parts: Partial<Connection> = {},
+    fetches: { notify(): void } = { notify() {} },
   ): Job {
     const connection = { ...connector.connect({}, {} as never), ...parts };
-    const jobs = sweepJobs({
-      random: systemRandom(),
-      logger: silentLogger,
-      meter: silentMeter,
-      pauses: createPauses(deps.clock),
-      fetches: { notify: () => undefined },
-      ...deps,
-      connections: [activeWith({ name: 'forge', connector, connection, sweep: { everyMs: HOUR } })],
-    });
-    return jobs[0] as Job;
+    const connections = [activeWith({ name: 'forge', connector, connection, sweep: { everyMs: HOUR } })];
+    return sweepJobs(intakeContext({ ...deps, connections }), fetches)[0] as Job;
   }
 
   async function runToEnd(job: Job, clock: TravellingClock): Promise<void> {
@@ -287,7 +278,7 @@ describe('a sweep', () => {
     const notifications: number[] = [];
     const fetches = { notify: () => void notifications.push(clock.elapsed()) };
     const sweep = async () => ({ keys: listed.map(keyOf), containers: ['app'] });
-    const job = sweepOf({ store, clock, fetches }, { sweep });
+    const job = sweepOf({ store, clock }, { sweep }, fetches);
     return { run: () => runToEnd(job, clock), requested: () => fetchesOf(store), notifications };
   }
 
@@ -314,7 +305,7 @@ describe('a sweep', () => {
     };
     // Simulates that each is fetched some time later.
     const fetches = { notify: () => void clock.after(1, () => void fetchAll()) };
-    const timetable = startJobs([sweepOf({ store, clock, fetches })], clock);
+    const timetable = startJobs([sweepOf({ store, clock }, {}, fetches)], clock);
     while ((await rowsOf(store)).length === 0) await clock.toNextTimer();
     await timetable.stop();
     expect(await rowsOf(store)).toMatchObject([{ listed: 0, asked: count }]);
@@ -406,7 +397,7 @@ describe('a sweep', () => {
     ]);
   });
 
-  test('stops at once during a rate limit', async () => {
+  test('reads nothing during a rate limit, and stops at once', async () => {
     const clock = createTravellingClock();
     const stopping = new AbortController();
     let requested = 0;
@@ -415,13 +406,14 @@ describe('a sweep', () => {
       if (requested > 9) throw new Error('the pause is read again and again without a wait');
       return HOUR;
     };
-    const run = sweepOf({ store: await openTestStore(), clock, pauses: { ...createPauses(clock), left } }).run(
-      stopping.signal,
-    );
+    let read = 0;
+    const units = async () => [`${read++}`];
+    const context = { store: await openTestStore(), clock, pauses: { ...createPauses(clock), left } };
+    const run = sweepOf(context, { units }).run(stopping.signal);
     await clock.advance(1_000);
     stopping.abort();
     await run;
-    expect(requested).toBe(1);
+    expect([requested, read]).toEqual([1, 0]);
   });
 
   test('completes and leaves no unhandled rejection, whichever statement fails', async () => {
@@ -433,34 +425,10 @@ describe('a sweep', () => {
   });
 
   test.each([
-    ['requests', [{ number: 1 }, { number: 2 }], undefined],
-    ['records', [{ number: 1 }], undefined],
-    ['records a failure of', [], new SyncError('forbidden', 'no')],
-  ])('%s nothing after the loss of the workspace', async (_name, items, failure) => {
-    const work = async (store: Store) => {
-      if (!failure) return (await sweepOver(store, items, [1])).run;
-      const clock = createTravellingClock();
-      return () => runToEnd(sweepOf({ store, clock }, { units: () => Promise.reject(failure) }), clock);
-    };
-    expect(await remainsOfLost(work)).toEqual([]);
-  });
-
-  test.each([
-    ['requests no fetch', [{ number: 1 }]],
-    ['records no result', []],
-  ])('%s if the workspace is lost while the list is read', async (_what, items) => {
-    const stored = await openTestStore();
-    const clock = createTravellingClock();
-    await storeItems(stored, items);
-    let isLost = false;
-    const commit: Store['commit'] = (work) =>
-      isLost ? Promise.reject(new SyncError('lease_lost', 'it was taken over')) : stored.commit(work);
-    const sweep = async () => {
-      isLost = true;
-      return { keys: [], containers: ['app'] };
-    };
-    await runToEnd(sweepOf({ store: { ...stored, commit }, clock }, { sweep }), clock);
-    expect([await fetchesOf(stored), await rowsOf(stored)]).toEqual([[], []]);
+    ['requests', [{ number: 1 }, { number: 2 }]],
+    ['records', [{ number: 1 }]],
+  ])('%s nothing after the loss of the workspace', async (_name, items) => {
+    expect(await remainsOfLost(async (store) => (await sweepOver(store, items, [1])).run)).toEqual([]);
   });
 
   test.each([
@@ -484,16 +452,10 @@ describe('a sweep', () => {
 
   test('exists only for connections that can list their items', () => {
     const clock = createTravellingClock();
-    const parts = {
-      clock,
-      random: systemRandom(),
-      logger: silentLogger,
-      meter: silentMeter,
-      pauses: createPauses(clock),
-    };
     const { sweep: _, ...connection } = connector.connect({}, {} as never);
     const connections = [activeWith({ name: 'forge', connector, connection })];
-    expect(sweepJobs({ ...parts, store: {} as Store, fetches: createWakeSignal(), connections })).toEqual([]);
+    const context = intakeContext({ store: {} as Store, clock, connections });
+    expect(sweepJobs(context, context.inbox)).toEqual([]);
   });
 
   test('reads the pages of a list one after the other, and takes all of them together', async () => {
@@ -510,20 +472,6 @@ describe('a sweep', () => {
     expect(pages).toEqual([undefined, '2']);
     expect(await fetchesOf(store)).toEqual([itemOf({ number: 3, repo: 'other' }).key, keyOf(4)].toSorted());
     expect(await rowsOf(store)).toMatchObject([{ listed: 2, asked: 2 }]);
-  });
-
-  test('reads nothing if it is stopped during a pause', async () => {
-    const clock = createTravellingClock();
-    const pauses = createPauses(clock);
-    pauses.pause('forge', HOUR);
-    const stopping = new AbortController();
-    let read = 0;
-    const units = async () => [`${read++}`];
-    const run = sweepOf({ store: await openTestStore(), clock, pauses }, { units }).run(stopping.signal);
-    await clock.advance(1_000);
-    stopping.abort();
-    await run;
-    expect(read).toBe(0);
   });
 
   test('ends if it is stopped while many fetches are due', async () => {
@@ -550,7 +498,7 @@ describe('a sweep', () => {
 
   test('forgets no unit after the loss of the workspace', async () => {
     const work = async (store: Store) => {
-      await recordSweep(store.query, { connection: 'forge', unit: 'old' }, { at: 1, listed: 1, asked: 0 });
+      await recordSweep(store.query, 'forge', 'old', { at: 1, listed: 1, asked: 0 });
       const clock = createTravellingClock();
       return () => runToEnd(sweepOf({ store, clock }), clock);
     };
@@ -606,6 +554,7 @@ describe('the bindings of names', () => {
     const deps = {
       store,
       clock,
+      random: systemRandom(),
       logger: { ...silentLogger, child: () => ({ ...silentLogger, warn: log, info: log }) },
       meter,
     };

@@ -14,11 +14,10 @@ import { forgetOtherRedeliveryCursors, redeliveryCursor } from '../../../../src/
 import type { Sql } from '../../../../src/store/workspace-scope.ts';
 import { type CollectorDeps, createCollector, createGroupCommit } from '../../../../src/sync/intake/append.ts';
 import { createHookWatch } from '../../../../src/sync/intake/hook-watch.ts';
-import { createPauses } from '../../../../src/sync/intake/pauses.ts';
 import { type Receiver, webhookRoutes } from '../../../../src/sync/intake/webhook-routes.ts';
 import { notesConnector, SECRET, signed } from '../../../support/fakes/notes.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
-import { activeWith, inboxOf, openTestStore } from '../../../support/harness/intake.ts';
+import { activeWith, inboxOf, intakeContext, openTestStore } from '../../../support/harness/intake.ts';
 import { ON_POSTGRES } from '../../../support/postgres/store-place.ts';
 
 const LARGEST = 100;
@@ -193,8 +192,7 @@ async function watching(answers: readonly Redelivery[]) {
     },
   });
   const logger = { ...silentLogger, warn: (fields: LogFields) => void warnings.push(fields) };
-  const pauses = createPauses(clock);
-  const watch = createHookWatch({ store, connections: [active], pauses, clock, logger, meter: silentMeter });
+  const watch = createHookWatch(intakeContext({ store, connections: [active], clock, logger }));
   const round = async () =>
     watch.jobs.find(({ name }) => name === 'redeliver.notes')?.run(new AbortController().signal);
   return { store, clock, cursors, warnings, round, report: () => watch.report('notes') };
