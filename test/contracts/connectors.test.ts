@@ -8,6 +8,7 @@ import type { Connection, Connector, PollPage, PollPosition } from '../../src/co
 import { TRIAL } from '../../src/connectors/kit/sample.ts';
 import { connectors } from '../../src/connectors/registry.ts';
 import { SyncError } from '../../src/model/errors/sync-error.ts';
+import { GIT_PROVIDER_IDS } from '../../src/model/git-providers.ts';
 import type { Item, PullRequest, WorkItem } from '../../src/model/item.ts';
 import type { Grammar } from '../../src/model/link.ts';
 import { boundNames } from '../../src/model/names.ts';
@@ -124,6 +125,11 @@ describe('the registry', () => {
     expect(PROFILES.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
     expect([...new Set(modelProviders.map(({ id }) => id))].toSorted()).toEqual(ids.toSorted());
     expect(Object.keys(DESCRIPTIONS).toSorted()).toEqual(ids.filter((id) => id !== 'generic').toSorted());
+  });
+
+  it('has a connector for each row of the git providers, and no other with pull requests', () => {
+    const ids = connectors.filter(({ capabilities }) => capabilities.pullRequests).map(({ id }) => id);
+    expect(ids.toSorted()).toEqual(GIT_PROVIDER_IDS.toSorted());
   });
 });
 

@@ -19,13 +19,10 @@ import { parseAnswer, readAnswer, readable } from '../kit/payload.ts';
 import { onOneLine, undefinedOn } from '../kit/refusal.ts';
 import { pullOf } from './items.ts';
 import { createMemberApi } from './member-api.ts';
-import { PUBLIC_HOST, REPOSITORY } from './options.ts';
+import { REPOSITORY } from './options.ts';
 
 /** The writes of members at GitHub (GH6). */
 export const writes: GitWrites = {
-  title: 'GitHub',
-  publicHost: PUBLIC_HOST,
-  acceptedStates: ['open', 'closed'],
   connect: at,
 };
 

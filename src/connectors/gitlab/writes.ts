@@ -21,15 +21,12 @@ import { saidOf } from './answers.ts';
 import { createApi } from './api.ts';
 import { asDraft, asReady, isDraft } from './draft-title.ts';
 import { pullOf } from './items.ts';
-import { PROJECT, PUBLIC_HOST } from './options.ts';
+import { PROJECT } from './options.ts';
 import { createIdsOf } from './people.ts';
 import { pathOf } from './units.ts';
 
 /** The writes of members at GitLab (GL9). */
 export const writes: GitWrites = {
-  title: 'GitLab',
-  publicHost: PUBLIC_HOST,
-  acceptedStates: ['open', 'closed'],
   normalize: asReady,
   connect: at,
 };

@@ -1,5 +1,6 @@
 import type { ZodType } from 'zod';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import type { GitProviderId } from '../../model/git-providers.ts';
 import type { Item, ItemReference, PullRequest, WorkItem } from '../../model/item.ts';
 import type { NamedUnit } from '../../model/names.ts';
 import type { DesiredComment } from '../../model/notice.ts';
@@ -107,11 +108,13 @@ export interface GitSource<Locator> extends GitChecks {
   item(noun: string, locator: Locator, known: Known, signal: AbortSignal): Promise<Lookup>;
   /** Throws if this credential cannot see the repository of this item, or its list, now. */
   requireVisible(noun: string, locator: Locator, signal: AbortSignal): Promise<void>;
-  readonly hooks: Hooks;
+  /** Absent: the vendor's API registers no webhooks. */
+  readonly hooks?: Hooks;
   readonly redeliver?: NonNullable<Connection['redeliver']>;
-  comment(noun: string, locator: Locator, comment: DesiredComment, signal: AbortSignal): Promise<undefined>;
+  /** See `Connection`. */
+  comment?(noun: string, locator: Locator, comment: DesiredComment, signal: AbortSignal): Promise<undefined>;
   /** Commit statuses of pull requests; see `Connection`. */
-  readonly status: {
+  readonly status?: {
     readonly right: string;
     write(locator: Locator, status: LinkedStatus, signal: AbortSignal): Promise<unknown>;
   };
@@ -122,6 +125,7 @@ export interface GitSource<Locator> extends GitChecks {
 /** The part of a connector that differs between git providers. `gitConnector` adds the rest. */
 export interface GitVendor<Options extends GitOptions, Locator extends ScopeUnknown>
   extends Omit<Connector<Options>, EngineMethods> {
+  readonly id: GitProviderId;
   /** The vendor's word for a repository. */
   readonly container: 'repository' | 'project';
   scopeOf(options: Options): Scope;
@@ -133,7 +137,8 @@ export interface GitVendor<Options extends GitOptions, Locator extends ScopeUnkn
   parsePayload?(body: Uint8Array): unknown;
   /** Whether a fetched item is in scope. Called if its webhook did not report that. Throws `delivery_malformed`. */
   isInScope?(fetched: unknown, options: Options): boolean;
-  readonly writes: GitWrites;
+  /** The writes of members. Absent: they open and edit pull requests at the vendor itself. */
+  readonly writes?: GitWrites;
   connect(options: Options, deps: ConnectionDeps): GitSource<Locator>;
 }
 
@@ -143,6 +148,7 @@ type Translate<Options> = (payload: unknown, options: Options) => Translation;
 export function gitConnector<Options extends GitOptions, Locator extends ScopeUnknown>(
   vendor: GitVendor<Options, Locator>,
 ): Connector<Options> {
+  const { writes } = vendor;
   return {
     ...vendor,
     capabilities: { ...vendor.capabilities, pullRequests: true },
@@ -151,7 +157,7 @@ export function gitConnector<Options extends GitOptions, Locator extends ScopeUn
     reference: (item) => referenceTo(kindOf(vendor, item.kind), item),
     namesIn: (options) => namedIn(vendor.scopeOf(options)),
     mayCover: (repository, options) => mayBeInScope(repository, vendor.scopeOf(options)),
-    git: (deps) => createGitProvider(vendor.writes, deps),
+    ...(writes && { git: (deps) => createGitProvider(vendor, writes, deps) }),
     connect: (options, deps) => connect(vendor, options, deps),
   };
 }
@@ -165,6 +171,7 @@ function connect<Options extends GitOptions, Locator extends ScopeUnknown>(
   { clock, ...deps }: ConnectionDeps,
 ): Connection {
   const source = vendor.connect(options, { clock, ...deps });
+  const { comment, status } = source;
 
   /** Splits a unit into the kind of its items and the unit of the source. */
   const readUnit = (unit: string) =>
@@ -222,23 +229,26 @@ function connect<Options extends GitOptions, Locator extends ScopeUnknown>(
       const swept = await source.sweptPage(listed.found, { noun, unit }, signal);
       return { ...swept, ...omitUndefined({ next: listed.next }), ...emptyPageFlag(listed) };
     },
-    hooks: source.hooks,
-    ...omitUndefined({ redeliver: source.redeliver }),
-    comment: (reference, comment, signal) => {
-      const { noun, locator } = kindOf(vendor, reference.kind);
-      return source.comment(noun, readLocator(locator, reference), comment, signal);
-    },
-    status: {
-      right: source.status.right,
-      async write(reference, status, signal) {
-        const { locator } = kindOf(vendor, reference.kind);
-        try {
-          await source.status.write(readLocator(locator, reference), status, signal);
-        } catch (thrown) {
-          throw statusRefused(asSyncError(thrown), source.status.right);
-        }
+    ...omitUndefined({ hooks: source.hooks, redeliver: source.redeliver }),
+    ...(comment && {
+      comment: (reference, desired, signal) => {
+        const { noun, locator } = kindOf(vendor, reference.kind);
+        return comment(noun, readLocator(locator, reference), desired, signal);
       },
-    },
+    }),
+    ...(status && {
+      status: {
+        right: status.right,
+        async write(reference, written, signal) {
+          const { locator } = kindOf(vendor, reference.kind);
+          try {
+            await status.write(readLocator(locator, reference), written, signal);
+          } catch (thrown) {
+            throw statusRefused(asSyncError(thrown), status.right);
+          }
+        },
+      },
+    }),
     async close(reference, signal) {
       if (reference.kind === 'pull_request' || !source.closeIssue) throw neverClosed(reference.key);
       const { locator } = kindOf(vendor, reference.kind);

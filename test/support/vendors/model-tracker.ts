@@ -5,6 +5,7 @@ import { parseAnswer } from '../../../src/connectors/kit/payload.ts';
 import { type TrackerSource, trackerConnector } from '../../../src/connectors/kit/tracker.ts';
 import type { ListRequest, Order } from '../../../src/connectors/kit/walk.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import type { GitProviderId } from '../../../src/model/git-providers.ts';
 import { type PullRequest, pullRequestKey, type WorkItem } from '../../../src/model/item.ts';
 
 /** How far behind what happens a vendor's lists may be, milliseconds: less than walks overlap. */
@@ -203,7 +204,7 @@ export function modelGitConnector(model: ModelTracker, order: Order, isCondition
     goneItemOf: goneItemReader(gone, identityOf),
   };
   return gitConnector<ModelOptions, Place>({
-    id: 'model',
+    id: 'model' as GitProviderId,
     title: 'Model',
     publicHost: 'model',
     capabilities: { pullRequests: true },
@@ -215,12 +216,6 @@ export function modelGitConnector(model: ModelTracker, order: Order, isCondition
     scopeOf: ({ projects }) => ({ include: projects, exclude: [], archived: false, forks: false }),
     kinds: [pulls],
     parseWebhook: () => undefined,
-    writes: {
-      title: 'Model',
-      publicHost: 'model',
-      acceptedStates: [],
-      connect: () => Promise.reject(new Error('never')) as never,
-    },
     connect({ projects }) {
       const lists = listsOf(model, order);
       return {
@@ -247,9 +242,6 @@ export function modelGitConnector(model: ModelTracker, order: Order, isCondition
         patterns: [],
         countMatches: async () => 0,
         limit: () => ({ level: 'ok', subject: '', message: '' }),
-        hooks: { states: async () => [], install: async () => [] },
-        comment: async () => undefined,
-        status: { right: 'a right', write: async () => undefined },
       };
     },
   });
