@@ -6,8 +6,8 @@ import { accessFinding, expiryFinding, failedFinding, findingsOf, type GitChecks
 import { readAnswer, readable } from '../kit/payload.ts';
 import { addressOf, namedIn, patternsOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
+import type { Parts } from './hooks.ts';
 import { type Options, scopeOf, shortestPoll } from './options.ts';
-import type { Parts } from './places.ts';
 import { offIn, one, repositoryPath } from './repositories.ts';
 
 export function createChecks({ api, appApi, options, repositories, clock }: Parts): GitChecks {

@@ -14,12 +14,10 @@ import { featureOff, undefinedOn } from '../kit/refusal.ts';
 import { type Api, createApi } from './api.ts';
 import { createAppAuth, createAuth, createServerTime } from './auth.ts';
 import { createChecks } from './check.ts';
-import { createHooks } from './hooks.ts';
+import { createFindHook, createHooks, createRedeliver } from './hooks.ts';
 import { ISSUES, type Locator } from './items.ts';
 import { createLists } from './lists.ts';
 import { type Options, REPOSITORY } from './options.ts';
-import { createFindHook } from './places.ts';
-import { createRedeliver } from './redeliver.ts';
 import { createRepositories, offIn, one, type Repository } from './repositories.ts';
 import { type GithubReview, KEPT, KEPT_OF_ISSUE, KEPT_OF_REVIEW, reviewList, slim, slimIssue } from './schema.ts';
 

@@ -12,11 +12,10 @@ import { undefinedOn } from '../kit/refusal.ts';
 import type { Selection } from '../kit/walk.ts';
 import { type Api, createApi } from './api.ts';
 import { createChecks } from './check.ts';
-import { createHooks } from './hooks.ts';
+import { createHooks, createRedeliver } from './hooks.ts';
 import { ISSUES, isHidden, issueIdentity, type Locator, MERGE_REQUESTS, mergeRequestIdentity } from './items.ts';
 import type { Options } from './options.ts';
 import { createProjects } from './projects.ts';
-import { createRedeliver } from './redeliver.ts';
 import { approvals, identities, KEPT, slim } from './schema.ts';
 import { pathOf, placeOf, placesOf, unitOf } from './units.ts';
 
@@ -98,7 +97,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
     },
     featureOffIn: projects.switchedOff,
     hooks: createHooks(api, projects, options),
-    redeliver: createRedeliver({ api, projects, options, clock: deps.clock }),
+    redeliver: createRedeliver(api, projects, options, deps.clock),
     comment(noun, locator, given, signal) {
       const path = `${itemPath(noun, locator)}/notes`;
       return upsertHiddenComment<Note>(given, {
