@@ -583,13 +583,13 @@ describe.each(PROFILES)('$id', (profile) => {
     });
     const moment = { at: clock.now(), id: '0b9e0a5c-6a0e-4d55-9d0e-5a4f3c2b1a00', bindings };
     const secret = profile.webhook.secrets?.[0] ?? 'the-present-secret';
-    const events = Object.entries(samples?.events ?? {});
+    const events = Object.entries(samples ?? {});
 
     it('tell of at least two events', () => expect(events.length).toBeGreaterThan(1));
 
     it.each(events)('%s is signed as the vendor signs, and in scope', async (_, sample) => {
       const body = Buffer.from(JSON.stringify(sample.payload(options, moment)));
-      const headers = { ...sample.headers, ...samples!.sign(body, secret, moment) };
+      const headers = { ...sample.headers, ...connector.sign?.(body, secret, moment) };
       const { event, deliveryId } = await connector.verify({ headers, body }, [secret], moment.at);
       expect(deliveryId).toBe(connector.capabilities.namesDeliveries ? moment.id : undefined);
       const others = profile.webhook.secrets?.slice(1) ?? ['another-secret'];

@@ -155,12 +155,11 @@ async function deliveriesOf({ id, options, containerId }: Profile): Promise<read
   const bindings = names.map((called) => ({ entry: called.toLowerCase(), id: containerId ?? called, called }));
   const samples = await connector.samples?.();
   if (!samples) throw new Error(`${id} has no samples`);
-  const { events, sign } = samples;
-  return Object.values(events).map((sample, index) => {
+  return Object.values(samples).map((sample, index) => {
     const number = String(++made).padStart(12, '0');
     const moment = { at: world.clock.now() + index, id: `0b9e0a5c-6a0e-4d55-9d0e-${number}`, bindings };
     const body = JSON.stringify(sample.payload(parsed, moment));
-    return { headers: { ...sample.headers, ...sign(Buffer.from(body), secretsOf(id)[0], moment) }, body };
+    return { headers: { ...sample.headers, ...connector.sign?.(Buffer.from(body), secretsOf(id)[0], moment) }, body };
   });
 }
 

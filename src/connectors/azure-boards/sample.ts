@@ -3,8 +3,6 @@ import { scopeOf } from './options.ts';
 
 /** Sample events of Azure Boards, made here. Whatever such an event tells, worksync asks Azure for the work item. */
 export const samples = samplesOf({
-  // Azure signs nothing: it repeats the password of the subscription.
-  sign: (_body, secret) => ({ authorization: `Basic ${Buffer.from(`worksync:${secret}`).toString('base64')}` }),
   scopeOf,
   place: { ids: UUIDS },
   events: {

@@ -1,10 +1,8 @@
 import { NUMBERS, samplesOf, TRIAL_NUMBER } from '../kit/sample.ts';
 import { scopeOf, siteBase } from './options.ts';
-import { sign } from './verify.ts';
 
 /** Sample events of Jira, made here. */
 export const samples = samplesOf({
-  sign,
   scopeOf,
   place: { ids: NUMBERS, name: 'TRIAL' },
   events: {

@@ -14,7 +14,7 @@ import type {
   SweepPage,
   Translation,
 } from '../connector.ts';
-import { checkGit, type GitChecks } from './check.ts';
+import { checkGit, type GitChecks } from './findings.ts';
 import { createGitProvider, type GitWrites } from './git-writes.ts';
 import {
   type EngineMethods,

@@ -2,7 +2,7 @@ import { type ZodType, z } from 'zod';
 import { type WorkItem, workItemKey } from '../../model/item.ts';
 import type { DesiredComment, PostedComment } from '../../model/notice.ts';
 import type { CloseFields, Connection, ConnectionDeps, Connector, Hooks, Translation } from '../connector.ts';
-import { type ContainerWords, checkUnits, type UnitChecks } from './check.ts';
+import { type ContainerWords, checkUnits, type UnitChecks } from './findings.ts';
 import {
   type EngineMethods,
   identityOf,

@@ -4,7 +4,7 @@ import { SyncError } from '../../model/errors/sync-error.ts';
 import { plainComment } from '../../model/notice.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps, Finding } from '../connector.ts';
-import { failedFinding } from '../kit/check.ts';
+import { failedFinding } from '../kit/findings.ts';
 import { storedPage } from '../kit/pages.ts';
 import { isNamed, readable, UUID } from '../kit/payload.ts';
 import { onOneLine } from '../kit/refusal.ts';

@@ -1,4 +1,3 @@
-import { samples } from '../../../src/connectors/azure-boards/sample.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
 import { type ConnectorProfile, type Exchange, from, ignored } from './profile.ts';
 
@@ -36,7 +35,6 @@ const sample = (eventType: string) => ({
 });
 
 const basic = (user: string, password: string) => `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
-const { sign } = samples;
 
 const project: Exchange = {
   path: '/acme/_apis/projects/Website',
@@ -83,7 +81,7 @@ export const profile: ConnectorProfile = {
     signatureHeader: 'authorization',
     coversBody: false,
     required: [],
-    sign,
+    sign: (_, secret) => ({ authorization: basic('worksync', secret) }),
     vector: {
       // RFC 7617, section 2.
       secret: 'open sesame',

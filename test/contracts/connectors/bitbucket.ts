@@ -1,7 +1,6 @@
-import { createHmac } from 'node:crypto';
-import { samples } from '../../../src/connectors/bitbucket/sample.ts';
+import { bitbucket } from '../../../src/connectors/bitbucket/index.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
-import { type ConnectorProfile, type Exchange, from, hmacVector, ignored } from './profile.ts';
+import { type ConnectorProfile, type Exchange, from, hmacWebhook, ignored } from './profile.ts';
 
 const ORIGIN = 'https://api.bitbucket.org';
 const REPOSITORY = '/2.0/repositories/acme/api';
@@ -23,10 +22,6 @@ const QUERY = {
 const PAGES = 5;
 
 const pull = fixture('bitbucket', 'pullrequests.get');
-
-function sign(body: Buffer, secret: string) {
-  return { ...samples.sign(body, secret), 'x-event-key': 'pullrequest:created' };
-}
 
 function linkTo(page: number): string {
   const pairs = Object.entries({ ...QUERY, page: String(page) }).flatMap(([name, values]) =>
@@ -73,23 +68,11 @@ export const profile: ConnectorProfile = {
   options: { token: 'ATCTT3contract', repositories: ['acme/api'] },
   containerId: '{7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10}',
   origin: ORIGIN,
-  webhook: {
-    signatureHeader: 'x-hub-signature',
-    required: ['x-event-key'],
-    sign,
-    vector: hmacVector('x-hub-signature', 'sha256=', { 'x-event-key': 'pullrequest:created' }),
-    forgeries(body, secret) {
-      const good = sign(body, secret);
-      const hex = good['x-hub-signature'].slice('sha256='.length);
-      const other = (algorithm: string) => `${algorithm}=${createHmac(algorithm, secret).update(body).digest('hex')}`;
-      return {
-        'a SHA-1 digest, as GitHub sends under this header': { ...good, 'x-hub-signature': other('sha1') },
-        'a SHA-512 digest': { ...good, 'x-hub-signature': other('sha512') },
-        'a good digest under the name of another algorithm': { ...good, 'x-hub-signature': `sha1=${hex}` },
-        'the digest without its name': { ...good, 'x-hub-signature': hex },
-      };
-    },
-  },
+  webhook: hmacWebhook(bitbucket, {
+    header: 'x-hub-signature',
+    prefix: 'sha256=',
+    headers: { 'x-event-key': 'pullrequest:created' },
+  }),
   fixtures: [
     from('pullrequest.created', 'webhook', 'pullrequest:created'),
     from('pullrequest.draft', 'webhook', 'pullrequest:created'),

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { standardSignature } from '../../../src/connectors/kit/sample.ts';
+import { standardSignature } from '../../../src/connectors/kit/verify.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
 import { type ConnectorProfile, type Exchange, from, ignored } from './profile.ts';
 

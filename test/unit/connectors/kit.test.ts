@@ -193,8 +193,7 @@ describe('sample', () => {
 
   /** The place of a sample event, for a connection with these entries in its scope. */
   function placeOf(include: readonly string[], place: Place): unknown {
-    const { events } = samplesOf({
-      sign: () => ({}),
+    const events = samplesOf({
       scopeOf: () => ({ include, exclude: ['acme/*-old'], archived: false, forks: false }),
       place,
       events: { opened: ['an item is opened', 'opened'] },
