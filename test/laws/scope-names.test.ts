@@ -131,12 +131,9 @@ const PLACES: Readonly<Record<string, Place>> = {
   },
 };
 
-const SCOPES: Readonly<Record<string, string>> = {
-  github: 'repositories',
-  bitbucket: 'repositories',
-  linear: 'teams',
-  shortcut: 'teams',
-};
+/** The option that lists what is followed. */
+const scopeOption = ({ options }: ModelProvider) =>
+  ['repositories', 'teams'].find((name) => name in options) ?? 'projects';
 
 type Step =
   | { readonly do: 'rename'; readonly thing: number; readonly word: string }
@@ -203,7 +200,7 @@ class World {
     this.#entry = place.name(WORD);
     this.#configured = this.#connector.options.parse({
       ...provider.options,
-      [SCOPES[provider.id] ?? 'projects']: [this.#entry],
+      [scopeOption(provider)]: [this.#entry],
     }) as object;
     this.#make(WORD);
   }

@@ -11,7 +11,7 @@ import type { GitListRequest, GitSource } from '../kit/git.ts';
 import { invalidPage } from '../kit/pages.ts';
 import { absent, parseAnswer, readable } from '../kit/payload.ts';
 import { malformed, undefinedOn } from '../kit/refusal.ts';
-import { addressOf, namedIn, patternsOf } from '../kit/scope.ts';
+import { addressOf, namedIn } from '../kit/scope.ts';
 import type { Selection } from '../kit/walk.ts';
 import { type Api, createApi, readPage } from './api.ts';
 import { createHooks } from './hooks.ts';
@@ -63,8 +63,6 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
   }
 
   return {
-    units: repositories.units,
-    requireReadable: repositories.requireReadable,
     ...createLists(api),
     ...createChecks(api, options, repositories),
     identify: repositories.present,
@@ -164,9 +162,7 @@ function createChecks(api: Api, options: Options, repositories: Repositories): G
         describe: (told) => accessFinding(subject, readable(metadata, told)?.full_name ?? subject),
       })),
     lists: { names: ['pullrequests'], query: 'pagelen=1&fields=values.id' },
-    patterns: patternsOf(scope),
-    countMatches: async (signal) => (await repositories.listed(signal)).length,
-    refusedLists: repositories.refused,
+    repositories,
     limit: (headers) => limit(headers, options),
   };
 }

@@ -51,6 +51,7 @@ export const bitbucket = gitConnector({
   scopeOf,
   unitOf,
   kinds,
+  fetchesCommits: ({ commits }) => commits,
   parseWebhook,
   writes,
   connect,

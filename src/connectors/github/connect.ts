@@ -20,7 +20,7 @@ import type { GitSource } from '../kit/git.ts';
 import type { Lookup } from '../kit/items.ts';
 import { parseAnswer, readAnswer, readable } from '../kit/payload.ts';
 import { featureOff, undefinedOn } from '../kit/refusal.ts';
-import { addressOf, namedIn, patternsOf } from '../kit/scope.ts';
+import { addressOf, namedIn } from '../kit/scope.ts';
 import { type Api, createApi } from './api.ts';
 import { createAppAuth, createAuth, createServerTime } from './auth.ts';
 import { createFindHook, createHooks, createRedeliver, type Parts } from './hooks.ts';
@@ -90,7 +90,6 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
   }
 
   return {
-    ...{ units: repositories.units, requireReadable: repositories.requireReadable },
     ...createLists(api, repositories, options),
     ...createChecks(parts),
     identify: repositories.present,
@@ -259,9 +258,7 @@ function createChecks({ api, appApi, options, repositories, clock }: Parts): Git
       return repository && offIn(noun, repository);
     },
     lists: { names: options.issues ? ['pulls', 'issues'] : ['pulls'], query: 'state=all&per_page=1' },
-    patterns: patternsOf(scope),
-    countMatches: async (signal) => (await repositories.listed(signal)).length,
-    refusedLists: repositories.refused,
+    repositories,
     limit: (headers) =>
       limitFinding(headers, 'x-ratelimit', ' in this hour', 'Poll less often, or give worksync its own App.'),
   };

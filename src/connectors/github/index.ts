@@ -77,6 +77,7 @@ export const github = gitConnector({
   container: 'repository',
   scopeOf,
   kinds,
+  fetchesCommits: ({ commits }) => commits,
   withIssues: ({ issues }) => issues,
   parseWebhook,
   parsePayload: payloadOf,

@@ -53,7 +53,6 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
   }
 
   return {
-    units: async () => placesOf(options).map(unitOf),
     list,
     async pageContent(found, { noun, unit }, signal) {
       const { kind, name } = placeOf(unit);
@@ -193,8 +192,10 @@ function createChecks(api: Api, options: Options, clock: Clock): GitChecks {
       query: 'state=all&scope=all&per_page=1',
     },
     // A pattern makes a group in `namedRepositories`, which contains all projects below it.
-    patterns: [],
-    countMatches: async () => 0,
+    repositories: {
+      units: async () => placesOf(options).map(unitOf),
+      ...{ patterns: [], listed: async () => [], refused: () => new Map(), requireReadable() {} },
+    },
     limit: (headers) => limitFinding(headers, 'ratelimit', '', 'Poll less often, or give worksync a token of its own.'),
   };
 }

@@ -126,6 +126,7 @@ export const gitlab = gitConnector({
   container: 'project',
   scopeOf,
   kinds,
+  fetchesCommits: ({ commits }) => commits,
   withIssues: ({ issues }) => issues,
   parseWebhook,
   isInScope: isFetchedFollowed,

@@ -1,4 +1,4 @@
-import { asSyncError, type SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError } from '../../model/errors/sync-error.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { Finding } from '../connector.ts';
 import type { Api } from './git-api.ts';
@@ -181,12 +181,8 @@ export interface GitChecks extends Pick<Api, 'get'> {
    * @param list one of `lists.names`
    */
   offIn?(list: string, repository: unknown): string | undefined;
-  /** The patterns of the configuration. */
-  readonly patterns: readonly string[];
-  /** Counts the repositories that the patterns match. */
-  countMatches(signal: AbortSignal): Promise<number>;
-  /** Returns the lists that the vendor refused meanwhile, by their units. */
-  refusedLists?(): ReadonlyMap<string, SyncError>;
+  /** The repositories, or groups of repositories, whose lists polls walk. */
+  readonly repositories: ScopeResolver;
   /** Reads the rest of the limit from the headers of the last answer. */
   limit(headers: HttpAnswer['headers']): Finding;
 }
@@ -221,16 +217,16 @@ export async function checkGit(checks: GitChecks, signal: AbortSignal): Promise<
       findings.push(failedFinding(subject, thrown));
     }
   }
-  if (checks.patterns.length > 0) findings.push(...(await checkPatterns(checks, signal)));
+  if (checks.repositories.patterns.length > 0) findings.push(...(await checkPatterns(checks.repositories, signal)));
   return lastAnswer ? [...findings, checks.limit(lastAnswer.headers)] : findings;
 }
 
-function checkPatterns(checks: GitChecks, signal: AbortSignal): Promise<readonly Finding[]> {
-  const subject = checks.patterns.join(', ');
+function checkPatterns({ patterns, listed, refused }: ScopeResolver, signal: AbortSignal): Promise<readonly Finding[]> {
+  const subject = patterns.join(', ');
   return findingsOf(subject, async () => {
-    const count = await checks.countMatches(signal);
-    const refused = [...(checks.refusedLists?.() ?? [])].map(([unit, error]) => failedFinding(unit, error));
-    if (refused.length > 0) return refused;
+    const count = (await listed(signal)).length;
+    const failed = [...refused()].map(([unit, error]) => failedFinding(unit, error));
+    if (failed.length > 0) return failed;
     if (count > 0) return [{ level: 'ok', subject, message: count === 1 ? '1 repository' : `${count} repositories` }];
     const hint = 'Check the names, what the credential may see, and `exclude`, `archived` and `forks`.';
     return [{ level: 'warning', subject, message: 'matches no repository', hint }];

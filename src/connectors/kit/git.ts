@@ -33,12 +33,6 @@ import { detectFeatureOff } from './refusal.ts';
 import { isRefusedList, mayBeInScope, namedIn, type Scope } from './scope.ts';
 import { emptyPageFlag, historyPage, type ListedPage, type ListRequest, pollPage, type WalkableList } from './walk.ts';
 
-/** The options that the engine itself reads. */
-interface GitOptions {
-  /** Whether `fetch` also reads the messages of commits. */
-  readonly commits: boolean;
-}
-
 /** The facts of which a locator consists. */
 export interface LocatorParts {
   /** Id of the repository. */
@@ -81,10 +75,6 @@ export interface GitListRequest extends ListRequest {
 
 /** The vendor's API. Results contain only the fields that worksync reads. Every method throws `SyncError`. */
 export interface GitSource<Locator> extends GitChecks {
-  /** Resolves with the repositories, or groups of repositories, whose lists polls walk. */
-  units: Connection['units'];
-  /** Throws for a unit that stands for a list which the vendor refused. */
-  requireReadable?(unit: string): void;
   list(request: GitListRequest, signal: AbortSignal): Promise<ListedPage>;
   /**
    * Resolves with what is switched off in a unit now, such as `issues of acme/web`, or with undefined. Called if a list of it was
@@ -123,8 +113,7 @@ export interface GitSource<Locator> extends GitChecks {
 }
 
 /** The part of a connector that differs between git providers. `gitConnector` adds the rest. */
-export interface GitVendor<Options extends GitOptions, Locator extends ScopeUnknown>
-  extends Omit<Connector<Options>, EngineMethods> {
+export interface GitVendor<Options, Locator extends ScopeUnknown> extends Omit<Connector<Options>, EngineMethods> {
   readonly id: GitProviderId;
   /** The vendor's word for a repository. */
   readonly container: 'repository' | 'project';
@@ -145,14 +134,13 @@ export interface GitVendor<Options extends GitOptions, Locator extends ScopeUnkn
 type Translate<Options> = (payload: unknown, options: Options) => Translation;
 
 /** Creates the connector of a git provider. */
-export function gitConnector<Options extends GitOptions, Locator extends ScopeUnknown>(
+export function gitConnector<Options, Locator extends ScopeUnknown>(
   vendor: GitVendor<Options, Locator>,
 ): Connector<Options> {
   const { writes } = vendor;
   return {
     ...vendor,
     capabilities: { ...vendor.capabilities, pullRequests: true },
-    fetchesCommits: ({ commits }) => commits,
     translate: createTranslate(vendor),
     reference: (item) => referenceTo(kindOf(vendor, item.kind), item),
     namesIn: (options) => namedIn(vendor.scopeOf(options)),
@@ -165,7 +153,7 @@ export function gitConnector<Options extends GitOptions, Locator extends ScopeUn
 /** The prefix of a unit that is the list of issues of a repository. */
 const ISSUES = 'issues:';
 
-function connect<Options extends GitOptions, Locator extends ScopeUnknown>(
+function connect<Options, Locator extends ScopeUnknown>(
   vendor: GitVendor<Options, Locator>,
   options: Options,
   { clock, ...deps }: ConnectionDeps,
@@ -180,7 +168,7 @@ function connect<Options extends GitOptions, Locator extends ScopeUnknown>(
       : { kind: kindOf(vendor, 'pull_request'), unit };
 
   const list: typeof source.list = async (request, signal) => {
-    source.requireReadable?.(request.unit);
+    source.repositories.requireReadable(request.unit);
     const offIn = async () => source.featureOffIn?.(request.noun, request.unit, signal);
     return detectFeatureOff(() => source.list(request, signal), offIn);
   };
@@ -200,7 +188,7 @@ function connect<Options extends GitOptions, Locator extends ScopeUnknown>(
 
   return {
     async units(signal) {
-      const units = await source.units(signal);
+      const units = await source.repositories.units(signal);
       const hasIssues = (unit: string) => vendor.withIssues?.(options) && !isRefusedList(unit);
       return units.flatMap((unit) => (hasIssues(unit) ? [unit, ISSUES + unit] : unit));
     },
@@ -276,7 +264,7 @@ function neverClosed(key: string): SyncError {
 }
 
 /** Pure. Throws `delivery_malformed` for a body that does not fit its event. */
-function createTranslate<Options extends GitOptions, Locator extends ScopeUnknown>(
+function createTranslate<Options, Locator extends ScopeUnknown>(
   vendor: GitVendor<Options, Locator>,
 ): Connector<Options>['translate'] {
   const { parsePayload = readJson } = vendor;
@@ -288,7 +276,7 @@ function createTranslate<Options extends GitOptions, Locator extends ScopeUnknow
 }
 
 /** Returns the translation of each row. Rows of polls and fetches are in scope, also under a new name of the repository. */
-function rowTranslations<Options extends GitOptions, Locator extends ScopeUnknown>(
+function rowTranslations<Options, Locator extends ScopeUnknown>(
   vendor: GitVendor<Options, Locator>,
   kind: Kind<Options, Locator>,
 ): readonly (readonly [row: string, Translate<Options>])[] {

@@ -134,6 +134,8 @@ interface ContainerList<Container> {
 
 /** The units of a connection, as far as its scope and the vendor's lists determine them. */
 export interface ScopeResolver {
+  /** The patterns of the configuration that the vendor's lists resolve. */
+  readonly patterns: readonly string[];
   /** Resolves with the containers that patterns match, without those that the configuration also names. */
   listed(signal: AbortSignal): Promise<readonly Candidate[]>;
   /** Resolves with the configured names, the units of `listed`, which survive renaming, and the refused lists. */
@@ -168,6 +170,7 @@ export function createScopeResolver<Container>({
   unitOf,
 }: ScopeInput<Container>): ScopeResolver {
   const named = namedIn(scope);
+  const patterns = patternsOf(scope);
   const names = new Set(named.map((name) => name.toLowerCase()));
   const hasOneSource = named.length === 0 && lists.length === 1;
   let refused: ReadonlyMap<string, SyncError> = new Map();
@@ -193,9 +196,10 @@ export function createScopeResolver<Container>({
     const others = matching.filter(({ id, name }) => !names.has(id.toLowerCase()) && !names.has(name.toLowerCase()));
     return [...new Map(others.map((each) => [each.id, each])).values()];
   });
-  const listed = async (signal: AbortSignal) => (patternsOf(scope).length === 0 ? [] : listing(signal));
+  const listed = async (signal: AbortSignal) => (patterns.length === 0 ? [] : listing(signal));
 
   return {
+    patterns,
     listed,
     async units(signal) {
       const matching = (await listed(signal)).map(unitOf);

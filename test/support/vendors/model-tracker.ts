@@ -220,7 +220,6 @@ export function modelGitConnector(model: ModelTracker, order: Order, isCondition
       const lists = listsOf(model, order);
       return {
         ...lists,
-        units: async () => projects,
         async list(wanted) {
           const listed = await lists.list(wanted);
           if (!isConditional || wanted.page !== undefined) return listed;
@@ -239,8 +238,10 @@ export function modelGitConnector(model: ModelTracker, order: Order, isCondition
         namedRepositories: () => [],
         lists: { names: [], query: '' },
         get: () => Promise.reject(new Error('nothing is named one by one')),
-        patterns: [],
-        countMatches: async () => 0,
+        repositories: {
+          units: async () => projects,
+          ...{ patterns: [], listed: async () => [], refused: () => new Map(), requireReadable: () => undefined },
+        },
         limit: () => ({ level: 'ok', subject: '', message: '' }),
       };
     },
