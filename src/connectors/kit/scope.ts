@@ -24,6 +24,22 @@ export interface WithNames {
   readonly names?: Names | undefined;
 }
 
+/** Returns a function that reads the scope of a tracker. @param option names what is followed */
+export function scopeBy<Options extends { readonly exclude: readonly string[] }>(
+  option: keyof Options,
+  archived = false,
+) {
+  return (given: Options & WithNames): Scope => {
+    return {
+      include: given[option] as readonly string[],
+      exclude: given.exclude,
+      archived,
+      forks: archived,
+      names: given.names,
+    };
+  };
+}
+
 /** A repository or project as a payload describes it; an absent flag counts as false. */
 export interface Candidate {
   readonly id: string;

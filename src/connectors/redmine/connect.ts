@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { plainComment } from '../../model/notice.ts';
 import type { ConnectionDeps, Finding } from '../connector.ts';
+import { createListing } from '../kit/cached-reads.ts';
 import { upsertComment } from '../kit/comments.ts';
 import { type About, failedFinding, findingsOf } from '../kit/findings.ts';
 import { type Locator, mustCheckScope } from '../kit/items.ts';
@@ -14,7 +15,6 @@ import type { ListRequest, Selection } from '../kit/walk.ts';
 import { baseOf, type Options } from './options.ts';
 import type { Status } from './schema.ts';
 import * as schema from './schema.ts';
-import { createStatuses, readStatuses } from './statuses.ts';
 
 const LIST = '/issues.json';
 /** The most issues of one page. */
@@ -252,4 +252,27 @@ function statusesOf(found: readonly Status[], { inProgress, completedStatus }: O
       hint: `Write one of: ${onOneLine(closed.map(({ name }) => name).join(', '), 400)}.`,
     });
   return findings.length > 0 ? findings : [{ level: 'ok', subject, message: `${closed.length} count as closed` }];
+}
+
+const untold = z.object({ status: z.object({ id: z.int(), is_closed: z.undefined().optional() }) });
+
+/** Returns a reader of the statuses of issues; it returns undefined if all of them report whether they are closed. */
+function createStatuses(api: Rest, { clock }: ConnectionDeps) {
+  let known: readonly schema.Status[] = [];
+  const load = async (signal: AbortSignal) => {
+    known = await readStatuses(api, signal);
+    return known;
+  };
+  let listing = createListing(clock, load);
+  return async (issues: readonly unknown[], signal: AbortSignal) => {
+    const wanted = issues.flatMap((issue) => readable(untold, issue)?.status.id ?? []);
+    if (wanted.length === 0) return undefined;
+    // A new status is not in an older list.
+    if (!wanted.every((id) => known.some((status) => status.id === id))) listing = createListing(clock, load);
+    return await listing(signal);
+  };
+}
+
+async function readStatuses(api: Rest, signal: AbortSignal): Promise<readonly schema.Status[]> {
+  return (await api.read(schema.allStatuses, '/issue_statuses.json', {}, signal)).content.issue_statuses;
 }
