@@ -33,7 +33,7 @@ import { pull, workItem } from '../support/rows/items.ts';
 import { modelProviders } from '../support/vendors/model-providers/index.ts';
 import { DESCRIPTIONS, documentedOnly } from '../support/vendors/vendor-requests/index.ts';
 import { PROFILES } from './connectors/index.ts';
-import type { ConnectorProfile, Exchange, FixtureCase } from './connectors/profile.ts';
+import { type ConnectorProfile, type Exchange, type FixtureCase, followedIn } from './connectors/profile.ts';
 
 const FOLDERS = new URL('../../src/connectors/', import.meta.url);
 const { signal } = new AbortController();
@@ -435,8 +435,10 @@ describe.each(PROFILES)('$id', (profile) => {
       for (const payload of [undefined, null, 7, 'text', [], {}]) expect(connector.eventOf?.(payload)).toBeUndefined();
     });
 
-    const option = ['projects', 'teams', 'repositories'].find((name) => name in profile.options);
-    const [named = ''] = (option && (profile.options[option] as readonly string[])) || [];
+    const {
+      name: option,
+      entries: [named = ''],
+    } = followedIn(profile.options);
     const pattern = named.replace(/.$/, '*');
     // The webhooks of Redmine are judged when their issue is read, and some do not tell the name.
     const naming = webhooks.filter(
@@ -446,7 +448,7 @@ describe.each(PROFILES)('$id', (profile) => {
       'follows $file by the name, the id, or a pattern, unless it is excluded',
       (fixture) => {
         const outcomeWith = (include: unknown, exclude: readonly string[] = []) => {
-          const given = connector.options.safeParse({ ...profile.options, [option as string]: include, exclude });
+          const given = connector.options.safeParse({ ...profile.options, [option]: include, exclude });
           // Bitbucket is configured by names alone.
           return given.success
             ? connector.translate({ ...fixture, body: read(fixture) }, given.data).outcome

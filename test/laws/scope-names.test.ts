@@ -10,6 +10,7 @@ import type { NamedUnit } from '../../src/model/names.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../src/platform/lib/meter.ts';
 import { type NameBindings, openNameBindings } from '../../src/sync/intake/name-bindings.ts';
+import { followedIn } from '../contracts/connectors/profile.ts';
 import { createTravellingClock, type TravellingClock } from '../support/fakes/travelling-clock.ts';
 import { holdsAsync } from '../support/harness/depth.ts';
 import { type OpenedStore, openStore } from '../support/harness/store.ts';
@@ -131,10 +132,6 @@ const PLACES: Readonly<Record<string, Place>> = {
   },
 };
 
-/** The option that lists what is followed. */
-const scopeOption = ({ options }: ModelProvider) =>
-  ['repositories', 'teams'].find((name) => name in options) ?? 'projects';
-
 type Step =
   | { readonly do: 'rename'; readonly thing: number; readonly word: string }
   | { readonly do: 'remove'; readonly thing: number }
@@ -200,7 +197,7 @@ class World {
     this.#entry = place.name(WORD);
     this.#configured = this.#connector.options.parse({
       ...provider.options,
-      [scopeOption(provider)]: [this.#entry],
+      [followedIn(provider.options).name]: [this.#entry],
     }) as object;
     this.#make(WORD);
   }

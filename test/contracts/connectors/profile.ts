@@ -33,6 +33,12 @@ export interface FixtureCase {
   readonly facts?: Partial<PullRequest> | Partial<WorkItem>;
 }
 
+/** The option that lists what a connection follows, and its entries. */
+export function followedIn(options: Readonly<Record<string, unknown>>) {
+  const name = ['projects', 'teams', 'repositories'].find((each) => each in options) ?? '';
+  return { name, entries: options[name] as readonly string[] };
+}
+
 /** A fixture that becomes items. */
 export function from(file: string, source: DeliveryOrigin, event: string): FixtureCase {
   return { file, source, event, outcome: 'items' };
