@@ -135,8 +135,6 @@ function sourceOf(model: ModelTracker, order: Order): TrackerSource<{ id: string
     ...listsOf(model, order),
     about: async () => ({ first: [] }),
     describe: async (unit) => ({ level: 'ok', subject: unit, message: '' }),
-    comment: async () => undefined,
-    close: async () => {},
   };
 }
 
