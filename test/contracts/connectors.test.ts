@@ -33,7 +33,7 @@ import { pull, workItem } from '../support/rows/items.ts';
 import { modelProviders } from '../support/vendors/model-providers/index.ts';
 import { DESCRIPTIONS, documentedOnly } from '../support/vendors/vendor-requests/index.ts';
 import { PROFILES } from './connectors/index.ts';
-import { type ConnectorProfile, type Exchange, type FixtureCase, followedIn } from './connectors/profile.ts';
+import { type ConnectorProfile, type Exchange, type FixtureCase, followedIn, waits } from './connectors/profile.ts';
 
 const FOLDERS = new URL('../../src/connectors/', import.meta.url);
 const { signal } = new AbortController();
@@ -56,8 +56,8 @@ const STATUSES = {
 
 /** How every vendor may say that a limit is reached. */
 const LIMITS: ConnectorProfile['limits'] = {
-  '429 with retry-after': { answer: { status: 429, headers: { 'retry-after': '90' }, body: '' }, atLeast: 90_000 },
-  '429 with nothing said': { answer: { status: 429, body: '' }, atLeast: 60_000 },
+  '429 with retry-after': waits(90_000, { 'retry-after': '90' }),
+  '429 with nothing said': waits(60_000),
 };
 
 /** A header that dictates a wait, with one of decades, in the form that the vendor gives it. */

@@ -1,6 +1,6 @@
 import { bitbucket } from '../../../src/connectors/bitbucket/index.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
-import { type ConnectorProfile, type Exchange, from, hmacWebhook, ignored } from './profile.ts';
+import { type ConnectorProfile, type Exchange, from, hmacWebhook, ignored, waits } from './profile.ts';
 
 const ORIGIN = 'https://api.bitbucket.org';
 const REPOSITORY = '/2.0/repositories/acme/api';
@@ -146,20 +146,11 @@ export const profile: ConnectorProfile = {
     },
   },
   limits: {
-    '429 with nothing said': { answer: { status: 429, body: '' }, atLeast: 300_000 },
-    '429 with its text': {
-      answer: { status: 429, body: said('Rate limit for this resource has been exceeded') },
-      atLeast: 300_000,
-    },
-    'a short retry-after': { answer: { status: 429, headers: { 'retry-after': '1' } }, atLeast: 60_000 },
-    'retry-after as a date': {
-      answer: { status: 429, headers: { 'retry-after': 'Mon, 05 Jan 2026 09:20:00 GMT' } },
-      atLeast: 1_200_000,
-    },
-    'retry-after that asks for days': {
-      answer: { status: 429, headers: { 'retry-after': '999999' } },
-      atLeast: 3_600_000,
-    },
+    '429 with nothing said': waits(300_000),
+    '429 with its text': waits(300_000, {}, said('Rate limit for this resource has been exceeded')),
+    'a short retry-after': waits(60_000, { 'retry-after': '1' }),
+    'retry-after as a date': waits(1_200_000, { 'retry-after': 'Mon, 05 Jan 2026 09:20:00 GMT' }),
+    'retry-after that asks for days': waits(3_600_000, { 'retry-after': '999999' }),
   },
   statuses: {
     // Bitbucket's own: it ran out of time on its side.

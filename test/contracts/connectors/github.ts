@@ -1,6 +1,6 @@
 import { github } from '../../../src/connectors/github/index.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
-import { type ConnectorProfile, type Exchange, from, hmacWebhook, ignored } from './profile.ts';
+import { type ConnectorProfile, type Exchange, from, hmacWebhook, ignored, waits } from './profile.ts';
 
 const ORIGIN = 'https://api.github.com';
 const LIST = '/repos/acme/api/pulls';
@@ -181,34 +181,26 @@ export const profile: ConnectorProfile = {
     },
   },
   limits: {
-    'primary limit, 403': {
-      answer: {
-        status: 403,
-        headers: { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': inAnHour },
-        body: said('API rate limit exceeded for user ID 1.'),
-      },
-      atLeast: 3_600_000,
-    },
-    'secondary limit, 403 with retry-after': {
-      answer: {
-        status: 403,
-        headers: { 'retry-after': '90' },
-        body: said('You have exceeded a secondary rate limit.'),
-      },
-      atLeast: 90_000,
-    },
-    'secondary limit, 403 with a short retry-after': {
-      answer: { status: 403, headers: { 'retry-after': '1' }, body: said('You have exceeded a secondary rate limit.') },
-      atLeast: 60_000,
-    },
-    'secondary limit, 403 by its text alone': {
-      answer: { status: 403, body: said('You have exceeded a secondary rate limit.') },
-      atLeast: 60_000,
-    },
-    'retry-after as a date': {
-      answer: { status: 429, headers: { 'retry-after': 'Mon, 05 Jan 2026 09:05:00 GMT' } },
-      atLeast: 300_000,
-    },
+    'primary limit, 403': waits(
+      3_600_000,
+      { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': inAnHour },
+      said('API rate limit exceeded for user ID 1.'),
+      403,
+    ),
+    'secondary limit, 403 with retry-after': waits(
+      90_000,
+      { 'retry-after': '90' },
+      said('You have exceeded a secondary rate limit.'),
+      403,
+    ),
+    'secondary limit, 403 with a short retry-after': waits(
+      60_000,
+      { 'retry-after': '1' },
+      said('You have exceeded a secondary rate limit.'),
+      403,
+    ),
+    'secondary limit, 403 by its text alone': waits(60_000, {}, said('You have exceeded a secondary rate limit.'), 403),
+    'retry-after as a date': waits(300_000, { 'retry-after': 'Mon, 05 Jan 2026 09:05:00 GMT' }),
   },
   check: {
     good: [

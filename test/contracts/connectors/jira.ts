@@ -1,6 +1,6 @@
 import { jira } from '../../../src/connectors/jira/index.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
-import { type ConnectorProfile, type Exchange, from, hmacWebhook, ignored } from './profile.ts';
+import { type ConnectorProfile, type Exchange, from, hmacWebhook, ignored, waits } from './profile.ts';
 
 const ORIGIN = 'https://acme.atlassian.net';
 const SEARCH = '/rest/api/3/search/jql';
@@ -120,18 +120,12 @@ export const profile: ConnectorProfile = {
     },
   },
   limits: {
-    '429 with retry-after': {
-      answer: { status: 429, headers: { 'retry-after': '90', 'ratelimit-reason': 'jira-burst-based' }, body: '' },
-      atLeast: 90_000,
-    },
-    'only a reset': {
-      answer: {
-        status: 429,
-        headers: { date, 'x-ratelimit-reset': '2026-01-05T09:04:00Z', 'ratelimit-reason': 'jira-quota-global-based' },
-        body: '',
-      },
-      atLeast: 240_000,
-    },
+    '429 with retry-after': waits(90_000, { 'retry-after': '90', 'ratelimit-reason': 'jira-burst-based' }),
+    'only a reset': waits(240_000, {
+      date,
+      'x-ratelimit-reset': '2026-01-05T09:04:00Z',
+      'ratelimit-reason': 'jira-quota-global-based',
+    }),
   },
   check: {
     good: [

@@ -1,6 +1,6 @@
 import { linear } from '../../../src/connectors/linear/index.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
-import { type ConnectorProfile, type Exchange, from, hmacWebhook, ignored } from './profile.ts';
+import { type ConnectorProfile, type Exchange, from, hmacWebhook, ignored, waits } from './profile.ts';
 
 const ORGANIZATION = '9f2c1a7b-04d5-4c6f-8a90-b1e2d3c4f5a6';
 const TEAM = '72b2a2dc-6f4f-4423-9d34-24b5bd10634a';
@@ -116,36 +116,33 @@ export const profile: ConnectorProfile = {
     },
   },
   limits: {
-    '400 with its code and a reset': {
-      answer: {
-        status: 400,
-        headers: {
-          date,
-          'x-ratelimit-requests-limit': '2500',
-          'x-ratelimit-requests-remaining': '0',
-          'x-ratelimit-requests-reset': reset,
-        },
-        body: refused('RATELIMITED', 'Rate limit exceeded'),
+    '400 with its code and a reset': waits(
+      240_000,
+      {
+        date,
+        'x-ratelimit-requests-limit': '2500',
+        'x-ratelimit-requests-remaining': '0',
+        'x-ratelimit-requests-reset': reset,
       },
-      atLeast: 240_000,
-    },
-    'the code with 200, for complexity': {
-      answer: {
-        headers: {
-          date,
-          'x-ratelimit-requests-limit': '2500',
-          'x-ratelimit-requests-remaining': '2000',
-          'x-ratelimit-requests-reset': String(Date.parse(date) + 1_000),
-          'x-ratelimit-complexity-limit': '3000000',
-          'x-ratelimit-complexity-remaining': '10',
-          'x-ratelimit-complexity-reset': reset,
-        },
-        body: refused('RATELIMITED', 'Rate limit exceeded'),
+      refused('RATELIMITED', 'Rate limit exceeded'),
+      400,
+    ),
+    'the code with 200, for complexity': waits(
+      240_000,
+      {
+        date,
+        'x-ratelimit-requests-limit': '2500',
+        'x-ratelimit-requests-remaining': '2000',
+        'x-ratelimit-requests-reset': String(Date.parse(date) + 1_000),
+        'x-ratelimit-complexity-limit': '3000000',
+        'x-ratelimit-complexity-remaining': '10',
+        'x-ratelimit-complexity-reset': reset,
       },
-      atLeast: 240_000,
-    },
-    'a plain 429': { answer: { status: 429, headers: { 'retry-after': '90' }, body: '' }, atLeast: 90_000 },
-    'nothing but the code': { answer: { status: 400, body: refused('RATELIMITED', '') }, atLeast: 60_000 },
+      refused('RATELIMITED', 'Rate limit exceeded'),
+      200,
+    ),
+    'a plain 429': waits(90_000, { 'retry-after': '90' }),
+    'nothing but the code': waits(60_000, {}, refused('RATELIMITED', ''), 400),
   },
   check: {
     good: [

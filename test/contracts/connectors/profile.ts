@@ -39,6 +39,16 @@ export function followedIn(options: Readonly<Record<string, unknown>>) {
   return { name, entries: options[name] as readonly string[] };
 }
 
+/** An answer that says that a limit is reached, and how long to wait for it at least. */
+export function waits(
+  atLeast: number,
+  headers: Headers = {},
+  body = '',
+  status = 429,
+): ConnectorProfile['limits'][string] {
+  return { answer: { status, headers, body }, atLeast };
+}
+
 /** A fixture that becomes items. */
 export function from(file: string, source: DeliveryOrigin, event: string): FixtureCase {
   return { file, source, event, outcome: 'items' };

@@ -1,6 +1,6 @@
 import { sentry } from '../../../src/connectors/sentry/index.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
-import { type ConnectorProfile, type Exchange, from, hmacWebhook, ignored } from './profile.ts';
+import { type ConnectorProfile, type Exchange, from, hmacWebhook, ignored, waits } from './profile.ts';
 
 const ORIGIN = 'https://sentry.example.com';
 const API = '/api/0';
@@ -116,18 +116,12 @@ export const profile: ConnectorProfile = {
     },
   },
   limits: {
-    'only a reset': {
-      answer: { status: 429, headers: { ...headers, 'x-sentry-rate-limit-remaining': '0' }, body: '' },
-      atLeast: 20_000,
-    },
-    'too many at one time': {
-      answer: {
-        status: 429,
-        headers: { ...headers, 'x-sentry-rate-limit-remaining': '12', 'x-sentry-rate-limit-concurrentremaining': '0' },
-        body: said('You are attempting to go over the allowed concurrency limit.'),
-      },
-      atLeast: 5_000,
-    },
+    'only a reset': waits(20_000, { ...headers, 'x-sentry-rate-limit-remaining': '0' }),
+    'too many at one time': waits(
+      5_000,
+      { ...headers, 'x-sentry-rate-limit-remaining': '12', 'x-sentry-rate-limit-concurrentremaining': '0' },
+      said('You are attempting to go over the allowed concurrency limit.'),
+    ),
   },
   check: {
     good: [
