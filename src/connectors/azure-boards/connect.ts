@@ -361,7 +361,7 @@ function stateOf(mine: readonly Subscription[] = []): Omit<HookState, 'subject'>
   return { state: 'disabled', message: `the subscription to ${events} is switched off`, hint: REMEDY };
 }
 
-/** No more is sent than says which work item it is: the rest is fetched. */
+/** Azure sends only which work item it is: the rest is fetched. */
 function describe({ id }: Project, eventType: string, url: string, secret: string) {
   return {
     publisherId: 'tfs',

@@ -12,7 +12,7 @@ import { itemOf, parseWebhook } from './items.ts';
 import { options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 
-/** For those who rather set a header of their own on the subscription. */
+/** The header of subscriptions that send a header of their own. */
 const HEADER = 'x-worksync-secret';
 const BASIC = /^Basic ([A-Za-z0-9+/]{1,4000}={0,2})$/;
 

@@ -45,7 +45,7 @@ export const options = z
 
 export type Options = z.infer<typeof options>;
 
-/** Where people find the organisation. */
+/** The web address of the organisation. */
 export function webBase({ organization }: Pick<Options, 'organization'>): string {
   return `https://dev.azure.com/${organization}`;
 }

@@ -1,7 +1,7 @@
 import { samplesOf, TRIAL_NUMBER, TRIAL_UUID, UUIDS } from '../kit/sample.ts';
 import { scopeOf } from './options.ts';
 
-/** Sample events of Azure Boards, made here. Whatever such an event tells, worksync asks Azure for the work item. */
+/** Sample events of Azure Boards, made here. worksync fetches the work item of each event. */
 export const samples = samplesOf({
   scopeOf,
   place: { ids: UUIDS },

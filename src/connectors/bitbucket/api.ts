@@ -55,7 +55,7 @@ export function createApi(access: Access, deps: Pick<ConnectionDeps, 'http' | 'c
 interface Page {
   readonly values: readonly unknown[];
   readonly next?: unknown;
-  /** How many elements the whole list has, where Bitbucket tells. */
+  /** The number of elements in the whole list, if Bitbucket reports it. */
   readonly size?: unknown;
 }
 
@@ -88,11 +88,11 @@ function isSameList(linked: string, path: string): boolean {
 }
 
 const HOUR = 3_600_000;
-/** The share of the limit that is left at most once Bitbucket says that the limit is near (BB3). */
+/** The share of the limit that is left at most when Bitbucket reports that the limit is near (BB3). */
 const NEAR = 0.2;
 
 /**
- * Bitbucket counts the requests of the last hour. It says how many it allows and whether the limit is near, not how many are
+ * Bitbucket counts the requests of the last hour. It reports how many it allows and whether the limit is near, not how many are
  * left. So worksync counts its own; only that hint shows other users of the same credential.
  */
 function createHourlyBudget(clock: Clock, standard: number): Budget {

@@ -24,7 +24,7 @@ import { FIELDS_OF_LIST, FIELDS_OF_ONE, uuid } from './schema.ts';
 export function connect(options: Options, deps: ConnectionDeps): GitSource<Locator> {
   const api = createApi(options, deps);
   const repositories = createRepositories(api, options, deps.clock);
-  // Bitbucket tells whose token it is only where the token has a further right.
+  // Bitbucket reports the owner of a token only if the token has a further right.
   const me = memoizeSuccess((signal) =>
     undefinedOn(
       api.read(z.unknown(), '/user', { query: 'fields=uuid', signal }),
@@ -37,7 +37,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
   async function pull(workspace: string, wanted: Locator, commitsSha: string | undefined, signal: AbortSignal) {
     const path = pullPath(workspace, wanted);
     const found = await api.read(z.unknown(), path, { query: `fields=${FIELDS_OF_ONE}`, keep: true, signal });
-    // The answer must contain the id of the repository by which the request asked.
+    // The answer must contain the id of the repository that the request named.
     if (readable(withRepository, found) !== wanted.repoId)
       throw malformed(`GET ${path}: the pull request belongs to another repository, or to none`);
     return withCommits(
@@ -67,8 +67,8 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
     ...createChecks(api, options, repositories),
     identify: repositories.present,
     /**
-     * Asks by the repository's id: so a new name does not hide it, and another repository under the old name does not replace
-     * it. Where the item is not found, asks the repository whether it moved to another workspace.
+     * Requests by the repository's id, so a new name does not hide it, and another repository under the old name does not replace
+     * it. If the item is not found, checks whether the repository moved to another workspace.
      */
     async item(_, locator, { commitsSha }, signal) {
       const workspace = workspaceOf(locator.repository);
@@ -187,7 +187,7 @@ function credential(options: Options): Finding {
 
 const metadata = z.object({ full_name: z.string() });
 
-/** Bitbucket tells only access tokens that little is left, and nobody how much. */
+/** Bitbucket reports to access tokens only that little is left, and never how much. */
 function limit(headers: HttpAnswer['headers'], options: Options): Finding {
   const subject = 'rate limit';
   const total = headers['x-ratelimit-limit'] ?? (isAnonymous(options) ? '60' : '1,000');
@@ -242,7 +242,7 @@ const elements = z.array(
 
 function firstQuery(selection: Selection): string {
   if (selection.items === 'open') return openSince();
-  // Oldest first: nobody can delete a pull request, so none moves towards a page that was read.
+  // Oldest first: pull requests cannot be deleted, so none moves towards a page that was read.
   if (selection.items === 'ids')
     return listQuery(EVERY_STATE, { sort: 'id', fields: 'next,values.id,values.destination.repository.uuid' });
   const { since, way } = selection;
@@ -281,7 +281,7 @@ function queryOf(page: string): string {
 }
 
 /**
- * Where the next page of the first walk begins: at the time of the last element, which the walk reads twice. Undefined where
+ * The beginning of the next page of the first walk: the time of the last element, which the walk reads twice. Undefined where
  * that would ask for the same page again, since all its elements have one time, or where a time cannot be read.
  */
 function continued(values: readonly unknown[]): string | undefined {

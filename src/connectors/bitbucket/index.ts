@@ -32,7 +32,7 @@ export const bitbucket = gitConnector({
   host: () => HOST,
   shortestPoll,
   /**
-   * `X-Hub-Signature` (Bitbucket Cloud, "Manage webhooks": secure webhooks). Its prefix tells the algorithm: other vendors send
+   * `X-Hub-Signature` (Bitbucket Cloud, "Manage webhooks": secure webhooks). Its prefix names the algorithm: other vendors send
    * SHA-1 in this header, which is no proof here.
    *
    * There is no delivery id. Bitbucket sends a failed delivery again with the same bytes, so intake recognises it by their

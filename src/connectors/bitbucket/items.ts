@@ -55,7 +55,7 @@ function pullRequestEvent(payload: unknown, options: Options): Translation {
   if (!inScope({ id, name, fork: isFork }, scopeOf(options))) return outOfScope('repository');
   const event = readable(schema.pullRequestEvent, payload);
   if (event) return translateItems(pulls, [toItem(event.pullrequest, repository)]);
-  // The payload has drifted, but still tells which pull request it is about.
+  // The payload has drifted, but still names its pull request.
   return { outcome: 'references', references: [referenceTo(pulls, identityOf(destination, named.id))] };
 }
 
@@ -147,7 +147,7 @@ const OF_STATE: ReadonlyMap<string | undefined, string> = new Map([
 ]);
 
 /**
- * Guesses the event key of a payload; only a header tells the key itself. An event that removes something looks like the one
+ * Guesses the event key of a payload; only a header contains the key itself. An event that removes something looks like the one
  * that added it: for `unapproved` this answers `approved`, and both translate to the same.
  */
 export function eventOf(payload: unknown): string | undefined {

@@ -42,7 +42,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
   const nameOf = createPresentNames(api, clock);
   const get = (path: string, keep: Shape, signal: AbortSignal) => api.read(z.unknown(), path, { signal, keep });
 
-  /** Asks by the repository's name first, as documented; by its id where another repository has that name now. */
+  /** Requests by the repository's name first, as documented, then by its id if another repository has that name now. */
   async function pull({ repository, repoId, number }: Locator, known: Known, signal: AbortSignal) {
     const [byName, byId] = [`/repos/${repository}/pulls/${number}`, `/repositories/${repoId}/pulls/${number}`];
     const named = await get(byName, KEPT, signal);
@@ -79,7 +79,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
     try {
       return await work(path);
     } catch (thrown) {
-      // The name may be the reason, so the next call asks for it again.
+      // The name may be the reason, so the next call reads it again.
       nameOf.forget(wanted);
       throw thrown;
     }
@@ -205,7 +205,7 @@ const BELIEVED = 5 * 60_000;
 const repositoryAnswer = z.object({ id: z.int().transform(String), full_name: z.string().regex(REPOSITORY) });
 
 /**
- * The present names of repositories. Asks by the last known name, as documented: GitHub leads on to the present one. Asks by
+ * The present names of repositories. Requests use the last known name, as documented, which GitHub redirects to the present one, or
  * the id where another repository has that name.
  */
 function createPresentNames(api: Api, clock: Clock) {
@@ -214,7 +214,7 @@ function createPresentNames(api: Api, clock: Clock) {
     async at({ repoId, repository }: Locator, signal: AbortSignal): Promise<string> {
       const held = known.get(repoId);
       if (held && held.until > clock.monotonic()) return held.name;
-      // Somebody else may have taken over the old name for a private repository.
+      // Another owner may have taken over the old name for a private repository.
       const named = await undefinedOn(api.read(repositoryAnswer, `/repos/${repository}`, { signal }), 'not_found');
       const found =
         named?.id === repoId ? named : await api.read(repositoryAnswer, `/repositories/${repoId}`, { signal });

@@ -27,7 +27,7 @@ export interface Parts {
   readonly clock: Clock;
 }
 
-/** Where webhooks of this connection can be registered. */
+/** Resolves with the places in which webhooks of this connection can be registered. */
 function placesOf({ options, repositories }: Parts, signal: AbortSignal): Promise<readonly HookPlace[]> {
   const owners = options.organizations.map((owner) => ({ subject: owner, path: `/orgs/${owner}/hooks` }));
   const { listed } = repositories;
@@ -107,7 +107,7 @@ export function createHooks(parts: Parts): Hooks {
     isOn: ({ active }) => active,
     flawsOf: (found) => flawsOf(found, options),
     saidOf: lastAnswer,
-    /** Nobody can read the secret back: worksync sends it each time. */
+    /** The secret cannot be read back, so it is always sent. */
     async save({ path }, found, wanted, signal) {
       const events = [...new Set([...(found?.events ?? []), ...eventsOf(options)])].sort();
       const body = { active: true, events, config: configOf(wanted) };
@@ -139,7 +139,7 @@ interface Target {
   readonly secret: string;
 }
 
-/** The status by which GitHub says what is wrong with a webhook. */
+/** The status with which GitHub explains what is wrong with a webhook. */
 const explained = [422];
 
 function configOf({ url, secret }: Target) {

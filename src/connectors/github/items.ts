@@ -159,7 +159,7 @@ function namedPull(payload: unknown, options: Options): Translation {
 
 /**
  * The event describes a pull request as an issue, without branches: intake fetches one that worksync does not know. For one
- * that it knows, the event tells all that a comment may have changed.
+ * that it knows, the event contains all that a comment may have changed.
  */
 function issueComment(payload: unknown, options: Options): Translation {
   const { issue, repository } = read(schema.issueCommentEvent, payload);
@@ -207,7 +207,7 @@ function issueAsCarried(payload: unknown, { host }: Options): Translation {
   return references(issueReference(host, repository, issue));
 }
 
-/** GitHub tells whole seconds, in which a pull request is opened and labelled. */
+/** GitHub reports whole seconds, in which a pull request is opened and labelled. */
 function asCreation(action: string | undefined) {
   return action === 'opened' ? { isCreation: true } : {};
 }

@@ -104,7 +104,7 @@ function at({ access, repoId, signal }: MemberRequest, deps: ConnectionDeps): Me
     throw refused('validation_failed', `reviewers: GitHub refused ${names.join(', ')}: ${readValidation(answer).text}`);
   }
 
-  /** By GraphQL: REST cannot change the draft state. */
+  /** Uses GraphQL, because REST cannot change the draft state. */
   async function setDraft(id: string, draft: boolean) {
     const told = readable(mutated, await api.mutate(draft ? MUTATIONS.draft : MUTATIONS.ready, { id }));
     if (told && Object.values(told)[0]?.pullRequest.isDraft === draft) return {};

@@ -22,7 +22,7 @@ const hook = z.looseObject({
   token_present: flag,
   signing_token_present: flag,
   custom_webhook_template: absent(z.string().nullable()),
-  /** No field of GitLab: what it said when a test failed. */
+  /** No field of GitLab: its message when a test failed. */
   said: absent(z.string()),
 });
 export type Hook = z.infer<typeof hook>;
@@ -193,7 +193,7 @@ async function installAt(api: Api, at: Hooked, wish: Wish, signal: AbortSignal):
     const made = readHook(await api.write('POST', at.path, { body: { name: 'worksync', ...fields }, signal }));
     return { ...described(at, made, wish), outcome: 'created' };
   }
-  // Nobody can read the secret back: worksync sends it each time; the same secret changes nothing.
+  // The secret cannot be read back, so it is always sent; the same secret changes nothing.
   const path = `${at.path}/${present.id}`;
   const isRight = missingEvents(present, wish.wanted).length === 0 && hasSecret(present, wish.secret) && isOn(present);
   const mended = readHook(await api.write('PUT', path, { body: fields, signal }));
@@ -305,7 +305,7 @@ const event = z.object({
 function attemptOf({ id, request_headers: headers, response_status: status }: z.infer<typeof event>): ListedAttempt {
   const key = Object.entries(headers ?? {}).find(([name]) => name.toLowerCase() === 'idempotency-key')?.[1];
   const delivery = typeof key === 'string' ? key : `event ${id}`;
-  // One that timed out or reached nobody is listed as `internal error`.
+  // A request that timed out or reached no server is listed as `internal error`.
   const result = /^[23]\d\d$/.test(status) ? 'arrived' : /^\d{3}$/.test(status) ? 'refused' : 'unanswered';
   return { delivery, attempt: String(id), order: id, result };
 }

@@ -335,7 +335,7 @@ function issueOf(
   };
 }
 
-/** GitLab tells only which closed issues are duplicates (GL17). Undefined for all other closed ones. */
+/** GitLab reports only which closed issues are duplicates (GL17). Undefined for all other closed ones. */
 function isDropped({ state, duplicated_to_id: id, _links: links }: schema.ToldIssue): boolean | undefined {
   if (state === 'opened') return false;
   return state === 'closed' && (id ?? links?.closed_as_duplicate_of) ? true : undefined;

@@ -231,7 +231,7 @@ function asReady(title: string): string {
 const found = z.array(z.object({ id: z.int().positive(), username: z.string() }));
 
 /**
- * Turns usernames into numbers, by which GitLab names people in writes. Asks for each name once. Throws `refused`, with
+ * Turns usernames into numbers, by which GitLab names people in writes. Requests each name once. Throws `refused`, with
  * `validation_failed`, for a name that nobody has.
  */
 function createIdsOf(api: Api, signal: AbortSignal) {

@@ -20,7 +20,7 @@ import * as schema from './schema.ts';
 
 const API = '/rest/api/3';
 const PAGE = '100';
-/** Jira returns so many at once if the query asks for ids only. */
+/** The page size that Jira accepts if the query requests only ids. */
 const IDS_AT_ONCE = '5000';
 /** Opaque, and sent back as it came. */
 const TOKEN = /^[\w+/=.~-]{1,4000}$/;
@@ -79,7 +79,7 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
       });
       return (await Array.fromAsync(pages)).flat();
     },
-    /** By its key or its number; an old key finds it too. */
+    /** Reads by key or number; an old key finds the project too. */
     container: async (unit, signal) =>
       (await api.read(schema.project, `${API}/project/${encodeURIComponent(unit)}`, {}, signal)).content,
     async list({ unit, selection, page }, signal) {
@@ -197,7 +197,7 @@ function credential(api: Rest, signal: AbortSignal) {
   return findingsOf('credential', async () => {
     const data = readable(schema.account, (await api.get(`${API}/myself`, {}, signal)).content);
     const { displayName, timeZone = 'unknown' } = data ?? { displayName: 'somebody' };
-    // Times are asked for as milliseconds, so the zone changes nothing; people look for it when times seem wrong.
+    // Queries contain times as milliseconds, so the zone changes nothing; people look for it when times seem wrong.
     return [{ level: 'ok', subject: 'credential', message: `${displayName}, time zone ${timeZone}` }];
   });
 }
@@ -210,7 +210,7 @@ function standing(answer: unknown, text: string): PostedComment | undefined {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Prefers a transition that asks for nothing more than the given fields, and then one without a screen. */
+/** Prefers a transition that requires only the given fields, and then one without a screen. */
 function leadingToDone(all: readonly schema.Transition[], completedStatus: string | undefined, fields: Fields) {
   const done = all.filter(({ to }) => to.statusCategory.key === 'done');
   const wanted = done.filter(
@@ -220,7 +220,7 @@ function leadingToDone(all: readonly schema.Transition[], completedStatus: strin
   return possible.find(({ hasScreen }) => hasScreen !== true) ?? possible[0] ?? wanted[0];
 }
 
-/** The fields that the screen of a transition requires and nobody gives. */
+/** The fields that the screen of a transition requires and that are not given. */
 function missingFields({ fields = {} }: schema.Transition, given: Fields): readonly string[] {
   return Object.entries(fields)
     .filter(([id, { required, hasDefaultValue }]) => required && !hasDefaultValue && !Object.hasOwn(given, id))

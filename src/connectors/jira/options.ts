@@ -86,7 +86,7 @@ export function apiBase({ site, cloudId, email, token, oauth, apiUrl }: Options)
   return isOAuth ? `${GATEWAY}${cloudId}` : siteBase({ site });
 }
 
-/** Where the site answers what needs no credential; a proxy or a test stands in for it too. */
+/** Base of what the site answers without a credential; a proxy or a test replaces it too. */
 export function tenantBase(given: Options): string {
   const { apiUrl } = given;
   return apiUrl === undefined || apiUrl.startsWith(GATEWAY) ? siteBase(given) : asBase(apiUrl);

@@ -22,7 +22,7 @@ export const samples = samplesOf({
         fields: {
           project: { id: place.id, key: place.name },
           summary: title,
-          // Webhooks have wiki text here, for which worksync asks Jira: Jira does not know this issue.
+          // Webhooks have wiki text here, which makes worksync fetch the issue: Jira does not know this one.
           description: null,
           status: { name: status, statusCategory: { key: category } },
           priority: null,

@@ -41,7 +41,7 @@ const refusals: Refusals = {
   },
 };
 
-/** Counted for each caller and kind of request; resets are told in seconds, with a fraction at times. */
+/** Counted for each caller and kind of request; resets are in seconds, with a fraction at times. */
 function rateOf(headers: HttpAnswer['headers']): Rate | undefined {
   const reset = headers[`${PREFIX}-reset`]?.replace(/\.\d+$/, '');
   return rateFrom(reset === undefined ? headers : { ...headers, [`${PREFIX}-reset`]: reset }, PREFIX);
@@ -60,7 +60,7 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
     return (await Array.fromAsync(pages)).flat();
   });
 
-  /** By a number nothing need be asked: issues are listed by it. */
+  /** A number needs no request: issues are listed by it. */
   async function container(unit: string, signal: AbortSignal): Promise<schema.Project> {
     if (NUMBER.test(unit)) return { id: unit, slug: unit };
     const found = (await containers(signal)).find(({ slug }) => slug === unit);
@@ -155,7 +155,7 @@ async function pageAt<Element>(
 }
 
 /**
- * A next page is always named, also where there is none: `results` tells (SE3). Of the link only the cursor is used, so
+ * A next page is always named, also where there is none: `results` shows that (SE3). Of the link only the cursor is used, so
  * it leads nowhere else.
  */
 function nextCursor(header: string | undefined, present: string | undefined): string | undefined {
@@ -167,7 +167,7 @@ function nextCursor(header: string | undefined, present: string | undefined): st
   return nextPage(/;\s*cursor="([^"]{1,60})"/.exec(next)?.[1], CURSOR, present, 'a list of Sentry');
 }
 
-/** Sentry lets nobody edit what another one wrote, and says so: a quotation of ours is skipped. */
+/** Sentry refuses edits of other people's comments: a quotation of ours is skipped. */
 async function isEdited(api: Rest, path: string, text: string, signal: AbortSignal): Promise<boolean> {
   try {
     await api.send('PUT', path, { text }, signal);

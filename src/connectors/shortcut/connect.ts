@@ -61,7 +61,7 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
       }),
     }),
     describe: async (unit, { mention_name: name }) => ({ level: 'ok', subject: unit, message: `@${name} can be read` }),
-    /** Nobody documents that a comment hides HTML: the words of the marker are its last line. */
+    /** Shortcut does not document that a comment hides HTML: the words of the marker are its last line. */
     async comment(locator, given, signal) {
       const path = `${pathOf(locator)}/comments`;
       const author = (await me(signal)).id;
@@ -114,7 +114,7 @@ interface Window {
  * Shortcut answers a query with all of its stories at once (SH3), so pages are windows of time. For what was changed: a day of
  * changes each, the newest last and without an end, so that what changes meanwhile is still to come. For everything else: a
  * year of creation each, from the present one back, since the time of creation never moves. Neighbours share their bound: what is
- * told twice costs nothing, and no fraction of a second lies between them.
+ * read twice costs nothing, and no fraction of a second lies between them.
  *
  * @param now epoch milliseconds
  */

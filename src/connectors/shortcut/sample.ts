@@ -2,7 +2,7 @@ import type { SampleEvent } from '../connector.ts';
 import { TRIAL_NUMBER, trialTitle } from '../kit/sample.ts';
 import type { Options } from './options.ts';
 
-/** Sample events of Shortcut, made here. They name no team: worksync asks Shortcut for the story. */
+/** Sample events of Shortcut, made here. They name no team: worksync fetches the story. */
 export const samples = {
   created: story('a story is created', 'create'),
   updated: story('the same story is updated', 'update'),
