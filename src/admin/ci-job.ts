@@ -1,4 +1,5 @@
 import { SyncError } from '../model/errors/sync-error.ts';
+import { GIT_PROVIDER_IDS, GIT_PROVIDERS, type GitProviderId } from '../model/git-providers.ts';
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
@@ -118,13 +119,7 @@ function ofGitHub({ env, readJson }: JobPlace): JobPullRequest | undefined {
   const number = (/^refs\/pull\/(\d{1,10})\//.exec(ref) ?? queued)?.[1] ?? numberOfEvent(readJson, env);
   const { GITHUB_REPOSITORY: repository, GITHUB_REPOSITORY_ID: id } = env;
   if (number === undefined || !repository) return undefined;
-  const server = serverOf(env['GITHUB_SERVER_URL'] ?? 'https://github.com');
-  return pullRequest('github', server, {
-    id,
-    number,
-    name: `${repository}#${number}`,
-    path: `${repository}/pull/${number}`,
-  });
+  return pullRequest('github', serverOf(env['GITHUB_SERVER_URL'] ?? 'https://github.com'), { repository, number, id });
 }
 
 function numberOfEvent(readJson: JobPlace['readJson'], { GITHUB_EVENT_PATH: path }: Variables): string | undefined {
@@ -146,79 +141,51 @@ function at(value: unknown, ...path: readonly string[]): unknown {
 /** GitLab names the open merge requests of a branch in pipelines of the branch, too. */
 function ofGitLab({ env }: JobPlace): JobPullRequest | undefined {
   const server = serverOf(env['CI_SERVER_URL'] ?? 'https://gitlab.com');
-  const of = (project: string, number: string, id?: string) =>
-    pullRequest('gitlab', server, {
-      ...{ id, number, name: `${project}!${number}` },
-      path: `${project}/-/merge_requests/${number}`,
-    });
   const { CI_MERGE_REQUEST_IID: number = '', CI_MERGE_REQUEST_PROJECT_PATH: project } = env;
-  if (NUMBER.test(number) && project) return of(project, number, env['CI_MERGE_REQUEST_PROJECT_ID']);
+  if (NUMBER.test(number) && project)
+    return pullRequest('gitlab', server, { repository: project, number, id: env['CI_MERGE_REQUEST_PROJECT_ID'] });
   const { CI_EXTERNAL_PULL_REQUEST_IID: external = '', CI_EXTERNAL_PULL_REQUEST_TARGET_REPOSITORY: repository } = env;
   if (NUMBER.test(external) && repository) return namedPullRequest(`${repository}#${external}`, 'github');
   const [open = '', another] = (env['CI_OPEN_MERGE_REQUESTS'] ?? '').split(',');
   const [, path, iid] = /^(.+)!(\d{1,10})$/.exec(open) ?? [];
-  return path && iid && another === undefined ? of(path, iid) : undefined;
+  if (!path || !iid || another !== undefined) return undefined;
+  return pullRequest('gitlab', server, { repository: path, number: iid });
 }
 
 function ofBitbucket({ env }: JobPlace): JobPullRequest | undefined {
   const { BITBUCKET_PR_ID: number = '', BITBUCKET_REPO_FULL_NAME: repository, BITBUCKET_REPO_UUID: id } = env;
   if (!NUMBER.test(number) || !repository) return undefined;
-  const path = `${repository}/pull-requests/${number}`;
-  return pullRequest('bitbucket', serverOf('https://bitbucket.org'), {
-    id,
-    number,
-    name: `${repository}#${number}`,
-    path,
-  });
+  return pullRequest('bitbucket', serverOf('https://bitbucket.org'), { repository, number, id });
 }
 
 /** Repositories of other providers that Azure Pipelines builds. */
-const AZURE: Readonly<Record<string, string>> = {
-  GitHub: 'pull',
-  GitHubEnterprise: 'pull',
-  Bitbucket: 'pull-requests',
+const AZURE: Readonly<Record<string, GitProviderId>> = {
+  GitHub: 'github',
+  GitHubEnterprise: 'github',
+  Bitbucket: 'bitbucket',
 };
 
 /** GitHub's number differs from the id that Azure Pipelines gives the pull request. */
 function ofAzure({ env }: JobPlace): JobPullRequest | undefined {
-  const word = AZURE[env['BUILD_REPOSITORY_PROVIDER'] ?? ''];
+  const provider = AZURE[env['BUILD_REPOSITORY_PROVIDER'] ?? ''];
   const number = env['SYSTEM_PULLREQUEST_PULLREQUESTNUMBER'] || env['SYSTEM_PULLREQUEST_PULLREQUESTID'];
   const repository = env['BUILD_REPOSITORY_URI']?.replace(/(?:\.git)?\/?$/, '');
-  return word && number && repository ? atAddress(`${repository}/${word}/${number}`) : undefined;
+  if (!provider || !number || !repository) return undefined;
+  return atAddress(`${repository}${GIT_PROVIDERS[provider].pullPath}${number}`);
 }
 
 function ofCircle({ env }: JobPlace): JobPullRequest | undefined {
   return atAddress(env['CIRCLE_PULL_REQUEST'] ?? env['CIRCLE_PULL_REQUESTS']?.split(',')[0]);
 }
 
-/** The part of the address of a pull request that follows the address of its repository. */
-const ADDRESSES = [
-  {
-    provider: 'gitlab',
-    pattern: /^\/(.+?)(?:\/-)?\/merge_requests\/(\d{1,10})(?:\/|$)/,
-    word: '/-/merge_requests/',
-    sign: '!',
-  },
-  {
-    provider: 'bitbucket',
-    pattern: /^\/([^/]+\/[^/]+)\/pull-requests\/(\d{1,10})(?:\/|$)/,
-    word: '/pull-requests/',
-    sign: '#',
-  },
-  { provider: 'github', pattern: /^\/([^/]+\/[^/]+)\/pull\/(\d{1,10})(?:\/|$)/, word: '/pull/', sign: '#' },
-] as const;
-
 /** Finds a pull request by the address that people copy from a browser, on any of its tabs. */
 function atAddress(text: string | undefined): JobPullRequest | undefined {
   const url = URL.parse(text ?? '');
   if (!url || !/^https?:$/.test(url.protocol) || url.href.length > LONGEST) return undefined;
-  for (const { provider, pattern, word, sign } of ADDRESSES) {
-    const [, repository, number] = pattern.exec(url.pathname) ?? [];
-    if (repository === undefined || number === undefined) continue;
-    return pullRequest(provider, serverOf(url.origin), {
-      ...{ number, name: `${repository}${sign}${number}` },
-      path: `${repository}${word}${number}`,
-    });
+  for (const provider of GIT_PROVIDER_IDS) {
+    const [, repository, number] = GIT_PROVIDERS[provider].pullAddress.exec(url.pathname) ?? [];
+    if (repository !== undefined && number !== undefined)
+      return pullRequest(provider, serverOf(url.origin), { repository, number });
   }
   return undefined;
 }
@@ -237,19 +204,25 @@ function serverOf(address: string): Server {
   return { origin: url.href.endsWith('/') ? url.href.slice(0, -1) : url.href, host: url.hostname };
 }
 
-interface PullRequestParts {
-  readonly id?: string | undefined;
-  readonly number: string;
-  readonly name: string;
-  readonly path: string;
-}
-
-/** The key outlives renames; the address is for services that do not report the id of the repository. */
+/**
+ * The key outlives renames; the address is for services that do not report the id of the repository.
+ *
+ * @param id of the repository
+ */
 function pullRequest(
-  provider: string,
+  provider: GitProviderId,
   { origin, host }: Server,
-  { id, number, name, path }: PullRequestParts,
+  {
+    repository,
+    number,
+    id,
+  }: { readonly repository: string; readonly number: string; readonly id?: string | undefined },
 ): JobPullRequest {
+  const { sign, pullPath } = GIT_PROVIDERS[provider];
   const key = id && id.length < 100 ? [`${provider}:${host}:${id}:pull:${number}`] : [];
-  return { provider, name, targets: [...key, `${origin}/${path}`] };
+  return {
+    provider,
+    name: `${repository}${sign}${number}`,
+    targets: [...key, `${origin}/${repository}${pullPath}${number}`],
+  };
 }

@@ -1,4 +1,4 @@
-import type { Connector, SampleContext, SampleEvent, Samples, Translation } from '../connectors/connector.ts';
+import type { Connector, SampleContext, SampleEvent, Translation } from '../connectors/connector.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { type Binding, boundNames } from '../model/names.ts';
 import { sha256Of } from '../platform/lib/digest.ts';
@@ -33,7 +33,9 @@ export interface SampleDelivery {
 }
 
 /** Throws `usage` if the vendor has no samples. */
-export async function samplesOf({ connector }: Pick<Tried, 'connector'>): Promise<Samples<unknown>> {
+export async function samplesOf({
+  connector,
+}: Pick<Tried, 'connector'>): Promise<Readonly<Record<string, SampleEvent<unknown>>>> {
   if (connector.samples) return connector.samples();
   throw new SyncError('usage', `there is no sample event of ${connector.title}`);
 }
@@ -44,13 +46,12 @@ export async function samplesOf({ connector }: Pick<Tried, 'connector'>): Promis
  */
 export async function makeSample(tried: Tried, name: string, context: SampleContext): Promise<SampleDelivery> {
   const { connector, options, secrets } = tried;
-  const samples = await samplesOf(tried);
-  const sample = eventNamed(samples, name);
+  const sample = eventNamed(await samplesOf(tried), name);
   const [secret] = secrets;
   if (secret === undefined)
     throw new SyncError('secret_missing', `${tried.name} has no webhook secret, so it accepts no webhooks`);
   const body = Buffer.from(JSON.stringify(sample.payload(options, context)));
-  const signature = samples.sign(body, secret, context);
+  const signature = connector.sign?.(body, secret, context);
   const headers = { 'content-type': 'application/json', ...sample.headers, ...signature };
   const { event, deliveryId } = await connector.verify({ headers, body }, secrets, context.at);
   const known = { ...(options as object), names: boundNames(context.bindings) };
@@ -58,7 +59,7 @@ export async function makeSample(tried: Tried, name: string, context: SampleCont
   return { event, headers, body, key: deliveryId ?? (await sha256Of(body)), translation };
 }
 
-function eventNamed({ events }: Samples<unknown>, name: string): SampleEvent<unknown> {
+function eventNamed(events: Readonly<Record<string, SampleEvent<unknown>>>, name: string): SampleEvent<unknown> {
   const found = Object.hasOwn(events, name) ? events[name] : undefined;
   if (found) return found;
   throw unknownName('sample event', name, Object.keys(events));

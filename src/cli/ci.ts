@@ -3,6 +3,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { type JobPullRequest, namedPullRequest, pullRequestOfJob } from '../admin/ci-job.ts';
 import type { PullRequestTasks } from '../admin/pull-request-tasks.ts';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
+import { GIT_PROVIDER_IDS, GIT_PROVIDER_NAMES, type GitProviderId } from '../model/git-providers.ts';
 import { environment } from '../platform/config/daemon-options.ts';
 import { createVariables, type Environment } from '../platform/config/interpolate.ts';
 import { ownProxies, type Proxies } from '../platform/config/proxies.ts';
@@ -21,7 +22,7 @@ import { type Exit, oneOf, print, printAsIs, type Setting, say, wholeNumber } fr
 interface Flags {
   readonly url?: string;
   readonly pullRequest?: string;
-  readonly provider?: 'github' | 'gitlab' | 'bitbucket';
+  readonly provider?: GitProviderId;
   readonly require?: true;
   readonly wait: number;
   readonly json?: true;
@@ -46,7 +47,7 @@ export function addCi(program: Command, { scrubber }: Setting, exit: Exit): void
     .option('--wait <seconds>', 'how long to wait for a pull request that the daemon does not know yet', seconds, 0)
     .option('--url <address>', 'address of the daemon (env: WORKSYNC_URL)')
     .option('--pull-request <name>', 'owner/repo#12 or an address, in place of what the CI service says')
-    .option('--provider <name>', 'github, gitlab or bitbucket', oneOf(['github', 'gitlab', 'bitbucket']))
+    .option('--provider <name>', GIT_PROVIDER_NAMES, oneOf(GIT_PROVIDER_IDS))
     .option('--json', 'print the answer as JSON')
     .addHelpText('after', HELP)
     .exitOverride()

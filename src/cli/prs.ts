@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { GIT_PROVIDER_NAMES } from '../model/git-providers.ts';
 import { PROVIDERS, PULL_REQUEST_STATES } from '../workspace-api/contract/field-values.ts';
 import type { Answered, Parameters, Routes } from '../workspace-api/contract.ts';
 import { type Exit, eachOf, oneOf, type Setting } from './setting.ts';
@@ -39,7 +40,7 @@ function addList(group: Command, setting: Setting, exit: Exit): void {
     example: 'prs list --provider github --state open',
   };
   listCommand(group, described)
-    .option('--provider <name>', 'github, gitlab or bitbucket', oneOf(PROVIDERS))
+    .option('--provider <name>', GIT_PROVIDER_NAMES, oneOf(PROVIDERS))
     .option('--repo <id>', "the repository, by the provider's id")
     .option('--state <state>', 'open, closed, merged or declined; may be repeated', eachOf(PULL_REQUEST_STATES))
     .option('--head <branch>', 'only with this head branch')
@@ -75,7 +76,7 @@ interface FieldFlags extends WorkspaceFlags {
 
 function withFields(command: Command): Command {
   return withText(command, 'description')
-    .requiredOption('--provider <name>', 'github, gitlab or bitbucket', oneOf(PROVIDERS))
+    .requiredOption('--provider <name>', GIT_PROVIDER_NAMES, oneOf(PROVIDERS))
     .requiredOption('--repo <id>', "the repository, by the provider's id")
     .option('--state <state>', 'open, closed, merged or declined', oneOf(PULL_REQUEST_STATES))
     .option('--draft', 'a draft')

@@ -75,7 +75,7 @@ async function triedOf(connections: Connections, wanted: string): Promise<Tried>
 
 async function listOf(tried: Tried): Promise<Output> {
   const { samplesOf } = await import('../admin/sample-delivery.ts');
-  const { events } = await samplesOf(tried);
+  const events = await samplesOf(tried);
   const found = Object.entries(events).map(([event, { about }]) => ({ event, about }));
   return { text: table(found.map(({ event, about }) => [event, about])), json: found };
 }

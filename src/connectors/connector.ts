@@ -53,8 +53,10 @@ export interface Connector<Options = never> {
   exclusive?(options: Options): string | undefined;
   /** Pure: returns options without credentials whose scope contains everything on this host, to inspect payloads. */
   unrestricted?(host?: string): Options;
-  /** Loads the sample events, which only `worksync trigger` needs. */
-  samples?(): Promise<Samples<Options>>;
+  /** Pure: returns the headers of the signature and of the delivery's id for a sample. */
+  sign?(body: Buffer, secret: string, context: Pick<SampleContext, 'at' | 'id'>): Readonly<Record<string, string>>;
+  /** Loads the sample events by name, which only `worksync trigger` needs. */
+  samples?(): Promise<Readonly<Record<string, SampleEvent<Options>>>>;
   /** Pure: returns the webhook event that a payload of this shape belongs to, for payloads without headers. */
   eventOf?(payload: unknown): string | undefined;
   /** Pure: whether these options include work items. Absent: whenever `capabilities.workItems` is true. */
@@ -436,12 +438,4 @@ export interface SampleEvent<Options> {
   readonly headers: Readonly<Record<string, string>>;
   /** Returns a payload about an item in the scope of the connection. Throws `refused` if nothing in the scope has a known id. */
   payload(options: Options, context: SampleContext): object;
-}
-
-/** Sample events, to try a connection without its vendor. */
-export interface Samples<Options> {
-  /** By name. */
-  readonly events: Readonly<Record<string, SampleEvent<Options>>>;
-  /** Returns the headers of the signature and of the delivery's id, in the vendor's own scheme. */
-  sign(body: Buffer, secret: string, context: Pick<SampleContext, 'at' | 'id'>): Readonly<Record<string, string>>;
 }

@@ -8,6 +8,7 @@ import type { Connection, Connector, PollPage, PollPosition } from '../../src/co
 import { TRIAL } from '../../src/connectors/kit/sample.ts';
 import { connectors } from '../../src/connectors/registry.ts';
 import { SyncError } from '../../src/model/errors/sync-error.ts';
+import { GIT_PROVIDER_IDS } from '../../src/model/git-providers.ts';
 import type { Item, PullRequest, WorkItem } from '../../src/model/item.ts';
 import type { Grammar } from '../../src/model/link.ts';
 import { boundNames } from '../../src/model/names.ts';
@@ -32,7 +33,7 @@ import { pull, workItem } from '../support/rows/items.ts';
 import { modelProviders } from '../support/vendors/model-providers/index.ts';
 import { DESCRIPTIONS, documentedOnly } from '../support/vendors/vendor-requests/index.ts';
 import { PROFILES } from './connectors/index.ts';
-import type { ConnectorProfile, Exchange, FixtureCase } from './connectors/profile.ts';
+import { type ConnectorProfile, type Exchange, type FixtureCase, followedIn, waits } from './connectors/profile.ts';
 
 const FOLDERS = new URL('../../src/connectors/', import.meta.url);
 const { signal } = new AbortController();
@@ -55,8 +56,8 @@ const STATUSES = {
 
 /** How every vendor may say that a limit is reached. */
 const LIMITS: ConnectorProfile['limits'] = {
-  '429 with retry-after': { answer: { status: 429, headers: { 'retry-after': '90' }, body: '' }, atLeast: 90_000 },
-  '429 with nothing said': { answer: { status: 429, body: '' }, atLeast: 60_000 },
+  '429 with retry-after': waits(90_000, { 'retry-after': '90' }),
+  '429 with nothing said': waits(60_000),
 };
 
 /** A header that dictates a wait, with one of decades, in the form that the vendor gives it. */
@@ -124,6 +125,11 @@ describe('the registry', () => {
     expect(PROFILES.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
     expect([...new Set(modelProviders.map(({ id }) => id))].toSorted()).toEqual(ids.toSorted());
     expect(Object.keys(DESCRIPTIONS).toSorted()).toEqual(ids.filter((id) => id !== 'generic').toSorted());
+  });
+
+  it('has a connector for each row of the git providers, and no other with pull requests', () => {
+    const ids = connectors.filter(({ capabilities }) => capabilities.pullRequests).map(({ id }) => id);
+    expect(ids.toSorted()).toEqual(GIT_PROVIDER_IDS.toSorted());
   });
 });
 
@@ -429,8 +435,10 @@ describe.each(PROFILES)('$id', (profile) => {
       for (const payload of [undefined, null, 7, 'text', [], {}]) expect(connector.eventOf?.(payload)).toBeUndefined();
     });
 
-    const option = ['projects', 'teams', 'repositories'].find((name) => name in profile.options);
-    const [named = ''] = (option && (profile.options[option] as readonly string[])) || [];
+    const {
+      name: option,
+      entries: [named = ''],
+    } = followedIn(profile.options);
     const pattern = named.replace(/.$/, '*');
     // The webhooks of Redmine are judged when their issue is read, and some do not tell the name.
     const naming = webhooks.filter(
@@ -440,7 +448,7 @@ describe.each(PROFILES)('$id', (profile) => {
       'follows $file by the name, the id, or a pattern, unless it is excluded',
       (fixture) => {
         const outcomeWith = (include: unknown, exclude: readonly string[] = []) => {
-          const given = connector.options.safeParse({ ...profile.options, [option as string]: include, exclude });
+          const given = connector.options.safeParse({ ...profile.options, [option]: include, exclude });
           // Bitbucket is configured by names alone.
           return given.success
             ? connector.translate({ ...fixture, body: read(fixture) }, given.data).outcome
@@ -577,13 +585,13 @@ describe.each(PROFILES)('$id', (profile) => {
     });
     const moment = { at: clock.now(), id: '0b9e0a5c-6a0e-4d55-9d0e-5a4f3c2b1a00', bindings };
     const secret = profile.webhook.secrets?.[0] ?? 'the-present-secret';
-    const events = Object.entries(samples?.events ?? {});
+    const events = Object.entries(samples ?? {});
 
     it('tell of at least two events', () => expect(events.length).toBeGreaterThan(1));
 
     it.each(events)('%s is signed as the vendor signs, and in scope', async (_, sample) => {
       const body = Buffer.from(JSON.stringify(sample.payload(options, moment)));
-      const headers = { ...sample.headers, ...samples!.sign(body, secret, moment) };
+      const headers = { ...sample.headers, ...connector.sign?.(body, secret, moment) };
       const { event, deliveryId } = await connector.verify({ headers, body }, [secret], moment.at);
       expect(deliveryId).toBe(connector.capabilities.namesDeliveries ? moment.id : undefined);
       const others = profile.webhook.secrets?.slice(1) ?? ['another-secret'];

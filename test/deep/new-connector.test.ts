@@ -10,14 +10,17 @@ import { TOP } from '../support/harness/processes.ts';
 
 const run = promisify(execFile);
 /** Two words, so that it is another text as a folder, in code, as a variable and for people. */
-const ID = 'night-desk';
+const KINDS = [
+  ['tracker', 'night-desk'],
+  ['git', 'night-forge'],
+] as const;
 const NOT_COPIED = new Set(['.git', 'data', 'node_modules']);
 
 let copy: string;
 const inCopy = (command: string, ...args: readonly string[]) =>
   run(command, args, { cwd: copy, env: { PATH: process.env['PATH'], HOME: copy, TZ: 'UTC' }, maxBuffer: 64 << 20 });
 const tool = (name: string) => join(copy, 'node_modules/.bin', name);
-const make = (id: string) => inCopy(process.execPath, 'test/support/new-connector/main.ts', id);
+const make = (...given: readonly string[]) => inCopy(process.execPath, 'test/support/new-connector/main.ts', ...given);
 
 beforeAll(() => {
   copy = mkdtempSync(join(tmpdir(), 'worksync-new-connector-'));
@@ -34,18 +37,30 @@ describe('npm run new:connector', () => {
     expect(readFileSync(join(copy, 'src/connectors/registry.ts'), 'utf8')).toBe(registry);
   });
 
-  it('makes a tracker, and leaves one that is there alone', async () => {
-    const { stdout } = await make(ID);
+  it('refuses a kind that it does not know', async () => {
+    await expect(make('night-shop', 'shop')).rejects.toMatchObject({ code: 2, stderr: expect.stringContaining('git') });
+  });
+
+  it.each(KINDS)('makes a %s, and leaves one that is there alone', async (kind, id) => {
+    const { stdout } = await make(id, kind);
     const named = [...stdout.matchAll(/^ {2}(\S+)$/gm)].map(([, path = '']) => path);
-    expect(named).toContain(`src/connectors/${ID}/index.ts`);
+    expect(named).toContain(`src/connectors/${id}/index.ts`);
     expect(named.filter((path) => !existsSync(join(copy, path)))).toEqual([]);
     const placeholders = named.filter((path) => /__\w+__/.test(readFileSync(join(copy, path), 'utf8')));
     expect(placeholders).toEqual([]);
-    await expect(make(ID)).rejects.toMatchObject({ code: 2, stderr: expect.stringContaining('is there already') });
+    await expect(make(id)).rejects.toMatchObject({ code: 2, stderr: expect.stringContaining('is there already') });
   });
 
   it('whose types, form and generated files are right', async () => {
-    const written = ['src/connectors', 'test/contracts', 'test/support', 'test/laws', 'test/faults', 'README.md'];
+    const written = [
+      'src/connectors',
+      'src/model',
+      'test/contracts',
+      'test/support',
+      'test/laws',
+      'test/faults',
+      'README.md',
+    ];
     await expect(inCopy(tool('tsc'), '--noEmit')).resolves.toBeDefined();
     await expect(inCopy(tool('biome'), 'check', ...written)).resolves.toBeDefined();
     await expect(inCopy(process.execPath, 'src/main.ts', 'generate', '--check')).resolves.toBeDefined();
@@ -69,12 +84,12 @@ describe('npm run new:connector', () => {
       ],
       ...['test/contracts/connectors.test.ts', 'test/laws/provider-order.test.ts', 'test/laws/scope-names.test.ts'],
       ...['test/project/repeated-code.test.ts', 'test/unit/platform/config/generated-files.test.ts'],
-      ...['-t', `${ID}|the registry|every connector|repeats no other vendor`],
+      ...['-t', `${KINDS.map(([, id]) => id).join('|')}|the registry|every connector|repeats no other vendor`],
     );
     const { numPassedTests, numFailedTests } = JSON.parse(readFileSync(join(copy, 'report.json'), 'utf8')) as Readonly<
       Record<string, number>
     >;
     expect(numFailedTests).toBe(0);
-    expect(numPassedTests).toBeGreaterThan(80);
+    expect(numPassedTests).toBeGreaterThan(160);
   });
 });

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { grammar as azure } from '../../src/connectors/azure-boards/grammar.ts';
-import { grammar as github } from '../../src/connectors/github/grammar.ts';
-import { grammar as sentry } from '../../src/connectors/sentry/grammar.ts';
+import { grammar as azure } from '../../src/connectors/azure-boards/index.ts';
+import { grammar as github } from '../../src/connectors/github/index.ts';
+import { grammar as sentry } from '../../src/connectors/sentry/index.ts';
 import { createLinkRules } from '../../src/sync/reconcile/link-rules/link-rules.ts';
 import { drawn, holds } from '../support/harness/depth.ts';
 import { pull } from '../support/rows/items.ts';

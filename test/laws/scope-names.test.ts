@@ -11,6 +11,7 @@ import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';
 import { type NameBindings, openNameBindings } from '../../src/sync/intake/name-bindings.ts';
+import { followedIn } from '../contracts/connectors/profile.ts';
 import { createTravellingClock, type TravellingClock } from '../support/fakes/travelling-clock.ts';
 import { holdsAsync } from '../support/harness/depth.ts';
 import { type OpenedStore, openStore } from '../support/harness/store.ts';
@@ -132,13 +133,6 @@ const PLACES: Readonly<Record<string, Place>> = {
   },
 };
 
-const SCOPES: Readonly<Record<string, string>> = {
-  github: 'repositories',
-  bitbucket: 'repositories',
-  linear: 'teams',
-  shortcut: 'teams',
-};
-
 type Step =
   | { readonly do: 'rename'; readonly thing: number; readonly word: string }
   | { readonly do: 'remove'; readonly thing: number }
@@ -204,7 +198,7 @@ class World {
     this.#entry = place.name(WORD);
     this.#configured = this.#connector.options.parse({
       ...provider.options,
-      [SCOPES[provider.id] ?? 'projects']: [this.#entry],
+      [followedIn(provider.options).name]: [this.#entry],
     }) as object;
     this.#make(WORD);
   }

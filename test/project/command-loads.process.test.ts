@@ -77,6 +77,7 @@ describe('a command loads only what it needs', () => {
       [
         "admin/ci-job.ts",
         "model/build.ts",
+        "model/git-providers.ts",
         "model/text-limits.ts",
         "platform/config/daemon-options.ts",
         "platform/config/interpolate.ts",

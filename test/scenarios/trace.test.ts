@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Asked } from '../../src/admin/admin-operations.ts';
 import { describeDelivery } from '../../src/cli/deliveries.ts';
 import { describeItems } from '../../src/cli/show-items.ts';
-import { samples } from '../../src/connectors/generic/sample.ts';
+import { standardSignature } from '../../src/connectors/kit/verify.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
 import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
 
@@ -215,7 +215,7 @@ it('names the fields of a generic item that have another type, and applies the o
     state: 7,
   };
   const body = Buffer.from(JSON.stringify({ type: 'item.updated', timestamp: at, data: item }));
-  const headers = samples.sign(body, secret, { at: world.clock.now(), id: 'msg_1' });
+  const headers = standardSignature(body, secret, { at: world.clock.now(), id: 'msg_1' });
   const answer = await fetch(`${world.daemon().address}/webhooks/test/desk`, { method: 'POST', headers, body });
   expect(answer.status).toBe(202);
   await world.settled();

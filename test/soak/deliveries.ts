@@ -1,4 +1,4 @@
-import type { Connector, SampleEvent, Samples } from '../../src/connectors/connector.ts';
+import type { Connector, SampleEvent } from '../../src/connectors/connector.ts';
 import { TRIAL, TRIAL_NUMBER, TRIAL_TEXT } from '../../src/connectors/kit/sample.ts';
 import { connectors } from '../../src/connectors/registry.ts';
 import type { Binding } from '../../src/model/names.ts';
@@ -42,7 +42,7 @@ export const CONNECTIONS = Object.fromEntries(
 
 interface Sender {
   readonly name: string;
-  readonly samples: Samples<unknown>;
+  readonly connector: Connector<unknown>;
   readonly event: SampleEvent<unknown>;
   readonly options: unknown;
   readonly bindings: readonly Binding[];
@@ -66,7 +66,7 @@ export async function createDeliveries(port: number, clock: Clock): Promise<() =
     sender.times[item] = at;
     const moment = { at, id: `soak-${made}`, bindings: sender.bindings };
     const body = bodyOf(sender, item, moment);
-    const headers = { ...sender.event.headers, ...sender.samples.sign(body, SECRET, moment) };
+    const headers = { ...sender.event.headers, ...sender.connector.sign?.(body, SECRET, moment) };
     const lines = Object.entries({ ...headers, 'x-request-uuid': moment.id }).map(
       (header) => `${header.join(': ')}\r\n`,
     );
@@ -85,11 +85,10 @@ export async function createDeliveries(port: number, clock: Clock): Promise<() =
 
 async function senderOf(name: string, scope: object, id: string): Promise<Sender> {
   const connector = connectors.find((each) => each.id === name) as Connector<unknown>;
-  const samples = await connector.samples?.();
-  const [event] = Object.values(samples?.events ?? {});
-  if (!samples || !event) throw new Error(`there is no sample of ${name}`);
+  const [event] = Object.values((await connector.samples?.()) ?? {});
+  if (!event) throw new Error(`there is no sample of ${name}`);
   const bindings = [{ entry: 'soak/app', id, called: 'soak/app' }];
-  return { name, samples, event, bindings, options: connector.options.parse(scope), changes: [], times: [] };
+  return { name, connector, event, bindings, options: connector.options.parse(scope), changes: [], times: [] };
 }
 
 /** Gives the sample another number, and a title with the number of its changes. */

@@ -1,22 +1,24 @@
+import { z } from 'zod';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { type DesiredComment, type PostedComment, plainComment } from '../../model/notice.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
-import type { ConnectionDeps, Finding } from '../connector.ts';
-import { findingsOf, tenantFinding } from '../kit/check.ts';
+import type { ConnectionDeps, Finding, HookState, Hooks } from '../connector.ts';
+import { createCache, memoize } from '../kit/cached-reads.ts';
 import { upsertComment } from '../kit/comments.ts';
+import { findingsOf, tenantFinding } from '../kit/findings.ts';
+import { hooksOf } from '../kit/hooks.ts';
 import type { Locator } from '../kit/items.ts';
-import { nextPage, pagesOf, storedPage } from '../kit/pages.ts';
-import { isNamed, parseAnswer, readable } from '../kit/payload.ts';
+import { countedPagesOf, nextPage, pagesOf, storedPage } from '../kit/pages.ts';
+import { absent, isNamed, omitUndefined, parseAnswer, readable } from '../kit/payload.ts';
 import { type Budget, retryAfterWait, untilReset } from '../kit/rate-limit.ts';
-import { onOneLine, type Refusals } from '../kit/refusal.ts';
+import { onOneLine, type Refusals, undefinedOn } from '../kit/refusal.ts';
 import { basic, bearer, createRest, type Rest, segmentOf } from '../kit/rest.ts';
 import type { TrackerSource } from '../kit/tracker.ts';
 import type { ListedPage, ListRequest } from '../kit/walk.ts';
-import { allProjects, createDirectory, readProject } from './directory.ts';
-import { hooksOfProjects } from './hooks.ts';
 import { htmlOfText, textOfHtml } from './html.ts';
 import { apiBase, type Options } from './options.ts';
+import type { Project } from './schema.ts';
 import * as schema from './schema.ts';
 
 const SECOND = 1_000;
@@ -232,5 +234,149 @@ function credential(found: schema.Who | undefined): Finding {
     subject,
     message: 'none that Azure DevOps accepts: worksync reads only public projects',
     hint: 'Set token: a personal access token with the scope Work Items (Read).',
+  };
+}
+
+const page = z.object({ value: z.array(schema.project) });
+const PAGE = 100;
+
+const states = z.object({ value: z.array(z.object({ name: z.string(), category: z.string() })) });
+
+const about = z.object({
+  fields: z.object({ 'System.State': absent(z.string().min(1)), 'System.WorkItemType': absent(z.string().min(1)) }),
+});
+
+/** Reads what work items do not contain: their project by its id, and the category of their states. Both change rarely. */
+function createDirectory(api: Rest, clock: Clock) {
+  const cached = createCache(clock, async (path, signal) => (await api.read(states, path, {}, signal)).content.value);
+
+  /** The states of a type of work items, in the order of its process. */
+  const statesOf = (project: string, type: string, signal: AbortSignal) =>
+    cached(`/${segmentOf(project)}/_apis/wit/workitemtypes/${segmentOf(type)}/states`, signal);
+
+  /** Returns undefined if the process no longer has the type or the state: the item then keeps its state. */
+  async function categoryOf(found: unknown, project: schema.Project, signal: AbortSignal): Promise<string | undefined> {
+    const { 'System.State': state, 'System.WorkItemType': type } = readable(about, found)?.fields ?? {};
+    if (state === undefined || type === undefined) return undefined;
+    const known = await undefinedOn(statesOf(project.id, type, signal), 'not_found');
+    return known?.find(({ name }) => name === state)?.category;
+  }
+
+  return {
+    /** A project by its name or id, with its present name. */
+    project: createCache(clock, (unit, signal) => readProject(api, unit, signal)),
+    statesOf,
+    categoryOf,
+    /** Returns a work item as it is stored: the read fields, its project by id and name, the category of its state. */
+    async enrich(found: unknown, project: schema.Project, signal: AbortSignal): Promise<unknown> {
+      const kept = schema.slim(found);
+      if (typeof kept !== 'object' || kept === null) return kept;
+      return { ...kept, project, ...omitUndefined({ category: await categoryOf(found, project, signal) }) };
+    },
+  };
+}
+
+/** Reads a project by its name or id, without the cache. */
+async function readProject(api: Rest, unit: string, signal: AbortSignal): Promise<schema.Project> {
+  const path = `/_apis/projects/${segmentOf(unit)}`;
+  return (await api.read(schema.project, path, {}, signal)).content;
+}
+
+/** Returns all projects that the credential can see. */
+async function allProjects(api: Rest, signal: AbortSignal): Promise<readonly schema.Project[]> {
+  const path = '/_apis/projects';
+  const pages = countedPagesOf(`GET ${path}`, async (seen) => {
+    const query = { $top: String(PAGE), $skip: String(seen) };
+    const { value } = (await api.read(page, path, query, signal)).content;
+    return { found: value, isLast: value.length < PAGE };
+  });
+  return (await Array.fromAsync(pages)).flat();
+}
+
+const PATH = '/_apis/hooks/subscriptions';
+const EVENTS = ['workitem.commented', 'workitem.created', 'workitem.deleted', 'workitem.restored', 'workitem.updated'];
+
+const subscription = z.object({
+  id: z.string().regex(/^[0-9a-f-]{36}$/i),
+  status: z.string(),
+  eventType: z.string(),
+  publisherInputs: z.object({ projectId: z.string().catch('') }),
+  consumerInputs: z.object({ url: z.string().catch('') }),
+});
+
+type Subscription = z.infer<typeof subscription>;
+
+const list = z.object({ value: z.array(subscription) });
+
+/** One subscription for each project and event: Azure DevOps knows none for several. */
+function hooksOfProjects(api: Rest, followed: (signal: AbortSignal) => Promise<readonly Project[]>): Hooks {
+  return hooksOf<Project, readonly Subscription[]>({
+    placesOf: followed,
+    subjectOf: ({ name }) => name,
+    finder(url, signal) {
+      const query = { publisherId: 'tfs', consumerId: 'webHooks', consumerActionId: 'httpRequest' };
+      const all = memoize(() => api.read(list, PATH, query, signal));
+      return async ({ id }) => {
+        const leading = (await all()).content.value.filter(({ consumerInputs }) => consumerInputs.url === url);
+        const mine = leading.filter(({ publisherInputs }) => publisherInputs.projectId === id);
+        return mine.length === 0 ? undefined : mine;
+      };
+    },
+    hidden: ['forbidden', 'unauthorized'],
+    unknown: {
+      state: 'unknown',
+      message: 'only an administrator of the project may read service hooks',
+      hint: 'Look at Project settings, Service hooks.',
+    },
+    stateOf,
+    isRight: (mine) => stateOf(mine).state === 'active',
+    async save(project, mine, { url, secret }, signal) {
+      for (const eventType of EVENTS) {
+        const found = mine?.find((each) => each.eventType === eventType);
+        const body = describe(project, eventType, url, secret);
+        // The password cannot be read back: worksync sends it each time, which also switches a subscription on again.
+        if (found) await api.send('PUT', `${PATH}/${found.id}`, { ...body, id: found.id }, signal);
+        else await api.send('POST', PATH, body, signal);
+      }
+      return ACTIVE;
+    },
+  });
+}
+
+const ACTIVE = { state: 'active', message: 'the subscriptions send its events' } as const;
+
+const REMEDY =
+  'Run "worksync hooks install" with a token of a project administrator, or see Project settings, Service hooks.';
+
+/** Without comments news come a little later, so a missing subscription to them is no fault. */
+function stateOf(mine: readonly Subscription[] = []): Omit<HookState, 'subject'> {
+  const missing = EVENTS.filter((event) => event !== 'workitem.commented').filter(
+    (event) => !mine.some(({ eventType }) => eventType === event),
+  );
+  if (missing.length > 0)
+    return { state: 'absent', message: `no subscription to ${missing.join(', ')} sends to this address`, hint: REMEDY };
+  const off = mine.filter(({ status }) => status !== 'enabled' && status !== 'onProbation');
+  if (off.length === 0) return ACTIVE;
+  const events = off.map(({ eventType }) => eventType).join(', ');
+  return { state: 'disabled', message: `the subscription to ${events} is switched off`, hint: REMEDY };
+}
+
+/** Azure sends only which work item it is: the rest is fetched. */
+function describe({ id }: Project, eventType: string, url: string, secret: string) {
+  return {
+    publisherId: 'tfs',
+    eventType,
+    resourceVersion: '1.0',
+    consumerId: 'webHooks',
+    consumerActionId: 'httpRequest',
+    publisherInputs: { projectId: id },
+    consumerInputs: {
+      url,
+      basicAuthUsername: 'worksync',
+      basicAuthPassword: secret,
+      resourceDetailsToSend: 'minimal',
+      messagesToSend: 'none',
+      detailedMessagesToSend: 'none',
+    },
   };
 }

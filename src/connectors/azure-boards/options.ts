@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { atLeastOne, excludes, httpsAddress, oneWord, statusName } from '../kit/options.ts';
 import { UUID } from '../kit/payload.ts';
 import { asBase } from '../kit/rest.ts';
-import type { Scope, WithNames } from '../kit/scope.ts';
+import { scopeBy } from '../kit/scope.ts';
 
 /** No character that Azure forbids in names of projects. */
 const PROJECT = /^(?!\.)[^\p{C}\\/:?"<>|#$%&+@;,=[\]{}']{1,64}(?<![.\s])$/u;
@@ -45,7 +45,7 @@ export const options = z
 
 export type Options = z.infer<typeof options>;
 
-/** Where people find the organisation. */
+/** The web address of the organisation. */
 export function webBase({ organization }: Pick<Options, 'organization'>): string {
   return `https://dev.azure.com/${organization}`;
 }
@@ -55,6 +55,4 @@ export function apiBase(given: Options): string {
   return given.apiUrl === undefined ? webBase(given) : asBase(given.apiUrl);
 }
 
-export function scopeOf({ projects, exclude, names }: Options & WithNames): Scope {
-  return { include: projects, exclude, archived: true, forks: true, names };
-}
+export const scopeOf = scopeBy<Options>('projects', true);

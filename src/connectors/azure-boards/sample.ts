@@ -1,10 +1,8 @@
 import { samplesOf, TRIAL_NUMBER, TRIAL_UUID, UUIDS } from '../kit/sample.ts';
 import { scopeOf } from './options.ts';
 
-/** Sample events of Azure Boards, made here. Whatever such an event tells, worksync asks Azure for the work item. */
+/** Sample events of Azure Boards, made here. worksync fetches the work item of each event. */
 export const samples = samplesOf({
-  // Azure signs nothing: it repeats the password of the subscription.
-  sign: (_body, secret) => ({ authorization: `Basic ${Buffer.from(`worksync:${secret}`).toString('base64')}` }),
   scopeOf,
   place: { ids: UUIDS },
   events: {

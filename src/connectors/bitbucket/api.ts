@@ -1,10 +1,11 @@
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
+import type { Clock } from '../../platform/lib/clock.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { type ApiDialect, createGitApi, type Api as GitApi, linkedUrl } from '../kit/git-api.ts';
 import { readAnswer } from '../kit/payload.ts';
+import { type Budget, createBudget, providerTime } from '../kit/rate-limit.ts';
 import { malformed, type Refusals, refusalOf } from '../kit/refusal.ts';
 import { basic, bearer } from '../kit/rest.ts';
-import { createHourlyBudget } from './hourly-budget.ts';
 import { apiBase, isAnonymous, type Options, PUBLIC_API } from './options.ts';
 
 /**
@@ -54,7 +55,7 @@ export function createApi(access: Access, deps: Pick<ConnectionDeps, 'http' | 'c
 interface Page {
   readonly values: readonly unknown[];
   readonly next?: unknown;
-  /** How many elements the whole list has, where Bitbucket tells. */
+  /** The number of elements in the whole list, if Bitbucket reports it. */
   readonly size?: unknown;
 }
 
@@ -84,4 +85,38 @@ function isSameList(linked: string, path: string): boolean {
   const byId = /^\/repositories\/[^/]+\/%7b[^/]+%7d(?=\/)/i;
   if (!byId.test(path)) return linked.toLowerCase() === path.toLowerCase();
   return linked.replace(/^\/repositories\/[^/]+\/[^/]+(?=\/)/, '') === path.replace(byId, '');
+}
+
+const HOUR = 3_600_000;
+/** The share of the limit that is left at most when Bitbucket reports that the limit is near (BB3). */
+const NEAR = 0.2;
+
+/**
+ * Bitbucket counts the requests of the last hour. It reports how many it allows and whether the limit is near, not how many are
+ * left. So worksync counts its own; only that hint shows other users of the same credential.
+ */
+function createHourlyBudget(clock: Clock, standard: number): Budget {
+  const sent: number[] = [];
+  let limit = standard;
+  const budget = createBudget(clock, (headers) => {
+    const said = headers['x-ratelimit-limit'];
+    if (said !== undefined && /^[1-9]\d{0,6}$/.test(said)) limit = Number(said);
+    const isNear = headers['x-ratelimit-nearlimit']?.toLowerCase() === 'true';
+    const left = Math.max(0, limit - sent.length);
+    const oldest = sent[0] ?? clock.monotonic();
+    return {
+      limit,
+      remaining: isNear ? Math.min(left, Math.floor(limit * NEAR)) : left,
+      resetAt: (providerTime({ headers }) ?? clock.now()) + HOUR - (clock.monotonic() - oldest),
+    };
+  });
+  return {
+    require: budget.require,
+    update(answer) {
+      const now = clock.monotonic();
+      sent.push(now);
+      while (now - (sent[0] ?? now) >= HOUR) sent.shift();
+      budget.update(answer);
+    },
+  };
 }

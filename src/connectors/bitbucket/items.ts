@@ -2,10 +2,10 @@ import { z } from 'zod';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { PullRequest, PullRequestState, ReviewDecision } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
+import { revertedCommit, revertedNumber } from '../kit/commits.ts';
 import { type GitVendor, goneItemReader, type Kind, referenceTo, translateItems } from '../kit/git.ts';
 import { outOfScope, pullIdentityOf, type ScopeUnknown } from '../kit/items.ts';
 import { omitUndefined, read, readable, sorted } from '../kit/payload.ts';
-import { revertedCommit, revertedNumber } from '../kit/reverts.ts';
 import { inScope } from '../kit/scope.ts';
 import { timeOf } from '../kit/walk.ts';
 import { HOST, type Options, REPOSITORY, scopeOf } from './options.ts';
@@ -55,7 +55,7 @@ function pullRequestEvent(payload: unknown, options: Options): Translation {
   if (!inScope({ id, name, fork: isFork }, scopeOf(options))) return outOfScope('repository');
   const event = readable(schema.pullRequestEvent, payload);
   if (event) return translateItems(pulls, [toItem(event.pullrequest, repository)]);
-  // The payload has drifted, but still tells which pull request it is about.
+  // The payload has drifted, but still names its pull request.
   return { outcome: 'references', references: [referenceTo(pulls, identityOf(destination, named.id))] };
 }
 
@@ -132,4 +132,35 @@ function decided(state: ReviewDecision['state'], by: NonNullable<schema.Bitbucke
 
 export function identityOf({ uuid: id, full_name: name }: { uuid: string; full_name?: string }, number: number) {
   return pullIdentityOf('bitbucket', HOST, { id, name }, number);
+}
+
+const pullRequestPayload = z.object({
+  pullrequest: z.object({ state: z.string().optional(), created_on: z.string().optional(), updated_on: z.string() }),
+  comment: z.object({ deleted: z.boolean().optional().catch(undefined) }).optional(),
+  approval: z.unknown().optional(),
+  changes_request: z.unknown().optional(),
+});
+
+const OF_STATE: ReadonlyMap<string | undefined, string> = new Map([
+  ['MERGED', 'fulfilled'],
+  ['DECLINED', 'rejected'],
+]);
+
+/**
+ * Guesses the event key of a payload; only a header contains the key itself. An event that removes something looks like the one
+ * that added it: for `unapproved` this answers `approved`, and both translate to the same.
+ */
+export function eventOf(payload: unknown): string | undefined {
+  const told = readable(pullRequestPayload, payload);
+  if (told) return `pullrequest:${changeOf(told)}`;
+  if (typeof payload === 'object' && payload !== null && Object.hasOwn(payload, 'push')) return 'repo:push';
+  return undefined;
+}
+
+function changeOf({ pullrequest, comment, ...extras }: z.infer<typeof pullRequestPayload>): string {
+  if (comment) return comment.deleted === true ? 'comment_deleted' : 'comment_created';
+  if (extras.approval !== undefined) return 'approved';
+  if (extras.changes_request !== undefined) return 'changes_request_created';
+  const { state, created_on, updated_on } = pullrequest;
+  return OF_STATE.get(state) ?? (created_on === updated_on ? 'created' : 'updated');
 }

@@ -1,12 +1,10 @@
 import { samplesOf, TRIAL, TRIAL_NAME, TRIAL_NUMBER, TRIAL_TEXT, TRIAL_UUID } from '../kit/sample.ts';
 import { HOST, scopeOf } from './options.ts';
-import { sign } from './verify.ts';
 
 const MADE_ID = `{${TRIAL_UUID}}`;
 
 /** Sample events of Bitbucket, made here. */
 export const samples = samplesOf({
-  sign,
   scopeOf,
   place: { ids: { made: MADE_ID } },
   events: {

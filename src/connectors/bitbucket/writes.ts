@@ -24,10 +24,6 @@ type Branches = Pick<NewPullRequest, 'headBranch' | 'baseBranch'>;
 
 /** The writes of members at Bitbucket (BB6). There are neither labels nor assignees. */
 export const writes: GitWrites = {
-  title: 'Bitbucket',
-  publicHost: HOST,
-  unsupportedFields: ['labels', 'assignees'],
-  acceptedStates: ['open', 'closed', 'declined'],
   asStored: ({ reviewers, state, ...rest }) => ({
     ...rest,
     ...(reviewers && { reviewers: reviewers.map((name) => reviewerOf(name).uuid) }),

@@ -2,7 +2,7 @@ import { type ZodType, z } from 'zod';
 import { asSyncError } from '../../model/errors/sync-error.ts';
 import { workItemKey } from '../../model/item.ts';
 import type { Connection, ConnectionDeps, Finding, SweepPage } from '../connector.ts';
-import { findingsOf } from '../kit/check.ts';
+import { findingsOf } from '../kit/findings.ts';
 import { locatorOf } from '../kit/items.ts';
 import { nextPage, storedPage } from '../kit/pages.ts';
 import { absent, omitUndefined, writeJson } from '../kit/payload.ts';

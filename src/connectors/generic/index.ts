@@ -1,12 +1,30 @@
+import { SyncError } from '../../model/errors/sync-error.ts';
 import type { WorkItem } from '../../model/item.ts';
 import { MEBIBYTE } from '../../platform/lib/quantities.ts';
-import type { Connector } from '../connector.ts';
+import type { Connector, VerifiedRequest, WebhookRequest } from '../connector.ts';
 import { referenceOf } from '../kit/items.ts';
 import { namedIn } from '../kit/scope.ts';
+import {
+  checkStandardWebhook,
+  EVENT_IN_BODY,
+  nameInHeader,
+  requireSecrets,
+  requireText,
+  standardSignature,
+} from '../kit/verify.ts';
 import { connect } from './connect.ts';
 import { type Options, options, scopeOf } from './options.ts';
 import { eventOf, PARTS, translate } from './translate.ts';
-import { verify } from './verify.ts';
+
+/** Standard Webhooks, as standardwebhooks.com has it: every secret is a signing token, `whsec_…`. */
+async function verify(request: WebhookRequest, secrets: readonly string[], now: number): Promise<VerifiedRequest> {
+  requireSecrets(secrets);
+  if (request.headers['webhook-signature'] === undefined)
+    throw new SyncError('signature_missing', 'the request has no webhook-signature header');
+  await checkStandardWebhook(request, secrets, now);
+  requireText(request.body);
+  return { event: EVENT_IN_BODY, deliveryId: nameInHeader(request, 'webhook-id') };
+}
 
 /** Everything that has no connector of its own, in a shape that the README of this folder describes. */
 export const generic: Connector<Options> = {
@@ -25,6 +43,7 @@ export const generic: Connector<Options> = {
   options,
   host: (given) => given.system,
   verify,
+  sign: standardSignature,
   translate,
   eventOf,
   samples: async () => (await import('./sample.ts')).samples,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { atLeastOne, httpsAddress, oneWord } from '../kit/options.ts';
 import { asBase } from '../kit/rest.ts';
-import type { Scope, WithNames } from '../kit/scope.ts';
+import { scopeBy } from '../kit/scope.ts';
 
 const project = z
   .string()
@@ -31,6 +31,4 @@ export function feedBase({ feedUrl }: Options): string | undefined {
   return feedUrl === undefined ? undefined : asBase(feedUrl);
 }
 
-export function scopeOf({ projects, exclude, names }: Options & WithNames): Scope {
-  return { include: projects, exclude, archived: true, forks: true, names };
-}
+export const scopeOf = scopeBy<Options>('projects', true);

@@ -1,9 +1,8 @@
-import { samplesOf, standardSignature, TRIAL_NAME, TRIAL_NUMBER, TRIAL_TEXT } from '../kit/sample.ts';
+import { samplesOf, TRIAL_NAME, TRIAL_NUMBER, TRIAL_TEXT } from '../kit/sample.ts';
 import { scopeOf } from './options.ts';
 
 /** Sample events in the shape that the README of this folder describes. */
 export const samples = samplesOf({
-  sign: standardSignature,
   scopeOf,
   place: { ids: { made: TRIAL_NAME } },
   events: {

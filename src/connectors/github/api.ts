@@ -12,7 +12,7 @@ import { type Access, apiBase, derivedBase } from './options.ts';
 export interface Api extends GitApi {
   /**
    * The page number that a `Link` of the answer points to, or undefined where it has no such link.
-   * Throws `answer_malformed` for a link that leaves the list which was asked for.
+   * Throws `answer_malformed` for a link that leaves the requested list.
    */
   linkedPage(answer: HttpAnswer, rel: string, path: string): number | undefined;
   /** The query of the link to the next page, unchanged, since large lists use cursors. Throws likewise. */

@@ -7,9 +7,9 @@ import { HEADERS } from './auth.ts';
 /** An App to be made: GitHub shows it to a person, who confirms it (GH10). */
 export interface AppWish {
   readonly name: string;
-  /** Where GitHub sends webhooks; absent: nowhere, worksync polls. */
+  /** Address to which GitHub sends webhooks; absent: none, worksync polls. */
   readonly webhookUrl?: string | undefined;
-  /** Where GitHub leads the person's browser with the code. */
+  /** Address to which GitHub sends the person's browser with the code. */
   readonly redirectUrl: string;
   readonly issues: boolean;
 }
@@ -32,7 +32,7 @@ export function manifestOf({ name, webhookUrl, redirectUrl, issues }: AppWish): 
   };
 }
 
-/** Where a form posts the manifest to. @param origin of the GitHub, as `https://github.com` */
+/** Returns the address to which a form posts the manifest. @param origin of the GitHub, as `https://github.com` */
 export function newAppAddress(origin: string, organization: string | undefined, state: string): string {
   const owner = organization === undefined ? '' : `/organizations/${encodeURIComponent(organization)}`;
   return `${origin}${owner}/settings/apps/new?state=${encodeURIComponent(state)}`;
@@ -50,7 +50,7 @@ export interface NewApp {
   readonly privateKey: string;
   /** Null where it takes no webhooks. */
   readonly webhookSecret: string | null;
-  /** Where a person installs it. */
+  /** Address at which a person installs it. */
   readonly installUrl: string;
 }
 

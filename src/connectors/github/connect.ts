@@ -1,26 +1,33 @@
 import { z } from 'zod';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import { STATUS_NAME } from '../../model/notice.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import type { Shape } from '../../platform/lib/shape.ts';
-import type { ConnectionDeps, Known } from '../connector.ts';
+import type { ConnectionDeps, Finding, Known } from '../connector.ts';
 import { memoizeSuccess } from '../kit/cached-reads.ts';
 import { upsertHiddenComment } from '../kit/comments.ts';
 import { messageText, withCommits } from '../kit/commits.ts';
+import {
+  accessFinding,
+  expiryFinding,
+  failedFinding,
+  findingsOf,
+  type GitChecks,
+  limitFinding,
+} from '../kit/findings.ts';
 import type { GitSource } from '../kit/git.ts';
 import type { Lookup } from '../kit/items.ts';
-import { parseAnswer, readable } from '../kit/payload.ts';
+import { parseAnswer, readAnswer, readable } from '../kit/payload.ts';
 import { featureOff, undefinedOn } from '../kit/refusal.ts';
+import { addressOf, namedIn } from '../kit/scope.ts';
 import { type Api, createApi } from './api.ts';
 import { createAppAuth, createAuth, createServerTime } from './auth.ts';
-import { createChecks } from './check.ts';
-import { createHooks } from './hooks.ts';
+import { createFindHook, createHooks, createRedeliver, type Parts } from './hooks.ts';
 import { ISSUES, type Locator } from './items.ts';
 import { createLists } from './lists.ts';
-import { type Options, REPOSITORY } from './options.ts';
-import { createFindHook } from './places.ts';
-import { createRedeliver } from './redeliver.ts';
-import { createRepositories, offIn, one, type Repository } from './repositories.ts';
+import { type Options, REPOSITORY, scopeOf, shortestPoll } from './options.ts';
+import { createRepositories, offIn, one, type Repository, repositoryPath } from './repositories.ts';
 import { type GithubReview, KEPT, KEPT_OF_ISSUE, KEPT_OF_REVIEW, reviewList, slim, slimIssue } from './schema.ts';
 
 /** The API of one GitHub, with one credential. */
@@ -35,7 +42,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
   const nameOf = createPresentNames(api, clock);
   const get = (path: string, keep: Shape, signal: AbortSignal) => api.read(z.unknown(), path, { signal, keep });
 
-  /** Asks by the repository's name first, as documented; by its id where another repository has that name now. */
+  /** Requests by the repository's name first, as documented, then by its id if another repository has that name now. */
   async function pull({ repository, repoId, number }: Locator, known: Known, signal: AbortSignal) {
     const [byName, byId] = [`/repos/${repository}/pulls/${number}`, `/repositories/${repoId}/pulls/${number}`];
     const named = await get(byName, KEPT, signal);
@@ -72,7 +79,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
     try {
       return await work(path);
     } catch (thrown) {
-      // The name may be the reason, so the next call asks for it again.
+      // The name may be the reason, so the next call reads it again.
       nameOf.forget(wanted);
       throw thrown;
     }
@@ -83,7 +90,6 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
   }
 
   return {
-    ...{ units: repositories.units, requireReadable: repositories.requireReadable },
     ...createLists(api, repositories, options),
     ...createChecks(parts),
     identify: repositories.present,
@@ -199,7 +205,7 @@ const BELIEVED = 5 * 60_000;
 const repositoryAnswer = z.object({ id: z.int().transform(String), full_name: z.string().regex(REPOSITORY) });
 
 /**
- * The present names of repositories. Asks by the last known name, as documented: GitHub leads on to the present one. Asks by
+ * The present names of repositories. Requests use the last known name, as documented, which GitHub redirects to the present one, or
  * the id where another repository has that name.
  */
 function createPresentNames(api: Api, clock: Clock) {
@@ -208,7 +214,7 @@ function createPresentNames(api: Api, clock: Clock) {
     async at({ repoId, repository }: Locator, signal: AbortSignal): Promise<string> {
       const held = known.get(repoId);
       if (held && held.until > clock.monotonic()) return held.name;
-      // Somebody else may have taken over the old name for a private repository.
+      // Another owner may have taken over the old name for a private repository.
       const named = await undefinedOn(api.read(repositoryAnswer, `/repos/${repository}`, { signal }), 'not_found');
       const found =
         named?.id === repoId ? named : await api.read(repositoryAnswer, `/repositories/${repoId}`, { signal });
@@ -231,4 +237,95 @@ async function reviewsOf(api: Api, pull: string, signal: AbortSignal): Promise<r
   if (answer === undefined) return undefined;
   const { found, next } = api.pageOf(answer, { path, query });
   return next === undefined ? parseAnswer(reviewList, found, `GET ${path}`) : undefined;
+}
+
+function createChecks({ api, appApi, options, repositories, clock }: Parts): GitChecks {
+  const scope = scopeOf(options);
+  return {
+    async credential(signal) {
+      if (options.app && appApi) return asInstallation(api, appApi, options.app.installationId, signal);
+      return options.token === undefined ? [anonymous(options)] : asToken(api, clock.now(), signal);
+    },
+    get: api.get,
+    namedRepositories: () =>
+      namedIn(scope).map((subject) => ({
+        subject,
+        path: repositoryPath(addressOf(subject, scope)),
+        describe: (told) => describeRepository(subject, told),
+      })),
+    offIn: (noun, told) => {
+      const repository = readable(one, told);
+      return repository && offIn(noun, repository);
+    },
+    lists: { names: options.issues ? ['pulls', 'issues'] : ['pulls'], query: 'state=all&per_page=1' },
+    repositories,
+    limit: (headers) =>
+      limitFinding(headers, 'x-ratelimit', ' in this hour', 'Poll less often, or give worksync its own App.'),
+  };
+}
+
+function anonymous(options: Options): Finding {
+  return {
+    level: 'warning',
+    subject: 'credential',
+    message: `none: GitHub allows 60 requests an hour from this address, so polls are at least ${shortestPoll(options) / 60_000} minutes apart, and worksync does not see private repositories`,
+    hint: 'Set app (one GitHub App per workspace), or a token.',
+  };
+}
+
+const appAnswer = z.object({ installations_count: z.int().optional().catch(undefined) });
+
+/** An App has one webhook: an App that is installed elsewhere too cannot serve this workspace alone. */
+function asInstallation(api: Api, appApi: Api, installationId: string, signal: AbortSignal) {
+  const subject = 'credential';
+  return findingsOf(subject, async () => {
+    await api.get('/installation/repositories', { query: 'per_page=1', signal });
+    const ok: Finding = { level: 'ok', subject, message: `GitHub App, installation ${installationId}` };
+    const told = readable(appAnswer, readAnswer(await appApi.get('/app', { signal }), 'GET /app'));
+    const count = told?.installations_count ?? 1;
+    if (count <= 1) return [ok];
+    const message = `the App is installed ${count} times, and all of its installations share one webhook`;
+    return [ok, { level: 'warning', subject, message, hint: 'One GitHub App per workspace is the supported form.' }];
+  });
+}
+
+const named = z.object({ login: z.string() });
+
+async function asToken(api: Api, now: number, signal: AbortSignal): Promise<Finding[]> {
+  try {
+    const answer = await api.get('/user', { signal });
+    const user = readable(named, readAnswer(answer, 'GET /user'));
+    return [tokenWorks(user ? `token of ${user.login}` : 'token'), ...expiry(answer, now)];
+  } catch (thrown) {
+    // Tokens of workflows and of Apps are valid, but have no user.
+    const isValid = asSyncError(thrown).code === 'forbidden';
+    return [isValid ? tokenWorks('token without a user') : failedFinding('credential', thrown)];
+  }
+}
+
+/** GitHub names the end of a token, where it has one, as `2026-12-01 10:00:00 UTC`, or with `+0100`. */
+const EXPIRY = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) (?:UTC|([+-]\d\d):?(\d\d))$/;
+
+function expiry({ headers }: Pick<HttpAnswer, 'headers'>, now: number): Finding[] {
+  const [, day, time, hours, minutes] = EXPIRY.exec(headers['github-authentication-token-expiration'] ?? '') ?? [];
+  if (day === undefined) return [];
+  const at = Date.parse(`${day}T${time}${hours === undefined ? 'Z' : `${hours}:${minutes}`}`);
+  const soon = expiryFinding('the token', { at, shown: day }, now);
+  return [soon ?? { level: 'ok', subject: 'credential', message: `the token is valid until ${day}` }];
+}
+
+function tokenWorks(whose: string): Finding {
+  return {
+    level: 'warning',
+    subject: 'credential',
+    message: `${whose}; it works, but shares its limit with everything else that uses it`,
+    hint: 'One GitHub App per workspace is the supported form: set app instead of token.',
+  };
+}
+
+const metadata = z.object({ full_name: z.string(), archived: z.boolean().optional().catch(undefined) });
+
+function describeRepository(name: string, told: unknown): Finding {
+  const { full_name, archived } = readable(metadata, told) ?? { full_name: name, archived: undefined };
+  return accessFinding(name, full_name, { archived, write: `${full_name}, or the repository's id,` });
 }

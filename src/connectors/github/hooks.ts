@@ -1,14 +1,77 @@
 import type { WebhookEventName } from '@octokit/webhooks/types';
 import { z } from 'zod';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
-import type { HookState, Hooks, InstalledHook } from '../connector.ts';
-import { hooksOfPlaces } from '../kit/hooks.ts';
+import { longNumbersAsTexts } from '../../platform/http/parse-json.ts';
+import { isSuccess } from '../../platform/http/semantics.ts';
+import type { Clock } from '../../platform/lib/clock.ts';
+import type { Connection, HookState, Hooks, InstalledHook } from '../connector.ts';
+import { createMemory, type Memory } from '../kit/cached-reads.ts';
+import type { Page } from '../kit/git-api.ts';
+import { type HookPlace, hookPlaces, hooksOfPlaces } from '../kit/hooks.ts';
 import { parseAnswer, readAnswer, readable } from '../kit/payload.ts';
+import { type AttemptPage, createRedelivery, type ListedAttempt, type RedeliveryRules } from '../kit/redelivery.ts';
 import { onOneLine, undefinedOn } from '../kit/refusal.ts';
 import type { Api } from './api.ts';
-import type { Options } from './options.ts';
-import { HIDDEN, type Hook, hook, type Parts, placesOf } from './places.ts';
+import { type Options, scopeOf } from './options.ts';
+import { type Repositories, repositoryPath } from './repositories.ts';
+
+/** The parts of a connection that its checks, hooks and redelivery use. */
+export interface Parts {
+  readonly api: Api;
+  /** The API as the App itself, where there is one. */
+  readonly appApi: Api | undefined;
+  readonly options: Options;
+  readonly repositories: Repositories;
+  readonly findHook: FindHook;
+  readonly clock: Clock;
+}
+
+/** Resolves with the places in which webhooks of this connection can be registered. */
+function placesOf({ options, repositories }: Parts, signal: AbortSignal): Promise<readonly HookPlace[]> {
+  const owners = options.organizations.map((owner) => ({ subject: owner, path: `/orgs/${owner}/hooks` }));
+  const { listed } = repositories;
+  const followed = { scope: scopeOf(options), listed, unitOf: ({ id }: { id: string }) => id, pathOf: repositoryPath };
+  return hookPlaces(owners, followed, signal);
+}
+
+/** Without the right GitHub answers 403 or 404. */
+const HIDDEN = ['not_found', 'forbidden'] as const;
+
+const hook = z.object({
+  id: z.int().positive(),
+  active: z.boolean().catch(false),
+  events: z.array(z.string()).catch([]),
+  config: z
+    .object({
+      url: z.string().catch(''),
+      content_type: z.string().catch('form'),
+      insecure_ssl: z.union([z.string(), z.number()]).transform(String).catch('0'),
+      secret: z.string().optional().catch(undefined),
+    })
+    .catch({ url: '', content_type: 'form', insecure_ssl: '0' }),
+  last_response: z
+    .object({ code: z.int().nullable().catch(null), message: z.string().nullable().catch(null) })
+    .optional()
+    .catch(undefined),
+});
+
+type Hook = z.infer<typeof hook>;
+
+/** The hook of a place that delivers to this address; undefined where there is none. */
+type FindHook = (path: string, url: string, signal: AbortSignal) => Promise<Hook | undefined>;
+
+/** worksync looks for hooks again and again; an unchanged list uses up nothing of the limit. */
+export function createFindHook(api: Api): FindHook {
+  const memory = createMemory<Page>();
+  return async (path, url, signal) => {
+    for await (const page of api.pages(hook, path, { query: 'per_page=100', signal }, memory)) {
+      const found = page.find(({ config }) => config.url === url);
+      if (found) return found;
+    }
+    return undefined;
+  };
+}
 
 const PULL_REQUEST_EVENTS: readonly WebhookEventName[] = [
   'pull_request',
@@ -19,7 +82,7 @@ const PULL_REQUEST_EVENTS: readonly WebhookEventName[] = [
 ];
 
 /** The events that are followed. */
-export function eventsOf({ issues }: Pick<Options, 'issues'>): readonly string[] {
+function eventsOf({ issues }: Pick<Options, 'issues'>): readonly string[] {
   return issues ? [...PULL_REQUEST_EVENTS, 'issues'] : PULL_REQUEST_EVENTS;
 }
 
@@ -44,7 +107,7 @@ export function createHooks(parts: Parts): Hooks {
     isOn: ({ active }) => active,
     flawsOf: (found) => flawsOf(found, options),
     saidOf: lastAnswer,
-    /** Nobody can read the secret back: worksync sends it each time. */
+    /** The secret cannot be read back, so it is always sent. */
     async save({ path }, found, wanted, signal) {
       const events = [...new Set([...(found?.events ?? []), ...eventsOf(options)])].sort();
       const body = { active: true, events, config: configOf(wanted) };
@@ -76,7 +139,7 @@ interface Target {
   readonly secret: string;
 }
 
-/** The status by which GitHub says what is wrong with a webhook. */
+/** The status with which GitHub explains what is wrong with a webhook. */
 const explained = [422];
 
 function configOf({ url, secret }: Target) {
@@ -99,7 +162,7 @@ const CONFIG = '/app/hook/config';
 const appConfig = hook.shape.config;
 
 /** The configuration of the App's webhook; undefined where the App has none. */
-export async function appHook(api: Api, signal: AbortSignal): Promise<Hook['config'] | undefined> {
+async function appHook(api: Api, signal: AbortSignal): Promise<Hook['config'] | undefined> {
   const asked = await undefinedOn(api.get(CONFIG, { signal }), ...HIDDEN);
   return asked && parseAnswer(appConfig, readAnswer(asked, `GET ${CONFIG}`), `GET ${CONFIG}`);
 }
@@ -144,4 +207,108 @@ async function appOf(api: Api, signal: AbortSignal) {
     'GET /app',
   );
   return { subject: slug === '' ? 'GitHub App' : `GitHub App ${slug}`, events };
+}
+
+const MINUTE = 60_000;
+const DAY = 24 * 60 * MINUTE;
+/** How long GitHub keeps deliveries (GH1). */
+const KEPT = { public: 3 * DAY, own: 7 * DAY };
+/** GitHub may list a delivery some minutes after it sent it, behind newer ones that are already listed. */
+const LATE = 10 * MINUTE;
+const NEWEST = 'per_page=100';
+const FAILED = 'status=failure&per_page=100';
+
+/** GitHub does not repeat a failed delivery itself, so worksync requests it. */
+export function createRedeliver(parts: Parts): NonNullable<Connection['redeliver']> {
+  const { options, clock } = parts;
+  const isPublic = options.host === 'github.com' || options.host.endsWith('.ghe.com');
+  const keptFor = isPublic ? KEPT.public : KEPT.own;
+  const rules: RedeliveryRules = {
+    keptFor,
+    mostAttempts: 3,
+    mostOfHook: 60,
+    mostAtOnce: 60,
+    queries: { newest: NEWEST, failed: [FAILED] },
+    pageSize: 100,
+    mostPages: { failed: 10, all: 10 },
+    floorOf: (last) => Math.max(clock.now() - keptFor, last - LATE),
+  };
+  const first = createMemory<AttemptPage>();
+  return createRedelivery(clock, rules, async (url, signal) =>
+    (await hooksAt(parts, url, signal)).map(({ api, path }) => ({
+      name: path,
+      list: (query, given) => listAttempts(api, path, { options, query, first }, given),
+      resend: (id, given) => requestAgain(api, `${path}/${id}/attempts`, given),
+    })),
+  );
+}
+
+/** Returns the paths of the deliveries of the hooks that send to this address, with the credential that may read them. */
+async function hooksAt(parts: Parts, url: string, signal: AbortSignal) {
+  const { api, appApi, findHook } = parts;
+  if (appApi) {
+    const config = await appHook(appApi, signal);
+    return config?.url === url ? [{ api: appApi, path: '/app/hook/deliveries' }] : [];
+  }
+  const found: { readonly api: Api; readonly path: string }[] = [];
+  for (const { path } of await placesOf(parts, signal)) {
+    const own = await undefinedOn(findHook(path, url, signal), ...HIDDEN);
+    if (own) found.push({ api, path: `${path}/${own.id}/deliveries` });
+  }
+  return found;
+}
+
+const attempt = z.object({
+  /** An id of 64 bits: one that no number can represent exactly is a text. */
+  id: z.union([z.int().positive(), z.string().regex(/^\d{16,20}$/)]).transform(String),
+  guid: z.string().min(1),
+  delivered_at: z.iso.datetime({ offset: true }).transform((text) => Date.parse(text)),
+  status: z.string(),
+  status_code: z.int().nullish().catch(undefined),
+  event: z.string(),
+  installation_id: z.int().nullish().catch(undefined),
+});
+type Attempt = z.infer<typeof attempt>;
+
+const attempts = z.array(attempt);
+
+interface AttemptQuery {
+  readonly options: Options;
+  readonly query: string;
+  /** Only first pages are cached, which cost nothing while unchanged: the cursors of other pages are new each time. */
+  readonly first: Memory<AttemptPage>;
+}
+
+async function listAttempts(api: Api, path: string, { options, query, first }: AttemptQuery, signal: AbortSignal) {
+  const events = eventsOf(options);
+  /** The webhook of an App has the deliveries of all its installations. */
+  const isForeign = ({ event, installation_id: id }: Attempt) =>
+    !events.includes(event) || (options.app !== undefined && id != null && String(id) !== options.app.installationId);
+  const get = (etag?: string) => api.get(path, { query, etag, signal, use: 'poll' });
+  const parse = (answer: HttpAnswer): AttemptPage => {
+    const what = `GET ${path}`;
+    const content = readAnswer({ ...answer, body: longNumbersAsTexts(answer.body) }, what);
+    const found = parseAnswer(attempts, content, what).map((one) => {
+      const { guid: delivery, id, delivered_at: order } = one;
+      return { delivery, attempt: id, order, result: resultOf(one), isForeign: isForeign(one) };
+    });
+    return { attempts: found, next: api.nextQuery(answer, path) };
+  };
+  return query === NEWEST || query === FAILED ? first.read(`${path}?${query}`, get, parse) : parse(await get());
+}
+
+function resultOf({ status, status_code: code }: Pick<Attempt, 'status' | 'status_code'>): ListedAttempt['result'] {
+  if (status === 'OK' || (typeof code === 'number' && isSuccess(code))) return 'arrived';
+  return typeof code === 'number' && code >= 400 && code <= 599 ? 'refused' : 'unanswered';
+}
+
+/** `gone`: the delivery is too old now, or its hook is switched off. */
+async function requestAgain(api: Api, path: string, signal: AbortSignal): Promise<'requested' | 'gone'> {
+  try {
+    return (await api.write('POST', path, { explained: [422], signal })).status === 422 ? 'gone' : 'requested';
+  } catch (thrown) {
+    const error = asSyncError(thrown);
+    if (error.code === 'not_found' || error.status === 400) return 'gone';
+    throw error;
+  }
 }

@@ -4,10 +4,10 @@ import { SyncError } from '../../model/errors/sync-error.ts';
 import type { Item, ItemReference, PullRequest, PullRequestState, ReviewState, WorkItem } from '../../model/item.ts';
 import { escapePattern } from '../../platform/lib/text.ts';
 import type { Translation } from '../connector.ts';
+import { revertedCommit, revertedNumber } from '../kit/commits.ts';
 import { type GitVendor, goneItemReader, type Kind, referenceTo, translateItems } from '../kit/git.ts';
 import { identityOf, NOT_FOLLOWED, outOfScope, pullIdentityOf, type ScopeUnknown } from '../kit/items.ts';
 import { omitUndefined, read, readable, readJson, sorted } from '../kit/payload.ts';
-import { revertedCommit, revertedNumber } from '../kit/reverts.ts';
 import { inScope } from '../kit/scope.ts';
 import { timeOf } from '../kit/walk.ts';
 import { type Options, REPOSITORY, scopeOf } from './options.ts';
@@ -159,7 +159,7 @@ function namedPull(payload: unknown, options: Options): Translation {
 
 /**
  * The event describes a pull request as an issue, without branches: intake fetches one that worksync does not know. For one
- * that it knows, the event tells all that a comment may have changed.
+ * that it knows, the event contains all that a comment may have changed.
  */
 function issueComment(payload: unknown, options: Options): Translation {
   const { issue, repository } = read(schema.issueCommentEvent, payload);
@@ -207,7 +207,7 @@ function issueAsCarried(payload: unknown, { host }: Options): Translation {
   return references(issueReference(host, repository, issue));
 }
 
-/** GitHub tells whole seconds, in which a pull request is opened and labelled. */
+/** GitHub reports whole seconds, in which a pull request is opened and labelled. */
 function asCreation(action: string | undefined) {
   return action === 'opened' ? { isCreation: true } : {};
 }

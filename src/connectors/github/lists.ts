@@ -77,7 +77,7 @@ export function createLists(api: Api, repositories: Repositories, { host, issues
     return byLinks(list, ELEMENT, readPlace(page, IDS), wanted, signal);
   }
 
-  /** GitHub tells only the number of pages, and only of the whole list: this counts the last page as full. */
+  /** GitHub reports only the number of pages, and only of the whole list: this counts the last page as full. */
   function totalOf({ found, answer }: ListedPage, path: string, signal: AbortSignal): Promise<number | undefined> {
     return bestEffort(() => {
       const last = api.linkedPage(answer as HttpAnswer, 'last', path);
@@ -148,14 +148,14 @@ function whole(time: number): string {
   return new Date(Math.floor(time / 1_000) * 1_000).toISOString().replace('.000Z', 'Z');
 }
 
-/** Where a page of the first walk over issues begins, epoch milliseconds. */
+/** The time at which a page of the first walk over issues begins, epoch milliseconds. */
 function sinceOf(page: string | undefined): number | undefined {
   const time = /^since:(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)$/.exec(page ?? '')?.[1];
   return time === undefined ? undefined : Date.parse(time);
 }
 
 /**
- * Where the next page of that walk begins: a second before the last element, since GitHub does not document whether "since"
+ * The beginning of the next page of that walk: a second before the last element, since GitHub does not document whether "since"
  * includes the time itself. Undefined where that would ask for the same page again.
  */
 function continued(found: readonly unknown[]): string | undefined {

@@ -1,10 +1,8 @@
 import { NUMBERS, samplesOf, TRIAL_NAME, TRIAL_NUMBER, TRIAL_PATH, TRIAL_TEXT } from '../kit/sample.ts';
 import { scopeOf } from './options.ts';
-import { sign } from './verify.ts';
 
 /** Sample events of GitHub, made here. */
 export const samples = samplesOf({
-  sign,
   scopeOf,
   place: { ids: NUMBERS, name: TRIAL_PATH },
   events: {

@@ -14,7 +14,7 @@ export type Neighbour = 'next' | 'prev' | 'last';
 export interface Api extends GitApi {
   /**
    * Number of a neighbouring page of the list at this path, or undefined where the answer names none.
-   * Throws `answer_malformed` for a link that leaves the list which was asked for.
+   * Throws `answer_malformed` for a link that leaves the requested list.
    */
   pageNumber(answer: HttpAnswer, which: Neighbour, path: string): number | undefined;
 }
@@ -55,7 +55,7 @@ export function createApi(access: Access, deps: ConnectionDeps): Api {
 
 const PAGE = /&page=(\d+)$/;
 
-/** Plain numbers, empty where there is no such page. Where a proxy drops these headers, `Link` tells the same. */
+/** Plain numbers, empty where there is no such page. If a proxy drops these headers, `Link` has the same numbers. */
 const PAGE_HEADERS: Readonly<Record<Neighbour, string>> = {
   next: 'x-next-page',
   prev: 'x-prev-page',

@@ -1,9 +1,11 @@
 import { z } from 'zod';
 import type { SyncError } from '../../model/errors/sync-error.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
-import type { HookState, Hooks, InstalledHook } from '../connector.ts';
+import type { Clock } from '../../platform/lib/clock.ts';
+import type { Connection, HookState, Hooks, InstalledHook } from '../connector.ts';
 import { refusalOfPlace, refused } from '../kit/hooks.ts';
 import { absent, parseAnswer, readAnswer, readable } from '../kit/payload.ts';
+import { createRedelivery, type HookDeliveries, type ListedAttempt, type RedeliveryRules } from '../kit/redelivery.ts';
 import { addressOf } from '../kit/scope.ts';
 import { saidOf } from './answers.ts';
 import type { Api } from './api.ts';
@@ -20,7 +22,7 @@ const hook = z.looseObject({
   token_present: flag,
   signing_token_present: flag,
   custom_webhook_template: absent(z.string().nullable()),
-  /** No field of GitLab: what it said when a test failed. */
+  /** No field of GitLab: its message when a test failed. */
   said: absent(z.string()),
 });
 export type Hook = z.infer<typeof hook>;
@@ -75,7 +77,7 @@ type Refused = { readonly holder: Place; readonly error: SyncError };
  * Reads the hooks of groups and projects. Where a group has none, as on the Free plan, or this credential may not read them, reads
  * those of its projects instead.
  */
-export async function hookedAt(
+async function hookedAt(
   api: Api,
   projects: Projects,
   options: Options,
@@ -191,7 +193,7 @@ async function installAt(api: Api, at: Hooked, wish: Wish, signal: AbortSignal):
     const made = readHook(await api.write('POST', at.path, { body: { name: 'worksync', ...fields }, signal }));
     return { ...described(at, made, wish), outcome: 'created' };
   }
-  // Nobody can read the secret back: worksync sends it each time; the same secret changes nothing.
+  // The secret cannot be read back, so it is always sent; the same secret changes nothing.
   const path = `${at.path}/${present.id}`;
   const isRight = missingEvents(present, wish.wanted).length === 0 && hasSecret(present, wish.secret) && isOn(present);
   const mended = readHook(await api.write('PUT', path, { body: fields, signal }));
@@ -237,4 +239,73 @@ async function switchOn(api: Api, path: string, signal: AbortSignal): Promise<Ho
   }
   const after = readHook(await api.get(path, { signal }));
   return isOn(after) || said === '' ? after : { ...after, said };
+}
+
+const DAY = 86_400_000;
+const FIRST_PAGE = 'per_page=20&page=1';
+
+const RULES: RedeliveryRules = {
+  keptFor: 3 * DAY,
+  mostAttempts: 4,
+  // GitLab accepts 5 requests a minute for each hook (GL3); the next round requests the rest.
+  mostOfHook: 5,
+  mostAtOnce: Number.POSITIVE_INFINITY,
+  queries: {
+    newest: FIRST_PAGE,
+    failed: [`status=client_failure&${FIRST_PAGE}`, `status=server_failure&${FIRST_PAGE}`],
+  },
+  // GitLab lists at most 20 events on a page, each with the whole request that it sent.
+  pageSize: 20,
+  mostPages: { failed: 10, all: 50 },
+  floorOf: (last) => last + 1,
+};
+
+/** As far as known, GitLab does not repeat a failed delivery by itself, so worksync requests it. */
+export function createRedeliver(
+  api: Api,
+  projects: Projects,
+  options: Options,
+  clock: Clock,
+): NonNullable<Connection['redeliver']> {
+  return createRedelivery(clock, RULES, async (url, signal) => {
+    const all = await hookedAt(api, projects, options, url, signal);
+    const refusal = all.find((each) => 'error' in each);
+    const paths = all.flatMap((each) =>
+      'error' in each ? [] : each.hooks.map(({ id }) => `${each.path}/${id}/events`),
+    );
+    if (paths.length === 0 && refusal) throw refusal.error;
+    return paths.map((path) => deliveriesAt(api, path));
+  });
+}
+
+function deliveriesAt(api: Api, path: string): HookDeliveries {
+  return {
+    name: path,
+    async list(query, signal) {
+      const answer = await api.get(path, { query, use: 'background', signal });
+      const { found, next } = api.pageOf(answer, { path, query });
+      return { attempts: parseAnswer(z.array(event), found, `GET ${path}`).map(attemptOf), next };
+    },
+    async resend(id, signal) {
+      const { status } = await api.write('POST', `${path}/${id}/resend`, { body: {}, explained: [422, 429], signal });
+      if (status === 429) return 'later';
+      return status < 300 ? 'requested' : 'gone';
+    },
+  };
+}
+
+/** The fields to keep of an event; worksync drops the rest, such as the request, page by page. */
+const event = z.object({
+  id: z.int().positive(),
+  request_headers: absent(z.record(z.string(), z.unknown())),
+  response_status: z.union([z.string(), z.int()]).transform(String).catch(''),
+});
+
+/** Servers before 17.4 give deliveries no name: each event counts as one, and those servers cannot send it again anyway. */
+function attemptOf({ id, request_headers: headers, response_status: status }: z.infer<typeof event>): ListedAttempt {
+  const key = Object.entries(headers ?? {}).find(([name]) => name.toLowerCase() === 'idempotency-key')?.[1];
+  const delivery = typeof key === 'string' ? key : `event ${id}`;
+  // A request that timed out or reached no server is listed as `internal error`.
+  const result = /^[23]\d\d$/.test(status) ? 'arrived' : /^\d{3}$/.test(status) ? 'refused' : 'unanswered';
+  return { delivery, attempt: String(id), order: id, result };
 }

@@ -9,6 +9,7 @@ import {
   workItemKey,
 } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
+import { revertedCommit, revertedNumber } from '../kit/commits.ts';
 import {
   type GitVendor,
   goneItemReader,
@@ -27,7 +28,6 @@ import {
   scopeUnknown,
 } from '../kit/items.ts';
 import { omitUndefined, read, readable, sorted } from '../kit/payload.ts';
-import { revertedCommit, revertedNumber } from '../kit/reverts.ts';
 import { inScope } from '../kit/scope.ts';
 import { timeOf } from '../kit/walk.ts';
 import { type Options, scopeOf } from './options.ts';
@@ -335,7 +335,7 @@ function issueOf(
   };
 }
 
-/** GitLab tells only which closed issues are duplicates (GL17). Undefined for all other closed ones. */
+/** GitLab reports only which closed issues are duplicates (GL17). Undefined for all other closed ones. */
 function isDropped({ state, duplicated_to_id: id, _links: links }: schema.ToldIssue): boolean | undefined {
   if (state === 'opened') return false;
   return state === 'closed' && (id ?? links?.closed_as_duplicate_of) ? true : undefined;

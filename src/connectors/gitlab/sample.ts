@@ -1,21 +1,8 @@
-import {
-  NUMBERS,
-  samplesOf,
-  standardSignature,
-  TRIAL_NAME,
-  TRIAL_NUMBER,
-  TRIAL_PATH,
-  TRIAL_TEXT,
-} from '../kit/sample.ts';
-import { SIGNING_KEY } from '../kit/verify.ts';
+import { NUMBERS, samplesOf, TRIAL_NAME, TRIAL_NUMBER, TRIAL_PATH, TRIAL_TEXT } from '../kit/sample.ts';
 import { scopeOf } from './options.ts';
 
 /** Sample events of GitLab, made here. */
 export const samples = samplesOf({
-  sign(body, secret, context) {
-    if (secret.startsWith(SIGNING_KEY)) return standardSignature(body, secret, context);
-    return { 'x-gitlab-token': secret, 'webhook-id': context.id };
-  },
   scopeOf,
   place: { ids: NUMBERS, name: TRIAL_PATH },
   events: {

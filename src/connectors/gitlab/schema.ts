@@ -9,7 +9,7 @@ const id = z.int().positive();
 const text = z.string().min(1);
 const account = z.object({ username: text });
 const accounts = absent(z.array(account));
-// In the API this is the state of the account.
+// The API has the state of the account here.
 const reviewers = absent(z.array(account.extend({ state: absent(z.string()) })));
 const ids = absent(z.array(z.int()));
 const url = absent(webAddress);
@@ -68,7 +68,7 @@ const inApi = {
   references: absent(z.object({ full: z.string() })),
   author: absent(account.nullable()),
   assignees: accounts,
-  // Objects if a request asks for label details; texts otherwise.
+  // Objects if a request wants label details; texts otherwise.
   labels: absent(z.array(text)),
   web_url: url,
 };

@@ -18,18 +18,13 @@ import {
 import { parseAnswer, readAnswer } from '../kit/payload.ts';
 import { undefinedOn } from '../kit/refusal.ts';
 import { saidOf } from './answers.ts';
-import { createApi } from './api.ts';
-import { asDraft, asReady, isDraft } from './draft-title.ts';
+import { type Api, createApi } from './api.ts';
 import { pullOf } from './items.ts';
-import { PROJECT, PUBLIC_HOST } from './options.ts';
-import { createIdsOf } from './people.ts';
+import { PROJECT } from './options.ts';
 import { pathOf } from './units.ts';
 
 /** The writes of members at GitLab (GL9). */
 export const writes: GitWrites = {
-  title: 'GitLab',
-  publicHost: PUBLIC_HOST,
-  acceptedStates: ['open', 'closed'],
   normalize: asReady,
   connect: at,
 };
@@ -216,4 +211,51 @@ function dropped(held: PullRequest, wanted: Partial<PullRequestEdit>): SyncError
   }
   if (wanted.state === undefined || wanted.state === held.state) return undefined;
   return new SyncError('conflict', `state: GitLab keeps it ${held.rawState ?? 'as it was'}`);
+}
+
+/** GitLab's own rule: a title that begins with one or more of these, in any case, is that of a draft. */
+const MARKS = /^(?:\s*(?:\[draft\]|\(draft\)|draft:))+\s*/i;
+
+function isDraft(title: string): boolean {
+  return MARKS.test(title);
+}
+
+function asDraft(title: string): string {
+  return isDraft(title) ? title : `Draft: ${title}`;
+}
+
+function asReady(title: string): string {
+  return title.replace(MARKS, '');
+}
+
+const found = z.array(z.object({ id: z.int().positive(), username: z.string() }));
+
+/**
+ * Turns usernames into numbers, by which GitLab names people in writes. Requests each name once. Throws `refused`, with
+ * `validation_failed`, for a name that nobody has.
+ */
+function createIdsOf(api: Api, signal: AbortSignal) {
+  const known = new Map<string, Promise<number | undefined>>();
+  const ask = async (name: string): Promise<number | undefined> => {
+    const users = await api.read(found, '/users', {
+      query: new URLSearchParams({ username: name }).toString(),
+      signal,
+    });
+    return users.find(({ username }) => username.toLowerCase() === name)?.id;
+  };
+  const idOf = (name: string) => {
+    const asked = known.get(name) ?? ask(name);
+    known.set(name, asked);
+    return asked;
+  };
+  return async (field: string, names: readonly string[] | undefined): Promise<readonly number[] | undefined> => {
+    if (names === undefined) return undefined;
+    const ids: number[] = [];
+    for (const name of names) {
+      const id = await idOf(name.toLowerCase());
+      if (id === undefined) throw refused('validation_failed', `${field}: GitLab knows nobody called "${name}"`);
+      ids.push(id);
+    }
+    return ids;
+  };
 }

@@ -1,26 +1,26 @@
 import { z } from 'zod';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { type PostedComment, plainComment } from '../../model/notice.ts';
-import type { ConnectionDeps, Finding } from '../connector.ts';
-import { findingsOf, renamedFinding, tenantFinding } from '../kit/check.ts';
+import type { ConnectionDeps, Finding, HookState, Hooks } from '../connector.ts';
 import { upsertComment } from '../kit/comments.ts';
+import { findingsOf, renamedFinding, tenantFinding } from '../kit/findings.ts';
+import { hooksOf } from '../kit/hooks.ts';
 import type { Locator } from '../kit/items.ts';
 import { countedPagesOf, nextPage, storedPage } from '../kit/pages.ts';
-import { readable } from '../kit/payload.ts';
+import { absent, readable } from '../kit/payload.ts';
 import { untilReset } from '../kit/rate-limit.ts';
 import { bestEffort, malformed, onOneLine, type Refusals } from '../kit/refusal.ts';
 import { basic, bearer, createRest, type Rest } from '../kit/rest.ts';
-import { addressOf } from '../kit/scope.ts';
+import { addressOf, patternsOf } from '../kit/scope.ts';
 import type { TrackerSource } from '../kit/tracker.ts';
 import type { ListedPage, Selection } from '../kit/walk.ts';
 import { adfOfText, textOfAdf } from './adf.ts';
-import { hooksOfSite } from './hooks.ts';
 import { apiBase, type Options, projectIs, scopeOf, tenantBase } from './options.ts';
 import * as schema from './schema.ts';
 
 const API = '/rest/api/3';
 const PAGE = '100';
-/** Jira returns so many at once if the query asks for ids only. */
+/** The page size that Jira accepts if the query requests only ids. */
 const IDS_AT_ONCE = '5000';
 /** Opaque, and sent back as it came. */
 const TOKEN = /^[\w+/=.~-]{1,4000}$/;
@@ -79,7 +79,7 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
       });
       return (await Array.fromAsync(pages)).flat();
     },
-    /** By its key or its number; an old key finds it too. */
+    /** Reads by key or number; an old key finds the project too. */
     container: async (unit, signal) =>
       (await api.read(schema.project, `${API}/project/${encodeURIComponent(unit)}`, {}, signal)).content,
     async list({ unit, selection, page }, signal) {
@@ -197,7 +197,7 @@ function credential(api: Rest, signal: AbortSignal) {
   return findingsOf('credential', async () => {
     const data = readable(schema.account, (await api.get(`${API}/myself`, {}, signal)).content);
     const { displayName, timeZone = 'unknown' } = data ?? { displayName: 'somebody' };
-    // Times are asked for as milliseconds, so the zone changes nothing; people look for it when times seem wrong.
+    // Queries contain times as milliseconds, so the zone changes nothing; people look for it when times seem wrong.
     return [{ level: 'ok', subject: 'credential', message: `${displayName}, time zone ${timeZone}` }];
   });
 }
@@ -210,7 +210,7 @@ function standing(answer: unknown, text: string): PostedComment | undefined {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Prefers a transition that asks for nothing more than the given fields, and then one without a screen. */
+/** Prefers a transition that requires only the given fields, and then one without a screen. */
 function leadingToDone(all: readonly schema.Transition[], completedStatus: string | undefined, fields: Fields) {
   const done = all.filter(({ to }) => to.statusCategory.key === 'done');
   const wanted = done.filter(
@@ -220,7 +220,7 @@ function leadingToDone(all: readonly schema.Transition[], completedStatus: strin
   return possible.find(({ hasScreen }) => hasScreen !== true) ?? possible[0] ?? wanted[0];
 }
 
-/** The fields that the screen of a transition requires and nobody gives. */
+/** The fields that the screen of a transition requires and that are not given. */
 function missingFields({ fields = {} }: schema.Transition, given: Fields): readonly string[] {
   return Object.entries(fields)
     .filter(([id, { required, hasDefaultValue }]) => required && !hasDefaultValue && !Object.hasOwn(given, id))
@@ -239,4 +239,87 @@ function cannotClose(key: string, completedStatus: string | undefined): SyncErro
   return new SyncError('conflict', `${key} cannot be closed: no transition leads ${aim}`, {
     hint: 'Let the workflow lead from its present status to one that counts as done, or set completedStatus to one that it leads to.',
   });
+}
+
+const PATH = '/rest/webhooks/1.0/webhook';
+const FILTER = 'issue-related-events-section';
+const EVENTS = [
+  'comment_created',
+  'comment_deleted',
+  'comment_updated',
+  'jira:issue_created',
+  'jira:issue_deleted',
+  'jira:issue_updated',
+];
+
+const hook = z.object({
+  self: z.string(),
+  url: z.string(),
+  enabled: absent(z.boolean()),
+  events: z.array(z.string()).catch([]),
+  filters: z.object({ [FILTER]: z.string().optional().catch(undefined) }).catch({}),
+});
+
+type Registered = z.infer<typeof hook>;
+
+/** The admin webhook of one connection: one for the whole site, with the projects as its filter. */
+function hooksOfSite(api: Rest, options: Options): Hooks {
+  const filter = filterOf(options);
+  return hooksOf<string, Registered>({
+    placesOf: async () => [options.site],
+    subjectOf: (site) => site,
+    finder: (url, signal) => async () =>
+      (await api.read(z.array(hook), PATH, {}, signal)).content.find((each) => each.url === url),
+    hidden: ['forbidden', 'unauthorized', 'not_found'],
+    unknown: {
+      state: 'unknown',
+      message: 'only an administrator of Jira may read webhooks',
+      hint: 'Look at Settings, System, WebHooks.',
+    },
+    stateOf,
+    isRight: ({ filters, events, enabled }) =>
+      filters[FILTER] === filter && EVENTS.every((event) => events.includes(event)) && enabled !== false,
+    async save(_, standing, { url, secret }, signal) {
+      const body = { ...describe(url, filter), secret };
+      // Jira does not show the secret, and keeps it unless it gets a new one: so it always gets one.
+      if (standing) await api.send('PUT', `${PATH}/${idOf(standing)}`, body, signal);
+      else await api.send('POST', PATH, body, signal);
+      return ACTIVE;
+    },
+  });
+}
+
+const ACTIVE = { state: 'active', message: 'the webhook is registered' } as const;
+
+function stateOf(found: Registered | undefined): Omit<HookState, 'subject'> {
+  if (!found)
+    return {
+      state: 'absent',
+      message: 'no webhook sends to this address',
+      hint: 'Run "worksync hooks install" with a token of a Jira administrator, or add it at Settings, System, WebHooks.',
+    };
+  if (found.enabled !== false) return ACTIVE;
+  return {
+    state: 'disabled',
+    message: 'the webhook is switched off',
+    hint: 'Run "worksync hooks install", or switch it on at Settings, System, WebHooks.',
+  };
+}
+
+function describe(url: string, filter: string) {
+  return { name: 'worksync', url, events: EVENTS, filters: { [FILTER]: filter }, excludeBody: false, enabled: true };
+}
+
+/** Jira's language has no such patterns: then Jira sends everything, and worksync ignores what is out of scope. */
+function filterOf(options: Options): string {
+  const scope = scopeOf(options);
+  return patternsOf(scope).length > 0
+    ? ''
+    : scope.include.map((entry) => projectIs(addressOf(entry, scope))).join(' OR ');
+}
+
+function idOf({ self }: Registered): string {
+  const id = /\/webhook\/(\d{1,16})$/.exec(self)?.[1];
+  if (id === undefined) throw malformed(`GET ${PATH}: a webhook has no id`);
+  return id;
 }

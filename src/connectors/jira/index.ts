@@ -1,14 +1,28 @@
+import type { Grammar } from '../../model/link.ts';
 import { MEBIBYTE } from '../../platform/lib/quantities.ts';
 import { readTenant } from '../kit/options.ts';
 import { readable } from '../kit/payload.ts';
 import { trackerConnector } from '../kit/tracker.ts';
-import { EVENT_IN_BODY } from '../kit/verify.ts';
+import { EVENT_IN_BODY, hmacSigning } from '../kit/verify.ts';
 import { connect } from './connect.ts';
-import { grammar } from './grammar.ts';
 import { itemOf, parseWebhook, placeOf } from './items.ts';
 import { options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
-import { verify } from './verify.ts';
+
+/** Jira only reads its keys (JI10). The words are those that people write in front of them at every forge. */
+const grammar: Grammar = {
+  closing: ['close', 'closes', 'closed', 'fix', 'fixes', 'fixed', 'resolve', 'resolves', 'resolved'],
+  closes: 'next',
+  names: ['key'],
+  addresses: [
+    [
+      '//{site}/browse/{key}',
+      '//{site}/jira/…/{key}',
+      '//{site}/projects/{project}/issues/{key}',
+      '//{site}/…?selectedIssue={key}',
+    ],
+  ],
+};
 
 /** Jira Cloud. */
 export const jira = trackerConnector({
@@ -27,7 +41,12 @@ export const jira = trackerConnector({
   largestDelivery: 25 * MEBIBYTE,
   options,
   host: ({ cloudId }) => cloudId,
-  verify,
+  /** JI2. Only admin webhooks sign so; those that apps register bring a token instead, and are refused. */
+  ...hmacSigning({
+    header: 'x-hub-signature',
+    prefix: 'sha256=',
+    delivery: 'x-atlassian-webhook-identifier',
+  }),
   eventOf: (payload) => readable(schema.event, payload) && EVENT_IN_BODY,
   samples: async () => (await import('./sample.ts')).samples,
   unrestricted: (host) =>

@@ -11,7 +11,7 @@ import {
 } from '../kit/options.ts';
 import { UUID } from '../kit/payload.ts';
 import { asBase } from '../kit/rest.ts';
-import type { Scope, WithNames } from '../kit/scope.ts';
+import { scopeBy } from '../kit/scope.ts';
 
 /** A project's key, its number, or a pattern over keys. */
 const PROJECT = /^(?:[1-9]\d{0,15}|[A-Z*][A-Z0-9_*]{0,254})$/;
@@ -86,7 +86,7 @@ export function apiBase({ site, cloudId, email, token, oauth, apiUrl }: Options)
   return isOAuth ? `${GATEWAY}${cloudId}` : siteBase({ site });
 }
 
-/** Where the site answers what needs no credential; a proxy or a test stands in for it too. */
+/** Base of what the site answers without a credential; a proxy or a test replaces it too. */
 export function tenantBase(given: Options): string {
   const { apiUrl } = given;
   return apiUrl === undefined || apiUrl.startsWith(GATEWAY) ? siteBase(given) : asBase(apiUrl);
@@ -96,9 +96,7 @@ export function siteBase({ site }: Pick<Options, 'site'>): string {
   return `https://${site}`;
 }
 
-export function scopeOf({ projects, exclude, names }: Options & WithNames): Scope {
-  return { include: projects, exclude, archived: false, forks: false, names };
-}
+export const scopeOf = scopeBy<Options>('projects');
 
 /** Keys are quoted, since some of them are words of the language; numbers must not be. */
 export function projectIs(unit: string): string {

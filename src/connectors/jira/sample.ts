@@ -1,10 +1,8 @@
 import { NUMBERS, samplesOf, TRIAL_NUMBER } from '../kit/sample.ts';
 import { scopeOf, siteBase } from './options.ts';
-import { sign } from './verify.ts';
 
 /** Sample events of Jira, made here. */
 export const samples = samplesOf({
-  sign,
   scopeOf,
   place: { ids: NUMBERS, name: 'TRIAL' },
   events: {
@@ -24,7 +22,7 @@ export const samples = samplesOf({
         fields: {
           project: { id: place.id, key: place.name },
           summary: title,
-          // Webhooks have wiki text here, for which worksync asks Jira: Jira does not know this issue.
+          // Webhooks have wiki text here, which makes worksync fetch the issue: Jira does not know this one.
           description: null,
           status: { name: status, statusCategory: { key: category } },
           priority: null,

@@ -1,5 +1,6 @@
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
-import type { PullRequest, PullRequestState } from '../../model/item.ts';
+import { GIT_PROVIDERS, type GitProviderId } from '../../model/git-providers.ts';
+import type { PullRequest } from '../../model/item.ts';
 import type {
   ConnectionDeps,
   GitProvider,
@@ -11,12 +12,6 @@ import type {
 
 /** The part of members' writes that differs between git providers. */
 export interface GitWrites {
-  readonly title: string;
-  readonly publicHost: string;
-  /** Fields that the vendor's pull requests do not have. */
-  readonly unsupportedFields?: readonly ('labels' | 'assignees')[];
-  /** The states that an edit may request. */
-  readonly acceptedStates: readonly PullRequestState[];
   /** Removes differences that the vendor ignores, so that texts with the same meaning become equal. */
   normalize?(text: string): string;
   /** Converts an edit to the values that the vendor reports after it. */
@@ -70,7 +65,11 @@ type Branches = Pick<NewPullRequest, 'headBranch' | 'baseBranch'>;
  * Creates the writes of members at a git provider. No request is sent twice: after an unknown outcome, the pull request is read
  * and compared with what was requested.
  */
-export function createGitProvider(vendor: GitWrites, deps: ConnectionDeps): GitProvider {
+export function createGitProvider(
+  { id: provider, publicHost }: { readonly id: GitProviderId; readonly publicHost: string },
+  vendor: GitWrites,
+  deps: ConnectionDeps,
+): GitProvider {
   const connect = (access: MemberAccess, repoId: string, signal: AbortSignal) => {
     const hostPrefix = `${access.host}:`;
     const id = repoId.startsWith(hostPrefix) ? repoId.slice(hostPrefix.length) : repoId;
@@ -78,16 +77,16 @@ export function createGitProvider(vendor: GitWrites, deps: ConnectionDeps): GitP
   };
   const withRepoId = ({ host }: MemberAccess, written: Written): WrittenPullRequest => {
     const { repoId } = written.pullRequest;
-    return { repoId: host === vendor.publicHost ? repoId : `${host}:${repoId}`, ...written };
+    return { repoId: host === publicHost ? repoId : `${host}:${repoId}`, ...written };
   };
   return {
     hasBranch: async (access, { repoId, branch }, signal) => connect(access, repoId, signal).hasBranch(branch),
     async openPullRequest(access, pull, signal) {
-      requireSupported(vendor, pull);
+      requireSupported(provider, pull);
       return withRepoId(access, await open(vendor, connect(access, pull.repoId, signal), pull));
     },
     async editPullRequest(access, edit, signal) {
-      requireSupported(vendor, edit);
+      requireSupported(provider, edit);
       if (!/^[1-9]\d{0,14}$/.test(edit.identifier)) throw refused('validation_failed', 'identifier: expected a number');
       return withRepoId(access, await applyEdit(vendor, connect(access, edit.repoId, signal), edit));
     },
@@ -96,11 +95,11 @@ export function createGitProvider(vendor: GitWrites, deps: ConnectionDeps): GitP
 
 type Written = Omit<WrittenPullRequest, 'repoId'>;
 
-function requireSupported(vendor: GitWrites, { state, ...fields }: Partial<PullRequestEdit>): void {
-  const { title, unsupportedFields = [], acceptedStates } = vendor;
-  const field = unsupportedFields.find((name) => fields[name] !== undefined);
+function requireSupported(provider: GitProviderId, { state, ...fields }: Partial<PullRequestEdit>): void {
+  const { title, lacks = [], declines } = GIT_PROVIDERS[provider];
+  const field = lacks.find((name) => fields[name] !== undefined);
   if (field !== undefined) throw refused('unsupported_field', `${field}: ${title} has none`);
-  if (state === undefined || acceptedStates.includes(state)) return;
+  if (state === undefined || state === 'open' || state === 'closed' || (state === 'declined' && declines)) return;
   throw refused(
     'unsupported_field',
     `state: ${title} does not accept "${state}" here; merge a pull request at ${title} itself`,

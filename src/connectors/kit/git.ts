@@ -1,5 +1,6 @@
 import type { ZodType } from 'zod';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import type { GitProviderId } from '../../model/git-providers.ts';
 import type { Item, ItemReference, PullRequest, WorkItem } from '../../model/item.ts';
 import type { NamedUnit } from '../../model/names.ts';
 import type { DesiredComment } from '../../model/notice.ts';
@@ -13,7 +14,7 @@ import type {
   SweepPage,
   Translation,
 } from '../connector.ts';
-import { checkGit, type GitChecks } from './check.ts';
+import { checkGit, type GitChecks } from './findings.ts';
 import { createGitProvider, type GitWrites } from './git-writes.ts';
 import {
   type EngineMethods,
@@ -31,12 +32,6 @@ import { omitUndefined, read, readJson, writeJson } from './payload.ts';
 import { detectFeatureOff } from './refusal.ts';
 import { isRefusedList, mayBeInScope, namedIn, type Scope } from './scope.ts';
 import { emptyPageFlag, historyPage, type ListedPage, type ListRequest, pollPage, type WalkableList } from './walk.ts';
-
-/** The options that the engine itself reads. */
-interface GitOptions {
-  /** Whether `fetch` also reads the messages of commits. */
-  readonly commits: boolean;
-}
 
 /** The facts of which a locator consists. */
 export interface LocatorParts {
@@ -80,10 +75,6 @@ export interface GitListRequest extends ListRequest {
 
 /** The vendor's API. Results contain only the fields that worksync reads. Every method throws `SyncError`. */
 export interface GitSource<Locator> extends GitChecks {
-  /** Resolves with the repositories, or groups of repositories, whose lists polls walk. */
-  units: Connection['units'];
-  /** Throws for a unit that stands for a list which the vendor refused. */
-  requireReadable?(unit: string): void;
   list(request: GitListRequest, signal: AbortSignal): Promise<ListedPage>;
   /**
    * Resolves with what is switched off in a unit now, such as `issues of acme/web`, or with undefined. Called if a list of it was
@@ -107,11 +98,13 @@ export interface GitSource<Locator> extends GitChecks {
   item(noun: string, locator: Locator, known: Known, signal: AbortSignal): Promise<Lookup>;
   /** Throws if this credential cannot see the repository of this item, or its list, now. */
   requireVisible(noun: string, locator: Locator, signal: AbortSignal): Promise<void>;
-  readonly hooks: Hooks;
+  /** Absent: the vendor's API registers no webhooks. */
+  readonly hooks?: Hooks;
   readonly redeliver?: NonNullable<Connection['redeliver']>;
-  comment(noun: string, locator: Locator, comment: DesiredComment, signal: AbortSignal): Promise<undefined>;
+  /** See `Connection`. */
+  comment?(noun: string, locator: Locator, comment: DesiredComment, signal: AbortSignal): Promise<undefined>;
   /** Commit statuses of pull requests; see `Connection`. */
-  readonly status: {
+  readonly status?: {
     readonly right: string;
     write(locator: Locator, status: LinkedStatus, signal: AbortSignal): Promise<unknown>;
   };
@@ -120,8 +113,8 @@ export interface GitSource<Locator> extends GitChecks {
 }
 
 /** The part of a connector that differs between git providers. `gitConnector` adds the rest. */
-export interface GitVendor<Options extends GitOptions, Locator extends ScopeUnknown>
-  extends Omit<Connector<Options>, EngineMethods> {
+export interface GitVendor<Options, Locator extends ScopeUnknown> extends Omit<Connector<Options>, EngineMethods> {
+  readonly id: GitProviderId;
   /** The vendor's word for a repository. */
   readonly container: 'repository' | 'project';
   scopeOf(options: Options): Scope;
@@ -133,25 +126,26 @@ export interface GitVendor<Options extends GitOptions, Locator extends ScopeUnkn
   parsePayload?(body: Uint8Array): unknown;
   /** Whether a fetched item is in scope. Called if its webhook did not report that. Throws `delivery_malformed`. */
   isInScope?(fetched: unknown, options: Options): boolean;
-  readonly writes: GitWrites;
+  /** The writes of members. Absent: they open and edit pull requests at the vendor itself. */
+  readonly writes?: GitWrites;
   connect(options: Options, deps: ConnectionDeps): GitSource<Locator>;
 }
 
 type Translate<Options> = (payload: unknown, options: Options) => Translation;
 
 /** Creates the connector of a git provider. */
-export function gitConnector<Options extends GitOptions, Locator extends ScopeUnknown>(
+export function gitConnector<Options, Locator extends ScopeUnknown>(
   vendor: GitVendor<Options, Locator>,
 ): Connector<Options> {
+  const { writes } = vendor;
   return {
     ...vendor,
     capabilities: { ...vendor.capabilities, pullRequests: true },
-    fetchesCommits: ({ commits }) => commits,
     translate: createTranslate(vendor),
     reference: (item) => referenceTo(kindOf(vendor, item.kind), item),
     namesIn: (options) => namedIn(vendor.scopeOf(options)),
     mayCover: (repository, options) => mayBeInScope(repository, vendor.scopeOf(options)),
-    git: (deps) => createGitProvider(vendor.writes, deps),
+    ...(writes && { git: (deps) => createGitProvider(vendor, writes, deps) }),
     connect: (options, deps) => connect(vendor, options, deps),
   };
 }
@@ -159,12 +153,13 @@ export function gitConnector<Options extends GitOptions, Locator extends ScopeUn
 /** The prefix of a unit that is the list of issues of a repository. */
 const ISSUES = 'issues:';
 
-function connect<Options extends GitOptions, Locator extends ScopeUnknown>(
+function connect<Options, Locator extends ScopeUnknown>(
   vendor: GitVendor<Options, Locator>,
   options: Options,
   { clock, ...deps }: ConnectionDeps,
 ): Connection {
   const source = vendor.connect(options, { clock, ...deps });
+  const { comment, status } = source;
 
   /** Splits a unit into the kind of its items and the unit of the source. */
   const readUnit = (unit: string) =>
@@ -173,7 +168,7 @@ function connect<Options extends GitOptions, Locator extends ScopeUnknown>(
       : { kind: kindOf(vendor, 'pull_request'), unit };
 
   const list: typeof source.list = async (request, signal) => {
-    source.requireReadable?.(request.unit);
+    source.repositories.requireReadable(request.unit);
     const offIn = async () => source.featureOffIn?.(request.noun, request.unit, signal);
     return detectFeatureOff(() => source.list(request, signal), offIn);
   };
@@ -193,7 +188,7 @@ function connect<Options extends GitOptions, Locator extends ScopeUnknown>(
 
   return {
     async units(signal) {
-      const units = await source.units(signal);
+      const units = await source.repositories.units(signal);
       const hasIssues = (unit: string) => vendor.withIssues?.(options) && !isRefusedList(unit);
       return units.flatMap((unit) => (hasIssues(unit) ? [unit, ISSUES + unit] : unit));
     },
@@ -222,23 +217,26 @@ function connect<Options extends GitOptions, Locator extends ScopeUnknown>(
       const swept = await source.sweptPage(listed.found, { noun, unit }, signal);
       return { ...swept, ...omitUndefined({ next: listed.next }), ...emptyPageFlag(listed) };
     },
-    hooks: source.hooks,
-    ...omitUndefined({ redeliver: source.redeliver }),
-    comment: (reference, comment, signal) => {
-      const { noun, locator } = kindOf(vendor, reference.kind);
-      return source.comment(noun, readLocator(locator, reference), comment, signal);
-    },
-    status: {
-      right: source.status.right,
-      async write(reference, status, signal) {
-        const { locator } = kindOf(vendor, reference.kind);
-        try {
-          await source.status.write(readLocator(locator, reference), status, signal);
-        } catch (thrown) {
-          throw statusRefused(asSyncError(thrown), source.status.right);
-        }
+    ...omitUndefined({ hooks: source.hooks, redeliver: source.redeliver }),
+    ...(comment && {
+      comment: (reference, desired, signal) => {
+        const { noun, locator } = kindOf(vendor, reference.kind);
+        return comment(noun, readLocator(locator, reference), desired, signal);
       },
-    },
+    }),
+    ...(status && {
+      status: {
+        right: status.right,
+        async write(reference, written, signal) {
+          const { locator } = kindOf(vendor, reference.kind);
+          try {
+            await status.write(readLocator(locator, reference), written, signal);
+          } catch (thrown) {
+            throw statusRefused(asSyncError(thrown), status.right);
+          }
+        },
+      },
+    }),
     async close(reference, signal) {
       if (reference.kind === 'pull_request' || !source.closeIssue) throw neverClosed(reference.key);
       const { locator } = kindOf(vendor, reference.kind);
@@ -266,7 +264,7 @@ function neverClosed(key: string): SyncError {
 }
 
 /** Pure. Throws `delivery_malformed` for a body that does not fit its event. */
-function createTranslate<Options extends GitOptions, Locator extends ScopeUnknown>(
+function createTranslate<Options, Locator extends ScopeUnknown>(
   vendor: GitVendor<Options, Locator>,
 ): Connector<Options>['translate'] {
   const { parsePayload = readJson } = vendor;
@@ -278,7 +276,7 @@ function createTranslate<Options extends GitOptions, Locator extends ScopeUnknow
 }
 
 /** Returns the translation of each row. Rows of polls and fetches are in scope, also under a new name of the repository. */
-function rowTranslations<Options extends GitOptions, Locator extends ScopeUnknown>(
+function rowTranslations<Options, Locator extends ScopeUnknown>(
   vendor: GitVendor<Options, Locator>,
   kind: Kind<Options, Locator>,
 ): readonly (readonly [row: string, Translate<Options>])[] {

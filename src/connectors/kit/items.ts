@@ -30,7 +30,7 @@ export function pullIdentityOf(
 }
 
 /** The methods of a connector that the engines implement; a vendor provides the rest. */
-export type EngineMethods = 'translate' | 'reference' | 'namesIn' | 'mayCover' | 'fetchesCommits' | 'git' | 'connect';
+export type EngineMethods = 'translate' | 'reference' | 'namesIn' | 'mayCover' | 'git' | 'connect';
 
 /** The names of the rows that polls and fetches store. @param noun for example `issues`, for `issues.list` */
 export function rowNames(noun: string) {

@@ -84,7 +84,7 @@ export function readPageCursor(text: string | undefined): PageCursor | undefined
 
 interface NumberedPage {
   readonly cursor: PageCursor | undefined;
-  /** Whether the walk reads the first page, which tells the number of the last, and then goes from the last page to the first. */
+  /** Whether the walk reads the first page, which names the number of the last, and then goes from the last page to the first. */
   readonly backwards?: boolean;
   /** Returns the number of a neighbouring page, as the answer reports it. */
   pageOf(rel: 'next' | 'prev' | 'last'): number | undefined;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { asSyncError, type SyncError } from '../../model/errors/sync-error.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
-import type { Connection, Redelivery } from '../connector.ts';
+import type { Connection } from '../connector.ts';
 import { createListing } from './cached-reads.ts';
 
 /*
@@ -9,47 +9,55 @@ import { createListing } from './cached-reads.ts';
  * round ended, merges what failed into the open deliveries of the cursor, and requests a few of them again, oldest first.
  */
 
-/** One attempt at a delivery that did not arrive. All attempts at a delivery share its name. */
-export interface FailedAttempt {
+/** An attempt at a delivery, as a vendor lists it. All attempts at a delivery share its name. */
+export interface ListedAttempt {
   readonly delivery: string;
   /** The vendor's name of this attempt, by which it is sent again. */
   readonly attempt: string;
+  /** Rises from attempt to attempt: a time, or a number of the vendor. */
+  readonly order: number;
+  /** `unanswered`: failed without a status, or with one that the vendor's filter for failures does not find. */
+  readonly result: 'arrived' | 'refused' | 'unanswered';
+  /** It was not sent for this connection. */
+  readonly isForeign?: boolean;
+}
+
+export interface AttemptPage {
+  readonly attempts: readonly ListedAttempt[];
+  /** The query of the next page. */
+  readonly next: string | undefined;
 }
 
 /** The deliveries of one hook. */
-export interface DeliveryList {
-  /** The name of the list, equal in each round. */
+export interface HookDeliveries {
+  /** The name of the hook, equal in each round. */
   readonly name: string;
-  /** @param from where the last scan ended; undefined on the first one */
-  scan(from: string | undefined, signal: AbortSignal): Promise<DeliveryScan>;
+  /** Lists a page of attempts, newest first. */
+  list(query: string, signal: AbortSignal): Promise<AttemptPage>;
   /**
    * Requests the vendor to send an attempt again. `gone`: the vendor no longer sends it again; `later`: the vendor accepts no
-   * more requests for this list now.
+   * more requests for this hook now.
    */
   resend(attempt: string, signal: AbortSignal): Promise<'requested' | 'gone' | 'later'>;
 }
 
-/** The deliveries of a list that are newer than the end of the last scan. */
-export interface DeliveryScan {
-  /** Newest first. */
-  readonly failed: readonly FailedAttempt[];
-  /** The deliveries of which an attempt arrived, as far as this scan read them. */
-  readonly arrived: ReadonlySet<string>;
-  /** Where the next scan begins; undefined if there is nothing yet. */
-  readonly upTo: string | undefined;
-  /** Why the scan did not read all of them, for people. */
-  readonly cut?: string;
-}
-
-export interface RedeliveryLimits {
+/** How a vendor lists deliveries, and how many requests it allows. */
+export interface RedeliveryRules {
   /** How often one delivery is sent, with the first time. A delivery that fails so often does not fail by chance. */
   readonly mostAttempts: number;
-  /** How many deliveries of one list a round requests again. */
-  readonly mostOfList: number;
+  /** How many deliveries of one hook a round requests again. */
+  readonly mostOfHook: number;
   /** How many deliveries a round requests again. */
   readonly mostAtOnce: number;
   /** How long the vendor keeps deliveries, milliseconds. */
   readonly keptFor: number;
+  /** The first page of everything, and the first pages of the vendor's filters for attempts that failed with a status. */
+  readonly queries: { readonly newest: string; readonly failed: readonly string[] };
+  readonly pageSize: number;
+  /** The most pages that a round reads of each filter, and of everything. */
+  readonly mostPages: { readonly failed: number; readonly all: number };
+  /** Returns the lowest order to read, if the last scan read up to this one. */
+  floorOf(last: number): number;
 }
 
 /** How long the list of hooks is cached, milliseconds. */
@@ -61,17 +69,25 @@ const HOOKS_KEPT_FOR = 60 * 60_000;
  */
 export function createRedelivery(
   clock: Clock,
-  limits: RedeliveryLimits,
-  listsAt: (url: string, signal: AbortSignal) => Promise<readonly DeliveryList[]>,
+  rules: RedeliveryRules,
+  hooksAt: (url: string, signal: AbortSignal) => Promise<readonly HookDeliveries[]>,
 ): NonNullable<Connection['redeliver']> {
-  const listings = new Map<string, (signal: AbortSignal) => Promise<readonly DeliveryList[]>>();
+  const listings = new Map<string, (signal: AbortSignal) => Promise<readonly HookDeliveries[]>>();
   return async (url, cursor, signal) => {
-    const listsOf = listings.get(url) ?? createListing(clock, (given) => listsAt(url, given), HOOKS_KEPT_FOR);
-    listings.set(url, listsOf);
-    const result = await runRound(listsOf, cursor, limits, clock.now(), signal);
+    const hooks = listings.get(url) ?? createListing(clock, (given) => hooksAt(url, given), HOOKS_KEPT_FOR);
+    listings.set(url, hooks);
+    const round: Round = { rules, now: clock.now(), signal, states: new Map(), cuts: new Set(), requested: 0 };
+    await run(round, hooks, cursor);
+    const { requested, states, cuts, failure } = round;
     // A hook may have been replaced meanwhile.
-    if (result.failure) listings.delete(url);
-    return result;
+    if (failure) listings.delete(url);
+    return {
+      requested,
+      // If not even the hooks could be listed, the cursor stays.
+      cursor: states.size === 0 ? (cursor ?? '[]') : JSON.stringify([...states.values()]),
+      ...(cuts.size === 0 ? {} : { cut: [...cuts].join('; ') }),
+      ...(failure ? { failure } : {}),
+    };
   };
 }
 
@@ -89,69 +105,57 @@ const openDelivery = z.object({
 });
 type OpenDelivery = z.infer<typeof openDelivery>;
 
-/** The state of a list between two rounds, as the cursor stores it. The oldest open deliveries come first. */
-const listState = z.object({ name: z.string(), upTo: z.string().optional(), open: z.array(openDelivery) });
-type ListState = z.infer<typeof listState>;
+/** The order up to which a hook was read. Former versions stored a text: a number, or a time. */
+const order = z.union([z.number(), z.string().transform((text) => Number(text) || Date.parse(text) || 0)]);
+
+/** The state of a hook between two rounds, as the cursor stores it. The oldest open deliveries come first. */
+const hookState = z.object({ name: z.string(), upTo: order.optional(), open: z.array(openDelivery) });
+type HookState = z.infer<typeof hookState>;
 
 /** How many open deliveries of one list are stored. */
 const MOST_OPEN = 500;
 
 const TOO_MANY = `more than ${MOST_OPEN} deliveries failed: worksync requests only the newest again; polls bring the rest`;
 
-/** One round over all lists, as far as it has come. */
+/** One round over all hooks, as far as it has come. */
 interface Round {
-  readonly limits: RedeliveryLimits;
+  readonly rules: RedeliveryRules;
   readonly now: number;
   readonly signal: AbortSignal;
-  readonly states: Map<string, ListState>;
+  readonly states: Map<string, HookState>;
   readonly cuts: Set<string>;
   requested: number;
   failure?: SyncError;
 }
 
-/**
- * @param before the cursor of the last round
- * @param now wall clock, epoch milliseconds
- */
-async function runRound(
-  listsOf: (signal: AbortSignal) => Promise<readonly DeliveryList[]>,
-  before: string | undefined,
-  limits: RedeliveryLimits,
-  now: number,
-  signal: AbortSignal,
-): Promise<Redelivery> {
-  const round: Round = { limits, now, signal, states: new Map(), cuts: new Set(), requested: 0 };
+async function run(
+  round: Round,
+  hooksOf: (signal: AbortSignal) => Promise<readonly HookDeliveries[]>,
+  cursor: string | undefined,
+): Promise<void> {
   try {
-    const stored = new Map(readCursor(before).map((state) => [state.name, state]));
-    const lists = await listsOf(signal);
-    for (const { name } of lists) round.states.set(name, stored.get(name) ?? { name, open: [] });
-    for (const list of lists) await visit(list, round);
+    const stored = new Map(readCursor(cursor).map((state) => [state.name, state]));
+    const hooks = await hooksOf(round.signal);
+    for (const { name } of hooks) round.states.set(name, stored.get(name) ?? { name, open: [] });
+    for (const hook of hooks) await visit(hook, round);
   } catch (thrown) {
     round.failure = asSyncError(thrown);
   }
-  const { requested, states, cuts, failure } = round;
-  return {
-    requested,
-    // If not even the hooks could be listed, the cursor stays.
-    cursor: states.size === 0 ? (before ?? '[]') : JSON.stringify([...states.values()]),
-    ...(cuts.size === 0 ? {} : { cut: [...cuts].join('; ') }),
-    ...(failure ? { failure } : {}),
-  };
 }
 
 /** Begins anew with a cursor that cannot be read, because another version wrote it. */
-function readCursor(text: string | undefined): readonly ListState[] {
+function readCursor(text: string | undefined): readonly HookState[] {
   try {
-    return z.array(listState).parse(JSON.parse(text ?? '[]'));
+    return z.array(hookState).parse(JSON.parse(text ?? '[]'));
   } catch {
     return [];
   }
 }
 
 /** Ignores that one hook no longer exists or is hidden. Throws errors that concern every hook, such as a limit. */
-async function visit(list: DeliveryList, round: Round): Promise<void> {
+async function visit(hook: HookDeliveries, round: Round): Promise<void> {
   try {
-    await scanAndResend(list, round);
+    await scanAndResend(hook, round);
   } catch (thrown) {
     const error = asSyncError(thrown);
     if (error.code !== 'not_found' && error.code !== 'forbidden') throw error;
@@ -159,88 +163,67 @@ async function visit(list: DeliveryList, round: Round): Promise<void> {
   }
 }
 
-async function scanAndResend(list: DeliveryList, round: Round): Promise<void> {
-  const { states, cuts, limits, now, signal } = round;
-  const before = states.get(list.name) as ListState;
-  const scan = await list.scan(before.upTo, signal);
-  const state = merge(before, scan, now - limits.keptFor, now);
-  states.set(list.name, state);
-  if (scan.cut !== undefined) cuts.add(scan.cut);
+async function scanAndResend(hook: HookDeliveries, round: Round): Promise<void> {
+  const { states, cuts, rules, signal } = round;
+  const before = states.get(hook.name) as HookState;
+  const state = merge(before, await scan(hook, before.upTo ?? 0, round), round);
+  states.set(hook.name, state);
   if (state.open.length === MOST_OPEN) cuts.add(TOO_MANY);
-  const most = Math.min(limits.mostOfList, limits.mostAtOnce - round.requested);
-  for (const delivery of dueIn(state, limits).slice(0, most)) {
-    const outcome = await list.resend(delivery.attempt, signal);
+  const most = Math.min(rules.mostOfHook, rules.mostAtOnce - round.requested);
+  for (const delivery of dueIn(state, rules).slice(0, most)) {
+    const outcome = await hook.resend(delivery.attempt, signal);
     if (outcome === 'later') return;
     if (outcome === 'requested') round.requested++;
     // Stored in the state at once, so that it is kept if the next request fails. A delivery that is gone is never due again.
     delivery.last = delivery.attempt;
-    delivery.asked += outcome === 'requested' ? 1 : limits.mostAttempts;
+    delivery.asked += outcome === 'requested' ? 1 : rules.mostAttempts;
   }
 }
 
-/** Adds a scan to the state of a list, and removes deliveries that arrived or were found before `oldest`. */
-function merge(before: ListState, { failed, arrived, upTo = before.upTo }: DeliveryScan, oldest: number, now: number) {
+interface Scan {
+  /** Each once, newest first. */
+  readonly attempts: readonly ListedAttempt[];
+  readonly upTo: number;
+}
+
+/** Adds a scan to the state of a hook, and removes deliveries that arrived or that the vendor no longer keeps. */
+function merge(before: HookState, { attempts, upTo }: Scan, { rules, now }: Round): HookState {
+  const { arrived = [], failed = [] } = Object.groupBy(
+    attempts.filter(({ isForeign }) => isForeign !== true),
+    ({ result }) => (result === 'arrived' ? result : 'failed'),
+  );
   const all = new Map(before.open.map((each) => [each.delivery, { ...each }]));
-  for (const [delivery, attempts] of [...Map.groupBy(failed, (each) => each.delivery)].toReversed()) {
+  for (const [delivery, tries] of [...Map.groupBy(failed, (each) => each.delivery)].toReversed()) {
     const known: OpenDelivery = all.get(delivery) ?? { delivery, attempt: '', last: null, asked: 0, since: now };
-    const { attempt } = attempts[0] as FailedAttempt;
+    const { attempt } = tries[0] as ListedAttempt;
     // For a delivery that is not stored, the listed attempts show how often it was sent.
-    all.set(delivery, { ...known, attempt, asked: Math.max(known.asked, attempts.length - 1) });
+    all.set(delivery, { ...known, attempt, asked: Math.max(known.asked, tries.length - 1) });
   }
-  const open = [...all.values()].filter(({ delivery, since }) => since >= oldest && !arrived.has(delivery));
-  const state: ListState = { name: before.name, open: open.slice(-MOST_OPEN) };
-  return upTo === undefined ? state : { ...state, upTo };
+  for (const { delivery } of arrived) all.delete(delivery);
+  const open = [...all.values()].filter(({ since }) => since >= now - rules.keptFor).slice(-MOST_OPEN);
+  return { name: before.name, ...(upTo === 0 ? {} : { upTo }), open };
 }
 
 /** Returns deliveries whose newest attempt failed and was not requested again, and that were sent fewer times than the limit. */
-function dueIn({ open }: ListState, { mostAttempts }: RedeliveryLimits): readonly OpenDelivery[] {
+function dueIn({ open }: HookState, { mostAttempts }: RedeliveryRules): readonly OpenDelivery[] {
   return open.filter(({ attempt, last, asked }) => attempt !== last && asked + 1 < mostAttempts);
 }
 
-/** An attempt as a vendor lists it. */
-export interface ListedAttempt extends FailedAttempt {
-  /** Rises from attempt to attempt: a time, or a number of the vendor. */
-  readonly order: number;
-  /** `unanswered`: failed without a status, or with one that the vendor's filter for failures does not find. */
-  readonly result: 'arrived' | 'refused' | 'unanswered';
-  /** It was not sent for this connection. */
-  readonly isForeign?: boolean;
-}
-
-export interface AttemptPage {
-  readonly attempts: readonly ListedAttempt[];
-  /** The query of the next page. */
-  readonly next: string | undefined;
-}
-
-/** The deliveries of one hook, as a vendor lists them in pages, newest first. */
-interface AttemptPages extends Pick<DeliveryList, 'name' | 'resend'> {
-  read(query: string, signal: AbortSignal): Promise<AttemptPage>;
-  /** The first page of everything, and the first pages of the vendor's filters for attempts that failed with a status. */
-  readonly queries: { readonly newest: string; readonly failed: readonly string[] };
-  readonly pageSize: number;
-  /** The most pages that a round reads of each filter, and of everything. */
-  readonly mostPages: { readonly failed: number; readonly all: number };
-  /** Converts the order up to which a scan read, for the cursor. */
-  readonly mark: { read(text: string): number; write(order: number): string };
-  /** Returns the lowest order to read, if the last scan read up to this one. */
-  floorOf(last: number): number;
-}
-
 /**
- * Scans a list back to the end of the last scan. If the first page does not reach back so far, the vendor's own filters find
- * what failed among the rest. They filter by the status of the answer. So if the first page contains a failure without a status,
- * the whole list is read.
+ * Scans the attempts of a hook back to the end of the last scan. If the first page does not reach back so far, the vendor's own
+ * filters find what failed among the rest. They filter by the status of the answer. So if the first page contains a failure
+ * without a status, the whole list is read.
  */
-export function pagedDeliveries(list: AttemptPages): DeliveryList {
-  const { name, resend, queries, mostPages, pageSize, mark } = list;
+async function scan(hook: HookDeliveries, last: number, { rules, cuts, signal }: Round): Promise<Scan> {
+  const { queries, mostPages, pageSize } = rules;
+  const floor = rules.floorOf(last);
 
-  /** Reads page after page back to an order, but at most so many pages. */
-  async function readBack(from: string, floor: number, most: number, signal: AbortSignal) {
+  /** Reads page after page back to the floor, but at most so many pages. */
+  async function readBack(from: string, most: number) {
     const attempts: ListedAttempt[] = [];
     let next: string | undefined = from;
     for (let count = 0; next !== undefined && count < most; count++) {
-      const page: AttemptPage = await list.read(next, signal);
+      const page: AttemptPage = await hook.list(next, signal);
       const recent = page.attempts.filter(({ order }) => order >= floor);
       attempts.push(...recent);
       next = recent.length < page.attempts.length ? undefined : page.next;
@@ -248,41 +231,21 @@ export function pagedDeliveries(list: AttemptPages): DeliveryList {
     return { attempts, next };
   }
 
+  const first = await readBack(queries.newest, 1);
+  const rest: (typeof first)[] = [];
+  if (first.next !== undefined) {
+    for (const query of queries.failed) rest.push(await readBack(query, mostPages.failed));
+    const isFiltered = rest.every(({ attempts }) => attempts.every(({ result }) => result !== 'arrived'));
+    if (isFiltered && first.attempts.some(({ result }) => result === 'unanswered'))
+      rest.push(await readBack(first.next, mostPages.all));
+    const isCut = rest.some(({ next }) => next !== undefined);
+    if (isCut) cuts.add((isFiltered ? cutByLimit : cutWithoutFilter)(mostPages.failed * pageSize));
+  }
+  const all = [first, ...rest].flatMap(({ attempts }) => attempts);
   return {
-    name,
-    resend,
-    async scan(from, signal) {
-      const last = from === undefined ? 0 : mark.read(from);
-      const floor = list.floorOf(last);
-      const first = await readBack(queries.newest, floor, 1, signal);
-      const newest = Math.max(last, ...first.attempts.map(({ order }) => order));
-      const upTo = newest === 0 ? undefined : mark.write(newest);
-      if (first.next === undefined) return { ...byResult(first.attempts), upTo };
-
-      const rest: (typeof first)[] = [];
-      for (const query of queries.failed) rest.push(await readBack(query, floor, mostPages.failed, signal));
-      const isFiltered = rest.every(({ attempts }) => attempts.every(({ result }) => result !== 'arrived'));
-      if (isFiltered && first.attempts.some(({ result }) => result === 'unanswered'))
-        rest.push(await readBack(first.next, floor, mostPages.all, signal));
-
-      const isComplete = rest.every(({ next }) => next === undefined);
-      const cut = (isFiltered ? cutByLimit : cutWithoutFilter)(mostPages.failed * pageSize);
-      const all = [first, ...rest].flatMap(({ attempts }) => attempts);
-      return { ...byResult(all), upTo, ...(isComplete ? {} : { cut }) };
-    },
-  };
-}
-
-/** Groups attempts, of which several pages may contain the same one. */
-function byResult(attempts: readonly ListedAttempt[]): Pick<DeliveryScan, 'failed' | 'arrived'> {
-  const own = attempts.filter(({ isForeign }) => isForeign !== true);
-  const unique = [...new Map(own.map((one) => [one.attempt, one])).values()].sort((a, b) => b.order - a.order);
-  const { arrived = [], failed = [] } = Object.groupBy(unique, ({ result }) =>
-    result === 'arrived' ? result : 'failed',
-  );
-  return {
-    failed: failed.map(({ delivery, attempt }) => ({ delivery, attempt })),
-    arrived: new Set(arrived.map(({ delivery }) => delivery)),
+    attempts: [...new Map(all.map((one) => [one.attempt, one])).values()].sort((a, b) => b.order - a.order),
+    // Attempts that began after the first page was read may be missing in the others.
+    upTo: Math.max(last, ...first.attempts.map(({ order }) => order)),
   };
 }
 

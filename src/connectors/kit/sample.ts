@@ -1,10 +1,8 @@
-import { createHmac } from 'node:crypto';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { type Binding, boundNames } from '../../model/names.ts';
-import type { SampleContext, SampleEvent, Samples } from '../connector.ts';
+import type { SampleContext, SampleEvent } from '../connector.ts';
 import { UUID } from './payload.ts';
 import { type Candidate, inScope, isPattern, type Scope } from './scope.ts';
-import { SIGNING_KEY } from './verify.ts';
 
 /** The beginning of every sample's title, by which people recognize it. */
 export const TRIAL = 'worksync trial';
@@ -51,8 +49,7 @@ interface PayloadInput<Options> extends SampleContext {
   readonly title: string;
 }
 
-interface SampleSet<Options, Name extends string, What, Sign> {
-  readonly sign: Sign;
+interface SampleSet<Options, Name extends string, What> {
   scopeOf(options: Options): Scope;
   readonly place: InventedPlace;
   /** Each event with a description, and with the data that distinguishes it from the others. */
@@ -63,10 +60,10 @@ interface SampleSet<Options, Name extends string, What, Sign> {
 }
 
 /** Returns sample events about one invented item, in a place that the connection follows. */
-export function samplesOf<Options, Name extends string, What, Sign extends Samples<Options>['sign']>(
-  set: SampleSet<Options, Name, What, Sign>,
-) {
-  const { scopeOf, sign, headers = () => ({}) } = set;
+export function samplesOf<Options, Name extends string, What>(
+  set: SampleSet<Options, Name, What>,
+): Readonly<Record<Name, SampleEvent<Options>>> {
+  const { scopeOf, headers = () => ({}) } = set;
   const eventOf = ([about, what]: readonly [string, What]): SampleEvent<Options> => ({
     about,
     headers: headers(what),
@@ -77,7 +74,7 @@ export function samplesOf<Options, Name extends string, What, Sign extends Sampl
     },
   });
   const events = Object.entries<readonly [string, What]>(set.events).map(([name, each]) => [name, eventOf(each)]);
-  return { events: Object.fromEntries(events) as Record<Name, SampleEvent<Options>>, sign };
+  return Object.fromEntries(events) as Record<Name, SampleEvent<Options>>;
 }
 
 /**
@@ -100,12 +97,4 @@ function candidateOf(entry: string, bindings: readonly Binding[], invented: Inve
   const bound = bindings.find((each) => each.entry === entry.toLowerCase());
   if (bound) return { id: bound.id, name: bound.called };
   return ids.pattern?.test(entry) ? { id: entry, name } : undefined;
-}
-
-/** Returns the three headers of Standard Webhooks. The secret is a signing token. */
-export function standardSignature(body: Buffer, secret: string, { id, at }: Pick<SampleContext, 'id' | 'at'>) {
-  const sentAt = Math.floor(at / 1_000);
-  const key = Buffer.from(secret.slice(SIGNING_KEY.length), 'base64');
-  const digest = createHmac('sha256', key).update(`${id}.${sentAt}.`).update(body).digest('base64');
-  return { 'webhook-id': id, 'webhook-timestamp': String(sentAt), 'webhook-signature': `v1,${digest}` };
 }

@@ -24,6 +24,22 @@ export interface WithNames {
   readonly names?: Names | undefined;
 }
 
+/** Returns a function that reads the scope of a tracker. @param option names what is followed */
+export function scopeBy<Options extends { readonly exclude: readonly string[] }>(
+  option: keyof Options,
+  archived = false,
+) {
+  return (given: Options & WithNames): Scope => {
+    return {
+      include: given[option] as readonly string[],
+      exclude: given.exclude,
+      archived,
+      forks: archived,
+      names: given.names,
+    };
+  };
+}
+
 /** A repository or project as a payload describes it; an absent flag counts as false. */
 export interface Candidate {
   readonly id: string;
@@ -134,6 +150,8 @@ interface ContainerList<Container> {
 
 /** The units of a connection, as far as its scope and the vendor's lists determine them. */
 export interface ScopeResolver {
+  /** The patterns of the configuration that the vendor's lists resolve. */
+  readonly patterns: readonly string[];
   /** Resolves with the containers that patterns match, without those that the configuration also names. */
   listed(signal: AbortSignal): Promise<readonly Candidate[]>;
   /** Resolves with the configured names, the units of `listed`, which survive renaming, and the refused lists. */
@@ -168,6 +186,7 @@ export function createScopeResolver<Container>({
   unitOf,
 }: ScopeInput<Container>): ScopeResolver {
   const named = namedIn(scope);
+  const patterns = patternsOf(scope);
   const names = new Set(named.map((name) => name.toLowerCase()));
   const hasOneSource = named.length === 0 && lists.length === 1;
   let refused: ReadonlyMap<string, SyncError> = new Map();
@@ -193,9 +212,10 @@ export function createScopeResolver<Container>({
     const others = matching.filter(({ id, name }) => !names.has(id.toLowerCase()) && !names.has(name.toLowerCase()));
     return [...new Map(others.map((each) => [each.id, each])).values()];
   });
-  const listed = async (signal: AbortSignal) => (patternsOf(scope).length === 0 ? [] : listing(signal));
+  const listed = async (signal: AbortSignal) => (patterns.length === 0 ? [] : listing(signal));
 
   return {
+    patterns,
     listed,
     async units(signal) {
       const matching = (await listed(signal)).map(unitOf);

@@ -2,7 +2,7 @@ import { type ZodType, z } from 'zod';
 import { type WorkItem, workItemKey } from '../../model/item.ts';
 import type { DesiredComment, PostedComment } from '../../model/notice.ts';
 import type { CloseFields, Connection, ConnectionDeps, Connector, Hooks, Translation } from '../connector.ts';
-import { type ContainerWords, checkUnits, type UnitChecks } from './check.ts';
+import { type ContainerWords, checkUnits, type UnitChecks } from './findings.ts';
 import {
   type EngineMethods,
   identityOf,
@@ -48,13 +48,13 @@ export interface TrackerSource<Container> extends Pick<WalkableList, 'list'>, Un
   /** Resolves with the content of a page to store. Absent: the list of its elements. */
   pageContent?(found: readonly unknown[], signal: AbortSignal): Promise<unknown>;
   /** Posts or updates a comment; see `Connection`. */
-  comment(locator: Locator, comment: DesiredComment, signal: AbortSignal): Promise<PostedComment | undefined>;
+  comment?(locator: Locator, comment: DesiredComment, signal: AbortSignal): Promise<PostedComment | undefined>;
   /**
    * Closes an item; see `Connection`.
    *
    * @param key names the item in errors
    */
-  close(locator: Locator, key: string, signal: AbortSignal, fields?: CloseFields): Promise<void>;
+  close?(locator: Locator, key: string, signal: AbortSignal, fields?: CloseFields): Promise<void>;
   /** @param followed resolves with the containers of all units */
   hooks?(followed: (signal: AbortSignal) => Promise<readonly Container[]>): Hooks;
   /** Returns methods that replace those of the engine. */
@@ -119,6 +119,7 @@ function connect<Options, Found, Container>(
   deps: ConnectionDeps,
 ): Connection {
   const source = tracker.connect(options, deps);
+  const { comment, close } = source;
   const { candidate, unitBy } = tracker;
   const scope = tracker.scopeOf(options);
   const resolver = createScopeResolver({
@@ -178,8 +179,8 @@ function connect<Options, Found, Container>(
       const keys = ids.map((id) => workItemKey(tracker.id, tracker.host(options), id));
       return { keys, containers: [containerId], ...omitUndefined({ next }), ...emptyPageFlag(listed) };
     },
-    comment: (reference, comment, signal) => source.comment(locatorOf(tracker, reference), comment, signal),
-    close: (reference, signal, fields) => source.close(locatorOf(tracker, reference), reference.key, signal, fields),
+    ...(comment && { comment: (reference, ...given) => comment(locatorOf(tracker, reference), ...given) }),
+    ...(close && { close: (reference, ...given) => close(locatorOf(tracker, reference), reference.key, ...given) }),
     ...(source.hooks && { hooks: source.hooks(followed) }),
   };
   return { ...connection, ...source.extend?.(connection) };

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { createHmac } from 'node:crypto';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { hmacOf, isSameSecret } from '../../platform/lib/digest.ts';
-import type { VerifiedRequest, WebhookRequest } from '../connector.ts';
+import type { SampleContext, VerifiedRequest, WebhookRequest } from '../connector.ts';
 
 /** Throws `signature_missing` if no signature can be checked: no secret is configured, or an empty one. */
 export function requireSecrets(secrets: readonly string[]): void {
@@ -23,13 +23,13 @@ export const EVENT_IN_BODY = 'webhook';
 const FORMS = { '': /^([0-9a-f]{64})$/, 'sha256=': /^sha256=([0-9a-f]{64})$/ } as const;
 
 /** A vendor's signature: an HMAC-SHA256 over the raw bytes, in a header as lower-case hexadecimal digits. */
-interface Scheme<Header, Delivery> {
-  readonly header: Header;
+interface Scheme {
+  readonly header: string;
   readonly prefix?: keyof typeof FORMS;
   /** The header that names the event, and the form of its names. Absent: the body names it. */
   readonly event?: { readonly header: string; readonly form?: RegExp };
   /** The header with the id of the delivery. */
-  readonly delivery?: Delivery;
+  readonly delivery?: string;
 }
 
 /**
@@ -39,10 +39,7 @@ interface Scheme<Header, Delivery> {
  * `verify` throws `signature_missing` (also when no secret is configured), `signature_mismatch`, and, for a good signature
  * without a usable event name or delivery id, `delivery_malformed`.
  */
-export function hmacSigning<const Header extends string, const Delivery extends string = never>(
-  scheme: Scheme<Header, Delivery>,
-) {
-  const { header, prefix = '', event, delivery } = scheme;
+export function hmacSigning({ header, prefix = '', event, delivery }: Scheme) {
   const form = FORMS[prefix];
   return {
     async verify(request: WebhookRequest, secrets: readonly string[]): Promise<VerifiedRequest> {
@@ -53,12 +50,9 @@ export function hmacSigning<const Header extends string, const Delivery extends 
         ...(delivery !== undefined && { deliveryId: nameInHeader(request, delivery) }),
       };
     },
-    /** @param context required if deliveries have an id */
-    sign(body: Buffer, secret: string, context?: { readonly id: string }) {
+    sign(body: Buffer, secret: string, { id }: Pick<SampleContext, 'id'>): Readonly<Record<string, string>> {
       const digest = createHmac('sha256', secret).update(body).digest('hex');
-      const named = delivery === undefined ? [] : [[delivery, context?.id]];
-      const headers: unknown = Object.fromEntries([...named, [header, `${prefix}${digest}`]]);
-      return headers as Readonly<Record<Header | Delivery, string>>;
+      return { ...(delivery !== undefined && { [delivery]: id }), [header]: `${prefix}${digest}` };
     },
   };
 }
@@ -158,4 +152,12 @@ function signingKeys(secret: string): Buffer[] {
   const encoded = secret.startsWith(SIGNING_KEY) ? secret.slice(SIGNING_KEY.length) : '';
   const key = BASE64.test(encoded) ? Buffer.from(encoded, 'base64') : Buffer.alloc(0);
   return key.length < SHORTEST_KEY ? [] : [key];
+}
+
+/** Returns the three headers of Standard Webhooks. The secret is a signing token. */
+export function standardSignature(body: Buffer, secret: string, { id, at }: Pick<SampleContext, 'id' | 'at'>) {
+  const sentAt = Math.floor(at / 1_000);
+  const key = Buffer.from(secret.slice(SIGNING_KEY.length), 'base64');
+  const digest = createHmac('sha256', key).update(`${id}.${sentAt}.`).update(body).digest('base64');
+  return { 'webhook-id': id, 'webhook-timestamp': String(sentAt), 'webhook-signature': `v1,${digest}` };
 }

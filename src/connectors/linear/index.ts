@@ -1,15 +1,35 @@
 import { z } from 'zod';
+import type { Grammar } from '../../model/link.ts';
 import { MEBIBYTE } from '../../platform/lib/quantities.ts';
 import { readTenant } from '../kit/options.ts';
 import { parseAnswer } from '../kit/payload.ts';
 import { trackerConnector } from '../kit/tracker.ts';
+import { hmacSigning } from '../kit/verify.ts';
 import { timeOf } from '../kit/walk.ts';
 import { connect } from './connect.ts';
-import { grammar } from './grammar.ts';
 import { eventOf, itemOf, PARSERS, parseWebhook, placeOf } from './items.ts';
 import { options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
-import { verify } from './verify.ts';
+
+/** One word covers a whole list, `Fixes ENG-1, DES-5 and ENG-6` (LI4). */
+const grammar: Grammar = {
+  closing: [
+    ...['close', 'closes', 'closed', 'closing'],
+    ...['fix', 'fixes', 'fixed', 'fixing'],
+    ...['resolve', 'resolves', 'resolved', 'resolving'],
+    ...['complete', 'completes', 'completed', 'completing'],
+    ...['implement', 'implements', 'implemented', 'implementing'],
+    'linear issue',
+  ],
+  mentioning: [
+    ...['ref', 'refs', 'references', 'part of', 'contributes to', 'toward', 'towards'],
+    ...['relates to', 'related to'],
+  ],
+  suppressing: ['skip', 'ignore'],
+  closes: 'list',
+  names: ['key'],
+  addresses: [['//linear.app/{workspace}/issue/{key}', '//linear.app/{workspace}/issue/{key}/{title}']],
+};
 
 const swept = z.array(z.object({ id: schema.id, trashed: z.boolean().nullish() }));
 
@@ -29,7 +49,15 @@ export const linear = trackerConnector({
   accepted: 200,
   options,
   host: ({ organizationId }) => organizationId,
-  verify,
+  /**
+   * LI1. The time that is signed stands in the body, which is not read here. A request that is sent again later is harmless: it
+   * has an older state of an issue than worksync knows, and is superseded.
+   */
+  ...hmacSigning({
+    header: 'linear-signature',
+    event: { header: 'linear-event' },
+    delivery: 'linear-delivery',
+  }),
   eventOf,
   samples: async () => (await import('./sample.ts')).samples,
   unrestricted: (host) => options.parse({ organizationId: readTenant(host, "organisation's id"), teams: ['*'] }),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { atLeastOne, excludes, httpsAddress, oauthOption, oneWord, statusName } from '../kit/options.ts';
 import { UUID } from '../kit/payload.ts';
-import type { Scope, WithNames } from '../kit/scope.ts';
+import { scopeBy } from '../kit/scope.ts';
 
 /** A team's key or a pattern over keys. */
 const KEY = /^[A-Z0-9*]{1,21}$/;
@@ -46,6 +46,4 @@ export const options = z
 
 export type Options = z.infer<typeof options>;
 
-export function scopeOf({ teams, exclude, names }: Options & WithNames): Scope {
-  return { include: teams, exclude, archived: true, forks: true, names };
-}
+export const scopeOf = scopeBy<Options>('teams', true);

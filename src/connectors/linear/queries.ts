@@ -1,6 +1,6 @@
 /**
- * Everything that is asked of Linear's GraphQL API. A test validates each document against the schema that Linear
- * publishes. Costs count by the number of things that a list may hold, so every list says how many it takes.
+ * The documents that worksync sends to Linear's GraphQL API. A test validates each document against the schema that Linear
+ * publishes. Costs count by the number of things that a list may hold, so every list names its limit.
  */
 
 /** More labels than this on one issue are not read, and the item then has none at all rather than some. */

@@ -1,10 +1,8 @@
 import { samplesOf, TRIAL_NUMBER, TRIAL_TEXT, TRIAL_UUID, UUIDS } from '../kit/sample.ts';
 import { scopeOf } from './options.ts';
-import { sign } from './verify.ts';
 
 /** Sample events of Linear, made here. */
 export const samples = samplesOf({
-  sign,
   scopeOf,
   place: { ids: UUIDS, name: 'TRIAL' },
   events: {

@@ -1,19 +1,20 @@
 import { z } from 'zod';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { plainComment } from '../../model/notice.ts';
-import type { ConnectionDeps } from '../connector.ts';
+import type { ConnectionDeps, Finding } from '../connector.ts';
+import { createListing } from '../kit/cached-reads.ts';
 import { upsertComment } from '../kit/comments.ts';
+import { type About, failedFinding, findingsOf } from '../kit/findings.ts';
 import { type Locator, mustCheckScope } from '../kit/items.ts';
 import { countedPagesOf } from '../kit/pages.ts';
 import { isNamed, readable } from '../kit/payload.ts';
 import { malformed, onOneLine, type Refusals, undefinedOn } from '../kit/refusal.ts';
-import { createRest } from '../kit/rest.ts';
+import { createRest, type Rest } from '../kit/rest.ts';
 import type { TrackerSource } from '../kit/tracker.ts';
 import type { ListRequest, Selection } from '../kit/walk.ts';
-import { about } from './check.ts';
 import { baseOf, type Options } from './options.ts';
+import type { Status } from './schema.ts';
 import * as schema from './schema.ts';
-import { createStatuses, readStatuses } from './statuses.ts';
 
 const LIST = '/issues.json';
 /** The most issues of one page. */
@@ -194,4 +195,84 @@ function requireOrder(issues: readonly unknown[], sign: 1 | -1, page: string | u
     least = number * sign + 1;
   }
   return last;
+}
+
+/** Proves the key and the statuses. A wrong key is no error elsewhere: Redmine then answers as to anybody. */
+async function about(api: Rest, options: Options, signal: AbortSignal): Promise<About> {
+  const first = options.apiKey === undefined ? [anonymous] : await credential(api, signal);
+  if (first.some(({ level }) => level === 'error')) return { first };
+  try {
+    return { first, besides: statusesOf(await readStatuses(api, signal), options) };
+  } catch (thrown) {
+    return { first: [...first, failedFinding('address', thrown)] };
+  }
+}
+
+const anonymous: Finding = {
+  level: 'warning',
+  subject: 'credential',
+  message: 'none: worksync reads only what is public',
+  hint: 'Set apiKey.',
+};
+
+const user = z.object({ user: z.object({ login: z.string().catch('without a login') }) });
+
+function credential(api: Rest, signal: AbortSignal) {
+  return findingsOf('credential', async () => {
+    const data = readable(user, (await api.get('/users/current.json', {}, signal)).content);
+    const message = `of ${onOneLine(data?.user.login ?? 'somebody', 100)}`;
+    return [{ level: 'ok', subject: 'credential', message }];
+  });
+}
+
+function statusesOf(found: readonly Status[], { inProgress, completedStatus }: Options): readonly Finding[] {
+  const subject = 'statuses';
+  const names = new Set(found.map(({ name }) => name.toLowerCase()));
+  const closed = found.filter(({ is_closed }) => is_closed);
+  const findings: Finding[] = inProgress
+    .filter((name) => !names.has(name.toLowerCase()))
+    .map((name) => ({
+      level: 'warning',
+      subject,
+      message: `inProgress names ${onOneLine(name, 100)}, which is no status there`,
+      hint: `Write some of: ${onOneLine(found.map(({ name: each }) => each).join(', '), 400)}.`,
+    }));
+  if (closed.length === 0)
+    findings.push({
+      level: 'warning',
+      subject,
+      message: 'none counts as closed, so no issue is ever done',
+      hint: 'Let an administrator mark a status as "Issue closed".',
+    });
+  if (completedStatus !== undefined && !closed.some(({ name }) => name.toLowerCase() === completedStatus.toLowerCase()))
+    findings.push({
+      level: 'error',
+      subject,
+      message: `completedStatus names ${onOneLine(completedStatus, 100)}, which is no closed status there`,
+      hint: `Write one of: ${onOneLine(closed.map(({ name }) => name).join(', '), 400)}.`,
+    });
+  return findings.length > 0 ? findings : [{ level: 'ok', subject, message: `${closed.length} count as closed` }];
+}
+
+const untold = z.object({ status: z.object({ id: z.int(), is_closed: z.undefined().optional() }) });
+
+/** Returns a reader of the statuses of issues; it returns undefined if all of them report whether they are closed. */
+function createStatuses(api: Rest, { clock }: ConnectionDeps) {
+  let known: readonly schema.Status[] = [];
+  const load = async (signal: AbortSignal) => {
+    known = await readStatuses(api, signal);
+    return known;
+  };
+  let listing = createListing(clock, load);
+  return async (issues: readonly unknown[], signal: AbortSignal) => {
+    const wanted = issues.flatMap((issue) => readable(untold, issue)?.status.id ?? []);
+    if (wanted.length === 0) return undefined;
+    // A new status is not in an older list.
+    if (!wanted.every((id) => known.some((status) => status.id === id))) listing = createListing(clock, load);
+    return await listing(signal);
+  };
+}
+
+async function readStatuses(api: Rest, signal: AbortSignal): Promise<readonly schema.Status[]> {
+  return (await api.read(schema.allStatuses, '/issue_statuses.json', {}, signal)).content.issue_statuses;
 }

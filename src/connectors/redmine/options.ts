@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { atLeastOne, hostName, httpsAddress, nameOrNumber, oneWord, statusName } from '../kit/options.ts';
 import { asBase } from '../kit/rest.ts';
-import type { Scope, WithNames } from '../kit/scope.ts';
+import { scopeBy } from '../kit/scope.ts';
 
 /** A project's number, its identifier, or a pattern over identifiers. */
 const PROJECT = /^(?:[1-9]\d{0,15}|[a-z0-9_*-]{1,100})$/;
@@ -64,6 +64,4 @@ export function hostOf({ url, host }: Pick<Options, 'url' | 'host'>): string {
   return host ?? new URL(url).hostname;
 }
 
-export function scopeOf({ projects, exclude, names }: Options & WithNames): Scope {
-  return { include: projects, exclude, archived: false, forks: false, names };
-}
+export const scopeOf = scopeBy<Options>('projects');

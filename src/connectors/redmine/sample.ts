@@ -1,10 +1,8 @@
 import { NUMBERS, samplesOf, TRIAL_NUMBER } from '../kit/sample.ts';
 import { scopeOf } from './options.ts';
-import { sign } from './verify.ts';
 
-/** Sample events of Redmine, made here. Whatever such an event tells, worksync asks Redmine for the issue. */
+/** Sample events of Redmine, made here. worksync fetches the issue of each event. */
 export const samples = samplesOf({
-  sign,
   scopeOf,
   place: { ids: NUMBERS },
   events: {

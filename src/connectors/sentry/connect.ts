@@ -2,20 +2,21 @@ import { z } from 'zod';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { Shape } from '../../platform/lib/shape.ts';
-import type { ConnectionDeps } from '../connector.ts';
+import type { Connection, ConnectionDeps } from '../connector.ts';
 import { createListing } from '../kit/cached-reads.ts';
-import { findingsOf } from '../kit/check.ts';
 import { wordsOfMarker } from '../kit/comments.ts';
-import type { Locator } from '../kit/items.ts';
+import { findingsOf } from '../kit/findings.ts';
+import { type Locator, rowNames } from '../kit/items.ts';
 import { nextPage, pagesOf, storedPage } from '../kit/pages.ts';
-import { readable } from '../kit/payload.ts';
+import { omitUndefined, readable, writeJson } from '../kit/payload.ts';
 import { type Rate, rateFrom, untilReset } from '../kit/rate-limit.ts';
 import { malformed, onOneLine, type Refusals } from '../kit/refusal.ts';
 import { bearer, createRest, type Rest } from '../kit/rest.ts';
+import { isRefusedList } from '../kit/scope.ts';
 import type { TrackerSource } from '../kit/tracker.ts';
-import type { ListRequest } from '../kit/walk.ts';
-import { withEverything } from './everything.ts';
+import { emptyPageFlag, firstWalkStart, type ListRequest } from '../kit/walk.ts';
 import { baseOf, type Options } from './options.ts';
+import type { Project } from './schema.ts';
 import * as schema from './schema.ts';
 
 const SECOND = 1_000;
@@ -40,7 +41,7 @@ const refusals: Refusals = {
   },
 };
 
-/** Counted for each caller and kind of request; resets are told in seconds, with a fraction at times. */
+/** Counted for each caller and kind of request; resets are in seconds, with a fraction at times. */
 function rateOf(headers: HttpAnswer['headers']): Rate | undefined {
   const reset = headers[`${PREFIX}-reset`]?.replace(/\.\d+$/, '');
   return rateFrom(reset === undefined ? headers : { ...headers, [`${PREFIX}-reset`]: reset }, PREFIX);
@@ -59,7 +60,7 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
     return (await Array.fromAsync(pages)).flat();
   });
 
-  /** By a number nothing need be asked: issues are listed by it. */
+  /** A number needs no request: issues are listed by it. */
   async function container(unit: string, signal: AbortSignal): Promise<schema.Project> {
     if (NUMBER.test(unit)) return { id: unit, slug: unit };
     const found = (await containers(signal)).find(({ slug }) => slug === unit);
@@ -154,7 +155,7 @@ async function pageAt<Element>(
 }
 
 /**
- * A next page is always named, also where there is none: `results` tells (SE3). Of the link only the cursor is used, so
+ * A next page is always named, also where there is none: `results` shows that (SE3). Of the link only the cursor is used, so
  * it leads nowhere else.
  */
 function nextCursor(header: string | undefined, present: string | undefined): string | undefined {
@@ -166,7 +167,7 @@ function nextCursor(header: string | undefined, present: string | undefined): st
   return nextPage(/;\s*cursor="([^"]{1,60})"/.exec(next)?.[1], CURSOR, present, 'a list of Sentry');
 }
 
-/** Sentry lets nobody edit what another one wrote, and says so: a quotation of ours is skipped. */
+/** Sentry refuses edits of other people's comments: a quotation of ours is skipped. */
 async function isEdited(api: Rest, path: string, text: string, signal: AbortSignal): Promise<boolean> {
   try {
     await api.send('PUT', path, { text }, signal);
@@ -177,3 +178,56 @@ async function isEdited(api: Rest, path: string, text: string, signal: AbortSign
     throw thrown;
   }
 }
+
+/** Before the name of a project: all its issues, walked seldom. */
+const EVERYTHING = 'all:';
+/** Resolving and assigning change no time, so only a complete read finds what no webhook reported. */
+const EVERYTHING_AFTER = 6 * 60 * 60_000;
+
+const { list: event } = rowNames('issues');
+
+/** Each project has two walks: of recently seen issues, and at long intervals of all. */
+function withEverything(
+  connection: Connection,
+  container: TrackerSource<Project>['container'],
+  list: TrackerSource<Project>['list'],
+): Partial<Connection> {
+  /** The watermark is when the last such walk began. */
+  const pollEverything: Connection['poll'] = async (position, signal) => {
+    const { unit, watermark, startedAt, page } = position;
+    const isDue = watermark === undefined || Date.parse(startedAt) - Date.parse(watermark) >= EVERYTHING_AFTER;
+    if (page === undefined && !isDue) return { outcome: 'unchanged' };
+    const project = unit.slice(EVERYTHING.length);
+    const selection = { items: 'ids', containerId: (await container(project, signal)).id } as const;
+    const listed = await list({ unit: project, selection, page, use: 'poll' }, signal);
+    const { found, next, answer } = listed;
+    const newest = firstWalkStart(position, answer);
+    return {
+      outcome: 'page',
+      event,
+      body: writeJson(found),
+      newest,
+      ...omitUndefined({ next }),
+      ...emptyPageFlag(listed),
+    };
+  };
+
+  return {
+    async units(signal) {
+      const projects = await connection.units(signal);
+      const readable = projects.filter((project) => !isRefusedList(project));
+      return [...projects, ...readable.map((project) => EVERYTHING + project)];
+    },
+    poll: (position, signal) =>
+      position.unit.startsWith(EVERYTHING) ? pollEverything(position, signal) : connection.poll(position, signal),
+    /** The second unit of a project adds nothing to its backfill, and speaks for nothing in a sweep. */
+    history: async (position, signal) =>
+      position.unit.startsWith(EVERYTHING)
+        ? { event, body: writeJson([]) }
+        : ((await connection.history?.(position, signal)) ?? { event, body: writeJson([]) }),
+    sweep: async (unit, page, signal) =>
+      (unit.startsWith(EVERYTHING) ? undefined : await connection.sweep?.(unit, page, signal)) ?? NOTHING,
+  };
+}
+
+const NOTHING = { keys: [], containers: [] };

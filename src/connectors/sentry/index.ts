@@ -1,12 +1,31 @@
+import type { Grammar } from '../../model/link.ts';
 import { MEBIBYTE } from '../../platform/lib/quantities.ts';
 import { trackerConnector } from '../kit/tracker.ts';
+import { hmacSigning } from '../kit/verify.ts';
 import { timeOf } from '../kit/walk.ts';
 import { connect } from './connect.ts';
-import { grammar } from './grammar.ts';
 import { EVENT, eventOf, itemOf, parseWebhook, placeOf } from './items.ts';
 import { options, PUBLIC_HOST, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
-import { verify } from './verify.ts';
+
+/** `Fixes MYAPP-317, MYAPP-318` in a commit, a title or a description (SE4). */
+export const grammar: Grammar = {
+  closing: ['fix', 'fixes', 'fixed', 'close', 'closes', 'closed', 'resolve', 'resolves', 'resolved'],
+  closes: 'list',
+  names: ['short-id'],
+  needsWord: true,
+  addresses: [
+    [
+      '//{organization}.sentry.io/issues/{number}',
+      '//{organization}.sentry.io/issues/{number}/…',
+      '//sentry.io/organizations/{organization}/issues/{number}/…',
+    ],
+    [
+      '//{host}/organizations/{organization}/issues/{number}',
+      '//{host}/organizations/{organization}/issues/{number}/…',
+    ],
+  ],
+};
 
 /** Issues of Sentry: groups of like errors. */
 export const sentry = trackerConnector({
@@ -18,7 +37,12 @@ export const sentry = trackerConnector({
   largestDelivery: 5 * MEBIBYTE,
   options,
   host: ({ host }) => host,
-  verify,
+  /** The secret is the client secret of the integration (SE1). */
+  ...hmacSigning({
+    header: 'sentry-hook-signature',
+    event: { header: 'sentry-hook-resource' },
+    delivery: 'request-id',
+  }),
   eventOf,
   samples: async () => (await import('./sample.ts')).samples,
   unrestricted: (host = PUBLIC_HOST) => options.parse({ host, organization: 'any', projects: ['*'] }),

@@ -13,7 +13,7 @@ export function eventOf(payload: unknown): string | undefined {
 }
 
 /**
- * Every such event carries the issue as it was at that time, whatever happened to it. What has drifted still says which
+ * Every such event carries the issue as it was at that time, whatever happened to it. A payload that has drifted still names the
  * issue it is about. Throws `delivery_malformed`.
  */
 export function parseWebhook(payload: unknown, options: Options): WebhookFacts {

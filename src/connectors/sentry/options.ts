@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { atLeastOne, hostName, httpsAddress, nameOrNumber, oneWord } from '../kit/options.ts';
 import { asBase } from '../kit/rest.ts';
-import type { Scope, WithNames } from '../kit/scope.ts';
+import { scopeBy } from '../kit/scope.ts';
 
 export const PUBLIC_HOST = 'sentry.io';
 
@@ -44,6 +44,4 @@ export function baseOf({ host, apiUrl }: Pick<Options, 'host' | 'apiUrl'>): stri
   return asBase(apiUrl ?? `https://${host}/api/0`);
 }
 
-export function scopeOf({ projects, exclude, names }: Options & WithNames): Scope {
-  return { include: projects, exclude, archived: false, forks: false, names };
-}
+export const scopeOf = scopeBy<Options>('projects');

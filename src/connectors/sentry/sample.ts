@@ -1,11 +1,9 @@
 import { NUMBERS, samplesOf, TRIAL_NUMBER, TRIAL_TEXT } from '../kit/sample.ts';
 import { EVENT } from './items.ts';
 import { scopeOf } from './options.ts';
-import { sign } from './verify.ts';
 
 /** Sample events of Sentry, made here. */
 export const samples = samplesOf({
-  sign,
   scopeOf,
   place: { ids: NUMBERS },
   events: {

@@ -1,13 +1,25 @@
+import type { Grammar } from '../../model/link.ts';
 import { MEBIBYTE } from '../../platform/lib/quantities.ts';
 import { readable } from '../kit/payload.ts';
 import { trackerConnector } from '../kit/tracker.ts';
-import { EVENT_IN_BODY } from '../kit/verify.ts';
+import { EVENT_IN_BODY, hmacSigning } from '../kit/verify.ts';
 import { connect } from './connect.ts';
-import { grammar } from './grammar.ts';
 import { changedAt, foundOn, itemOf, PARTS, parseWebhook, placeOf } from './items.ts';
 import { options, PUBLIC_HOST, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
-import { verify } from './verify.ts';
+
+/** `[sc-318]`, `[Finishes sc-318]`, and addresses with the title at their end (SH4). */
+const grammar: Grammar = {
+  closing: [
+    ...['finish', 'finishes', 'finished', 'complete', 'completes', 'completed'],
+    ...['close', 'closes', 'closed', 'fix', 'fixes', 'fixed', 'resolve', 'resolves', 'resolved'],
+  ],
+  closes: 'list',
+  names: ['sc-'],
+  addresses: [
+    ['//app.shortcut.com/{workspace}/story/{number}', '//app.shortcut.com/{workspace}/story/{number}/{title}'],
+  ],
+};
 
 /** Stories of Shortcut. */
 export const shortcut = trackerConnector({
@@ -19,7 +31,8 @@ export const shortcut = trackerConnector({
   largestDelivery: 5 * MEBIBYTE,
   options,
   host: () => PUBLIC_HOST,
-  verify,
+  /** SH1. */
+  ...hmacSigning({ header: 'payload-signature' }),
   eventOf: (payload) => readable(schema.event, payload) && EVENT_IN_BODY,
   samples: async () => (await import('./sample.ts')).samples,
   unrestricted: () => options.parse({ token: 'none', teams: ['*'] }),

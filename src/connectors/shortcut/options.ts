@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { atLeastOne, httpsAddress, oneWord, statusName } from '../kit/options.ts';
 import { asBase } from '../kit/rest.ts';
-import type { Scope, WithNames } from '../kit/scope.ts';
+import { scopeBy } from '../kit/scope.ts';
 
 export const PUBLIC_HOST = 'app.shortcut.com';
 
@@ -30,10 +30,4 @@ export type Options = z.infer<typeof options>;
 /** Without a slash at its end. */
 export const baseOf = ({ apiUrl }: Options): string => asBase(apiUrl);
 
-export const scopeOf = ({ teams, exclude, names }: Options & WithNames): Scope => ({
-  include: teams,
-  exclude,
-  archived: false,
-  forks: false,
-  names,
-});
+export const scopeOf = scopeBy<Options>('teams');

@@ -1,33 +1,32 @@
+import { GIT_PROVIDERS, type GitProviderId } from '../../model/git-providers.ts';
 import { ApiError, invalid } from '../http/api-error.ts';
 
 /** The fields of a record or an edit that a provider may not support. */
 export interface ProviderFields {
-  readonly provider: string;
+  readonly provider: GitProviderId;
   readonly state?: string;
   readonly reviewers?: readonly string[];
   readonly labels?: readonly string[];
   readonly assignees?: readonly string[];
 }
 
-const ACCOUNT_UUID =
-  /^(?:\{[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
+const DECLINING = Object.values(GIT_PROVIDERS)
+  .flatMap(({ title, declines }) => (declines ? title : []))
+  .join(' and ');
 
 /** Checks the fields that only one provider has or lacks (W54, W58, W60). Throws 400. */
 export function checkProviderFields(fields: ProviderFields): void {
-  if (fields.provider !== 'bitbucket') {
-    if (fields.state === 'declined') throw invalid('state: only Bitbucket has declined');
-    return;
-  }
-  for (const name of ['labels', 'assignees'] as const) {
-    if (fields[name] !== undefined) throw new ApiError('unsupported_field', `${name}: Bitbucket has none`);
-  }
-  const stranger = fields.reviewers?.find((reviewer) => !ACCOUNT_UUID.test(reviewer));
-  if (stranger !== undefined) throw invalid('reviewers: Bitbucket takes account UUIDs');
+  const { title, lacks = [], declines, reviewers } = GIT_PROVIDERS[fields.provider];
+  if (fields.state === 'declined' && !declines) throw invalid(`state: only ${DECLINING} has declined`);
+  const field = lacks.find((name) => fields[name] !== undefined);
+  if (field !== undefined) throw new ApiError('unsupported_field', `${field}: ${title} has none`);
+  if (reviewers && fields.reviewers?.some((name) => !reviewers.form.test(name)))
+    throw invalid(`reviewers: ${title} takes ${reviewers.noun}`);
 }
 
-/** Bitbucket has no closed pull requests: it declines them. */
-export function stateAt(provider: string, state: string | undefined): string | undefined {
-  return provider === 'bitbucket' && state === 'closed' ? 'declined' : state;
+/** Returns the state that a provider gives a pull request for which this one was requested. */
+export function stateAt(provider: GitProviderId, state: string | undefined): string | undefined {
+  return state === 'closed' && GIT_PROVIDERS[provider].declines ? 'declined' : state;
 }
 
 /** Declined is final (W55). Throws 409. */

@@ -1,6 +1,5 @@
-import { samples } from '../../../src/connectors/azure-boards/sample.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
-import { type ConnectorProfile, type Exchange, from, ignored } from './profile.ts';
+import { type ConnectorProfile, type Exchange, from, ignored, waits } from './profile.ts';
 
 const ORIGIN = 'https://dev.azure.com';
 const ORGANIZATION = '9f2c1a7b-04d5-4c6f-8a90-b1e2d3c4f5a6';
@@ -36,7 +35,6 @@ const sample = (eventType: string) => ({
 });
 
 const basic = (user: string, password: string) => `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
-const { sign } = samples;
 
 const project: Exchange = {
   path: '/acme/_apis/projects/Website',
@@ -83,7 +81,7 @@ export const profile: ConnectorProfile = {
     signatureHeader: 'authorization',
     coversBody: false,
     required: [],
-    sign,
+    sign: (_, secret) => ({ authorization: basic('worksync', secret) }),
     vector: {
       // RFC 7617, section 2.
       secret: 'open sesame',
@@ -199,18 +197,8 @@ export const profile: ConnectorProfile = {
     },
   },
   limits: {
-    '429 with retry-after': {
-      answer: { status: 429, headers: { 'retry-after': '90' }, body: said('TF400733: The request has been canceled') },
-      atLeast: 90_000,
-    },
-    'only a reset': {
-      answer: {
-        status: 429,
-        headers: { date, 'x-ratelimit-reset': String(Date.parse(date) / 1_000 + 240) },
-        body: '',
-      },
-      atLeast: 240_000,
-    },
+    '429 with retry-after': waits(90_000, { 'retry-after': '90' }, said('TF400733: The request has been canceled')),
+    'only a reset': waits(240_000, { date, 'x-ratelimit-reset': String(Date.parse(date) / 1_000 + 240) }),
   },
   statuses: { 203: 'unauthorized', 412: 'conflict' },
   check: {

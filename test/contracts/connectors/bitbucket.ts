@@ -1,7 +1,6 @@
-import { createHmac } from 'node:crypto';
-import { samples } from '../../../src/connectors/bitbucket/sample.ts';
+import { bitbucket } from '../../../src/connectors/bitbucket/index.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
-import { type ConnectorProfile, type Exchange, from, hmacVector, ignored } from './profile.ts';
+import { type ConnectorProfile, type Exchange, from, hmacWebhook, ignored, waits } from './profile.ts';
 
 const ORIGIN = 'https://api.bitbucket.org';
 const REPOSITORY = '/2.0/repositories/acme/api';
@@ -23,10 +22,6 @@ const QUERY = {
 const PAGES = 5;
 
 const pull = fixture('bitbucket', 'pullrequests.get');
-
-function sign(body: Buffer, secret: string) {
-  return { ...samples.sign(body, secret), 'x-event-key': 'pullrequest:created' };
-}
 
 function linkTo(page: number): string {
   const pairs = Object.entries({ ...QUERY, page: String(page) }).flatMap(([name, values]) =>
@@ -73,23 +68,11 @@ export const profile: ConnectorProfile = {
   options: { token: 'ATCTT3contract', repositories: ['acme/api'] },
   containerId: '{7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10}',
   origin: ORIGIN,
-  webhook: {
-    signatureHeader: 'x-hub-signature',
-    required: ['x-event-key'],
-    sign,
-    vector: hmacVector('x-hub-signature', 'sha256=', { 'x-event-key': 'pullrequest:created' }),
-    forgeries(body, secret) {
-      const good = sign(body, secret);
-      const hex = good['x-hub-signature'].slice('sha256='.length);
-      const other = (algorithm: string) => `${algorithm}=${createHmac(algorithm, secret).update(body).digest('hex')}`;
-      return {
-        'a SHA-1 digest, as GitHub sends under this header': { ...good, 'x-hub-signature': other('sha1') },
-        'a SHA-512 digest': { ...good, 'x-hub-signature': other('sha512') },
-        'a good digest under the name of another algorithm': { ...good, 'x-hub-signature': `sha1=${hex}` },
-        'the digest without its name': { ...good, 'x-hub-signature': hex },
-      };
-    },
-  },
+  webhook: hmacWebhook(bitbucket, {
+    header: 'x-hub-signature',
+    prefix: 'sha256=',
+    headers: { 'x-event-key': 'pullrequest:created' },
+  }),
   fixtures: [
     from('pullrequest.created', 'webhook', 'pullrequest:created'),
     from('pullrequest.draft', 'webhook', 'pullrequest:created'),
@@ -163,20 +146,11 @@ export const profile: ConnectorProfile = {
     },
   },
   limits: {
-    '429 with nothing said': { answer: { status: 429, body: '' }, atLeast: 300_000 },
-    '429 with its text': {
-      answer: { status: 429, body: said('Rate limit for this resource has been exceeded') },
-      atLeast: 300_000,
-    },
-    'a short retry-after': { answer: { status: 429, headers: { 'retry-after': '1' } }, atLeast: 60_000 },
-    'retry-after as a date': {
-      answer: { status: 429, headers: { 'retry-after': 'Mon, 05 Jan 2026 09:20:00 GMT' } },
-      atLeast: 1_200_000,
-    },
-    'retry-after that asks for days': {
-      answer: { status: 429, headers: { 'retry-after': '999999' } },
-      atLeast: 3_600_000,
-    },
+    '429 with nothing said': waits(300_000),
+    '429 with its text': waits(300_000, {}, said('Rate limit for this resource has been exceeded')),
+    'a short retry-after': waits(60_000, { 'retry-after': '1' }),
+    'retry-after as a date': waits(1_200_000, { 'retry-after': 'Mon, 05 Jan 2026 09:20:00 GMT' }),
+    'retry-after that asks for days': waits(3_600_000, { 'retry-after': '999999' }),
   },
   statuses: {
     // Bitbucket's own: it ran out of time on its side.

@@ -1,4 +1,4 @@
-import { samples } from '../../../src/connectors/generic/sample.ts';
+import { standardSignature } from '../../../src/connectors/kit/verify.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
 import { type ConnectorProfile, type Exchange, from, ignored } from './profile.ts';
 
@@ -15,7 +15,7 @@ const item = fixture('generic', 'items.get');
 const key = (fill: number) => `whsec_${Buffer.alloc(32, fill).toString('base64')}`;
 
 function sign(body: Buffer, secret: string, id = 'msg_2KWPBgLlAfxdpx2AI54pPJ85f4W', sentAt = SENT_AT) {
-  return samples.sign(body, secret, { id, at: sentAt * 1_000 });
+  return standardSignature(body, secret, { id, at: sentAt * 1_000 });
 }
 
 /** Page n of four holds two items, each an hour older than the one before. */

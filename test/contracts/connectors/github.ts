@@ -1,7 +1,6 @@
-import { createHmac } from 'node:crypto';
-import { samples } from '../../../src/connectors/github/sample.ts';
+import { github } from '../../../src/connectors/github/index.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
-import { type ConnectorProfile, type Exchange, from, ignored } from './profile.ts';
+import { type ConnectorProfile, type Exchange, from, hmacWebhook, ignored, waits } from './profile.ts';
 
 const ORIGIN = 'https://api.github.com';
 const LIST = '/repos/acme/api/pulls';
@@ -9,10 +8,6 @@ const QUERY = { state: 'all', sort: 'updated', direction: 'desc', per_page: '100
 const PAGES = 5;
 
 const pull = fixture('github', 'pulls.get');
-
-function sign(body: Buffer, secret: string) {
-  return { ...samples.sign(body, secret, { id: 'a-1' }), 'x-github-event': 'pull_request' };
-}
 
 /** Page n of five holds two pull requests, each an hour older than the one before; GitHub links by id. */
 function page(number: number): Exchange {
@@ -65,10 +60,10 @@ export const profile: ConnectorProfile = {
   options: { token: 'ghp_contract', repositories: ['acme/api'], issues: true },
   containerId: '70100',
   origin: ORIGIN,
-  webhook: {
-    signatureHeader: 'x-hub-signature-256',
-    required: ['x-github-event', 'x-github-delivery'],
-    sign,
+  webhook: hmacWebhook(github, {
+    header: 'x-hub-signature-256',
+    prefix: 'sha256=',
+    headers: { 'x-github-event': 'ping', 'x-github-delivery': '72d3162e-cc78-11e3-81ab-4c9367dc0958' },
     vector: {
       // GitHub documentation, "Testing the webhook payload validation".
       secret: "It's a Secret to Everybody",
@@ -79,22 +74,8 @@ export const profile: ConnectorProfile = {
         'x-github-delivery': '72d3162e-cc78-11e3-81ab-4c9367dc0958',
       },
     },
-    forgeries(body, secret) {
-      const good = sign(body, secret);
-      const hex = good['x-hub-signature-256'].slice('sha256='.length);
-      const { 'x-hub-signature-256': _, ...unsigned } = good;
-      const sha1 = `sha1=${createHmac('sha1', secret).update(body).digest('hex')}`;
-      return {
-        'only the SHA-1 header': { ...unsigned, 'x-hub-signature': sha1 },
-        'a SHA-1 digest in the SHA-256 header': { ...good, 'x-hub-signature-256': sha1 },
-        'a SHA-512 digest': {
-          ...good,
-          'x-hub-signature-256': `sha512=${createHmac('sha512', secret).update(body).digest('hex')}`,
-        },
-        'the digest without its name': { ...good, 'x-hub-signature-256': hex },
-      };
-    },
-  },
+    elsewhere: (hex) => ({ 'only the older header': { 'x-hub-signature': `sha256=${hex}` } }),
+  }),
   fixtures: [
     ...['opened', 'draft', 'merged'].map((name) => from(`pull_request.${name}`, 'webhook', 'pull_request')),
     {
@@ -200,34 +181,26 @@ export const profile: ConnectorProfile = {
     },
   },
   limits: {
-    'primary limit, 403': {
-      answer: {
-        status: 403,
-        headers: { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': inAnHour },
-        body: said('API rate limit exceeded for user ID 1.'),
-      },
-      atLeast: 3_600_000,
-    },
-    'secondary limit, 403 with retry-after': {
-      answer: {
-        status: 403,
-        headers: { 'retry-after': '90' },
-        body: said('You have exceeded a secondary rate limit.'),
-      },
-      atLeast: 90_000,
-    },
-    'secondary limit, 403 with a short retry-after': {
-      answer: { status: 403, headers: { 'retry-after': '1' }, body: said('You have exceeded a secondary rate limit.') },
-      atLeast: 60_000,
-    },
-    'secondary limit, 403 by its text alone': {
-      answer: { status: 403, body: said('You have exceeded a secondary rate limit.') },
-      atLeast: 60_000,
-    },
-    'retry-after as a date': {
-      answer: { status: 429, headers: { 'retry-after': 'Mon, 05 Jan 2026 09:05:00 GMT' } },
-      atLeast: 300_000,
-    },
+    'primary limit, 403': waits(
+      3_600_000,
+      { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': inAnHour },
+      said('API rate limit exceeded for user ID 1.'),
+      403,
+    ),
+    'secondary limit, 403 with retry-after': waits(
+      90_000,
+      { 'retry-after': '90' },
+      said('You have exceeded a secondary rate limit.'),
+      403,
+    ),
+    'secondary limit, 403 with a short retry-after': waits(
+      60_000,
+      { 'retry-after': '1' },
+      said('You have exceeded a secondary rate limit.'),
+      403,
+    ),
+    'secondary limit, 403 by its text alone': waits(60_000, {}, said('You have exceeded a secondary rate limit.'), 403),
+    'retry-after as a date': waits(300_000, { 'retry-after': 'Mon, 05 Jan 2026 09:05:00 GMT' }),
   },
   check: {
     good: [

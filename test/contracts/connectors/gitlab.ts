@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
-import { standardSignature } from '../../../src/connectors/kit/sample.ts';
+import { standardSignature } from '../../../src/connectors/kit/verify.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
-import { type ConnectorProfile, type Exchange, from, ignored } from './profile.ts';
+import { type ConnectorProfile, type Exchange, from, ignored, waits } from './profile.ts';
 
 const ORIGIN = 'https://gitlab.com';
 const PROJECT = '/api/v4/projects/acme%2Fplatform%2Fapi';
@@ -264,22 +264,13 @@ export const profile: ConnectorProfile = {
     },
   },
   limits: {
-    '429 with retry-after and plain text': {
-      answer: { status: 429, headers: { 'retry-after': '90' }, body: 'Retry later\n' },
-      atLeast: 90_000,
-    },
-    'retry-after as a date': {
-      answer: { status: 429, headers: { 'retry-after': 'Mon, 05 Jan 2026 09:05:00 GMT' }, body: 'Retry later' },
-      atLeast: 300_000,
-    },
-    'only a reset': {
-      answer: {
-        status: 429,
-        headers: { date, 'ratelimit-reset': String(Date.parse(date) / 1_000 + 240), 'ratelimit-remaining': '0' },
-        body: 'Retry later',
-      },
-      atLeast: 240_000,
-    },
+    '429 with retry-after and plain text': waits(90_000, { 'retry-after': '90' }, 'Retry later\n'),
+    'retry-after as a date': waits(300_000, { 'retry-after': 'Mon, 05 Jan 2026 09:05:00 GMT' }, 'Retry later'),
+    'only a reset': waits(
+      240_000,
+      { date, 'ratelimit-reset': String(Date.parse(date) / 1_000 + 240), 'ratelimit-remaining': '0' },
+      'Retry later',
+    ),
   },
   check: {
     good: [

@@ -1,7 +1,6 @@
-import { createHmac } from 'node:crypto';
-import { samples } from '../../../src/connectors/jira/sample.ts';
+import { jira } from '../../../src/connectors/jira/index.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
-import { type ConnectorProfile, type Exchange, from, hmacVector, ignored } from './profile.ts';
+import { type ConnectorProfile, type Exchange, from, hmacWebhook, ignored, waits } from './profile.ts';
 
 const ORIGIN = 'https://acme.atlassian.net';
 const SEARCH = '/rest/api/3/search/jql';
@@ -20,10 +19,6 @@ const CLOUD_ID = '11223344-a1b2-4b33-8444-def123456789';
 
 const issue = fixture<{ fields: object }>('jira', 'issues.get');
 const created = fixture<{ issue: { fields: object } }>('jira', 'issue_created');
-
-function sign(body: Buffer, secret: string) {
-  return samples.sign(body, secret, { id: '6f1c9a04-58bd-4b5c-8a1a-1b7e32a0c0de' });
-}
 
 /** Page n of five holds two issues, each an hour older than the one before. */
 function page(number: number): Exchange {
@@ -58,26 +53,12 @@ export const profile: ConnectorProfile = {
   },
   containerId: '10008',
   origin: ORIGIN,
-  webhook: {
-    signatureHeader: 'x-hub-signature',
-    required: ['x-atlassian-webhook-identifier'],
-    sign,
-    vector: hmacVector('x-hub-signature', 'sha256=', {
-      'x-atlassian-webhook-identifier': '6f1c9a04-58bd-4b5c-8a1a-1b7e32a0c0de',
-    }),
-    forgeries(body, secret) {
-      const good = sign(body, secret);
-      const hex = good['x-hub-signature'].slice('sha256='.length);
-      const sha1 = createHmac('sha1', secret).update(body).digest('hex');
-      const { 'x-hub-signature': _, ...unsigned } = good;
-      return {
-        'a digest without its method': { ...good, 'x-hub-signature': hex },
-        'another method': { ...good, 'x-hub-signature': `sha1=${sha1}` },
-        'another method over the right digest': { ...good, 'x-hub-signature': `sha512=${hex}` },
-        'the token of an app in its place': { ...unsigned, authorization: 'Bearer e30.e30.sig' },
-      };
-    },
-  },
+  webhook: hmacWebhook(jira, {
+    header: 'x-hub-signature',
+    prefix: 'sha256=',
+    headers: { 'x-atlassian-webhook-identifier': '6f1c9a04-58bd-4b5c-8a1a-1b7e32a0c0de' },
+    elsewhere: () => ({ 'the token of an app in its place': { authorization: 'Bearer e30.e30.sig' } }),
+  }),
   fixtures: [
     from('issue_created', 'webhook', 'webhook'),
     { file: 'issue_updated.described', source: 'webhook', event: 'webhook', outcome: 'references' },
@@ -139,18 +120,12 @@ export const profile: ConnectorProfile = {
     },
   },
   limits: {
-    '429 with retry-after': {
-      answer: { status: 429, headers: { 'retry-after': '90', 'ratelimit-reason': 'jira-burst-based' }, body: '' },
-      atLeast: 90_000,
-    },
-    'only a reset': {
-      answer: {
-        status: 429,
-        headers: { date, 'x-ratelimit-reset': '2026-01-05T09:04:00Z', 'ratelimit-reason': 'jira-quota-global-based' },
-        body: '',
-      },
-      atLeast: 240_000,
-    },
+    '429 with retry-after': waits(90_000, { 'retry-after': '90', 'ratelimit-reason': 'jira-burst-based' }),
+    'only a reset': waits(240_000, {
+      date,
+      'x-ratelimit-reset': '2026-01-05T09:04:00Z',
+      'ratelimit-reason': 'jira-quota-global-based',
+    }),
   },
   check: {
     good: [

@@ -1,7 +1,6 @@
-import { createHmac } from 'node:crypto';
-import { samples } from '../../../src/connectors/linear/sample.ts';
+import { linear } from '../../../src/connectors/linear/index.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
-import { type ConnectorProfile, type Exchange, from, hmacVector, ignored } from './profile.ts';
+import { type ConnectorProfile, type Exchange, from, hmacWebhook, ignored, waits } from './profile.ts';
 
 const ORGANIZATION = '9f2c1a7b-04d5-4c6f-8a90-b1e2d3c4f5a6';
 const TEAM = '72b2a2dc-6f4f-4423-9d34-24b5bd10634a';
@@ -25,11 +24,6 @@ const asked = (variables: object, reply: Omit<Exchange, 'path' | 'method' | 'sen
 const answer = (data: object) => JSON.stringify({ data });
 const refused = (code: string, message: string) =>
   JSON.stringify({ errors: [{ message, extensions: { code, userError: true } }] });
-
-function sign(body: Buffer, secret: string) {
-  const signed = samples.sign(body, secret, { id: '234d1a4e-b617-4388-90fe-adc3633d6b72' });
-  return { ...signed, 'linear-event': 'Issue' };
-}
 
 /** Page n of five holds two issues, each an hour older than the one before. */
 function page(number: number): Exchange {
@@ -55,24 +49,10 @@ export const profile: ConnectorProfile = {
   options: { organizationId: ORGANIZATION, apiKey: 'lin_api_contract', teams: ['ENG'] },
   containerId: TEAM,
   origin: 'https://api.linear.app',
-  webhook: {
-    signatureHeader: 'linear-signature',
-    required: ['linear-event', 'linear-delivery'],
-    sign,
-    vector: hmacVector('linear-signature', '', {
-      'linear-event': 'Issue',
-      'linear-delivery': '234d1a4e-b617-4388-90fe-adc3633d6b72',
-    }),
-    forgeries(body, secret) {
-      const good = sign(body, secret);
-      const hex = good['linear-signature'];
-      return {
-        'a method before the digest': { ...good, 'linear-signature': `sha256=${hex}` },
-        'another hash': { ...good, 'linear-signature': createHmac('sha512', secret).update(body).digest('hex') },
-        base64: { ...good, 'linear-signature': createHmac('sha256', secret).update(body).digest('base64') },
-      };
-    },
-  },
+  webhook: hmacWebhook(linear, {
+    header: 'linear-signature',
+    headers: { 'linear-event': 'Issue', 'linear-delivery': '234d1a4e-b617-4388-90fe-adc3633d6b72' },
+  }),
   fixtures: [
     from('issue.update', 'webhook', 'Issue'),
     from('issue.create.nobody', 'webhook', 'Issue'),
@@ -136,36 +116,33 @@ export const profile: ConnectorProfile = {
     },
   },
   limits: {
-    '400 with its code and a reset': {
-      answer: {
-        status: 400,
-        headers: {
-          date,
-          'x-ratelimit-requests-limit': '2500',
-          'x-ratelimit-requests-remaining': '0',
-          'x-ratelimit-requests-reset': reset,
-        },
-        body: refused('RATELIMITED', 'Rate limit exceeded'),
+    '400 with its code and a reset': waits(
+      240_000,
+      {
+        date,
+        'x-ratelimit-requests-limit': '2500',
+        'x-ratelimit-requests-remaining': '0',
+        'x-ratelimit-requests-reset': reset,
       },
-      atLeast: 240_000,
-    },
-    'the code with 200, for complexity': {
-      answer: {
-        headers: {
-          date,
-          'x-ratelimit-requests-limit': '2500',
-          'x-ratelimit-requests-remaining': '2000',
-          'x-ratelimit-requests-reset': String(Date.parse(date) + 1_000),
-          'x-ratelimit-complexity-limit': '3000000',
-          'x-ratelimit-complexity-remaining': '10',
-          'x-ratelimit-complexity-reset': reset,
-        },
-        body: refused('RATELIMITED', 'Rate limit exceeded'),
+      refused('RATELIMITED', 'Rate limit exceeded'),
+      400,
+    ),
+    'the code with 200, for complexity': waits(
+      240_000,
+      {
+        date,
+        'x-ratelimit-requests-limit': '2500',
+        'x-ratelimit-requests-remaining': '2000',
+        'x-ratelimit-requests-reset': String(Date.parse(date) + 1_000),
+        'x-ratelimit-complexity-limit': '3000000',
+        'x-ratelimit-complexity-remaining': '10',
+        'x-ratelimit-complexity-reset': reset,
       },
-      atLeast: 240_000,
-    },
-    'a plain 429': { answer: { status: 429, headers: { 'retry-after': '90' }, body: '' }, atLeast: 90_000 },
-    'nothing but the code': { answer: { status: 400, body: refused('RATELIMITED', '') }, atLeast: 60_000 },
+      refused('RATELIMITED', 'Rate limit exceeded'),
+      200,
+    ),
+    'a plain 429': waits(90_000, { 'retry-after': '90' }),
+    'nothing but the code': waits(60_000, {}, refused('RATELIMITED', ''), 400),
   },
   check: {
     good: [

@@ -1,3 +1,5 @@
+import { createHmac } from 'node:crypto';
+import type { Connector } from '../../../src/connectors/connector.ts';
 import type { DeliveryOrigin } from '../../../src/model/delivery.ts';
 import type { ErrorCode } from '../../../src/model/errors/codes.ts';
 import type { Item, PullRequest, WorkItem } from '../../../src/model/item.ts';
@@ -31,6 +33,22 @@ export interface FixtureCase {
   readonly facts?: Partial<PullRequest> | Partial<WorkItem>;
 }
 
+/** The option that lists what a connection follows, and its entries. */
+export function followedIn(options: Readonly<Record<string, unknown>>) {
+  const name = ['projects', 'teams', 'repositories'].find((each) => each in options) ?? '';
+  return { name, entries: options[name] as readonly string[] };
+}
+
+/** An answer that says that a limit is reached, and how long to wait for it at least. */
+export function waits(
+  atLeast: number,
+  headers: Headers = {},
+  body = '',
+  status = 429,
+): ConnectorProfile['limits'][string] {
+  return { answer: { status, headers, body }, atLeast };
+}
+
 /** A fixture that becomes items. */
 export function from(file: string, source: DeliveryOrigin, event: string): FixtureCase {
   return { file, source, event, outcome: 'items' };
@@ -41,10 +59,43 @@ export function ignored(file: string, event: string, reason: string): FixtureCas
   return { file, source: 'webhook', event, outcome: 'ignored', reason };
 }
 
-/** A vector that was computed outside this program: the HMAC-SHA-256 of a body, in hexadecimal digits behind a prefix. */
-export function hmacVector(header: string, prefix: string, more: Headers = {}): ConnectorProfile['webhook']['vector'] {
+interface HmacWebhook {
+  readonly header: string;
+  readonly prefix?: 'sha256=';
+  /** Headers without which a signed request is not taken: they name the event and the delivery. */
+  readonly headers?: Headers;
+  /** One that the vendor publishes; absent: one that was computed outside this program. */
+  readonly vector?: ConnectorProfile['webhook']['vector'];
+  /** Requests that carry the secret or the digest in another place. */
+  readonly elsewhere?: (hex: string, secret: string) => Readonly<Record<string, Headers>>;
+}
+
+/** Webhooks that are signed by an HMAC-SHA256 over the body, in hexadecimal digits. */
+export function hmacWebhook(connector: Pick<Connector, 'sign'>, scheme: HmacWebhook): ConnectorProfile['webhook'] {
+  const { header, prefix = '', headers = {}, elsewhere } = scheme;
   const hex = 'dfb8cf3fc9778c70386e30f5e0776d37f9ee9c8756d3cbd7df0902150644358d';
-  return { secret: 'shh', body: '{"a":1}', headers: { [header]: prefix + hex, ...more } };
+  const computed = { secret: 'shh', body: '{"a":1}', headers: { ...headers, [header]: prefix + hex } };
+  const digest = (method: string, body: Buffer, secret: string, form: 'hex' | 'base64' = 'hex') =>
+    createHmac(method, secret).update(body).digest(form);
+  return {
+    signatureHeader: header,
+    required: Object.keys(headers),
+    sign: (body, secret) => ({ ...headers, ...connector.sign?.(body, secret, { id: 'made-1', at: 0 }) }),
+    vector: scheme.vector ?? computed,
+    forgeries(body, secret) {
+      const right = digest('sha256', body, secret);
+      const wrong = {
+        'the digest in another form': prefix === '' ? `sha256=${right}` : right,
+        'another method': prefix === '' ? digest('sha1', body, secret) : `sha1=${digest('sha1', body, secret)}`,
+        'another method over the right digest': `sha512=${right}`,
+        'a longer digest': prefix + digest('sha512', body, secret),
+        base64: prefix + digest('sha256', body, secret, 'base64'),
+      };
+      const placed = Object.entries(wrong).map(([name, value]) => [name, { ...headers, [header]: value }]);
+      const others = Object.entries(elsewhere?.(right, secret) ?? {});
+      return Object.fromEntries([...placed, ...others.map(([name, more]) => [name, { ...headers, ...more }])]);
+    },
+  };
 }
 
 /** What a vendor's button for a test, or the making of a webhook, sends. */

@@ -1,7 +1,6 @@
-import { createHmac } from 'node:crypto';
-import { samples } from '../../../src/connectors/redmine/sample.ts';
+import { redmine } from '../../../src/connectors/redmine/index.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
-import { type ConnectorProfile, type Exchange, from, hmacVector, ignored } from './profile.ts';
+import { type ConnectorProfile, type Exchange, from, hmacWebhook, ignored } from './profile.ts';
 
 const ORIGIN = 'https://redmine.example.com';
 const LIST = '/issues.json';
@@ -20,8 +19,6 @@ const PAGES = 5;
 const headers = { date: 'Thu, 01 Jan 2026 00:00:00 GMT' };
 
 const { issue } = fixture<{ issue: object }>('redmine', 'issues.get');
-
-const { sign } = samples;
 
 /** Page n of five holds two issues; their numbers have gaps. */
 function page(number: number): Exchange {
@@ -48,22 +45,11 @@ export const profile: ConnectorProfile = {
   options: { url: `${ORIGIN}/`, apiKey: '0f0e0d0c-contract-key', projects: ['website'] },
   containerId: '5',
   origin: ORIGIN,
-  webhook: {
-    signatureHeader: 'x-redmine-signature-256',
-    required: [],
-    sign,
-    vector: hmacVector('x-redmine-signature-256', 'sha256='),
-    forgeries(body, secret) {
-      const good = sign(body, secret)['x-redmine-signature-256'];
-      const hex = good.slice('sha256='.length);
-      const sha1 = createHmac('sha1', secret).update(body).digest('hex');
-      return {
-        'a digest without its method': { 'x-redmine-signature-256': hex },
-        'another method': { 'x-redmine-signature-256': `sha1=${sha1}` },
-        'the key of the API in its place': { 'x-redmine-api-key': secret },
-      };
-    },
-  },
+  webhook: hmacWebhook(redmine, {
+    header: 'x-redmine-signature-256',
+    prefix: 'sha256=',
+    elsewhere: (_, secret) => ({ 'the key of the API in its place': { 'x-redmine-api-key': secret } }),
+  }),
   fixtures: [
     { file: 'issue.created', source: 'webhook', event: 'webhook', outcome: 'references' },
     { file: 'issue.updated', source: 'webhook', event: 'webhook', outcome: 'references' },

@@ -1,6 +1,6 @@
-import { samples } from '../../../src/connectors/sentry/sample.ts';
+import { sentry } from '../../../src/connectors/sentry/index.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
-import { type ConnectorProfile, type Exchange, from, hmacVector, ignored } from './profile.ts';
+import { type ConnectorProfile, type Exchange, from, hmacWebhook, ignored, waits } from './profile.ts';
 
 const ORIGIN = 'https://sentry.example.com';
 const API = '/api/0';
@@ -10,11 +10,6 @@ const QUERY = { project: '41', query: '', sort: 'date', limit: '100', collapse: 
 const PAGES = 5;
 
 const issue = fixture('sentry', 'issues.get');
-
-function sign(body: Buffer, secret: string) {
-  const signed = samples.sign(body, secret, { id: '6f1c9a0458bd4b5c8a1a1b7e32a0c0de' });
-  return { ...signed, 'sentry-hook-resource': 'issue' };
-}
 
 /** A next page is always named; the last one has no results. */
 const link = (cursor: string, results: boolean, host = ORIGIN) => ({
@@ -51,24 +46,11 @@ export const profile: ConnectorProfile = {
   id: 'sentry',
   options: { host: 'sentry.example.com', organization: 'acme', token: 'sntrys_contract', projects: ['41'] },
   origin: ORIGIN,
-  webhook: {
-    signatureHeader: 'sentry-hook-signature',
-    required: ['sentry-hook-resource', 'request-id'],
-    sign,
-    vector: hmacVector('sentry-hook-signature', '', {
-      'sentry-hook-resource': 'issue',
-      'request-id': '6f1c9a0458bd4b5c8a1a1b7e32a0c0de',
-    }),
-    forgeries(body, secret) {
-      const good = sign(body, secret);
-      const hex = good['sentry-hook-signature'];
-      const { 'sentry-hook-signature': _, ...unsigned } = good;
-      return {
-        'a digest with its method': { ...good, 'sentry-hook-signature': `sha256=${hex}` },
-        'the header of the former plugins': { ...unsigned, 'sentry-app-signature': hex },
-      };
-    },
-  },
+  webhook: hmacWebhook(sentry, {
+    header: 'sentry-hook-signature',
+    headers: { 'sentry-hook-resource': 'issue', 'request-id': '6f1c9a0458bd4b5c8a1a1b7e32a0c0de' },
+    elsewhere: (hex) => ({ 'the header of the former plugins': { 'sentry-app-signature': hex } }),
+  }),
   fixtures: [
     {
       ...from('issue.created', 'webhook', 'issue'),
@@ -134,18 +116,12 @@ export const profile: ConnectorProfile = {
     },
   },
   limits: {
-    'only a reset': {
-      answer: { status: 429, headers: { ...headers, 'x-sentry-rate-limit-remaining': '0' }, body: '' },
-      atLeast: 20_000,
-    },
-    'too many at one time': {
-      answer: {
-        status: 429,
-        headers: { ...headers, 'x-sentry-rate-limit-remaining': '12', 'x-sentry-rate-limit-concurrentremaining': '0' },
-        body: said('You are attempting to go over the allowed concurrency limit.'),
-      },
-      atLeast: 5_000,
-    },
+    'only a reset': waits(20_000, { ...headers, 'x-sentry-rate-limit-remaining': '0' }),
+    'too many at one time': waits(
+      5_000,
+      { ...headers, 'x-sentry-rate-limit-remaining': '12', 'x-sentry-rate-limit-concurrentremaining': '0' },
+      said('You are attempting to go over the allowed concurrency limit.'),
+    ),
   },
   check: {
     good: [

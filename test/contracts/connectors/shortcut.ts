@@ -1,7 +1,6 @@
-import { createHmac } from 'node:crypto';
-import { samples } from '../../../src/connectors/shortcut/sample.ts';
+import { shortcut } from '../../../src/connectors/shortcut/index.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
-import { type ConnectorProfile, type Exchange, from, ignored } from './profile.ts';
+import { type ConnectorProfile, type Exchange, from, hmacWebhook, ignored } from './profile.ts';
 
 const API = '/api/v3';
 const SEARCH = `${API}/stories/search`;
@@ -15,8 +14,6 @@ const PAGES = 4;
 
 const { story } = fixture<{ story: object }>('shortcut', 'stories.get');
 const team = { id: TEAM_ID, mention_name: 'web', archived: false };
-
-const { sign } = samples;
 
 const iso = (time: number) => new Date(time).toISOString();
 
@@ -44,26 +41,10 @@ export const profile: ConnectorProfile = {
   id: 'shortcut',
   options: { token: 'token-contract', teams: [TEAM_ID] },
   origin: 'https://api.app.shortcut.com',
-  webhook: {
-    signatureHeader: 'payload-signature',
-    required: [],
-    sign,
-    vector: {
-      // Computed outside this program.
-      secret: 'shh',
-      body: '{"a":1}',
-      headers: { 'payload-signature': 'dfb8cf3fc9778c70386e30f5e0776d37f9ee9c8756d3cbd7df0902150644358d' },
-    },
-    forgeries(body, secret) {
-      const hex = sign(body, secret)['payload-signature'];
-      const sha1 = createHmac('sha1', secret).update(body).digest('hex');
-      return {
-        'a digest with its method': { 'payload-signature': `sha256=${hex}` },
-        'another method': { 'payload-signature': sha1 },
-        'the former header': { 'clubhouse-signature': hex },
-      };
-    },
-  },
+  webhook: hmacWebhook(shortcut, {
+    header: 'payload-signature',
+    elsewhere: (hex) => ({ 'the former header': { 'clubhouse-signature': hex } }),
+  }),
   fixtures: [
     { file: 'story.updated', source: 'webhook', event: 'webhook', outcome: 'references' },
     { file: 'story.several', source: 'webhook', event: 'webhook', outcome: 'references' },

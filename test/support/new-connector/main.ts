@@ -2,7 +2,17 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** Names of a connector by use; the keys are the words between underscores in the template. */
+/** What a kind of connector calls its things; the keys are words between underscores in the templates. */
+const KINDS = {
+  tracker: { things: 'items', Things: 'Items', noun: 'item', container: 'project', scope: 'projects: [web]' },
+  git: {
+    ...{ things: 'pull requests', Things: 'Pull requests', noun: 'pull' },
+    ...{ container: 'repository', scope: 'repositories: [acme/api]' },
+  },
+} as const;
+type Kind = keyof typeof KINDS;
+
+/** Names of a connector by use; the keys are the words between underscores in the templates. */
 interface Names {
   /** `azure-boards` */
   readonly id: string;
@@ -42,10 +52,20 @@ interface Registration {
 }
 
 /** Every place that lists connectors by hand; what is generated from the registry is not among them. */
-function registrations(names: Names): readonly Registration[] {
-  const { id, name, title, ENV } = names;
+function registrations({ id, name, title, ENV }: Names, kind: Kind): readonly Registration[] {
   const key = id === name ? id : `'${id}'`;
+  const facts = `  ${key}: {
+    title: '${title}',
+    sign: '#',
+    pullPath: '/pulls/',
+    pullAddress: /^\\/([^/]+\\/[^/]+)\\/pulls\\/(\\d{1,10})(?:\\/|$)/,
+  },\n`;
+  const isGit = kind === 'git';
+  const [payload, label] = isGit ? ['pull.repository', 'path'] : ['item.project', 'key'];
   return [
+    ...(isGit
+      ? [{ path: 'src/model/git-providers.ts', edit: (text: string) => before(text, '} satisfies', facts) }]
+      : []),
     {
       path: 'src/connectors/registry.ts',
       edit: (text) => listed(imported(text, `import { ${name} } from './${id}/index.ts';`), name),
@@ -71,8 +91,8 @@ function registrations(names: Names): readonly Registration[] {
           '  generic: {\n',
           `  ${key}: {
     id: numbered,
-    name: plain,
-    render: (provider, { id, name }) => webhook(provider, () => ({ 'item.project': { id, key: name } })),
+    name: ${isGit ? 'path' : 'plain'},
+    render: (provider, { id, name }) => webhook(provider, () => ({ '${payload}': { id, ${label}: name } })),
   },\n`,
         ),
     },
@@ -83,13 +103,13 @@ function registrations(names: Names): readonly Registration[] {
           text,
           '    generic: {\n',
           `    ${key}: {
-      ...{ connector: '${id}', apiUrl: api(port, '${id}'), projects: ['app'] },
+      ...{ connector: '${id}', apiUrl: api(port, '${id}'), ${isGit ? "repositories: ['acme/app']" : "projects: ['app']"} },
       token: secret('${ENV}_TOKEN'),
       ...hooks('${ENV}'),
     },\n`,
         ),
     },
-    { path: 'README.md', edit: (text) => before(text, '| anything that speaks', row(title, id)) },
+    { path: 'README.md', edit: (text) => before(text, '| anything that speaks', row(title, id, isGit)) },
   ];
 }
 
@@ -119,30 +139,33 @@ function before(text: string, anchor: string, added: string): string {
 }
 
 /** As wide as the other rows of the table. */
-function row(title: string, id: string): string {
-  return `| ${title.padEnd(45)} | –             | yes        | ${`[${id}](src/connectors/${id}/README.md)`.padEnd(53)} |\n`;
+function row(title: string, id: string, isGit: boolean): string {
+  const [pulls, items] = isGit ? ['yes', '–'] : ['–', 'yes'];
+  return `| ${title.padEnd(45)} | ${pulls?.padEnd(13)} | ${items?.padEnd(10)} | ${`[${id}](src/connectors/${id}/README.md)`.padEnd(53)} |\n`;
 }
 
-const TEMPLATE = join(import.meta.dirname, 'template');
+const TEMPLATES = join(import.meta.dirname, 'template');
 
 /** Error of the request, with a text for the person who made it. */
 class Refused extends Error {}
 
 /**
- * Writes the files of a new tracker and registers it wherever connectors are listed. Nothing is written where the id
+ * Writes the files of a new connector and registers it wherever connectors are listed. Nothing is written where the id
  * cannot be used. Throws `Refused`.
  *
  * @param top the folder of the project
  * @returns the files that were written or changed, relative to `top`
  */
-function createConnector(top: string, id: string): readonly string[] {
+function createConnector(top: string, id: string, kind: string): readonly string[] {
   const names = namesOf(id);
   if (!names) throw new Refused(`"${id}" is no usable id: write lower-case words with dashes, as azure-boards`);
+  if (kind !== 'tracker' && kind !== 'git')
+    throw new Refused(`"${kind}" is no kind of connector: write tracker or git`);
   if (existsSync(join(top, 'src/connectors', id))) throw new Refused(`src/connectors/${id} is there already`);
-  const edited = registrations(names).map(
+  const edited = registrations(names, kind).map(
     ({ path, edit }) => [path, edit(readFileSync(join(top, path), 'utf8'))] as const,
   );
-  const made = filesOf(names);
+  const made = filesOf(names, kind);
   for (const [path, text] of [...made, ...edited]) {
     mkdirSync(dirname(join(top, path)), { recursive: true });
     writeFileSync(join(top, path), text);
@@ -153,18 +176,18 @@ function createConnector(top: string, id: string): readonly string[] {
   return paths;
 }
 
-/** The template under its final names: `__id__.ts.txt` becomes `linear.ts`, and so do the words in it. */
-function filesOf(names: Names): readonly (readonly [path: string, text: string])[] {
-  return readdirSync(TEMPLATE, { recursive: true, encoding: 'utf8' })
-    .filter((path) => path.endsWith('.txt'))
-    .map((path) => [
-      filled(path.slice(0, -'.txt'.length), names),
-      filled(readFileSync(join(TEMPLATE, path), 'utf8'), names),
-    ]);
-}
-
-function filled(text: string, names: Names): string {
-  return Object.entries(names).reduce((so, [word, value]) => so.replaceAll(`__${word}__`, value), text);
+/** The templates under their final names: `__id__.ts.txt` becomes `linear.ts`, and so do the words in it. */
+function filesOf(names: Names, kind: Kind): readonly (readonly [path: string, text: string])[] {
+  const words = Object.entries({ ...names, ...KINDS[kind] });
+  const filled = (text: string) => words.reduce((so, [word, value]) => so.replaceAll(`__${word}__`, value), text);
+  return ['both', kind].flatMap((folder) =>
+    readdirSync(join(TEMPLATES, folder), { recursive: true, encoding: 'utf8' })
+      .filter((path) => path.endsWith('.txt'))
+      .map(
+        (path) =>
+          [filled(path.slice(0, -'.txt'.length)), filled(readFileSync(join(TEMPLATES, folder, path), 'utf8'))] as const,
+      ),
+  );
 }
 
 /** Long names break lines elsewhere than short ones. */
@@ -177,12 +200,12 @@ function run(cwd: string, command: string, args: readonly string[]): void {
   execFileSync(command, args, { cwd, stdio: ['ignore', 'ignore', 'inherit'] });
 }
 
-/** `npm run new:connector <id>`: exit code 2 where the id cannot be used, and nothing was written then. */
-const [id = ''] = process.argv.slice(2);
+/** `npm run new:connector <id> [tracker|git]`: exit code 2 where the id cannot be used, and nothing was written then. */
+const [id = '', kind = 'tracker'] = process.argv.slice(2);
 try {
-  const paths = createConnector(join(import.meta.dirname, '../../..'), id);
+  const paths = createConnector(join(import.meta.dirname, '../../..'), id, kind);
   process.stdout.write(`${paths.map((path) => `  ${path}\n`).join('')}
-A tracker that nobody runs yet, whose tests pass:
+A ${kind === 'git' ? 'git provider' : 'tracker'} that nobody runs yet, whose tests pass:
 
   npm test -- test/contracts -t ${id}
 

@@ -5,6 +5,7 @@ import { parseAnswer } from '../../../src/connectors/kit/payload.ts';
 import { type TrackerSource, trackerConnector } from '../../../src/connectors/kit/tracker.ts';
 import type { ListRequest, Order } from '../../../src/connectors/kit/walk.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import type { GitProviderId } from '../../../src/model/git-providers.ts';
 import { type PullRequest, pullRequestKey, type WorkItem } from '../../../src/model/item.ts';
 
 /** How far behind what happens a vendor's lists may be, milliseconds: less than walks overlap. */
@@ -134,8 +135,6 @@ function sourceOf(model: ModelTracker, order: Order): TrackerSource<{ id: string
     ...listsOf(model, order),
     about: async () => ({ first: [] }),
     describe: async (unit) => ({ level: 'ok', subject: unit, message: '' }),
-    comment: async () => undefined,
-    close: async () => {},
   };
 }
 
@@ -203,7 +202,7 @@ export function modelGitConnector(model: ModelTracker, order: Order, isCondition
     goneItemOf: goneItemReader(gone, identityOf),
   };
   return gitConnector<ModelOptions, Place>({
-    id: 'model',
+    id: 'model' as GitProviderId,
     title: 'Model',
     publicHost: 'model',
     capabilities: { pullRequests: true },
@@ -215,17 +214,10 @@ export function modelGitConnector(model: ModelTracker, order: Order, isCondition
     scopeOf: ({ projects }) => ({ include: projects, exclude: [], archived: false, forks: false }),
     kinds: [pulls],
     parseWebhook: () => undefined,
-    writes: {
-      title: 'Model',
-      publicHost: 'model',
-      acceptedStates: [],
-      connect: () => Promise.reject(new Error('never')) as never,
-    },
     connect({ projects }) {
       const lists = listsOf(model, order);
       return {
         ...lists,
-        units: async () => projects,
         async list(wanted) {
           const listed = await lists.list(wanted);
           if (!isConditional || wanted.page !== undefined) return listed;
@@ -244,12 +236,11 @@ export function modelGitConnector(model: ModelTracker, order: Order, isCondition
         namedRepositories: () => [],
         lists: { names: [], query: '' },
         get: () => Promise.reject(new Error('nothing is named one by one')),
-        patterns: [],
-        countMatches: async () => 0,
+        repositories: {
+          units: async () => projects,
+          ...{ patterns: [], listed: async () => [], refused: () => new Map(), requireReadable: () => undefined },
+        },
         limit: () => ({ level: 'ok', subject: '', message: '' }),
-        hooks: { states: async () => [], install: async () => [] },
-        comment: async () => undefined,
-        status: { right: 'a right', write: async () => undefined },
       };
     },
   });

@@ -10,7 +10,12 @@ import { messageText, withCommits } from '../../../src/connectors/kit/commits.ts
 import { countedPagesOf, pagesOf } from '../../../src/connectors/kit/pages.ts';
 import { absent, instant, readAnswer, shapeOf, webAddress } from '../../../src/connectors/kit/payload.ts';
 import { type Budget, createBudget, type RateLimitUse, rateFrom } from '../../../src/connectors/kit/rate-limit.ts';
-import { createRedelivery, type DeliveryList, type FailedAttempt } from '../../../src/connectors/kit/redelivery.ts';
+import {
+  createRedelivery,
+  type HookDeliveries,
+  type ListedAttempt,
+  type RedeliveryRules,
+} from '../../../src/connectors/kit/redelivery.ts';
 import { NUMBERS, samplesOf, UUIDS } from '../../../src/connectors/kit/sample.ts';
 import { type ListedPage, type ListRequest, type Order, pollPage } from '../../../src/connectors/kit/walk.ts';
 import { linear } from '../../../src/connectors/linear/index.ts';
@@ -188,8 +193,7 @@ describe('sample', () => {
 
   /** The place of a sample event, for a connection with these entries in its scope. */
   function placeOf(include: readonly string[], place: Place): unknown {
-    const { events } = samplesOf({
-      sign: () => ({}),
+    const events = samplesOf({
       scopeOf: () => ({ include, exclude: ['acme/*-old'], archived: false, forks: false }),
       place,
       events: { opened: ['an item is opened', 'opened'] },
@@ -552,50 +556,50 @@ describe('walks', () => {
 describe('redelivery', () => {
   const { signal } = new AbortController();
   const DAY = 86_400_000;
-  const LIMITS = { mostAttempts: 3, mostOfList: 5, mostAtOnce: 8, keptFor: 3 * DAY };
+  const RULES: RedeliveryRules = {
+    ...{ mostAttempts: 3, mostOfHook: 5, mostAtOnce: 8, keptFor: 3 * DAY },
+    ...{ queries: { newest: 'newest', failed: [] }, pageSize: 100, mostPages: { failed: 1, all: 1 } },
+    floorOf: (last) => last,
+  };
 
-  /** A list whose scans find the given attempts, one after the other. */
-  function listOf(
-    name: string,
-    scans: readonly (readonly FailedAttempt[] | SyncError)[],
-    arrived: readonly string[] = [],
-  ) {
+  /** A hook that lists the given attempts, round after round. */
+  function hookOf(name: string, pages: readonly (readonly ListedAttempt[] | SyncError)[]) {
     const resent: string[] = [];
-    const froms: (string | undefined)[] = [];
-    let outcome: Awaited<ReturnType<DeliveryList['resend']>> = 'requested';
-    const rest = [...scans];
-    const list: DeliveryList = {
+    let outcome: Awaited<ReturnType<HookDeliveries['resend']>> = 'requested';
+    const rest = [...pages];
+    const list: HookDeliveries = {
       name,
-      async scan(from) {
-        froms.push(from);
-        const failed = rest.shift() ?? [];
-        if (failed instanceof SyncError) throw failed;
-        return { failed, arrived: new Set(arrived), upTo: String(froms.length) };
+      async list() {
+        const attempts = rest.shift() ?? [];
+        if (attempts instanceof SyncError) throw attempts;
+        return { attempts, next: undefined };
       },
       async resend(attempt) {
         resent.push(attempt);
         return outcome;
       },
     };
-    return { list, resent, froms, answer: (next: typeof outcome) => void (outcome = next) };
+    return { list, resent, answer: (next: typeof outcome) => void (outcome = next) };
   }
 
-  async function round(lists: () => Promise<readonly DeliveryList[]>, cursor: string | undefined, now: number) {
+  async function round(lists: () => Promise<readonly HookDeliveries[]>, cursor: string | undefined, now: number) {
     const clock = { now: () => now, monotonic: () => now } as Clock;
-    return createRedelivery(clock, LIMITS, lists)('https://worksync.example/', cursor, signal);
+    return createRedelivery(clock, RULES, lists)('https://worksync.example/', cursor, signal);
   }
 
-  async function rounds(lists: readonly DeliveryList[], count: number, from?: string, now = 0) {
+  async function rounds(lists: readonly HookDeliveries[], count: number, from?: string, now = 0) {
     let last = await round(async () => lists, from, now);
     for (let later = 1; later < count; later++) last = await round(async () => lists, last.cursor, now + later);
     return last;
   }
 
-  const failed = (delivery: string, attempt: string) => ({ delivery, attempt });
+  const failed = (delivery: string, attempt: string): ListedAttempt => {
+    return { delivery, attempt, order: Number(attempt), result: 'refused' };
+  };
 
   describe('a failed delivery', () => {
     it('is requested after each failure, up to the limit of attempts', async () => {
-      const { list, resent } = listOf('a', [
+      const { list, resent } = hookOf('a', [
         [failed('x', '1')],
         [failed('x', '2'), failed('x', '1')],
         [failed('x', '3'), failed('x', '2')],
@@ -606,22 +610,22 @@ describe('redelivery', () => {
 
     it('shares the limit of a round with other lists, and waits if the vendor answers later', async () => {
       const [one, two] = ['a', 'b'].map((name) =>
-        listOf(name, [[1, 2, 3, 4, 5].map((each) => failed(`${name}${each}`, `${each}`))]),
+        hookOf(name, [[1, 2, 3, 4, 5].map((each) => failed(`${name}${each}`, `${each}`))]),
       );
       await rounds([one!.list, two!.list], 1);
       expect([one!.resent.length, two!.resent.length]).toEqual([5, 3]);
-      const later = listOf('a', [[failed('x', '1'), failed('y', '2')]]);
+      const later = hookOf('a', [[failed('x', '1'), failed('y', '2')]]);
       later.answer('later');
       expect((await rounds([later.list], 1)).requested).toBe(0);
-      expect(later.resent).toEqual(['2']);
+      expect(later.resent).toEqual(['1']);
     });
 
     it('is forgotten if the vendor no longer has it, or when it is too old', async () => {
-      const { list, resent, answer } = listOf('a', [[failed('x', '1')], [failed('x', '1')]]);
+      const { list, resent, answer } = hookOf('a', [[failed('x', '1')], [failed('x', '1')]]);
       answer('gone');
       await rounds([list], 2);
       expect(resent).toEqual(['1']);
-      const waiting = listOf('a', [[failed('x', '1')]]);
+      const waiting = hookOf('a', [[failed('x', '1')]]);
       waiting.answer('later');
       const { cursor } = await rounds([waiting.list], 1);
       waiting.answer('requested');
@@ -631,7 +635,7 @@ describe('redelivery', () => {
 
     it('is stored among the newest 500, and the round reports that it left out others', async () => {
       const many = Array.from({ length: 2_000 }, (_, at) => failed(`delivery-${2_000 - at}`, String(2_000 - at)));
-      const { list, resent } = listOf('a', [many]);
+      const { list, resent } = hookOf('a', [many]);
       const { cursor, cut } = await rounds([list], 1);
       expect(resent[0]).toBe('1501');
       expect(cursor.length).toBeLessThan(60_000);
@@ -642,9 +646,9 @@ describe('redelivery', () => {
   describe('a round that fails', () => {
     it('returns what it did before the failure', async () => {
       const limited = new SyncError('rate_limited', 'slow');
-      const one = listOf('a', [[failed('x', '1')], []]);
-      const two = listOf('b', [limited, [failed('y', '2')]]);
-      const three = listOf('c', [[failed('z', '3')]]);
+      const one = hookOf('a', [[failed('x', '1')], []]);
+      const two = hookOf('b', [limited, [failed('y', '2')]]);
+      const three = hookOf('c', [[failed('z', '3')]]);
       const lists = [one.list, two.list, three.list];
       const first = await round(async () => lists, undefined, 0);
       expect(first).toMatchObject({ requested: 1, failure: limited });
@@ -654,17 +658,23 @@ describe('redelivery', () => {
 
     it('continues after a hook that no longer exists', async () => {
       const gone = new SyncError('not_found', 'no such hook');
-      const two = listOf('b', [[failed('y', '2')]]);
-      expect(await rounds([listOf('a', [gone]).list, two.list], 1)).toMatchObject({ requested: 1, failure: gone });
+      const two = hookOf('b', [[failed('y', '2')]]);
+      expect(await rounds([hookOf('a', [gone]).list, two.list], 1)).toMatchObject({ requested: 1, failure: gone });
     });
 
     it.each(['', '{', '{"a":1}', '[{"name":1}]', 'null'])(
       'begins anew with the unreadable cursor %j',
       async (cursor) => {
-        const { list, froms } = listOf('a', []);
+        const { list, resent } = hookOf('a', [[failed('x', '1')]]);
         await rounds([list], 1, cursor);
-        expect(froms).toEqual([undefined]);
+        expect(resent).toEqual(['1']);
       },
     );
+
+    it.each([7, '7', '1970-01-01T00:00:00.007Z'])('continues after %j of a stored cursor', async (upTo) => {
+      const { list, resent } = hookOf('a', [[failed('y', '8'), failed('x', '6')]]);
+      await rounds([list], 1, JSON.stringify([{ name: 'a', upTo, open: [] }]));
+      expect(resent).toEqual(['8']);
+    });
   });
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { grammar as github } from '../../../../src/connectors/github/grammar.ts';
-import { grammar as gitlab } from '../../../../src/connectors/gitlab/grammar.ts';
+import { grammar as github } from '../../../../src/connectors/github/index.ts';
+import { grammar as gitlab } from '../../../../src/connectors/gitlab/index.ts';
 import type { Item } from '../../../../src/model/item.ts';
 import type { Grammar, Intent } from '../../../../src/model/link.ts';
 import { patternText } from '../../../../src/platform/lib/pattern.ts';
