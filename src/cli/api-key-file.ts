@@ -11,6 +11,7 @@ import type { CommandClient } from './workspace-client.ts';
  * an interrupted one left.
  */
 export interface KeyFile {
+  readonly path: string;
   /** Puts the secret in place that an interrupted run had written down, if it is of a key with one of the prefixes. */
   finish(keyPrefixes: readonly string[]): void;
   /** Whether the file holds the secret of the key with this prefix. */
@@ -25,12 +26,22 @@ export interface KeyFile {
 }
 
 /** Creates a key; its secret goes into the file, where there is one. */
-export async function createKey(client: CommandClient, description: string, file: KeyFile | undefined) {
+export function createKey(client: CommandClient, description: string, file: KeyFile | undefined) {
+  const create = async () => (await client.createApiKey({ body: { description } }, {})).body;
+  return storingSecret(file, create, ({ secret }) => secret);
+}
+
+/** Creates something, and writes the secret of the answer to the file, where there is one. */
+export async function storingSecret<Created>(
+  file: KeyFile | undefined,
+  create: () => Promise<Created>,
+  secretOf: (created: Created) => string,
+): Promise<Created> {
   file?.begin();
   try {
-    const key = (await client.createApiKey({ body: { description } }, {})).body;
-    file?.write(key.secret);
-    return key;
+    const created = await create();
+    file?.write(secretOf(created));
+    return created;
   } catch (error) {
     const { status } = asSyncError(error);
     if (status !== undefined && status >= 400 && status < 500) file?.abandon();
@@ -43,6 +54,7 @@ export function keyFile(path: string): KeyFile {
   refuseOther(path);
   const next = `${path}.new`;
   return {
+    path,
     finish(keyPrefixes) {
       const secret = read(next);
       if (isWhole(secret) && keyPrefixes.some((prefix) => secret.startsWith(prefix))) place(next, path);

@@ -26,7 +26,7 @@ export function addFiles(program: Command, setting: Setting, exit: Exit): void {
       '\nThe command sends one request to the workspace. The upload itself goes to a signed address and uses no quota.',
     )
     .action((file: string, flags: WorkspaceFlags & { name?: string; contentType?: string }) => {
-      const bytes = readBytes(file, file);
+      const bytes = readBytes(file);
       const filename = flags.name ?? basename(file);
       const contentType = flags.contentType ?? typeOf(filename);
       return runOnWorkspace(setting, exit, flags, async (client) => {

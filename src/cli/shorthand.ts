@@ -1,0 +1,163 @@
+import type { Command } from 'commander';
+import { SyncError } from '../model/errors/sync-error.ts';
+import type { WorkspaceConfig } from '../platform/config/schema.ts';
+import type { Answered, Route, RouteName, Routes } from '../workspace-api/contract.ts';
+import type { ApiAnswer } from '../workspace-api/typed-client.ts';
+import { type Exit, type Setting, say } from './setting.ts';
+import { table } from './words.ts';
+import type { CommandClient } from './workspace-client.ts';
+import {
+  type Described,
+  type ListFlags,
+  listCommand,
+  type Output,
+  runOnWorkspace,
+  workspaceCommand,
+} from './workspace-command.ts';
+
+export type Task = Answered<Routes['getTask']>;
+/** Values for an operation, by the names of its fields. */
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** A command that sends one operation of the workspace API. Parameters of `never` take what the operation answers. */
+export interface Shorthand extends Described {
+  readonly operation: RouteName;
+  /** Adds the flags. Each flag and each argument is a value of the operation. */
+  readonly options?: (command: Command) => unknown;
+  /** The fields of arguments and flags that have another name. */
+  readonly fields?: Readonly<Record<string, string>>;
+  /** Changes the fields before the request. Throws `usage`. */
+  readonly prepare?: (fields: Fields, config: WorkspaceConfig) => Fields;
+  /** Replaces the request. */
+  readonly send?: (
+    client: CommandClient,
+    fields: never,
+  ) => Promise<{ readonly status?: number; readonly body: unknown }>;
+  /** Returns the text for people, and where it is not the answer, the JSON. */
+  readonly show?: (body: never, fields: Fields, status?: number) => string | Output;
+  readonly list?: ShorthandList;
+}
+
+interface ShorthandList {
+  /** The field of the answer that has the entries. */
+  readonly name: string;
+  /** The columns in which people see an entry. */
+  readonly columns: (entry: never) => readonly string[];
+  /** The help of `--all` if the operation answers the whole list at once; otherwise it is read page by page. */
+  readonly all?: string;
+  /** Returns a remark for people on the list that they asked for. */
+  readonly remark?: (fields: Fields) => string | undefined;
+}
+
+/** Adds a group of commands. @param isForPeople whether the operations need an OAuth token */
+export function addShorthands(
+  program: Command,
+  { name, description, rows, isForPeople = false }: ShorthandGroup,
+  setting: Setting,
+  exit: Exit,
+): Command {
+  const group = program.command(name).description(description).exitOverride();
+  for (const row of rows) {
+    const command = row.list ? listCommand(group, row, row.list.all) : workspaceCommand(group, row, { isForPeople });
+    const common = command.options.length;
+    row.options?.(command);
+    const names = command.options.slice(common).map((option) => option.attributeName());
+    command.action(() => {
+      const flags = command.opts<ListFlags>();
+      const values = [
+        ...command.registeredArguments.map((each, at) => [each.name(), command.processedArgs[at]]),
+        ...names.map((each) => [each, command.getOptionValue(each)]),
+      ].filter(([, value]) => value !== undefined);
+      const fields = Object.fromEntries(values.map(([each, value]) => [row.fields?.[each] ?? each, value]));
+      return runOnWorkspace(
+        setting,
+        exit,
+        flags,
+        async (client, config) => run(row, client, row.prepare?.(fields, config) ?? fields, flags),
+        isForPeople,
+      );
+    });
+  }
+  return group;
+}
+
+export interface ShorthandGroup {
+  readonly name: string;
+  readonly description: string;
+  readonly rows: readonly Shorthand[];
+  /** Whether the workspace refuses API keys for them. */
+  readonly isForPeople?: boolean;
+}
+
+async function run(row: Shorthand, client: CommandClient, fields: Fields, flags: ListFlags): Promise<Output> {
+  const { operation, list, send, show } = row;
+  const request = send ? fields : await withTaskId(client, fields);
+  if (list) {
+    const entries = await readList(
+      list,
+      flags,
+      async (page) => (await call(client, operation, { ...request, ...page })).body as Fields,
+    );
+    const remark = list.remark?.({ ...fields, ...flags });
+    if (remark && !flags.json && process.stderr.isTTY) say(remark);
+    return { text: table(entries.map((entry) => list.columns(entry as never))), json: entries };
+  }
+  const { body, status } = await (send ? send(client, request as never) : call(client, operation, request));
+  const shown = show?.(body as never, fields, status) ?? '';
+  return typeof shown === 'string' ? { text: shown, json: [body] } : shown;
+}
+
+const LARGEST_PAGE = 100;
+
+/** Reads pages until there are `limit` entries, or no more. Each page is one request. */
+async function readList(
+  { name, all: isAtOnce }: ShorthandList,
+  { limit, all }: ListFlags,
+  read: (page: Fields) => Promise<Fields>,
+): Promise<readonly unknown[]> {
+  if (all && isAtOnce) return (await read({ all }))[name] as unknown[];
+  const found: unknown[] = [];
+  const wanted = all ? Number.POSITIVE_INFINITY : limit;
+  let cursor: unknown;
+  while (found.length < wanted && cursor !== null) {
+    const page = await read({ limit: Math.min(LARGEST_PAGE, wanted - found.length), cursor });
+    found.push(...(page[name] as unknown[]));
+    cursor = page['nextCursor'];
+  }
+  return found;
+}
+
+/** Sends an operation. Its path takes the fields that it names, its body the others, and its query where it has no body. */
+export async function call(client: CommandClient, operation: RouteName, fields: Fields): Promise<ApiAnswer<unknown>> {
+  const { ROUTES } = await import('../workspace-api/contract.ts');
+  const route: Route = ROUTES[operation];
+  const isId = ([name]: readonly [string, unknown]) => route.path.includes(`{${name}}`);
+  const given = Object.entries(fields);
+  const rest = Object.fromEntries(given.filter((entry) => !isId(entry)));
+  const send = client[operation] as (parameters: object, context: object) => Promise<ApiAnswer<unknown>>;
+  return send({ ...Object.fromEntries(given.filter(isId)), [route.body ? 'body' : 'query']: rest }, {});
+}
+
+/** Keys of people: letters, a hyphen, a number. Ids hold an underscore. */
+const KEY = /^[A-Za-z][A-Za-z0-9]*-\d+$/;
+
+/** One task by key or id, in one request. Throws `not_found`. */
+export async function getTask(client: CommandClient, task: string): Promise<Task> {
+  if (!KEY.test(task)) return (await client.getTask({ taskId: task }, {})).body;
+  const { tasks } = (await client.listTasks({ query: { all: true } }, {})).body;
+  const found = tasks.find(({ key }) => key.toUpperCase() === task.toUpperCase());
+  if (found) return found;
+  throw new SyncError('not_found', `the workspace has no task ${task}`, {
+    hint: '"worksync tasks list --all" lists them.',
+  });
+}
+
+/** The id of a task that is named by key or id; only a key costs a request. Throws `not_found`. */
+export async function taskIdOf(client: CommandClient, task: string): Promise<string> {
+  return KEY.test(task) ? (await getTask(client, task)).taskId : task;
+}
+
+async function withTaskId(client: CommandClient, fields: Fields): Promise<Fields> {
+  const { taskId } = fields;
+  return typeof taskId === 'string' ? { ...fields, taskId: await taskIdOf(client, taskId) } : fields;
+}
