@@ -6,7 +6,8 @@ type Add = (program: Command, setting: Setting, exit: Exit) => void;
 
 interface CommandFile {
   readonly names: readonly string[];
-  readonly load: () => Promise<Add>;
+  /** @param word the first word of the command line */
+  readonly load: (word?: string) => Promise<Add>;
 }
 
 /**
@@ -40,6 +41,7 @@ export const COMMAND_FILES: readonly CommandFile[] = [
   { names: ['connections'], load: async () => (await import('./connections.ts')).addConnections },
   { names: ['connectors'], load: async () => (await import('./connectors.ts')).addConnectors },
   { names: ['translate'], load: async () => (await import('./translate.ts')).addTranslate },
+  { names: ['api'], load: loadApi },
   { names: ['tasks'], load: async () => (await import('./tasks.ts')).addTasks },
   { names: ['links'], load: async () => (await import('./links.ts')).addLinks },
   { names: ['docs'], load: async () => (await import('./docs.ts')).addDocs },
@@ -62,4 +64,16 @@ const OF_ALL: ReadonlySet<unknown> = new Set(['run', 'completion']);
 export function filesFor(word: string | undefined): readonly CommandFile[] {
   const named = COMMAND_FILES.filter(({ names }) => word !== undefined && names.includes(word));
   return named.length === 0 || OF_ALL.has(word) ? COMMAND_FILES : named;
+}
+
+/** The first words of command lines that show or run operations of the workspace API. */
+const OF_API: ReadonlySet<unknown> = new Set(['api', 'completion', 'help']);
+
+/** Loads the operations only where they are needed, because the contract takes longer than all other commands. */
+async function loadApi(word: string | undefined): Promise<Add> {
+  const { addOperations } = OF_API.has(word) ? await import('./api.ts') : {};
+  return (program, setting, exit) => {
+    const group = program.command('api').description('send any operation of the workspace API').exitOverride();
+    addOperations?.(group, setting, exit);
+  };
 }

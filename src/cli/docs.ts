@@ -4,7 +4,7 @@ import { DOCUMENT_STATUSES, DOCUMENT_TYPES } from '../workspace-api/contract/fie
 import type { Answered, Parameters, Routes } from '../workspace-api/contract.ts';
 import { type Exit, eachOf, oneOf, type Setting } from './setting.ts';
 import { addShorthands, type Shorthand } from './shorthand.ts';
-import { readJson, withText } from './text-input.ts';
+import { jsonOf, withText } from './text-input.ts';
 import { printable } from './words.ts';
 
 type Document = Answered<Routes['getDocument']>;
@@ -92,8 +92,11 @@ const ROWS: readonly Shorthand[] = [
 
 /** `worksync docs`. */
 export function addDocs(program: Command, setting: Setting, exit: Exit): void {
-  const description = "the workspace's documents: list, get, create, put, patch, attach";
-  addShorthands(program, { name: 'docs', description, rows: ROWS }, setting, exit);
+  const group = program
+    .command('docs')
+    .description("the workspace's documents: list, get, create, put, patch, attach")
+    .exitOverride();
+  addShorthands(group, ROWS, setting, exit);
 }
 
 /** One flag with its text, in the order of the command line. */
@@ -165,7 +168,7 @@ function pairOf(flag: Part['flag'], place: string, text: string): Operations[num
 
 /** A list, or an object with the list as `ops`. What it holds is checked by the workspace. Throws `usage`. */
 function readOperations(file: string): Operations {
-  const value = readJson(file);
+  const value = jsonOf(`@${file}`);
   const list = Array.isArray(value) ? value : (value as { ops?: unknown } | null)?.ops;
   if (!Array.isArray(list)) throw usage(`${file} contains no list of operations`);
   return list as Operations;

@@ -58,13 +58,12 @@ function columnsOf({ apiKeyId, status, keyPrefix, description, lastUsedAt }: Api
 
 /** `worksync keys`. */
 export function addKeys(program: Command, setting: Setting, exit: Exit): void {
-  const described = {
-    name: 'keys',
-    description: "the workspace's API keys: list, create, revoke, rotate (needs an owner's or admin's OAuth token)",
-    rows: ROWS,
-    isForPeople: true,
-  };
-  addRotate(addShorthands(program, described, setting, exit), setting, exit);
+  const group = program
+    .command('keys')
+    .description("the workspace's API keys: list, create, revoke, rotate (needs an owner's or admin's OAuth token)")
+    .exitOverride();
+  addShorthands(group, ROWS, setting, exit, true);
+  addRotate(group, setting, exit);
 }
 
 interface CreateFlags {

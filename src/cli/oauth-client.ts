@@ -8,7 +8,12 @@ import { createWorkspaceClient } from '../workspace-api/typed-client.ts';
 import { audibly } from './patience.ts';
 import type { Session } from './session.ts';
 import { type CommandClient, chooseWorkspace, UNDER_WAY } from './workspace-client.ts';
-import type { PersonFlags } from './workspace-command.ts';
+
+export interface OAuthFlags {
+  readonly workspace?: string;
+  readonly url?: string;
+  readonly oauthTokenFile?: string;
+}
 
 /**
  * Runs `work` with a client that carries the OAuth token of a person. Such requests count in no window (W73), so they go
@@ -16,7 +21,7 @@ import type { PersonFlags } from './workspace-command.ts';
  */
 export async function withOAuth<Result>(
   session: Session,
-  flags: PersonFlags,
+  flags: OAuthFlags,
   work: (client: CommandClient, config: WorkspaceConfig) => Promise<Result>,
 ): Promise<Result> {
   const config = chooseWorkspace(session.config, flags.workspace);

@@ -47,7 +47,7 @@ export async function programOf(word: string | undefined, setting: Setting, exit
       writeErr: (text) => process.stderr.write(safeOutput(helpAsTyped(text))),
     })
     .addHelpText('after', EXIT_CODES);
-  for (const { load } of filesFor(word)) (await load())(program, setting, exit);
+  for (const { load } of filesFor(word)) (await load(word))(program, setting, exit);
   return program;
 }
 

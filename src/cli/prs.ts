@@ -93,6 +93,9 @@ const ROWS: readonly Shorthand[] = [
 
 /** `worksync prs`. */
 export function addPullRequests(program: Command, setting: Setting, exit: Exit): void {
-  const description = "the workspace's pull requests: list, create, update";
-  addShorthands(program, { name: 'prs', description, rows: ROWS }, setting, exit);
+  const group = program
+    .command('prs')
+    .description("the workspace's pull requests: list, create, update")
+    .exitOverride();
+  addShorthands(group, ROWS, setting, exit);
 }

@@ -49,49 +49,40 @@ interface ShorthandList {
   readonly remark?: (fields: Fields) => string | undefined;
 }
 
-/** Adds a group of commands. @param isForPeople whether the operations need an OAuth token */
+/** Adds the commands to a group. @param isForPeople whether their operations need an OAuth token */
 export function addShorthands(
-  program: Command,
-  { name, description, rows, isForPeople = false }: ShorthandGroup,
+  group: Command,
+  rows: readonly Shorthand[],
   setting: Setting,
   exit: Exit,
-): Command {
-  const group = program.command(name).description(description).exitOverride();
+  isForPeople = false,
+): void {
   for (const row of rows) {
     const command = row.list ? listCommand(group, row, row.list.all) : workspaceCommand(group, row, { isForPeople });
     const common = command.options.length;
     row.options?.(command);
     const names = command.options.slice(common).map((option) => option.attributeName());
-    command.action(() => {
+    command.action(async () => {
       const flags = command.opts<ListFlags>();
-      const values = [
-        ...command.registeredArguments.map((each, at) => [each.name(), command.processedArgs[at]]),
-        ...names.map((each) => [each, command.getOptionValue(each)]),
+      const given = [
+        ...command.registeredArguments.map((each, at) => [each.name(), command.args[at]]),
+        ...names.map((name) => [name, command.getOptionValue(name)]),
       ].filter(([, value]) => value !== undefined);
-      const fields = Object.fromEntries(values.map(([each, value]) => [row.fields?.[each] ?? each, value]));
-      return runOnWorkspace(
+      const fields = Object.fromEntries(given.map(([name, value]) => [row.fields?.[name] ?? name, value]));
+      await runOnWorkspace(
         setting,
         exit,
         flags,
-        async (client, config) => run(row, client, row.prepare?.(fields, config) ?? fields, flags),
+        (client, config) => run(row, client, row.prepare?.(fields, config) ?? fields, flags),
         isForPeople,
       );
     });
   }
-  return group;
-}
-
-export interface ShorthandGroup {
-  readonly name: string;
-  readonly description: string;
-  readonly rows: readonly Shorthand[];
-  /** Whether the workspace refuses API keys for them. */
-  readonly isForPeople?: boolean;
 }
 
 async function run(row: Shorthand, client: CommandClient, fields: Fields, flags: ListFlags): Promise<Output> {
   const { operation, list, send, show } = row;
-  const request = send ? fields : await withTaskId(client, fields);
+  const request = await withTaskId(client, fields);
   if (list) {
     const entries = await readList(
       list,
@@ -128,14 +119,21 @@ async function readList(
 }
 
 /** Sends an operation. Its path takes the fields that it names, its body the others, and its query where it has no body. */
-export async function call(client: CommandClient, operation: RouteName, fields: Fields): Promise<ApiAnswer<unknown>> {
+async function call(client: CommandClient, operation: RouteName, fields: Fields): Promise<ApiAnswer<unknown>> {
   const { ROUTES } = await import('../workspace-api/contract.ts');
   const route: Route = ROUTES[operation];
   const isId = ([name]: readonly [string, unknown]) => route.path.includes(`{${name}}`);
   const given = Object.entries(fields);
   const rest = Object.fromEntries(given.filter((entry) => !isId(entry)));
-  const send = client[operation] as (parameters: object, context: object) => Promise<ApiAnswer<unknown>>;
-  return send({ ...Object.fromEntries(given.filter(isId)), [route.body ? 'body' : 'query']: rest }, {});
+  return send(client, operation, {
+    ...Object.fromEntries(given.filter(isId)),
+    [route.body ? 'body' : 'query']: rest,
+  });
+}
+
+/** Sends an operation whose name is not known to the compiler. */
+export function send(client: CommandClient, operation: RouteName, parameters: Fields): Promise<ApiAnswer<unknown>> {
+  return (client[operation] as (given: Fields, context: object) => Promise<ApiAnswer<unknown>>)(parameters, {});
 }
 
 /** Keys of people: letters, a hyphen, a number. Ids hold an underscore. */

@@ -80,8 +80,9 @@ function creation(kind: 'bug' | 'idea'): Shorthand {
 
 /** `worksync tasks`. */
 export function addTasks(program: Command, setting: Setting, exit: Exit): void {
-  const described = { name: 'tasks', description: "the workspace's tasks: list, get, bug, idea, undo", rows: ROWS };
-  const group = addShorthands(program, described, setting, exit);
+  const description = "the workspace's tasks: list, get, bug, idea, undo";
+  const group = program.command('tasks').description(description).exitOverride();
+  addShorthands(group, ROWS, setting, exit);
   workspaceCommand(group, {
     usage: 'undo <task>',
     description:

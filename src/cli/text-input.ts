@@ -40,13 +40,15 @@ function readText(file: string): string {
   }
 }
 
-/** Reads JSON from a file, or from standard input (`-`). Throws `usage`. */
-export function readJson(file: string): unknown {
-  const bytes = readBytes(file);
+/** Reads JSON: as it is, or from `@<file>` or standard input (`@-`). Throws `usage`. */
+export function jsonOf(text: string): unknown {
+  const file = text.startsWith('@') ? text.slice(1) : undefined;
+  const bytes = file === undefined ? Buffer.from(text) : readBytes(file);
   try {
     return parseJson(bytes);
   } catch (error) {
-    throw new SyncError('usage', `${nameOf(file)} is not JSON: ${(error as Error).message}`, { cause: error });
+    const name = file === undefined ? 'the text' : nameOf(file);
+    throw new SyncError('usage', `${name} is not JSON: ${(error as Error).message}`, { cause: error });
   }
 }
 

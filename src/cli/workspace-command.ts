@@ -1,6 +1,7 @@
 import type { Command, CommandOptions } from 'commander';
 import type { Flags } from '../platform/config/daemon-options.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
+import type { OAuthFlags } from './oauth-client.ts';
 import { type PatienceFlags, withPatience } from './patience.ts';
 import {
   type Exit,
@@ -21,7 +22,7 @@ export type WorkspaceFlags = Flags & PatienceFlags & { readonly workspace?: stri
 /** Flags of a list. */
 export type ListFlags = WorkspaceFlags & { readonly limit: number; readonly all?: boolean };
 /** Flags of a command that needs a person's OAuth token. */
-export type PersonFlags = WorkspaceFlags & { readonly url?: string; readonly oauthTokenFile?: string };
+export type PersonFlags = WorkspaceFlags & OAuthFlags;
 
 export interface Described {
   /** Name and arguments, as commander takes them: `get <task>`. */
@@ -52,17 +53,17 @@ requests go straight to the workspace and cost no quota.`;
 /** A command of a group, with the flags, example and exit codes that all of them have. */
 export function workspaceCommand(
   group: Command,
-  { usage, description, example }: Described,
+  described: Described,
   { shown = OF_WORK, isForPeople = false, costsQuota = !isForPeople, ...options }: WorkspaceCommandOptions = {},
 ): Command {
-  const command = withDaemonOptions(group.command(usage, options), shown);
+  const command = withDaemonOptions(group.command(described.usage, options), shown);
   if (options.isDefault) refusingUnknown(command);
   if (costsQuota) withPatience(command);
   command
-    .description(description)
+    .description(described.description)
     .option('--workspace <name>', 'the workspace; optional if only one is configured')
     .option('--json', 'print JSON: one object in a line')
-    .addHelpText('after', `\nExample: worksync ${example}\n${EXIT_CODES}`);
+    .addHelpText('after', () => `\nExample: worksync ${described.example}\n${EXIT_CODES}`);
   if (!isForPeople) return command;
   return command
     .option('--url <address>', "the workspace's API, ending in /api/v1 (default: the configured one)")

@@ -243,6 +243,7 @@ describe('the guides', () => {
     const elsewhere = found(GUIDES, /(?:src\/main\.ts|worksync --|`worksync) (?:worksync )?([a-z]+)/g);
     expect(elsewhere.filter((name) => !NAMES.includes(name))).toEqual([]);
     const missing = (await allCommands()).filter(({ path: [group = '', subcommand = ''] }) => {
+      if (group === 'api') return false;
       const own = commands.filter(([name = '']) => name.startsWith(`\`${group}`));
       return !own.flat().join(' ').includes(subcommand);
     });

@@ -12,7 +12,11 @@ const VARIABLE = 'WORKSYNC_OAUTH_TOKEN';
 export function oauthToken(env: Environment, file: string | undefined): string {
   const found = createVariables(file === undefined ? env : { [`${VARIABLE}_FILE`]: file }).get(VARIABLE);
   if (found && 'value' in found) return found.value;
-  throw new SyncError('secret_missing', found?.problem ?? `${VARIABLE} is not set: the workspace does this only for people`, {
-    hint: `Set ${VARIABLE}, or ${VARIABLE}_FILE to a path: the OAuth token of a workspace owner or admin, for agents of any member.`,
-  });
+  throw new SyncError(
+    'secret_missing',
+    found?.problem ?? `${VARIABLE} is not set: the workspace does this only for people`,
+    {
+      hint: `Set ${VARIABLE}, or ${VARIABLE}_FILE to a path: the OAuth token of a workspace owner or admin, for agents of any member.`,
+    },
+  );
 }

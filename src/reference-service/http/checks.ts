@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { JsonError, parseJson } from '../../platform/http/parse-json.ts';
+import { problemsOf } from '../../workspace-api/contract/value-schemas.ts';
 import { API_VERSION, type Route } from '../../workspace-api/contract.ts';
 import { ApiError, invalid } from './api-error.ts';
 
@@ -40,13 +41,8 @@ function readJson(body: Buffer): unknown {
   }
 }
 
-const ISSUES_TOLD = 5;
-
 function check(schema: NonNullable<Route['body']>, value: unknown): unknown {
   const checked = schema.safeParse(value);
   if (checked.success) return checked.data;
-  const told = checked.error.issues
-    .slice(0, ISSUES_TOLD)
-    .map((issue) => (issue.path.length === 0 ? issue.message : `${issue.path.join('.')}: ${issue.message}`));
-  throw invalid(told.join('; '));
+  throw invalid(problemsOf(checked.error));
 }

@@ -37,6 +37,7 @@ export const apiKeyRoutes = {
     access: 'admin',
     body: z.object({ description: sent.title }),
     response: apiKey.extend({ secret: z.string() }),
+    secrets: ['secret'],
     success: [201],
   },
   /** W22, W25. 204; effective at once. Errors: 404. */

@@ -190,6 +190,29 @@ function schemaOf(schema: ZodType, io: 'input' | 'output', shared: Map<string, J
   return rest;
 }
 
+/** A query or a body, as commands describe it. */
+export interface InputSchema {
+  readonly type?: string;
+  readonly const?: string;
+  readonly enum?: readonly string[];
+  readonly 'x-extensible-enum'?: readonly string[];
+  readonly format?: string;
+  readonly pattern?: string;
+  readonly minimum?: number;
+  readonly items?: InputSchema;
+  readonly anyOf?: readonly InputSchema[];
+  readonly oneOf?: readonly InputSchema[];
+  readonly properties?: Readonly<Record<string, InputSchema>>;
+  readonly required?: readonly string[];
+}
+
+/** Returns the JSON Schema of a query (`output`) or a body (`input`) by itself, not as a reference to a component. */
+export function inputSchema(schema: ZodType, io: 'input' | 'output'): InputSchema {
+  const components = new Map<string, Json>();
+  const made = schemaOf(schema, io, components);
+  return components.values().next().value ?? made;
+}
+
 function jsonSchema(schema: ZodType, io: 'input' | 'output'): Json {
   const { $schema: _dialect, ...made } = z.toJSONSchema(schema, { io, unrepresentable: 'any', override: plain(io) });
   const text = JSON.stringify(made).replaceAll('"#/$defs/', '"#/components/schemas/');

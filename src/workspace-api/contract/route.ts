@@ -23,6 +23,8 @@ export interface Route {
   readonly body?: z.ZodType;
   /** Body of a success; absent if it has none. */
   readonly response?: z.ZodType;
+  /** The secrets in it, which the server shows once. */
+  readonly secrets?: readonly string[];
   /** Statuses of a success, the usual one first. */
   readonly success: readonly number[];
   /** Whether clients change the resource as a whole: answers then keep the body as written, and changes take `ifMatch`. */

@@ -69,6 +69,7 @@ export const webhookRoutes = {
     access: 'admin',
     body: newWebhook,
     response: webhook.extend({ key: z.string(), secret: z.string().optional() }),
+    secrets: ['key', 'secret'],
     success: [201],
   },
   /** W65. 204; what waits for it is dropped. Errors: 404. */
