@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { expect, it } from 'vitest';
-import { scriptFor } from '../../../src/cli/completion-script.ts';
+import { scriptFor } from '../../../src/cli/completion.ts';
 import { programOf } from '../../../src/cli/program.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 
