@@ -99,19 +99,22 @@ export function addDocs(program: Command, setting: Setting, exit: Exit): void {
   addShorthands(group, ROWS, setting, exit);
 }
 
-/** One flag with its text, in the order of the command line. */
-interface Part {
-  readonly flag: 'replace' | 'with' | 'delete' | 'before' | 'after' | 'insert';
-  readonly text: string;
-}
-
-const FLAGS: Readonly<Record<Part['flag'], string>> = {
+/** The flags of text operations, with their help. */
+const FLAGS = {
   replace: 'text to replace; --with follows',
   with: 'the replacement',
   delete: 'text to delete',
   before: 'text before which to insert; --insert follows',
   after: 'text after which to insert; --insert follows',
   insert: 'text to insert',
+};
+
+/** The kind of an operation, the field of its text, and the flag that must follow with the field of its text. */
+const KINDS: Readonly<Record<string, readonly string[]>> = {
+  replace: ['replace_text', 'target', 'with', 'replacement'],
+  delete: ['delete_text', 'target'],
+  before: ['insert_before', 'anchor', 'insert', 'text'],
+  after: ['insert_after', 'anchor', 'insert', 'text'],
 };
 
 const HELP = `
@@ -122,10 +125,9 @@ The command applies operations in the order in which you give them: --replace OL
 
 /** Adds the flags that name text operations (W49). `opsFile` of a parsed command line is their list. */
 function withOperations(command: Command): void {
-  const parts: Part[] = [];
-  for (const [flag, description] of Object.entries(FLAGS)) {
-    command.option(`--${flag} <text>`, description, (text: string) => parts.push({ flag: flag as Part['flag'], text }));
-  }
+  const parts: (readonly [flag: string, text: string])[] = [];
+  for (const [flag, description] of Object.entries(FLAGS))
+    command.option(`--${flag} <text>`, description, (text: string) => parts.push([flag, text]));
   command
     .option('--ops-file <file>', 'a JSON file with the operations; - reads standard input')
     .addHelpText('after', HELP)
@@ -137,33 +139,17 @@ function withOperations(command: Command): void {
 }
 
 /** Pairs each place with the text that follows it. Throws `usage`. */
-function operationsOf(parts: readonly Part[]): Operations {
-  const operations: Operations = [];
+function operationsOf(parts: readonly (readonly [flag: string, text: string])[]): Operations {
+  const operations: object[] = [];
   for (let at = 0; at < parts.length; at++) {
-    const { flag, text } = parts[at]!;
-    if (flag === 'delete') {
-      operations.push({ kind: 'delete_text', target: text });
-      continue;
-    }
-    const expected = PARTNERS[flag];
-    const partner = parts[++at];
-    if (expected === undefined)
-      throw usage(`--${flag} has nothing to apply to: it follows --replace, --before or --after`);
-    if (partner?.flag !== expected) throw usage(`--${flag} needs --${expected} right after it`);
-    operations.push(pairOf(flag, text, partner.text));
+    const [flag, text] = parts[at]!;
+    const [kind, field = '', next, nextField = ''] = KINDS[flag] ?? [];
+    if (!kind) throw usage(`--${flag} has nothing to apply to: it follows --replace, --before or --after`);
+    const [following, followingText] = (next && parts[++at]) || [];
+    if (following !== next) throw usage(`--${flag} needs --${next} right after it`);
+    operations.push({ kind, [field]: text, ...(next && { [nextField]: followingText }) });
   }
-  return operations;
-}
-
-const PARTNERS: Readonly<Partial<Record<Part['flag'], Part['flag']>>> = {
-  replace: 'with',
-  before: 'insert',
-  after: 'insert',
-};
-
-function pairOf(flag: Part['flag'], place: string, text: string): Operations[number] {
-  if (flag === 'replace') return { kind: 'replace_text', target: place, replacement: text };
-  return { kind: flag === 'before' ? 'insert_before' : 'insert_after', anchor: place, text };
+  return operations as Operations;
 }
 
 /** A list, or an object with the list as `ops`. What it holds is checked by the workspace. Throws `usage`. */

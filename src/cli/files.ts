@@ -29,7 +29,7 @@ export function addFiles(program: Command, setting: Setting, exit: Exit): void {
       const bytes = readBytes(file);
       const filename = flags.name ?? basename(file);
       const contentType = flags.contentType ?? typeOf(filename);
-      return runOnWorkspace(setting, exit, flags, async (client) => {
+      return runOnWorkspace({ setting, exit, flags }, async (client) => {
         const ticket = (await client.createUploadUrl({ body: { filename, contentType, size: bytes.length } }, {})).body;
         await upload(ticket, bytes);
         const { assetUrl } = ticket;

@@ -62,38 +62,29 @@ export function addShorthands(
     const common = command.options.length;
     row.options?.(command);
     const names = command.options.slice(common).map((option) => option.attributeName());
-    command.action(async () => {
+    command.action(() => {
       const flags = command.opts<ListFlags>();
       const given = [
         ...command.registeredArguments.map((each, at) => [each.name(), command.args[at]]),
         ...names.map((name) => [name, command.getOptionValue(name)]),
       ].filter(([, value]) => value !== undefined);
-      const fields = Object.fromEntries(given.map(([name, value]) => [row.fields?.[name] ?? name, value]));
-      await runOnWorkspace(
-        setting,
-        exit,
-        flags,
-        (client, config) => run(row, client, row.prepare?.(fields, config) ?? fields, flags),
-        isForPeople,
-      );
+      const named = Object.fromEntries(given.map(([name, value]) => [row.fields?.[name] ?? name, value]));
+      return runOnWorkspace({ setting, exit, flags, isForPeople }, async (client, config) => {
+        const fields = row.prepare?.(named, config) ?? named;
+        const { taskId } = fields;
+        const sent = typeof taskId === 'string' ? { ...fields, taskId: await taskIdOf(client, taskId) } : fields;
+        return row.list ? readList(client, row, row.list, sent, flags) : run(client, row, sent);
+      });
     });
   }
 }
 
-async function run(row: Shorthand, client: CommandClient, fields: Fields, flags: ListFlags): Promise<Output> {
-  const { operation, list, send, show } = row;
-  const request = await withTaskId(client, fields);
-  if (list) {
-    const entries = await readList(
-      list,
-      flags,
-      async (page) => (await call(client, operation, { ...request, ...page })).body as Fields,
-    );
-    const remark = list.remark?.({ ...fields, ...flags });
-    if (remark && !flags.json && process.stderr.isTTY) say(remark);
-    return { text: table(entries.map((entry) => list.columns(entry as never))), json: entries };
-  }
-  const { body, status } = await (send ? send(client, request as never) : call(client, operation, request));
+async function run(
+  client: CommandClient,
+  { operation, send: sendOwn, show }: Shorthand,
+  fields: Fields,
+): Promise<Output> {
+  const { body, status } = await (sendOwn?.(client, fields as never) ?? call(client, operation, fields));
   const shown = show?.(body as never, fields, status) ?? '';
   return typeof shown === 'string' ? { text: shown, json: [body] } : shown;
 }
@@ -102,20 +93,24 @@ const LARGEST_PAGE = 100;
 
 /** Reads pages until there are `limit` entries, or no more. Each page is one request. */
 async function readList(
-  { name, all: isAtOnce }: ShorthandList,
-  { limit, all }: ListFlags,
-  read: (page: Fields) => Promise<Fields>,
-): Promise<readonly unknown[]> {
-  if (all && isAtOnce) return (await read({ all }))[name] as unknown[];
+  client: CommandClient,
+  { operation }: Shorthand,
+  { name, columns, all: isAtOnce, remark }: ShorthandList,
+  fields: Fields,
+  flags: ListFlags,
+): Promise<Output> {
   const found: unknown[] = [];
-  const wanted = all ? Number.POSITIVE_INFINITY : limit;
-  let cursor: unknown;
-  while (found.length < wanted && cursor !== null) {
-    const page = await read({ limit: Math.min(LARGEST_PAGE, wanted - found.length), cursor });
-    found.push(...(page[name] as unknown[]));
-    cursor = page['nextCursor'];
+  const wanted = flags.all ? Number.POSITIVE_INFINITY : flags.limit;
+  const isWhole = flags.all && isAtOnce;
+  for (let cursor: unknown; found.length < wanted && cursor !== null; ) {
+    const page = isWhole ? { all: true } : { limit: Math.min(LARGEST_PAGE, wanted - found.length), cursor };
+    const body = (await call(client, operation, { ...fields, ...page })).body as Fields;
+    found.push(...(body[name] as unknown[]));
+    cursor = isWhole ? null : body['nextCursor'];
   }
-  return found;
+  const said = remark?.({ ...fields, ...flags });
+  if (said && !flags.json && process.stderr.isTTY) say(said);
+  return { text: table(found.map((entry) => columns(entry as never))), json: found };
 }
 
 /** Sends an operation. Its path takes the fields that it names, its body the others, and its query where it has no body. */
@@ -153,9 +148,4 @@ export async function getTask(client: CommandClient, task: string): Promise<Task
 /** The id of a task that is named by key or id; only a key costs a request. Throws `not_found`. */
 export async function taskIdOf(client: CommandClient, task: string): Promise<string> {
   return KEY.test(task) ? (await getTask(client, task)).taskId : task;
-}
-
-async function withTaskId(client: CommandClient, fields: Fields): Promise<Fields> {
-  const { taskId } = fields;
-  return typeof taskId === 'string' ? { ...fields, taskId: await taskIdOf(client, taskId) } : fields;
 }

@@ -28,8 +28,8 @@ export interface Described {
   /** Name and arguments, as commander takes them: `get <task>`. */
   readonly usage: string;
   readonly description: string;
-  /** The arguments after `worksync`. */
-  readonly example: string;
+  /** The arguments after `worksync`; a function is called if the help is shown. */
+  readonly example: string | (() => string);
 }
 
 const EXIT_CODES = `
@@ -53,17 +53,20 @@ requests go straight to the workspace and cost no quota.`;
 /** A command of a group, with the flags, example and exit codes that all of them have. */
 export function workspaceCommand(
   group: Command,
-  described: Described,
+  { usage, description, example }: Described,
   { shown = OF_WORK, isForPeople = false, costsQuota = !isForPeople, ...options }: WorkspaceCommandOptions = {},
 ): Command {
-  const command = withDaemonOptions(group.command(described.usage, options), shown);
+  const command = withDaemonOptions(group.command(usage, options), shown);
   if (options.isDefault) refusingUnknown(command);
   if (costsQuota) withPatience(command);
   command
-    .description(described.description)
+    .description(description)
     .option('--workspace <name>', 'the workspace; optional if only one is configured')
     .option('--json', 'print JSON: one object in a line')
-    .addHelpText('after', () => `\nExample: worksync ${described.example}\n${EXIT_CODES}`);
+    .addHelpText(
+      'after',
+      () => `\nExample: worksync ${typeof example === 'string' ? example : example()}\n${EXIT_CODES}`,
+    );
   if (!isForPeople) return command;
   return command
     .option('--url <address>', "the workspace's API, ending in /api/v1 (default: the configured one)")
@@ -86,13 +89,18 @@ export interface Output {
   readonly asIs?: boolean;
 }
 
+interface Run {
+  readonly setting: Setting;
+  readonly exit: Exit;
+  readonly flags: PersonFlags;
+  /** Whether the workspace does it only for people. */
+  readonly isForPeople?: boolean;
+}
+
 /** Runs the work of a command on its workspace, prints the result, and ends with 0. */
 export async function runOnWorkspace(
-  setting: Setting,
-  exit: Exit,
-  flags: PersonFlags,
+  { setting, exit, flags, isForPeople }: Run,
   work: (client: CommandClient, config: WorkspaceConfig) => Promise<Output>,
-  isForPeople = false,
 ): Promise<void> {
   const session = await sessionOf(setting, flags, () => 'warn');
   const connect = isForPeople ? (await import('./oauth-client.ts')).withOAuth : withWorkspace;

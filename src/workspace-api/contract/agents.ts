@@ -114,7 +114,6 @@ export const agentRoutes = {
     access: 'user',
     query: z.object(page),
     response: listOf('agents', agent, ['agentId'], { nextCursor }),
-    success: [200],
   },
   /** W63. The agent belongs to the caller. */
   createAgent: {
@@ -125,7 +124,6 @@ export const agentRoutes = {
     access: 'user',
     body: profile,
     response: agent,
-    success: [201],
   },
   /** W63. Errors: 404. */
   getAgent: {
@@ -135,7 +133,6 @@ export const agentRoutes = {
     rules: 'W62, W63',
     access: 'user',
     response: agent,
-    success: [200],
   },
   /** W63. Errors: 403 `forbidden` for another member’s agent, 404. */
   updateAgent: {
@@ -146,7 +143,6 @@ export const agentRoutes = {
     access: 'user',
     body: profile,
     response: agent,
-    success: [200],
   },
   /** W63. `{harnesses, nextCursor}`, newest first. */
   listHarnesses: {
@@ -157,7 +153,6 @@ export const agentRoutes = {
     access: 'user',
     query: z.object(page),
     response: listOf('harnesses', harness, ['harnessId'], { nextCursor }),
-    success: [200],
   },
   createHarness: {
     method: 'POST',
@@ -167,7 +162,6 @@ export const agentRoutes = {
     access: 'user',
     body: z.object({ name: sent.title, version: sent.name.nullish() }).meta({ id: 'NewHarness' }),
     response: harness,
-    success: [201],
   },
   /** W63. Renews the leases of the harness’s claims for 60 s from now; has no body. */
   heartbeat: {
@@ -188,7 +182,6 @@ export const agentRoutes = {
     access: 'user',
     query: z.object({ ...page, state: asked.list.pipe(z.array(z.enum(SESSION_STATES))).optional() }),
     response: listOf('sessions', session, ['sessionId'], { nextCursor }),
-    success: [200],
   },
   /** W63. A new session is `queued`. Errors: 400 for an unknown task. */
   createSession: {
@@ -199,7 +192,6 @@ export const agentRoutes = {
     access: 'user',
     body: z.object({ title: sent.title, taskId: z.string().regex(ID_PATTERN).nullish() }).meta({ id: 'NewSession' }),
     response: session,
-    success: [201],
   },
   /** W63. Errors: 404. */
   getSession: {
@@ -209,7 +201,6 @@ export const agentRoutes = {
     rules: 'W62, W63',
     access: 'user',
     response: session,
-    success: [200],
   },
   /**
    * W63. Moves it along the transitions of a session; one that leaves `active` and `awaiting_input` ends its claim.
@@ -223,7 +214,6 @@ export const agentRoutes = {
     access: 'user',
     body: z.object({ state: z.enum(SESSION_STATES) }).meta({ id: 'SessionUpdate' }),
     response: session,
-    success: [200],
   },
   /**
    * W63. A lease of 60 s for a harness of the agent; the session becomes `active`.
@@ -237,7 +227,6 @@ export const agentRoutes = {
     access: 'user',
     body: z.object({ harnessId: z.string().regex(ID_PATTERN) }).meta({ id: 'NewClaim' }),
     response: claim,
-    success: [201],
   },
   /** W63. The session becomes `complete`. Errors: 409 `claim_ended`, 409 `invalid_transition`. */
   completeClaim: {
@@ -279,7 +268,6 @@ export const agentRoutes = {
     access: 'user',
     query: z.object(page),
     response: listOf('activities', activity, ['activityId'], { nextCursor }),
-    success: [200],
   },
   addActivity: {
     method: 'POST',
@@ -289,6 +277,5 @@ export const agentRoutes = {
     access: 'user',
     body: newActivity,
     response: activity,
-    success: [201],
   },
 } as const satisfies Record<string, Route>;

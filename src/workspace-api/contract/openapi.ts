@@ -124,7 +124,8 @@ const DESCRIPTIONS: Readonly<Record<number, string>> = { 200: 'Success', 201: 'C
 function successes(route: Route, schema: SchemaOf): Json {
   const content = route.response && { 'application/json': { schema: schema(route.response, 'output') } };
   const headers = route.method === 'GET' && { headers: { ETag: { schema: { type: 'string' } } } };
-  const entries = route.success.map((status) => [
+  const usual = route.response ? (route.method === 'POST' ? 201 : 200) : 204;
+  const entries = (route.success ?? [usual]).map((status) => [
     status,
     { description: DESCRIPTIONS[status] ?? 'Success', ...headers, ...(status !== 204 && content && { content }) },
   ]);
@@ -190,21 +191,14 @@ function schemaOf(schema: ZodType, io: 'input' | 'output', shared: Map<string, J
   return rest;
 }
 
-/** A query or a body, as commands describe it. */
-export interface InputSchema {
-  readonly type?: string;
-  readonly const?: string;
-  readonly enum?: readonly string[];
-  readonly 'x-extensible-enum'?: readonly string[];
-  readonly format?: string;
-  readonly pattern?: string;
-  readonly minimum?: number;
-  readonly items?: InputSchema;
-  readonly anyOf?: readonly InputSchema[];
-  readonly oneOf?: readonly InputSchema[];
-  readonly properties?: Readonly<Record<string, InputSchema>>;
-  readonly required?: readonly string[];
-}
+/** The parts of JSON Schema in which commands describe a query or a body. */
+export type InputSchema = Readonly<Partial<Record<'type' | 'const' | 'format' | 'pattern', string>>> &
+  Readonly<Partial<Record<'enum' | 'required' | 'x-extensible-enum', readonly string[]>>> & {
+    readonly items?: InputSchema;
+    readonly anyOf?: readonly InputSchema[];
+    readonly oneOf?: readonly InputSchema[];
+    readonly properties?: Readonly<Record<string, InputSchema>>;
+  };
 
 /** Returns the JSON Schema of a query (`output`) or a body (`input`) by itself, not as a reference to a component. */
 export function inputSchema(schema: ZodType, io: 'input' | 'output'): InputSchema {

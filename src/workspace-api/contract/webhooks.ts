@@ -54,7 +54,6 @@ export const webhookRoutes = {
     rules: 'W64, W65',
     access: 'admin',
     response: listOf('webhooks', webhook, ['webhookId'], {}),
-    success: [200],
   },
   /**
    * W64, W65. The subscription with its one-time `key` (sent as `X-Service-Webhook-Key`) and `secret` (signs
@@ -70,7 +69,6 @@ export const webhookRoutes = {
     body: newWebhook,
     response: webhook.extend({ key: z.string(), secret: z.string().optional() }),
     secrets: ['key', 'secret'],
-    success: [201],
   },
   /** W65. 204; what waits for it is dropped. Errors: 404. */
   deleteWebhook: {
@@ -79,6 +77,5 @@ export const webhookRoutes = {
     summary: 'End a subscription',
     rules: 'W65',
     access: 'admin',
-    success: [204],
   },
 } as const satisfies Record<string, Route>;
