@@ -29,24 +29,19 @@ export interface Shorthand extends Described {
   /** Changes the fields before the request. Throws `usage`. */
   readonly prepare?: (fields: Fields, config: WorkspaceConfig) => Fields;
   /** Replaces the request. */
-  readonly send?: (
-    client: CommandClient,
-    fields: never,
-  ) => Promise<{ readonly status?: number; readonly body: unknown }>;
+  readonly send?: (client: CommandClient, fields: never) => Promise<{ status?: number; body: unknown }>;
   /** Returns the text for people, and where it is not the answer, the JSON. */
   readonly show?: (body: never, fields: Fields, status?: number) => string | Output;
-  readonly list?: ShorthandList;
-}
-
-interface ShorthandList {
-  /** The field of the answer that has the entries. */
-  readonly name: string;
-  /** The columns in which people see an entry. */
-  readonly columns: (entry: never) => readonly string[];
-  /** The help of `--all` if the operation answers the whole list at once; otherwise it is read page by page. */
-  readonly all?: string;
-  /** Returns a remark for people on the list that they asked for. */
-  readonly remark?: (fields: Fields) => string | undefined;
+  readonly list?: {
+    /** The field of the answer that has the entries. */
+    readonly name: string;
+    /** The columns in which people see an entry. */
+    readonly columns: (entry: never) => readonly string[];
+    /** The help of `--all` if the operation answers the whole list at once; otherwise it is read page by page. */
+    readonly all?: string;
+    /** Returns a remark for people on the list that they asked for. */
+    readonly remark?: (fields: Fields) => string | undefined;
+  };
 }
 
 /** Adds the commands to a group. @param isForPeople whether their operations need an OAuth token */
@@ -73,57 +68,43 @@ export function addShorthands(
         const fields = row.prepare?.(named, config) ?? named;
         const { taskId } = fields;
         const sent = typeof taskId === 'string' ? { ...fields, taskId: await taskIdOf(client, taskId) } : fields;
-        return row.list ? readList(client, row, row.list, sent, flags) : run(client, row, sent);
+        return run(client, row, sent, flags);
       });
     });
   }
 }
 
-async function run(
-  client: CommandClient,
-  { operation, send: sendOwn, show }: Shorthand,
-  fields: Fields,
-): Promise<Output> {
-  const { body, status } = await (sendOwn?.(client, fields as never) ?? call(client, operation, fields));
-  const shown = show?.(body as never, fields, status) ?? '';
-  return typeof shown === 'string' ? { text: shown, json: [body] } : shown;
-}
-
 const LARGEST_PAGE = 100;
 
-/** Reads pages until there are `limit` entries, or no more. Each page is one request. */
-async function readList(
-  client: CommandClient,
-  { operation }: Shorthand,
-  { name, columns, all: isAtOnce, remark }: ShorthandList,
-  fields: Fields,
-  flags: ListFlags,
-): Promise<Output> {
+/** Sends the request of a command. A list is read in pages until there are `limit` entries, or no more. */
+async function run(client: CommandClient, row: Shorthand, fields: Fields, flags: ListFlags): Promise<Output> {
+  const { operation, list, show } = row;
+  if (!list) {
+    const { body, status } = await (row.send?.(client, fields as never) ?? call(client, operation, fields));
+    const shown = show?.(body as never, fields, status) ?? '';
+    return typeof shown === 'string' ? { text: shown, json: [body] } : shown;
+  }
   const found: unknown[] = [];
   const wanted = flags.all ? Number.POSITIVE_INFINITY : flags.limit;
-  const isWhole = flags.all && isAtOnce;
+  const isWhole = flags.all && list.all;
   for (let cursor: unknown; found.length < wanted && cursor !== null; ) {
     const page = isWhole ? { all: true } : { limit: Math.min(LARGEST_PAGE, wanted - found.length), cursor };
     const body = (await call(client, operation, { ...fields, ...page })).body as Fields;
-    found.push(...(body[name] as unknown[]));
+    found.push(...(body[list.name] as unknown[]));
     cursor = isWhole ? null : body['nextCursor'];
   }
-  const said = remark?.({ ...fields, ...flags });
-  if (said && !flags.json && process.stderr.isTTY) say(said);
-  return { text: table(found.map((entry) => columns(entry as never))), json: found };
+  const remark = list.remark?.({ ...fields, ...flags });
+  if (remark && !flags.json && process.stderr.isTTY) say(remark);
+  return { text: table(found.map((entry) => list.columns(entry as never))), json: found };
 }
 
 /** Sends an operation. Its path takes the fields that it names, its body the others, and its query where it has no body. */
 async function call(client: CommandClient, operation: RouteName, fields: Fields): Promise<ApiAnswer<unknown>> {
   const { ROUTES } = await import('../workspace-api/contract.ts');
   const route: Route = ROUTES[operation];
-  const isId = ([name]: readonly [string, unknown]) => route.path.includes(`{${name}}`);
-  const given = Object.entries(fields);
-  const rest = Object.fromEntries(given.filter((entry) => !isId(entry)));
-  return send(client, operation, {
-    ...Object.fromEntries(given.filter(isId)),
-    [route.body ? 'body' : 'query']: rest,
-  });
+  const isId = (name: string) => route.path.includes(`{${name}}`);
+  const rest = Object.fromEntries(Object.entries(fields).filter(([name]) => !isId(name)));
+  return send(client, operation, { ...fields, [route.body ? 'body' : 'query']: rest });
 }
 
 /** Sends an operation whose name is not known to the compiler. */

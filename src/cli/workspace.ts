@@ -54,31 +54,32 @@ export function addWorkspace(program: Command, setting: Setting, exit: Exit): vo
   addConnectProvider(workspace, setting, exit);
 }
 
+/** Flags of a command beside a service. */
+interface BesideFlags {
+  readonly db: string;
+  readonly user: string;
+  readonly workspace?: string;
+  readonly json?: boolean;
+}
+
+type ServeFlags = Reached &
+  Readonly<Record<'port' | 'quota' | 'burst', number>> &
+  Readonly<Record<'host' | 'db', string>> &
+  Readonly<Partial<Record<'allowPrivateWebhooks' | 'literal' | 'json', boolean>>> & { readonly headers?: string };
+
+type TokenFlags = BesideFlags & { readonly role: 'owner' | 'admin' | 'member'; readonly ttl: number };
+
+type ConnectFlags = BesideFlags & {
+  readonly provider: string;
+  readonly tokenFile?: string;
+  readonly host?: string;
+  readonly apiUrl?: string;
+};
+
 /** Reads the start of a header name: letters, digits and hyphens. */
 function headerPrefix(text: string): string {
   if (/^[A-Za-z][A-Za-z0-9-]{0,31}$/.test(text)) return text;
   throw new InvalidArgumentError('expected the start of a header name, such as X-One-');
-}
-
-interface ServeFlags extends Reached {
-  readonly port: number;
-  readonly host: string;
-  readonly db: string;
-  readonly quota: number;
-  readonly burst: number;
-  readonly allowPrivateWebhooks?: boolean;
-  readonly literal?: boolean;
-  readonly headers?: string;
-  readonly json?: boolean;
-}
-
-interface TokenFlags {
-  readonly db: string;
-  readonly user: string;
-  readonly role: 'owner' | 'admin' | 'member';
-  readonly ttl: number;
-  readonly workspace?: string;
-  readonly json?: boolean;
 }
 
 const TOKEN_HELP = `
@@ -110,17 +111,6 @@ function addWorkspaceToken(workspace: Command, exit: Exit): void {
 }
 
 const VARIABLE = 'WORKSYNC_PROVIDER_TOKEN';
-
-interface ConnectFlags {
-  readonly db: string;
-  readonly user: string;
-  readonly provider: string;
-  readonly tokenFile?: string;
-  readonly host?: string;
-  readonly apiUrl?: string;
-  readonly workspace?: string;
-  readonly json?: boolean;
-}
 
 const CONNECT_HELP = `
 The service stores the token encrypted, and writes the pull requests that this member opens or edits through the API with it.

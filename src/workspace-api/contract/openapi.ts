@@ -97,10 +97,7 @@ function operationOf(
 function queryParameters(route: Route, schema: SchemaOf): Json[] {
   if (route.query === undefined) return [];
   // The published schema describes the meaning of a value, and not every accepted spelling.
-  const { properties = {}, required = [] } = schema(route.query, 'output') as {
-    properties?: Record<string, Json>;
-    required?: string[];
-  };
+  const { properties = {}, required = [] } = schema(route.query, 'output') as InputSchema;
   return Object.entries(properties).map(([name, property]) => ({
     name,
     in: 'query',
