@@ -21,7 +21,6 @@ import { addReference, OPENAPI_ADDRESS } from './api-reference.ts';
 import type { Answer, Handlers, Service } from './call.ts';
 import { etagOf, isNotModified } from './etag.ts';
 import type { Fault, Faults } from './faults.ts';
-import type { Statistics } from './key-statistics.ts';
 import type { QuotaLog } from './quota-log.ts';
 import { missingRoutes } from './variant.ts';
 
@@ -357,5 +356,38 @@ function missExplainer(served: readonly Served[]): (url: string) => ApiError {
     if (methods.length === 0) return notFound('address');
     const allow = [...new Set(methods)].sort().join(', ');
     return new ApiError('method_not_allowed', `this address takes ${allow}`, { allow });
+  };
+}
+
+/** Requests of one API key since the service started. */
+export interface KeyStatistics {
+  /** All that carried the key, refused ones included. */
+  readonly received: number;
+  /** Answered 429. */
+  readonly refused: number;
+}
+
+/** Counts what the service received, independently of what its clients believe to have sent. */
+interface Statistics {
+  accepted(credentialId: string): void;
+  refused(credentialId: string): void;
+  byKey(): ReadonlyMap<string, KeyStatistics>;
+}
+
+export function createStatistics(): Statistics {
+  const keys = new Map<string, { received: number; refused: number }>();
+  const of = (credentialId: string) => {
+    const known = keys.get(credentialId) ?? { received: 0, refused: 0 };
+    keys.set(credentialId, known);
+    return known;
+  };
+  return {
+    accepted: (credentialId) => void of(credentialId).received++,
+    refused(credentialId) {
+      const counts = of(credentialId);
+      counts.received += 1;
+      counts.refused += 1;
+    },
+    byKey: () => keys,
   };
 }
