@@ -194,6 +194,10 @@ export const STEPS: Readonly<Record<string, (walk: Walk, command: string) => Pro
     await stopDaemon(walk);
   },
 
+  async 'npm run -s worksync -- api --help'({ terminal }, command) {
+    expectText(await terminal.run(command), /^ {2}createBug /m);
+  },
+
   async 'npm run new:connector <id>'({ terminal }, command) {
     expectText(await terminal.run(command.replace('<id>', 'my-tracker')), /^ {2}src\/connectors\/my-tracker\//m);
   },

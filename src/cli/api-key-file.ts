@@ -5,32 +5,23 @@ import { syncFolder } from '../platform/lib/folders.ts';
 import { diskFiles, type FileFault } from '../platform/lib/regular-files.ts';
 import type { CommandClient } from './workspace-client.ts';
 
-/**
- * A file with one API key, mode 0600, replaced in one step: who reads it sees the old secret or the new one. Beside it
- * stands `<file>.new` from before a key is created until its secret is in place, so that a repeated call knows what
- * an interrupted one left.
- */
-export interface KeyFile {
-  /** Puts the secret in place that an interrupted run had written down, if it is of a key with one of the prefixes. */
-  finish(keyPrefixes: readonly string[]): void;
-  /** Whether the file holds the secret of the key with this prefix. */
-  holds(keyPrefix: string): boolean;
-  /** Whether a run was cut off between creating a key and writing its secret down. */
-  wasCutOff(): boolean;
-  /** To be called before a key is created. */
-  begin(): void;
-  write(secret: string): void;
-  /** To be called when it is certain that none was created. */
-  abandon(): void;
+/** Creates a key; its secret goes into the file, where there is one. */
+export function createKey(client: CommandClient, description: string, file: KeyFile | undefined) {
+  const create = async () => (await client.createApiKey({ body: { description } }, {})).body;
+  return storingSecret(file, create, ({ secret }) => secret);
 }
 
-/** Creates a key; its secret goes into the file, where there is one. */
-export async function createKey(client: CommandClient, description: string, file: KeyFile | undefined) {
+/** Creates something, and writes the secret of the answer to the file, where there is one. */
+export async function storingSecret<Created>(
+  file: KeyFile | undefined,
+  create: () => Promise<Created>,
+  secretOf: (created: Created) => string,
+): Promise<Created> {
   file?.begin();
   try {
-    const key = (await client.createApiKey({ body: { description } }, {})).body;
-    file?.write(key.secret);
-    return key;
+    const created = await create();
+    file?.write(secretOf(created));
+    return created;
   } catch (error) {
     const { status } = asSyncError(error);
     if (status !== undefined && status >= 400 && status < 500) file?.abandon();
@@ -38,22 +29,34 @@ export async function createKey(client: CommandClient, description: string, file
   }
 }
 
-/** Throws `usage` where the file cannot be written, or holds something that is no key. */
-export function keyFile(path: string): KeyFile {
+export type KeyFile = ReturnType<typeof keyFile>;
+
+/**
+ * A file with one API key, mode 0600, replaced in one step: who reads it sees the old secret or the new one. Beside it
+ * stands `<file>.new` from before a key is created until its secret is in place, so that a repeated call knows what
+ * an interrupted one left. Throws `usage` where the file cannot be written, or holds something that is no key.
+ */
+export function keyFile(path: string) {
   refuseOther(path);
   const next = `${path}.new`;
   return {
-    finish(keyPrefixes) {
+    path,
+    /** Puts the secret in place that an interrupted run had written down, if it is of a key with one of the prefixes. */
+    finish(keyPrefixes: readonly string[]): void {
       const secret = read(next);
       if (isWhole(secret) && keyPrefixes.some((prefix) => secret.startsWith(prefix))) place(next, path);
     },
-    holds: (keyPrefix) => isWhole(read(path)) && read(path).startsWith(keyPrefix),
+    /** Whether the file holds the secret of the key with this prefix. */
+    holds: (keyPrefix: string) => isWhole(read(path)) && read(path).startsWith(keyPrefix),
+    /** Whether a run was cut off between creating a key and writing its secret down. */
     wasCutOff: () => existsSync(next) && !isWhole(read(next)),
+    /** To be called before a key is created. */
     begin: () => put(next, ''),
-    write(secret) {
+    write(secret: string): void {
       put(next, `${secret}\n`);
       place(next, path);
     },
+    /** To be called when it is certain that none was created. */
     abandon: () => rmSync(next, { force: true }),
   };
 }

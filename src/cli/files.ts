@@ -26,10 +26,10 @@ export function addFiles(program: Command, setting: Setting, exit: Exit): void {
       '\nThe command sends one request to the workspace. The upload itself goes to a signed address and uses no quota.',
     )
     .action((file: string, flags: WorkspaceFlags & { name?: string; contentType?: string }) => {
-      const bytes = readBytes(file, file);
+      const bytes = readBytes(file);
       const filename = flags.name ?? basename(file);
       const contentType = flags.contentType ?? typeOf(filename);
-      return runOnWorkspace(setting, exit, flags, async (client) => {
+      return runOnWorkspace({ setting, exit, flags }, async (client) => {
         const ticket = (await client.createUploadUrl({ body: { filename, contentType, size: bytes.length } }, {})).body;
         await upload(ticket, bytes);
         const { assetUrl } = ticket;

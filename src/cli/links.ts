@@ -5,7 +5,7 @@ import { SYNC_FIELD_NAMES, type SyncField } from '../model/synced-fields.ts';
 import { type Asking, askingWorkspace } from './ask-workspace.ts';
 import { describeExplained } from './explained.ts';
 import { type Exit, type Setting, sessionOf } from './setting.ts';
-import { taskIdOf } from './tasks.ts';
+import { taskIdOf } from './shorthand.ts';
 import { printable, table } from './words.ts';
 import { type Output, show, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
 

@@ -3,7 +3,6 @@ import { describeBuild } from '../model/build.ts';
 import { keepAlive } from '../platform/lib/clock.ts';
 import { helpAsTyped, OWN_COMMAND, setPlaceFlags } from '../platform/lib/own-command.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
-import { filesFor } from './commands.ts';
 import { reportError } from './report-error.ts';
 import type { Exit, Setting } from './setting.ts';
 import { safeOutput } from './words.ts';
@@ -47,7 +46,7 @@ export async function programOf(word: string | undefined, setting: Setting, exit
       writeErr: (text) => process.stderr.write(safeOutput(helpAsTyped(text))),
     })
     .addHelpText('after', EXIT_CODES);
-  for (const { load } of filesFor(word)) (await load())(program, setting, exit);
+  for (const { load } of filesFor(word)) (await load(word))(program, setting, exit);
   return program;
 }
 
@@ -61,3 +60,80 @@ Exit codes:
   77  a credential was refused
   78  the configuration is wrong, or the data folder cannot be used
   141 the reader of its output closed the pipe`;
+
+/** Adds one command or several to the program. */
+type Add = (program: Command, setting: Setting, exit: Exit) => void;
+
+interface CommandFile {
+  readonly names: readonly string[];
+  /** @param word the first word of the command line */
+  readonly load: (word?: string) => Promise<Add>;
+}
+
+/**
+ * All commands, in the order of the help. A command line that names one loads the file of that one alone; and the file of a
+ * command imports only what names, options and help need. What its action needs, the action imports.
+ */
+export const COMMAND_FILES: readonly CommandFile[] = [
+  { names: ['run'], load: async () => (await import('./run.ts')).addRun },
+  { names: ['init'], load: async () => (await import('./init.ts')).addInit },
+  { names: ['once'], load: async () => (await import('./once.ts')).addOnce },
+  { names: ['demo'], load: async () => (await import('./demo.ts')).addDemo },
+  { names: ['status'], load: async () => (await import('./status.ts')).addStatus },
+  { names: ['wait'], load: async () => (await import('./wait.ts')).addWait },
+  { names: ['check'], load: async () => (await import('./check.ts')).addCheck },
+  { names: ['login', 'logout'], load: async () => (await import('./login.ts')).addLogin },
+  { names: ['backup', 'restore', 'forget'], load: async () => (await import('./data.ts')).addData },
+  { names: ['store'], load: async () => (await import('./store.ts')).addStore },
+  { names: ['plan'], load: async () => (await import('./plan.ts')).addPlan },
+  { names: ['quota'], load: async () => (await import('./quota.ts')).addQuota },
+  { names: ['held'], load: async () => (await import('./held.ts')).addHeld },
+  { names: ['changes'], load: async () => (await import('./waiting-changes.ts')).addChanges },
+  { names: ['quarantine'], load: async () => (await import('./quarantine.ts')).addQuarantine },
+  { names: ['deliveries'], load: async () => (await import('./deliveries.ts')).addDeliveries },
+  { names: ['listen'], load: async () => (await import('./listen.ts')).addListen },
+  { names: ['trigger'], load: async () => (await import('./trigger.ts')).addTrigger },
+  { names: ['items'], load: async () => (await import('./show-items.ts')).addItems },
+  { names: ['backfill'], load: async () => (await import('./backfill.ts')).addBackfill },
+  { names: ['sweep'], load: async () => (await import('./sweep.ts')).addSweep },
+  { names: ['hooks'], load: async () => (await import('./hooks.ts')).addHooks },
+  { names: ['config'], load: async () => (await import('./config.ts')).addConfig },
+  { names: ['connections'], load: async () => (await import('./connections.ts')).addConnections },
+  { names: ['connectors'], load: async () => (await import('./connectors.ts')).addConnectors },
+  { names: ['translate'], load: async () => (await import('./translate.ts')).addTranslate },
+  { names: ['api'], load: loadApi },
+  { names: ['tasks'], load: async () => (await import('./tasks.ts')).addTasks },
+  { names: ['links'], load: async () => (await import('./links.ts')).addLinks },
+  { names: ['docs'], load: async () => (await import('./docs.ts')).addDocs },
+  { names: ['prs'], load: async () => (await import('./prs.ts')).addPullRequests },
+  { names: ['ci'], load: async () => (await import('./ci.ts')).addCi },
+  { names: ['files'], load: async () => (await import('./files.ts')).addFiles },
+  { names: ['keys'], load: async () => (await import('./keys.ts')).addKeys },
+  { names: ['audit'], load: async () => (await import('./audit.ts')).addAudit },
+  { names: ['gateway'], load: async () => (await import('./gateway-token.ts')).addGateway },
+  { names: ['workspace'], load: async () => (await import('./workspace.ts')).addWorkspace },
+  { names: ['healthcheck'], load: async () => (await import('./healthcheck.ts')).addHealthcheck },
+  { names: ['completion'], load: async () => (await import('./completion.ts')).addCompletion },
+  { names: ['generate'], load: async () => (await import('./generate.ts')).addGenerate },
+];
+
+/** `run` suggests commands for what is none, and `completion` lists them. */
+const OF_ALL: ReadonlySet<unknown> = new Set(['run', 'completion']);
+
+/** The files to load for a command line whose first word is this. */
+function filesFor(word: string | undefined): readonly CommandFile[] {
+  const named = COMMAND_FILES.filter(({ names }) => word !== undefined && names.includes(word));
+  return named.length === 0 || OF_ALL.has(word) ? COMMAND_FILES : named;
+}
+
+/** The first words of command lines that show or run operations of the workspace API. */
+const OF_API: ReadonlySet<unknown> = new Set(['api', 'completion', 'help']);
+
+/** Loads the operations only where they are needed, because the contract takes longer than all other commands. */
+async function loadApi(word: string | undefined): Promise<Add> {
+  const { addOperations } = OF_API.has(word) ? await import('./api.ts') : {};
+  return (program, setting, exit) => {
+    const group = program.command('api').description('send any operation of the workspace API').exitOverride();
+    addOperations?.(group, setting, exit);
+  };
+}

@@ -1,48 +1,57 @@
 import { readFileSync } from 'node:fs';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { SyncError } from '../model/errors/sync-error.ts';
+import { parseJson } from '../platform/http/parse-json.ts';
 import { MEBIBYTE } from '../platform/lib/quantities.ts';
 import { diskFiles, FileFault } from '../platform/lib/regular-files.ts';
 
-/** Adds `--<name>` and `--<name>-file`: a text as it is, from a file, or from standard input (`-`). */
+/** Adds `--<name>` and `--<name>-file`, of which one may be given: a text as it is, from a file, or from standard input (`-`). */
 export function withText(command: Command, name: 'content' | 'description'): Command {
   return command
-    .option(`--${name} <text>`, `the ${name}; - reads standard input`)
-    .option(`--${name}-file <file>`, `a file with the ${name}; - reads standard input`);
-}
-
-/** The text that the flags of `withText` name; undefined where there are none. Throws `usage`. */
-export function textOf(flags: Readonly<Record<string, unknown>>, name: 'content' | 'description'): string | undefined {
-  const given = flags[name] as string | undefined;
-  const file = flags[`${name}File`] as string | undefined;
-  if (given !== undefined && file !== undefined) throw new SyncError('usage', `give --${name} or --${name}-file`);
-  if (given === '-' || file === '-') return readFile(STANDARD_INPUT, 'standard input');
-  return file === undefined ? given : readFile(file, file);
+    .option(`--${name} <text>`, `the ${name}; - reads standard input`, (text) => (text === '-' ? readText(text) : text))
+    .addOption(
+      new Option(`--${name}-file <file>`, `a file with the ${name}; - reads standard input`)
+        .argParser(readText)
+        .conflicts(name),
+    );
 }
 
 const STANDARD_INPUT = 0;
 /** The largest file that a command sends. */
 const MAX_BYTES = 1_024 * MEBIBYTE;
 
-/** Throws `usage` where it cannot be read or is no text. */
-function readFile(file: string | number, name: string): string {
-  return decode(readBytes(file, name), name);
-}
-
-/** Throws `usage` where it cannot be read. */
-export function readBytes(file: string | number, name: string): Buffer {
+/** Reads a file, or standard input (`-`). Throws `usage`. */
+export function readBytes(file: string): Buffer {
   try {
-    return typeof file === 'number' ? readFileSync(file) : diskFiles.read(file, MAX_BYTES).bytes;
+    return file === '-' ? readFileSync(STANDARD_INPUT) : diskFiles.read(file, MAX_BYTES).bytes;
   } catch (error) {
+    const name = nameOf(file);
     const problem = error instanceof FileFault ? error.about(name) : `cannot read ${name}: ${(error as Error).message}`;
     throw new SyncError('usage', problem, { cause: error });
   }
 }
 
-function decode(bytes: Buffer, name: string): string {
+function readText(file: string): string {
+  const bytes = readBytes(file);
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch (error) {
-    throw new SyncError('usage', `${name} is not UTF-8 text`, { cause: error });
+    throw new SyncError('usage', `${nameOf(file)} is not UTF-8 text`, { cause: error });
   }
+}
+
+/** Reads JSON: as it is, or from `@<file>` or standard input (`@-`). Throws `usage`. */
+export function jsonOf(text: string): unknown {
+  const file = text.startsWith('@') ? text.slice(1) : undefined;
+  const bytes = file === undefined ? Buffer.from(text) : readBytes(file);
+  try {
+    return parseJson(bytes);
+  } catch (error) {
+    const name = file === undefined ? 'the text' : nameOf(file);
+    throw new SyncError('usage', `${name} is not JSON: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+function nameOf(file: string): string {
+  return file === '-' ? 'standard input' : file;
 }

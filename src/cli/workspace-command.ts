@@ -1,6 +1,7 @@
 import type { Command, CommandOptions } from 'commander';
 import type { Flags } from '../platform/config/daemon-options.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
+import type { OAuthFlags } from './oauth-client.ts';
 import { type PatienceFlags, withPatience } from './patience.ts';
 import {
   type Exit,
@@ -20,13 +21,15 @@ import { type CommandClient, withWorkspace } from './workspace-client.ts';
 export type WorkspaceFlags = Flags & PatienceFlags & { readonly workspace?: string; readonly json?: boolean };
 /** Flags of a list. */
 export type ListFlags = WorkspaceFlags & { readonly limit: number; readonly all?: boolean };
+/** Flags of a command that needs a person's OAuth token. */
+export type PersonFlags = WorkspaceFlags & OAuthFlags;
 
-interface Described {
+export interface Described {
   /** Name and arguments, as commander takes them: `get <task>`. */
   readonly usage: string;
   readonly description: string;
-  /** The arguments after `worksync`. */
-  readonly example: string;
+  /** The arguments after `worksync`; a function is called if the help is shown. */
+  readonly example: string | (() => string);
 }
 
 const EXIT_CODES = `
@@ -38,21 +41,37 @@ interface WorkspaceCommandOptions extends CommandOptions {
   readonly shown?: typeof OF_WORK;
   /** Whether it sends requests that count, and so may have to wait for the quota. */
   readonly costsQuota?: boolean;
+  /** Whether the workspace does it only for people: its requests need an OAuth token, and cost no quota. */
+  readonly isForPeople?: boolean;
 }
+
+const TOKEN_HELP = `
+The workspace does this only for people: set WORKSYNC_OAUTH_TOKEN, or WORKSYNC_OAUTH_TOKEN_FILE to a path, to the OAuth token of
+an owner or admin, for agents of any member, or name the file with --oauth-token-file. The token itself is never a flag. These
+requests go straight to the workspace and cost no quota.`;
 
 /** A command of a group, with the flags, example and exit codes that all of them have. */
 export function workspaceCommand(
   group: Command,
   { usage, description, example }: Described,
-  { shown = OF_WORK, costsQuota = true, ...options }: WorkspaceCommandOptions = {},
+  { shown = OF_WORK, isForPeople = false, costsQuota = !isForPeople, ...options }: WorkspaceCommandOptions = {},
 ): Command {
   const command = withDaemonOptions(group.command(usage, options), shown);
   if (options.isDefault) refusingUnknown(command);
-  return (costsQuota ? withPatience(command) : command)
+  if (costsQuota) withPatience(command);
+  command
     .description(description)
     .option('--workspace <name>', 'the workspace; optional if only one is configured')
     .option('--json', 'print JSON: one object in a line')
-    .addHelpText('after', `\nExample: worksync ${example}\n${EXIT_CODES}`);
+    .addHelpText(
+      'after',
+      () => `\nExample: worksync ${typeof example === 'string' ? example : example()}\n${EXIT_CODES}`,
+    );
+  if (!isForPeople) return command;
+  return command
+    .option('--url <address>', "the workspace's API, ending in /api/v1 (default: the configured one)")
+    .option('--oauth-token-file <file>', 'a file with the OAuth token')
+    .addHelpText('after', TOKEN_HELP);
 }
 
 /** A command that reads a list page by page, 50 entries by default. */
@@ -70,15 +89,22 @@ export interface Output {
   readonly asIs?: boolean;
 }
 
+interface Run {
+  readonly setting: Setting;
+  readonly exit: Exit;
+  readonly flags: PersonFlags;
+  /** Whether the workspace does it only for people. */
+  readonly isForPeople?: boolean;
+}
+
 /** Runs the work of a command on its workspace, prints the result, and ends with 0. */
 export async function runOnWorkspace(
-  setting: Setting,
-  exit: Exit,
-  flags: WorkspaceFlags,
+  { setting, exit, flags, isForPeople }: Run,
   work: (client: CommandClient, config: WorkspaceConfig) => Promise<Output>,
 ): Promise<void> {
   const session = await sessionOf(setting, flags, () => 'warn');
-  show(await withWorkspace(session, flags, work), flags);
+  const connect = isForPeople ? (await import('./oauth-client.ts')).withOAuth : withWorkspace;
+  show(await connect(session, flags, work), flags);
   exit(0);
 }
 
@@ -90,25 +116,6 @@ export function show({ text, json, asIs }: Output, flags: { readonly json?: bool
   }
   if (asIs && !flags.json) printAsIs(told);
   else printData(told);
-}
-
-const LARGEST_PAGE = 100;
-
-/** Reads pages until there are `limit` entries, or no more. Each page is one request. */
-export async function readPages<Entry>(
-  { limit, all }: Pick<ListFlags, 'limit' | 'all'>,
-  read: (page: { limit: number; cursor?: string }) => Promise<{ entries: readonly Entry[]; nextCursor: string | null }>,
-): Promise<Entry[]> {
-  const found: Entry[] = [];
-  const wanted = all ? Number.POSITIVE_INFINITY : limit;
-  let cursor: string | null | undefined;
-  while (found.length < wanted && cursor !== null) {
-    const page = { limit: Math.min(LARGEST_PAGE, wanted - found.length), ...(cursor === undefined ? {} : { cursor }) };
-    const { entries, nextCursor } = await read(page);
-    found.push(...entries);
-    cursor = nextCursor;
-  }
-  return found;
 }
 
 /** For options that may be given several times. */

@@ -2,7 +2,6 @@ import type { ServerRequest } from '../platform/http/server.ts';
 import { BASE_PATH } from '../workspace-api/contract.ts';
 import { type Known, quotaCallerOf, type Stranger } from './known-callers.ts';
 import { type Outgoing, refuse } from './outgoing.ts';
-import { taskOf, workspaceOf } from './request-path.ts';
 import type { Upstream, UpstreamRequest } from './upstream.ts';
 
 /** The destination of a request, with the proof that the caller belongs to it. */
@@ -128,4 +127,14 @@ export function passedHeaders(request: ServerRequest, versionHeader: string): Re
     if (typeof value === 'string') headers[name] = value;
   }
   return headers;
+}
+
+/** The task that a path outside any workspace begins with. */
+export function taskOf(path: string): string | undefined {
+  return /^\/tasks\/([^/]+)\//.exec(path)?.[1];
+}
+
+/** The workspace that a path names; undefined where it names none, as `/tasks/…` does. */
+export function workspaceOf(path: string): string | undefined {
+  return /^\/workspaces\/([^/]+)(?:\/|$)/.exec(path)?.[1];
 }

@@ -1,16 +1,15 @@
 import { entity } from '../model/change.ts';
 import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
-import { groupOfAddress } from '../platform/http/address-guard.ts';
+import { createAddressGuard, groupOfAddress, type Patience } from '../platform/http/address-guard.ts';
 import { type AnswerRoom, createAnswerRoom, type MemoryBudget } from '../platform/http/admission.ts';
 import { isSafe, isSuccess } from '../platform/http/semantics.ts';
 import type { Server, ServerReply, ServerRequest } from '../platform/http/server.ts';
-import { sleep } from '../platform/lib/clock.ts';
+import { type Clock, sleep } from '../platform/lib/clock.ts';
 import type { Meter } from '../platform/lib/meter.ts';
 import { enqueueReads } from '../store/workspace-reads.ts';
 import { wasNotSent } from '../workspace-api/capture/capture-responses.ts';
 import { BASE_PATH } from '../workspace-api/contract.ts';
 import { type Cache, createCache } from './cache.ts';
-import { type CredentialThrottle, createCredentialThrottle } from './credential-throttle.ts';
 import { type Destination, destinationOf, passedRequest, pathOf, variantOf } from './destination.ts';
 import type { GatewayForwarding } from './gateway-forwarding.ts';
 import {
@@ -338,4 +337,60 @@ function spellingOf({ name, settings }: Upstream, request: ServerRequest): strin
 /** @param slotAt null if only a pending answer can decide */
 function secondsUntil(slotAt: number, now: number): number {
   return Math.max(1, Math.ceil((slotAt - now) / 1_000));
+}
+
+/**
+ * Credentials that the workspace has not accepted lately, by the address they come from: each costs a slot of the
+ * quota to try, so an address may get few of them wrong, and has few tried at a time.
+ */
+interface CredentialThrottle {
+  /** Waits for a place; `leave` must follow. False where this address got too many wrong: then nothing is tried. */
+  enter(address: string): Promise<boolean>;
+  /** @param isWrong the workspace did not know the credential */
+  leave(address: string, isWrong: boolean): void;
+}
+
+/** Wrong credentials that one address may try, and how soon it may try another. */
+const PATIENCE: Patience = { burst: 5, perSecond: 1 / 60 };
+
+interface Room {
+  inside: number;
+  readonly waiting: (() => void)[];
+}
+
+export function createCredentialThrottle(clock: Clock): CredentialThrottle {
+  const guard = createAddressGuard(clock, PATIENCE);
+  const rooms = new Map<string, Room>();
+  const roomOf = (address: string) => {
+    const room = rooms.get(address) ?? { inside: 0, waiting: [] };
+    rooms.set(address, room);
+    return room;
+  };
+  const callNext = (address: string, room: Room) => {
+    room.waiting.shift()?.();
+    if (room.inside === 0 && room.waiting.length === 0) rooms.delete(address);
+  };
+  return {
+    async enter(address) {
+      const room = roomOf(address);
+      // Each of those inside may turn out to be wrong.
+      while (guard.admits(address) && room.inside >= guard.left(address)) {
+        await new Promise<void>((admit) => room.waiting.push(admit));
+      }
+      if (guard.admits(address)) {
+        rooms.set(address, room);
+        room.inside++;
+        return true;
+      }
+      // Then nobody else has a reason to wait either.
+      callNext(address, room);
+      return false;
+    },
+    leave(address, isWrong) {
+      const room = roomOf(address);
+      if (isWrong) guard.failed(address);
+      room.inside--;
+      callNext(address, room);
+    },
+  };
 }

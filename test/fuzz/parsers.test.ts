@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { createSignatures, SIGNATURE_HEADER, type SignedRequest } from '../../src/cluster/signature.ts';
 import { connectors } from '../../src/connectors/registry.ts';
-import { taskOf, workspaceOf } from '../../src/gateway/request-path.ts';
+import { taskOf, workspaceOf } from '../../src/gateway/destination.ts';
 import { SyncError } from '../../src/model/errors/sync-error.ts';
 import { fillTemplate, parseTemplate, TEMPLATE_VARIABLES } from '../../src/model/task.ts';
 import { loadConfig } from '../../src/platform/config/load.ts';

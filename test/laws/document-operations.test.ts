@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { applyOperations, type TextOperation } from '../../src/reference-service/documents/document-operations.ts';
-import { placesOf } from '../../src/reference-service/documents/text-places.ts';
+import { applyOperations, placesOf, type TextOperation } from '../../src/reference-service/documents/documents.ts';
 import { cpuTimeOf } from '../support/cost/cpu-time.ts';
 import { drawn, holds } from '../support/harness/depth.ts';
 

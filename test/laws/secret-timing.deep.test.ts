@@ -4,7 +4,7 @@ import { connectors } from '../../src/connectors/registry.ts';
 import { isSameSecret } from '../../src/platform/lib/digest.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';
 import { createCallers } from '../../src/web/token-callers.ts';
-import { verifyWorkspaceWebhook, WEBHOOK_HEADERS } from '../../src/workspace-api/webhook-signature.ts';
+import { verifyWorkspaceWebhook, WEBHOOK_HEADERS } from '../../src/workspace-api/contract.ts';
 import { PROFILES } from '../contracts/connectors/index.ts';
 import { createTravellingClock } from '../support/fakes/travelling-clock.ts';
 

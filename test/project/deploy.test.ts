@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { parseAllDocuments, parseDocument } from 'yaml';
-import { COMMAND_FILES } from '../../src/cli/commands.ts';
+import { COMMAND_FILES } from '../../src/cli/program.ts';
 import { connectors } from '../../src/connectors/registry.ts';
 import { CODES } from '../../src/model/errors/codes.ts';
 import { CONFIG_TEXT, DAEMON_OPTIONS, daemonOptions } from '../../src/platform/config/daemon-options.ts';

@@ -2,8 +2,15 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { ROUTES, type Route, type RouteName } from '../../src/workspace-api/contract.ts';
 import { NO_QUOTA, startWorkspaceService, type TestService } from '../support/fakes/workspace-service.ts';
-import { allCommands, type CommandEnded, complaintsOf, commandLine as run } from '../support/harness/command-line.ts';
+import {
+  allCommands,
+  type CommandEnded,
+  complaintsOf,
+  onTerminal,
+  commandLine as run,
+} from '../support/harness/command-line.ts';
 
 /** The commands for people and CI jobs, against a real workspace service. */
 
@@ -52,7 +59,7 @@ async function good(...args: string[]): Promise<CommandEnded> {
   return ended;
 }
 
-async function newTask(title = 'A bug'): Promise<{ taskId: string; key: string }> {
+async function newTask(title = 'A bug'): Promise<{ taskId: string; key: string; userId: string }> {
   return (await good('tasks', 'bug', title, '--json')).json()[0];
 }
 
@@ -69,7 +76,10 @@ describe('tasks', () => {
     const text = file('notes.md', 'Line 1\nLine 2 🦊\n');
     const fields = ['--description-file', text, '--priority', 'high', '--source', 'ci', '--label', 'auth'];
     const more = ['--label', 'web', '--reported-at', '2026-01-02T03:04:05+01:00', '--json'];
-    const bug = await good('tasks', 'bug', 'Login fails', ...fields, ...more);
+    const { userId } = await newTask();
+    const people = ['--reporter', userId, '--assignee', userId];
+    expect((await run('tasks', 'bug', 'x', '--team', 'team_1')).stderr).toContain('unknown team team_1');
+    const bug = await good('tasks', 'bug', 'Login fails', ...fields, ...more, ...people);
     expect(bug.json()).toMatchObject([
       {
         kind: 'bug',
@@ -78,6 +88,8 @@ describe('tasks', () => {
         priority: 'high',
         source: 'ci',
         labels: ['auth', 'web'],
+        reporterUserId: userId,
+        assigneeIds: [userId],
       },
     ]);
     const idea = await good('tasks', 'idea', 'Dark mode', '--description', 'soon');
@@ -118,6 +130,8 @@ describe('tasks', () => {
     expect(all.map(({ taskId }) => taskId)).toEqual(expect.arrayContaining(made));
     const done = (await good('tasks', 'list', '--status', 'completed', '--kind', 'bug', '--json')).json();
     expect(done.map(({ taskId }) => taskId)).toEqual([made[0]]);
+    for (const filter of ['--team', '--assignee'])
+      expect((await good('tasks', 'list', filter, 'nobody')).stdout).toBe('');
     const statuses = 'statuses: { shipped: { word: completed, final: true }, completed: done }';
     const named = file('named.yaml', configOf(service).replace('\nconnections:', `\n  ${statuses}\nconnections:`));
     const place = ['--config', named, '--data', join(scratch, 'named'), '--json'];
@@ -164,6 +178,8 @@ describe('docs', () => {
     expect((await good('docs', 'attach', taskId, made.documentId)).stdout).toContain('already attached');
     const listed = (await good('docs', 'list', '--task', key, '--status', 'completed', '--json')).json();
     expect(listed).toMatchObject([{ documentId: made.documentId, taskId }]);
+    for (const filter of ['--creator', '--updater', '--title'])
+      expect((await good('docs', 'list', filter, 'nobody')).stdout).toBe('');
   });
 
   it('patch applies flags in their order, or a file of operations', async () => {
@@ -210,11 +226,13 @@ describe('prs', () => {
     expect((await good('prs', 'create', ...target, ...names)).stdout).toMatch(/^recorded {2}7/);
     expect((await good('prs', 'create', ...target, ...names)).stdout).toMatch(/^already recorded {2}7/);
     const edit = ['--identifier', '7', '--title', 'Fixed', '--state', 'merged', '--no-draft', '--json'];
-    const updated = (await good('prs', 'update', ...target, ...edit)).json();
+    const people = ['--reviewer', 'ada', '--assignee', 'bob', '--base', 'next'];
+    const updated = (await good('prs', 'update', ...target, ...edit, ...people)).json();
     expect(updated).toMatchObject([{ title: 'Fixed', state: 'merged', draft: false, labels: ['x'] }]);
+    expect(updated).toMatchObject([{ reviewers: ['ada'], assignees: ['bob'], headBranch: 'fix', baseBranch: 'next' }]);
     const listed = (await good('prs', 'list', '--repo', '4711', '--state', 'merged', '--json')).json();
     expect(listed).toEqual(updated);
-    const none = ['prs', 'list', '--repo', '4711', '--state', 'open'];
+    const none = ['prs', 'list', '--repo', '4711', '--head', 'another'];
     expect(await good(...none)).toMatchObject({ stdout: '', stderr: '' });
     vi.spyOn(process, 'stderr', 'get').mockReturnValue(Object.assign(Object.create(process.stderr), { isTTY: true }));
     expect(await run(...none)).toMatchObject({ code: 0, stdout: '', stderr: 'The list is empty.\n' });
@@ -268,6 +286,75 @@ describe('keys', () => {
     vi.stubEnv('WORKSYNC_OAUTH_TOKEN_FILE', file('token', 'wst_expired_or_wrong_token_here'));
     const wrong = await run('keys', 'list');
     expect([wrong.code, wrong.stderr]).toEqual([77, expect.not.stringContaining('wst_expired')]);
+  });
+});
+
+describe('api', () => {
+  it('sends any operation, deletes only with --yes, and records the actions of this person', async () => {
+    const { taskId } = (await good('api', 'createBug', '--body', '{"title":"By api"}', '--json')).json()[0];
+    const [{ tasks }] = (await good('api', 'listTasks', '--query', 'kind=bug', '--query', 'limit=1', '--json')).json();
+    expect(tasks).toMatchObject([{ taskId, title: 'By api' }]);
+    const body = file('document.json', '{"title":"Plan"}');
+    const attached = await good('api', 'attachDocument', taskId, '--body', `@${body}`);
+    const { documentId } = JSON.parse(attached.stdout);
+    const detach = ['api', 'detachDocument', taskId, documentId];
+    expect(await run(...detach)).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('Add --yes') });
+    expect((await onTerminal(['no'], ...detach)).code).toBe(2);
+    expect((await onTerminal(['yes'], ...detach)).code).toBe(0);
+    expect((await good('api', 'getDocument', documentId, '--json')).json()).toMatchObject([{ taskId: null }]);
+    expect((await good('api', 'deleteDocument', documentId, '--yes', '--json')).json()).toEqual([{ status: 204 }]);
+    const acts = (await run('audit', '--limit', '4', '--json')).json();
+    expect(acts.map(({ action }: { action: string }) => action)).toEqual([
+      'deleteDocument',
+      'detachDocument',
+      'attachDocument',
+      'createBug',
+    ]);
+    expect(acts).toMatchObject(acts.map(() => ({ actor: expect.stringMatching(/^command /) })));
+  });
+
+  it.each([
+    ['an unknown operation', ['creatBug'], /Did you mean createBug\?/],
+    ['an id that is missing', ['getTask'], /missing required argument 'taskId'/],
+    ['a body that is missing', ['createBug'], /--body: Invalid input: expected object/],
+    ['a body that is no JSON', ['createBug', '--body', '{'], /the text is not JSON/],
+    ['a body with a wrong field', ['createBug', '--body', '{"title":"x","labels":[1]}'], /--body: labels\.0: /],
+    [
+      'an unknown parameter',
+      ['listTasks', '--query', 'stats=open'],
+      /no parameter "stats" \(did you mean "status"\?\)/,
+    ],
+    ['a wrong parameter', ['listTasks', '--query', 'kind=bug', '--query', 'kind=odd'], /--query: kind\.1: /],
+    ['secrets without a file', ['createApiKey', '--body', '{"description":"x"}'], /'--write-to <file>' not specified/],
+  ])('ends with 2 for %s, and asks nobody', async (_what, args, message) => {
+    const before = await received();
+    const { code, stderr } = await run('api', ...args);
+    expect([code, stderr]).toEqual([2, expect.stringMatching(message)]);
+    expect(await received()).toBe(before);
+  });
+
+  it('takes the OAuth token of a file where keys are refused, and writes secrets to a file alone', async () => {
+    vi.stubEnv('WORKSYNC_OAUTH_TOKEN', '');
+    expect(await run('api', 'listAgents')).toMatchObject({ code: 78, stderr: expect.stringContaining('for people') });
+    const token = ['--oauth-token-file', file('owner', service.oauthToken)];
+    expect((await good('api', 'createAgent', '--body', '{"name":"Coder"}', ...token)).stdout).toContain('"agentId"');
+    const path = join(scratch, 'hook.key');
+    const body = JSON.stringify({ url: `${service.url}/hook` });
+    const { stdout } = await good('api', 'createWebhook', '--body', body, '--write-to', path, ...token);
+    const { key, secret } = JSON.parse(readFileSync(path, 'utf8'));
+    expect([statSync(path).mode & 0o777, stdout]).toEqual([0o600, expect.not.stringMatching(`${key}|${secret}`)]);
+    const { webhookId } = JSON.parse(stdout);
+    await good('api', 'deleteWebhook', webhookId, '--yes', ...token);
+  });
+
+  it('shows for each operation an example that the contract accepts', async () => {
+    for (const name of Object.keys(ROUTES) as RouteName[]) {
+      const { stdout } = await run('api', name, '--help');
+      const { method, path, body }: Route = ROUTES[name];
+      expect(stdout).toContain(`${method} ${path}`);
+      const [, sample = 'null'] = /^Example: .* --body '(.+?)'/m.exec(stdout) ?? [];
+      expect(body?.safeParse(JSON.parse(sample)).error).toBeUndefined();
+    }
   });
 });
 

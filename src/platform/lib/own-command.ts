@@ -16,14 +16,14 @@ export const OWN_COMMAND = ownCommandOf(PROGRAM);
 
 /** First words of commands. A test checks that the command line has no others. */
 export const COMMAND_NAMES =
-  'run init once demo status wait check login logout backup restore forget plan quota held changes quarantine deliveries listen trigger items backfill sweep hooks config connections connectors translate tasks links docs prs ci files keys audit gateway workspace store healthcheck completion generate';
+  'run init once demo status wait check login logout backup restore forget plan quota held changes quarantine deliveries listen trigger items backfill sweep hooks config connections connectors translate api tasks links docs prs ci files keys audit gateway workspace store healthcheck completion generate';
 
 /** Commands that do not take `--data` and `--config`. */
 export const COMMANDS_WITHOUT_PLACE = 'init demo store connectors translate ci workspace completion generate';
 
 /** Commands of one workspace. They need `--workspace` if several are configured. */
 export const COMMANDS_OF_WORKSPACE = new Set(
-  'plan quota held changes quarantine deliveries trigger items backfill sweep hooks connections tasks links docs prs files keys gateway'.split(
+  'plan quota held changes quarantine deliveries trigger items backfill sweep hooks connections api tasks links docs prs files keys gateway'.split(
     ' ',
   ),
 );

@@ -1,13 +1,12 @@
 import { type Selectable, sql } from 'kysely';
-import type { CheckedBody, CheckedQuery, Routes } from '../../workspace-api/contract.ts';
+import { type CheckedBody, type CheckedQuery, LIMITS, type Routes } from '../../workspace-api/contract.ts';
 import type { Caller } from '../access/caller-rights.ts';
-import { invalid, notFound } from '../http/api-error.ts';
+import { ApiError, invalid, notFound } from '../http/api-error.ts';
 import type { Call, Handlers, Service } from '../http/call.ts';
 import { readPage } from '../http/paging.ts';
 import { newId, timeNow } from '../storage/new-row.ts';
 import type { ServiceTables } from '../storage/service-tables.ts';
 import type { Write } from '../storage/transactions.ts';
-import { applyOperations } from './document-operations.ts';
 
 type Row = Omit<Selectable<ServiceTables['documents']>, 'seq'>;
 type Query = Service['database']['query'] | Write;
@@ -230,4 +229,98 @@ async function deleteDocument(service: Service, { workspaceId, ids, caller }: Ca
     if (deleted === undefined) throw notFound('document');
     await recordDocument(service, write, caller, 'document.deleted', deleted);
   });
+}
+
+export type TextOperation = CheckedBody<Routes['patchDocument']>['ops'][number];
+
+/**
+ * Applies operations in order, each to the text that the ones before it have made (W43, W49).
+ * Pure, and all or nothing: the text is returned only when every operation found its one place. Nothing but the
+ * places named is touched: line ends stay as they are, and since texts are well-formed no surrogate pair is cut.
+ * The running text may be longer than a document in between; only the result counts.
+ *
+ * Throws 409 `patch_target_not_found`, 409 `patch_target_ambiguous`, 400 for a result over 200 000 characters.
+ */
+export function applyOperations(text: string, operations: readonly TextOperation[]): string {
+  const result = operations.reduce(applyOperation, text);
+  if (result.length > LIMITS.text) throw invalid(`ops: the content would be over ${LIMITS.text} characters`);
+  return result;
+}
+
+function applyOperation(text: string, operation: TextOperation, index: number): string {
+  const place = 'target' in operation ? operation.target : operation.anchor;
+  const start = onlyPlace(text, place, index);
+  const end = start + place.length;
+  switch (operation.kind) {
+    case 'replace_text':
+      return splice(text, start, end, operation.replacement);
+    case 'delete_text':
+      return splice(text, start, end, '');
+    case 'insert_before':
+      return splice(text, start, start, operation.text);
+    case 'insert_after':
+      return splice(text, end, end, operation.text);
+  }
+}
+
+function splice(text: string, start: number, end: number, inserted: string): string {
+  return text.slice(0, start) + inserted + text.slice(end);
+}
+
+function onlyPlace(text: string, place: string, index: number): number {
+  const [first, second] = placesOf(text, place);
+  if (first === undefined) throw new ApiError('patch_target_not_found', `ops.${index}: the text does not occur`);
+  if (second === undefined) return first;
+  throw new ApiError('patch_target_ambiguous', `ops.${index}: the text occurs more than once`);
+}
+
+/**
+ * Longest text that is given to `indexOf`: its search is linear up to about this length, and for longer ones takes
+ * product time on texts that repeat themselves (measured: 0.3 s for one search of 10 000 in 200 000 characters).
+ */
+const LONGEST_PROBE = 200;
+
+/**
+ * The first two places where `wanted` occurs, overlapping ones included: `aa` occurs twice in `aaa`.
+ * Takes time linear in both lengths, whatever they hold; `wanted` is not empty.
+ */
+export function placesOf(text: string, wanted: string): number[] {
+  const probe = wanted.slice(0, LONGEST_PROBE);
+  const places: number[] = [];
+  let effort = 0;
+  for (let at = text.indexOf(probe); at !== -1; at = text.indexOf(probe, at + 1)) {
+    if (text.startsWith(wanted, at) && places.push(at) === 2) break;
+    effort += wanted.length;
+    if (effort > text.length + wanted.length) return placesByBorders(text, wanted);
+  }
+  return places;
+}
+
+/** Knuth, Morris and Pratt: never looks at a character of the text twice, so that no text makes it slow. */
+function placesByBorders(text: string, wanted: string): number[] {
+  const borders = bordersOf(wanted);
+  const places: number[] = [];
+  let matched = 0;
+  for (let at = 0; at < text.length && places.length < 2; at++) {
+    matched = extend(wanted, borders, matched, text.charCodeAt(at));
+    if (matched < wanted.length) continue;
+    places.push(at + 1 - matched);
+    matched = borders[matched - 1]!;
+  }
+  return places;
+}
+
+/** For each prefix the length of its longest proper prefix that is also its suffix. */
+function bordersOf(wanted: string): Int32Array {
+  const borders = new Int32Array(wanted.length);
+  for (let at = 1; at < wanted.length; at++)
+    borders[at] = extend(wanted, borders, borders[at - 1]!, wanted.charCodeAt(at));
+  return borders;
+}
+
+/** The longest prefix that ends with the next character, given the one that ended before it. */
+function extend(wanted: string, borders: Int32Array, matched: number, next: number): number {
+  let length = matched;
+  while (length > 0 && wanted.charCodeAt(length) !== next) length = borders[length - 1]!;
+  return wanted.charCodeAt(length) === next ? length + 1 : length;
 }

@@ -1,19 +1,27 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { asSyncError } from '../../model/errors/sync-error.ts';
+import { JsonError, parseJson } from '../../platform/http/parse-json.ts';
 import { createServer, type Server, type ServerReply, type ServerRequest } from '../../platform/http/server.ts';
-import { ID_PATTERN, LIMITS, type Route, type RouteName, versionHeaderOf } from '../../workspace-api/contract.ts';
+import { problemsOf } from '../../workspace-api/contract/value-schemas.ts';
+import {
+  API_VERSION,
+  BASE_PATH,
+  ID_PATTERN,
+  LIMITS,
+  ROUTES,
+  type Route,
+  type RouteName,
+  versionHeaderOf,
+} from '../../workspace-api/contract.ts';
 import { type Caller, requireAdmin, requireUser, resolveWorkspace } from '../access/caller-rights.ts';
 import { addFileTransfer } from '../files/file-transfer.ts';
-import { UPLOAD_ADDRESS } from '../files/files.ts';
-import { ApiError, errorBody, notFound } from './api-error.ts';
+import { ASSET_ADDRESS, UPLOAD_ADDRESS } from '../files/files.ts';
+import { ApiError, errorBody, invalid, notFound } from './api-error.ts';
 import { addReference, OPENAPI_ADDRESS } from './api-reference.ts';
 import type { Answer, Handlers, Service } from './call.ts';
-import { checkBody, checkQuery, checkVersion } from './checks.ts';
 import { etagOf, isNotModified } from './etag.ts';
 import type { Fault, Faults } from './faults.ts';
-import { createKeptAnswers, KEPT_ROUTES, type KeptAnswer, type KeptAnswers } from './kept-answers.ts';
-import type { Statistics } from './key-statistics.ts';
 import type { QuotaLog } from './quota-log.ts';
-import { isApiAddress, missExplainer, SERVED, type Served } from './routing.ts';
 import { missingRoutes } from './variant.ts';
 
 /**
@@ -219,4 +227,167 @@ async function inflict(fault: Fault, request: ServerRequest, reply: ServerReply)
 function cut<Payload>(request: ServerRequest, payload: Payload): Payload {
   request.raw.socket.destroy();
   return payload;
+}
+
+/** An absent version means 2; any other is refused (W6). Throws 400. */
+function checkVersion(headers: IncomingHttpHeaders, name: string): void {
+  const version = headers[name.toLowerCase()];
+  if (version === undefined || version === API_VERSION) return;
+  throw new ApiError('unsupported_api_version', `${name}: only version ${API_VERSION} is served`);
+}
+
+/** Query parameters as the route wants them; unknown ones are ignored. Throws 400. */
+function checkQuery(route: Route, query: unknown): unknown {
+  return route.query === undefined ? undefined : check(route.query, query);
+}
+
+/** The body as the route wants it; unknown fields are ignored. Throws 400. */
+function checkBody(route: Route, body: unknown, contentType: string | undefined): unknown {
+  if (route.body === undefined) return undefined;
+  if (!isPresent(body)) {
+    if (route.body.safeParse(undefined).success) return undefined;
+    throw new ApiError('bad_request', 'a JSON body is required');
+  }
+  if (!/^application\/json\s*(;|$)/i.test(contentType ?? ''))
+    throw new ApiError('bad_request', 'Content-Type must be application/json');
+  return check(route.body, readJson(body));
+}
+
+function isPresent(body: unknown): body is Buffer {
+  return Buffer.isBuffer(body) && body.length > 0;
+}
+
+function readJson(body: Buffer): unknown {
+  try {
+    return parseJson(body);
+  } catch (error) {
+    if (error instanceof JsonError) throw new ApiError('bad_request', `malformed JSON: ${error.message}`);
+    throw error;
+  }
+}
+
+function check(schema: NonNullable<Route['body']>, value: unknown): unknown {
+  const checked = schema.safeParse(value);
+  if (checked.success) return checked.data;
+  throw invalid(problemsOf(checked.error));
+}
+
+/** An answer to a read as it goes out. */
+interface KeptAnswer {
+  readonly body: string;
+  readonly etag: string;
+}
+
+/**
+ * Answers to reads, kept in memory until the next commit of anything. Clients that poll what has not changed cost no
+ * look at the rows. One process holds the file, and all writes go through `commits`, so what was read since the last
+ * commit is what a read now would find.
+ */
+interface KeptAnswers {
+  find(key: string): KeptAnswer | undefined;
+  /** @param commits how many commits there were before the read began; one since then makes the answer worthless */
+  keep(key: string, commits: number, answer: KeptAnswer): void;
+}
+
+/** Reads of one resource that depend on rows alone: not on the time, the caller or another server. */
+const KEPT_ROUTES: ReadonlySet<RouteName> = new Set(['getTask', 'getDocument', 'listWorkItems']);
+
+/** Bounds the memory: answers of at most 64 KiB, 512 of them. */
+const LARGEST = 65_536;
+const MOST = 512;
+
+function createKeptAnswers(commits: () => number): KeptAnswers {
+  const kept = new Map<string, KeptAnswer>();
+  let valid = commits();
+  const dropOutdated = () => {
+    if (valid === commits()) return;
+    kept.clear();
+    valid = commits();
+  };
+  return {
+    find(key) {
+      dropOutdated();
+      return kept.get(key);
+    },
+    keep(key, before, answer) {
+      dropOutdated();
+      if (before === valid && answer.body.length <= LARGEST && kept.size < MOST) kept.set(key, answer);
+    },
+  };
+}
+
+/** One address that is served: a route at one of its paths, by one of its methods. */
+interface Served {
+  readonly name: RouteName;
+  readonly route: Route;
+  /** As the HTTP server wants it: `/api/v1/tasks/:taskId`. */
+  readonly url: string;
+}
+
+const SERVED: readonly Served[] = (Object.entries(ROUTES) as [RouteName, Route][]).flatMap(([name, route]) =>
+  [route, ...(route.alsoBy === undefined ? [] : [{ ...route, method: route.alsoBy }])].flatMap((served) =>
+    [route.path, ...(route.alsoAt === undefined ? [] : [route.alsoAt])].map((path) => ({
+      name,
+      route: served,
+      url: BASE_PATH + path.replace(/\{(\w+)\}/g, ':$1'),
+    })),
+  ),
+);
+
+/** Whether a request belongs to the API: then it must carry credentials, also where no route is found. */
+function isApiAddress(url: string): boolean {
+  return url === BASE_PATH || url.startsWith(`${BASE_PATH}/`) || url.startsWith(`${BASE_PATH}?`);
+}
+
+const TRANSFERS = [
+  { url: UPLOAD_ADDRESS, route: { method: 'PUT' } },
+  { url: ASSET_ADDRESS, route: { method: 'GET' } },
+] as const;
+
+/** Explains why no route of those served was found: another method (405 with `Allow`), or no such address (404). */
+function missExplainer(served: readonly Served[]): (url: string) => ApiError {
+  const patterns = [...served, ...TRANSFERS].map(({ url, route }) => ({
+    method: route.method,
+    pattern: new RegExp(`^${url.replace(/:\w+/g, '[^/]+')}$`),
+  }));
+  return (url) => {
+    const path = url.split('?', 1)[0]!;
+    const methods = patterns.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method);
+    if (methods.length === 0) return notFound('address');
+    const allow = [...new Set(methods)].sort().join(', ');
+    return new ApiError('method_not_allowed', `this address takes ${allow}`, { allow });
+  };
+}
+
+/** Requests of one API key since the service started. */
+export interface KeyStatistics {
+  /** All that carried the key, refused ones included. */
+  readonly received: number;
+  /** Answered 429. */
+  readonly refused: number;
+}
+
+/** Counts what the service received, independently of what its clients believe to have sent. */
+interface Statistics {
+  accepted(credentialId: string): void;
+  refused(credentialId: string): void;
+  byKey(): ReadonlyMap<string, KeyStatistics>;
+}
+
+export function createStatistics(): Statistics {
+  const keys = new Map<string, { received: number; refused: number }>();
+  const of = (credentialId: string) => {
+    const known = keys.get(credentialId) ?? { received: 0, refused: 0 };
+    keys.set(credentialId, known);
+    return known;
+  };
+  return {
+    accepted: (credentialId) => void of(credentialId).received++,
+    refused(credentialId) {
+      const counts = of(credentialId);
+      counts.received += 1;
+      counts.refused += 1;
+    },
+    byKey: () => keys,
+  };
 }

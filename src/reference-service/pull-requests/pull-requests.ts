@@ -1,15 +1,22 @@
 import { type Selectable, sql } from 'kysely';
-import type { WrittenPullRequest } from '../../connectors/connector.ts';
-import type { CheckedBody, CheckedQuery, Routes } from '../../workspace-api/contract.ts';
+import type { GitProvider, MemberAccess, WrittenPullRequest } from '../../connectors/connector.ts';
+import { asSyncError, type SyncError } from '../../model/errors/sync-error.ts';
+import {
+  type ApiErrorCode,
+  type CheckedBody,
+  type CheckedQuery,
+  ERROR_CODES,
+  type Routes,
+} from '../../workspace-api/contract.ts';
 import type { Caller } from '../access/caller-rights.ts';
 import { ApiError, invalid, notFound } from '../http/api-error.ts';
 import type { Call, Handlers, Query, Service } from '../http/call.ts';
 import { readPage } from '../http/paging.ts';
+import { findMemberAccess } from '../keys/provider-tokens.ts';
 import { timeNow } from '../storage/new-row.ts';
 import type { ServiceTables } from '../storage/service-tables.ts';
 import { readStrings, writeStrings } from '../storage/string-lists.ts';
 import type { Write } from '../storage/transactions.ts';
-import { editAtProvider, memberAt, openAtProvider, tellRefused } from './provider-writes.ts';
 import { checkProviderFields, refuseDeclined, stateAt } from './pull-request-rules.ts';
 
 type Row = Omit<Selectable<ServiceTables['pull_requests']>, 'seq'>;
@@ -309,4 +316,82 @@ async function editRecord(service: Service, { workspaceId, body, caller }: Call<
 function mergeTime(present: Row, changes: Partial<Row>, now: string): Partial<Row> {
   if (changes.state === undefined) return {};
   return { merged_at: changes.state === 'merged' ? (present.merged_at ?? now) : null };
+}
+
+/** A member at a git provider: whatever is written there is written with the member's own token (W56). */
+interface MemberAtProvider {
+  readonly git: GitProvider;
+  readonly access: MemberAccess;
+}
+
+/** The member of the caller's credential; undefined where no token of theirs is stored, or the provider is not served. */
+async function memberAt(
+  service: Service,
+  { workspaceId, caller }: Pick<Call<'createPullRequest'>, 'workspaceId' | 'caller'>,
+  provider: string,
+): Promise<MemberAtProvider | undefined> {
+  const git = service.providers[provider];
+  const access = git && (await findMemberAccess(service, workspaceId, caller.userId, provider));
+  return access && { git, access };
+}
+
+type Opening = Call<'createPullRequest'>['body'];
+
+/** Throws 400 `branch_not_found`, `no_commits_between`, 403, 404, 409 `pull_request_exists`, 502, 504. */
+async function openAtProvider(
+  service: Service,
+  { git, access }: MemberAtProvider,
+  wanted: Opening,
+): Promise<WrittenPullRequest> {
+  const { repoId, headBranch: branch, provider } = wanted;
+  try {
+    if (!(await git.hasBranch(access, { repoId, branch }, service.ending)))
+      throw new ApiError('branch_not_found', `headBranch: ${branch} does not exist on the remote`);
+    return await git.openPullRequest(access, wanted, service.ending);
+  } catch (error) {
+    throw refusalOfProvider(error, provider);
+  }
+}
+
+/** Throws like `openAtProvider`. */
+async function editAtProvider(
+  service: Service,
+  { git, access }: MemberAtProvider,
+  edit: Call<'updatePullRequest'>['body'],
+): Promise<WrittenPullRequest> {
+  try {
+    return await git.editPullRequest(access, edit, service.ending);
+  } catch (error) {
+    throw refusalOfProvider(error, edit.provider);
+  }
+}
+
+/** Says what of the request was refused, once what was carried out is recorded. Throws the refusal. */
+function tellRefused({ pullRequest, refused }: WrittenPullRequest, provider: string): void {
+  if (refused === undefined) return;
+  const { errorCode, message, headers } = refusalOfProvider(refused, provider);
+  throw new ApiError(errorCode, `#${pullRequest.identifier} was written in part; ${message}`, headers);
+}
+
+const BY_CODE: Readonly<Partial<Record<SyncError['code'], ApiErrorCode>>> = {
+  unauthorized: 'provider_not_connected',
+  forbidden: 'forbidden',
+  not_found: 'not_found',
+  conflict: 'conflict',
+  refused: 'validation_failed',
+  outcome_unknown: 'outcome_unknown',
+};
+
+/**
+ * Converts a git provider's failure for the caller of this API. A limit of the provider is no limit of the workspace: it is 502,
+ * so that callers do not slow down their requests to the workspace.
+ */
+function refusalOfProvider(thrown: unknown, provider: string): ApiError {
+  if (thrown instanceof ApiError) return thrown;
+  const error = asSyncError(thrown);
+  const named = Object.keys(ERROR_CODES).find((code) => code === error.errorCode) as ApiErrorCode | undefined;
+  const code = named ?? BY_CODE[error.code] ?? 'provider_unavailable';
+  const headers: Record<string, string> = {};
+  if (error.retryAfter !== undefined) headers['retry-after'] = String(Math.ceil(error.retryAfter / 1_000));
+  return new ApiError(code, `${provider}: ${error.message}`, headers);
 }

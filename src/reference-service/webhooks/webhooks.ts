@@ -1,12 +1,12 @@
 import type { Selectable } from 'kysely';
+import { isPrivateHost } from '../../platform/http/private-ranges.ts';
 import { LIMITS } from '../../workspace-api/contract.ts';
-import { ApiError, notFound } from '../http/api-error.ts';
+import { ApiError, invalid, notFound } from '../http/api-error.ts';
 import type { Call, Handlers, Service } from '../http/call.ts';
 import { newId, timeNow } from '../storage/new-row.ts';
 import type { ServiceTables } from '../storage/service-tables.ts';
 import { readStrings, writeStrings } from '../storage/string-lists.ts';
 import type { Write } from '../storage/transactions.ts';
-import { checkWebhookTarget } from './webhook-target.ts';
 
 type Row = Omit<Selectable<ServiceTables['webhooks']>, 'seq'>;
 
@@ -127,4 +127,11 @@ export async function dropDeliveries(write: Write, webhookId: string): Promise<v
       ),
     )
     .execute();
+}
+
+/** Which addresses may be subscribed. What their names resolve to is checked once more when they are called. Throws 400. */
+function checkWebhookTarget(url: string, allowPrivate: boolean): void {
+  const { username, password } = new URL(url);
+  if (username !== '' || password !== '') throw invalid('url: must hold no user name and no password');
+  if (!allowPrivate && isPrivateHost(url)) throw invalid('url: must not lead to a private address');
 }

@@ -26,7 +26,6 @@ export const apiKeyRoutes = {
     rules: 'W25',
     access: 'admin',
     response: listOf('apiKeys', apiKey, ['apiKeyId'], {}),
-    success: [200],
   },
   /** W19, W24. The key with its one-time `secret`. Errors: 409 `api_key_limit_reached` at 20 active keys. */
   createApiKey: {
@@ -37,7 +36,7 @@ export const apiKeyRoutes = {
     access: 'admin',
     body: z.object({ description: sent.title }),
     response: apiKey.extend({ secret: z.string() }),
-    success: [201],
+    secrets: ['secret'],
   },
   /** W22, W25. 204; effective at once. Errors: 404. */
   revokeApiKey: {
@@ -46,6 +45,5 @@ export const apiKeyRoutes = {
     summary: 'Revoke an API key',
     rules: 'W22, W25',
     access: 'admin',
-    success: [204],
   },
 } as const satisfies Record<string, Route>;

@@ -88,7 +88,6 @@ export const documentRoutes = {
     access: 'any',
     query: documentQuery,
     response: listOf('documents', listedDocument, ['documentId'], { nextCursor: answered.cursor }),
-    success: [200],
   },
   /** W46. The created document. Not idempotent. Errors: 400 for an unknown `taskId`. */
   createDocument: {
@@ -99,7 +98,6 @@ export const documentRoutes = {
     access: 'any',
     body: newDocument,
     response: document,
-    success: [201],
   },
   /** W41, W46. One document with its content. Errors: 404. */
   getDocument: {
@@ -109,7 +107,6 @@ export const documentRoutes = {
     rules: 'W41, W46',
     access: 'any',
     response: document,
-    success: [200],
   },
   /** W42, W48. Replaces title and content, and the status where one is given. Errors: 404. */
   replaceDocument: {
@@ -120,7 +117,6 @@ export const documentRoutes = {
     access: 'any',
     body: documentReplacement,
     response: document,
-    success: [200],
   },
   /**
    * W43, W49. Applies 1 to 100 operations in order to the running text, all or none. Each target or
@@ -136,7 +132,6 @@ export const documentRoutes = {
     access: 'any',
     body: documentPatch,
     response: document,
-    success: [200],
   },
   /** W46. 204; 404 `not_found` when it is gone already. */
   deleteDocument: {
@@ -145,7 +140,6 @@ export const documentRoutes = {
     summary: 'Delete a document',
     rules: 'W46',
     access: 'any',
-    success: [204],
   },
   /** W40, W44. `{documents}` without content, newest first. */
   listTaskDocuments: {
@@ -156,7 +150,6 @@ export const documentRoutes = {
     rules: 'W40, W44',
     access: 'any',
     response: listOf('documents', listedDocument, ['documentId'], {}),
-    success: [200],
   },
   /**
    * W40, W44. 201 with the document, attached; 200 when it was attached to this
@@ -181,6 +174,5 @@ export const documentRoutes = {
     summary: 'Detach a document from a task',
     rules: 'W44',
     access: 'any',
-    success: [204],
   },
 } as const satisfies Record<string, Route>;

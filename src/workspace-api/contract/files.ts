@@ -40,6 +40,5 @@ export const fileRoutes = {
     access: 'any',
     body: newFile,
     response: uploadTicket,
-    success: [201],
   },
 } as const satisfies Record<string, Route>;

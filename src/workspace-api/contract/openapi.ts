@@ -97,10 +97,7 @@ function operationOf(
 function queryParameters(route: Route, schema: SchemaOf): Json[] {
   if (route.query === undefined) return [];
   // The published schema describes the meaning of a value, and not every accepted spelling.
-  const { properties = {}, required = [] } = schema(route.query, 'output') as {
-    properties?: Record<string, Json>;
-    required?: string[];
-  };
+  const { properties = {}, required = [] } = schema(route.query, 'output') as InputSchema;
   return Object.entries(properties).map(([name, property]) => ({
     name,
     in: 'query',
@@ -124,7 +121,8 @@ const DESCRIPTIONS: Readonly<Record<number, string>> = { 200: 'Success', 201: 'C
 function successes(route: Route, schema: SchemaOf): Json {
   const content = route.response && { 'application/json': { schema: schema(route.response, 'output') } };
   const headers = route.method === 'GET' && { headers: { ETag: { schema: { type: 'string' } } } };
-  const entries = route.success.map((status) => [
+  const usual = route.response ? (route.method === 'POST' ? 201 : 200) : 204;
+  const entries = (route.success ?? [usual]).map((status) => [
     status,
     { description: DESCRIPTIONS[status] ?? 'Success', ...headers, ...(status !== 204 && content && { content }) },
   ]);
@@ -188,6 +186,22 @@ function schemaOf(schema: ZodType, io: 'input' | 'output', shared: Map<string, J
   const { $defs = {}, ...rest } = jsonSchema(schema, io) as { $defs?: Record<string, Json> };
   for (const [name, definition] of Object.entries($defs)) shared.set(name, definition);
   return rest;
+}
+
+/** The parts of JSON Schema in which commands describe a query or a body. */
+export type InputSchema = Readonly<Partial<Record<'type' | 'const' | 'format' | 'pattern', string>>> &
+  Readonly<Partial<Record<'enum' | 'required' | 'x-extensible-enum', readonly string[]>>> & {
+    readonly items?: InputSchema;
+    readonly anyOf?: readonly InputSchema[];
+    readonly oneOf?: readonly InputSchema[];
+    readonly properties?: Readonly<Record<string, InputSchema>>;
+  };
+
+/** Returns the JSON Schema of a query (`output`) or a body (`input`) by itself, not as a reference to a component. */
+export function inputSchema(schema: ZodType, io: 'input' | 'output'): InputSchema {
+  const components = new Map<string, Json>();
+  const made = schemaOf(schema, io, components);
+  return components.values().next().value ?? made;
 }
 
 function jsonSchema(schema: ZodType, io: 'input' | 'output'): Json {

@@ -102,7 +102,6 @@ export const pullRequestRoutes = {
     access: 'any',
     query: pullRequestQuery,
     response: pullRequestList,
-    success: [200],
   },
   /**
    * W53, W59. Opens a pull request at the provider, 201; 403 `provider_not_connected` if the member has no token there.
@@ -128,7 +127,6 @@ export const pullRequestRoutes = {
     access: 'any',
     body: pullRequestEdit,
     response: pullRequest,
-    success: [200],
   },
   /** W74. `{pullRequests, nextCursor}` of the recorded pull requests, newest record first. */
   listPullRequestRecords: {
@@ -139,7 +137,6 @@ export const pullRequestRoutes = {
     access: 'any',
     query: pullRequestQuery,
     response: pullRequestList,
-    success: [200],
   },
   /** W74. Upserts the record of an existing pull request: 201 new, 200 replaced. Never contacts the provider. */
   recordPullRequest: {

@@ -23,8 +23,10 @@ export interface Route {
   readonly body?: z.ZodType;
   /** Body of a success; absent if it has none. */
   readonly response?: z.ZodType;
-  /** Statuses of a success, the usual one first. */
-  readonly success: readonly number[];
+  /** The secrets in it, which the server shows once. */
+  readonly secrets?: readonly string[];
+  /** Statuses of a success, the usual one first; absent: 204 without a response, 201 of POST, else 200. */
+  readonly success?: readonly number[];
   /** Whether clients change the resource as a whole: answers then keep the body as written, and changes take `ifMatch`. */
   readonly isEditable?: true;
 }

@@ -81,7 +81,6 @@ export const taskRoutes = {
     access: 'any',
     query: taskQuery,
     response: listOf('tasks', task, ['taskId'], { nextCursor: answered.cursor }),
-    success: [200],
   },
   /** W37. One task. Errors: 404 `not_found`. */
   getTask: {
@@ -91,7 +90,6 @@ export const taskRoutes = {
     rules: 'W37',
     access: 'any',
     response: task,
-    success: [200],
     isEditable: true,
   },
   /**
@@ -107,7 +105,6 @@ export const taskRoutes = {
     access: 'any',
     body: taskUpdate,
     response: task,
-    success: [200],
     isEditable: true,
   },
   /** W27, W31. The created task, status `open`. Not idempotent. */
@@ -119,7 +116,6 @@ export const taskRoutes = {
     access: 'any',
     body: newTask,
     response: task,
-    success: [201],
   },
   /** W27, W31. The created task, status `idea`. Not idempotent. */
   createIdea: {
@@ -130,6 +126,5 @@ export const taskRoutes = {
     access: 'any',
     body: newTask,
     response: task,
-    success: [201],
   },
 } as const satisfies Record<string, Route>;

@@ -117,3 +117,13 @@ const TIMESTAMP = z.iso.datetime({ offset: true });
 function isTimestamp(text: string): boolean {
   return /T\d\d:\d\d:\d\d/.test(text) && TIMESTAMP.safeParse(text).success;
 }
+
+const MAX_PROBLEMS = 5;
+
+/** Names the fields of a query or a body that break the contract, and says how. */
+export function problemsOf({ issues }: z.ZodError): string {
+  return issues
+    .slice(0, MAX_PROBLEMS)
+    .map(({ path, message }) => (path.length === 0 ? message : `${path.join('.')}: ${message}`))
+    .join('; ');
+}

@@ -54,7 +54,6 @@ export const webhookRoutes = {
     rules: 'W64, W65',
     access: 'admin',
     response: listOf('webhooks', webhook, ['webhookId'], {}),
-    success: [200],
   },
   /**
    * W64, W65. The subscription with its one-time `key` (sent as `X-Service-Webhook-Key`) and `secret` (signs
@@ -69,7 +68,7 @@ export const webhookRoutes = {
     access: 'admin',
     body: newWebhook,
     response: webhook.extend({ key: z.string(), secret: z.string().optional() }),
-    success: [201],
+    secrets: ['key', 'secret'],
   },
   /** W65. 204; what waits for it is dropped. Errors: 404. */
   deleteWebhook: {
@@ -78,6 +77,5 @@ export const webhookRoutes = {
     summary: 'End a subscription',
     rules: 'W65',
     access: 'admin',
-    success: [204],
   },
 } as const satisfies Record<string, Route>;

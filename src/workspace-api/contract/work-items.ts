@@ -35,7 +35,6 @@ export const workItemRoutes = {
     rules: 'W38, W39',
     access: 'any',
     response: listOf('workItems', workItem, ['workItemId', 'url'], {}),
-    success: [200],
   },
   /** W38, W39. 201 new; 200 with the link that has this address already, unchanged. */
   addWorkItem: {
@@ -57,6 +56,5 @@ export const workItemRoutes = {
     summary: 'Remove an external link from a task',
     rules: 'W39',
     access: 'any',
-    success: [204],
   },
 } as const satisfies Record<string, Route>;

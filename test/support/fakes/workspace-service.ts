@@ -9,7 +9,7 @@ import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { noSteps } from '../../../src/platform/lib/steps.ts';
 import type { StartCredentials } from '../../../src/reference-service/access/administration.ts';
 import type { Faults } from '../../../src/reference-service/http/faults.ts';
-import type { Quota } from '../../../src/reference-service/http/quota-windows.ts';
+import type { Quota } from '../../../src/reference-service/http/quota-log.ts';
 import {
   createWorkspaceService,
   type WorkspaceService,

@@ -90,7 +90,7 @@ export interface Leaf {
 }
 
 export async function allCommands(): Promise<readonly Leaf[]> {
-  return leavesOf(await programOf(undefined, { version: 'test', scrubber: createScrubber() }, () => undefined), []);
+  return leavesOf(await programOf('completion', { version: 'test', scrubber: createScrubber() }, () => undefined), []);
 }
 
 function leavesOf(command: Command, path: readonly string[]): Leaf[] {

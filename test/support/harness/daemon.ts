@@ -33,7 +33,7 @@ import { createMetrics, type Metrics } from '../../../src/platform/observe/metri
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 import type { StartCredentials } from '../../../src/reference-service/access/administration.ts';
 import type { Faults } from '../../../src/reference-service/http/faults.ts';
-import type { Quota } from '../../../src/reference-service/http/quota-windows.ts';
+import type { Quota } from '../../../src/reference-service/http/quota-log.ts';
 import {
   createWorkspaceService,
   type WorkspaceService,

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
-import { createCredentialThrottle } from '../../../src/gateway/credential-throttle.ts';
 import { destinationOf, pathOf } from '../../../src/gateway/destination.ts';
+import { createCredentialThrottle } from '../../../src/gateway/gateway.ts';
 import { createCallers } from '../../../src/gateway/known-callers.ts';
 import { createTokenBook, createTokens, type TokenBook } from '../../../src/gateway/token-book.ts';
 import type { Upstream } from '../../../src/gateway/upstream.ts';

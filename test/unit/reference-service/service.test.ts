@@ -11,7 +11,7 @@ import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { noSteps } from '../../../src/platform/lib/steps.ts';
 import type { Faults } from '../../../src/reference-service/http/faults.ts';
-import { createWindows } from '../../../src/reference-service/http/quota-windows.ts';
+import { createWindows } from '../../../src/reference-service/http/quota-log.ts';
 import { OWN_VARIANT, type Variant } from '../../../src/reference-service/http/variant.ts';
 import { createWorkspaceService } from '../../../src/reference-service/service.ts';
 import { ask } from '../../contracts/workspace/target.ts';

@@ -5,7 +5,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { z } from 'zod';
-import { taskOf, workspaceOf } from '../../../src/gateway/request-path.ts';
+import { taskOf, workspaceOf } from '../../../src/gateway/destination.ts';
 import { createRouteOf } from '../../../src/workspace-api/capture/route-of.ts';
 import {
   fillPath,

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { stringify } from 'yaml';
-import type { Quota } from '../../../../src/reference-service/http/quota-windows.ts';
+import type { Quota } from '../../../../src/reference-service/http/quota-log.ts';
 import { SPECIFIED_QUOTA } from '../../fakes/workspace-service.ts';
 import type { Running } from '../../harness/processes.ts';
 import { type PostgresOptions, type PostgresServer, startPostgres } from '../postgres-server.ts';

@@ -1,4 +1,4 @@
-import type { Quota } from '../../../../src/reference-service/http/quota-windows.ts';
+import type { Quota } from '../../../../src/reference-service/http/quota-log.ts';
 import { startWorkspaceService } from '../../fakes/workspace-service.ts';
 import { type CountingDoor, openDoor } from './counting-door.ts';
 

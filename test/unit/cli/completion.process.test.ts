@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { expect, it } from 'vitest';
-import { scriptFor } from '../../../src/cli/completion-script.ts';
+import { scriptFor } from '../../../src/cli/completion.ts';
 import { programOf } from '../../../src/cli/program.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 
-const program = await programOf(undefined, { version: 'test', scrubber: createScrubber() }, () => undefined);
+const program = await programOf('completion', { version: 'test', scrubber: createScrubber() }, () => undefined);
 
 /** What bash offers for the last of these words. */
 function offered(...words: readonly string[]): string[] {
@@ -22,6 +22,11 @@ it.each([
   ],
   [['gateway', 'token', 're'], ['revoke']],
   [['plan', '--app'], ['--apply']],
+  [
+    ['api', 'createA'],
+    ['createApiKey', 'createAgent'],
+  ],
+  [['api', 'listTasks', '--q'], ['--query']],
   // A flag of the words before changes nothing.
   [['plan', '--json', '--wo'], ['--workspace']],
   // Hidden ones are offered by nobody.
