@@ -12,10 +12,14 @@ import {
   type WholeStatusDeps,
 } from '../admin/whole-status.ts';
 import type { LeaseHolder } from '../cluster/lease-holder.ts';
+import type { Identity } from '../cluster/signature.ts';
+import type { Place } from '../gateway/destination.ts';
 import { gatewayRoutes } from '../gateway/gateway.ts';
+import { createGatewayForwarding, type GatewayForwarding } from '../gateway/gateway-forwarding.ts';
 import { describeBuild } from '../model/build.ts';
 import { addressOfPages, type DaemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
+import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import { createOrigins } from '../platform/http/origin.ts';
 import { createServer, listen, type Server } from '../platform/http/server.ts';
 import type { ServerClocks } from '../platform/http/server-clocks.ts';
@@ -25,10 +29,12 @@ import { fileReads } from '../platform/lib/file-reads.ts';
 import { programVersion } from '../platform/lib/program-version.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
 import type { DataFolder } from '../store/data-folder.ts';
+import type { Installation } from '../store/installation.ts';
 import { webhookRoutes } from '../sync/intake/webhook-routes.ts';
-import { type DoorOptions, type GuardedRoute, guardDoors } from '../web/access-control.ts';
+import { type DoorOptions, type GuardedRoute, guardDoors, signedBy } from '../web/access-control.ts';
 import { adminRoutes } from '../web/admin-routes.ts';
 import { ciRoutes } from '../web/ci-routes.ts';
+import type { Elsewhere } from '../web/forward-request.ts';
 import { helpRoutes } from '../web/help.ts';
 import { linkPath, loginRoutes } from '../web/login-routes.ts';
 import { assetRoutes } from '../web/page-assets.ts';
@@ -36,12 +42,13 @@ import { probeRoutes, type WebDeps, webRoutes } from '../web/page-routes.ts';
 import { workspaceRoutes } from '../web/pages/workspace-routes.ts';
 import { createRefusalLog } from '../web/refusal-log.ts';
 import { replicaRoutes } from '../web/replica-routes.ts';
-import { createSessions } from '../web/sessions.ts';
+import { createSessions, type Sessions } from '../web/sessions.ts';
 import { createCallers, type Token } from '../web/token-callers.ts';
 import type { DaemonContext } from './daemon-context.ts';
-import { createOwnerForwarding, type OwnerForwarding } from './forward-to-owner.ts';
+import { workspaceIdOf } from './partition-stages.ts';
 import type { Reload } from './reload.ts';
 import type { FindReceiver } from './webhook-receivers.ts';
+import { versionHeaderOf } from './workspace-send.ts';
 import type { Workspaces } from './workspaces.ts';
 
 /** The running daemon: all partitions behind one server, or behind two if the pages have a port of their own. */
@@ -306,4 +313,65 @@ async function closeServer(server: Server, clock: Clock): Promise<void> {
   };
   sweep(LONGEST_ANSWER);
   await Promise.resolve(closed).finally(() => cancel());
+}
+
+interface OwnerForwardingDeps {
+  readonly sharing: Sharing;
+  readonly workspaces: Workspaces;
+  readonly sessions: Pick<Sessions, 'isOpen'>;
+}
+
+/** Forwards requests to the processes that own their workspaces. */
+interface OwnerForwarding {
+  /** @param isAdmin whether the server has only the pages and the admin API */
+  forServer(isAdmin: boolean): Elsewhere;
+  readonly forGateway: GatewayForwarding;
+}
+
+function createOwnerForwarding(
+  { installation, tokenBook }: Pick<DaemonContext, 'installation' | 'tokenBook'>,
+  { sharing: { replicas }, workspaces, sessions }: OwnerForwardingDeps,
+): OwnerForwarding {
+  const isHere = (name: string) => workspaces.find(name) !== undefined;
+  const placeOf = createPlaces(installation);
+  const configOf = (name: string) => workspaces.configured().find((config) => config.name === name);
+
+  /** Checks the session or token that another process has verified, because it may have been revoked since. */
+  async function isStillKnown({ session, gatewayToken, workspaces: limited }: Identity): Promise<boolean> {
+    if (session && !(await sessions.isOpen(session.digest))) return false;
+    if (gatewayToken === undefined) return true;
+    const workspace = (await tokenBook.withId(gatewayToken))?.workspace;
+    return workspace !== undefined && limited?.includes(workspace) === true;
+  }
+
+  return {
+    forServer: (isAdmin) => ({ replicas, isHere, isStillKnown, isAdmin }),
+    forGateway: createGatewayForwarding({
+      replicas,
+      signedBy,
+      places: () => workspaces.configured().flatMap((config) => (isHere(config.name) ? [] : [placeOf(config)])),
+      longestWait: (name) => configOf(name)?.gateway.wait ?? 0,
+      versionHeader: (name) => versionHeaderOf(configOf(name)?.workspace.api),
+    }),
+  };
+}
+
+/** Creates the lookup of workspaces that are not open here; each configuration has one cached entry. */
+function createPlaces(installation: Installation): (config: WorkspaceConfig) => Place {
+  const cached = new WeakMap<WorkspaceConfig, Place>();
+  return (config) => {
+    const existing = cached.get(config);
+    if (existing) return existing;
+    let opened: Promise<() => Promise<string | undefined>> | undefined;
+    const open = async () => workspaceIdOf(config, await installation.store(config.name));
+    const place: Place = {
+      name: config.name,
+      async workspaceId() {
+        opened ??= open();
+        return (await opened)();
+      },
+    };
+    cached.set(config, place);
+    return place;
+  };
 }

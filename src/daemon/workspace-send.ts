@@ -18,12 +18,10 @@ import type { Slot } from '../sync/quota/slot.ts';
 import type { Throttle } from '../sync/quota/throttle.ts';
 import { readLargeBy } from '../sync/worker/converter.ts';
 import { keyRemedy } from '../workspace-api/answer.ts';
-import { createResponseCapture, type ResponseCapture } from '../workspace-api/capture/capture-responses.ts';
-import { createRouteOf } from '../workspace-api/capture/route-of.ts';
+import { createResponseCapture, createRouteOf, type ResponseCapture } from '../workspace-api/capture-responses.ts';
 import { API_VERSION, type ApiOverrides, apiOverrides, VERSION_HEADER } from '../workspace-api/contract.ts';
 import type { Send } from '../workspace-api/exchange.ts';
-import { createSend } from '../workspace-api/transport.ts';
-import { createWorkspaceClient, type WorkspaceClient } from '../workspace-api/typed-client.ts';
+import { createSend, createWorkspaceClient, type WorkspaceClient } from '../workspace-api/typed-client.ts';
 import type { DaemonContext, PartitionContext } from './daemon-context.ts';
 
 /** All ways in which a partition sends requests to its workspace. All of them use slots of the one throttle. */

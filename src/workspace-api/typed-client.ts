@@ -1,8 +1,11 @@
 import { SyncError } from '../model/errors/sync-error.ts';
+import type { HttpClient } from '../platform/http/http-client.ts';
 import { LARGE } from '../platform/lib/large.ts';
+import { withoutEnd } from '../platform/lib/text.ts';
 import { failureOf, readBody, readRaw, unreadable } from './answer.ts';
 import {
   type Answered,
+  API_VERSION,
   type ApiOverrides,
   fillPath,
   type Parameters,
@@ -10,10 +13,10 @@ import {
   type Route,
   type RouteName,
   type Routes,
+  VERSION_HEADER,
 } from './contract.ts';
 import type { ApiRequest, ApiResponse, Send } from './exchange.ts';
 import type { ReadLarge } from './large-answers.ts';
-import { encodeQuery } from './query.ts';
 
 export interface ApiAnswer<Body> {
   readonly status: number;
@@ -104,4 +107,56 @@ function pathOf(route: Route, given: Given): string {
       hint: 'An id consists of 1 to 64 letters, digits, - and _.',
     });
   }
+}
+
+/** The part of a context that reaches the wire; the rest is the sender's own. */
+export interface Cancellable {
+  readonly signal?: AbortSignal;
+}
+
+export interface TransportOptions {
+  readonly http: HttpClient;
+  /** Ends in `/api/v1`; a final `/` is ignored. */
+  readonly baseUrl: string;
+  /** Read for every request, so that a rotated key is used at once. */
+  readonly apiKey: () => string;
+  readonly api?: Pick<ApiOverrides, 'versionHeader'>;
+  /** Largest answer accepted, bytes: a complete task list may be long. */
+  readonly largestAnswer?: number;
+}
+
+const LARGEST_ANSWER = 64 * 1024 * 1024;
+
+/** Sends requests with bearer, version and content type (W5, W7, W13). Throws what `HttpClient` throws. */
+export function createSend(options: TransportOptions): Send<Cancellable> {
+  const base = withoutEnd(options.baseUrl, '/');
+  const versionHeader = options.api?.versionHeader ?? VERSION_HEADER;
+  return (request, context) =>
+    options.http.request({
+      method: request.method,
+      url: `${base}${request.path}${request.query === undefined ? '' : `?${request.query}`}`,
+      headers: {
+        ...request.headers,
+        authorization: `Bearer ${options.apiKey()}`,
+        [versionHeader]: API_VERSION,
+        ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      body: bodyOf(request),
+      signal: context.signal,
+      largestAnswer: options.largestAnswer ?? LARGEST_ANSWER,
+      target: 'workspace',
+    });
+}
+
+function bodyOf(request: ApiRequest): string | undefined {
+  return request.body === undefined ? undefined : JSON.stringify(request.body);
+}
+
+/** Encodes query parameters: a list is repeated, `undefined` is left out. Returns '' when nothing is left. */
+export function encodeQuery(query: object | undefined): string {
+  const encoded = new URLSearchParams();
+  for (const [name, value] of Object.entries(query ?? {})) {
+    for (const one of [value].flat()) if (one !== undefined) encoded.append(name, String(one));
+  }
+  return encoded.toString();
 }

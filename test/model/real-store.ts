@@ -11,7 +11,7 @@ import { configureLinks } from '../../src/store/server-capabilities.ts';
 import { saveTaskMarks } from '../../src/store/task-creations.ts';
 import type { Scope } from '../../src/store/workspace-scope.ts';
 import { prepareNext } from '../../src/sync/outbox/claim.ts';
-import { recover } from '../../src/sync/outbox/recovery.ts';
+import { recover } from '../../src/sync/outbox/outbox.ts';
 import type { PreparedRequest } from '../../src/sync/outbox/request.ts';
 import { settle } from '../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../src/sync/outbox/settle-failure.ts';

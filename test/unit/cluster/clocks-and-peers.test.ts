@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from 'vitest';
 import { createClockOffset, ledgerClock, offsetClock } from '../../../src/cluster/clock-offset.ts';
-import { createExpiryReaper, createUnownedMonitor } from '../../../src/cluster/liveness.ts';
 import { createPeers, shareOf } from '../../../src/cluster/peers.ts';
+import { createExpiryReaper, createUnownedMonitor } from '../../../src/cluster/postgres-holder.ts';
 import {
   createSignatures,
   type Identity,

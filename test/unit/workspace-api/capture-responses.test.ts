@@ -10,9 +10,9 @@ import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
 import {
   type Asked,
   createResponseCapture,
+  createRouteOf,
   type ResponseCapture,
-} from '../../../src/workspace-api/capture/capture-responses.ts';
-import { createRouteOf } from '../../../src/workspace-api/capture/route-of.ts';
+} from '../../../src/workspace-api/capture-responses.ts';
 import { readLargeAnswer } from '../../../src/workspace-api/large-answers.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { remainsOf } from '../../support/faults/all-or-nothing.ts';

@@ -7,9 +7,15 @@ import { addLedgerRow, endLedgerRow, readLedger } from '../../../../src/store/le
 import { readMeta, writeMeta } from '../../../../src/store/meta.ts';
 import { quotaUseSince } from '../../../../src/store/quota-use.ts';
 import { wasUncleanShutdown } from '../../../../src/sync/quota/slot.ts';
-import { createUseCount, leastOfOthers, QUARTER, quarterOf } from '../../../../src/sync/quota/use-count.ts';
 import { createDeadlineTimer } from '../../../../src/sync/quota/wait-queue.ts';
-import { openWindowLedger, rebaseRow } from '../../../../src/sync/quota/window-ledger.ts';
+import {
+  createUseCount,
+  leastOfOthers,
+  openWindowLedger,
+  QUARTER,
+  quarterOf,
+  rebaseRow,
+} from '../../../../src/sync/quota/window-ledger.ts';
 import { MINUTE, openQuotaBench } from '../../../support/cost/quota-bench.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
