@@ -23,6 +23,7 @@ import { reviewJobs } from '../sync/intake/review-reads.ts';
 import { sweepJobs as vendorSweepJobs } from '../sync/intake/sweeps.ts';
 import { createVerification } from '../sync/intake/verify-items.ts';
 import type { Receiver } from '../sync/intake/webhook-routes.ts';
+import { createBreaker } from '../sync/outbox/breaker.ts';
 import { createOutbox, type Outbox } from '../sync/outbox/outbox.ts';
 import type { OutboxClient } from '../sync/outbox/outbox-context.ts';
 import { workspaceSweepJobs } from '../sync/outbox/sweep-jobs.ts';
@@ -148,6 +149,7 @@ export async function openStages(
     ...shared,
     throttle,
     client,
+    breaker: createBreaker(),
     visibility,
     onLag,
     recordsPullRequests: recordsPullRequests(config),

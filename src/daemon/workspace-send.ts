@@ -12,7 +12,6 @@ import { yieldForRequests } from '../platform/lib/yield.ts';
 import { createScrubber } from '../platform/observe/scrubber.ts';
 import type { Store } from '../store/database.ts';
 import { nextRevision } from '../store/revision.ts';
-import type { SendContext } from '../sync/outbox/outbox-context.ts';
 import type { SlotAnswer } from '../sync/quota/cooldown.ts';
 import type { Slot } from '../sync/quota/slot.ts';
 import type { Throttle } from '../sync/quota/throttle.ts';
@@ -21,7 +20,12 @@ import { keyRemedy } from '../workspace-api/answer.ts';
 import { createResponseCapture, createRouteOf, type ResponseCapture } from '../workspace-api/capture-responses.ts';
 import { API_VERSION, type ApiOverrides, apiOverrides, VERSION_HEADER } from '../workspace-api/contract.ts';
 import type { Send } from '../workspace-api/exchange.ts';
-import { createSend, createWorkspaceClient, type WorkspaceClient } from '../workspace-api/typed-client.ts';
+import {
+  createSend,
+  createWorkspaceClient,
+  type SendContext,
+  type WorkspaceClient,
+} from '../workspace-api/typed-client.ts';
 import type { DaemonContext, PartitionContext } from './daemon-context.ts';
 
 /** All ways in which a partition sends requests to its workspace. All of them use slots of the one throttle. */
@@ -39,33 +43,30 @@ export interface WorkspaceApi {
 }
 
 export function openWorkspaceApi({ http, converter }: DaemonContext, partition: PartitionContext): WorkspaceApi {
-  const { config, address, lease, store, throttle, clock, random, logger, wakeSignals } = partition;
+  const { config, address, lease, throttle, clock, store } = partition;
   const api = apiOverrides.parse(config.workspace.api ?? {});
   const readLarge = readLargeBy(converter);
   const cut = new AbortController();
   const endpoint: ApiEndpoint = {
+    ...address,
     http: fencedHttpClient(http, lease),
-    baseUrl: address.baseUrl,
-    apiKey: address.apiKey,
     api,
     cut: lease.lost ? AbortSignal.any([cut.signal, lease.lost]) : cut.signal,
   };
+  const exchange = createSend(endpoint);
   const capture = createResponseCapture({
-    store,
+    ...partition,
+    ...partition.wakeSignals,
     routeOf: createRouteOf(api),
     readLarge,
-    ...wakeSignals,
-    clock,
-    random,
-    logger,
   });
   const withSlot = createWithSlot(throttle, clock, store);
-  const send = reportingWrites(directSend(endpoint, withSlot, clock, capture), partition.notifyWrite);
+  const send = directSend(exchange, withSlot, partition, capture);
   const names = { workspaceId: config.workspace.id, api };
   return {
     send,
     client: createWorkspaceClient({ ...names, send }),
-    outboxClient: createWorkspaceClient({ ...names, send: outboxSend(endpoint), readLarge }),
+    outboxClient: createWorkspaceClient({ ...names, send: exchange, readLarge }),
     pass: gatewaySend(endpoint, withSlot, clock),
     capture,
     cut: () => cut.abort(),
@@ -83,23 +84,13 @@ interface ApiEndpoint {
   readonly cut: AbortSignal;
 }
 
-/** Sends for the outbox, without a slot of its own: the transaction that claimed the change has recorded one. */
-function outboxSend(endpoint: ApiEndpoint): Send<SendContext> {
-  const send = createSend(endpoint);
-  return ({ headers, ...request }, { traceparent }) => {
-    const traced = traceparent === undefined ? headers : { ...headers, traceparent };
-    return send({ ...request, headers: traced }, { signal: endpoint.cut });
-  };
-}
-
-/** Sends for commands and pages. Captures the answers, because they are deliveries too. */
+/** Sends for commands and pages. Captures the answers, because they are deliveries too, and reports each write, also a failed one. */
 function directSend(
-  endpoint: ApiEndpoint,
+  exchange: Send<SendContext>,
   withSlot: WithSlot,
-  clock: Clock,
+  { clock, notifyWrite }: PartitionContext,
   capture: ResponseCapture,
 ): Send<DirectContext> {
-  const send = createSend(endpoint);
   return async (request, context) => {
     const sent = { query: '', ...request };
     let sentAt: number | undefined;
@@ -108,22 +99,13 @@ function directSend(
       const answer = await withSlot({ ...context, credential: 'ours' }, (revision) => {
         sentAt = clock.now();
         asOf = revision - 1;
-        return send(request, { signal: endpoint.cut });
+        return exchange(request, {});
       });
       await capture.answered(sent, { ...answer, sentAt: sentAt ?? clock.now(), asOf });
       return answer;
     } catch (error) {
       if (sentAt !== undefined) await capture.failed(sent, asSyncError(error));
       throw error;
-    }
-  };
-}
-
-/** Reports each write after it was sent, also if it failed. */
-function reportingWrites(send: Send<DirectContext>, notifyWrite: () => void): Send<DirectContext> {
-  return async (request, context) => {
-    try {
-      return await send(request, context);
     } finally {
       if (request.method !== 'GET') notifyWrite();
     }

@@ -109,9 +109,14 @@ function pathOf(route: Route, given: Given): string {
   }
 }
 
-/** The part of a context that reaches the wire; the rest is the sender's own. */
 export interface Cancellable {
   readonly signal?: AbortSignal;
+}
+
+/** The part of a context that reaches the wire; the rest is the sender's own. */
+export interface SendContext extends Cancellable {
+  /** Header of W3C Trace Context. Absent: none is sent. */
+  readonly traceparent?: string | undefined;
 }
 
 export interface TransportOptions {
@@ -121,17 +126,18 @@ export interface TransportOptions {
   /** Read for every request, so that a rotated key is used at once. */
   readonly apiKey: () => string;
   readonly api?: Pick<ApiOverrides, 'versionHeader'>;
-  /** Largest answer accepted, bytes: a complete task list may be long. */
-  readonly largestAnswer?: number;
+  /** Aborts the requests in flight that have no signal of their own. */
+  readonly cut?: AbortSignal;
 }
 
+/** Largest answer accepted, bytes: a complete task list may be long. */
 const LARGEST_ANSWER = 64 * 1024 * 1024;
 
 /** Sends requests with bearer, version and content type (W5, W7, W13). Throws what `HttpClient` throws. */
-export function createSend(options: TransportOptions): Send<Cancellable> {
+export function createSend(options: TransportOptions): Send<SendContext> {
   const base = withoutEnd(options.baseUrl, '/');
   const versionHeader = options.api?.versionHeader ?? VERSION_HEADER;
-  return (request, context) =>
+  return (request, { signal = options.cut, traceparent }) =>
     options.http.request({
       method: request.method,
       url: `${base}${request.path}${request.query === undefined ? '' : `?${request.query}`}`,
@@ -140,16 +146,13 @@ export function createSend(options: TransportOptions): Send<Cancellable> {
         authorization: `Bearer ${options.apiKey()}`,
         [versionHeader]: API_VERSION,
         ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(traceparent !== undefined && { traceparent }),
       },
-      body: bodyOf(request),
-      signal: context.signal,
-      largestAnswer: options.largestAnswer ?? LARGEST_ANSWER,
+      body: request.body === undefined ? undefined : JSON.stringify(request.body),
+      signal,
+      largestAnswer: LARGEST_ANSWER,
       target: 'workspace',
     });
-}
-
-function bodyOf(request: ApiRequest): string | undefined {
-  return request.body === undefined ? undefined : JSON.stringify(request.body);
 }
 
 /** Encodes query parameters: a list is repeated, `undefined` is left out. Returns '' when nothing is left. */

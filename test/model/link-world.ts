@@ -249,7 +249,7 @@ export async function openLinkWorld({ server, ...bounds }: LinkBounds) {
         if ((answer?.status ?? 0) < 400) await settle(within, prepared, structuredClone(answer?.body), own);
         else {
           const error = answer?.status === 409 ? CONFLICT : ABSENT;
-          await settleFailure(within, prepared, error, { ...own, outage: false, atFault: false });
+          await settleFailure(within, prepared, error, own);
         }
       }),
     );

@@ -129,7 +129,7 @@ export async function openReal({ changes: names, windows }: Bounds) {
       await book.recordEnd(entry, query);
       if (isAnswered) return settle(query, prepared, {}, { ...context(), status: 200 });
       const error = new SyncError('outcome_unknown', 'no answer');
-      return settleFailure(query, prepared, error, { ...context(), outage: false, atFault: false });
+      return settleFailure(query, prepared, error, context());
     });
   }
 

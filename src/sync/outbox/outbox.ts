@@ -12,13 +12,13 @@ import { bindServerFacts } from '../../store/server-facts.ts';
 import { markTasksUnverified } from '../../store/task-creations.ts';
 import { enqueueInitialReads, enqueueTaskListRead } from '../../store/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import { createBreaker } from './breaker.ts';
+import type { Slot } from '../quota/slot.ts';
 import { createChangeScheduler } from './change-scheduler.ts';
 import { acquireSlot, claimChange, waitForWork } from './claim.ts';
-import type { OutboxContext, Slot } from './outbox-context.ts';
+import type { OutboxContext } from './outbox-context.ts';
 import type { PreparedRequest } from './request.ts';
 import { historyRow, requestSpans } from './request-trace.ts';
-import { createSender } from './send.ts';
+import { createSender, type SendAndSettle } from './send.ts';
 import { awaitTaskList, pendingAgain, type SettleContext, settleContextOf } from './settle.ts';
 
 export interface Outbox extends Stage {
@@ -28,25 +28,13 @@ export interface Outbox extends Stage {
   startWrites(): void;
 }
 
-/** How long a selected change stays selected unless a wake-up arrives, milliseconds. */
-const SELECTION_LIFETIME = 50;
-
 /**
  * The sending stage. For each change: wait until it is due and a slot is free; claim it in one transaction; send its
  * request; settle it in another transaction. The next change is claimed meanwhile, as far as the throttle allows.
  */
 export function createOutbox(context: OutboxContext): Outbox {
-  const { store, throttle, clock, logger } = context;
-  const breaker = createBreaker();
-  const scheduler = createChangeScheduler({ ...context, breaker });
-  const claimContext = { store, throttle, clock, scheduler };
-  const sendAndSettle = createSender({
-    ...context,
-    breaker,
-    scheduler,
-    retryUntilCommitted: (work) => retryUntilCommitted(context, work, stopping?.signal ?? AbortSignal.abort()),
-    stopping: () => stopping?.signal,
-  });
+  const { store, clock, logger } = context;
+  const scheduler = createChangeScheduler(context);
   /** Claimed requests, until their answers are stored. */
   const claimed = new Map<PreparedRequest, Promise<void>>();
   /** Claiming failed, perhaps in its commit, which the database may have stored in spite of the error. */
@@ -55,16 +43,59 @@ export function createOutbox(context: OutboxContext): Outbox {
   let running: Promise<void> | undefined;
 
   async function run(signal: AbortSignal): Promise<void> {
+    const sendAndSettle = createSender(context, scheduler, signal);
     await retryUntilCommitted(context, () => recoverAtStart(context), signal);
     while (!signal.aborted) {
       try {
         if (isClaimUncertain) await requeueUncertain();
-        await sendNext(signal);
+        await sendNext(sendAndSettle, signal);
       } catch (error) {
         if (signal.aborted) return;
         isClaimUncertain = true;
         await backoffAfterDbError(context, error, signal);
       }
+    }
+  }
+
+  /**
+   * One round: select the next change, wait until it is due, acquire a slot, claim the change, send and settle it. The next
+   * round does not wait for the answer. Returns early if other work may be more urgent.
+   */
+  async function sendNext(sendAndSettle: SendAndSettle, signal: AbortSignal): Promise<void> {
+    // Wait from before the query on: a later wake-up may concern a row that the query did not see.
+    const wake = context.outbox.wait();
+    // With thousands of pending changes the selection takes milliseconds: let the stage that sent the wake-up finish.
+    await yieldToEventLoop();
+    const next = await scheduler.nextChange(wake);
+    if (next === undefined) return wake;
+    const waitMs = next.at - clock.now();
+    if (waitMs > 0) return waitForWork(clock, waitMs, wake, signal);
+    if (scheduler.isProbing()) await pauseBetweenProbes(signal);
+
+    const askedAt = clock.now();
+    const slot = await acquireSlot(context, scheduler, next, wake, signal);
+    if (slot === undefined) return;
+    // Probing began while this change waited for its slot: the requests in flight end first.
+    if (scheduler.isProbing() && claimed.size > 0) return slot.release();
+
+    const prepared = await claimChange(context, scheduler, slot, next, askedAt);
+    if (prepared) claimed.set(prepared, sendClaimed(sendAndSettle, prepared, slot));
+  }
+
+  /** Logs errors, because no caller awaits it: they must end neither the stage nor the process. */
+  async function sendClaimed(sendAndSettle: SendAndSettle, prepared: PreparedRequest, slot: Slot): Promise<void> {
+    const { action, entity, lane, kind, trace } = prepared;
+    const waited = Math.max(0, clock.now() - trace.askedAt);
+    logger.debug({ action, entity, lane, waited, deliveries: trace.deliveries }, 'request is sent');
+    try {
+      await sendAndSettle(prepared, slot);
+      if (kind !== 'read') context.onWrite?.();
+      context.inbox.notify();
+      context.outbox.notify();
+    } catch (error) {
+      logger.error({ error: asSyncError(error) }, 'the work after a request failed');
+    } finally {
+      claimed.delete(prepared);
     }
   }
 
@@ -74,54 +105,9 @@ export function createOutbox(context: OutboxContext): Outbox {
     isClaimUncertain = false;
   }
 
-  /** Claims the next change when it is due, and starts to send it. Returns early if other work may be more urgent. */
-  async function sendNext(signal: AbortSignal): Promise<void> {
-    // Wait from before the query on: a later wake-up may concern a row that the query did not see.
-    const wake = context.outbox.wait();
-    let isWoken = false;
-    void wake.then(() => {
-      isWoken = true;
-    });
-    // With thousands of pending changes the selection takes milliseconds: let the stage that sent the wake-up finish.
-    await yieldToEventLoop();
-    const selectedAt = clock.monotonic();
-    const next = await scheduler.nextChange();
-    if (next === undefined) return wake;
-    const waitMs = next.at - clock.now();
-    if (waitMs > 0) return waitForWork(clock, waitMs, wake, signal);
-    if (scheduler.isProbing()) await pauseBetweenProbes(signal);
-    const askedAt = clock.now();
-    const slot = await acquireSlot(claimContext, next, wake, signal);
-    if (slot === undefined) return;
-    // Probing began while this change waited for its slot: the requests in flight end first.
-    if (scheduler.isProbing() && claimed.size > 0) return slot.release();
-    const isCurrent = !isWoken && clock.monotonic() - selectedAt < SELECTION_LIFETIME;
-    const selected = isCurrent ? next.entity : undefined;
-    const prepared = await claimChange(claimContext, slot, { selected, askedAt });
-    if (prepared) startSending(prepared, slot, askedAt);
-  }
-
   async function pauseBetweenProbes(signal: AbortSignal): Promise<void> {
     await Promise.all(claimed.values());
-    await sleep(clock, breaker.pause(), signal);
-  }
-
-  /** Logs an error of `deliver` here, because no caller awaits it: it must end neither the stage nor the process. */
-  function startSending(prepared: PreparedRequest, slot: Slot, askedAt: number): void {
-    const { action, entity, lane, trace } = prepared;
-    const waited = Math.max(0, clock.now() - askedAt);
-    logger.debug({ action, entity, lane, waited, deliveries: trace.deliveries }, 'request is sent');
-    const delivered = deliver(prepared, slot)
-      .catch((error: unknown) => logger.error({ error: asSyncError(error) }, 'the work after a request failed'))
-      .finally(() => claimed.delete(prepared));
-    claimed.set(prepared, delivered);
-  }
-
-  async function deliver(prepared: PreparedRequest, slot: Slot): Promise<void> {
-    await sendAndSettle(prepared, slot);
-    if (prepared.kind !== 'read') context.onWrite?.();
-    context.inbox.notify();
-    context.outbox.notify();
+    await sleep(clock, context.breaker.pause(), signal);
   }
 
   function start(): void {

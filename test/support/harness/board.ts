@@ -25,10 +25,12 @@ import { unfinishedTasksOf } from '../../../src/store/unfinished-tasks.ts';
 import { readAnswer } from '../../../src/store/workspace-answers.ts';
 import { enqueueTaskListRead } from '../../../src/store/workspace-reads.ts';
 import { createBreaker } from '../../../src/sync/outbox/breaker.ts';
+import type { ChangeScheduler } from '../../../src/sync/outbox/change-scheduler.ts';
 import { prepareNext } from '../../../src/sync/outbox/claim.ts';
 import { recover } from '../../../src/sync/outbox/outbox.ts';
-import type { OutboxClient, Slot, SlotSource } from '../../../src/sync/outbox/outbox-context.ts';
+import type { OutboxClient, OutboxContext } from '../../../src/sync/outbox/outbox-context.ts';
 import { createSender } from '../../../src/sync/outbox/send.ts';
+import type { Slot } from '../../../src/sync/quota/slot.ts';
 import { applyBatch } from '../../../src/sync/reconcile/apply-batch.ts';
 import { createBatchContexts, createRules, type Rules, type RulesInput } from '../../../src/sync/reconcile/context.ts';
 import { createReevaluation } from '../../../src/sync/reconcile/reevaluate.ts';
@@ -133,7 +135,7 @@ export const time = (seconds: number): string => new Date(at(seconds)).toISOStri
 
 /** The quota is not limited. */
 const SLOT: Slot = { record: async () => {}, release() {}, leave() {}, complete: async () => {} };
-const SLOTS: SlotSource = { acquire: async () => SLOT, usedShare: () => 0, paces: () => [], isHalted: () => false };
+const SLOTS = { acquire: async () => SLOT, usedShare: () => 0, paces: () => [], isHalted: () => false };
 
 export async function openBoard({
   workflow,
@@ -212,13 +214,13 @@ export async function openBoard({
       return { status: 200, headers: {}, body: { tasks: [...statuses.keys()].map(taskOf) } };
     },
   } as unknown as OutboxClient;
-  const sendAndSettle = createSender({
+  const outbox = {
     ...{ store, throttle: SLOTS, client, clock, random: systemRandom(), logger: silentLogger, meter: silentMeter },
     taskUpdates: { form, statuses: workflow?.statuses ?? {}, areEditsReported: true },
     breaker: createBreaker(),
-    scheduler: { mayWrite: () => true },
-    retryUntilCommitted: (work) => work(),
-  });
+  } as unknown as OutboxContext;
+  const scheduler = { mayWrite: () => true } as ChangeScheduler;
+  const sendAndSettle = createSender(outbox, scheduler, new AbortController().signal);
 
   const claim = (name: string) => store.commit((query) => prepareNext(query, { now: at(now), onlyReads: true }, name));
 

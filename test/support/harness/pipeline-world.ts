@@ -128,7 +128,7 @@ export abstract class PipelineWorld {
       } catch (error) {
         if (!(error instanceof SyncError)) throw error;
         // No change is at fault, so none needs approval.
-        await settleFailure(query, request.prepared, error, { ...context, outage: true, atFault: false });
+        await settleFailure(query, request.prepared, error, { ...context, outage: true });
       }
     });
   }
