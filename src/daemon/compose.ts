@@ -281,9 +281,7 @@ function openRemote(daemon: DaemonContext, workspaces: Workspaces): Remote {
     wake: (name) => workspaces.find(name)?.wakeReconcile(),
     rereadTokens: daemon.tokenBook.reread,
   });
-  const { configured } = workspaces;
-  const { notifyOwner } = notifications;
-  return { notifications, findReceiver: createRemoteReceivers(daemon, { configured, notifyOwner }) };
+  return { notifications, findReceiver: createRemoteReceivers(daemon, workspaces, notifications) };
 }
 
 /** Creates the signed requests between the processes over one database. */

@@ -113,6 +113,15 @@ export interface WakeSignals {
   readonly outbox: WakeSignal;
 }
 
+/** Returns the parts that log, count and trace the work for a workspace. */
+export function observersOf({ logger, metrics, tracer }: DaemonContext, workspace: string) {
+  return {
+    logger: logger.child({ workspace }),
+    meter: metrics.forWorkspace(workspace),
+    tracer: tracer?.child({ 'worksync.workspace': workspace }),
+  };
+}
+
 /** Returns the context of a real process: system clock, randomness, network and all vendors. */
 export function createProcessContext(baseLogger: Logger, version: string, scrubber: Scrubber): ProcessContext {
   const clock = systemClock();

@@ -11,7 +11,6 @@ import { readMeta, setTriagedConnections, WORKSPACE_ID } from '../store/meta.ts'
 import { withdrawNotices } from '../store/notices.ts';
 import { forgetOtherRedeliveryCursors } from '../store/redeliveries.ts';
 import { configureRecording } from '../store/server-capabilities.ts';
-import { WORKSPACE } from '../store/workspace-answers.ts';
 import type { ActiveConnection } from '../sync/intake/active-connection.ts';
 import { createCollector } from '../sync/intake/append.ts';
 import { type Backfills, createBackfills } from '../sync/intake/backfill-stage.ts';
@@ -22,7 +21,6 @@ import { createPolls, type Polls } from '../sync/intake/polls.ts';
 import { reviewJobs } from '../sync/intake/review-reads.ts';
 import { sweepJobs as vendorSweepJobs } from '../sync/intake/sweeps.ts';
 import { createVerification } from '../sync/intake/verify-items.ts';
-import type { Receiver } from '../sync/intake/webhook-routes.ts';
 import { createBreaker } from '../sync/outbox/breaker.ts';
 import { createOutbox, type Outbox } from '../sync/outbox/outbox.ts';
 import type { OutboxClient } from '../sync/outbox/outbox-context.ts';
@@ -34,7 +32,7 @@ import { createWriteBack, type WriteBack } from '../sync/write-back/write-back.t
 import { apiOverrides } from '../workspace-api/contract.ts';
 import type { DaemonContext, PartitionContext } from './daemon-context.ts';
 import { activeConnections, type NamesByConnection, openNamesByConnection, writableOf } from './sources.ts';
-import { workspaceReceiver } from './webhook-receivers.ts';
+import { createReceivers, type Receivers } from './webhook-receivers.ts';
 
 /** Time between two reads of the task list that find finished tasks, milliseconds: one request for some hundreds of tasks. */
 const TASKS_EVERY = 15 * 60_000;
@@ -54,7 +52,7 @@ export interface PartitionIntake {
   readonly jobs: readonly Job[];
   /** Whether deliveries arrive faster than they can be stored one by one. */
   isCrowded(): boolean;
-  receiver(connection: string): Receiver | undefined;
+  readonly receivers: Receivers;
 }
 
 export async function openIntake(daemon: DaemonContext, partition: PartitionContext): Promise<PartitionIntake> {
@@ -72,9 +70,6 @@ export async function openIntake(daemon: DaemonContext, partition: PartitionCont
   const polls = createPolls(deps);
   const fetches = createFetches(deps);
   const hooks = createHookWatch(deps);
-  const received = { collector, meter, logger, tracer };
-  const { webhook } = config.workspace;
-  const ofWorkspace = webhook && workspaceReceiver(webhook, { ...received, onEvent: partition.notifyWrite });
   return {
     namesByConnection,
     connections,
@@ -91,11 +86,7 @@ export async function openIntake(daemon: DaemonContext, partition: PartitionCont
       ...hooks.jobs,
     ],
     isCrowded: () => collector.isCrowded(),
-    receiver(name) {
-      if (name === WORKSPACE) return ofWorkspace;
-      const active = connections.find((connection) => connection.name === name);
-      return active && { active, ...received };
-    },
+    receivers: createReceivers(daemon, config, { collector, meter, logger, tracer, onEvent: partition.notifyWrite }),
   };
 }
 

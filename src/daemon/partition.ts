@@ -17,11 +17,10 @@ import { readStatus } from '../store/stored-status.ts';
 import type { WorkspaceContext } from '../store/workspace-context.ts';
 import type { HookWatch } from '../sync/intake/hook-watch.ts';
 import type { Polls } from '../sync/intake/polls.ts';
-import type { Receiver } from '../sync/intake/webhook-routes.ts';
 import type { Outbox } from '../sync/outbox/outbox.ts';
 import { createThrottle, type Throttle } from '../sync/quota/throttle.ts';
 import type { Reconcile } from '../sync/reconcile/reconcile.ts';
-import type { DaemonContext, PartitionContext } from './daemon-context.ts';
+import { type DaemonContext, observersOf, type PartitionContext } from './daemon-context.ts';
 import {
   openIntake,
   openStages,
@@ -30,6 +29,7 @@ import {
   workspaceIdOf,
 } from './partition-stages.ts';
 import { compileConfig, rulesOf, sourcesOf } from './sources.ts';
+import type { Receivers } from './webhook-receivers.ts';
 import { openWorkspaceApi, versionHeaderOf, type WorkspaceApi } from './workspace-send.ts';
 
 /** An open workspace: its store, its throttle, its stages. Partitions share nothing but the process. */
@@ -43,7 +43,7 @@ export interface Partition extends OpenWorkspace {
   readonly timetable: Timetable;
   /** Registers the listener that is called when the daemon has written to the workspace. */
   onWrite(call: () => void): void;
-  receiver(connection: string): Receiver | undefined;
+  readonly receivers: Receivers;
   start(): void;
   /** Starts everything but the timetable. */
   startUnscheduled(): void;
@@ -63,10 +63,7 @@ export async function openPartition(daemon: DaemonContext, input: PartitionInput
   const store = await daemon.installation.store(config.name, lease.fence);
   try {
     const { clock, random } = daemon;
-    const logger = daemon.logger.child({ workspace: config.name });
-    const meter = daemon.metrics.forWorkspace(config.name);
-    const tracer = daemon.tracer?.child({ 'worksync.workspace': config.name });
-    return await openWithThrottle(daemon, input, { store, clock, random, logger, meter, tracer });
+    return await openWithThrottle(daemon, input, { ...observersOf(daemon, config.name), store, clock, random });
   } catch (error) {
     throw asSyncError(error);
   }
@@ -164,7 +161,7 @@ async function assemble(daemon: DaemonContext, base: Omit<PartitionContext, 'not
     onWrite(call) {
       onWrite = call;
     },
-    receiver: intake.receiver,
+    receivers: intake.receivers,
     start() {
       stages.start();
       stages.timetable.start();

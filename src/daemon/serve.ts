@@ -185,7 +185,7 @@ function openRefusalLog(
     scrub: (text) => scrubber.scrub(text),
     known: (workspace, connection) => ({
       workspace: workspaces.find(workspace) !== undefined || workspaces.broken().has(workspace),
-      connection: connection !== undefined && workspaces.find(workspace)?.receiver(connection) !== undefined,
+      connection: connection !== undefined && workspaces.find(workspace)?.receivers.has(connection) === true,
     }),
   });
   refusals.watch(server);
@@ -226,7 +226,7 @@ function addPublicRoutes(
   webhookRoutes(server, {
     find(workspace, connection) {
       const partition = workspaces.find(workspace);
-      return partition ? partition.receiver(connection) : remoteReceiver?.(workspace, connection);
+      return partition ? partition.receivers.get(connection) : remoteReceiver?.(workspace, connection);
     },
     // An unknown workspace may be configured at another process. Then the sender must repeat the request.
     isBroken: (workspace) => workspaces.broken().has(workspace) || differsFromPeers(holder),

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { describe, expect, it, onTestFinished, test } from 'vitest';
+import type { DaemonContext } from '../../../src/daemon/daemon-context.ts';
 import { recordTriageStart } from '../../../src/daemon/webhook-receivers.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import type { WorkspaceConfig } from '../../../src/platform/config/schema.ts';
@@ -140,7 +141,7 @@ describe('the start of triage', () => {
           connections: connections.map((each) => ({ name: each })),
         }) as unknown as WorkspaceConfig;
       const context = { installation, clock: createTravellingClock({ start: now }), logger: silentLogger };
-      return recordTriageStart([configOf('other', []), configOf('acme', [{}])], context);
+      return recordTriageStart([configOf('other', []), configOf('acme', [{}])], context as unknown as DaemonContext);
     };
     const owner = async (connections: readonly string[], now: number) =>
       (await installation.store('acme')).commit((query) => setTriagedConnections(query, connections, now));
