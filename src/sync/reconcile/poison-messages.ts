@@ -1,6 +1,6 @@
 import { oldestPending, type PendingDelivery, retryQuarantined } from '../../store/inbox.ts';
 import { readMeta, writeMeta } from '../../store/meta.ts';
-import type { WorkspaceContext } from '../../store/workspace-context.ts';
+import type { ReconcileContext } from './context.ts';
 
 /**
  * Names of stored facts: `yes` while a process works on the inbox, and the version that tried the quarantined
@@ -22,13 +22,6 @@ export const MAX_CRASHES = 5;
  */
 const PAUSE_MS = 10_000;
 
-export interface PoisonMessagesOptions extends Pick<WorkspaceContext, 'store' | 'clock'> {
-  /** The version of the program. Another version retries the deliveries that exceeded their budget. */
-  readonly version: string;
-  /** The largest number of deliveries in one batch. */
-  readonly batch: number;
-}
-
 /**
  * Finds deliveries that may have crashed the process: it died while it worked on the inbox, and they were in the batch
  * of that time. They are processed one by one, so that the one at fault can be identified.
@@ -45,7 +38,8 @@ export interface PoisonMessages {
   markIdle(): Promise<void>;
 }
 
-export function createPoisonMessages({ store, clock, version, batch }: PoisonMessagesOptions): PoisonMessages {
+/** @param batch the largest number of deliveries in one batch */
+export function createPoisonMessages({ store, clock, version }: ReconcileContext, batch: number): PoisonMessages {
   /** Deliveries up to this id are suspected. Undefined: not detected yet. */
   let suspectedUntil: number | undefined;
   /** When deliveries that were being processed alone when the process ended are retried, by id; monotonic milliseconds. */

@@ -7,26 +7,12 @@ import { DatabaseFault } from '../../platform/database/database-fault.ts';
 import { createAdaptiveBatchSize } from '../../platform/lib/adaptive-batch-size.ts';
 import type { Meter } from '../../platform/lib/meter.ts';
 import type { Span } from '../../platform/lib/tracer.ts';
-import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { yieldForRequests, yieldToEventLoop } from '../../platform/lib/yield.ts';
 import { countAttempt, type DeliveryOutcome, type PendingDelivery, settleDeliveries } from '../../store/inbox.ts';
-import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import { applyBatch, type BatchResult } from './apply-batch.ts';
-import type { BatchContexts, ReconcileConnections } from './context.ts';
+import type { BatchContexts, ReconcileContext } from './context.ts';
 import { MAX_CRASHES, type PoisonMessages } from './poison-messages.ts';
 import { partsOf, reasonOf, type Translated, translateAll, weightOf } from './translate-deliveries.ts';
-
-export interface ProcessorOptions extends Pick<WorkspaceContext, 'store' | 'clock' | 'logger' | 'meter' | 'tracer'> {
-  readonly sources: ReconcileConnections;
-  readonly contexts: BatchContexts;
-  readonly poisonMessages: PoisonMessages;
-  /** Notified when the outbox may have a new change. */
-  readonly outbox: WakeSignal;
-  /** Notified when objects must be fetched. */
-  readonly fetches: WakeSignal;
-  /** Notified when a notice may have to be written to a vendor. */
-  readonly writeBack?: WakeSignal;
-}
 
 export interface Processor {
   /**
@@ -54,8 +40,12 @@ const MAX_ATTEMPTS = 3;
 const MAX_UNKNOWN_TYPES = 50;
 const EVENT_TYPE = /^[A-Za-z0-9._-]{1,64}$/;
 
-export function createProcessor(options: ProcessorOptions): Processor {
-  const { store, sources, clock, logger, meter, tracer, contexts, poisonMessages } = options;
+export function createProcessor(
+  context: ReconcileContext,
+  contexts: BatchContexts,
+  poisonMessages: Pick<PoisonMessages, 'isSuspected'>,
+): Processor {
+  const { store, sources, clock, logger, meter, tracer } = context;
   const batchSize = createAdaptiveBatchSize(clock, ITEMS_PER_TRANSACTION);
   /**
    * Suspected deliveries whose current attempt is already stored. A failed commit is not another crash, so it is not
@@ -147,9 +137,9 @@ export function createProcessor(options: ProcessorOptions): Processor {
     }
     countDecisions(meter, result);
     if (result.tasksChanged) contexts.invalidate();
-    if (result.evaluated > 0 || result.answersApplied) options.outbox.notify();
-    if (result.evaluated > 0 || result.answersApplied) options.writeBack?.notify();
-    if (result.fetchesRequested > 0) options.fetches.notify();
+    if (result.evaluated > 0 || result.answersApplied) context.outbox.notify();
+    if (result.evaluated > 0 || result.answersApplied) context.writeBack?.notify();
+    if (result.fetchesRequested > 0) context.fetches.notify();
   }
 
   /** Writes one log line, one count and one span for a settled delivery. */

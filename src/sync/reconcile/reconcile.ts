@@ -2,29 +2,12 @@ import { asSyncError } from '../../model/errors/sync-error.ts';
 import { sleep } from '../../platform/lib/clock.ts';
 import { backoff } from '../../platform/lib/random.ts';
 import type { Stage } from '../../platform/lib/stage.ts';
-import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { yieldForRequests } from '../../platform/lib/yield.ts';
-import { type PendingDelivery, pendingDeliveries } from '../../store/inbox.ts';
-import type { WorkspaceContext } from '../../store/workspace-context.ts';
-import { type BatchContextOptions, createBatchContexts } from './context.ts';
+import { pendingDeliveries } from '../../store/inbox.ts';
+import { createBatchContexts, type ReconcileContext } from './context.ts';
 import { createPoisonMessages } from './poison-messages.ts';
 import { createProcessor } from './process.ts';
 import { createReevaluation } from './reevaluate.ts';
-
-export interface ReconcileOptions extends WorkspaceContext, BatchContextOptions {
-  /** The version of the program. Another version retries the deliveries that exceeded their budget. */
-  readonly version: string;
-  /** Whether deliveries arrive faster than intake can store them one by one. */
-  readonly isCrowded: () => boolean;
-  /** Notified after deliveries were appended. */
-  readonly inbox: WakeSignal;
-  /** Notified when the outbox may have a new change. */
-  readonly outbox: WakeSignal;
-  /** Notified when objects must be fetched. */
-  readonly fetches: WakeSignal;
-  /** Notified when a notice may have to be written to a vendor. */
-  readonly writeBack?: WakeSignal;
-}
 
 export interface Reconcile extends Stage {
   /** Processes all pending deliveries and resolves when none is left. */
@@ -45,12 +28,12 @@ const CROWD_CHECK_MS = 10;
  * Creates the stage between inbox and outbox: process → evaluate → enqueue. Takes pending deliveries in batches, oldest
  * first.
  */
-export function createReconcile(options: ReconcileOptions): Reconcile {
-  const { store, clock, logger, random, version } = options;
-  const contexts = createBatchContexts(options);
-  const poisonMessages = createPoisonMessages({ store, clock, version, batch: BATCH });
-  const processor = createProcessor({ ...options, contexts, poisonMessages });
-  const reevaluation = createReevaluation({ ...options, contexts });
+export function createReconcile(context: ReconcileContext): Reconcile {
+  const { store, clock, logger, random, inbox } = context;
+  const contexts = createBatchContexts(context);
+  const poisonMessages = createPoisonMessages(context, BATCH);
+  const processor = createProcessor(context, contexts, poisonMessages);
+  const reevaluation = createReevaluation(context, contexts);
   let stopping: AbortController | undefined;
   let running: Promise<void> | undefined;
 
@@ -62,7 +45,7 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
         // A list of tasks may have shown ids with a new prefix.
         await reevaluation.reevaluate(signal);
         failures = 0;
-        await options.inbox.wait();
+        await inbox.wait();
       } catch (error) {
         // Most likely the database does not accept writes now, for example because the disk is full. Faults of a single
         // delivery end in quarantine and do not get here.
@@ -75,32 +58,37 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
   async function drain(signal?: AbortSignal): Promise<void> {
     await poisonMessages.detect();
     const yieldUntil = clock.monotonic() + MAX_LAG_MS;
-    for (let isFirst = true; !signal?.aborted; isFirst = false) {
-      const paused = poisonMessages.paused();
-      const pending = await pendingDeliveries(store.query, BATCH, BATCH_BYTES, new Set(paused.keys()));
-      if (pending.length === 0) {
-        if (paused.size === 0) return;
-        await waitForInbox(Math.min(...paused.values()));
-        continue;
-      }
-      if (!isFirst) await yieldForRequests();
-      await poisonMessages.markBusy();
-      if (signal) await yieldToIntake(yieldUntil, signal);
-      // The suspected deliveries have the lowest ids, so they come first.
-      const suspected = pending.filter(poisonMessages.isSuspected);
-      await processEachAlone(suspected, signal);
-      const others = pending.slice(suspected.length);
-      if (others.length > 0) await processor.processDeliveries(others);
-    }
+    for (let isFirst = true; !signal?.aborted && (await processNext(isFirst, yieldUntil, signal)); ) isFirst = false;
   }
 
-  async function processEachAlone(suspected: readonly PendingDelivery[], signal?: AbortSignal): Promise<void> {
+  /**
+   * One round: read the next pending deliveries, process those alone that may have crashed the process, and the others in
+   * batches.
+   *
+   * @returns false if none is pending
+   */
+  async function processNext(isFirst: boolean, yieldUntil: number, signal?: AbortSignal): Promise<boolean> {
+    const paused = poisonMessages.paused();
+    const pending = await pendingDeliveries(store.query, BATCH, BATCH_BYTES, new Set(paused.keys()));
+    if (pending.length === 0) {
+      if (paused.size > 0) await waitForInbox(Math.min(...paused.values()));
+      return paused.size > 0;
+    }
+    if (!isFirst) await yieldForRequests();
+    await poisonMessages.markBusy();
+    if (signal) await yieldToIntake(yieldUntil, signal);
+
+    // The suspected deliveries have the lowest ids, so they come first.
+    const suspected = pending.filter(poisonMessages.isSuspected);
     for (const delivery of suspected) if (!signal?.aborted) await processor.processAlone(delivery);
+    const others = pending.slice(suspected.length);
+    if (others.length > 0) await processor.processDeliveries(others);
+    return true;
   }
 
   async function waitForInbox(timeoutMs: number): Promise<void> {
-    const cancel = clock.after(timeoutMs, options.inbox.notify);
-    await options.inbox.wait();
+    const cancel = clock.after(timeoutMs, inbox.notify);
+    await inbox.wait();
     cancel();
   }
 
@@ -109,7 +97,7 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
    * monotonic milliseconds, a lasting burst no longer delays the batches.
    */
   async function yieldToIntake(until: number, signal: AbortSignal): Promise<void> {
-    while (!signal.aborted && options.isCrowded() && clock.monotonic() < until)
+    while (!signal.aborted && context.isCrowded() && clock.monotonic() < until)
       await sleep(clock, CROWD_CHECK_MS, signal);
   }
 
@@ -123,7 +111,7 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
     },
     async stop() {
       stopping?.abort();
-      options.inbox.notify();
+      inbox.notify();
       await running;
       running = undefined;
       await poisonMessages.markIdle();

@@ -1,17 +1,14 @@
 import { asSyncError } from '../../model/errors/sync-error.ts';
 import { USUAL_ID_PREFIXES } from '../../model/task.ts';
 import { createAdaptiveBatchSize } from '../../platform/lib/adaptive-batch-size.ts';
-import type { Meter } from '../../platform/lib/meter.ts';
-import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { yieldForRequests } from '../../platform/lib/yield.ts';
 import { entitiesOf, findEntities } from '../../store/entities.ts';
 import { itemsAfter, openItemsAfter } from '../../store/items.ts';
 import { readMeta, writeMeta } from '../../store/meta.ts';
 import { changesAfter } from '../../store/outbox-rows.ts';
-import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { applyBatch, type FurtherEvaluations } from './apply-batch.ts';
-import type { BatchContexts, Rules } from './context.ts';
+import type { BatchContexts, ReconcileContext, Rules } from './context.ts';
 import { countDecisions, ITEMS_PER_TRANSACTION, isDeliveryFault } from './process.ts';
 import { forgetRulesInForce, rulesInForceSince } from './workflow/evaluate-task.ts';
 
@@ -28,16 +25,6 @@ const PROGRESS = 'rules.looking';
 const PHASES = ['changes', 'open', 'finished'] as const;
 type Phase = (typeof PHASES)[number];
 
-export interface ReevaluationOptions extends Pick<WorkspaceContext, 'store' | 'clock' | 'logger'> {
-  readonly meter?: Meter;
-  readonly contexts: BatchContexts;
-  readonly rules?: Rules;
-  /** Notified when the outbox may have a new change. */
-  readonly outbox: WakeSignal;
-  /** Notified when a notice may have to be written to a vendor. */
-  readonly writeBack?: WakeSignal;
-}
-
 export interface Reevaluation {
   /**
    * Evaluates the changes in the outbox and all open items again after the rules or the prefixes of task ids changed. The items
@@ -49,20 +36,20 @@ export interface Reevaluation {
   areChangesCurrent(): boolean;
 }
 
-export function createReevaluation(options: ReevaluationOptions): Reevaluation {
-  const { store, clock, logger, meter, contexts, rules, outbox, writeBack } = options;
+export function createReevaluation(context: ReconcileContext, contexts: BatchContexts): Reevaluation {
+  const { store, clock, logger, meter, rules, outbox, writeBack } = context;
   const batchSize = createAdaptiveBatchSize(clock, ITEMS_PER_TRANSACTION);
   let done: string | undefined;
-  let areChangesCurrent = rules?.digest === undefined;
+  let areChangesCurrent = rules.digest === undefined;
 
   async function reevaluateAll(signal: AbortSignal): Promise<void> {
-    const digest = rules && digestOf(rules, await contexts.idPrefixes());
-    if (rules?.workflow.isOn && digest !== done) {
+    const digest = digestOf(rules, await contexts.idPrefixes());
+    const { isOn, since } = rules.workflow;
+    if (isOn && digest !== done) {
       // Stored at the start, so that all work that begins from now on is newer than the rules.
       await store.commit((transaction) => rulesInForceSince(transaction, rules.workflow, clock.now()));
     }
     while (digest !== undefined && digest !== done && !signal.aborted) {
-      const { isOn = false, since } = rules?.workflow ?? {};
       const includesFinished = isOn && since !== undefined;
       const batch = await store.commit((transaction) =>
         nextToReevaluate(transaction, { digest, isOn, includesFinished, limit: batchSize.size() }),
@@ -87,7 +74,7 @@ export function createReevaluation(options: ReevaluationOptions): Reevaluation {
         await recordProgress(transaction, digest, batch);
         return applied;
       });
-      if (meter) countDecisions(meter, result);
+      countDecisions(meter, result);
     } catch (error) {
       if (!isDeliveryFault(error)) throw error;
       // These items are evaluated when they change; nothing else waits for them.

@@ -82,7 +82,7 @@ export async function startDaemon(options: QuotaDaemonOptions): Promise<QuotaDae
     ...wakeSignals,
     version: 'bench',
     sources: moving ? sourcesOf(moving) : SOURCES,
-    ...(moving && { rules: moving.rules }),
+    rules: moving?.rules ?? PLAIN_RULES,
     visibility,
     usedShare: () => throttle.usedShare(),
     isCrowded: () => false,

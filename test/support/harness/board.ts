@@ -32,7 +32,13 @@ import type { OutboxClient, OutboxContext } from '../../../src/sync/outbox/outbo
 import { createSender } from '../../../src/sync/outbox/send.ts';
 import type { Slot } from '../../../src/sync/quota/slot.ts';
 import { applyBatch } from '../../../src/sync/reconcile/apply-batch.ts';
-import { createBatchContexts, createRules, type Rules, type RulesInput } from '../../../src/sync/reconcile/context.ts';
+import {
+  createBatchContexts,
+  createRules,
+  type ReconcileContext,
+  type Rules,
+  type RulesInput,
+} from '../../../src/sync/reconcile/context.ts';
 import { createReevaluation } from '../../../src/sync/reconcile/reevaluate.ts';
 import type { Translated } from '../../../src/sync/reconcile/translate-deliveries.ts';
 import {
@@ -179,9 +185,11 @@ export async function openBoard({
 
   /** Evaluates all items by the present rules, which are in force from now on. */
   async function reevaluate(): Promise<void> {
-    const parts = { store, clock, logger: silentLogger, rules: compiled };
-    const contexts = createBatchContexts({ ...parts, sources: SOURCES, usedShare: () => 0 });
-    const reevaluation = createReevaluation({ ...parts, contexts, outbox: createWakeSignal() });
+    const parts = {
+      ...{ store, clock, logger: silentLogger, meter: silentMeter, rules: compiled, sources: SOURCES },
+      ...{ usedShare: () => 0, outbox: createWakeSignal() },
+    } as unknown as ReconcileContext;
+    const reevaluation = createReevaluation(parts, createBatchContexts(parts));
     await reevaluation.reevaluate(new AbortController().signal);
   }
 
