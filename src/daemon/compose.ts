@@ -233,7 +233,7 @@ function workspaceOpener(daemon: DaemonContext, { folder, secretKey, isShared }:
     const service = isEmbedded ? await openEmbedded({ config, folder, secretKey }, daemon) : undefined;
     try {
       const address = addressOf(config, service);
-      return { service, partition: await openPartition(daemon, { config, address, wakeSignals, lease }) };
+      return { service, partition: await openPartition(daemon, { ...wakeSignals, config, address, lease }) };
     } catch (error) {
       await service?.close();
       throw error;
@@ -281,7 +281,7 @@ function openRemote(daemon: DaemonContext, workspaces: Workspaces): Remote {
     wake: (name) => workspaces.find(name)?.wakeReconcile(),
     rereadTokens: daemon.tokenBook.reread,
   });
-  return { notifications, findReceiver: createRemoteReceivers(daemon, workspaces, notifications) };
+  return { notifications, findReceiver: createRemoteReceivers(daemon, workspaces.configured, notifications) };
 }
 
 /** Creates the signed requests between the processes over one database. */

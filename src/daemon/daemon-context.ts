@@ -90,12 +90,11 @@ export interface Succession {
 }
 
 /** The parts that the stages of one open workspace share. */
-export interface PartitionContext extends WorkspaceContext {
+export interface PartitionContext extends WorkspaceContext, WakeSignals {
   readonly config: WorkspaceConfig;
   readonly address: WorkspaceAddress;
   /** The lease by which the process owns the workspace. */
   readonly lease: Lease;
-  readonly wakeSignals: WakeSignals;
   readonly throttle: Throttle;
   /** Reports that the daemon has written to the workspace. */
   notifyWrite(): void;

@@ -21,14 +21,8 @@ import type { Outbox } from '../sync/outbox/outbox.ts';
 import { createThrottle, type Throttle } from '../sync/quota/throttle.ts';
 import type { Reconcile } from '../sync/reconcile/reconcile.ts';
 import { type DaemonContext, observersOf, type PartitionContext } from './daemon-context.ts';
-import {
-  openIntake,
-  openStages,
-  type PartitionIntake,
-  type PartitionStages,
-  workspaceIdOf,
-} from './partition-stages.ts';
-import { compileConfig, rulesOf, sourcesOf } from './sources.ts';
+import { openStages, type PartitionStages, workspaceIdOf } from './partition-stages.ts';
+import { compileConfig } from './sources.ts';
 import type { Receivers } from './webhook-receivers.ts';
 import { openWorkspaceApi, versionHeaderOf, type WorkspaceApi } from './workspace-send.ts';
 
@@ -52,7 +46,7 @@ export interface Partition extends OpenWorkspace {
 }
 
 /** The part of the context that the caller of `openPartition` provides. */
-export type PartitionInput = Pick<PartitionContext, 'config' | 'address' | 'lease' | 'wakeSignals'>;
+export type PartitionInput = Pick<PartitionContext, 'config' | 'address' | 'lease' | 'inbox' | 'outbox'>;
 
 /** Time that a stop waits for requests in flight, milliseconds: less than an orchestrator grants. */
 const GRACE = 5_000;
@@ -110,20 +104,17 @@ export async function resumeAfterKeyChange(
 async function assemble(daemon: DaemonContext, base: Omit<PartitionContext, 'notifyWrite'>): Promise<Partition> {
   let onWrite = (): void => undefined;
   const partition: PartitionContext = { ...base, notifyWrite: () => onWrite() };
-  const { config, address, store, throttle, clock, random, wakeSignals } = partition;
-  const { connectors, converter } = daemon;
+  const { config, address, store, throttle, clock, random } = partition;
   const api = openWorkspaceApi(daemon, partition);
-  const intake = await openIntake(daemon, partition);
-  const sources = sourcesOf(config.connections, connectors, intake.namesByConnection, converter);
-  const rules = rulesOf(config, address.baseUrl, connectors);
   const lag = createLagWatch(clock);
   const onLag = (milliseconds: number): void => {
     lag.note(milliseconds);
     daemon.onLag?.(milliseconds);
   };
-  const stages = await openStages(daemon, partition, { intake, client: api.outboxClient, sources, rules, onLag });
+  const stages = await openStages(daemon, partition, api.outboxClient, onLag);
+  const { namesByConnection } = stages;
   const postponed = createPostponed(clock);
-  const views = viewsOf(partition, intake, { ...stages, times: daemon.causeTimes(config.name) });
+  const views = viewsOf(partition, stages, daemon.causeTimes(config.name));
   let stopped: Promise<void> | undefined;
 
   return {
@@ -137,31 +128,24 @@ async function assemble(daemon: DaemonContext, base: Omit<PartitionContext, 'not
     lag: () => lag.report(),
     send: api.send,
     client: api.client,
-    connections: intake.connections,
-    polls: intake.polls,
-    hooks: intake.hooks,
-    sources,
-    rules,
+    connections: stages.connections,
+    polls: stages.polls,
+    hooks: stages.hooks,
+    sources: stages.sources,
+    rules: stages.rules,
+    receivers: stages.receivers,
     reconcile: stages.reconcile,
     outbox: stages.outbox,
     timetable: stages.timetable,
     postponed,
-    compile: (text) =>
-      compileConfig(text, {
-        inUse: config,
-        baseUrl: address.baseUrl,
-        namesByConnection: intake.namesByConnection,
-        connectors,
-        converter,
-      }),
+    compile: (text) => compileConfig(text, daemon, { inUse: config, baseUrl: address.baseUrl, namesByConnection }),
     upstream: upstreamOf(daemon, partition, api),
-    wakeOutbox: () => wakeSignals.outbox.notify(),
-    wakeReconcile: () => wakeSignals.inbox.notify(),
-    wakeBackfills: () => intake.backfills.notify(),
+    wakeOutbox: () => partition.outbox.notify(),
+    wakeReconcile: () => partition.inbox.notify(),
+    wakeBackfills: () => stages.backfills.notify(),
     onWrite(call) {
       onWrite = call;
     },
-    receivers: intake.receivers,
     start() {
       stages.start();
       stages.timetable.start();
@@ -170,7 +154,7 @@ async function assemble(daemon: DaemonContext, base: Omit<PartitionContext, 'not
     startUnscheduled: stages.start,
     startWrites: () => stages.outbox.startWrites(),
     stop() {
-      const settleNames = () => doAll([...intake.namesByConnection.values()].map((names) => () => names.settled()));
+      const settleNames = () => doAll([...namesByConnection.values()].map((names) => () => names.settled()));
       const steps = [postponed.stop, stages.stop, throttle.stop, settleNames];
       stopped ??= stopWithin(steps, clock, api.cut);
       return stopped;
@@ -191,8 +175,8 @@ function stopWithin(
 /** The views of a partition for status, pages and lists. */
 function viewsOf(
   { config, address, store, throttle, clock }: PartitionContext,
-  { hooks, fetches, namesByConnection }: PartitionIntake,
-  { trouble, times }: Pick<PartitionStages, 'trouble'> & { readonly times: CauseTimes },
+  { hooks, fetches, namesByConnection, trouble }: PartitionStages,
+  times: CauseTimes,
 ): Pick<Partition, 'describe' | 'list' | 'status'> {
   const described = {
     config,
@@ -217,7 +201,7 @@ function viewsOf(
 /** The part of a partition that the gateway uses. */
 function upstreamOf(
   { tokenBook }: DaemonContext,
-  { config, store, clock, random, logger, throttle, wakeSignals }: PartitionContext,
+  { config, store, clock, random, logger, throttle, outbox }: PartitionContext,
   { capture, pass }: WorkspaceApi,
 ): Upstream {
   const { fresh: freshFor, wait: longestWait, keyPrefix } = config.gateway;
@@ -227,7 +211,7 @@ function upstreamOf(
     logger,
     capture,
     pass,
-    outbox: wakeSignals.outbox,
+    outbox,
     workspaceId: workspaceIdOf(config, store),
     hasTask: (taskId) => isTaskCached(store.query, taskId),
     tokens: createTokens({ store, book: tokenBook, clock, random }),

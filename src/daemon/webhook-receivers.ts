@@ -13,7 +13,6 @@ import type { Receiver } from '../sync/intake/webhook-routes.ts';
 import { verifyWorkspaceWebhook, type WebhookHeaders, webhookHeadersOf } from '../workspace-api/contract.ts';
 import { type DaemonContext, observersOf } from './daemon-context.ts';
 import type { Notifications } from './notifications.ts';
-import type { Workspaces } from './workspaces.ts';
 
 /** The configured proofs of the workspace's own webhooks. Each has two values while one replaces the other. */
 interface Subscription {
@@ -115,7 +114,7 @@ export type FindReceiver = (workspace: string, connection: string) => Receiver |
  */
 export function createRemoteReceivers(
   daemon: DaemonContext,
-  workspaces: Workspaces,
+  configured: () => readonly WorkspaceConfig[],
   notifications: Notifications,
 ): FindReceiver {
   // A reload creates new configurations, but the count of pending deliveries must outlive it.
@@ -132,7 +131,7 @@ export function createRemoteReceivers(
   }
 
   return (name, connection) => {
-    const config = workspaces.configured().find((each) => each.name === name);
+    const config = configured().find((each) => each.name === name);
     return config && (created.get(config) ?? receiversOf(config)).get(connection);
   };
 }

@@ -56,7 +56,6 @@ export function openWorkspaceApi({ http, converter }: DaemonContext, partition: 
   const exchange = createSend(endpoint);
   const capture = createResponseCapture({
     ...partition,
-    ...partition.wakeSignals,
     routeOf: createRouteOf(api),
     readLarge,
   });

@@ -55,11 +55,8 @@ export function createProcessor(
   const unknownTypes = new Set<string>();
 
   async function processDeliveries(pending: readonly PendingDelivery[]): Promise<void> {
-    const translated = await translateAll(pending, {
-      query: store.query,
-      sources,
-      isSuspected: poisonMessages.isSuspected,
-    });
+    const { isSuspected } = poisonMessages;
+    const translated = await translateAll(pending, { query: store.query, sources, isSuspected });
     const parts = translated.flatMap((each) => partsOf(each, ITEMS_PER_TRANSACTION.least));
     const failed = new Set<number>();
     for (let done = 0; done < parts.length; ) {
@@ -124,7 +121,7 @@ export function createProcessor(
     const outcome = { id: delivery.id, state: 'quarantined', reason: reasonOf(error) } as const;
     const startedAt = clock.now();
     await store.commit((transaction) => settleDeliveries(transaction, [outcome], startedAt));
-    recordOutcome(delivery, outcome, [], startedAt);
+    recordOutcome({ ...outcome, delivery, items: [], from: startedAt });
   }
 
   /** Reports the settled deliveries, and notifies the stages that may have new work. */
@@ -133,7 +130,7 @@ export function createProcessor(
     const changed = changedItems(result);
     for (const outcome of result.outcomes) {
       const delivery = deliveries.get(outcome.id);
-      if (delivery) recordOutcome(delivery, outcome, changed.get(outcome.id) ?? [], startedAt);
+      if (delivery) recordOutcome({ ...outcome, delivery, items: changed.get(outcome.id) ?? [], from: startedAt });
     }
     countDecisions(meter, result);
     if (result.tasksChanged) contexts.invalidate();
@@ -143,18 +140,13 @@ export function createProcessor(
   }
 
   /** Writes one log line, one count and one span for a settled delivery. */
-  function recordOutcome(
-    delivery: PendingDelivery,
-    { state: outcome, reason }: Omit<DeliveryOutcome, 'id'>,
-    items: readonly ItemKey[],
-    startedAt: number,
-  ): void {
-    const { id, key, connection, source } = delivery;
+  function recordOutcome(decision: Decision): void {
+    const { id, key, connection, source } = decision.delivery;
+    const { state: outcome, reason, items } = decision;
     meter.count('deliveries_total', { connection, outcome });
     logger.debug({ delivery: id, key, connection, outcome, reason, items }, 'delivery processed');
     // The span of the request that received an answer covers the answer too.
-    if (source !== 'answer')
-      tracer?.record(decisionSpan({ delivery, state: outcome, reason, items, from: startedAt, to: clock.now() }));
+    if (source !== 'answer') tracer?.record(decisionSpan(decision, clock.now()));
   }
 
   /** Counts an unknown event type. Servers choose the types, so the number of labels is limited. */
@@ -215,12 +207,11 @@ interface Decision extends Omit<DeliveryOutcome, 'id'> {
   readonly delivery: PendingDelivery;
   /** The items that the delivery changed. */
   readonly items: readonly ItemKey[];
-  /** Epoch milliseconds. */
+  /** When its processing began, epoch milliseconds. */
   readonly from: number;
-  readonly to: number;
 }
 
-function decisionSpan({ delivery, state, reason, items, from, to }: Decision): Span {
+function decisionSpan({ delivery, state, reason, items, from }: Decision, to: number): Span {
   const { id, connection, source, event, receivedAt, isReplayed } = delivery;
   const { trace, span } = decisionOf(id);
   return {
