@@ -22,14 +22,6 @@ export interface Peer extends ReplicaFacts {
   readonly isOwn: boolean;
 }
 
-interface PeersDeps {
-  /** The id of this process. */
-  readonly id: string;
-  /** Returns the address at which other processes reach this one. */
-  readonly address: () => string;
-  readonly facts: () => ReplicaFacts;
-}
-
 /** The facts about this process and its peers. */
 export interface Peers {
   /** Returns the row of this process. */
@@ -44,7 +36,11 @@ export interface Peers {
   peerOf(owner: LeaseOwner): Peer;
 }
 
-export function createPeers({ id, address, facts }: PeersDeps): Peers {
+/**
+ * @param id of this process
+ * @param address returns the address at which other processes reach this one
+ */
+export function createPeers(id: string, address: () => string, facts: () => ReplicaFacts): Peers {
   let living: readonly Peer[] = [];
   let parsed: ReadonlyMap<string, ReplicaFacts> = new Map();
   const peerOf: Peers['peerOf'] = (owner) => ({

@@ -1,8 +1,6 @@
 // Design: src/decisions/leases.md
 
-import type { Clock } from '../platform/lib/clock.ts';
 import type { Logger } from '../platform/lib/logger.ts';
-import type { Random } from '../platform/lib/random.ts';
 import type { Installation } from '../store/installation.ts';
 import {
   lockLeases,
@@ -12,7 +10,6 @@ import {
   releaseLeases,
   removeExpired,
   renew,
-  type StoreTime,
   takeLeases,
   unownedOf,
   unregister,
@@ -20,29 +17,17 @@ import {
 } from '../store/leases.ts';
 import { numbersOf } from '../store/workspace-numbers.ts';
 import type { Sql } from '../store/workspace-scope.ts';
-import type { ClockOffset } from './clock-offset.ts';
 import type { LeaseHolder, OwnershipAge } from './lease-holder.ts';
-import { createPeers, type Peers, type ReplicaFacts, shareOf } from './peers.ts';
-import { createRenewals, createTerms, type OwnedLease, type Term, type Terms, TTL } from './term.ts';
-
-interface PostgresHolderDeps {
-  readonly database: Pick<Installation, 'query' | 'commit'>;
-  /** Returns the elapsed milliseconds on this machine, also while suspended, by a clock that is never set. */
-  readonly elapsed: () => number;
-  readonly after: Clock['after'];
-  readonly storeTime: StoreTime;
-  /** Gets a sample with each renewal. */
-  readonly storeClock: ClockOffset;
-  readonly random: Random;
-  readonly logger: Logger;
-  /** Returns the address at which other processes reach this one. */
-  readonly address: () => string;
-  readonly facts: () => ReplicaFacts;
-  /** Called after the clock of the store was set, because the elapsed time by it is unknown then. Repeated until it resolves. */
-  readonly onClockSet?: () => Promise<void>;
-  /** Called with the number of workspaces acquired that were not given back, perhaps by an earlier term of this process. */
-  readonly onTakeover?: (workspaces: number) => void;
-}
+import { createPeers, type Peers, shareOf } from './peers.ts';
+import {
+  createRenewals,
+  createTerms,
+  type HolderContext,
+  type OwnedLease,
+  type Term,
+  type Terms,
+  TTL,
+} from './term.ts';
 
 /** Time between two renewals, milliseconds. A dead process is detected one TTL after others read its last renewal. */
 const RENEW_EVERY = 500;
@@ -52,37 +37,25 @@ const RENEW_EVERY = 500;
  * gives back those beyond its share when another process starts. At rest each renewal is one statement, however many workspaces
  * there are.
  */
-export function createPostgresLeaseHolder(deps: PostgresHolderDeps): LeaseHolder {
-  const { database, elapsed, storeTime, storeClock, random, logger } = deps;
+export function createPostgresLeaseHolder(context: HolderContext): LeaseHolder {
+  const { database, elapsed, random, logger } = context;
   const { query } = database;
   const id = random.uuid();
   const reaper = createExpiryReaper(TTL);
   const unowned = createUnownedMonitor(elapsed);
-  const peers = createPeers({ id, address: deps.address, facts: deps.facts });
+  const peers = createPeers(id, context.address, context.facts);
   const calls: (() => Promise<void>)[] = [];
   const notify = (): Promise<void> => callAll(calls, logger);
-  const reportClockSet = clockSetReporter(deps);
-  const terms = createTerms({
-    query,
-    elapsed,
-    storeTime,
-    random,
-    after: deps.after,
-    replica: peers.own,
-    onTime: storeClock.addSample,
-    onExpired(workspaces) {
-      if (isStopped) return;
-      logger.warn({ workspaces }, 'the leases of this process have expired');
-      void notify();
-    },
+  const reportClockSet = clockSetReporter(context);
+  const terms = createTerms(context, peers.own, (workspaces) => {
+    if (isStopped) return;
+    logger.warn({ workspaces }, 'the leases of this process have expired');
+    void notify();
   });
-  const renewals = createRenewals({
-    renew: renewAndBalance,
-    pause: () => Math.min(RENEW_EVERY, Math.ceil(reaper.nextExpiry() - elapsed())),
-    retryPause: RENEW_EVERY,
-    after: deps.after,
-    logger,
-  });
+  // A fixed pause after a failure, because overdue work would make the other one zero.
+  const pause = (hasFailed: boolean) =>
+    hasFailed ? RENEW_EVERY : Math.min(RENEW_EVERY, Math.ceil(reaper.nextExpiry() - elapsed()));
+  const renewals = createRenewals(context, renewAndBalance, pause);
   let names: readonly string[] = [];
   let wanted: ReadonlyMap<string, number> = new Map();
   let isStopped = false;
@@ -123,7 +96,7 @@ export function createPostgresLeaseHolder(deps: PostgresHolderDeps): LeaseHolder
     // Queried first without a transaction, because nearly always no workspace is free.
     if ((await freeFor(query, term, wanted)).length === 0) return;
     const began = elapsed();
-    const acquired = await acquireInRenewal(deps, term, wanted, most);
+    const acquired = await acquireInRenewal(context, term, wanted, most);
     term.unconfirmed.clear();
     if (acquired === undefined || !terms.isTrusted(term)) {
       terms.end(term);
@@ -132,7 +105,7 @@ export function createPostgresLeaseHolder(deps: PostgresHolderDeps): LeaseHolder
     terms.trust(term, began);
     for (const [workspace, { epoch }] of acquired) term.owned.set(workspace, terms.createLease(term, workspace, epoch));
     const takeovers = [...acquired.values()].filter(({ isTakeover }) => isTakeover).length;
-    if (takeovers > 0) deps.onTakeover?.(takeovers);
+    if (takeovers > 0) context.onTakeover?.(takeovers);
     if (acquired.size > 0) void notify();
   }
 
@@ -161,10 +134,7 @@ export function createPostgresLeaseHolder(deps: PostgresHolderDeps): LeaseHolder
 }
 
 /** Returns a function that calls `onClockSet` once for new settings of the clock; again if the call has failed. */
-function clockSetReporter({
-  storeClock,
-  onClockSet,
-}: Pick<PostgresHolderDeps, 'storeClock' | 'onClockSet'>): () => Promise<void> {
+function clockSetReporter({ storeClock, onClockSet }: HolderContext): () => Promise<void> {
   let reported = 0;
   return async () => {
     const timesSet = storeClock.timesSet();
@@ -193,7 +163,7 @@ async function numbered(
 
 /** Acquires up to `most` workspaces in one transaction with a renewal. Returns undefined if the term is over. */
 function acquireInRenewal(
-  { database, storeTime }: Pick<PostgresHolderDeps, 'database' | 'storeTime'>,
+  { database, storeTime }: HolderContext,
   term: Term,
   wanted: ReadonlyMap<string, number>,
   most: number,
@@ -227,7 +197,7 @@ function moveToLeaving({ owned, leaving }: Term, number: number): OwnedLease {
 }
 
 /** Gives back the leases whose work has ended, and those that may have been acquired without the process knowing it. */
-async function giveBackClosed({ query, commit }: PostgresHolderDeps['database'], term: Term): Promise<void> {
+async function giveBackClosed({ query, commit }: HolderContext['database'], term: Term): Promise<void> {
   const unconfirmed = [...term.unconfirmed];
   if (unconfirmed.length > 0)
     await commit(async (transaction) => {

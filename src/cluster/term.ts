@@ -4,8 +4,9 @@ import type { Random } from '../platform/lib/random.ts';
 import { createTransitionLogger } from '../platform/lib/transition-logger.ts';
 import type { Installation } from '../store/installation.ts';
 import { fenceOf, type RenewedReplica, register, renewAndList, replicasOf, type StoreTime } from '../store/leases.ts';
-import type { QueryInterval } from './clock-offset.ts';
+import type { ClockOffset } from './clock-offset.ts';
 import type { Lease } from './lease-holder.ts';
+import type { Peers, ReplicaFacts } from './peers.ts';
 
 /** Time for which leases are trusted after the start of a renewal, milliseconds. */
 export const TTL = 3_000;
@@ -32,19 +33,24 @@ export interface OwnedLease extends Lease {
   isClosed: boolean;
 }
 
-interface TermsDeps {
-  readonly query: Installation['query'];
+/** The parts of a lease holder over PostgreSQL. */
+export interface HolderContext {
+  readonly database: Pick<Installation, 'query' | 'commit'>;
   /** Returns the elapsed milliseconds on this machine, also while suspended, by a clock that is never set. */
   readonly elapsed: () => number;
   readonly after: Clock['after'];
   readonly storeTime: StoreTime;
+  /** Gets a sample with each renewal. */
+  readonly storeClock: ClockOffset;
   readonly random: Random;
-  /** Returns the row of this process. */
-  readonly replica: () => { readonly id: string; readonly address: string; readonly about: string };
-  /** Called with the time of the store at each renewal. */
-  readonly onTime: (now: number, query: QueryInterval) => void;
-  /** Called when a term is over in which workspaces were owned. */
-  readonly onExpired: (workspaces: number) => void;
+  readonly logger: Logger;
+  /** Returns the address at which other processes reach this one. */
+  readonly address: () => string;
+  readonly facts: () => ReplicaFacts;
+  /** Called after the clock of the store was set, because the elapsed time by it is unknown then. Repeated until it resolves. */
+  readonly onClockSet?: () => Promise<void>;
+  /** Called with the number of workspaces acquired that were not given back, perhaps by an earlier term of this process. */
+  readonly onTakeover?: (workspaces: number) => void;
 }
 
 /** The terms of this process, one after the other. */
@@ -60,8 +66,16 @@ export interface Terms {
   createLease(term: Term, workspace: number, epoch: number): OwnedLease;
 }
 
-export function createTerms(deps: TermsDeps): Terms {
-  const { query, elapsed, storeTime, random } = deps;
+/**
+ * @param ownRow returns the row of this process
+ * @param onExpired called when a term is over in which workspaces were owned
+ */
+export function createTerms(
+  { database, elapsed, storeTime, storeClock, random, after }: HolderContext,
+  ownRow: Peers['own'],
+  onExpired: (workspaces: number) => void,
+): Terms {
+  const { query } = database;
   let current: Term | undefined;
   let cancelEnd: Cancel = () => undefined;
 
@@ -70,7 +84,7 @@ export function createTerms(deps: TermsDeps): Terms {
     const term = current;
     if (term && isTrusted(term)) {
       const { now, replicas } = await renewAndList(query, term.incarnation, storeTime, TTL);
-      if (now !== undefined) deps.onTime(now, { began, ended: elapsed() });
+      if (now !== undefined) storeClock.addSample(now, { began, ended: elapsed() });
       if (now !== undefined && isTrusted(term)) {
         trust(term, began);
         return { term, replicas };
@@ -92,7 +106,7 @@ export function createTerms(deps: TermsDeps): Terms {
       leaving: new Map(),
       unconfirmed: new Set(),
     };
-    await register(query, { ...deps.replica(), incarnation }, storeTime, TTL);
+    await register(query, { ...ownRow(), incarnation }, storeTime, TTL);
     current = term;
     trust(term, began);
     return term;
@@ -106,7 +120,7 @@ export function createTerms(deps: TermsDeps): Terms {
   /** Schedules again if the timer was early. */
   function scheduleEnd(term: Term): void {
     cancelEnd();
-    cancelEnd = deps.after(Math.ceil(term.trustedUntil - elapsed()), () => {
+    cancelEnd = after(Math.ceil(term.trustedUntil - elapsed()), () => {
       if (isTrusted(term)) scheduleEnd(term);
       else end(term);
     });
@@ -121,7 +135,7 @@ export function createTerms(deps: TermsDeps): Terms {
     term.over.abort();
     cancelEnd();
     const workspaces = term.owned.size + term.leaving.size;
-    if (workspaces > 0) deps.onExpired(workspaces);
+    if (workspaces > 0) onExpired(workspaces);
   }
 
   function createLease(term: Term, workspace: number, epoch: number): OwnedLease {
@@ -154,17 +168,12 @@ export interface Renewals {
   stop(): Promise<void>;
 }
 
-interface RenewalsDeps {
-  readonly renew: () => Promise<void>;
-  /** Returns the time until the next renewal, milliseconds. */
-  readonly pause: () => number;
-  /** The time until the next renewal after a failure, milliseconds. It is fixed, because overdue work would make `pause` zero. */
-  readonly retryPause: number;
-  readonly after: Clock['after'];
-  readonly logger: Logger;
-}
-
-export function createRenewals({ renew, pause, retryPause, after, logger }: RenewalsDeps): Renewals {
+/** @param pause returns the time until the next renewal, milliseconds */
+export function createRenewals(
+  { after, logger }: HolderContext,
+  renew: () => Promise<void>,
+  pause: (hasFailed: boolean) => number,
+): Renewals {
   const results = createTransitionLogger(logger, 'error', {
     failed: 'leases could not be renewed',
     again: 'leases are renewed again',
@@ -176,15 +185,15 @@ export function createRenewals({ renew, pause, retryPause, after, logger }: Rene
   async function renewOnce(): Promise<void> {
     if (isStopped) return;
     cancel();
-    let wait = retryPause;
+    let hasFailed = false;
     try {
       await renew();
-      wait = Math.max(1, pause());
       results.succeeded();
     } catch (error) {
+      hasFailed = true;
       results.failed(error);
     }
-    if (!isStopped) cancel = after(wait, () => void now());
+    if (!isStopped) cancel = after(Math.max(1, pause(hasFailed)), () => void now());
   }
 
   function now(): Promise<void> {

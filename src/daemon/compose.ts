@@ -35,7 +35,7 @@ import { type ConfigSource, createReload, type Reload } from './reload.ts';
 import { type Daemon, serve } from './serve.ts';
 import { createStoreHealth, integrityJob, type StoreHealth } from './store-health.ts';
 import { createRemoteReceivers, type FindReceiver, recordTriageStart } from './webhook-receivers.ts';
-import { createWorkspaces, type OpenedWorkspace, type Workspaces } from './workspaces.ts';
+import { createWorkspaces, type OnConfigured, type OpenedWorkspace, type Workspaces } from './workspaces.ts';
 
 /** The precautions of a successor. The careful time is short, because the crash was another process's. */
 export const SUCCESSION: Succession = { careful: 60_000, untouched: MAX_TIME_IN_FLIGHT };
@@ -90,8 +90,8 @@ export async function compose(input: ComposeInput, context: ProcessContext): Pro
     closers.add('the data folder', () => folder.release());
     closers.add('the HTTP client', () => serverClocks.http.close());
 
-    const { random, steps, checkFile, logger } = context;
-    const storeHealth = createStoreHealth({ ...context, meter: context.metrics.meter });
+    const { random, steps, checkFile } = context;
+    const storeHealth = createStoreHealth(context);
     const opening = { random, steps, checkFile, onFault: storeHealth.record, onStatement: input.onStatement };
     const configured = (): readonly WorkspaceConfig[] => workspaces.configured();
     const store = await openStore({ ...input, folder: folder.path, workspaces: configured, opening }, context);
@@ -101,14 +101,11 @@ export async function compose(input: ComposeInput, context: ProcessContext): Pro
     const upkeep = openUpkeep(daemon, storeHealth, () => workspaces);
 
     closers.add('the leases', () => store.holder.stop());
-    const workspaces = createWorkspaces({
-      logger,
-      clock: store.clock,
-      random,
-      holder: store.holder,
-      open: workspaceOpener(daemon, { folder: folder.path, secretKey: input.secretKey, isShared: store.isShared }),
-      ...(store.isShared && { onConfigured: (configs) => recordTriageStart(configs, daemon) }),
-    });
+    const open = workspaceOpener(daemon, { folder: folder.path, secretKey: input.secretKey, isShared: store.isShared });
+    const onConfigured: OnConfigured = async (configs) => {
+      if (store.isShared) await recordTriageStart(configs, daemon);
+    };
+    const workspaces = createWorkspaces(daemon, store.holder, open, onConfigured);
     closers.add('the workspaces', () => workspaces.stop(), { stores: true });
     store.holder.onChange(() => workspaces.followLeases());
     await workspaces.apply(input.config);
@@ -116,7 +113,7 @@ export async function compose(input: ComposeInput, context: ProcessContext): Pro
 
     const remote = store.isShared ? openRemote(daemon, workspaces) : undefined;
     const { config, options, flags, scrubber, demoSecret, tokens = [], source = unchanging(config) } = input;
-    const reload = createReload({ source, workspaces, clock: store.clock, logger, scrubber });
+    const reload = createReload(daemon, source, workspaces, scrubber);
     return {
       folder,
       installation: store.installation,
@@ -202,13 +199,13 @@ async function openTracing(
 ): Promise<{ readonly tracer: Tracer; stop(): Promise<void> } | undefined> {
   if (!traces) return undefined;
   const { createTracing } = await import('./tracing.ts');
-  return createTracing({ ...context, traces, version, scrubber, installation: id, meter: context.metrics.meter });
+  return createTracing(context, traces, { installation: id, version, scrubber });
 }
 
 /** Opens the jobs of the database as a whole: the integrity check and the retention. */
 function openUpkeep(daemon: DaemonContext, storeHealth: StoreHealth, workspaces: () => Workspaces): Timetable {
-  const { installation, checkFile, logger, clock, scheduler } = daemon;
-  const integrity = integrityJob({ database: installation, checkFile, logger });
+  const { installation, logger, clock, scheduler } = daemon;
+  const integrity = integrityJob(daemon);
   const retained = (): readonly RetainedWorkspace[] =>
     workspaces()
       .partitions()
@@ -276,11 +273,7 @@ interface Remote {
 }
 
 function openRemote(daemon: DaemonContext, workspaces: Workspaces): Remote {
-  const notifications = createNotifications({
-    ...daemon,
-    wake: (name) => workspaces.find(name)?.wakeReconcile(),
-    rereadTokens: daemon.tokenBook.reread,
-  });
+  const notifications = createNotifications(daemon, (name) => workspaces.find(name)?.wakeReconcile());
   return { notifications, findReceiver: createRemoteReceivers(daemon, workspaces.configured, notifications) };
 }
 

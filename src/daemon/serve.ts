@@ -169,7 +169,7 @@ function createAccess(daemon: DaemonContext, input: ServeInput, ownToken: string
   const { sharing, workspaces } = input;
   return {
     doorOptions: { callers, sessions, gatewayToken, addressed, openMetrics, insecurePages, logger },
-    forwarding: sharing && createOwnerForwarding(daemon, { sharing, workspaces, sessions }),
+    forwarding: sharing && createOwnerForwarding(daemon, sharing, workspaces, sessions),
   };
 }
 
@@ -315,12 +315,6 @@ async function closeServer(server: Server, clock: Clock): Promise<void> {
   await Promise.resolve(closed).finally(() => cancel());
 }
 
-interface OwnerForwardingDeps {
-  readonly sharing: Sharing;
-  readonly workspaces: Workspaces;
-  readonly sessions: Pick<Sessions, 'isOpen'>;
-}
-
 /** Forwards requests to the processes that own their workspaces. */
 interface OwnerForwarding {
   /** @param isAdmin whether the server has only the pages and the admin API */
@@ -329,8 +323,10 @@ interface OwnerForwarding {
 }
 
 function createOwnerForwarding(
-  { installation, tokenBook }: Pick<DaemonContext, 'installation' | 'tokenBook'>,
-  { sharing: { replicas }, workspaces, sessions }: OwnerForwardingDeps,
+  { installation, tokenBook }: DaemonContext,
+  { replicas }: Sharing,
+  workspaces: Workspaces,
+  sessions: Sessions,
 ): OwnerForwarding {
   const isHere = (name: string) => workspaces.find(name) !== undefined;
   const placeOf = createPlaces(installation);

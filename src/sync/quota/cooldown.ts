@@ -2,10 +2,9 @@ import type { ErrorCode } from '../../model/errors/codes.ts';
 import type { Lane } from '../../model/lane.ts';
 import type { WindowSnapshot } from '../../model/windows.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
-import type { Logger } from '../../platform/lib/logger.ts';
-import type { Meter } from '../../platform/lib/meter.ts';
-import { backoff, type Random } from '../../platform/lib/random.ts';
+import { backoff } from '../../platform/lib/random.ts';
 import { readMeta, writeMeta } from '../../store/meta.ts';
+import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { Share } from './share.ts';
 
@@ -206,11 +205,7 @@ export function pausedUntil(cooldown: Cooldown): Pause {
   return cooldown.halt !== null && cooldown.halt.until > refusal.until ? cooldown.halt : refusal;
 }
 
-interface CooldownControlDeps {
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly logger: Logger;
-  readonly meter: Meter;
+interface CooldownContext extends WorkspaceContext {
   readonly smallestShare: number;
   readonly measure: () => QuotaMeasure;
   readonly onChange: () => void;
@@ -235,13 +230,13 @@ interface Request {
   readonly started: number;
 }
 
-export function createCooldownControl(initial: Cooldown, deps: CooldownControlDeps): CooldownControl {
-  const { clock, random, logger, meter, smallestShare, measure } = deps;
+export function createCooldownControl(initial: Cooldown, context: CooldownContext): CooldownControl {
+  const { clock, random, logger, meter, smallestShare, measure } = context;
   let cooldown = initial;
 
   const change = (next: Cooldown) => {
     cooldown = next;
-    deps.onChange();
+    context.onChange();
   };
 
   const refuse = ({ lane, started }: Request, hint: number | undefined) => {

@@ -4,10 +4,7 @@ import { SyncError } from '../../model/errors/sync-error.ts';
 import type { Lane } from '../../model/lane.ts';
 import { type WindowSnapshot, withinCap } from '../../model/windows.ts';
 import type { Cancel, Clock } from '../../platform/lib/clock.ts';
-import type { Logger } from '../../platform/lib/logger.ts';
-import type { Meter } from '../../platform/lib/meter.ts';
-import type { Random } from '../../platform/lib/random.ts';
-import type { Store } from '../../store/database.ts';
+import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import {
   type Cooldown,
   createCooldownControl,
@@ -64,12 +61,7 @@ export interface Throttle {
   stop(): Promise<void>;
 }
 
-export interface ThrottleOptions {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly logger: Logger;
-  readonly meter: Meter;
+export interface ThrottleContext extends WorkspaceContext {
   readonly quota: QuotaOptions;
   /** Time with few requests in flight after an unclean end, milliseconds; one long window if absent. */
   readonly careful?: number;
@@ -81,12 +73,12 @@ export interface ThrottleOptions {
 const SLOW_AFTER = 1_000;
 
 /** Restores the state of the previous process. Throws if the database fails. */
-export async function createThrottle(options: ThrottleOptions): Promise<Throttle> {
-  const { clock, store, logger, quota } = options;
+export async function createThrottle(context: ThrottleContext): Promise<Throttle> {
+  const { clock, store, logger, quota } = context;
   const limits = createLimits(quota);
   const { previousShare, ...stored } = await durably(store, async (query) => ({
     previousShare: await storeShare(query, quota.share, wasUsed),
-    ledger: await openWindowLedger(query, clock, limits.windows, options.untouched),
+    ledger: await openWindowLedger(query, clock, limits.windows, context.untouched),
     cooldown: await readCooldown(query, clock),
     wasUnclean: await wasUncleanShutdown(query),
     remainingCaution: await remainingCaution(query),
@@ -99,7 +91,7 @@ export async function createThrottle(options: ThrottleOptions): Promise<Throttle
         : 'quota.share has changed',
     );
   }
-  return wire(options, limits, stored);
+  return wire(context, limits, stored);
 }
 
 interface StoredState {
@@ -110,8 +102,8 @@ interface StoredState {
   readonly remainingCaution: number;
 }
 
-function wire(options: ThrottleOptions, limits: Limits, stored: StoredState): Throttle {
-  const { clock, store, meter, quota } = options;
+function wire(context: ThrottleContext, limits: Limits, stored: StoredState): Throttle {
+  const { clock, store, meter, quota } = context;
   const { ledger, wasUnclean } = stored;
   const queue = createWaitQueue(quota.concurrency);
   const timer = createDeadlineTimer(clock, () => pump());
@@ -120,7 +112,7 @@ function wire(options: ThrottleOptions, limits: Limits, stored: StoredState): Th
   // After a crash another one is likely, and requests in flight at a crash count for longer than they must. So few are
   // in flight for a while.
   const cautiousUntil =
-    clock.monotonic() + (wasUnclean ? (options.careful ?? limits.longestHold) : stored.remainingCaution);
+    clock.monotonic() + (wasUnclean ? (context.careful ?? limits.longestHold) : stored.remainingCaution);
   /** Time of the last interactive request. After a restart the ledger contains it. */
   let requestedAt = Number.NEGATIVE_INFINITY;
   let stopped = false;
@@ -132,13 +124,13 @@ function wire(options: ThrottleOptions, limits: Limits, stored: StoredState): Th
   const measure = () => ({ ...limits.snapshot(state()), share: limits.share(state()) });
   const { smallestShare } = limits;
   const control = createCooldownControl(stored.cooldown, {
-    ...options,
+    ...context,
     smallestShare,
     measure,
     onChange: () => pump(),
   });
   const isIdle = () => limits.isIdle(state());
-  const slots = createSlots({ ...options, ledger, control, measure, wasUnclean, isIdle });
+  const slots = createSlots({ ...context, ledger, control, measure, wasUnclean, isIdle });
 
   const concurrency = () => {
     const { cooldown } = control;
@@ -208,7 +200,7 @@ function wire(options: ThrottleOptions, limits: Limits, stored: StoredState): Th
     usedShare: () => limits.usedShare(state()),
     paces: () => limits.paces(state()),
     isHalted: () => control.cooldown.halt !== null,
-    snapshot: () => snapshotOf({ state: state(), limits, waiting: queue.waiting(), clock, share: quota.share }),
+    snapshot: () => snapshotOf(state(), limits, queue.waiting(), context),
     used: () => limits.used(state()),
 
     drainedAt(requests, backfills = 0) {
@@ -322,15 +314,12 @@ export interface QuotaSnapshot {
   readonly lastRefusal: ObservedUse | null;
 }
 
-interface SnapshotInput {
-  readonly state: QuotaState;
-  readonly limits: Limits;
-  readonly waiting: Readonly<Record<Lane, number>>;
-  readonly clock: Clock;
-  readonly share: ConfiguredShare;
-}
-
-function snapshotOf({ state, limits, waiting, clock, share }: SnapshotInput): QuotaSnapshot {
+function snapshotOf(
+  state: QuotaState,
+  limits: Limits,
+  waiting: QuotaSnapshot['waiting'],
+  { clock, quota }: ThrottleContext,
+): QuotaSnapshot {
   const { cooldown, ledger, now } = state;
   const { until, code, reason } = pausedUntil(cooldown);
   const from = Math.max(now, until);
@@ -338,8 +327,9 @@ function snapshotOf({ state, limits, waiting, clock, share }: SnapshotInput): Qu
   const toWall = (at: number) => wallTimeOf(at, clock);
   const { long, burst } = limits.snapshot(state);
   return {
-    ...{ long: withinCap(long), burst: withinCap(burst) },
-    configuredShare: share,
+    long: withinCap(long),
+    burst: withinCap(burst),
+    configuredShare: quota.share,
     effectiveShare: limits.share(state),
     ceiling: limits.ceiling(state),
     limited: cooldown.limited,

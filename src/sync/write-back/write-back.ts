@@ -39,7 +39,7 @@ export interface WritableConnection {
   covers(item: Item): boolean;
 }
 
-export interface WriteBackDeps extends Pick<WorkspaceContext, 'store' | 'clock' | 'random' | 'logger'> {
+export interface WriteBackContext extends WorkspaceContext {
   /** The connections for which write-back is switched on. */
   readonly connections: readonly WritableConnection[];
   readonly pauses: Pauses;
@@ -83,7 +83,7 @@ const NOTHING_LINKED = 'Not linked to a task any more.';
  * place, a closed item stays closed, and a status replaces the status of the same name. So a write with unknown outcome
  * is sent again, once the first request must have arrived.
  */
-export function createWriteBack(deps: WriteBackDeps): WriteBack {
+export function createWriteBack(deps: WriteBackContext): WriteBack {
   const { store, clock, random, logger, pauses } = deps;
   const wakeSignal = createWakeSignal();
   const names = deps.connections.map(({ name }) => name);
@@ -204,7 +204,7 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
  * Lets refused writes be tried again: all of them at the start, when begun ones wait until they must have arrived; those for which the
  * credential lacked a right also after an hour, because it may have been granted.
  */
-function createRetries({ store, clock }: Pick<WriteBackDeps, 'store' | 'clock'>) {
+function createRetries({ store, clock }: Pick<WriteBackContext, 'store' | 'clock'>) {
   let isStarted = false;
   let dueAt = Number.POSITIVE_INFINITY;
   return {
@@ -233,7 +233,7 @@ function pauseAfter({ code, retryAfter = 0 }: SyncError, drawn: number): number 
 
 /** Stores that a write was carried out. A second write could undo what a person has done at the vendor since. */
 function storeSuccess(
-  deps: WriteBackDeps,
+  deps: WriteBackContext,
   notice: NoticeRow,
   posted: PostedComment | undefined,
   signal: AbortSignal,
@@ -254,7 +254,7 @@ type Send = (signal: AbortSignal) => Promise<PostedComment | undefined>;
  * undefined if there is nothing to write, and nothing is written to an item that has left the scope of its connection.
  */
 async function prepare(
-  deps: Pick<WriteBackDeps, 'store' | 'connections'>,
+  deps: Pick<WriteBackContext, 'store' | 'connections'>,
   notice: NoticeRow,
   workspaceId: string,
 ): Promise<Send | 'out of scope' | undefined> {

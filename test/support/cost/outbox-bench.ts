@@ -24,7 +24,7 @@ const MINUTE = 60_000;
 const QUOTA = { requests: 100, window: 15 * MINUTE, burst: 50, burstWindow: MINUTE, share: 1, concurrency: 4 };
 
 /** The server at this address records pull requests, and so never duplicates a link. */
-export const BASE_URL = 'https://workspace.example';
+const BASE_URL = 'https://workspace.example';
 
 /** An answer of the workspace; undefined: no answer. */
 export type Answer = Pick<ApiResponse, 'status'> & {

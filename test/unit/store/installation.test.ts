@@ -42,6 +42,7 @@ import {
 } from '../../../src/store/session-rows.ts';
 import { areTasksUnverified, markTasksUnverified, markTasksVerified } from '../../../src/store/task-creations.ts';
 import { beginUnitOfWork } from '../../../src/store/unit-of-work/unit-of-work.ts';
+import type { WorkspaceContext } from '../../../src/store/workspace-context.ts';
 import { numbersOf } from '../../../src/store/workspace-numbers.ts';
 import { type Scope, type Sql, scopeOf } from '../../../src/store/workspace-scope.ts';
 import { addFindings, beginSweep, readSweeps } from '../../../src/store/workspace-sweeps.ts';
@@ -196,7 +197,8 @@ describe('retryUntilCommitted', () => {
   function failingWork(failures: number) {
     const clock = createTravellingClock();
     const tries: number[] = [];
-    const deps = { clock, logger: silentLogger, random: { ...systemRandom(), float: () => 1 } };
+    const random = { ...systemRandom(), float: () => 1 };
+    const deps = { clock, logger: silentLogger, random } as unknown as WorkspaceContext;
     const work = async () => {
       tries.push(clock.elapsed());
       if (tries.length <= failures) throw new Error('the disk is full');
