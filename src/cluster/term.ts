@@ -53,20 +53,11 @@ export interface HolderContext {
   readonly onTakeover?: (workspaces: number) => void;
 }
 
-/** The terms of this process, one after the other. */
-export interface Terms {
-  /** The latest term, which may be over. */
-  readonly current: Term | undefined;
-  /** Renews the current term, or begins another one if it is over. Also returns all processes. */
-  renew(): Promise<{ readonly term: Term; readonly replicas: readonly RenewedReplica[] }>;
-  /** Trusts the term for a TTL from the start of a renewal. */
-  trust(term: Term, began: number): void;
-  isTrusted(term: Term): boolean;
-  end(term: Term): void;
-  createLease(term: Term, workspace: number, epoch: number): OwnedLease;
-}
+export type Terms = ReturnType<typeof createTerms>;
 
 /**
+ * Creates the terms of this process, one after the other.
+ *
  * @param ownRow returns the row of this process
  * @param onExpired called when a term is over in which workspaces were owned
  */
@@ -74,12 +65,13 @@ export function createTerms(
   { database, elapsed, storeTime, storeClock, random, after }: HolderContext,
   ownRow: Peers['own'],
   onExpired: (workspaces: number) => void,
-): Terms {
+) {
   const { query } = database;
   let current: Term | undefined;
   let cancelEnd: Cancel = () => undefined;
 
-  async function renew(): ReturnType<Terms['renew']> {
+  /** Renews the current term, or begins another one if it is over. Also returns all processes. */
+  async function renew(): Promise<{ readonly term: Term; readonly replicas: readonly RenewedReplica[] }> {
     const began = elapsed();
     const term = current;
     if (term && isTrusted(term)) {
@@ -112,6 +104,7 @@ export function createTerms(
     return term;
   }
 
+  /** Trusts the term for a TTL from the start of a renewal. */
   function trust(term: Term, began: number): void {
     term.trustedUntil = began + TTL;
     scheduleEnd(term);
@@ -150,6 +143,7 @@ export function createTerms(
   }
 
   return {
+    /** The latest term, which may be over. */
     get current() {
       return current;
     },
@@ -161,19 +155,16 @@ export function createTerms(
   };
 }
 
-/** Runs renewals one at a time, at intervals and on request. */
-export interface Renewals {
-  /** Runs a renewal after the running one. Never rejects; the next renewal repeats a failed one. */
-  now(): Promise<void>;
-  stop(): Promise<void>;
-}
-
-/** @param pause returns the time until the next renewal, milliseconds */
+/**
+ * Runs renewals one at a time, at intervals and on request.
+ *
+ * @param pause returns the time until the next renewal, milliseconds
+ */
 export function createRenewals(
   { after, logger }: HolderContext,
   renew: () => Promise<void>,
   pause: (hasFailed: boolean) => number,
-): Renewals {
+) {
   const results = createTransitionLogger(logger, 'error', {
     failed: 'leases could not be renewed',
     again: 'leases are renewed again',
@@ -196,6 +187,7 @@ export function createRenewals(
     if (!isStopped) cancel = after(Math.max(1, pause(hasFailed)), () => void now());
   }
 
+  /** Runs a renewal after the running one. Never rejects; the next renewal repeats a failed one. */
   function now(): Promise<void> {
     queue = queue.then(renewOnce);
     return queue;

@@ -28,13 +28,13 @@ import { createConverter } from '../sync/worker/converter.ts';
 import type { Token } from '../web/token-callers.ts';
 import type { DaemonContext, ProcessContext, Succession, WakeSignals, WorkspaceAddress } from './daemon-context.ts';
 import type { Embedded } from './embedded.ts';
-import { createNotifications, type Notifications } from './notifications.ts';
+import { createNotifications } from './notifications.ts';
 import { type OpenStore, openStore, secretBoxBeside } from './open-store.ts';
 import { openPartition } from './partition.ts';
 import { type ConfigSource, createReload, type Reload } from './reload.ts';
 import { type Daemon, serve } from './serve.ts';
 import { createStoreHealth, integrityJob, type StoreHealth } from './store-health.ts';
-import { createRemoteReceivers, type FindReceiver, recordTriageStart } from './webhook-receivers.ts';
+import { createRemoteReceivers, recordTriageStart } from './webhook-receivers.ts';
 import { createWorkspaces, type OnConfigured, type OpenedWorkspace, type Workspaces } from './workspaces.ts';
 
 /** The precautions of a successor. The careful time is short, because the crash was another process's. */
@@ -265,14 +265,8 @@ function addressOf(
   return { baseUrl: url, apiKey: () => apiKey };
 }
 
-/** The cooperation with other processes over the same database. */
-interface Remote {
-  readonly notifications: Notifications;
-  /** Finds the receivers of workspaces that other processes own. */
-  readonly findReceiver: FindReceiver;
-}
-
-function openRemote(daemon: DaemonContext, workspaces: Workspaces): Remote {
+/** Opens the cooperation with other processes over the same database. */
+function openRemote(daemon: DaemonContext, workspaces: Workspaces) {
   const notifications = createNotifications(daemon, (name) => workspaces.find(name)?.wakeReconcile());
   return { notifications, findReceiver: createRemoteReceivers(daemon, workspaces.configured, notifications) };
 }

@@ -1,7 +1,7 @@
 import type { SyncError } from '../model/errors/sync-error.ts';
 import type { ConnectionConfig, WorkspaceConfig } from '../platform/config/schema.ts';
 import { doAll } from '../platform/lib/failures.ts';
-import type { Job, Timetable } from '../platform/lib/scheduler.ts';
+import type { Job } from '../platform/lib/scheduler.ts';
 import type { Stage } from '../platform/lib/stage.ts';
 import { phaseOf } from '../platform/lib/startup-jitter.ts';
 import { correctOwnMoves } from '../store/correct-own-moves.ts';
@@ -13,58 +13,31 @@ import { forgetOtherRedeliveryCursors } from '../store/redeliveries.ts';
 import { configureRecording } from '../store/server-capabilities.ts';
 import type { ActiveConnection } from '../sync/intake/active-connection.ts';
 import { createCollector } from '../sync/intake/append.ts';
-import { type Backfills, createBackfills } from '../sync/intake/backfill-stage.ts';
-import { createFetches, type Fetches } from '../sync/intake/fetches.ts';
-import { createHookWatch, type HookWatch } from '../sync/intake/hook-watch.ts';
+import { createBackfills } from '../sync/intake/backfill-stage.ts';
+import { createFetches } from '../sync/intake/fetches.ts';
+import { createHookWatch } from '../sync/intake/hook-watch.ts';
 import { createPauses, type Pauses } from '../sync/intake/pauses.ts';
-import { createPolls, type Polls } from '../sync/intake/polls.ts';
+import { createPolls } from '../sync/intake/polls.ts';
 import { reviewJobs } from '../sync/intake/review-reads.ts';
 import { sweepJobs as vendorSweepJobs } from '../sync/intake/sweeps.ts';
 import { createVerification } from '../sync/intake/verify-items.ts';
 import { createBreaker } from '../sync/outbox/breaker.ts';
-import { createOutbox, type Outbox } from '../sync/outbox/outbox.ts';
+import { createOutbox } from '../sync/outbox/outbox.ts';
 import type { OutboxClient } from '../sync/outbox/outbox-context.ts';
 import { workspaceSweepJobs } from '../sync/outbox/sweep-jobs.ts';
 import { updateFormOf } from '../sync/outbox/task-update-body.ts';
-import type { ReconcileConnections, Rules } from '../sync/reconcile/context.ts';
-import { createReconcile, type Reconcile } from '../sync/reconcile/reconcile.ts';
+import type { Rules } from '../sync/reconcile/context.ts';
+import { createReconcile } from '../sync/reconcile/reconcile.ts';
 import { createWriteBack, type WriteBack } from '../sync/write-back/write-back.ts';
 import { apiOverrides } from '../workspace-api/contract.ts';
 import type { DaemonContext, PartitionContext } from './daemon-context.ts';
-import {
-  activeConnections,
-  type NamesByConnection,
-  openNamesByConnection,
-  rulesOf,
-  sourcesOf,
-  writableOf,
-} from './sources.ts';
-import { createReceivers, type Receivers } from './webhook-receivers.ts';
+import { activeConnections, openNamesByConnection, rulesOf, sourcesOf, writableOf } from './sources.ts';
+import { createReceivers } from './webhook-receivers.ts';
 
 /** Time between two reads of the task list that find finished tasks, milliseconds: one request for some hundreds of tasks. */
 const TASKS_EVERY = 15 * 60_000;
 
-/** The stages of an open workspace, and the jobs beside them. */
-export interface PartitionStages {
-  readonly namesByConnection: NamesByConnection;
-  readonly connections: readonly ActiveConnection[];
-  readonly sources: ReconcileConnections;
-  readonly rules: Rules;
-  readonly receivers: Receivers;
-  readonly polls: Polls;
-  readonly fetches: Fetches;
-  readonly backfills: Backfills;
-  readonly hooks: HookWatch;
-  readonly reconcile: Reconcile;
-  readonly outbox: Outbox;
-  readonly timetable: Timetable;
-  /** The reason why the workspace cannot be written to at present. */
-  trouble(): SyncError | undefined;
-  /** Starts all stages; the timetable starts separately. */
-  start(): void;
-  /** Stops in order: accepts no new work, and waits for the requests in flight. */
-  stop(): Promise<void>;
-}
+export type PartitionStages = Awaited<ReturnType<typeof openStages>>;
 
 /** Creates all stages of a workspace, in the order of the flow. Nothing runs before it is started. */
 export async function openStages(
@@ -72,7 +45,7 @@ export async function openStages(
   partition: PartitionContext,
   client: OutboxClient,
   onLag: (milliseconds: number) => void,
-): Promise<PartitionStages> {
+) {
   const { config, address, store, clock, logger, meter, tracer, throttle, inbox } = partition;
   const { connectors, converter, groupCommit } = daemon;
   const namesByConnection = await openNamesByConnection(partition, connectors);
@@ -144,10 +117,13 @@ export async function openStages(
     outbox,
     timetable,
     receivers: createReceivers(daemon, config, received),
+    /** Returns the reason why the workspace cannot be written to at present. */
     trouble: () => trouble,
+    /** Starts all stages; the timetable starts separately. */
     start() {
       for (const stage of stages) stage.start();
     },
+    /** Stops in order: accepts no new work, and waits for the requests in flight. */
     async stop() {
       await doAll([
         () => Promise.all([timetable.stop(), polls.stop()]),

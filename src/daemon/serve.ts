@@ -4,18 +4,12 @@ import { resolve } from 'node:path';
 import { daemonConfiguration } from '../admin/effective-config.ts';
 import { readShared, type Sharing } from '../admin/replica-status.ts';
 import type { Status } from '../admin/status.ts';
-import {
-  readOwnStatus,
-  readProcessStatus,
-  readWholeStatus,
-  readWorkspaceList,
-  type WholeStatusDeps,
-} from '../admin/whole-status.ts';
+import { readOwnStatus, readProcessStatus, readWholeStatus, readWorkspaceList } from '../admin/whole-status.ts';
 import type { LeaseHolder } from '../cluster/lease-holder.ts';
 import type { Identity } from '../cluster/signature.ts';
 import type { Place } from '../gateway/destination.ts';
 import { gatewayRoutes } from '../gateway/gateway.ts';
-import { createGatewayForwarding, type GatewayForwarding } from '../gateway/gateway-forwarding.ts';
+import { createGatewayForwarding } from '../gateway/gateway-forwarding.ts';
 import { describeBuild } from '../model/build.ts';
 import { addressOfPages, type DaemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
@@ -31,14 +25,14 @@ import type { Scrubber } from '../platform/observe/scrubber.ts';
 import type { DataFolder } from '../store/data-folder.ts';
 import type { Installation } from '../store/installation.ts';
 import { webhookRoutes } from '../sync/intake/webhook-routes.ts';
-import { type DoorOptions, type GuardedRoute, guardDoors, signedBy } from '../web/access-control.ts';
+import { type GuardedRoute, guardDoors, signedBy } from '../web/access-control.ts';
 import { adminRoutes } from '../web/admin-routes.ts';
 import { ciRoutes } from '../web/ci-routes.ts';
 import type { Elsewhere } from '../web/forward-request.ts';
 import { helpRoutes } from '../web/help.ts';
 import { linkPath, loginRoutes } from '../web/login-routes.ts';
 import { assetRoutes } from '../web/page-assets.ts';
-import { probeRoutes, type WebDeps, webRoutes } from '../web/page-routes.ts';
+import { probeRoutes, webRoutes } from '../web/page-routes.ts';
 import { workspaceRoutes } from '../web/pages/workspace-routes.ts';
 import { createRefusalLog } from '../web/refusal-log.ts';
 import { replicaRoutes } from '../web/replica-routes.ts';
@@ -150,13 +144,10 @@ export async function serve(daemon: DaemonContext, input: ServeInput): Promise<D
   };
 }
 
-/** The authentication of callers, and the forwarding of requests to other processes. */
-interface ServerAccess {
-  readonly doorOptions: DoorOptions;
-  readonly forwarding: OwnerForwarding | undefined;
-}
+type ServerAccess = ReturnType<typeof createAccess>;
 
-function createAccess(daemon: DaemonContext, input: ServeInput, ownToken: string): ServerAccess {
+/** Creates the authentication of callers, and the forwarding of requests to other processes. */
+function createAccess(daemon: DaemonContext, input: ServeInput, ownToken: string) {
   const { installation, clock, random, logger, tokenBook } = daemon;
   const { openMetrics, insecurePages, allowedHosts, publicUrl, host } = input.options;
   const callers = createCallers(
@@ -192,13 +183,10 @@ function openRefusalLog(
   return refusals;
 }
 
-/** The status as pages, metrics and commands read it. */
-interface StatusViews {
-  readonly whole: WholeStatusDeps;
-  readonly web: WebDeps;
-}
+type StatusViews = ReturnType<typeof statusViews>;
 
-function statusViews(daemon: DaemonContext, input: ServeInput, startedAt: number): StatusViews {
+/** Returns the status as pages, metrics and commands read it. */
+function statusViews(daemon: DaemonContext, input: ServeInput, startedAt: number) {
   const { version, clock, installation, health, metrics } = daemon;
   const { workspaces, sharing, reload, scrubber } = input;
   const configFault = () => reload.fault();
@@ -315,19 +303,15 @@ async function closeServer(server: Server, clock: Clock): Promise<void> {
   await Promise.resolve(closed).finally(() => cancel());
 }
 
-/** Forwards requests to the processes that own their workspaces. */
-interface OwnerForwarding {
-  /** @param isAdmin whether the server has only the pages and the admin API */
-  forServer(isAdmin: boolean): Elsewhere;
-  readonly forGateway: GatewayForwarding;
-}
+type OwnerForwarding = ReturnType<typeof createOwnerForwarding>;
 
+/** Forwards requests to the processes that own their workspaces. */
 function createOwnerForwarding(
   { installation, tokenBook }: DaemonContext,
   { replicas }: Sharing,
   workspaces: Workspaces,
   sessions: Sessions,
-): OwnerForwarding {
+) {
   const isHere = (name: string) => workspaces.find(name) !== undefined;
   const placeOf = createPlaces(installation);
   const configOf = (name: string) => workspaces.configured().find((config) => config.name === name);
@@ -341,7 +325,8 @@ function createOwnerForwarding(
   }
 
   return {
-    forServer: (isAdmin) => ({ replicas, isHere, isStillKnown, isAdmin }),
+    /** @param isAdmin whether the server has only the pages and the admin API */
+    forServer: (isAdmin: boolean): Elsewhere => ({ replicas, isHere, isStillKnown, isAdmin }),
     forGateway: createGatewayForwarding({
       replicas,
       signedBy,

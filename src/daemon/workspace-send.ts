@@ -20,29 +20,13 @@ import { keyRemedy } from '../workspace-api/answer.ts';
 import { createResponseCapture, createRouteOf, type ResponseCapture } from '../workspace-api/capture-responses.ts';
 import { API_VERSION, type ApiOverrides, apiOverrides, VERSION_HEADER } from '../workspace-api/contract.ts';
 import type { Send } from '../workspace-api/exchange.ts';
-import {
-  createSend,
-  createWorkspaceClient,
-  type SendContext,
-  type WorkspaceClient,
-} from '../workspace-api/typed-client.ts';
+import { createSend, createWorkspaceClient, type SendContext } from '../workspace-api/typed-client.ts';
 import type { DaemonContext, PartitionContext } from './daemon-context.ts';
 
-/** All ways in which a partition sends requests to its workspace. All of them use slots of the one throttle. */
-export interface WorkspaceApi {
-  /** Sends for commands and pages. */
-  readonly send: Send<DirectContext>;
-  readonly client: WorkspaceClient<DirectContext>;
-  readonly outboxClient: WorkspaceClient<SendContext>;
-  /** Sends for callers of the gateway. */
-  readonly pass: Upstream['pass'];
-  /** Stores answers as deliveries. */
-  readonly capture: ResponseCapture;
-  /** Aborts the requests in flight. */
-  cut(): void;
-}
+export type WorkspaceApi = ReturnType<typeof openWorkspaceApi>;
 
-export function openWorkspaceApi({ http, converter }: DaemonContext, partition: PartitionContext): WorkspaceApi {
+/** Opens all ways in which a partition sends requests to its workspace. All of them use slots of the one throttle. */
+export function openWorkspaceApi({ http, converter }: DaemonContext, partition: PartitionContext) {
   const { config, address, lease, throttle, clock, store } = partition;
   const api = apiOverrides.parse(config.workspace.api ?? {});
   const readLarge = readLargeBy(converter);
@@ -63,11 +47,16 @@ export function openWorkspaceApi({ http, converter }: DaemonContext, partition: 
   const send = directSend(exchange, withSlot, partition, capture);
   const names = { workspaceId: config.workspace.id, api };
   return {
+    /** Sends for commands and pages. */
     send,
     client: createWorkspaceClient({ ...names, send }),
+    /** Sends without a slot of its own: the transaction that claimed the change has recorded one. */
     outboxClient: createWorkspaceClient({ ...names, send: exchange, readLarge }),
+    /** Sends for callers of the gateway. */
     pass: gatewaySend(endpoint, withSlot, clock),
+    /** Stores answers as deliveries. */
     capture,
+    /** Aborts the requests in flight. */
     cut: () => cut.abort(),
   };
 }

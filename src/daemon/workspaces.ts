@@ -208,34 +208,15 @@ interface OwnedWorkspace extends OpenedWorkspace {
   readonly lease: Lease;
 }
 
-/** The operations on single workspaces, which `createWorkspaces` runs one at a time, and their results. */
-interface OwnedWorkspaces {
-  readonly owned: ReadonlyMap<string, OwnedWorkspace>;
-  readonly broken: Map<string, SyncError>;
-  readonly rejected: Map<string, SyncError>;
-  /** @param wakeSignals those of the previous partition of the workspace; absent: new ones */
-  open(config: WorkspaceConfig, wakeSignals?: WakeSignals): Promise<void>;
-  close(one: OwnedWorkspace): Promise<void>;
-  closeAll(): Promise<void>;
-  /** Opens the workspace with another configuration. If that fails, the previous configuration stays in use. */
-  change(previous: OwnedWorkspace, config: WorkspaceConfig): Promise<void>;
-  /** Records that the workspace is not open, and the reason. */
-  markBroken(name: string, error: SyncError): void;
-  /** Rejects configurations that are wrong; their open workspaces stay open. @returns the names of these workspaces */
-  rejectBroken(wrong: readonly BrokenConfig[]): readonly string[];
-  /** Compares the file too, because the name is unknown if the file cannot be read. */
-  isOpen(file: Pick<BrokenConfig, 'name' | 'file'>): boolean;
-  start(): void;
-  onOpen(call: (partition: Partition) => void): void;
-}
-
-function createOwnedWorkspaces({ logger }: DaemonContext, holder: LeaseHolder, open: Open): OwnedWorkspaces {
+/** Creates the operations on single workspaces, which `createWorkspaces` runs one at a time, and their results. */
+function createOwnedWorkspaces({ logger }: DaemonContext, holder: LeaseHolder, open: Open) {
   const owned = new Map<string, OwnedWorkspace>();
   const broken = new Map<string, SyncError>();
   const rejected = new Map<string, SyncError>();
   const calls: ((partition: Partition) => void)[] = [];
   let isStarted = false;
 
+  /** @param wakeSignals those of the previous partition of the workspace; absent: new ones */
   async function openOne(config: WorkspaceConfig, wakeSignals = createWakeSignals()): Promise<void> {
     const { name } = config;
     const lease = holder.leaseOf(name);
@@ -253,6 +234,7 @@ function createOwnedWorkspaces({ logger }: DaemonContext, holder: LeaseHolder, o
     await doAll([() => partition.stop(), () => service?.close()]);
   }
 
+  /** Records that the workspace is not open, and the reason. */
   function markBroken(name: string, error: SyncError): void {
     owned.delete(name);
     rejected.delete(name);
@@ -264,6 +246,7 @@ function createOwnedWorkspaces({ logger }: DaemonContext, holder: LeaseHolder, o
     else logger.info({ workspace: name }, 'another process owns this workspace');
   }
 
+  /** Opens the workspace with another configuration. If that fails, the previous configuration stays in use. */
   async function change(previous: OwnedWorkspace, config: WorkspaceConfig): Promise<void> {
     const { name } = config;
     // Its webhooks are stored while it is closed, and wake the next partition.
@@ -283,6 +266,7 @@ function createOwnedWorkspaces({ logger }: DaemonContext, holder: LeaseHolder, o
     rejected.set(name, error);
   }
 
+  /** Rejects configurations that are wrong; their open workspaces stay open. @returns the names of these workspaces */
   function rejectBroken(wrong: readonly BrokenConfig[]): readonly string[] {
     const names: string[] = [];
     for (const { partition } of owned.values()) {
@@ -295,6 +279,7 @@ function createOwnedWorkspaces({ logger }: DaemonContext, holder: LeaseHolder, o
     return names;
   }
 
+  /** Compares the file too, because the name is unknown if the file cannot be read. */
   function isOpen({ name, file }: Pick<BrokenConfig, 'name' | 'file'>): boolean {
     return owned.has(name) || [...owned.values()].some(({ partition: { config } }) => config.file === file);
   }
@@ -318,7 +303,7 @@ function createOwnedWorkspaces({ logger }: DaemonContext, holder: LeaseHolder, o
       isStarted = true;
       for (const { partition } of owned.values()) partition.start();
     },
-    onOpen(call) {
+    onOpen(call: (partition: Partition) => void) {
       calls.push(call);
       for (const { partition } of owned.values()) call(partition);
     },

@@ -1,3 +1,5 @@
+// Design: src/decisions/changes.md
+
 import { debounceOf } from '../../model/lane.ts';
 import { onClockSetBack } from '../../platform/lib/clock-set-back.ts';
 import { clampFutureTimestamps } from '../../store/clock-changes.ts';

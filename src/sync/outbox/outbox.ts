@@ -16,8 +16,7 @@ import type { Slot } from '../quota/slot.ts';
 import { createChangeScheduler } from './change-scheduler.ts';
 import { acquireSlot, claimChange, waitForWork } from './claim.ts';
 import type { OutboxContext } from './outbox-context.ts';
-import type { PreparedRequest } from './request.ts';
-import { historyRow, requestSpans } from './request-trace.ts';
+import { historyRow, type PreparedRequest, requestSpans } from './request.ts';
 import { createSender, type SendAndSettle } from './send.ts';
 import { awaitTaskList, pendingAgain, type SettleContext, settleContextOf } from './settle.ts';
 

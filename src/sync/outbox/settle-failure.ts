@@ -20,8 +20,7 @@ import {
   MAX_ATTEMPTS,
   settleRefusal,
 } from './refusals.ts';
-import type { PreparedRequest } from './request.ts';
-import { historyRow } from './request-trace.ts';
+import { historyRow, type PreparedRequest } from './request.ts';
 import { awaitTaskList, pendingAgain, type SettleContext } from './settle.ts';
 
 /** Settles a failed request: its change is pending again, held, settled by the refusal, or its outcome is unknown. */

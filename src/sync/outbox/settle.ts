@@ -41,8 +41,7 @@ import type { Scope } from '../../store/workspace-scope.ts';
 import { findRunningSweep, recordsSwept } from '../../store/workspace-sweeps.ts';
 import { LISTS, type ListPosition, listStepOf } from './list-pages.ts';
 import type { OutboxContext } from './outbox-context.ts';
-import { OPTIONAL_READS, type PreparedRequest } from './request.ts';
-import { historyRow } from './request-trace.ts';
+import { historyRow, OPTIONAL_READS, type PreparedRequest } from './request.ts';
 
 /** The circumstances in which a request is settled. */
 export interface SettleContext {

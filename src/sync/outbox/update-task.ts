@@ -25,8 +25,7 @@ import type { ApiAnswer } from '../../workspace-api/typed-client.ts';
 import type { Slot } from '../quota/slot.ts';
 import type { OutboxContext } from './outbox-context.ts';
 import { errorText, isContentRefused, isUpdateRefused } from './refusals.ts';
-import type { PreparedRequest } from './request.ts';
-import { historyRow } from './request-trace.ts';
+import { historyRow, type PreparedRequest } from './request.ts';
 import { pendingAgain } from './settle.ts';
 import {
   arrivedOf,

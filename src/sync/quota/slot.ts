@@ -49,15 +49,8 @@ interface SlotEvents {
   readonly onEnd: () => void;
 }
 
-/** The slots that are given out, and their rows. */
-export interface Slots {
-  create(entry: Entry, events: SlotEvents): Slot;
-  stopHeartbeat(): Promise<void>;
-  /** Must be called after all slots have ended. `cautionMs`: how long the next process is cautious. */
-  recordShutdown(cautionMs: number): Promise<void>;
-}
-
-export function createSlots(context: SlotsContext): Slots {
+/** Creates the slots that are given out, and writes their rows. */
+export function createSlots(context: SlotsContext) {
   const { store, logger, meter, ledger, control, measure, wasUnclean, clock } = context;
   const heartbeat = createHeartbeat(context);
   /** The running marker may be stored; it is known to be committed. */
@@ -118,7 +111,8 @@ export function createSlots(context: SlotsContext): Slots {
   return {
     create,
     stopHeartbeat: heartbeat.stop,
-    async recordShutdown(cautionMs) {
+    /** Must be called after all slots have ended. `cautionMs`: how long the next process is cautious. */
+    async recordShutdown(cautionMs: number): Promise<void> {
       if (!mayBeMarked) return;
       try {
         await durably(store, (query) => markShutdown(query, cautionMs));

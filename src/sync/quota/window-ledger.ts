@@ -244,19 +244,14 @@ const MAX_CREDENTIALS = 64;
 const UNAUTHORIZED = 401;
 const TOO_MANY_REQUESTS = 429;
 
-/** Counts requests by caller and quarter of an hour. Has no effect on decisions. */
-export interface UseCount {
-  /** Counts a request, in the transaction that stores how it ended. */
-  add(query: Scope, request: { readonly caller: string; readonly status: number | undefined }): Promise<void>;
-  /** Stores the least use by others that a refusal proves. */
-  addOthers(query: Scope, observed: ObservedUse): Promise<void>;
-}
+type UseCount = ReturnType<typeof createUseCount>;
 
 export function quarterOf(time: number): number {
   return Math.floor(time / QUARTER) * QUARTER;
 }
 
-export function createUseCount(clock: Clock): UseCount {
+/** Counts requests by caller and quarter of an hour. Has no effect on decisions. */
+export function createUseCount(clock: Clock) {
   /** Tokens and keys with a row in the present interval. */
   let counted = { since: Number.NaN, callers: new Set<string>() };
 
@@ -276,12 +271,14 @@ export function createUseCount(clock: Clock): UseCount {
   }
 
   return {
-    async add(query, { caller, status }) {
+    /** Counts a request, in the transaction that stores how it ended. */
+    async add(query: Scope, { caller, status }: Pick<Entry, 'caller' | 'status'>) {
       const since = quarterOf(clock.now());
       const row = await rowOf(query, since, caller, status);
       await addQuotaUse(query, since, row, status === TOO_MANY_REQUESTS ? 1 : 0);
     },
-    async addOthers(query, observed) {
+    /** Stores the least use by others that a refusal proves. */
+    async addOthers(query: Scope, observed: ObservedUse) {
       const least = leastOfOthers(observed);
       if (least > 0) await raiseQuotaUse(query, quarterOf(clock.now()), CALLERS.others, least);
     },

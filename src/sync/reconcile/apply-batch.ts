@@ -20,9 +20,8 @@ import type { Scope } from '../../store/workspace-scope.ts';
 import { applyAnswer } from './answers/apply-answer.ts';
 import { BatchItems, FetchRequests, itemsIn } from './apply-items.ts';
 import type { BatchContext, Cause, EvaluatedItem, ReconcileConnection } from './context.ts';
-import { guardChanges } from './enqueue.ts';
+import { guardChanges, passLiveChanges } from './enqueue.ts';
 import { EvaluationQueue } from './evaluate.ts';
-import { passLiveChanges } from './live-changes.ts';
 import { reasonOf, type Translated } from './translate-deliveries.ts';
 import type { CountedDecision } from './workflow/evaluate-task.ts';
 

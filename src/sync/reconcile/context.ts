@@ -213,30 +213,27 @@ export interface ReconcileContext extends WorkspaceContext {
   readonly writeBack?: WakeSignal;
 }
 
-/** Creates the contexts of batches, and caches what they read from the list of tasks. */
-export interface BatchContexts {
-  /**
-   * Reads what a context needs. Returns a function that creates the context of a transaction when it begins. Must not
-   * be called within a transaction, because it runs queries of its own.
-   */
-  load(): Promise<() => BatchContext>;
-  /** Returns the prefixes of task ids. Must not be called within a transaction. */
-  idPrefixes(): Promise<readonly string[]>;
-  /** Drops the cache because tasks were added or renamed. */
-  invalidate(): void;
-}
+export type BatchContexts = ReturnType<typeof createBatchContexts>;
 
-export function createBatchContexts(context: ReconcileContext): BatchContexts {
+/** Creates the contexts of batches, and caches what they read from the list of tasks. */
+export function createBatchContexts(context: ReconcileContext) {
   const { store, sources, clock, logger, usedShare, visibility, rules, guard } = context;
   const liveStatuses: LiveStatuses = new Map();
   let horizon: KeyHorizon | undefined;
   let prefixes: readonly string[] | undefined;
+
+  /** Returns the prefixes of task ids. Must not be called within a transaction. */
   async function idPrefixes(): Promise<readonly string[]> {
     prefixes ??= await taskIdPrefixes(store.query);
     return prefixes;
   }
+
   return {
-    async load() {
+    /**
+     * Reads what a context needs. Returns a function that creates the context of a transaction when it begins. Must not
+     * be called within a transaction, because it runs queries of its own.
+     */
+    async load(): Promise<() => BatchContext> {
       horizon ??= createKeyHorizon(await highestTaskKeys(store.query));
       const shared = {
         keyHorizon: horizon,
@@ -251,6 +248,7 @@ export function createBatchContexts(context: ReconcileContext): BatchContexts {
       return () => ({ ...shared, now: clock.now(), usedShare: usedShare() });
     },
     idPrefixes,
+    /** Drops the cache because tasks were added or renamed. */
     invalidate() {
       horizon = undefined;
       prefixes = undefined;

@@ -1,5 +1,3 @@
-// The stages of reconcile: process (this file and apply-batch.ts) → evaluate (evaluate.ts) → enqueue (enqueue.ts).
-
 import { BEGIN, decisionOf } from '../../model/delivery.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import type { ItemKey } from '../../model/item.ts';
@@ -8,24 +6,18 @@ import { createAdaptiveBatchSize } from '../../platform/lib/adaptive-batch-size.
 import type { Meter } from '../../platform/lib/meter.ts';
 import type { Span } from '../../platform/lib/tracer.ts';
 import { yieldForRequests, yieldToEventLoop } from '../../platform/lib/yield.ts';
-import { countAttempt, type DeliveryOutcome, type PendingDelivery, settleDeliveries } from '../../store/inbox.ts';
+import {
+  countAttempt,
+  type DeliveryOutcome,
+  oldestPending,
+  type PendingDelivery,
+  retryQuarantined,
+  settleDeliveries,
+} from '../../store/inbox.ts';
+import { readMeta, writeMeta } from '../../store/meta.ts';
 import { applyBatch, type BatchResult } from './apply-batch.ts';
 import type { BatchContexts, ReconcileContext } from './context.ts';
-import { MAX_CRASHES, type PoisonMessages } from './poison-messages.ts';
 import { partsOf, reasonOf, type Translated, translateAll, weightOf } from './translate-deliveries.ts';
-
-export interface Processor {
-  /**
-   * Processes pending deliveries in batches, one transaction each: translate, apply, record the outcome. If a batch
-   * fails because of one delivery, its deliveries are retried one by one, so that only that one waits.
-   */
-  processDeliveries(pending: readonly PendingDelivery[]): Promise<void>;
-  /**
-   * Processes a suspected poison message. Commits its attempt first, so that the attempt counts even if the process
-   * crashes.
-   */
-  processAlone(delivery: PendingDelivery): Promise<void>;
-}
 
 /**
  * Items of one transaction: enough to share its cost, few enough not to delay intake. Changed items cost ten times as
@@ -44,7 +36,7 @@ export function createProcessor(
   context: ReconcileContext,
   contexts: BatchContexts,
   poisonMessages: Pick<PoisonMessages, 'isSuspected'>,
-): Processor {
+) {
   const { store, sources, clock, logger, meter, tracer } = context;
   const batchSize = createAdaptiveBatchSize(clock, ITEMS_PER_TRANSACTION);
   /**
@@ -54,6 +46,10 @@ export function createProcessor(
   const countedAttempts = new Set<number>();
   const unknownTypes = new Set<string>();
 
+  /**
+   * Processes pending deliveries in batches, one transaction each: translate, apply, record the outcome. If a batch
+   * fails because of one delivery, its deliveries are retried one by one, so that only that one waits.
+   */
   async function processDeliveries(pending: readonly PendingDelivery[]): Promise<void> {
     const { isSuspected } = poisonMessages;
     const translated = await translateAll(pending, { query: store.query, sources, isSuspected });
@@ -67,6 +63,10 @@ export function createProcessor(
     }
   }
 
+  /**
+   * Processes a suspected poison message. Commits its attempt first, so that the attempt counts even if the process
+   * crashes.
+   */
   async function processAlone(delivery: PendingDelivery): Promise<void> {
     if (delivery.attempts >= MAX_CRASHES) {
       const message = `the process ended ${MAX_CRASHES} times while it processed this delivery alone`;
@@ -233,6 +233,98 @@ function decisionSpan({ delivery, state, reason, items, from }: Decision, to: nu
       'worksync.items.count': items.length,
       'worksync.items': items.slice(0, MAX_SPAN_KEYS).join(' ') || undefined,
       'worksync.waited_ms': Math.max(0, from - receivedAt),
+    },
+  };
+}
+
+/**
+ * Names of stored facts: `yes` while a process works on the inbox, and the version that tried the quarantined
+ * deliveries.
+ */
+const AT_WORK = 'reconcile.at_work';
+const TRIED_BY = 'reconcile.tried_by';
+
+/**
+ * A delivery that is processed alone is quarantined after this many attempts that did not settle it. Ordinary failures
+ * count too, but fewer of them quarantine a delivery.
+ */
+const MAX_CRASHES = 5;
+
+/**
+ * If the process ended while it processed a delivery alone, the delivery waits this time for each attempt, and the others
+ * are processed meanwhile. A kill cannot be told from a crash, so it counts as one. But kills do not depend on the
+ * delivery, so after the pause the next one is unlikely to hit it again. A poison message crashes the process each time.
+ */
+const PAUSE_MS = 10_000;
+
+export type PoisonMessages = ReturnType<typeof createPoisonMessages>;
+
+/**
+ * Finds deliveries that may have crashed the process: it died while it worked on the inbox, and they were in the batch
+ * of that time. They are processed one by one, so that the one at fault can be identified.
+ *
+ * @param batch the largest number of deliveries in one batch
+ */
+export function createPoisonMessages({ store, clock, version }: ReconcileContext, batch: number) {
+  /** Deliveries up to this id are suspected. Undefined: not detected yet. */
+  let suspectedUntil: number | undefined;
+  /** When deliveries that were being processed alone when the process ended are retried, by id; monotonic milliseconds. */
+  const retryAt = new Map<number, number>();
+  /** Whether the stored fact `AT_WORK` is `yes`. */
+  let isMarkedBusy = false;
+
+  const mark = (value: 'yes' | 'no') => store.commit((transaction) => writeMeta(transaction, AT_WORK, value));
+
+  /** Suspected deliveries that are still pending remain suspected: a stop during their pause proves nothing about them. */
+  async function markCleanEnd(suspectedUntilId: number): Promise<void> {
+    const [oldest] = await oldestPending(store.query, 1);
+    if (!oldest || oldest.id > suspectedUntilId) await mark('no');
+  }
+
+  /**
+   * Finds the suspected deliveries, once after each start. After an unclean end the batch of that time is still pending, among the oldest deliveries. A different version may
+   * need less time or memory for the quarantined ones, so they become pending again.
+   */
+  async function detect(): Promise<void> {
+    if (suspectedUntil !== undefined) return;
+    const wasBusy = (await readMeta(store.query, AT_WORK)) === 'yes';
+    const suspected = wasBusy ? await oldestPending(store.query, batch) : [];
+    const isOtherVersion = (await readMeta(store.query, TRIED_BY)) !== version;
+    if (isOtherVersion) {
+      await retryQuarantined(store, 'costly');
+      // A process killed before this commit retries the rest at its next start.
+      await store.commit((transaction) => writeMeta(transaction, TRIED_BY, version));
+    }
+    isMarkedBusy = wasBusy;
+    suspectedUntil = suspected.at(-1)?.id ?? 0;
+    for (const { id, attempts } of suspected)
+      if (attempts > 0 && attempts < MAX_CRASHES) retryAt.set(id, clock.monotonic() + attempts * PAUSE_MS);
+  }
+
+  /** Returns the milliseconds until each paused delivery may be processed, by its id. */
+  function paused(): ReadonlyMap<number, number> {
+    const now = clock.monotonic();
+    for (const [id, at] of retryAt) if (at <= now) retryAt.delete(id);
+    return new Map([...retryAt].map(([id, at]) => [id, at - now]));
+  }
+
+  return {
+    detect,
+    /** Records that the process works on the inbox. Must be called before the first delivery of a batch is read. */
+    async markBusy() {
+      if (isMarkedBusy) return;
+      await mark('yes');
+      isMarkedBusy = true;
+    },
+    isSuspected: ({ id }: Pick<PendingDelivery, 'id'>) => id <= (suspectedUntil ?? 0),
+    paused,
+    /** Records a clean end. If suspected deliveries are still pending, the next start suspects the oldest batch again. */
+    async markIdle() {
+      // If the database fails, the next start treats this as an unclean end, which only costs time.
+      if (isMarkedBusy && suspectedUntil !== undefined) await markCleanEnd(suspectedUntil).catch(() => undefined);
+      isMarkedBusy = false;
+      suspectedUntil = undefined;
+      retryAt.clear();
     },
   };
 }

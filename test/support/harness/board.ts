@@ -39,7 +39,7 @@ import {
   type Rules,
   type RulesInput,
 } from '../../../src/sync/reconcile/context.ts';
-import { createReevaluation } from '../../../src/sync/reconcile/reevaluate.ts';
+import { createReevaluation } from '../../../src/sync/reconcile/reconcile.ts';
 import type { Translated } from '../../../src/sync/reconcile/translate-deliveries.ts';
 import {
   decideTask,

@@ -15,7 +15,7 @@ import type {
   ReconcileContext,
   WorkerTranslator,
 } from '../../../../src/sync/reconcile/context.ts';
-import { createPoisonMessages, type PoisonMessages } from '../../../../src/sync/reconcile/poison-messages.ts';
+import { createPoisonMessages, type PoisonMessages } from '../../../../src/sync/reconcile/process.ts';
 import { createTravellingClock, type TravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { withoutTable } from '../../../support/faults/without-table.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';

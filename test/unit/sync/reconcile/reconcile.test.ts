@@ -23,7 +23,7 @@ import {
   type RulesInput,
   type WorkerTranslator,
 } from '../../../../src/sync/reconcile/context.ts';
-import { createReevaluation, rulesEvaluatedBy } from '../../../../src/sync/reconcile/reevaluate.ts';
+import { createReevaluation, rulesEvaluatedBy } from '../../../../src/sync/reconcile/reconcile.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { withoutTable } from '../../../support/faults/without-table.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
