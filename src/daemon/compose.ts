@@ -325,18 +325,17 @@ interface OpenPart {
   readonly stores: boolean;
 }
 
-/** The open parts, and how each is closed. */
-interface Closers {
-  add(name: string, close: OpenPart['close'], options?: Pick<OpenPart, 'stores'>): void;
-  /** Closes all in reverse order, also after one has failed, so that no lock and no file stays open. Idempotent. */
-  closeAll(onClosing?: OnClosing): Promise<void>;
-}
+type Closers = ReturnType<typeof createClosers>;
 
-function createClosers(): Closers {
+/** Keeps the open parts, and how each is closed. */
+function createClosers() {
   const opened: OpenPart[] = [];
   return {
-    add: (name, close, { stores } = { stores: false }) => void opened.push({ name, close, stores }),
-    closeAll(onClosing) {
+    add(name: string, close: OpenPart['close'], { stores } = { stores: false }): void {
+      opened.push({ name, close, stores });
+    },
+    /** Closes all in reverse order, also after one has failed, so that no lock and no file stays open. Idempotent. */
+    closeAll(onClosing?: OnClosing): Promise<void> {
       const parts = opened.splice(0).toReversed();
       // A step that fails stays in the list.
       const unstored = new Set(parts.filter(({ stores }) => stores));

@@ -118,6 +118,7 @@ async function assemble(daemon: DaemonContext, base: Omit<PartitionContext, 'not
   let stopped: Promise<void> | undefined;
 
   return {
+    ...stages,
     name: config.name,
     config,
     store,
@@ -128,15 +129,6 @@ async function assemble(daemon: DaemonContext, base: Omit<PartitionContext, 'not
     lag: () => lag.report(),
     send: api.send,
     client: api.client,
-    connections: stages.connections,
-    polls: stages.polls,
-    hooks: stages.hooks,
-    sources: stages.sources,
-    rules: stages.rules,
-    receivers: stages.receivers,
-    reconcile: stages.reconcile,
-    outbox: stages.outbox,
-    timetable: stages.timetable,
     postponed,
     compile: (text) => compileConfig(text, daemon, { inUse: config, baseUrl: address.baseUrl, namesByConnection }),
     upstream: upstreamOf(daemon, partition, api),

@@ -3,15 +3,12 @@ import { mayBeCut } from '../model/delivery.ts';
 import { asSyncError, type SyncError, wasSent } from '../model/errors/sync-error.ts';
 import { JsonError, parseJson } from '../platform/http/parse-json.ts';
 import { isSafe, isSuccess } from '../platform/http/semantics.ts';
-import type { Clock } from '../platform/lib/clock.ts';
 import { LARGE } from '../platform/lib/large.ts';
-import type { Logger } from '../platform/lib/logger.ts';
-import type { Random } from '../platform/lib/random.ts';
 import type { WakeSignal } from '../platform/lib/wake-signal.ts';
-import type { Store } from '../store/database.ts';
 import { existingEntities, findEntity, json } from '../store/entities.ts';
 import { readRecordsRoute } from '../store/server-capabilities.ts';
 import { type Answer, appendAnswer } from '../store/workspace-answers.ts';
+import type { WorkspaceContext } from '../store/workspace-context.ts';
 import { enqueueReads } from '../store/workspace-reads.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import { readBody } from './answer.ts';
@@ -52,20 +49,17 @@ export interface ResponseCapture {
   unproved(asked: Asked, status: number): Promise<void>;
 }
 
-export interface LearnDeps {
-  readonly store: Store;
+interface CaptureContext extends WorkspaceContext {
   readonly routeOf: RouteOf;
   readonly readLarge: ReadLarge;
-  /** Notified when a delivery was appended to the inbox or a read was requested. */
+  /** Notified when a delivery was appended to the inbox. */
   readonly inbox: WakeSignal;
+  /** Notified when a read was requested. */
   readonly outbox: WakeSignal;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly logger: Logger;
 }
 
-export function createResponseCapture(deps: LearnDeps): ResponseCapture {
-  const { store, routeOf, clock } = deps;
+export function createResponseCapture(context: CaptureContext): ResponseCapture {
+  const { store, routeOf, clock } = context;
 
   async function readAgain(asked: Asked): Promise<void> {
     const matched = isSafe(asked.method) ? undefined : routeOf(asked.method, asked.path);
@@ -74,7 +68,7 @@ export function createResponseCapture(deps: LearnDeps): ResponseCapture {
     const isWished = await store.commit((transaction) =>
       enqueueReadsAfter(transaction, matched, contentOf(asked.body), now),
     );
-    if (isWished) deps.outbox.notify();
+    if (isWished) context.outbox.notify();
   }
 
   async function take(asked: Asked, { body, sentAt, asOf }: Heard): Promise<void> {
@@ -83,8 +77,8 @@ export function createResponseCapture(deps: LearnDeps): ResponseCapture {
     const content = await contentHeard(matched.route, body);
     const news = await ofInterest(store.query, deliveryFromResponse(matched, asked.query, content));
     if (!news) return;
-    await appendAnswer(store.query, { ...news, sentAt, asOf }, deps.random.uuid(), clock.now());
-    deps.inbox.notify();
+    await appendAnswer(store.query, { ...news, sentAt, asOf }, context.random.uuid(), clock.now());
+    context.inbox.notify();
   }
 
   /** Throws `answer_malformed`. */
@@ -93,14 +87,14 @@ export function createResponseCapture(deps: LearnDeps): ResponseCapture {
     if (contract.response === undefined || body.length === 0) return undefined;
     if (body.length <= LARGE) return readBody(contract, body);
     // A copy, because the caller gets the same bytes.
-    return deps.readLarge(route, Buffer.from(body));
+    return context.readLarge(route, Buffer.from(body));
   }
 
   async function quietly(work: () => Promise<void>): Promise<void> {
     try {
       await work();
     } catch (error) {
-      deps.logger.error({ error: asSyncError(error) }, 'an answer of the workspace could not be stored');
+      context.logger.error({ error: asSyncError(error) }, 'an answer of the workspace could not be stored');
     }
   }
 

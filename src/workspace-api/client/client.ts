@@ -165,15 +165,10 @@ type Cursor = { readonly cursor?: string } | undefined;
 export { SyncError as WorkspaceError } from '../../model/errors/sync-error.ts';
 export type { ApiAnswer, Cancellable } from '../typed-client.ts';
 
-/** Keeps the requests of one process within the windows of the quota: the daemon's arithmetic, in memory alone. */
-export interface Pacing {
-  /** Runs `exchange` when each window has room for it, in the order of the calls. Throws `aborted` while it waits. */
-  through<Answer>(exchange: () => Promise<Answer>, signal?: AbortSignal): Promise<Answer>;
-  /** Nothing more begins for so long, milliseconds. */
-  pause(ms: number): void;
-}
+type Pacing = ReturnType<typeof createPacing>;
 
-export function createPacing(clock: Clock, windows: readonly Window[]): Pacing {
+/** Keeps the requests of one process within the windows of the quota: the daemon's arithmetic, in memory alone. */
+export function createPacing(clock: Clock, windows: readonly Window[]) {
   const use: WindowUse = { inFlight: 0, completed: [] };
   const longestHold = Math.max(0, ...windows.map(({ hold }) => hold));
   let pausedUntil = Number.NEGATIVE_INFINITY;
@@ -203,7 +198,8 @@ export function createPacing(clock: Clock, windows: readonly Window[]): Pacing {
   }
 
   return {
-    async through(exchange, signal) {
+    /** Runs `exchange` when each window has room for it, in the order of the calls. Throws `aborted` while it waits. */
+    async through<Answer>(exchange: () => Promise<Answer>, signal?: AbortSignal): Promise<Answer> {
       const before = line;
       const { promise: left, resolve: leave } = Promise.withResolvers<void>();
       line = left;
@@ -222,7 +218,8 @@ export function createPacing(clock: Clock, windows: readonly Window[]): Pacing {
         throw error;
       }
     },
-    pause(ms) {
+    /** Nothing more begins for so long, milliseconds. */
+    pause(ms: number): void {
       pausedUntil = Math.max(pausedUntil, clock.monotonic() + ms);
     },
   };

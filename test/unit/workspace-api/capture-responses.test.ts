@@ -3,6 +3,7 @@ import { entity } from '../../../src/model/change.ts';
 import { asSyncError, SyncError } from '../../../src/model/errors/sync-error.ts';
 import { LARGE } from '../../../src/platform/lib/large.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
+import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
 import type { Store } from '../../../src/store/database.ts';
@@ -53,7 +54,8 @@ async function captureOver(store: Store) {
   const notified: string[] = [];
   for (const name of ['inbox', 'outbox'] as const) void signals[name].wait().then(() => notified.push(name));
   const capture = createResponseCapture({
-    ...{ store, logger, ...signals, clock: createTravellingClock(), random: systemRandom(), routeOf: createRouteOf() },
+    ...{ store, logger, meter: silentMeter, ...signals, routeOf: createRouteOf() },
+    ...{ clock: createTravellingClock(), random: systemRandom() },
     readLarge: async (route, bytes) => {
       const content = readLargeAnswer(route, bytes);
       // A worker takes the memory.
