@@ -15,32 +15,15 @@ export interface NextChange extends DueChange {
   isCurrent(): boolean;
 }
 
-/** Decides which change is sent next, and when. */
-export interface ChangeScheduler {
-  /** The conditions that a change must meet to be sent now. */
-  eligible(): Promise<Eligibility>;
-  /**
-   * Selects the next change to send, and from when on it may be sent.
-   *
-   * @param wake resolves when another change may have become more urgent
-   */
-  nextChange(wake?: Promise<void>): Promise<NextChange | undefined>;
-  /** The next change that is not part of a backfill. */
-  nextLiveChange(): Promise<DueChange | undefined>;
-  /** True while the outcome of any request is doubtful: requests are sent one at a time, and changes take turns. */
-  isProbing(): boolean;
-  /** True once the tasks of the workspace were read. Before that, desired and known state cannot be compared. */
-  mayWrite(): boolean;
-  /** Excludes reads from now on. */
-  selectWritesOnly(): void;
-}
+export type ChangeScheduler = ReturnType<typeof createChangeScheduler>;
 
 /** How long a selected change stays selected unless a wake-up arrives, milliseconds. */
 const SELECTION_LIFETIME = 50;
 /** Quota windows for which due times are considered in advance. */
 const WINDOWS_AHEAD = 2;
 
-export function createChangeScheduler(context: OutboxContext): ChangeScheduler {
+/** Decides which change is sent next, and when. */
+export function createChangeScheduler(context: OutboxContext) {
   const { store, throttle, clock, breaker, visibility, recordsPullRequests, areChangesCurrent = () => true } = context;
   let mayWrite = false;
   let mayRecord = false;
@@ -49,6 +32,7 @@ export function createChangeScheduler(context: OutboxContext): ChangeScheduler {
     store.commit((transaction) => clampFutureTimestamps(transaction, clock.now())),
   );
 
+  /** Returns the conditions that a change must meet to be sent now. */
   async function eligible(): Promise<Eligibility> {
     mayWrite ||= await tasksWereRead(store.query);
     mayRecord ||= recordsPullRequests && (await canRecord(store.query));
@@ -74,13 +58,19 @@ export function createChangeScheduler(context: OutboxContext): ChangeScheduler {
     return leadTime(forecastDueTimes(dueTimes, clock.now() + maxWait), paces);
   }
 
+  /** True while the outcome of any request is doubtful: requests are sent one at a time, and changes take turns. */
   function isProbing(): boolean {
     return breaker.open || throttle.isHalted();
   }
 
   return {
     eligible,
-    async nextChange(wake) {
+    /**
+     * Selects the next change to send, and from when on it may be sent.
+     *
+     * @param wake resolves when another change may have become more urgent
+     */
+    async nextChange(wake?: Promise<void>): Promise<NextChange | undefined> {
       let isWoken = false;
       void wake?.then(() => {
         isWoken = true;
@@ -90,10 +80,13 @@ export function createChangeScheduler(context: OutboxContext): ChangeScheduler {
       const next = await nextDue(store.query, await eligible());
       return next && { ...next, isCurrent: () => !isWoken && clock.monotonic() - selectedAt < SELECTION_LIFETIME };
     },
+    /** Returns the next change that is not part of a backfill. */
     nextLiveChange: async () => nextLive(store.query, await eligible()),
     isProbing,
+    /** True once the tasks of the workspace were read. Before that, desired and known state cannot be compared. */
     mayWrite: () => mayWrite,
-    selectWritesOnly() {
+    /** Excludes reads from now on. */
+    selectWritesOnly(): void {
       onlyWrites = true;
     },
   };

@@ -215,14 +215,7 @@ export interface QuotaMeasure extends WindowSnapshots {
   readonly share: number;
 }
 
-/** Updates the cooldown from the answers of the workspace. */
-export interface CooldownControl {
-  readonly cooldown: Cooldown;
-  /** Applies an answer. Returns whether the cooldown changed and must be stored. */
-  apply(request: Request, answer: SlotAnswer | undefined): boolean;
-  /** Returns false if there is no halt. */
-  clearHalt(): boolean;
-}
+export type CooldownControl = ReturnType<typeof createCooldownControl>;
 
 interface Request {
   readonly lane: Lane;
@@ -230,7 +223,8 @@ interface Request {
   readonly started: number;
 }
 
-export function createCooldownControl(initial: Cooldown, context: CooldownContext): CooldownControl {
+/** Updates the cooldown from the answers of the workspace. */
+export function createCooldownControl(initial: Cooldown, context: CooldownContext) {
   const { clock, random, logger, meter, smallestShare, measure } = context;
   let cooldown = initial;
 
@@ -266,11 +260,12 @@ export function createCooldownControl(initial: Cooldown, context: CooldownContex
   };
 
   return {
-    get cooldown() {
+    get cooldown(): Cooldown {
       return cooldown;
     },
 
-    apply(request, answer) {
+    /** Applies an answer. Returns whether the cooldown changed and must be stored. */
+    apply(request: Request, answer: SlotAnswer | undefined): boolean {
       if (answer === undefined) return false;
       const before = cooldown;
       if (answer.key !== undefined) applyKeyVerdict(request, answer.key);
@@ -279,7 +274,8 @@ export function createCooldownControl(initial: Cooldown, context: CooldownContex
       return cooldown !== before;
     },
 
-    clearHalt() {
+    /** Returns false if there is no halt. */
+    clearHalt(): boolean {
       if (cooldown.halt === null) return false;
       change({ ...cooldown, halt: null });
       return true;

@@ -87,7 +87,7 @@ async function requestTaskList(query: Scope, { evaluations }: Batch, context: Ba
 async function holdMassChanges(query: Scope, { evaluations }: Batch, context: BatchContext): Promise<void> {
   const { guard, logger } = context;
   if (guard === undefined) return;
-  for (const burst of await passLiveChanges(query, evaluations, { ...context, guard }))
+  for (const burst of await passLiveChanges(query, evaluations, guard, context))
     logger.warn({ ...burst }, 'a burst of new changes: those above the limit are sent after all others');
   for (const exceeded of await guardChanges(query, guard))
     logger.warn({ ...exceeded }, 'changes are held: they need approval');

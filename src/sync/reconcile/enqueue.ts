@@ -130,8 +130,6 @@ export interface EvaluationCauses {
   readonly answeredTasks: ReadonlyMap<string, number>;
 }
 
-type LiveContext = Pick<BatchContext, 'now' | 'rules' | 'liveStatuses'> & { readonly guard: GuardLimits };
-
 /**
  * Exempts the new changes that live webhooks caused from the limits of the guard. The guard still decides on removals, on
  * creations by authors who are not trusted, and on the status changes of a delivery that causes too many.
@@ -141,7 +139,8 @@ type LiveContext = Pick<BatchContext, 'now' | 'rules' | 'liveStatuses'> & { read
 export async function passLiveChanges(
   query: Scope,
   causes: EvaluationCauses,
-  { now, guard, rules, liveStatuses }: LiveContext,
+  guard: GuardLimits,
+  { now, rules, liveStatuses }: BatchContext,
 ): Promise<readonly Burst[]> {
   if (causes.webhooks.size + causes.answeredTasks.size === 0) return [];
   const changes = await undecidedChanges(query);
