@@ -355,7 +355,8 @@ const ROUTE_OF: Readonly<Record<Exclude<Action, 'create-task'>, RouteName>> = {
   'remove-link': 'removeWorkItem',
 };
 
-function routeOf({ action, body }: PreparedRequest): RouteName {
+/** Returns the route of the workspace API that the request is for. */
+export function routeOf({ action, body }: PreparedRequest): RouteName {
   if (action !== 'create-task') return ROUTE_OF[action];
   return body['kind'] === 'idea' ? 'createIdea' : 'createBug';
 }

@@ -10,7 +10,7 @@ import type { ChangeScheduler } from './change-scheduler.ts';
 import { type ListPosition, RECORDS_PER_PAGE } from './list-pages.ts';
 import type { OutboxClient, OutboxContext } from './outbox-context.ts';
 import { type FailureOutcome, MAX_ATTEMPTS } from './refusals.ts';
-import { OPTIONAL_READS, type PreparedRequest, requestSpans, type SpanEnd, sendSpanName } from './request.ts';
+import { OPTIONAL_READS, type PreparedRequest, requestSpans, routeOf, type SpanEnd, sendSpanName } from './request.ts';
 import { settle, settleContextOf } from './settle.ts';
 import { settleFailure } from './settle-failure.ts';
 import { TaskUpdater } from './update-task.ts';
@@ -199,47 +199,31 @@ export function sendRequest(
   prepared: PlainRequest,
   context: SendContext,
 ): Promise<ApiAnswer<unknown>> {
-  const taskId = prepared.taskId as string;
   // The body was built for exactly this route, and then stored in the outbox row as JSON.
-  const body = prepared.body as never;
-  switch (prepared.action) {
-    case 'read-tasks':
-      return client.listTasks({ query: { all: true, ...pageQuery(prepared) } }, context);
-    case 'read-task':
-      return client.getTask({ taskId }, context);
-    case 'read-pull-requests':
-      return client.listPullRequestRecords({ query: { limit: RECORDS_PER_PAGE, ...pageQuery(prepared) } }, context);
-    case 'read-records':
-      return client.listPullRequestRecords({ query: { limit: RECORDS_PER_PAGE, ...prepared.body } }, context);
-    case 'read-links':
-      return client.listWorkItems({ taskId }, context);
-    case 'read-document':
-      return client.getDocument({ documentId: String(prepared.body['documentId']) }, context);
-    case 'attach-document':
-      return client.attachDocument({ taskId, body }, context);
-    case 'record-pull-request':
-      return client.recordPullRequest({ body }, context);
-    case 'add-link':
-      return client.addWorkItem({ taskId, body }, context);
-    case 'remove-link':
-      return client.removeWorkItem({ taskId, workItemId: String(prepared.body['workItemId']) }, context);
-    case 'create-task':
-      return createTask(client, prepared, context);
-  }
+  return client[routeOf(prepared)](parametersOf(prepared) as never, context);
 }
 
-function pageQuery({ body }: PreparedRequest): { cursor?: string; limit?: number } {
+function parametersOf({ action, taskId, body }: PlainRequest): object {
   const { cursor, limit } = body as ListPosition;
-  return { ...(cursor !== undefined && { cursor }), ...(limit !== undefined && { limit }) };
-}
-
-function createTask(
-  client: OutboxClient,
-  prepared: PreparedRequest,
-  context: SendContext,
-): Promise<ApiAnswer<unknown>> {
-  const { kind, ...body } = prepared.body;
-  return kind === 'idea'
-    ? client.createIdea({ body: body as never }, context)
-    : client.createBug({ body: body as never }, context);
+  const page = { ...(cursor !== undefined && { cursor }), ...(limit !== undefined && { limit }) };
+  switch (action) {
+    case 'read-tasks':
+      return { query: { all: true, ...page } };
+    case 'read-pull-requests':
+      return { query: { limit: RECORDS_PER_PAGE, ...page } };
+    case 'read-records':
+      return { query: { limit: RECORDS_PER_PAGE, ...body } };
+    case 'read-task':
+    case 'read-links':
+      return { taskId };
+    case 'read-document':
+    case 'remove-link':
+      return { ...body, taskId };
+    case 'create-task': {
+      const { kind: _, ...task } = body;
+      return { body: task };
+    }
+    default:
+      return { taskId, body };
+  }
 }
