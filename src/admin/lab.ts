@@ -16,7 +16,7 @@ import { beginDryRun, type DryRun } from '../store/unit-of-work/unit-of-work.ts'
 import type { Scope } from '../store/workspace-scope.ts';
 import type { Evaluation, EvaluationContext, Rules } from '../sync/reconcile/context.ts';
 import { EvaluationQueue } from '../sync/reconcile/evaluate.ts';
-import { digestOf, rulesEvaluatedBy } from '../sync/reconcile/reevaluate.ts';
+import { digestOf, rulesEvaluatedBy } from '../sync/reconcile/reconcile.ts';
 import { desiredLinks, mentionsToStore, resolveReadOnly } from '../sync/reconcile/resolve.ts';
 import type { OpenWorkspace, TriedConfig } from './open-workspace.ts';
 

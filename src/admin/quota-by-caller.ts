@@ -3,8 +3,8 @@ import type { Lane } from '../model/lane.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { type GatewayToken, listGatewayTokens } from '../store/gateway-tokens.ts';
 import { type QuotaUse, quotaUseByCaller, quotaUseSince, readLedger } from '../store/ledger.ts';
-import type { QuotaSnapshot } from '../sync/quota/quota-snapshot.ts';
-import { leastOfOthers, QUARTER, quarterOf } from '../sync/quota/use-count.ts';
+import type { QuotaSnapshot } from '../sync/quota/throttle.ts';
+import { leastOfOthers, QUARTER, quarterOf } from '../sync/quota/window-ledger.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
 /** Requests that a caller sent, and how many of them the workspace answered 429. */

@@ -3,7 +3,7 @@ import type { Peer } from '../cluster/peers.ts';
 import type { NamedUnit } from '../model/names.ts';
 import { ACTIVITY, complete, STORED, type TypeOf } from '../store/status-shape.ts';
 import type { HookReport } from '../sync/intake/hook-watch.ts';
-import type { QuotaSnapshot } from '../sync/quota/quota-snapshot.ts';
+import type { QuotaSnapshot } from '../sync/quota/throttle.ts';
 
 /**
  * ok        everything works without help.

@@ -9,8 +9,7 @@ import { signedDeliveries } from '../reference-service/demo/bundled-deliveries.t
 import { TASKS } from '../reference-service/demo/story.ts';
 import { readMeta, writeMeta } from '../store/meta.ts';
 import { webhookUrlOf } from '../sync/intake/webhook-routes.ts';
-import { createSend } from '../workspace-api/transport.ts';
-import { createWorkspaceClient } from '../workspace-api/typed-client.ts';
+import { createSend, createWorkspaceClient } from '../workspace-api/typed-client.ts';
 
 /** The embedded workspace that the demo's deliveries are meant for. */
 export interface Stage {

@@ -22,50 +22,41 @@ export interface Peer extends ReplicaFacts {
   readonly isOwn: boolean;
 }
 
-interface PeersDeps {
-  /** The id of this process. */
-  readonly id: string;
-  /** Returns the address at which other processes reach this one. */
-  readonly address: () => string;
-  readonly facts: () => ReplicaFacts;
-}
+export type Peers = ReturnType<typeof createPeers>;
 
-/** The facts about this process and its peers. */
-export interface Peers {
-  /** Returns the row of this process. */
-  own(): Omit<Replica, 'incarnation'>;
-  /** Whether the stored row of this process differs from its present facts. */
-  isOutdated(replicas: readonly RenewedReplica[]): boolean;
-  /** Replaces the known peers. */
-  update(living: readonly RenewedReplica[]): void;
-  /** Returns the known peers, and this process. */
-  all(): readonly Peer[];
-  /** Returns the peer that a row describes. */
-  peerOf(owner: LeaseOwner): Peer;
-}
-
-export function createPeers({ id, address, facts }: PeersDeps): Peers {
+/**
+ * Creates the facts about this process and its peers.
+ *
+ * @param id of this process
+ * @param address returns the address at which other processes reach this one
+ */
+export function createPeers(id: string, address: () => string, facts: () => ReplicaFacts) {
   let living: readonly Peer[] = [];
   let parsed: ReadonlyMap<string, ReplicaFacts> = new Map();
-  const peerOf: Peers['peerOf'] = (owner) => ({
+  /** Returns the peer that a row describes. */
+  const peerOf = (owner: LeaseOwner): Peer => ({
     ...(parsed.get(owner.about) ?? parseFacts(owner.about)),
     id: owner.id,
     address: owner.address,
     isOwn: owner.id === id,
   });
-  const own = () => ({ id, address: address(), about: JSON.stringify(facts()) });
+  /** Returns the row of this process. */
+  const own = (): Omit<Replica, 'incarnation'> => ({ id, address: address(), about: JSON.stringify(facts()) });
   return {
     own,
-    isOutdated(replicas) {
+    /** Whether the stored row of this process differs from its present facts. */
+    isOutdated(replicas: readonly RenewedReplica[]): boolean {
       const present = own();
       const stored = replicas.find((each) => each.id === id);
       return stored !== undefined && (stored.about !== present.about || stored.address !== present.address);
     },
-    update(replicas) {
+    /** Replaces the known peers. */
+    update(replicas: readonly RenewedReplica[]): void {
       // Parsed facts are reused, because this runs twice a second and they rarely change.
       parsed = new Map(replicas.map(({ about }) => [about, parsed.get(about) ?? parseFacts(about)]));
       living = replicas.map(peerOf);
     },
+    /** Returns the known peers, and this process. */
     all: () => living,
     peerOf,
   };

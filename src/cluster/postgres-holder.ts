@@ -1,17 +1,15 @@
 // Design: src/decisions/leases.md
 
-import type { Clock } from '../platform/lib/clock.ts';
 import type { Logger } from '../platform/lib/logger.ts';
-import type { Random } from '../platform/lib/random.ts';
 import type { Installation } from '../store/installation.ts';
 import {
   lockLeases,
   ownerOf,
   ownersOf,
+  type RenewedReplica,
   releaseLeases,
   removeExpired,
   renew,
-  type StoreTime,
   takeLeases,
   unownedOf,
   unregister,
@@ -19,30 +17,18 @@ import {
 } from '../store/leases.ts';
 import { numbersOf } from '../store/workspace-numbers.ts';
 import type { Sql } from '../store/workspace-scope.ts';
-import type { ClockOffset } from './clock-offset.ts';
+import type { QueryInterval } from './clock-offset.ts';
 import type { LeaseHolder, OwnershipAge } from './lease-holder.ts';
-import { createExpiryReaper, createUnownedMonitor, type UnownedMonitor } from './liveness.ts';
-import { createPeers, type Peers, type ReplicaFacts, shareOf } from './peers.ts';
-import { createRenewals, createTerms, type OwnedLease, type Term, type Terms, TTL } from './term.ts';
-
-interface PostgresHolderDeps {
-  readonly database: Pick<Installation, 'query' | 'commit'>;
-  /** Returns the elapsed milliseconds on this machine, also while suspended, by a clock that is never set. */
-  readonly elapsed: () => number;
-  readonly after: Clock['after'];
-  readonly storeTime: StoreTime;
-  /** Gets a sample with each renewal. */
-  readonly storeClock: ClockOffset;
-  readonly random: Random;
-  readonly logger: Logger;
-  /** Returns the address at which other processes reach this one. */
-  readonly address: () => string;
-  readonly facts: () => ReplicaFacts;
-  /** Called after the clock of the store was set, because the elapsed time by it is unknown then. Repeated until it resolves. */
-  readonly onClockSet?: () => Promise<void>;
-  /** Called with the number of workspaces acquired that were not given back, perhaps by an earlier term of this process. */
-  readonly onTakeover?: (workspaces: number) => void;
-}
+import { createPeers, type Peers, shareOf } from './peers.ts';
+import {
+  createRenewals,
+  createTerms,
+  type HolderContext,
+  type OwnedLease,
+  type Term,
+  type Terms,
+  TTL,
+} from './term.ts';
 
 /** Time between two renewals, milliseconds. A dead process is detected one TTL after others read its last renewal. */
 const RENEW_EVERY = 500;
@@ -52,37 +38,25 @@ const RENEW_EVERY = 500;
  * gives back those beyond its share when another process starts. At rest each renewal is one statement, however many workspaces
  * there are.
  */
-export function createPostgresLeaseHolder(deps: PostgresHolderDeps): LeaseHolder {
-  const { database, elapsed, storeTime, storeClock, random, logger } = deps;
+export function createPostgresLeaseHolder(context: HolderContext): LeaseHolder {
+  const { database, elapsed, random, logger } = context;
   const { query } = database;
   const id = random.uuid();
   const reaper = createExpiryReaper(TTL);
   const unowned = createUnownedMonitor(elapsed);
-  const peers = createPeers({ id, address: deps.address, facts: deps.facts });
+  const peers = createPeers(id, context.address, context.facts);
   const calls: (() => Promise<void>)[] = [];
   const notify = (): Promise<void> => callAll(calls, logger);
-  const reportClockSet = clockSetReporter(deps);
-  const terms = createTerms({
-    query,
-    elapsed,
-    storeTime,
-    random,
-    after: deps.after,
-    replica: peers.own,
-    onTime: storeClock.addSample,
-    onExpired(workspaces) {
-      if (isStopped) return;
-      logger.warn({ workspaces }, 'the leases of this process have expired');
-      void notify();
-    },
+  const reportClockSet = clockSetReporter(context);
+  const terms = createTerms(context, peers.own, (workspaces) => {
+    if (isStopped) return;
+    logger.warn({ workspaces }, 'the leases of this process have expired');
+    void notify();
   });
-  const renewals = createRenewals({
-    renew: renewAndBalance,
-    pause: () => Math.min(RENEW_EVERY, Math.ceil(reaper.nextExpiry() - elapsed())),
-    retryPause: RENEW_EVERY,
-    after: deps.after,
-    logger,
-  });
+  // A fixed pause after a failure, because overdue work would make the other one zero.
+  const pause = (hasFailed: boolean) =>
+    hasFailed ? RENEW_EVERY : Math.min(RENEW_EVERY, Math.ceil(reaper.nextExpiry() - elapsed()));
+  const renewals = createRenewals(context, renewAndBalance, pause);
   let names: readonly string[] = [];
   let wanted: ReadonlyMap<string, number> = new Map();
   let isStopped = false;
@@ -123,7 +97,7 @@ export function createPostgresLeaseHolder(deps: PostgresHolderDeps): LeaseHolder
     // Queried first without a transaction, because nearly always no workspace is free.
     if ((await freeFor(query, term, wanted)).length === 0) return;
     const began = elapsed();
-    const acquired = await acquireInRenewal(deps, term, wanted, most);
+    const acquired = await acquireInRenewal(context, term, wanted, most);
     term.unconfirmed.clear();
     if (acquired === undefined || !terms.isTrusted(term)) {
       terms.end(term);
@@ -132,7 +106,7 @@ export function createPostgresLeaseHolder(deps: PostgresHolderDeps): LeaseHolder
     terms.trust(term, began);
     for (const [workspace, { epoch }] of acquired) term.owned.set(workspace, terms.createLease(term, workspace, epoch));
     const takeovers = [...acquired.values()].filter(({ isTakeover }) => isTakeover).length;
-    if (takeovers > 0) deps.onTakeover?.(takeovers);
+    if (takeovers > 0) context.onTakeover?.(takeovers);
     if (acquired.size > 0) void notify();
   }
 
@@ -161,10 +135,7 @@ export function createPostgresLeaseHolder(deps: PostgresHolderDeps): LeaseHolder
 }
 
 /** Returns a function that calls `onClockSet` once for new settings of the clock; again if the call has failed. */
-function clockSetReporter({
-  storeClock,
-  onClockSet,
-}: Pick<PostgresHolderDeps, 'storeClock' | 'onClockSet'>): () => Promise<void> {
+function clockSetReporter({ storeClock, onClockSet }: HolderContext): () => Promise<void> {
   let reported = 0;
   return async () => {
     const timesSet = storeClock.timesSet();
@@ -193,7 +164,7 @@ async function numbered(
 
 /** Acquires up to `most` workspaces in one transaction with a renewal. Returns undefined if the term is over. */
 function acquireInRenewal(
-  { database, storeTime }: Pick<PostgresHolderDeps, 'database' | 'storeTime'>,
+  { database, storeTime }: HolderContext,
   term: Term,
   wanted: ReadonlyMap<string, number>,
   most: number,
@@ -227,7 +198,7 @@ function moveToLeaving({ owned, leaving }: Term, number: number): OwnedLease {
 }
 
 /** Gives back the leases whose work has ended, and those that may have been acquired without the process knowing it. */
-async function giveBackClosed({ query, commit }: PostgresHolderDeps['database'], term: Term): Promise<void> {
+async function giveBackClosed({ query, commit }: HolderContext['database'], term: Term): Promise<void> {
   const unconfirmed = [...term.unconfirmed];
   if (unconfirmed.length > 0)
     await commit(async (transaction) => {
@@ -287,4 +258,64 @@ function withAges(
     const since = ageOf(number);
     return since === undefined ? [] : [{ workspace, since }];
   });
+}
+
+/**
+ * Detects expired processes. Times are milliseconds of a clock that is never set.
+ *
+ * A process trusts its leases until one TTL after the start of a renewal, and other processes can read a renewal only after its
+ * start. So if they have read the same renewal for a whole TTL, by their own elapsed time, that trust is over. The stored expiry is
+ * only compared for changes. If the database's clock was set back, a dead process is not kept alive; if it was set ahead, no living
+ * process loses its leases.
+ */
+export function createExpiryReaper(ttl: number) {
+  let renewals = new Map<string, { readonly expiresAt: number; readonly since: number }>();
+  return {
+    /**
+     * Returns the processes that have not renewed for one TTL.
+     *
+     * @param read the rows of all other processes, and the times before and after they were read
+     */
+    expired({ replicas, began, ended }: { readonly replicas: readonly RenewedReplica[] } & QueryInterval) {
+      const previous = renewals;
+      renewals = new Map(
+        replicas.map(({ incarnation, expires_at: expiresAt }) => {
+          const known = previous.get(incarnation);
+          return [incarnation, known?.expiresAt === expiresAt ? known : { expiresAt, since: ended }];
+        }),
+      );
+      return replicas.filter(({ incarnation }) => began - (renewals.get(incarnation)?.since ?? began) >= ttl);
+    },
+    /** Returns the time at which the next process expires unless it renews; Infinity if there is none. */
+    nextExpiry: () => Math.min(...[...renewals.values()].map(({ since }) => since + ttl)),
+  };
+}
+
+type UnownedMonitor = ReturnType<typeof createUnownedMonitor>;
+
+/** Time between two checks, milliseconds. A lease that moves between processes has no owner for less. */
+const CHECK_EVERY = 10_000;
+
+/**
+ * Detects configured workspaces that have no owner. Workspaces are given by their numbers.
+ *
+ * @param elapsed returns the elapsed milliseconds of a clock that is never set
+ */
+export function createUnownedMonitor(elapsed: () => number) {
+  let since = new Map<number, number>();
+  let checkedAt = elapsed();
+  return {
+    /** Whether it is time for another check. */
+    isDue: () => elapsed() - checkedAt >= CHECK_EVERY,
+    /** Records the workspaces that a check found without an owner. */
+    record(free: readonly number[]) {
+      checkedAt = elapsed();
+      since = new Map(free.map((workspace) => [workspace, since.get(workspace) ?? checkedAt]));
+    },
+    /** Returns the workspaces without an owner at two checks in a row or more, with the time since the first, milliseconds. */
+    unowned(): ReadonlyMap<number, number> {
+      const repeated = [...since].filter(([, first]) => first < checkedAt);
+      return new Map(repeated.map(([workspace, first]) => [workspace, elapsed() - first]));
+    },
+  };
 }

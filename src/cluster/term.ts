@@ -3,8 +3,9 @@ import { createTransitionLogger, type Logger } from '../platform/lib/logger.ts';
 import type { Random } from '../platform/lib/random.ts';
 import type { Installation } from '../store/installation.ts';
 import { fenceOf, type RenewedReplica, register, renewAndList, replicasOf, type StoreTime } from '../store/leases.ts';
-import type { QueryInterval } from './clock-offset.ts';
+import type { ClockOffset } from './clock-offset.ts';
 import type { Lease } from './lease-holder.ts';
+import type { Peers, ReplicaFacts } from './peers.ts';
 
 /** Time for which leases are trusted after the start of a renewal, milliseconds. */
 export const TTL = 3_000;
@@ -31,45 +32,50 @@ export interface OwnedLease extends Lease {
   isClosed: boolean;
 }
 
-interface TermsDeps {
-  readonly query: Installation['query'];
+/** The parts of a lease holder over PostgreSQL. */
+export interface HolderContext {
+  readonly database: Pick<Installation, 'query' | 'commit'>;
   /** Returns the elapsed milliseconds on this machine, also while suspended, by a clock that is never set. */
   readonly elapsed: () => number;
   readonly after: Clock['after'];
   readonly storeTime: StoreTime;
+  /** Gets a sample with each renewal. */
+  readonly storeClock: ClockOffset;
   readonly random: Random;
-  /** Returns the row of this process. */
-  readonly replica: () => { readonly id: string; readonly address: string; readonly about: string };
-  /** Called with the time of the store at each renewal. */
-  readonly onTime: (now: number, query: QueryInterval) => void;
-  /** Called when a term is over in which workspaces were owned. */
-  readonly onExpired: (workspaces: number) => void;
+  readonly logger: Logger;
+  /** Returns the address at which other processes reach this one. */
+  readonly address: () => string;
+  readonly facts: () => ReplicaFacts;
+  /** Called after the clock of the store was set, because the elapsed time by it is unknown then. Repeated until it resolves. */
+  readonly onClockSet?: () => Promise<void>;
+  /** Called with the number of workspaces acquired that were not given back, perhaps by an earlier term of this process. */
+  readonly onTakeover?: (workspaces: number) => void;
 }
 
-/** The terms of this process, one after the other. */
-export interface Terms {
-  /** The latest term, which may be over. */
-  readonly current: Term | undefined;
-  /** Renews the current term, or begins another one if it is over. Also returns all processes. */
-  renew(): Promise<{ readonly term: Term; readonly replicas: readonly RenewedReplica[] }>;
-  /** Trusts the term for a TTL from the start of a renewal. */
-  trust(term: Term, began: number): void;
-  isTrusted(term: Term): boolean;
-  end(term: Term): void;
-  createLease(term: Term, workspace: number, epoch: number): OwnedLease;
-}
+export type Terms = ReturnType<typeof createTerms>;
 
-export function createTerms(deps: TermsDeps): Terms {
-  const { query, elapsed, storeTime, random } = deps;
+/**
+ * Creates the terms of this process, one after the other.
+ *
+ * @param ownRow returns the row of this process
+ * @param onExpired called when a term is over in which workspaces were owned
+ */
+export function createTerms(
+  { database, elapsed, storeTime, storeClock, random, after }: HolderContext,
+  ownRow: Peers['own'],
+  onExpired: (workspaces: number) => void,
+) {
+  const { query } = database;
   let current: Term | undefined;
   let cancelEnd: Cancel = () => undefined;
 
-  async function renew(): ReturnType<Terms['renew']> {
+  /** Renews the current term, or begins another one if it is over. Also returns all processes. */
+  async function renew(): Promise<{ readonly term: Term; readonly replicas: readonly RenewedReplica[] }> {
     const began = elapsed();
     const term = current;
     if (term && isTrusted(term)) {
       const { now, replicas } = await renewAndList(query, term.incarnation, storeTime, TTL);
-      if (now !== undefined) deps.onTime(now, { began, ended: elapsed() });
+      if (now !== undefined) storeClock.addSample(now, { began, ended: elapsed() });
       if (now !== undefined && isTrusted(term)) {
         trust(term, began);
         return { term, replicas };
@@ -91,12 +97,13 @@ export function createTerms(deps: TermsDeps): Terms {
       leaving: new Map(),
       unconfirmed: new Set(),
     };
-    await register(query, { ...deps.replica(), incarnation }, storeTime, TTL);
+    await register(query, { ...ownRow(), incarnation }, storeTime, TTL);
     current = term;
     trust(term, began);
     return term;
   }
 
+  /** Trusts the term for a TTL from the start of a renewal. */
   function trust(term: Term, began: number): void {
     term.trustedUntil = began + TTL;
     scheduleEnd(term);
@@ -105,7 +112,7 @@ export function createTerms(deps: TermsDeps): Terms {
   /** Schedules again if the timer was early. */
   function scheduleEnd(term: Term): void {
     cancelEnd();
-    cancelEnd = deps.after(Math.ceil(term.trustedUntil - elapsed()), () => {
+    cancelEnd = after(Math.ceil(term.trustedUntil - elapsed()), () => {
       if (isTrusted(term)) scheduleEnd(term);
       else end(term);
     });
@@ -120,7 +127,7 @@ export function createTerms(deps: TermsDeps): Terms {
     term.over.abort();
     cancelEnd();
     const workspaces = term.owned.size + term.leaving.size;
-    if (workspaces > 0) deps.onExpired(workspaces);
+    if (workspaces > 0) onExpired(workspaces);
   }
 
   function createLease(term: Term, workspace: number, epoch: number): OwnedLease {
@@ -135,6 +142,7 @@ export function createTerms(deps: TermsDeps): Terms {
   }
 
   return {
+    /** The latest term, which may be over. */
     get current() {
       return current;
     },
@@ -146,24 +154,16 @@ export function createTerms(deps: TermsDeps): Terms {
   };
 }
 
-/** Runs renewals one at a time, at intervals and on request. */
-export interface Renewals {
-  /** Runs a renewal after the running one. Never rejects; the next renewal repeats a failed one. */
-  now(): Promise<void>;
-  stop(): Promise<void>;
-}
-
-interface RenewalsDeps {
-  readonly renew: () => Promise<void>;
-  /** Returns the time until the next renewal, milliseconds. */
-  readonly pause: () => number;
-  /** The time until the next renewal after a failure, milliseconds. It is fixed, because overdue work would make `pause` zero. */
-  readonly retryPause: number;
-  readonly after: Clock['after'];
-  readonly logger: Logger;
-}
-
-export function createRenewals({ renew, pause, retryPause, after, logger }: RenewalsDeps): Renewals {
+/**
+ * Runs renewals one at a time, at intervals and on request.
+ *
+ * @param pause returns the time until the next renewal, milliseconds
+ */
+export function createRenewals(
+  { after, logger }: HolderContext,
+  renew: () => Promise<void>,
+  pause: (hasFailed: boolean) => number,
+) {
   const results = createTransitionLogger(logger, 'error', {
     failed: 'leases could not be renewed',
     again: 'leases are renewed again',
@@ -175,17 +175,18 @@ export function createRenewals({ renew, pause, retryPause, after, logger }: Rene
   async function renewOnce(): Promise<void> {
     if (isStopped) return;
     cancel();
-    let wait = retryPause;
+    let hasFailed = false;
     try {
       await renew();
-      wait = Math.max(1, pause());
       results.succeeded();
     } catch (error) {
+      hasFailed = true;
       results.failed(error);
     }
-    if (!isStopped) cancel = after(wait, () => void now());
+    if (!isStopped) cancel = after(Math.max(1, pause(hasFailed)), () => void now());
   }
 
+  /** Runs a renewal after the running one. Never rejects; the next renewal repeats a failed one. */
   function now(): Promise<void> {
     queue = queue.then(renewOnce);
     return queue;

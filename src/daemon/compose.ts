@@ -28,14 +28,14 @@ import { createConverter } from '../sync/worker/converter.ts';
 import type { Token } from '../web/token-callers.ts';
 import type { DaemonContext, ProcessContext, Succession, WakeSignals, WorkspaceAddress } from './daemon-context.ts';
 import type { Embedded } from './embedded.ts';
-import { createNotifications, type Notifications } from './notifications.ts';
+import { createNotifications } from './notifications.ts';
 import { type OpenStore, openStore, secretBoxBeside } from './open-store.ts';
 import { openPartition } from './partition.ts';
 import { type ConfigSource, createReload, type Reload } from './reload.ts';
 import { type Daemon, serve } from './serve.ts';
 import { createStoreHealth, integrityJob, type StoreHealth } from './store-health.ts';
-import { createRemoteReceivers, type FindReceiver, recordTriageStart } from './webhook-receivers.ts';
-import { createWorkspaces, type OpenedWorkspace, type Workspaces } from './workspaces.ts';
+import { createRemoteReceivers, recordTriageStart } from './webhook-receivers.ts';
+import { createWorkspaces, type OnConfigured, type OpenedWorkspace, type Workspaces } from './workspaces.ts';
 
 /** The precautions of a successor. The careful time is short, because the crash was another process's. */
 export const SUCCESSION: Succession = { careful: 60_000, untouched: MAX_TIME_IN_FLIGHT };
@@ -90,8 +90,8 @@ export async function compose(input: ComposeInput, context: ProcessContext): Pro
     closers.add('the data folder', () => folder.release());
     closers.add('the HTTP client', () => serverClocks.http.close());
 
-    const { random, steps, checkFile, logger } = context;
-    const storeHealth = createStoreHealth({ ...context, meter: context.metrics.meter });
+    const { random, steps, checkFile } = context;
+    const storeHealth = createStoreHealth(context);
     const opening = { random, steps, checkFile, onFault: storeHealth.record, onStatement: input.onStatement };
     const configured = (): readonly WorkspaceConfig[] => workspaces.configured();
     const store = await openStore({ ...input, folder: folder.path, workspaces: configured, opening }, context);
@@ -101,14 +101,11 @@ export async function compose(input: ComposeInput, context: ProcessContext): Pro
     const upkeep = openUpkeep(daemon, storeHealth, () => workspaces);
 
     closers.add('the leases', () => store.holder.stop());
-    const workspaces = createWorkspaces({
-      logger,
-      clock: store.clock,
-      random,
-      holder: store.holder,
-      open: workspaceOpener(daemon, { folder: folder.path, secretKey: input.secretKey, isShared: store.isShared }),
-      ...(store.isShared && { onConfigured: (configs) => recordTriageStart(configs, daemon) }),
-    });
+    const open = workspaceOpener(daemon, { folder: folder.path, secretKey: input.secretKey, isShared: store.isShared });
+    const onConfigured: OnConfigured = async (configs) => {
+      if (store.isShared) await recordTriageStart(configs, daemon);
+    };
+    const workspaces = createWorkspaces(daemon, store.holder, open, onConfigured);
     closers.add('the workspaces', () => workspaces.stop(), { stores: true });
     store.holder.onChange(() => workspaces.followLeases());
     await workspaces.apply(input.config);
@@ -116,7 +113,7 @@ export async function compose(input: ComposeInput, context: ProcessContext): Pro
 
     const remote = store.isShared ? openRemote(daemon, workspaces) : undefined;
     const { config, options, flags, scrubber, demoSecret, tokens = [], source = unchanging(config) } = input;
-    const reload = createReload({ source, workspaces, clock: store.clock, logger, scrubber });
+    const reload = createReload(daemon, source, workspaces, scrubber);
     return {
       folder,
       installation: store.installation,
@@ -202,13 +199,13 @@ async function openTracing(
 ): Promise<{ readonly tracer: Tracer; stop(): Promise<void> } | undefined> {
   if (!traces) return undefined;
   const { createTracing } = await import('./tracing.ts');
-  return createTracing({ ...context, traces, version, scrubber, installation: id, meter: context.metrics.meter });
+  return createTracing(context, traces, { installation: id, version, scrubber });
 }
 
 /** Opens the jobs of the database as a whole: the integrity check and the retention. */
 function openUpkeep(daemon: DaemonContext, storeHealth: StoreHealth, workspaces: () => Workspaces): Timetable {
-  const { installation, checkFile, logger, clock, scheduler } = daemon;
-  const integrity = integrityJob({ database: installation, checkFile, logger });
+  const { installation, logger, clock, scheduler } = daemon;
+  const integrity = integrityJob(daemon);
   const retained = (): readonly RetainedWorkspace[] =>
     workspaces()
       .partitions()
@@ -233,7 +230,7 @@ function workspaceOpener(daemon: DaemonContext, { folder, secretKey, isShared }:
     const service = isEmbedded ? await openEmbedded({ config, folder, secretKey }, daemon) : undefined;
     try {
       const address = addressOf(config, service);
-      return { service, partition: await openPartition(daemon, { config, address, wakeSignals, lease }) };
+      return { service, partition: await openPartition(daemon, { ...wakeSignals, config, address, lease }) };
     } catch (error) {
       await service?.close();
       throw error;
@@ -268,22 +265,10 @@ function addressOf(
   return { baseUrl: url, apiKey: () => apiKey };
 }
 
-/** The cooperation with other processes over the same database. */
-interface Remote {
-  readonly notifications: Notifications;
-  /** Finds the receivers of workspaces that other processes own. */
-  readonly findReceiver: FindReceiver;
-}
-
-function openRemote(daemon: DaemonContext, workspaces: Workspaces): Remote {
-  const notifications = createNotifications({
-    ...daemon,
-    wake: (name) => workspaces.find(name)?.wakeReconcile(),
-    rereadTokens: daemon.tokenBook.reread,
-  });
-  const { configured } = workspaces;
-  const { notifyOwner } = notifications;
-  return { notifications, findReceiver: createRemoteReceivers(daemon, { configured, notifyOwner }) };
+/** Opens the cooperation with other processes over the same database. */
+function openRemote(daemon: DaemonContext, workspaces: Workspaces) {
+  const notifications = createNotifications(daemon, (name) => workspaces.find(name)?.wakeReconcile());
+  return { notifications, findReceiver: createRemoteReceivers(daemon, workspaces.configured, notifications) };
 }
 
 /** Creates the signed requests between the processes over one database. */
@@ -340,18 +325,17 @@ interface OpenPart {
   readonly stores: boolean;
 }
 
-/** The open parts, and how each is closed. */
-interface Closers {
-  add(name: string, close: OpenPart['close'], options?: Pick<OpenPart, 'stores'>): void;
-  /** Closes all in reverse order, also after one has failed, so that no lock and no file stays open. Idempotent. */
-  closeAll(onClosing?: OnClosing): Promise<void>;
-}
+type Closers = ReturnType<typeof createClosers>;
 
-function createClosers(): Closers {
+/** Keeps the open parts, and how each is closed. */
+function createClosers() {
   const opened: OpenPart[] = [];
   return {
-    add: (name, close, { stores } = { stores: false }) => void opened.push({ name, close, stores }),
-    closeAll(onClosing) {
+    add(name: string, close: OpenPart['close'], { stores } = { stores: false }): void {
+      opened.push({ name, close, stores });
+    },
+    /** Closes all in reverse order, also after one has failed, so that no lock and no file stays open. Idempotent. */
+    closeAll(onClosing?: OnClosing): Promise<void> {
       const parts = opened.splice(0).toReversed();
       // A step that fails stays in the list.
       const unstored = new Set(parts.filter(({ stores }) => stores));

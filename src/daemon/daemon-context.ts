@@ -90,12 +90,11 @@ export interface Succession {
 }
 
 /** The parts that the stages of one open workspace share. */
-export interface PartitionContext extends WorkspaceContext {
+export interface PartitionContext extends WorkspaceContext, WakeSignals {
   readonly config: WorkspaceConfig;
   readonly address: WorkspaceAddress;
   /** The lease by which the process owns the workspace. */
   readonly lease: Lease;
-  readonly wakeSignals: WakeSignals;
   readonly throttle: Throttle;
   /** Reports that the daemon has written to the workspace. */
   notifyWrite(): void;
@@ -111,6 +110,15 @@ export interface WorkspaceAddress {
 export interface WakeSignals {
   readonly inbox: WakeSignal;
   readonly outbox: WakeSignal;
+}
+
+/** Returns the parts that log, count and trace the work for a workspace. */
+export function observersOf({ logger, metrics, tracer }: DaemonContext, workspace: string) {
+  return {
+    logger: logger.child({ workspace }),
+    meter: metrics.forWorkspace(workspace),
+    tracer: tracer?.child({ 'worksync.workspace': workspace }),
+  };
 }
 
 /** Returns the context of a real process: system clock, randomness, network and all vendors. */

@@ -30,7 +30,7 @@ interface EmbeddedStatistics {
 /** Starts the service on a free loopback port, on a file of its own beside the database. */
 export async function startEmbedded(
   { config, folder, secretKey }: { config: WorkspaceConfig; folder: string; secretKey?: Buffer },
-  context: Pick<ProcessContext, 'clock' | 'random' | 'logger' | 'http' | 'metrics'>,
+  context: ProcessContext,
 ): Promise<Embedded> {
   const { clock, random, logger, metrics } = context;
   const service = await createWorkspaceService({

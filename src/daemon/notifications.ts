@@ -15,13 +15,6 @@ export interface Notifications extends Stage {
   notifyTokenChange(): Promise<void>;
 }
 
-interface NotificationsDeps extends Pick<DaemonContext, 'installation' | 'clock' | 'logger'> {
-  /** Wakes the stages of a workspace if this process owns it. */
-  readonly wake: (workspace: string) => void;
-  /** Called when another process created or revoked a gateway token, or may have done so. */
-  readonly rereadTokens: () => Promise<void>;
-}
-
 /** Time for which notifications are collected, milliseconds, because each locks the whole server for a moment. */
 const NOTIFY_EVERY = 50;
 /** Time between two reads of the inbox, milliseconds, because a notification may be lost. */
@@ -34,8 +27,9 @@ const LARGEST_PAYLOAD = 7_000;
 const ALL = '*';
 const TOKENS = 'tokens';
 
-export function createNotifications(deps: NotificationsDeps): Notifications {
-  const { installation, clock, logger, wake } = deps;
+/** @param wake wakes the stages of a workspace if this process owns it */
+export function createNotifications(daemon: DaemonContext, wake: (workspace: string) => void): Notifications {
+  const { installation, clock, logger, tokenBook } = daemon;
   const server = serverOf(installation);
   // A channel belongs to the whole database, whatever the schema: so it needs the id of the installation.
   const channel = `worksync_${installation.id}`;
@@ -78,7 +72,7 @@ export function createNotifications(deps: NotificationsDeps): Notifications {
   async function readTokens(): Promise<void> {
     const startedAt = clock.monotonic();
     try {
-      await deps.rereadTokens();
+      await tokenBook.reread();
       tokensReadAt = startedAt;
       tokenReads.succeeded();
     } catch (error) {

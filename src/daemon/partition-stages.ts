@@ -1,182 +1,128 @@
 import type { SyncError } from '../model/errors/sync-error.ts';
 import type { ConnectionConfig, WorkspaceConfig } from '../platform/config/schema.ts';
 import { doAll } from '../platform/lib/failures.ts';
-import { type Job, phaseOf, type Stage, type Timetable } from '../platform/lib/scheduler.ts';
+import { type Job, phaseOf, type Stage } from '../platform/lib/scheduler.ts';
 import { correctOwnMoves } from '../store/correct-own-moves.ts';
 import type { Store } from '../store/database.ts';
 import { jobRuns } from '../store/job-runs.ts';
 import { forgetOtherRedeliveryCursors, readMeta, setTriagedConnections, WORKSPACE_ID } from '../store/meta.ts';
 import { withdrawNotices } from '../store/notices.ts';
 import { configureRecording } from '../store/server-capabilities.ts';
-import { WORKSPACE } from '../store/workspace-answers.ts';
 import type { ActiveConnection } from '../sync/intake/active-connection.ts';
 import { createCollector } from '../sync/intake/append.ts';
-import { type Backfills, createBackfills } from '../sync/intake/backfill-stage.ts';
-import { createFetches, type Fetches } from '../sync/intake/fetches.ts';
-import { createHookWatch, type HookWatch } from '../sync/intake/hook-watch.ts';
+import { createBackfills } from '../sync/intake/backfill-stage.ts';
+import { createFetches } from '../sync/intake/fetches.ts';
+import { createHookWatch } from '../sync/intake/hook-watch.ts';
 import { createVerification, reviewJobs } from '../sync/intake/item-reads.ts';
 import { createPauses, type Pauses } from '../sync/intake/pauses.ts';
-import { createPolls, type Polls } from '../sync/intake/polls.ts';
+import { createPolls } from '../sync/intake/polls.ts';
 import { sweepJobs as vendorSweepJobs } from '../sync/intake/sweeps.ts';
-import type { Receiver } from '../sync/intake/webhook-routes.ts';
-import { createOutbox, type Outbox } from '../sync/outbox/outbox.ts';
+import { createBreaker } from '../sync/outbox/breaker.ts';
+import { createOutbox } from '../sync/outbox/outbox.ts';
 import type { OutboxClient } from '../sync/outbox/outbox-context.ts';
 import { workspaceSweepJobs } from '../sync/outbox/sweep-jobs.ts';
 import { updateFormOf } from '../sync/outbox/task-update-body.ts';
-import type { ReconcileConnections, Rules } from '../sync/reconcile/context.ts';
-import { createReconcile, type Reconcile } from '../sync/reconcile/reconcile.ts';
+import type { Rules } from '../sync/reconcile/context.ts';
+import { createReconcile } from '../sync/reconcile/reconcile.ts';
 import { createWriteBack, type WriteBack } from '../sync/write-back/write-back.ts';
 import { apiOverrides } from '../workspace-api/contract.ts';
 import type { DaemonContext, PartitionContext } from './daemon-context.ts';
-import { activeConnections, type NamesByConnection, openNamesByConnection, writableOf } from './sources.ts';
-import { workspaceReceiver } from './webhook-receivers.ts';
+import { activeConnections, openNamesByConnection, rulesOf, sourcesOf, writableOf } from './sources.ts';
+import { createReceivers } from './webhook-receivers.ts';
 
 /** Time between two reads of the task list that find finished tasks, milliseconds: one request for some hundreds of tasks. */
 const TASKS_EVERY = 15 * 60_000;
 
-/** The intake of a partition: connections, webhook receivers, polls, fetches, backfills. */
-export interface PartitionIntake {
-  readonly namesByConnection: NamesByConnection;
-  readonly connections: readonly ActiveConnection[];
-  readonly polls: Polls;
-  readonly fetches: Fetches;
-  readonly backfills: Backfills;
-  /** Confirms the items of a restored database. */
-  readonly verification: Stage;
-  readonly hooks: HookWatch;
-  /** Shared by all stages that send requests to a vendor. */
-  readonly pauses: Pauses;
-  readonly jobs: readonly Job[];
-  /** Whether deliveries arrive faster than they can be stored one by one. */
-  isCrowded(): boolean;
-  receiver(connection: string): Receiver | undefined;
-}
+export type PartitionStages = Awaited<ReturnType<typeof openStages>>;
 
-export async function openIntake(daemon: DaemonContext, partition: PartitionContext): Promise<PartitionIntake> {
-  const { config, store, clock, random, logger, meter, tracer, wakeSignals } = partition;
-  const namesByConnection = await openNamesByConnection(partition, daemon.connectors);
-  const pauses = createPauses(clock);
-  const connections = activeConnections(daemon, partition, { namesByConnection, pauses });
-  const collector = createCollector({
-    store,
-    clock,
-    wakeSignal: wakeSignals.inbox,
-    groupCommit: daemon.groupCommit,
-  });
-  const deps = { store, clock, random, logger, meter, tracer, connections, pauses, inbox: wakeSignals.inbox };
-  const polls = createPolls(deps);
-  const fetches = createFetches(deps);
-  const hooks = createHookWatch(deps);
-  const received = { collector, meter, logger, tracer };
-  const { webhook } = config.workspace;
-  const ofWorkspace = webhook && workspaceReceiver(webhook, { ...received, onEvent: partition.notifyWrite });
-  return {
-    namesByConnection,
-    connections,
-    polls,
-    fetches,
-    hooks,
-    pauses,
-    backfills: createBackfills(deps),
-    verification: createVerification(deps),
-    jobs: [...polls.jobs, ...vendorSweepJobs(deps, fetches.wakeSignal), ...reviewJobs(deps), ...hooks.jobs],
-    isCrowded: () => collector.isCrowded(),
-    receiver(name) {
-      if (name === WORKSPACE) return ofWorkspace;
-      const active = connections.find((connection) => connection.name === name);
-      return active && { active, ...received };
-    },
-  };
-}
-
-/** The stages of a partition, and its jobs. */
-export interface PartitionStages {
-  readonly reconcile: Reconcile;
-  readonly outbox: Outbox;
-  readonly timetable: Timetable;
-  /** The reason why the workspace cannot be written to at present. */
-  trouble(): SyncError | undefined;
-  /** Starts all stages; the timetable starts separately. */
-  start(): void;
-  /** Stops in order: accepts no new work, and waits for the requests in flight. */
-  stop(): Promise<void>;
-}
-
-interface StagesInput {
-  readonly intake: PartitionIntake;
-  readonly client: OutboxClient;
-  readonly sources: ReconcileConnections;
-  readonly rules: Rules;
-  readonly onLag: (milliseconds: number) => void;
-}
-
-/** Creates all stages of a partition, in the order of the flow. Nothing runs before it is started. */
+/** Creates all stages of a workspace, in the order of the flow. Nothing runs before it is started. */
 export async function openStages(
   daemon: DaemonContext,
   partition: PartitionContext,
-  { intake, client, sources, rules, onLag }: StagesInput,
-): Promise<PartitionStages> {
-  const { config, store, clock, random, logger, meter, tracer, throttle, wakeSignals } = partition;
-  const { visibility } = config.quota;
-  const api = apiOverrides.parse(config.workspace.api ?? {});
-  const shared = { store, clock, random, logger, meter, tracer, ...wakeSignals };
-  let trouble: SyncError | undefined;
+  client: OutboxClient,
+  onLag: (milliseconds: number) => void,
+) {
+  const { config, address, store, clock, logger, meter, tracer, throttle, inbox } = partition;
+  const { connectors, converter, groupCommit } = daemon;
+  const namesByConnection = await openNamesByConnection(partition, connectors);
+  const sources = sourcesOf(config.connections, connectors, namesByConnection, converter);
+  const rules = rulesOf(config, address.baseUrl, connectors);
   await storeConnectionSettings(partition, rules);
-  const writeBack = openWriteBack(partition, intake);
+
+  // Receive → append.
+  const pauses = createPauses(clock);
+  const connections = activeConnections(daemon, partition, { namesByConnection, pauses });
+  const collector = createCollector({ store, clock, groupCommit, wakeSignal: inbox });
+  const received = { collector, meter, logger, tracer, onEvent: partition.notifyWrite };
+  const intake = { ...partition, connections, pauses };
+  const polls = createPolls(intake);
+  const fetches = createFetches(intake);
+  const hooks = createHookWatch(intake);
+  const backfills = createBackfills(intake);
+  const verification = createVerification(intake);
+
+  // Process → evaluate → enqueue. Write-back writes the notices of reconcile to vendors.
+  const { visibility } = config.quota;
+  const writeBack = openWriteBack(partition, connections, pauses);
   const reconcile = createReconcile({
-    ...shared,
+    ...partition,
     sources,
     rules,
     visibility,
+    guard: config.guard,
     version: daemon.version,
     usedShare: () => throttle.usedShare(),
-    isCrowded: intake.isCrowded,
-    guard: config.guard,
-    fetches: intake.fetches.wakeSignal,
+    isCrowded: () => collector.isCrowded(),
+    fetches: fetches.wakeSignal,
     writeBack: writeBack.wakeSignal,
   });
+
+  // Claim → send → settle.
+  let trouble: SyncError | undefined;
   const outbox = createOutbox({
-    ...shared,
-    throttle,
+    ...partition,
+    ...outboxSettings(partition),
     client,
+    breaker: createBreaker(),
     visibility,
-    onLag,
-    recordsPullRequests: recordsPullRequests(config),
-    baseUrl: serverAddressOf(partition),
-    linksAreIdempotent: api.links === 'idempotent',
-    taskUpdates: {
-      form: updateFormOf(config),
-      statuses: config.workspace.statuses,
-      areEditsReported: config.workspace.webhook !== undefined,
-    },
-    areChangesCurrent: reconcile.areChangesCurrent,
     untouched: daemon.succession?.untouched,
+    areChangesCurrent: reconcile.areChangesCurrent,
+    onLag,
     onWrite: partition.notifyWrite,
     onTrouble(next) {
       trouble = next;
     },
   });
-  const jobs = [...intake.jobs, ...writeBack.jobs, ...sweepsOf(partition)];
-  const timetable = daemon.scheduler.open(jobs, jobRuns(store), logger, phaseOf(store.query.workspace));
-  const stages: readonly Stage[] = [
-    outbox,
-    reconcile,
-    intake.fetches,
-    writeBack,
-    intake.backfills,
-    intake.verification,
+
+  const jobs = [
+    ...[...polls.jobs, ...vendorSweepJobs(intake, fetches.wakeSignal)],
+    ...[...reviewJobs(intake), ...hooks.jobs, ...writeBack.jobs, ...sweepsOf(partition)],
   ];
+  const timetable = daemon.scheduler.open(jobs, jobRuns(store), logger, phaseOf(store.query.workspace));
+  const stages: readonly Stage[] = [outbox, reconcile, fetches, writeBack, backfills, verification];
   return {
+    namesByConnection,
+    connections,
+    sources,
+    rules,
+    polls,
+    fetches,
+    backfills,
+    hooks,
     reconcile,
     outbox,
     timetable,
+    receivers: createReceivers(daemon, config, received),
+    /** Returns the reason why the workspace cannot be written to at present. */
     trouble: () => trouble,
+    /** Starts all stages; the timetable starts separately. */
     start() {
       for (const stage of stages) stage.start();
     },
+    /** Stops in order: accepts no new work, and waits for the requests in flight. */
     async stop() {
       await doAll([
-        () => Promise.all([timetable.stop(), intake.polls.stop()]),
+        () => Promise.all([timetable.stop(), polls.stop()]),
         ...stages.toReversed().map((stage) => () => stage.stop()),
       ]);
     },
@@ -221,39 +167,37 @@ function recordsPullRequests({ connections }: WorkspaceConfig): boolean {
   return connections.some(isRecorded);
 }
 
-/** Returns a constant for the embedded service, because its port changes with each start. */
-function serverAddressOf({ config, address }: PartitionContext): string {
-  return config.workspace.url === undefined ? 'embedded' : address.baseUrl;
+function outboxSettings({ config, address }: PartitionContext) {
+  const { links } = apiOverrides.parse(config.workspace.api ?? {});
+  return {
+    recordsPullRequests: recordsPullRequests(config),
+    // A constant for the embedded service, because its port changes with each start.
+    baseUrl: config.workspace.url === undefined ? 'embedded' : address.baseUrl,
+    linksAreIdempotent: links === 'idempotent',
+    taskUpdates: {
+      form: updateFormOf(config),
+      statuses: config.workspace.statuses,
+      areEditsReported: config.workspace.webhook !== undefined,
+    },
+  };
 }
 
-function openWriteBack(
-  { config, store, clock, random, logger, wakeSignals }: PartitionContext,
-  { connections, pauses }: PartitionIntake,
-): WriteBack {
+function openWriteBack(partition: PartitionContext, active: readonly ActiveConnection[], pauses: Pauses): WriteBack {
+  const { config, store } = partition;
   const closesItems = config.connections.some(({ writeBack: { close } }) => close);
   return createWriteBack({
-    store,
-    clock,
-    random,
-    logger,
+    ...partition,
     pauses,
-    outbox: wakeSignals.outbox,
-    connections: writableOf(config.connections, connections),
+    connections: writableOf(config.connections, active),
     workspaceId: workspaceIdOf(config, store),
     readTasksEvery: config.workspace.webhook || !closesItems ? undefined : TASKS_EVERY,
   });
 }
 
-function sweepsOf({ config, store, clock, logger, wakeSignals }: PartitionContext): readonly Job[] {
-  return workspaceSweepJobs({
-    store,
-    clock,
-    logger,
-    outbox: wakeSignals.outbox,
-    when: config.workspace.sweep,
-    quota: config.quota,
-    recordsPullRequests: recordsPullRequests(config),
-  });
+function sweepsOf(partition: PartitionContext): readonly Job[] {
+  const { workspace, quota } = partition.config;
+  const isRecording = recordsPullRequests(partition.config);
+  return workspaceSweepJobs({ ...partition, when: workspace.sweep, quota, recordsPullRequests: isRecording });
 }
 
 /** Returns the configured id, or the id that the workspace itself has reported; the first known id is cached. */

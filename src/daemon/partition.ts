@@ -17,19 +17,13 @@ import { readStatus } from '../store/stored-status.ts';
 import type { WorkspaceContext } from '../store/workspace-context.ts';
 import type { HookWatch } from '../sync/intake/hook-watch.ts';
 import type { Polls } from '../sync/intake/polls.ts';
-import type { Receiver } from '../sync/intake/webhook-routes.ts';
 import type { Outbox } from '../sync/outbox/outbox.ts';
 import { createThrottle, type Throttle } from '../sync/quota/throttle.ts';
 import type { Reconcile } from '../sync/reconcile/reconcile.ts';
-import type { DaemonContext, PartitionContext } from './daemon-context.ts';
-import {
-  openIntake,
-  openStages,
-  type PartitionIntake,
-  type PartitionStages,
-  workspaceIdOf,
-} from './partition-stages.ts';
-import { compileConfig, rulesOf, sourcesOf } from './sources.ts';
+import { type DaemonContext, observersOf, type PartitionContext } from './daemon-context.ts';
+import { openStages, type PartitionStages, workspaceIdOf } from './partition-stages.ts';
+import { compileConfig } from './sources.ts';
+import type { Receivers } from './webhook-receivers.ts';
 import { openWorkspaceApi, versionHeaderOf, type WorkspaceApi } from './workspace-send.ts';
 
 /** An open workspace: its store, its throttle, its stages. Partitions share nothing but the process. */
@@ -43,7 +37,7 @@ export interface Partition extends OpenWorkspace {
   readonly timetable: Timetable;
   /** Registers the listener that is called when the daemon has written to the workspace. */
   onWrite(call: () => void): void;
-  receiver(connection: string): Receiver | undefined;
+  readonly receivers: Receivers;
   start(): void;
   /** Starts everything but the timetable. */
   startUnscheduled(): void;
@@ -52,7 +46,7 @@ export interface Partition extends OpenWorkspace {
 }
 
 /** The part of the context that the caller of `openPartition` provides. */
-export type PartitionInput = Pick<PartitionContext, 'config' | 'address' | 'lease' | 'wakeSignals'>;
+export type PartitionInput = Pick<PartitionContext, 'config' | 'address' | 'lease' | 'inbox' | 'outbox'>;
 
 /** Time that a stop waits for requests in flight, milliseconds: less than an orchestrator grants. */
 const GRACE = 5_000;
@@ -63,10 +57,7 @@ export async function openPartition(daemon: DaemonContext, input: PartitionInput
   const store = await daemon.installation.store(config.name, lease.fence);
   try {
     const { clock, random } = daemon;
-    const logger = daemon.logger.child({ workspace: config.name });
-    const meter = daemon.metrics.forWorkspace(config.name);
-    const tracer = daemon.tracer?.child({ 'worksync.workspace': config.name });
-    return await openWithThrottle(daemon, input, { store, clock, random, logger, meter, tracer });
+    return await openWithThrottle(daemon, input, { ...observersOf(daemon, config.name), store, clock, random });
   } catch (error) {
     throw asSyncError(error);
   }
@@ -113,23 +104,21 @@ export async function resumeAfterKeyChange(
 async function assemble(daemon: DaemonContext, base: Omit<PartitionContext, 'notifyWrite'>): Promise<Partition> {
   let onWrite = (): void => undefined;
   const partition: PartitionContext = { ...base, notifyWrite: () => onWrite() };
-  const { config, address, store, throttle, clock, random, wakeSignals } = partition;
-  const { connectors, converter } = daemon;
+  const { config, address, store, throttle, clock, random } = partition;
   const api = openWorkspaceApi(daemon, partition);
-  const intake = await openIntake(daemon, partition);
-  const sources = sourcesOf(config.connections, connectors, intake.namesByConnection, converter);
-  const rules = rulesOf(config, address.baseUrl, connectors);
   const lag = createLagWatch(clock);
   const onLag = (milliseconds: number): void => {
     lag.note(milliseconds);
     daemon.onLag?.(milliseconds);
   };
-  const stages = await openStages(daemon, partition, { intake, client: api.outboxClient, sources, rules, onLag });
+  const stages = await openStages(daemon, partition, api.outboxClient, onLag);
+  const { namesByConnection } = stages;
   const postponed = createPostponed(clock);
-  const views = viewsOf(partition, intake, { ...stages, times: daemon.causeTimes(config.name) });
+  const views = viewsOf(partition, stages, daemon.causeTimes(config.name));
   let stopped: Promise<void> | undefined;
 
   return {
+    ...stages,
     name: config.name,
     config,
     store,
@@ -140,31 +129,15 @@ async function assemble(daemon: DaemonContext, base: Omit<PartitionContext, 'not
     lag: () => lag.report(),
     send: api.send,
     client: api.client,
-    connections: intake.connections,
-    polls: intake.polls,
-    hooks: intake.hooks,
-    sources,
-    rules,
-    reconcile: stages.reconcile,
-    outbox: stages.outbox,
-    timetable: stages.timetable,
     postponed,
-    compile: (text) =>
-      compileConfig(text, {
-        inUse: config,
-        baseUrl: address.baseUrl,
-        namesByConnection: intake.namesByConnection,
-        connectors,
-        converter,
-      }),
+    compile: (text) => compileConfig(text, daemon, { inUse: config, baseUrl: address.baseUrl, namesByConnection }),
     upstream: upstreamOf(daemon, partition, api),
-    wakeOutbox: () => wakeSignals.outbox.notify(),
-    wakeReconcile: () => wakeSignals.inbox.notify(),
-    wakeBackfills: () => intake.backfills.notify(),
+    wakeOutbox: () => partition.outbox.notify(),
+    wakeReconcile: () => partition.inbox.notify(),
+    wakeBackfills: () => stages.backfills.notify(),
     onWrite(call) {
       onWrite = call;
     },
-    receiver: intake.receiver,
     start() {
       stages.start();
       stages.timetable.start();
@@ -173,7 +146,7 @@ async function assemble(daemon: DaemonContext, base: Omit<PartitionContext, 'not
     startUnscheduled: stages.start,
     startWrites: () => stages.outbox.startWrites(),
     stop() {
-      const settleNames = () => doAll([...intake.namesByConnection.values()].map((names) => () => names.settled()));
+      const settleNames = () => doAll([...namesByConnection.values()].map((names) => () => names.settled()));
       const steps = [postponed.stop, stages.stop, throttle.stop, settleNames];
       stopped ??= stopWithin(steps, clock, api.cut);
       return stopped;
@@ -193,12 +166,22 @@ function stopWithin(
 
 /** The views of a partition for status, pages and lists. */
 function viewsOf(
-  partition: PartitionContext,
-  intake: PartitionIntake,
-  stages: Pick<PartitionStages, 'trouble'> & { readonly times: CauseTimes },
+  { config, address, store, throttle, clock }: PartitionContext,
+  { hooks, fetches, namesByConnection, trouble }: PartitionStages,
+  times: CauseTimes,
 ): Pick<Partition, 'describe' | 'status'> {
-  const { store, clock, address } = partition;
-  const described = { ...partition, ...intake, ...stages, address: address.baseUrl };
+  const described = {
+    config,
+    address: address.baseUrl,
+    store,
+    throttle,
+    clock,
+    hooks,
+    fetches,
+    namesByConnection,
+    times,
+    trouble,
+  };
   const describe: Partition['describe'] = (...read) => describeOpenWorkspace(described, ...read);
   return {
     describe,
@@ -209,7 +192,7 @@ function viewsOf(
 /** The part of a partition that the gateway uses. */
 function upstreamOf(
   { tokenBook }: DaemonContext,
-  { config, store, clock, random, logger, throttle, wakeSignals }: PartitionContext,
+  { config, store, clock, random, logger, throttle, outbox }: PartitionContext,
   { capture, pass }: WorkspaceApi,
 ): Upstream {
   const { fresh: freshFor, wait: longestWait, keyPrefix } = config.gateway;
@@ -219,7 +202,7 @@ function upstreamOf(
     logger,
     capture,
     pass,
-    outbox: wakeSignals.outbox,
+    outbox,
     workspaceId: workspaceIdOf(config, store),
     hasTask: (taskId) => isTaskCached(store.query, taskId),
     tokens: createTokens({ store, book: tokenBook, clock, random }),

@@ -2,10 +2,10 @@
 
 import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
 import type { LoadedConfig } from '../platform/config/load.ts';
-import type { Cancel, Clock } from '../platform/lib/clock.ts';
-import type { Logger } from '../platform/lib/logger.ts';
+import type { Cancel } from '../platform/lib/clock.ts';
 import type { Stage } from '../platform/lib/scheduler.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
+import type { DaemonContext } from './daemon-context.ts';
 import type { ConfigChanges, Workspaces } from './workspaces.ts';
 
 /** The configuration files, which may change while the daemon runs. */
@@ -26,20 +26,17 @@ export interface Reload extends Stage {
   fault(): SyncError | undefined;
 }
 
-interface ReloadDeps {
-  readonly source: ConfigSource;
-  readonly workspaces: Pick<Workspaces, 'apply' | 'partitions'>;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly scrubber: Scrubber;
-}
-
 /** Time without another change before the files are read, milliseconds, because a file may be half written. */
 const DEBOUNCE = 2_000;
 /** Time before a workspace without a file closes, milliseconds, because the file may come back when a volume is remounted. */
 const SPARED = 60_000;
 
-export function createReload({ source, workspaces, clock, logger, scrubber }: ReloadDeps): Reload {
+export function createReload(
+  { clock, logger }: DaemonContext,
+  source: ConfigSource,
+  workspaces: Pick<Workspaces, 'apply' | 'partitions'>,
+  scrubber: Scrubber,
+): Reload {
   /** The stamp of the applied files, a promise until it was read. */
   let appliedStamp = source.stamp();
   /** The stamp of files that changed; they are applied if it is still the same after the debounce. */

@@ -4,18 +4,16 @@ import { resolve } from 'node:path';
 import { daemonConfiguration } from '../admin/effective-config.ts';
 import { readShared, type Sharing } from '../admin/replica-status.ts';
 import type { Status } from '../admin/status.ts';
-import {
-  readOwnStatus,
-  readProcessStatus,
-  readWholeStatus,
-  readWorkspaceList,
-  type WholeStatusDeps,
-} from '../admin/whole-status.ts';
+import { readOwnStatus, readProcessStatus, readWholeStatus, readWorkspaceList } from '../admin/whole-status.ts';
 import type { LeaseHolder } from '../cluster/lease-holder.ts';
+import type { Identity } from '../cluster/signature.ts';
+import type { Place } from '../gateway/destination.ts';
 import { gatewayRoutes } from '../gateway/gateway.ts';
+import { createGatewayForwarding } from '../gateway/gateway-forwarding.ts';
 import { describeBuild } from '../model/build.ts';
 import { addressOfPages, type DaemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
+import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import { createOrigins } from '../platform/http/origin.ts';
 import { createServer, listen, type Server } from '../platform/http/server.ts';
 import type { ServerClocks } from '../platform/http/server-clocks.ts';
@@ -25,22 +23,25 @@ import { programVersion } from '../platform/lib/program-folder.ts';
 import { fileReads } from '../platform/lib/regular-files.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
 import type { DataFolder } from '../store/data-folder.ts';
+import type { Installation } from '../store/installation.ts';
 import { webhookRoutes } from '../sync/intake/webhook-routes.ts';
-import { type DoorOptions, type GuardedRoute, guardDoors } from '../web/access-control.ts';
+import { type GuardedRoute, guardDoors, signedBy } from '../web/access-control.ts';
 import { adminRoutes } from '../web/admin-routes.ts';
 import { ciRoutes } from '../web/ci-routes.ts';
+import type { Elsewhere } from '../web/forward-request.ts';
 import { helpRoutes } from '../web/help.ts';
 import { assetRoutes } from '../web/html-document.ts';
 import { linkPath, loginRoutes } from '../web/login-routes.ts';
-import { probeRoutes, replicaRoutes, type WebDeps, webRoutes } from '../web/page-routes.ts';
+import { probeRoutes, replicaRoutes, webRoutes } from '../web/page-routes.ts';
 import { workspaceRoutes } from '../web/pages/workspace-routes.ts';
 import { createRefusalLog } from '../web/refusal-log.ts';
-import { createSessions } from '../web/sessions.ts';
+import { createSessions, type Sessions } from '../web/sessions.ts';
 import { createCallers, type Token } from '../web/token-callers.ts';
 import type { DaemonContext } from './daemon-context.ts';
-import { createOwnerForwarding, type OwnerForwarding } from './forward-to-owner.ts';
+import { workspaceIdOf } from './partition-stages.ts';
 import type { Reload } from './reload.ts';
 import type { FindReceiver } from './webhook-receivers.ts';
+import { versionHeaderOf } from './workspace-send.ts';
 import type { Workspaces } from './workspaces.ts';
 
 /** The running daemon: all partitions behind one server, or behind two if the pages have a port of their own. */
@@ -142,13 +143,10 @@ export async function serve(daemon: DaemonContext, input: ServeInput): Promise<D
   };
 }
 
-/** The authentication of callers, and the forwarding of requests to other processes. */
-interface ServerAccess {
-  readonly doorOptions: DoorOptions;
-  readonly forwarding: OwnerForwarding | undefined;
-}
+type ServerAccess = ReturnType<typeof createAccess>;
 
-function createAccess(daemon: DaemonContext, input: ServeInput, ownToken: string): ServerAccess {
+/** Creates the authentication of callers, and the forwarding of requests to other processes. */
+function createAccess(daemon: DaemonContext, input: ServeInput, ownToken: string) {
   const { installation, clock, random, logger, tokenBook } = daemon;
   const { openMetrics, insecurePages, allowedHosts, publicUrl, host } = input.options;
   const callers = createCallers(
@@ -161,7 +159,7 @@ function createAccess(daemon: DaemonContext, input: ServeInput, ownToken: string
   const { sharing, workspaces } = input;
   return {
     doorOptions: { callers, sessions, gatewayToken, addressed, openMetrics, insecurePages, logger },
-    forwarding: sharing && createOwnerForwarding(daemon, { sharing, workspaces, sessions }),
+    forwarding: sharing && createOwnerForwarding(daemon, sharing, workspaces, sessions),
   };
 }
 
@@ -177,20 +175,17 @@ function openRefusalLog(
     scrub: (text) => scrubber.scrub(text),
     known: (workspace, connection) => ({
       workspace: workspaces.find(workspace) !== undefined || workspaces.broken().has(workspace),
-      connection: connection !== undefined && workspaces.find(workspace)?.receiver(connection) !== undefined,
+      connection: connection !== undefined && workspaces.find(workspace)?.receivers.has(connection) === true,
     }),
   });
   refusals.watch(server);
   return refusals;
 }
 
-/** The status as pages, metrics and commands read it. */
-interface StatusViews {
-  readonly whole: WholeStatusDeps;
-  readonly web: WebDeps;
-}
+type StatusViews = ReturnType<typeof statusViews>;
 
-function statusViews(daemon: DaemonContext, input: ServeInput, startedAt: number): StatusViews {
+/** Returns the status as pages, metrics and commands read it. */
+function statusViews(daemon: DaemonContext, input: ServeInput, startedAt: number) {
   const { version, clock, installation, health, metrics } = daemon;
   const { workspaces, sharing, reload, scrubber } = input;
   const configFault = () => reload.fault();
@@ -218,7 +213,7 @@ function addPublicRoutes(
   webhookRoutes(server, {
     find(workspace, connection) {
       const partition = workspaces.find(workspace);
-      return partition ? partition.receiver(connection) : remoteReceiver?.(workspace, connection);
+      return partition ? partition.receivers.get(connection) : remoteReceiver?.(workspace, connection);
     },
     // An unknown workspace may be configured at another process. Then the sender must repeat the request.
     isBroken: (workspace) => workspaces.broken().has(workspace) || differsFromPeers(holder),
@@ -305,4 +300,58 @@ async function closeServer(server: Server, clock: Clock): Promise<void> {
   };
   sweep(LONGEST_ANSWER);
   await Promise.resolve(closed).finally(() => cancel());
+}
+
+type OwnerForwarding = ReturnType<typeof createOwnerForwarding>;
+
+/** Forwards requests to the processes that own their workspaces. */
+function createOwnerForwarding(
+  { installation, tokenBook }: DaemonContext,
+  { replicas }: Sharing,
+  workspaces: Workspaces,
+  sessions: Sessions,
+) {
+  const isHere = (name: string) => workspaces.find(name) !== undefined;
+  const placeOf = createPlaces(installation);
+  const configOf = (name: string) => workspaces.configured().find((config) => config.name === name);
+
+  /** Checks the session or token that another process has verified, because it may have been revoked since. */
+  async function isStillKnown({ session, gatewayToken, workspaces: limited }: Identity): Promise<boolean> {
+    if (session && !(await sessions.isOpen(session.digest))) return false;
+    if (gatewayToken === undefined) return true;
+    const workspace = (await tokenBook.withId(gatewayToken))?.workspace;
+    return workspace !== undefined && limited?.includes(workspace) === true;
+  }
+
+  return {
+    /** @param isAdmin whether the server has only the pages and the admin API */
+    forServer: (isAdmin: boolean): Elsewhere => ({ replicas, isHere, isStillKnown, isAdmin }),
+    forGateway: createGatewayForwarding({
+      replicas,
+      signedBy,
+      places: () => workspaces.configured().flatMap((config) => (isHere(config.name) ? [] : [placeOf(config)])),
+      longestWait: (name) => configOf(name)?.gateway.wait ?? 0,
+      versionHeader: (name) => versionHeaderOf(configOf(name)?.workspace.api),
+    }),
+  };
+}
+
+/** Creates the lookup of workspaces that are not open here; each configuration has one cached entry. */
+function createPlaces(installation: Installation): (config: WorkspaceConfig) => Place {
+  const cached = new WeakMap<WorkspaceConfig, Place>();
+  return (config) => {
+    const existing = cached.get(config);
+    if (existing) return existing;
+    let opened: Promise<() => Promise<string | undefined>> | undefined;
+    const open = async () => workspaceIdOf(config, await installation.store(config.name));
+    const place: Place = {
+      name: config.name,
+      async workspaceId() {
+        opened ??= open();
+        return (await opened)();
+      },
+    };
+    cached.set(config, place);
+    return place;
+  };
 }

@@ -209,8 +209,6 @@ interface CompileContext {
   readonly inUse: WorkspaceConfig;
   readonly baseUrl: string;
   readonly namesByConnection: NamesByConnection;
-  readonly connectors: Connectors;
-  readonly converter: Converter;
 }
 
 /**
@@ -219,7 +217,8 @@ interface CompileContext {
  */
 export async function compileConfig(
   text: string,
-  { inUse, baseUrl, namesByConnection, connectors, converter }: CompileContext,
+  { connectors, converter }: DaemonContext,
+  { inUse, baseUrl, namesByConnection }: CompileContext,
 ): Promise<TriedConfig> {
   const file = `${inUse.name}.yaml`;
   const config =

@@ -6,8 +6,7 @@ import type { Database } from '../platform/database/database-types.ts';
 import type { Cancel } from '../platform/lib/clock.ts';
 import type { Job, Stage } from '../platform/lib/scheduler.ts';
 import type { Installation } from '../store/installation.ts';
-import type { WorkspaceContext } from '../store/workspace-context.ts';
-import type { ProcessContext } from './daemon-context.ts';
+import type { DaemonContext, ProcessContext } from './daemon-context.ts';
 
 type MonitoredDatabase = Pick<Database<never>, 'fault' | 'checkFileReplaced' | 'probe' | 'keptLog' | 'asFile'>;
 
@@ -19,14 +18,12 @@ export interface StoreHealth extends Stage {
   watch(database: MonitoredDatabase, checkIntegrity: () => Promise<void>): void;
 }
 
-type StoreHealthDeps = Pick<ProcessContext, 'clock' | 'health' | 'logger'> & Pick<WorkspaceContext, 'meter'>;
-
 /** Time between two checks, milliseconds. While deliveries arrive, intake checks too. */
 const CHECK_EVERY = 60_000;
 /** Time between two checks while a fault may pass, or the log cannot be emptied, milliseconds. */
 const PROBE_EVERY = 2_000;
 
-export function createStoreHealth({ clock, health, meter, logger }: StoreHealthDeps): StoreHealth {
+export function createStoreHealth({ clock, health, metrics: { meter }, logger }: ProcessContext): StoreHealth {
   let database: MonitoredDatabase | undefined;
   let checkIntegrity: () => Promise<void> = async () => undefined;
   /** Whether the disk failed and has not worked again since. */
@@ -96,22 +93,16 @@ const INTEGRITY_EVERY = 7 * 86_400_000;
 /** Space that a copy must leave free on the volume, bytes. */
 const LEFT_FREE = 64 * 1024 * 1024;
 
-type CheckedDatabase = Pick<Installation, 'file' | 'asFile' | 'condemn' | 'size'>;
-
-interface IntegrityDeps extends Pick<ProcessContext, 'checkFile' | 'logger'> {
-  readonly database: CheckedDatabase;
-}
-
 /**
  * Returns the weekly job that checks the whole database, because damage may stay undetected for months in pages that no query reads.
  * It checks a copy in a worker thread. The copy grows in small steps while other work goes on.
  */
-export function integrityJob(deps: IntegrityDeps): Job {
-  return { name: 'integrity', when: { everyMs: INTEGRITY_EVERY }, run: () => checkIntegrity(deps) };
+export function integrityJob(daemon: DaemonContext): Job {
+  return { name: 'integrity', when: { everyMs: INTEGRITY_EVERY }, run: () => checkIntegrity(daemon) };
 }
 
 /** Checks a copy of the file; damage becomes a fault of the database. Throws `disk_full` if there is no space for the copy. */
-export async function checkIntegrity({ database, checkFile, logger }: IntegrityDeps): Promise<void> {
+export async function checkIntegrity({ installation: database, checkFile, logger }: DaemonContext): Promise<void> {
   // A database server has checks of its own.
   if (!database.asFile) return;
   const copy = `${database.file}.check`;
@@ -127,7 +118,7 @@ export async function checkIntegrity({ database, checkFile, logger }: IntegrityD
   }
 }
 
-async function requireSpace({ file, size }: CheckedDatabase): Promise<void> {
+async function requireSpace({ file, size }: Installation): Promise<void> {
   const { bavail, bsize } = await statfs(dirname(file));
   const needed = size() + LEFT_FREE;
   if (bavail * bsize >= needed) return;

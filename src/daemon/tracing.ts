@@ -1,17 +1,15 @@
 import type { TraceExport } from '../platform/config/trace-export.ts';
-import type { HttpClient } from '../platform/http/http-client.ts';
 import type { Tracer } from '../platform/lib/tracer.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
 import { createSpanExporter, createSpanTracer, traceRequest } from '../platform/observe/span-exporter.ts';
-import type { WorkspaceContext } from '../store/workspace-context.ts';
+import type { ProcessContext } from './daemon-context.ts';
 
-interface TracingDeps extends Pick<WorkspaceContext, 'clock' | 'random' | 'logger' | 'meter'> {
-  readonly traces: TraceExport;
+/** The sender of the traces. */
+interface TraceSource {
   /** The id of the installation. */
   readonly installation: string;
   readonly version: string;
-  readonly scrubber: Pick<Scrubber, 'scrub'>;
-  readonly http: HttpClient;
+  readonly scrubber: Scrubber;
 }
 
 /** The export of traces by OTLP. */
@@ -24,15 +22,21 @@ export interface Tracing {
 /** Largest answer of a collector, bytes: some words. */
 const LARGEST_ANSWER = 64 * 1024;
 
-export function createTracing({ traces, installation, version, scrubber, ...deps }: TracingDeps): Tracing {
+export function createTracing(
+  context: ProcessContext,
+  traces: TraceExport,
+  { installation, version, scrubber }: TraceSource,
+): Tracing {
+  const { http, random, metrics } = context;
   const { url, ratio, propagates } = traces;
   const headers = { ...traces.headers, 'content-type': 'application/json' };
-  const instance = { 'service.version': version, 'service.instance.id': deps.random.uuid() };
+  const instance = { 'service.version': version, 'service.instance.id': random.uuid() };
   const described = { resource: { ...instance, ...traces.resource }, version, scrub: scrubber.scrub };
   const exporter = createSpanExporter({
-    ...deps,
+    ...context,
+    meter: metrics.meter,
     send: (spans, signal) =>
-      deps.http.request({
+      http.request({
         method: 'POST',
         url,
         headers,

@@ -11,7 +11,8 @@ import { numbersOf } from '../store/workspace-numbers.ts';
 import { type Collector, createCollector } from '../sync/intake/append.ts';
 import type { Receiver } from '../sync/intake/webhook-routes.ts';
 import { verifyWorkspaceWebhook, type WebhookHeaders, webhookHeadersOf } from '../workspace-api/contract.ts';
-import type { DaemonContext } from './daemon-context.ts';
+import { type DaemonContext, observersOf } from './daemon-context.ts';
+import type { Notifications } from './notifications.ts';
 
 /** The configured proofs of the workspace's own webhooks. Each has two values while one replaces the other. */
 interface Subscription {
@@ -21,9 +22,12 @@ interface Subscription {
   readonly headers: string;
 }
 
-interface ReceiverDeps extends Pick<Receiver, 'collector' | 'meter' | 'logger' | 'tracer'> {
-  /** Called after each append of an event, also a failed one, because the workspace has changed in any case. */
-  readonly onEvent: () => void;
+/** The receivers of one workspace, by connection. */
+export type Receivers = ReadonlyMap<string, Receiver>;
+
+interface Received extends Pick<Receiver, 'collector' | 'meter' | 'logger' | 'tracer'> {
+  /** Called after each append of an event of the workspace, also a failed one, because the workspace has changed in any case. */
+  readonly onEvent?: () => void;
 }
 
 /** Largest size of an event, bytes: a document with all its text, as JSON. */
@@ -32,38 +36,46 @@ const LARGEST_EVENT = 4 * 1024 * 1024;
 const ANSWER_WITHIN = 2_500;
 const NAME = /^[A-Za-z0-9._:-]{1,200}$/;
 
+/** Creates the receivers of the connections of a workspace, and of its own webhooks. */
+export function createReceivers(
+  { connectors }: DaemonContext,
+  { connections, workspace: { webhook } }: WorkspaceConfig,
+  received: Received,
+): Receivers {
+  const receivers = new Map<string, Receiver>();
+  for (const { name, connector: id, webhookSecrets: secrets } of connections) {
+    const connector = connectors.find((each) => each.id === id);
+    if (connector) receivers.set(name, { ...received, name, secrets, connector });
+  }
+  if (webhook) receivers.set(WORKSPACE, workspaceReceiver(webhook, received));
+  return receivers;
+}
+
 /**
  * Creates the receiver of the workspace's own webhooks at `POST /webhooks/<workspace>/workspace` (W65). `GET` and `HEAD` there
  * verify the shared key.
  */
-export function workspaceReceiver(subscription: Subscription, deps: ReceiverDeps): Receiver {
-  const { collector, meter, logger, tracer, onEvent } = deps;
+function workspaceReceiver(subscription: Subscription, { onEvent, ...received }: Received): Receiver {
   const { key, secret } = subscription;
   const names = webhookHeadersOf(subscription.headers);
   const verify = async (request: WebhookRequest) => {
     verifyAny(subscription, names, request);
     return { event: readName(request, names.eventType), deliveryId: readName(request, names.eventId) };
   };
-  const matchesKey: NonNullable<Receiver['sharedKey']>['matches'] = (headers) => {
+  const matches: NonNullable<Receiver['sharedKey']>['matches'] = (headers) => {
     const given = headers[names.key];
     return typeof given === 'string' && key.filter((each) => isSameSecret(given, each)).length > 0;
   };
+  const append: Collector['append'] = (delivery) => received.collector.append(delivery).finally(onEvent);
   return {
-    active: {
-      name: WORKSPACE,
-      secrets: [...key, ...secret],
-      connector: { largestDelivery: LARGEST_EVENT, verify },
-    },
+    ...received,
+    name: WORKSPACE,
+    secrets: [...key, ...secret],
+    connector: { largestDelivery: LARGEST_EVENT, verify },
     source: 'workspace',
-    sharedKey: { matches: matchesKey, isOnlyProof: secret.length === 0 },
+    sharedKey: { matches, isOnlyProof: secret.length === 0 },
     answerWithin: ANSWER_WITHIN,
-    collector: {
-      ...collector,
-      append: (delivery) => collector.append(delivery).finally(onEvent),
-    },
-    meter,
-    logger,
-    tracer,
+    collector: { ...received.collector, append },
   };
 }
 
@@ -96,47 +108,31 @@ function readName({ headers }: WebhookRequest, name: string): string {
 /** Returns the receiver for a connection of a workspace; undefined if none is configured. */
 export type FindReceiver = (workspace: string, connection: string) => Receiver | undefined;
 
-interface RemoteReceiversDeps {
-  /** Returns the configured workspaces. */
-  readonly configured: () => readonly WorkspaceConfig[];
-  /** Notifies the process that owns the workspace of a new delivery. */
-  readonly notifyOwner: (workspace: string) => void;
-}
-
 /**
  * Creates the receivers for workspaces that another process owns. Every process over one database verifies and stores their
  * deliveries, because that needs no lease, and notifies the owner.
  */
 export function createRemoteReceivers(
   daemon: DaemonContext,
-  { configured, notifyOwner }: RemoteReceiversDeps,
+  configured: () => readonly WorkspaceConfig[],
+  notifications: Notifications,
 ): FindReceiver {
+  // A reload creates new configurations, but the count of pending deliveries must outlive it.
   const collectors = new Map<string, Collector>();
+  const created = new WeakMap<WorkspaceConfig, Receivers>();
 
-  function collectorOf(workspace: string): Collector {
-    const existing = collectors.get(workspace);
-    if (existing) return existing;
-    const created = remoteCollector(daemon, workspace, () => notifyOwner(workspace));
-    collectors.set(workspace, created);
-    return created;
+  function receiversOf(config: WorkspaceConfig): Receivers {
+    const { name } = config;
+    const collector = collectors.get(name) ?? remoteCollector(daemon, name, () => notifications.notifyOwner(name));
+    collectors.set(name, collector);
+    const receivers = createReceivers(daemon, config, { ...observersOf(daemon, name), collector });
+    created.set(config, receivers);
+    return receivers;
   }
 
-  return (name, connectionName) => {
-    const workspace = configured().find((each) => each.name === name);
-    if (!workspace) return undefined;
-    const received = {
-      collector: collectorOf(name),
-      meter: daemon.metrics.forWorkspace(name),
-      logger: daemon.logger.child({ workspace: name }),
-      tracer: daemon.tracer?.child({ 'worksync.workspace': name }),
-    };
-    const { webhook } = workspace.workspace;
-    if (connectionName === WORKSPACE)
-      return webhook && workspaceReceiver(webhook, { ...received, onEvent: () => undefined });
-    const connection = workspace.connections.find((each) => each.name === connectionName);
-    const connector = daemon.connectors.find(({ id }) => id === connection?.connector);
-    if (!connection || !connector) return undefined;
-    return { active: { name: connection.name, secrets: connection.webhookSecrets, connector }, ...received };
+  return (name, connection) => {
+    const config = configured().find((each) => each.name === name);
+    return config && (created.get(config) ?? receiversOf(config)).get(connection);
   };
 }
 
@@ -171,7 +167,7 @@ function remoteCollector(
  */
 export async function recordTriageStart(
   workspaces: readonly WorkspaceConfig[],
-  { installation, clock, logger }: Pick<DaemonContext, 'installation' | 'clock' | 'logger'>,
+  { installation, clock, logger }: DaemonContext,
 ): Promise<void> {
   const now = clock.now();
   const triaged = workspaces.filter(({ rules }) => rules.triage.length > 0);

@@ -4,104 +4,75 @@ import { LARGEST_PASSED } from '../gateway/outgoing.ts';
 import type { Upstream } from '../gateway/upstream.ts';
 import { CALLERS } from '../model/caller.ts';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
-import type { HttpAnswer, HttpClient } from '../platform/http/http-client.ts';
+import type { HttpAnswer } from '../platform/http/http-client.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { duration } from '../platform/lib/quantities.ts';
 import { withoutEnd } from '../platform/lib/text.ts';
 import { yieldForRequests } from '../platform/lib/yield.ts';
 import { createScrubber } from '../platform/observe/scrubber.ts';
-import type { Store } from '../store/database.ts';
 import { nextRevision } from '../store/revision.ts';
-import type { SendContext } from '../sync/outbox/outbox-context.ts';
 import type { SlotAnswer } from '../sync/quota/cooldown.ts';
 import type { Slot } from '../sync/quota/slot.ts';
 import type { Throttle } from '../sync/quota/throttle.ts';
 import { readLargeBy } from '../sync/worker/converter.ts';
 import { keyRemedy } from '../workspace-api/answer.ts';
-import { createResponseCapture, type ResponseCapture } from '../workspace-api/capture/capture-responses.ts';
-import { createRouteOf } from '../workspace-api/capture/route-of.ts';
+import { createResponseCapture, createRouteOf, type ResponseCapture } from '../workspace-api/capture-responses.ts';
 import { API_VERSION, type ApiOverrides, apiOverrides, VERSION_HEADER } from '../workspace-api/contract.ts';
 import type { Send } from '../workspace-api/exchange.ts';
-import { createSend } from '../workspace-api/transport.ts';
-import { createWorkspaceClient, type WorkspaceClient } from '../workspace-api/typed-client.ts';
+import {
+  createSend,
+  createWorkspaceClient,
+  type SendContext,
+  type TransportOptions,
+} from '../workspace-api/typed-client.ts';
 import type { DaemonContext, PartitionContext } from './daemon-context.ts';
 
-/** All ways in which a partition sends requests to its workspace. All of them use slots of the one throttle. */
-export interface WorkspaceApi {
-  /** Sends for commands and pages. */
-  readonly send: Send<DirectContext>;
-  readonly client: WorkspaceClient<DirectContext>;
-  readonly outboxClient: WorkspaceClient<SendContext>;
-  /** Sends for callers of the gateway. */
-  readonly pass: Upstream['pass'];
-  /** Stores answers as deliveries. */
-  readonly capture: ResponseCapture;
-  /** Aborts the requests in flight. */
-  cut(): void;
-}
+export type WorkspaceApi = ReturnType<typeof openWorkspaceApi>;
 
-export function openWorkspaceApi({ http, converter }: DaemonContext, partition: PartitionContext): WorkspaceApi {
-  const { config, address, lease, store, throttle, clock, random, logger, wakeSignals } = partition;
+/** Opens all ways in which a partition sends requests to its workspace. All of them use slots of the one throttle. */
+export function openWorkspaceApi({ http, converter }: DaemonContext, partition: PartitionContext) {
+  const { config, address, lease } = partition;
   const api = apiOverrides.parse(config.workspace.api ?? {});
   const readLarge = readLargeBy(converter);
   const cut = new AbortController();
-  const endpoint: ApiEndpoint = {
+  const endpoint: TransportOptions = {
+    ...address,
     http: fencedHttpClient(http, lease),
-    baseUrl: address.baseUrl,
-    apiKey: address.apiKey,
     api,
+    // Aborted when the lease is lost, or when the stop takes too long.
     cut: lease.lost ? AbortSignal.any([cut.signal, lease.lost]) : cut.signal,
   };
+  const exchange = createSend(endpoint);
   const capture = createResponseCapture({
-    store,
+    ...partition,
     routeOf: createRouteOf(api),
     readLarge,
-    ...wakeSignals,
-    clock,
-    random,
-    logger,
   });
-  const withSlot = createWithSlot(throttle, clock, store);
-  const send = reportingWrites(directSend(endpoint, withSlot, clock, capture), partition.notifyWrite);
+  const withSlot = createWithSlot(partition);
+  const send = directSend(exchange, withSlot, partition, capture);
   const names = { workspaceId: config.workspace.id, api };
   return {
+    /** Sends for commands and pages. */
     send,
     client: createWorkspaceClient({ ...names, send }),
-    outboxClient: createWorkspaceClient({ ...names, send: outboxSend(endpoint), readLarge }),
-    pass: gatewaySend(endpoint, withSlot, clock),
+    /** Sends without a slot of its own: the transaction that claimed the change has recorded one. */
+    outboxClient: createWorkspaceClient({ ...names, send: exchange, readLarge }),
+    /** Sends for callers of the gateway. */
+    pass: gatewaySend(endpoint, withSlot, partition.clock),
+    /** Stores answers as deliveries. */
     capture,
+    /** Aborts the requests in flight. */
     cut: () => cut.abort(),
   };
 }
 
-/** The workspace API as one partition reaches it. */
-interface ApiEndpoint {
-  readonly http: HttpClient;
-  readonly baseUrl: string;
-  readonly apiKey: () => string;
-  /** Names and paths that this workspace overrides. */
-  readonly api: ApiOverrides;
-  /** Aborted when requests in flight must end: the lease is lost, or the stop takes too long. */
-  readonly cut: AbortSignal;
-}
-
-/** Sends for the outbox, without a slot of its own: the transaction that claimed the change has recorded one. */
-function outboxSend(endpoint: ApiEndpoint): Send<SendContext> {
-  const send = createSend(endpoint);
-  return ({ headers, ...request }, { traceparent }) => {
-    const traced = traceparent === undefined ? headers : { ...headers, traceparent };
-    return send({ ...request, headers: traced }, { signal: endpoint.cut });
-  };
-}
-
-/** Sends for commands and pages. Captures the answers, because they are deliveries too. */
+/** Sends for commands and pages. Captures the answers, because they are deliveries too, and reports each write, also a failed one. */
 function directSend(
-  endpoint: ApiEndpoint,
+  exchange: Send<SendContext>,
   withSlot: WithSlot,
-  clock: Clock,
+  { clock, notifyWrite }: PartitionContext,
   capture: ResponseCapture,
 ): Send<DirectContext> {
-  const send = createSend(endpoint);
   return async (request, context) => {
     const sent = { query: '', ...request };
     let sentAt: number | undefined;
@@ -110,22 +81,13 @@ function directSend(
       const answer = await withSlot({ ...context, credential: 'ours' }, (revision) => {
         sentAt = clock.now();
         asOf = revision - 1;
-        return send(request, { signal: endpoint.cut });
+        return exchange(request, {});
       });
       await capture.answered(sent, { ...answer, sentAt: sentAt ?? clock.now(), asOf });
       return answer;
     } catch (error) {
       if (sentAt !== undefined) await capture.failed(sent, asSyncError(error));
       throw error;
-    }
-  };
-}
-
-/** Reports each write after it was sent, also if it failed. */
-function reportingWrites(send: Send<DirectContext>, notifyWrite: () => void): Send<DirectContext> {
-  return async (request, context) => {
-    try {
-      return await send(request, context);
     } finally {
       if (request.method !== 'GET') notifyWrite();
     }
@@ -133,9 +95,9 @@ function reportingWrites(send: Send<DirectContext>, notifyWrite: () => void): Se
 }
 
 /** Sends a request as the caller of the gateway wrote it: with the caller's credential or, for a gateway token, with ours. */
-export function gatewaySend(endpoint: ApiEndpoint, withSlot: WithSlot, clock: Clock): Upstream['pass'] {
+export function gatewaySend(endpoint: TransportOptions, withSlot: WithSlot, clock: Clock): Upstream['pass'] {
   const { http, baseUrl, apiKey, api, cut } = endpoint;
-  const versionHeader = versionHeaderIn(api);
+  const versionHeader = versionHeaderIn(api ?? {});
   return ({ method, path, query, headers, body, room, authorization, caller }, waiting) =>
     withSlot(
       { lane: 'interactive', caller, signal: waiting, credential: authorization ? 'theirs' : 'ours' },
@@ -182,7 +144,7 @@ type WithSlot = <Answer extends Answered>(
  * Creates the way in which commands, pages and the gateway get their slots. `signal` and `patience` end the wait for a slot. If the
  * wait is known to exceed `patience`, it throws at once `rate_limited`, or the reason of the pause, with `retryAfter`.
  */
-function createWithSlot(throttle: Throttle, clock: Clock, store: Store): WithSlot {
+function createWithSlot({ throttle, clock, store }: PartitionContext): WithSlot {
   const recordSlot = (slot: Slot): Promise<number> =>
     store.commit(async (transaction) => {
       await slot.record(transaction);

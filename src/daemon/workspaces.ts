@@ -6,13 +6,12 @@ import type { Lease, LeaseHolder } from '../cluster/lease-holder.ts';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import type { BrokenConfig, LoadedConfig } from '../platform/config/load.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
-import type { Cancel, Clock } from '../platform/lib/clock.ts';
+import type { Cancel } from '../platform/lib/clock.ts';
 import { doAll, throwAll } from '../platform/lib/failures.ts';
-import type { Logger } from '../platform/lib/logger.ts';
-import { backoff, type Random } from '../platform/lib/random.ts';
+import { backoff } from '../platform/lib/random.ts';
 import { createWakeSignal } from '../platform/lib/wake-signal.ts';
 import { piecesOf } from '../platform/lib/yield.ts';
-import type { WakeSignals } from './daemon-context.ts';
+import type { DaemonContext, WakeSignals } from './daemon-context.ts';
 import type { Embedded } from './embedded.ts';
 import type { Partition } from './partition.ts';
 
@@ -64,16 +63,19 @@ const OPENED_AT_ONCE = 8;
 const FIRST_RETRY = 1_000;
 const LONGEST_RETRY = 60_000;
 
-interface WorkspacesDeps extends OwnedWorkspacesDeps {
-  readonly clock: Pick<Clock, 'after'>;
-  readonly random: Random;
-  /** Called before a configuration is applied, also for workspaces that another process owns. */
-  readonly onConfigured?: (workspaces: readonly WorkspaceConfig[]) => Promise<void>;
-}
+/** Opens a workspace. Throws the reason if it cannot be opened; nothing stays open then. */
+type Open = (config: WorkspaceConfig, wakeSignals: WakeSignals, lease: Lease) => Promise<OpenedWorkspace>;
 
-export function createWorkspaces(deps: WorkspacesDeps): Workspaces {
-  const { holder } = deps;
-  const all = createOwnedWorkspaces(deps);
+/** Called before a configuration is applied, also for workspaces that another process owns. */
+export type OnConfigured = (workspaces: readonly WorkspaceConfig[]) => Promise<void>;
+
+export function createWorkspaces(
+  daemon: DaemonContext,
+  holder: LeaseHolder,
+  open: Open,
+  onConfigured: OnConfigured,
+): Workspaces {
+  const all = createOwnedWorkspaces(daemon, holder, open);
   const { owned, broken, rejected } = all;
   const serially = createSerialQueue();
   let current: AppliedConfig | undefined;
@@ -82,7 +84,7 @@ export function createWorkspaces(deps: WorkspacesDeps): Workspaces {
 
   async function apply(config: AppliedConfig): Promise<ConfigChanges> {
     const changes: Record<keyof ConfigChanges, string[]> = { opened: [], changed: [], closed: [] };
-    await deps.onConfigured?.(config.workspaces);
+    await onConfigured(config.workspaces);
     current = config;
     const kept = all.rejectBroken(config.broken);
     const configured = new Set([...config.workspaces.map(({ name }) => name), ...(config.spared ?? []), ...kept]);
@@ -157,8 +159,8 @@ export function createWorkspaces(deps: WorkspacesDeps): Workspaces {
     const isNeeded = current?.workspaces.some((each) => isNotOpen(each) && mayPass(each.name)) === true;
     attempts = isNeeded ? attempts + 1 : 0;
     if (attempts === 0) return;
-    const pause = backoff(deps.random, attempts - 1, FIRST_RETRY, LONGEST_RETRY);
-    cancelRetry = deps.clock.after(pause, () => void serially(followLeases).finally(scheduleRetry));
+    const pause = backoff(daemon.random, attempts - 1, FIRST_RETRY, LONGEST_RETRY);
+    cancelRetry = daemon.clock.after(pause, () => void serially(followLeases).finally(scheduleRetry));
   }
 
   return {
@@ -201,46 +203,20 @@ export interface OpenedWorkspace {
   readonly service?: Embedded;
 }
 
-interface OwnedWorkspacesDeps {
-  /** Opens a workspace. Throws the reason if it cannot be opened; nothing stays open then. */
-  open(config: WorkspaceConfig, wakeSignals: WakeSignals, lease: Lease): Promise<OpenedWorkspace>;
-  readonly holder: LeaseHolder;
-  readonly logger: Logger;
-}
-
 interface OwnedWorkspace extends OpenedWorkspace {
   readonly wakeSignals: WakeSignals;
   readonly lease: Lease;
 }
 
-/** The operations on single workspaces, which `createWorkspaces` runs one at a time, and their results. */
-interface OwnedWorkspaces {
-  readonly owned: ReadonlyMap<string, OwnedWorkspace>;
-  readonly broken: Map<string, SyncError>;
-  readonly rejected: Map<string, SyncError>;
-  /** @param wakeSignals those of the previous partition of the workspace; absent: new ones */
-  open(config: WorkspaceConfig, wakeSignals?: WakeSignals): Promise<void>;
-  close(one: OwnedWorkspace): Promise<void>;
-  closeAll(): Promise<void>;
-  /** Opens the workspace with another configuration. If that fails, the previous configuration stays in use. */
-  change(previous: OwnedWorkspace, config: WorkspaceConfig): Promise<void>;
-  /** Records that the workspace is not open, and the reason. */
-  markBroken(name: string, error: SyncError): void;
-  /** Rejects configurations that are wrong; their open workspaces stay open. @returns the names of these workspaces */
-  rejectBroken(wrong: readonly BrokenConfig[]): readonly string[];
-  /** Compares the file too, because the name is unknown if the file cannot be read. */
-  isOpen(file: Pick<BrokenConfig, 'name' | 'file'>): boolean;
-  start(): void;
-  onOpen(call: (partition: Partition) => void): void;
-}
-
-function createOwnedWorkspaces({ open, holder, logger }: OwnedWorkspacesDeps): OwnedWorkspaces {
+/** Creates the operations on single workspaces, which `createWorkspaces` runs one at a time, and their results. */
+function createOwnedWorkspaces({ logger }: DaemonContext, holder: LeaseHolder, open: Open) {
   const owned = new Map<string, OwnedWorkspace>();
   const broken = new Map<string, SyncError>();
   const rejected = new Map<string, SyncError>();
   const calls: ((partition: Partition) => void)[] = [];
   let isStarted = false;
 
+  /** @param wakeSignals those of the previous partition of the workspace; absent: new ones */
   async function openOne(config: WorkspaceConfig, wakeSignals = createWakeSignals()): Promise<void> {
     const { name } = config;
     const lease = holder.leaseOf(name);
@@ -258,6 +234,7 @@ function createOwnedWorkspaces({ open, holder, logger }: OwnedWorkspacesDeps): O
     await doAll([() => partition.stop(), () => service?.close()]);
   }
 
+  /** Records that the workspace is not open, and the reason. */
   function markBroken(name: string, error: SyncError): void {
     owned.delete(name);
     rejected.delete(name);
@@ -269,6 +246,7 @@ function createOwnedWorkspaces({ open, holder, logger }: OwnedWorkspacesDeps): O
     else logger.info({ workspace: name }, 'another process owns this workspace');
   }
 
+  /** Opens the workspace with another configuration. If that fails, the previous configuration stays in use. */
   async function change(previous: OwnedWorkspace, config: WorkspaceConfig): Promise<void> {
     const { name } = config;
     // Its webhooks are stored while it is closed, and wake the next partition.
@@ -288,6 +266,7 @@ function createOwnedWorkspaces({ open, holder, logger }: OwnedWorkspacesDeps): O
     rejected.set(name, error);
   }
 
+  /** Rejects configurations that are wrong; their open workspaces stay open. @returns the names of these workspaces */
   function rejectBroken(wrong: readonly BrokenConfig[]): readonly string[] {
     const names: string[] = [];
     for (const { partition } of owned.values()) {
@@ -300,6 +279,7 @@ function createOwnedWorkspaces({ open, holder, logger }: OwnedWorkspacesDeps): O
     return names;
   }
 
+  /** Compares the file too, because the name is unknown if the file cannot be read. */
   function isOpen({ name, file }: Pick<BrokenConfig, 'name' | 'file'>): boolean {
     return owned.has(name) || [...owned.values()].some(({ partition: { config } }) => config.file === file);
   }
@@ -323,7 +303,7 @@ function createOwnedWorkspaces({ open, holder, logger }: OwnedWorkspacesDeps): O
       isStarted = true;
       for (const { partition } of owned.values()) partition.start();
     },
-    onOpen(call) {
+    onOpen(call: (partition: Partition) => void) {
       calls.push(call);
       for (const { partition } of owned.values()) call(partition);
     },

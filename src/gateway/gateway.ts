@@ -7,7 +7,7 @@ import type { Server, ServerReply, ServerRequest } from '../platform/http/server
 import { type Clock, sleep } from '../platform/lib/clock.ts';
 import type { Meter } from '../platform/lib/meter.ts';
 import { enqueueReads } from '../store/workspace-reads.ts';
-import { wasNotSent } from '../workspace-api/capture/capture-responses.ts';
+import { wasNotSent } from '../workspace-api/capture-responses.ts';
 import { BASE_PATH } from '../workspace-api/contract.ts';
 import { type Cache, createCache } from './cache.ts';
 import { type Destination, destinationOf, passedRequest, pathOf, variantOf } from './destination.ts';

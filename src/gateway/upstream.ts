@@ -3,7 +3,7 @@ import type { HttpAnswer } from '../platform/http/http-client.ts';
 import type { Logger } from '../platform/lib/logger.ts';
 import type { WakeSignal } from '../platform/lib/wake-signal.ts';
 import type { Store } from '../store/database.ts';
-import type { ResponseCapture } from '../workspace-api/capture/capture-responses.ts';
+import type { ResponseCapture } from '../workspace-api/capture-responses.ts';
 import type { Tokens } from './token-book.ts';
 
 /** A request as a caller sent it to the gateway, on its way to the workspace. */

@@ -3,15 +3,13 @@ import { sleep } from '../platform/lib/clock.ts';
 import { backoff } from '../platform/lib/random.ts';
 import type { WorkspaceContext } from './workspace-context.ts';
 
-type RetryContext = Pick<WorkspaceContext, 'clock' | 'random' | 'logger'>;
-
 /**
  * Repeats work until the database commits it, or until `signal` aborts.
  * An answer, for example, must not be lost because the disk is full for a while. Each error counts as one of the
  * database, so work with a programming error is repeated too, and logged each time.
  */
 export async function retryUntilCommitted(
-  context: RetryContext,
+  context: WorkspaceContext,
   work: () => Promise<void>,
   signal: AbortSignal,
 ): Promise<void> {
@@ -25,7 +23,7 @@ export async function retryUntilCommitted(
 
 /** Logs an error, most likely one of the database, and waits up to 4 s, or until `signal` aborts. */
 export async function backoffAfterDbError(
-  { clock, random, logger }: RetryContext,
+  { clock, random, logger }: WorkspaceContext,
   error: unknown,
   signal: AbortSignal,
 ): Promise<void> {

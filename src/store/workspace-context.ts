@@ -5,7 +5,7 @@ import type { Random } from '../platform/lib/random.ts';
 import type { Tracer } from '../platform/lib/tracer.ts';
 import type { Store } from './database.ts';
 
-/** The parts that the stages of one workspace share. A stage extends the `Pick` of those that it uses. */
+/** The parts that the stages of one workspace share. */
 export interface WorkspaceContext {
   readonly store: Store;
   readonly clock: Clock;

@@ -1,8 +1,11 @@
 import { SyncError } from '../model/errors/sync-error.ts';
+import type { HttpClient } from '../platform/http/http-client.ts';
+import { withoutEnd } from '../platform/lib/text.ts';
 import { LARGE } from '../platform/lib/yield.ts';
 import { failureOf, readBody, readRaw, unreadable } from './answer.ts';
 import {
   type Answered,
+  API_VERSION,
   type ApiOverrides,
   fillPath,
   type Parameters,
@@ -10,10 +13,10 @@ import {
   type Route,
   type RouteName,
   type Routes,
+  VERSION_HEADER,
 } from './contract.ts';
 import type { ApiRequest, ApiResponse, Send } from './exchange.ts';
 import type { ReadLarge } from './large-answers.ts';
-import { encodeQuery } from './query.ts';
 
 export interface ApiAnswer<Body> {
   readonly status: number;
@@ -104,4 +107,59 @@ function pathOf(route: Route, given: Given): string {
       hint: 'An id consists of 1 to 64 letters, digits, - and _.',
     });
   }
+}
+
+export interface Cancellable {
+  readonly signal?: AbortSignal;
+}
+
+/** The part of a context that reaches the wire; the rest is the sender's own. */
+export interface SendContext extends Cancellable {
+  /** Header of W3C Trace Context. Absent: none is sent. */
+  readonly traceparent?: string | undefined;
+}
+
+export interface TransportOptions {
+  readonly http: HttpClient;
+  /** Ends in `/api/v1`; a final `/` is ignored. */
+  readonly baseUrl: string;
+  /** Read for every request, so that a rotated key is used at once. */
+  readonly apiKey: () => string;
+  readonly api?: Pick<ApiOverrides, 'versionHeader'>;
+  /** Aborts the requests in flight that have no signal of their own. */
+  readonly cut?: AbortSignal;
+}
+
+/** Largest answer accepted, bytes: a complete task list may be long. */
+const LARGEST_ANSWER = 64 * 1024 * 1024;
+
+/** Sends requests with bearer, version and content type (W5, W7, W13). Throws what `HttpClient` throws. */
+export function createSend(options: TransportOptions): Send<SendContext> {
+  const base = withoutEnd(options.baseUrl, '/');
+  const versionHeader = options.api?.versionHeader ?? VERSION_HEADER;
+  return (request, { signal = options.cut, traceparent }) =>
+    options.http.request({
+      method: request.method,
+      url: `${base}${request.path}${request.query === undefined ? '' : `?${request.query}`}`,
+      headers: {
+        ...request.headers,
+        authorization: `Bearer ${options.apiKey()}`,
+        [versionHeader]: API_VERSION,
+        ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(traceparent !== undefined && { traceparent }),
+      },
+      body: request.body === undefined ? undefined : JSON.stringify(request.body),
+      signal,
+      largestAnswer: LARGEST_ANSWER,
+      target: 'workspace',
+    });
+}
+
+/** Encodes query parameters: a list is repeated, `undefined` is left out. Returns '' when nothing is left. */
+export function encodeQuery(query: object | undefined): string {
+  const encoded = new URLSearchParams();
+  for (const [name, value] of Object.entries(query ?? {})) {
+    for (const one of [value].flat()) if (one !== undefined) encoded.append(name, String(one));
+  }
+  return encoded.toString();
 }

@@ -10,8 +10,7 @@ import { silentMeter } from '../../src/platform/lib/meter.ts';
 import { noSteps } from '../../src/platform/lib/steps.ts';
 import { packBody, packBodyAsync } from '../../src/store/bodies.ts';
 import { createConverter, parseInWorker, readLargeBy } from '../../src/sync/worker/converter.ts';
-import { createSend } from '../../src/workspace-api/transport.ts';
-import { createWorkspaceClient } from '../../src/workspace-api/typed-client.ts';
+import { createSend, createWorkspaceClient } from '../../src/workspace-api/typed-client.ts';
 import { type Bench, figure } from './bench.ts';
 import { REPOSITORY } from './deliveries.ts';
 

@@ -13,7 +13,7 @@ import { createWakeSignal } from '../../src/platform/lib/wake-signal.ts';
 import { appendDeliveries } from '../../src/store/append-deliveries.ts';
 import type { Store } from '../../src/store/database.ts';
 import { appendAnswer } from '../../src/store/workspace-answers.ts';
-import type { ReconcileConnection } from '../../src/sync/reconcile/context.ts';
+import { PLAIN_RULES, type ReconcileConnection } from '../../src/sync/reconcile/context.ts';
 import { desiredRecord } from '../../src/sync/reconcile/evaluate-record.ts';
 import { createReconcile } from '../../src/sync/reconcile/reconcile.ts';
 import { createInlineConverter } from '../../src/sync/worker/converter.ts';
@@ -39,7 +39,7 @@ export async function openReconcile(folder: string, place = databaseFile(folder)
   const outside = { clock: systemClock(), random: systemRandom(), logger: silentLogger, meter: silentMeter };
   const wakeSignals = { inbox: createWakeSignal(), outbox: createWakeSignal(), fetches: createWakeSignal() };
   const quiet = { version: 'bench', usedShare: () => 0, isCrowded: () => false };
-  const reconcile = createReconcile({ ...outside, ...wakeSignals, ...quiet, store, sources });
+  const reconcile = createReconcile({ ...outside, ...wakeSignals, ...quiet, store, sources, rules: PLAIN_RULES });
   return { store, source: sources.get('github') as ReconcileConnection, reconcile };
 }
 

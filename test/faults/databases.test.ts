@@ -13,6 +13,7 @@ import {
 import { dirname, join } from 'node:path';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { DaemonContext } from '../../src/daemon/daemon-context.ts';
 import { checkIntegrity } from '../../src/daemon/store-health.ts';
 import { CODES } from '../../src/model/errors/codes.ts';
 import { asSyncError } from '../../src/model/errors/sync-error.ts';
@@ -204,7 +205,8 @@ describe('the weekly check', () => {
   it('finds damage that no statement met, in a thread of its own', async () => {
     await deliver(1);
     await world.settled();
-    const check = () => checkIntegrity({ database: database(), checkFile: checkInWorker, logger: silentLogger });
+    const context = { installation: database(), checkFile: checkInWorker, logger: silentLogger } as unknown;
+    const check = () => checkIntegrity(context as DaemonContext);
     await check();
     expect(database().fault()).toBeUndefined();
     await damage();

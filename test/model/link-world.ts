@@ -7,7 +7,7 @@ import { configureLinks, noteListRefused } from '../../src/store/server-capabili
 import { appendAnswer } from '../../src/store/workspace-answers.ts';
 import { enqueueReads } from '../../src/store/workspace-reads.ts';
 import { prepareNext } from '../../src/sync/outbox/claim.ts';
-import { recover } from '../../src/sync/outbox/recovery.ts';
+import { recover } from '../../src/sync/outbox/outbox.ts';
 import type { PreparedRequest } from '../../src/sync/outbox/request.ts';
 import { settle } from '../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../src/sync/outbox/settle-failure.ts';
@@ -249,7 +249,7 @@ export async function openLinkWorld({ server, ...bounds }: LinkBounds) {
         if ((answer?.status ?? 0) < 400) await settle(within, prepared, structuredClone(answer?.body), own);
         else {
           const error = answer?.status === 409 ? CONFLICT : ABSENT;
-          await settleFailure(within, prepared, error, { ...own, outage: false, atFault: false });
+          await settleFailure(within, prepared, error, own);
         }
       }),
     );

@@ -11,7 +11,7 @@ import { configureLinks } from '../../src/store/server-capabilities.ts';
 import { saveTaskMarks } from '../../src/store/task-creations.ts';
 import type { Scope } from '../../src/store/workspace-scope.ts';
 import { prepareNext } from '../../src/sync/outbox/claim.ts';
-import { recover } from '../../src/sync/outbox/recovery.ts';
+import { recover } from '../../src/sync/outbox/outbox.ts';
 import type { PreparedRequest } from '../../src/sync/outbox/request.ts';
 import { settle } from '../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../src/sync/outbox/settle-failure.ts';
@@ -129,7 +129,7 @@ export async function openReal({ changes: names, windows }: Bounds) {
       await book.recordEnd(entry, query);
       if (isAnswered) return settle(query, prepared, {}, { ...context(), status: 200 });
       const error = new SyncError('outcome_unknown', 'no answer');
-      return settleFailure(query, prepared, error, { ...context(), outage: false, atFault: false });
+      return settleFailure(query, prepared, error, context());
     });
   }
 

@@ -170,18 +170,12 @@ const RECOUNT = 1_000;
 /** The delay until senders should repeat while the inbox is full, milliseconds. */
 const FULL_RETRY = 30_000;
 
-interface InboxBound {
-  /** Throws `inbox_full`. */
-  check(): Promise<void>;
-  countAppended(): void;
-}
-
 /**
  * Limits the pending rows without counting them for each request. `estimate` is the last count plus the rows appended
  * since then. Rows that were settled meanwhile make it too high, so the rows are counted again only when it reaches the
  * limit.
  */
-function createInboxBound({ store, clock, mostPending = DEFAULT_MOST_PENDING }: CollectorDeps): InboxBound {
+function createInboxBound({ store, clock, mostPending = DEFAULT_MOST_PENDING }: CollectorDeps) {
   let estimate = Number.POSITIVE_INFINITY;
   let countedAt = Number.NEGATIVE_INFINITY;
   let counting: Promise<void> | undefined;
@@ -198,7 +192,8 @@ function createInboxBound({ store, clock, mostPending = DEFAULT_MOST_PENDING }: 
   }
 
   return {
-    async check() {
+    /** Throws `inbox_full`. */
+    async check(): Promise<void> {
       if (estimate < mostPending) return;
       if (clock.monotonic() - countedAt >= RECOUNT) {
         counting ??= recount();
@@ -207,7 +202,7 @@ function createInboxBound({ store, clock, mostPending = DEFAULT_MOST_PENDING }: 
       if (estimate < mostPending) return;
       throw new SyncError('inbox_full', `${mostPending} deliveries are pending`, { retryAfter: FULL_RETRY });
     },
-    countAppended() {
+    countAppended(): void {
       estimate++;
     },
   };

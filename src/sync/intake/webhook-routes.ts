@@ -1,7 +1,7 @@
 // Design: src/decisions/webhooks.md
 
 import type { IncomingHttpHeaders } from 'node:http';
-import type { VerifiedRequest, WebhookRequest } from '../../connectors/connector.ts';
+import type { Connector, VerifiedRequest, WebhookRequest } from '../../connectors/connector.ts';
 import type { DeliveryOrigin } from '../../model/delivery.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import { type AddressGuard, createAddressGuard, groupOfAddress } from '../../platform/http/address-guard.ts';
@@ -10,18 +10,16 @@ import type { Server, ServerReply } from '../../platform/http/server.ts';
 import { type Clock, sleep, systemClock } from '../../platform/lib/clock.ts';
 import { sha256Of } from '../../platform/lib/digest.ts';
 import type { Appended, AppendedRow } from '../../store/append-deliveries.ts';
-
 import { packBodyAsync } from '../../store/bodies.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
-
-import type { ActiveConnection } from './active-connection.ts';
 import { type Collector, receiveSpan } from './append.ts';
 
 /** Receives the webhooks of one connection. */
 export interface Receiver extends Pick<WorkspaceContext, 'meter' | 'logger' | 'tracer'> {
-  readonly active: Pick<ActiveConnection, 'name' | 'secrets'> & {
-    readonly connector: Pick<ActiveConnection['connector'], 'largestDelivery' | 'verify' | 'accepted'>;
-  };
+  /** The name of the connection. */
+  readonly name: string;
+  readonly secrets: readonly string[];
+  readonly connector: Pick<Connector<unknown>, 'largestDelivery' | 'verify' | 'accepted'>;
   /** Default: `webhook`. */
   readonly source?: DeliveryOrigin;
   /** The shared key that `GET` and `HEAD` verify. If absent, both methods are rejected. */
@@ -71,6 +69,8 @@ const RETRY_AFTER = 30;
 const WRONG_KEYS = { burst: 60, perSecond: 1 };
 
 interface RouteContext extends WebhookDeps {
+  /** The receivers of the requests whose head was accepted. */
+  readonly receivers: WeakMap<object, Receiver>;
   readonly traffic: Traffic;
   readonly wrongKeys: AddressGuard;
   /** The real time, in which senders wait. */
@@ -98,6 +98,7 @@ interface RouteContext extends WebhookDeps {
 export function webhookRoutes(server: Server, deps: WebhookDeps): void {
   const context: RouteContext = {
     ...deps,
+    receivers: new WeakMap(),
     traffic: server.traffic,
     wrongKeys: createAddressGuard(deps.clock, WRONG_KEYS),
     networkClock: systemClock(),
@@ -143,13 +144,12 @@ const ACCEPTED: Readonly<Record<Appended, string>> = {
 /** Receives one delivery: admit, verify, append, answer. */
 async function receive(context: RouteContext, request: Request, reply: ServerReply): Promise<ServerReply> {
   const { clock, networkClock, traffic } = context;
-  const receiver = receiverOf(context, request);
-  if (!receiver) return sendError(reply, 404, 'not_found');
+  const receiver = context.receivers.get(request) as Receiver;
   const from = clock.now();
   const arrivedAt = networkClock.monotonic();
   const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
   // The size is known only now if the sender named no length.
-  if (body.length > receiver.active.connector.largestDelivery) return sendError(reply, 413, 'payload_too_large');
+  if (body.length > receiver.connector.largestDelivery) return sendError(reply, 413, 'payload_too_large');
   const turn = traffic.turn(request.ip, body.length);
   if (turn) await turn;
 
@@ -162,8 +162,8 @@ async function receive(context: RouteContext, request: Request, reply: ServerRep
   const row = await appendInTime(receiver, verified, body, { networkClock, arrivedAt });
   if (row instanceof SyncError) return sendError(reply, 503, row.code, retryAfterOf(row));
 
-  const { accepted = 202 } = receiver.active.connector;
-  const span = { connection: receiver.active.name, event: verified.event, status: accepted, from, to: clock.now() };
+  const { accepted = 202 } = receiver.connector;
+  const span = { connection: receiver.name, event: verified.event, status: accepted, from, to: clock.now() };
   receiver.tracer?.record(receiveSpan(row, span));
   return reply.code(accepted).send(ACCEPTED[row.appended]);
 }
@@ -172,27 +172,29 @@ function receiverOf({ find }: RouteContext, { params }: Pick<Head, 'params'>): R
   return find(params.workspace, params.connection);
 }
 
-/** Returns why a delivery is rejected before its body is read. */
+/** Returns why a delivery is rejected before its body is read; undefined if its receiver was found and accepts it. */
 function rejectionByHead(context: RouteContext, head: Head): readonly [status: number, error: string] | undefined {
   const { params, headers, ip } = head;
   const receiver = receiverOf(context, head);
   if (!receiver) return context.isBroken(params.workspace) ? [503, 'workspace_unavailable'] : [404, 'not_found'];
-  if (receiver.active.secrets.length === 0) return [401, 'signature_missing'];
+  if (receiver.secrets.length === 0) return [401, 'signature_missing'];
   const isKeyOnlyProof = receiver.sharedKey?.isOnlyProof === true;
   if (isKeyOnlyProof && !context.wrongKeys.admits(groupOfAddress(ip))) return [429, 'signature_mismatch'];
   if (headers['content-encoding']) return [415, 'refused'];
   const length = Number(headers['content-length'] ?? 0);
-  return length > receiver.active.connector.largestDelivery ? [413, 'payload_too_large'] : undefined;
+  if (length > receiver.connector.largestDelivery) return [413, 'payload_too_large'];
+  context.receivers.set(head, receiver);
+  return undefined;
 }
 
 /** Fails closed: returns whatever `verify` throws as an error. */
 async function verify(
-  { active }: Receiver,
+  { connector, secrets }: Receiver,
   request: WebhookRequest,
   now: number,
 ): Promise<VerifiedRequest | SyncError> {
   try {
-    return await active.connector.verify(request, active.secrets, now);
+    return await connector.verify(request, secrets, now);
   } catch (error) {
     return asSyncError(error);
   }
@@ -220,12 +222,11 @@ async function appendInTime(
 
 /** Returns the appended row, or the error for which the delivery could not be stored. */
 async function append(
-  { active, source = 'webhook', collector, meter, logger }: Receiver,
+  { name: connection, source = 'webhook', collector, meter, logger }: Receiver,
   verified: VerifiedRequest,
   body: Buffer,
 ): Promise<AppendedRow | SyncError> {
   const key = verified.deliveryId ?? (await sha256Of(body));
-  const connection = active.name;
   try {
     const packed = await packBodyAsync(body);
     const row = await collector.append({ connection, key, source, event: verified.event, body, packed });
@@ -251,9 +252,8 @@ function recordRejection(
   address: string,
   error: string,
 ): void {
-  const { active, meter, logger, sharedKey } = receiver;
+  const { name: connection, meter, logger, sharedKey } = receiver;
   traffic.failed(address);
-  const connection = active.name;
   meter.count('deliveries_total', { connection, outcome: 'refused' });
   logger.warn({ connection, code: error, address }, 'delivery refused');
   if (sharedKey && error.startsWith('signature_')) wrongKeys.failed(groupOfAddress(address));

@@ -1,41 +1,29 @@
+// Design: src/decisions/changes.md
+
 import { debounceOf } from '../../model/lane.ts';
 import { onClockSetBack } from '../../platform/lib/clock.ts';
 import { clampFutureTimestamps } from '../../store/clock-changes.ts';
 import { type DueChange, type Eligibility, firstDueTimes, nextDue, nextLive } from '../../store/next-change.ts';
 import { canRecord } from '../../store/server-capabilities.ts';
 import { tasksWereRead } from '../../store/workspace-reads.ts';
-import type { Breaker } from './breaker.ts';
-import type { OutboxContext, Pace } from './outbox-context.ts';
+import type { Throttle } from '../quota/throttle.ts';
+import type { OutboxContext } from './outbox-context.ts';
 
-export interface SchedulerContext
-  extends Pick<
-    OutboxContext,
-    'store' | 'throttle' | 'clock' | 'visibility' | 'recordsPullRequests' | 'areChangesCurrent'
-  > {
-  readonly breaker: Breaker;
-  readonly taskUpdates?: Pick<OutboxContext['taskUpdates'], 'statuses'>;
+/** The change to send next. */
+export interface NextChange extends DueChange {
+  /** Whether nothing has happened since that could have made another change more urgent. */
+  isCurrent(): boolean;
 }
 
-/** Decides which change is sent next, and when. */
-export interface ChangeScheduler {
-  /** The conditions that a change must meet to be sent now. */
-  eligible(): Promise<Eligibility>;
-  /** The next change to send, and from when on it may be sent. */
-  nextChange(): Promise<DueChange | undefined>;
-  /** The next change that is not part of a backfill. */
-  nextLiveChange(): Promise<DueChange | undefined>;
-  /** True while the outcome of any request is doubtful: requests are sent one at a time, and changes take turns. */
-  isProbing(): boolean;
-  /** True once the tasks of the workspace were read. Before that, desired and known state cannot be compared. */
-  mayWrite(): boolean;
-  /** Excludes reads from now on. */
-  selectWritesOnly(): void;
-}
+export type ChangeScheduler = ReturnType<typeof createChangeScheduler>;
 
+/** How long a selected change stays selected unless a wake-up arrives, milliseconds. */
+const SELECTION_LIFETIME = 50;
 /** Quota windows for which due times are considered in advance. */
 const WINDOWS_AHEAD = 2;
 
-export function createChangeScheduler(context: SchedulerContext): ChangeScheduler {
+/** Decides which change is sent next, and when. */
+export function createChangeScheduler(context: OutboxContext) {
   const { store, throttle, clock, breaker, visibility, recordsPullRequests, areChangesCurrent = () => true } = context;
   let mayWrite = false;
   let mayRecord = false;
@@ -44,6 +32,7 @@ export function createChangeScheduler(context: SchedulerContext): ChangeSchedule
     store.commit((transaction) => clampFutureTimestamps(transaction, clock.now())),
   );
 
+  /** Returns the conditions that a change must meet to be sent now. */
   async function eligible(): Promise<Eligibility> {
     mayWrite ||= await tasksWereRead(store.query);
     mayRecord ||= recordsPullRequests && (await canRecord(store.query));
@@ -54,7 +43,7 @@ export function createChangeScheduler(context: SchedulerContext): ChangeSchedule
       onlyWrites,
       withoutRecords: !mayRecord,
       retriesLast: isProbing(),
-      taskStatuses: context.taskUpdates?.statuses,
+      taskStatuses: context.taskUpdates.statuses,
       leadTime: await currentLeadTime(),
     };
   }
@@ -69,20 +58,35 @@ export function createChangeScheduler(context: SchedulerContext): ChangeSchedule
     return leadTime(forecastDueTimes(dueTimes, clock.now() + maxWait), paces);
   }
 
+  /** True while the outcome of any request is doubtful: requests are sent one at a time, and changes take turns. */
   function isProbing(): boolean {
     return breaker.open || throttle.isHalted();
   }
 
   return {
     eligible,
-    async nextChange() {
+    /**
+     * Selects the next change to send, and from when on it may be sent.
+     *
+     * @param wake resolves when another change may have become more urgent
+     */
+    async nextChange(wake?: Promise<void>): Promise<NextChange | undefined> {
+      let isWoken = false;
+      void wake?.then(() => {
+        isWoken = true;
+      });
+      const selectedAt = clock.monotonic();
       await checkClock();
-      return nextDue(store.query, await eligible());
+      const next = await nextDue(store.query, await eligible());
+      return next && { ...next, isCurrent: () => !isWoken && clock.monotonic() - selectedAt < SELECTION_LIFETIME };
     },
+    /** Returns the next change that is not part of a backfill. */
     nextLiveChange: async () => nextLive(store.query, await eligible()),
     isProbing,
+    /** True once the tasks of the workspace were read. Before that, desired and known state cannot be compared. */
     mayWrite: () => mayWrite,
-    selectWritesOnly() {
+    /** Excludes reads from now on. */
+    selectWritesOnly(): void {
       onlyWrites = true;
     },
   };
@@ -117,7 +121,7 @@ export function forecastDueTimes(dueTimes: readonly number[], latest: number): n
  * @param dueTimes ascending
  * @returns whole milliseconds
  */
-export function leadTime(dueTimes: readonly number[], paces: readonly Pace[]): number {
+export function leadTime(dueTimes: readonly number[], paces: ReturnType<Throttle['paces']>): number {
   const latest = [...dueTimes];
   for (let index = latest.length - 1; index >= 0; index--) {
     for (const { slots, hold } of paces) {

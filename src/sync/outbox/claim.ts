@@ -21,8 +21,9 @@ import { readTaskUpdateFacts, refusalOfStatus } from '../../store/task-update-fa
 import { WORKSPACE } from '../../store/workspace-answers.ts';
 import { lastLinksRead } from '../../store/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import type { ChangeScheduler } from './change-scheduler.ts';
-import type { OutboxContext, Slot } from './outbox-context.ts';
+import type { Slot } from '../quota/slot.ts';
+import type { ChangeScheduler, NextChange } from './change-scheduler.ts';
+import type { OutboxContext } from './outbox-context.ts';
 import {
   bodyToSend,
   type PreparedRequest,
@@ -31,10 +32,6 @@ import {
   requestFor,
   type SlotTimes,
 } from './request.ts';
-
-export interface ClaimContext extends Pick<OutboxContext, 'store' | 'throttle' | 'clock'> {
-  readonly scheduler: ChangeScheduler;
-}
 
 /** Waits for `timeoutMs`, or until `wake` resolves because more urgent work may have arrived. */
 export async function waitForWork(
@@ -54,7 +51,8 @@ export async function waitForWork(
  * Returns undefined for a backfill change as soon as live work is due or may have arrived: backfills must not delay it.
  */
 export async function acquireSlot(
-  { throttle, clock, scheduler }: ClaimContext,
+  { throttle, clock }: OutboxContext,
+  scheduler: ChangeScheduler,
   { lane, due }: DueChange,
   wake: Promise<void>,
   signal: AbortSignal,
@@ -80,27 +78,29 @@ export async function acquireSlot(
  * ledger. After a crash the next process finds the request in flight, and treats its outcome as unknown, also if it was
  * never sent: see `recover`. Releases the slot if no change is eligible or the commit fails.
  *
- * The claimed change may be another one than the slot was acquired for, also of another lane, because the selection is
- * repeated if it may be stale. All lanes count in the same windows, so the caps hold. But the ledger counts the request
- * for the lane of the slot, and a backfill that gets the slot of a live change has not waited for room in its own share.
+ * If `next` is no longer current, another change is claimed, also of another lane. All lanes count in the same windows, so
+ * the caps hold. But the ledger counts the request for the lane of the slot, and a backfill that gets the slot of a live
+ * change has not waited for room in its own share.
  *
- * @param selected the change that was selected a moment ago, if nothing has happened since
  * @param askedAt when the slot was requested, epoch milliseconds
  */
 export async function claimChange(
-  { store, clock, scheduler }: ClaimContext,
+  { store, clock }: OutboxContext,
+  scheduler: ChangeScheduler,
   slot: Slot,
-  { selected, askedAt }: { readonly selected: string | undefined; readonly askedAt: number },
+  next: Pick<NextChange, 'entity' | 'isCurrent'>,
+  askedAt: number,
 ): Promise<PreparedRequest | undefined> {
   const slotAt = clock.now();
+  const selected = next.isCurrent() ? next.entity : undefined;
   try {
     const eligible = await scheduler.eligible();
     const prepared = await store.commit(async (transaction) => {
       // Read the time inside the transaction, which may have waited for others: what they stored precedes this request.
       const now = clock.now();
-      const next = await prepareNext(transaction, { ...eligible, now }, selected, { askedAt, slotAt });
-      if (next) await slot.record(transaction);
-      return next;
+      const request = await prepareNext(transaction, { ...eligible, now }, selected, { askedAt, slotAt });
+      if (request) await slot.record(transaction);
+      return request;
     });
     if (!prepared) slot.release();
     return prepared;

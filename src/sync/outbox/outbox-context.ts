@@ -1,17 +1,17 @@
-import type { ErrorCode } from '../../model/errors/codes.ts';
 import type { SyncError } from '../../model/errors/sync-error.ts';
-import type { Lane } from '../../model/lane.ts';
 import type { TaskStatuses } from '../../model/task-status.ts';
 import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import type { UpdateForm } from '../../store/task-update-facts.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
-import type { Scope } from '../../store/workspace-scope.ts';
-import type { WorkspaceClient } from '../../workspace-api/typed-client.ts';
+import type { SendContext, WorkspaceClient } from '../../workspace-api/typed-client.ts';
+import type { Throttle } from '../quota/throttle.ts';
+import type { Breaker } from './breaker.ts';
 
 /** The parts and the settings of the outbox of one workspace. */
 export interface OutboxContext extends WorkspaceContext {
-  readonly throttle: SlotSource;
+  readonly throttle: Throttle;
   readonly client: OutboxClient;
+  readonly breaker: Breaker;
   /** Promised time from an event to its write, milliseconds. Absent: as soon as the quota makes sensible. */
   readonly visibility?: number;
   /** Whether any connection records its pull requests in the workspace. */
@@ -47,46 +47,6 @@ export interface TaskUpdateSettings {
   readonly statuses: TaskStatuses;
   /** Whether webhooks of the workspace report edits by people. */
   readonly areEditsReported: boolean;
-}
-
-/** The part of the throttle that the outbox needs. */
-export interface SlotSource {
-  acquire(request: { lane: Lane; due: number; isFollower?: boolean; signal?: AbortSignal }): Promise<Slot>;
-  /** The used share of the long quota window, 0..1. */
-  usedShare(): number;
-  /** The limits of background requests at present, one for each quota window. */
-  paces(): readonly Pace[];
-  /** Whether our key was refused, and no answer has shown since that it is accepted again. */
-  isHalted(): boolean;
-}
-
-/** At most `slots` requests start within `hold` milliseconds. */
-export interface Pace {
-  readonly slots: number;
-  readonly hold: number;
-}
-
-/** The right to send one request. `Slot` in `sync/quota/slot.ts` describes what each method guarantees. */
-export interface Slot {
-  record(query: Scope): Promise<void>;
-  release(): void;
-  /** Gives up a slot whose completion this process cannot store any more. */
-  leave(): void;
-  complete(answer: SlotAnswer | undefined, query?: Scope): Promise<void>;
-}
-
-interface SlotAnswer {
-  readonly status: number;
-  readonly retryAfter?: number;
-  /** Whether the workspace accepted our key: null if it did, the reason if it did not; absent if the answer does not tell. */
-  readonly key?: { readonly code: ErrorCode; readonly reason: string } | null;
-}
-
-/** A request of the outbox uses the slot that its own transaction recorded. */
-export interface SendContext {
-  readonly slot: Slot;
-  /** Header of W3C Trace Context. Absent: none is sent. */
-  readonly traceparent?: string;
 }
 
 export type OutboxClient = WorkspaceClient<SendContext>;

@@ -1,15 +1,24 @@
+import { settlement } from '../../model/change.ts';
 import { asSyncError } from '../../model/errors/sync-error.ts';
 import { sleep } from '../../platform/lib/clock.ts';
 import type { Stage } from '../../platform/lib/scheduler.ts';
 import { yieldToEventLoop } from '../../platform/lib/yield.ts';
+import { clampFutureTimestamps } from '../../store/clock-changes.ts';
+import { changesInFlight, updateChange } from '../../store/outbox-rows.ts';
+import { addRequest } from '../../store/requests.ts';
 import { backoffAfterDbError, retryUntilCommitted } from '../../store/retry-until-committed.ts';
-import { createBreaker } from './breaker.ts';
+import { configureLinks, readRecordsRoute, retryRefusedRoutes } from '../../store/server-capabilities.ts';
+import { bindServerFacts } from '../../store/server-facts.ts';
+import { markTasksUnverified } from '../../store/task-creations.ts';
+import { enqueueInitialReads, enqueueTaskListRead } from '../../store/workspace-reads.ts';
+import type { Scope } from '../../store/workspace-scope.ts';
+import type { Slot } from '../quota/slot.ts';
 import { createChangeScheduler } from './change-scheduler.ts';
 import { acquireSlot, claimChange, waitForWork } from './claim.ts';
-import type { OutboxContext, Slot } from './outbox-context.ts';
-import { recoverAtStart, requeueUnsent } from './recovery.ts';
-import type { PreparedRequest } from './request.ts';
-import { createSender } from './send.ts';
+import type { OutboxContext } from './outbox-context.ts';
+import { historyRow, type PreparedRequest, requestSpans } from './request.ts';
+import { createSender, type SendAndSettle } from './send.ts';
+import { awaitTaskList, pendingAgain, type SettleContext, settleContextOf } from './settle.ts';
 
 export interface Outbox extends Stage {
   /** The number of requests that are in flight or being settled. */
@@ -18,25 +27,13 @@ export interface Outbox extends Stage {
   startWrites(): void;
 }
 
-/** How long a selected change stays selected unless a wake-up arrives, milliseconds. */
-const SELECTION_LIFETIME = 50;
-
 /**
  * The sending stage. For each change: wait until it is due and a slot is free; claim it in one transaction; send its
  * request; settle it in another transaction. The next change is claimed meanwhile, as far as the throttle allows.
  */
 export function createOutbox(context: OutboxContext): Outbox {
-  const { store, throttle, clock, logger } = context;
-  const breaker = createBreaker();
-  const scheduler = createChangeScheduler({ ...context, breaker });
-  const claimContext = { store, throttle, clock, scheduler };
-  const sendAndSettle = createSender({
-    ...context,
-    breaker,
-    scheduler,
-    retryUntilCommitted: (work) => retryUntilCommitted(context, work, stopping?.signal ?? AbortSignal.abort()),
-    stopping: () => stopping?.signal,
-  });
+  const { store, clock, logger } = context;
+  const scheduler = createChangeScheduler(context);
   /** Claimed requests, until their answers are stored. */
   const claimed = new Map<PreparedRequest, Promise<void>>();
   /** Claiming failed, perhaps in its commit, which the database may have stored in spite of the error. */
@@ -45,16 +42,59 @@ export function createOutbox(context: OutboxContext): Outbox {
   let running: Promise<void> | undefined;
 
   async function run(signal: AbortSignal): Promise<void> {
+    const sendAndSettle = createSender(context, scheduler, signal);
     await retryUntilCommitted(context, () => recoverAtStart(context), signal);
     while (!signal.aborted) {
       try {
         if (isClaimUncertain) await requeueUncertain();
-        await sendNext(signal);
+        await sendNext(sendAndSettle, signal);
       } catch (error) {
         if (signal.aborted) return;
         isClaimUncertain = true;
         await backoffAfterDbError(context, error, signal);
       }
+    }
+  }
+
+  /**
+   * One round: select the next change, wait until it is due, acquire a slot, claim the change, send and settle it. The next
+   * round does not wait for the answer. Returns early if other work may be more urgent.
+   */
+  async function sendNext(sendAndSettle: SendAndSettle, signal: AbortSignal): Promise<void> {
+    // Wait from before the query on: a later wake-up may concern a row that the query did not see.
+    const wake = context.outbox.wait();
+    // With thousands of pending changes the selection takes milliseconds: let the stage that sent the wake-up finish.
+    await yieldToEventLoop();
+    const next = await scheduler.nextChange(wake);
+    if (next === undefined) return wake;
+    const waitMs = next.at - clock.now();
+    if (waitMs > 0) return waitForWork(clock, waitMs, wake, signal);
+    if (scheduler.isProbing()) await pauseBetweenProbes(signal);
+
+    const askedAt = clock.now();
+    const slot = await acquireSlot(context, scheduler, next, wake, signal);
+    if (slot === undefined) return;
+    // Probing began while this change waited for its slot: the requests in flight end first.
+    if (scheduler.isProbing() && claimed.size > 0) return slot.release();
+
+    const prepared = await claimChange(context, scheduler, slot, next, askedAt);
+    if (prepared) claimed.set(prepared, sendClaimed(sendAndSettle, prepared, slot));
+  }
+
+  /** Logs errors, because no caller awaits it: they must end neither the stage nor the process. */
+  async function sendClaimed(sendAndSettle: SendAndSettle, prepared: PreparedRequest, slot: Slot): Promise<void> {
+    const { action, entity, lane, kind, trace } = prepared;
+    const waited = Math.max(0, clock.now() - trace.askedAt);
+    logger.debug({ action, entity, lane, waited, deliveries: trace.deliveries }, 'request is sent');
+    try {
+      await sendAndSettle(prepared, slot);
+      if (kind !== 'read') context.onWrite?.();
+      context.inbox.notify();
+      context.outbox.notify();
+    } catch (error) {
+      logger.error({ error: asSyncError(error) }, 'the work after a request failed');
+    } finally {
+      claimed.delete(prepared);
     }
   }
 
@@ -64,54 +104,9 @@ export function createOutbox(context: OutboxContext): Outbox {
     isClaimUncertain = false;
   }
 
-  /** Claims the next change when it is due, and starts to send it. Returns early if other work may be more urgent. */
-  async function sendNext(signal: AbortSignal): Promise<void> {
-    // Wait from before the query on: a later wake-up may concern a row that the query did not see.
-    const wake = context.outbox.wait();
-    let isWoken = false;
-    void wake.then(() => {
-      isWoken = true;
-    });
-    // With thousands of pending changes the selection takes milliseconds: let the stage that sent the wake-up finish.
-    await yieldToEventLoop();
-    const selectedAt = clock.monotonic();
-    const next = await scheduler.nextChange();
-    if (next === undefined) return wake;
-    const waitMs = next.at - clock.now();
-    if (waitMs > 0) return waitForWork(clock, waitMs, wake, signal);
-    if (scheduler.isProbing()) await pauseBetweenProbes(signal);
-    const askedAt = clock.now();
-    const slot = await acquireSlot(claimContext, next, wake, signal);
-    if (slot === undefined) return;
-    // Probing began while this change waited for its slot: the requests in flight end first.
-    if (scheduler.isProbing() && claimed.size > 0) return slot.release();
-    const isCurrent = !isWoken && clock.monotonic() - selectedAt < SELECTION_LIFETIME;
-    const selected = isCurrent ? next.entity : undefined;
-    const prepared = await claimChange(claimContext, slot, { selected, askedAt });
-    if (prepared) startSending(prepared, slot, askedAt);
-  }
-
   async function pauseBetweenProbes(signal: AbortSignal): Promise<void> {
     await Promise.all(claimed.values());
-    await sleep(clock, breaker.pause(), signal);
-  }
-
-  /** Logs an error of `deliver` here, because no caller awaits it: it must end neither the stage nor the process. */
-  function startSending(prepared: PreparedRequest, slot: Slot, askedAt: number): void {
-    const { action, entity, lane, trace } = prepared;
-    const waited = Math.max(0, clock.now() - askedAt);
-    logger.debug({ action, entity, lane, waited, deliveries: trace.deliveries }, 'request is sent');
-    const delivered = deliver(prepared, slot)
-      .catch((error: unknown) => logger.error({ error: asSyncError(error) }, 'the work after a request failed'))
-      .finally(() => claimed.delete(prepared));
-    claimed.set(prepared, delivered);
-  }
-
-  async function deliver(prepared: PreparedRequest, slot: Slot): Promise<void> {
-    await sendAndSettle(prepared, slot);
-    if (prepared.kind !== 'read') context.onWrite?.();
-    context.inbox.notify();
-    context.outbox.notify();
+    await sleep(clock, context.breaker.pause(), signal);
   }
 
   function start(): void {
@@ -137,4 +132,90 @@ export function createOutbox(context: OutboxContext): Outbox {
       running = undefined;
     },
   };
+}
+
+/**
+ * Requeues claims of this process that were committed although the database reported an error.
+ * Their requests were never sent.
+ *
+ * @param isClaimed whether this process sends the request of this entity, and will settle it
+ */
+async function requeueUnsent(query: Scope, isClaimed: (entity: string) => boolean): Promise<void> {
+  for (const { entity, sent } of await changesInFlight(query)) {
+    if (isClaimed(entity)) continue;
+    await updateChange(query, entity, { ...pendingAgain(requestIn(sent)), next_since: null });
+  }
+}
+
+/** Prepares the rows for a new process: settles requests in flight as unknown, and requests the initial reads. */
+async function recoverAtStart(context: OutboxContext): Promise<void> {
+  const { store, clock, logger, tracer } = context;
+  const recovered = await store.commit(async (transaction) => {
+    const now = clock.now();
+    await clampFutureTimestamps(transaction, now);
+    await bindServerFacts(transaction, context.baseUrl);
+    await retryRefusedRoutes(transaction);
+    await configureLinks(transaction, context.linksAreIdempotent);
+    await enqueueStartReads(transaction, context, now);
+    return recover(transaction, settleContextOf(context), context.untouched);
+  });
+  const now = clock.now();
+  for (const { action, entity, trace } of recovered) {
+    const fields = { action, item: trace.itemName, entity, deliveries: trace.deliveries };
+    logger.info(fields, 'request with unknown outcome found at the start');
+  }
+  if (!tracer) return;
+  const end = { answeredAt: now, settledAt: now, outcome: 'unknown', error: 'outcome_unknown' } as const;
+  for (const prepared of recovered)
+    for (const span of requestSpans(prepared, store.query.workspace, end)) tracer.record(span);
+}
+
+/** Requests the lists that were never read, and the list of tasks if the stored tasks are uncertain. */
+async function enqueueStartReads(
+  query: Scope,
+  { recordsPullRequests, throttle }: OutboxContext,
+  now: number,
+): Promise<void> {
+  const { state } = await readRecordsRoute(query);
+  await enqueueInitialReads(query, now, recordsPullRequests && state !== 'closed');
+  if (!(await markTasksUnverified(query, now))) return;
+  await enqueueTaskListRead(query, { now, usedShare: throttle.usedShare(), lane: 'triage', notBefore: 0 });
+}
+
+/**
+ * Settles the requests that the previous process had in flight: their outcome is unknown. Idempotent requests are
+ * repeated; creations wait for a list.
+ *
+ * @param untouched how long requests of that process may still be in flight, milliseconds
+ * @returns the requests
+ */
+export async function recover(
+  query: Scope,
+  context: SettleContext,
+  untouched = 0,
+): Promise<readonly PreparedRequest[]> {
+  const { now } = context;
+  const arrivedAt = now + untouched;
+  const recovered: PreparedRequest[] = [];
+  for (const { entity, kind, sent } of await changesInFlight(query)) {
+    const prepared = requestIn(sent);
+    recovered.push(prepared);
+    const error = 'outcome_unknown: the process ended';
+    await addRequest(query, historyRow(prepared, { now, outcome: 'unknown', error }));
+    if (settlement(kind) === 'list') {
+      await awaitTaskList(query, prepared, error, { ...context, now: arrivedAt });
+      continue;
+    }
+    // Reads are repeated at once: that does no harm, and all other changes of a new workspace wait for the first ones.
+    const isPostponed = untouched > 0 && kind !== 'read';
+    await updateChange(query, entity, {
+      ...pendingAgain(prepared, true),
+      ...(isPostponed && { not_before: arrivedAt }),
+    });
+  }
+  return recovered;
+}
+
+function requestIn(sent: string | null): PreparedRequest {
+  return JSON.parse(sent as string) as PreparedRequest;
 }

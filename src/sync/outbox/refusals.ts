@@ -29,15 +29,6 @@ import { closeRecords, NOT_SENT, pendingAgain, type SettleContext, settleAnswer 
 /** A change is held when it is refused for good, or after this many attempts while other writes succeed. */
 export const MAX_ATTEMPTS = 5;
 
-export interface FailureContext extends SettleContext {
-  /** No request succeeds at present, so no single change is at fault. */
-  readonly outage: boolean;
-  /** Other writes succeeded since the previous failure of this one, and none of them had failed before. */
-  readonly atFault: boolean;
-  /** The workspace answered other requests while this one failed. */
-  readonly othersAnswered?: boolean;
-}
-
 /** The outcome of a request that was not answered with a success. */
 export type FailureOutcome = Exclude<RequestOutcome, 'answered'>;
 
@@ -46,7 +37,7 @@ export async function settleRefusal(
   query: Scope,
   prepared: PreparedRequest,
   error: SyncError,
-  context: FailureContext,
+  context: SettleContext,
 ): Promise<FailureOutcome | undefined> {
   return (
     (await settleRefusedUpdate(query, prepared, error, context)) ??
@@ -154,7 +145,7 @@ async function settleRefusedUpdate(
   query: Scope,
   prepared: PreparedRequest,
   error: SyncError,
-  context: FailureContext,
+  context: SettleContext,
 ): Promise<FailureOutcome | undefined> {
   if (prepared.kind !== 'task_update' || isCredentialRefused(prepared, error)) return undefined;
   if (prepared.action === 'read-task') return settleRefusedUpdateRead(query, prepared, error, context);
@@ -183,7 +174,7 @@ async function settleRefusedUpdateRoute(
   query: Scope,
   prepared: PreparedRequest,
   error: SyncError,
-  { now }: FailureContext,
+  { now }: SettleContext,
 ): Promise<FailureOutcome> {
   const { entity, attempts } = prepared;
   const { status = 0 } = error;
@@ -227,7 +218,7 @@ async function settleRefusedUpdateRead(
   query: Scope,
   prepared: PreparedRequest,
   error: SyncError,
-  context: FailureContext,
+  context: SettleContext,
 ): Promise<FailureOutcome | undefined> {
   const { status = 0 } = error;
   const { entity, taskId, attempts, isChecked = false } = prepared;
@@ -267,7 +258,7 @@ async function settleRefusedList(
   query: Scope,
   prepared: PreparedRequest,
   error: SyncError,
-  context: FailureContext,
+  context: SettleContext,
 ): Promise<FailureOutcome | undefined> {
   const name = LISTS[prepared.action];
   if (name === undefined) return undefined;
@@ -307,7 +298,7 @@ async function settleRefusedRead(
   query: Scope,
   prepared: PreparedRequest,
   error: SyncError,
-  context: FailureContext,
+  context: SettleContext,
 ): Promise<FailureOutcome | undefined> {
   const route = prepared.kind === 'read' ? OPTIONAL_READS[prepared.action] : undefined;
   if (route === undefined || error.status === undefined || isCredentialRefused(prepared, error)) return undefined;
@@ -371,7 +362,7 @@ async function settleRefusedLink(
   query: Scope,
   prepared: PreparedRequest,
   error: SyncError,
-  context: FailureContext,
+  context: SettleContext,
 ): Promise<FailureOutcome | undefined> {
   const { action, entity, attempts, taskId, isChecked } = prepared;
   const isGone = action === 'remove-link' && error.code === 'not_found';
@@ -418,7 +409,7 @@ async function settleRefusedCreation(
   query: Scope,
   prepared: PreparedRequest,
   error: SyncError,
-  context: FailureContext,
+  context: SettleContext,
 ): Promise<FailureOutcome | undefined> {
   const { now } = context;
   if (prepared.action !== 'create-task') return undefined;
@@ -442,7 +433,7 @@ async function settleRefusedRecord(
   query: Scope,
   prepared: PreparedRequest,
   error: SyncError,
-  { now }: FailureContext,
+  { now }: SettleContext,
 ): Promise<FailureOutcome | undefined> {
   if (prepared.action !== 'record-pull-request') return undefined;
   const isClosed = await noteRecordRefused(query, refusalOf(error), now);

@@ -1,42 +1,19 @@
 import type { Action } from '../../model/change.ts';
 import type { ErrorCode } from '../../model/errors/codes.ts';
 import { asSyncError, type SyncError, wasSent } from '../../model/errors/sync-error.ts';
+import { retryUntilCommitted } from '../../store/retry-until-committed.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import type { ApiAnswer } from '../../workspace-api/typed-client.ts';
+import type { ApiAnswer, SendContext } from '../../workspace-api/typed-client.ts';
+import type { Slot } from '../quota/slot.ts';
 import { type Breaker, isCredentialRefused, isWorkspaceRefusal } from './breaker.ts';
 import type { ChangeScheduler } from './change-scheduler.ts';
 import { type ListPosition, RECORDS_PER_PAGE } from './list-pages.ts';
-import type { OutboxClient, OutboxContext, SendContext, Slot } from './outbox-context.ts';
+import type { OutboxClient, OutboxContext } from './outbox-context.ts';
 import { type FailureOutcome, MAX_ATTEMPTS } from './refusals.ts';
-import { OPTIONAL_READS, type PreparedRequest } from './request.ts';
-import { requestSpans, type SpanEnd, sendSpanName } from './request-trace.ts';
+import { OPTIONAL_READS, type PreparedRequest, requestSpans, routeOf, type SpanEnd, sendSpanName } from './request.ts';
 import { settle, settleContextOf } from './settle.ts';
 import { settleFailure } from './settle-failure.ts';
 import { TaskUpdater } from './update-task.ts';
-
-export interface SenderContext
-  extends Pick<
-    OutboxContext,
-    | 'store'
-    | 'throttle'
-    | 'client'
-    | 'clock'
-    | 'random'
-    | 'logger'
-    | 'meter'
-    | 'tracer'
-    | 'visibility'
-    | 'onTrouble'
-    | 'onLag'
-    | 'taskUpdates'
-  > {
-  readonly breaker: Breaker;
-  readonly scheduler: Pick<ChangeScheduler, 'mayWrite'>;
-  /** Repeats work until the database commits it, or until the outbox stops. */
-  readonly retryUntilCommitted: (work: () => Promise<void>) => Promise<void>;
-  /** Aborts when the outbox stops. Absent: it never stops while a request needs another slot. */
-  readonly stopping?: () => AbortSignal | undefined;
-}
 
 /**
  * Sends a claimed request and settles its change.
@@ -62,24 +39,20 @@ function levelOf({ action }: PreparedRequest, { own, status }: SyncError, outcom
   return outcome === 'settled' || isRouteMissing ? 'info' : 'warn';
 }
 
-export function createSender(context: SenderContext): SendAndSettle {
-  const { store, throttle, client, clock, logger, meter, breaker, scheduler, tracer } = context;
+/** @param signal aborts when the outbox stops */
+export function createSender(context: OutboxContext, scheduler: ChangeScheduler, signal: AbortSignal): SendAndSettle {
+  const { store, throttle, client, clock, logger, meter, breaker, tracer } = context;
   const { workspace } = store.query;
   /** The first read of the tasks was refused. Nothing is written before it succeeds, so other answers end no trouble. */
   let isFirstReadRefused = false;
 
-  const updater = new TaskUpdater({
-    ...context,
-    stopping: context.stopping ?? (() => undefined),
-    answered: handleAnswer,
-    failed: handleFailure,
-  });
+  const updater = new TaskUpdater(context, signal, handleAnswer, handleFailure);
 
   async function sendAndSettle(prepared: PreparedRequest, slot: Slot): Promise<void> {
     try {
       const traceparent = tracer?.traceparent(sendSpanName(prepared, workspace));
       if (!isPlain(prepared)) return await updater.send(prepared, slot, traceparent);
-      const answer = await sendRequest(client, prepared, { slot, traceparent });
+      const answer = await sendRequest(client, prepared, { traceparent });
       await handleAnswer(prepared, slot, answer);
     } catch (thrown) {
       await handleFailure(prepared, slot, asSyncError(thrown));
@@ -100,7 +73,7 @@ export function createSender(context: SenderContext): SendAndSettle {
     breaker.passed(entity, isWrite(prepared));
     const fields = { action, item: trace.itemName, entity, status, deliveries: trace.deliveries };
     logger.info(fields, 'request answered');
-    await context.retryUntilCommitted(() => commitAnswer(prepared, slot, { status, body, work }));
+    await retryUntilCommitted(context, () => commitAnswer(prepared, slot, { status, body, work }), signal);
     recordSpans(prepared, { answeredAt, outcome: 'answered', status });
     if (action === 'read-tasks') isFirstReadRefused = false;
     reportRecovery();
@@ -127,10 +100,11 @@ export function createSender(context: SenderContext): SendAndSettle {
   async function handleFailure(prepared: PreparedRequest, slot: Slot, error: SyncError): Promise<void> {
     const answeredAt = clock.now();
     const hasPassed = recordFailure(prepared, error);
-    await context.retryUntilCommitted(async () => {
+    const commit = async () => {
       const outcome = await commitFailure(prepared, slot, error);
       recordSpans(prepared, { answeredAt, outcome, status: error.status, error: error.code });
-    });
+    };
+    await retryUntilCommitted(context, commit, signal);
     if (hasPassed) reportRecovery();
   }
 
@@ -140,9 +114,7 @@ export function createSender(context: SenderContext): SendAndSettle {
     const answer = status === undefined ? undefined : { status, retryAfter, key: keyStateOf(prepared, error) };
     const outcome = await store.commit(async (transaction) => {
       await slot.complete(answer, transaction);
-      const { othersAnswered, isAtFault } = breaker.sinceFailure(entity);
-      const cause = { outage: breaker.open, atFault: isAtFault, othersAnswered };
-      return settleFailure(transaction, prepared, error, { ...settleContextOf(context), ...cause });
+      return settleFailure(transaction, prepared, error, settleContextOf(context, entity));
     });
     meter.count('workspace_requests_total', { route: action, status: String(status ?? error.code) });
     const fields = { action, item: trace.itemName, entity, deliveries: trace.deliveries, error, outcome };
@@ -227,47 +199,31 @@ export function sendRequest(
   prepared: PlainRequest,
   context: SendContext,
 ): Promise<ApiAnswer<unknown>> {
-  const taskId = prepared.taskId as string;
   // The body was built for exactly this route, and then stored in the outbox row as JSON.
-  const body = prepared.body as never;
-  switch (prepared.action) {
-    case 'read-tasks':
-      return client.listTasks({ query: { all: true, ...pageQuery(prepared) } }, context);
-    case 'read-task':
-      return client.getTask({ taskId }, context);
-    case 'read-pull-requests':
-      return client.listPullRequestRecords({ query: { limit: RECORDS_PER_PAGE, ...pageQuery(prepared) } }, context);
-    case 'read-records':
-      return client.listPullRequestRecords({ query: { limit: RECORDS_PER_PAGE, ...prepared.body } }, context);
-    case 'read-links':
-      return client.listWorkItems({ taskId }, context);
-    case 'read-document':
-      return client.getDocument({ documentId: String(prepared.body['documentId']) }, context);
-    case 'attach-document':
-      return client.attachDocument({ taskId, body }, context);
-    case 'record-pull-request':
-      return client.recordPullRequest({ body }, context);
-    case 'add-link':
-      return client.addWorkItem({ taskId, body }, context);
-    case 'remove-link':
-      return client.removeWorkItem({ taskId, workItemId: String(prepared.body['workItemId']) }, context);
-    case 'create-task':
-      return createTask(client, prepared, context);
-  }
+  return client[routeOf(prepared)](parametersOf(prepared) as never, context);
 }
 
-function pageQuery({ body }: PreparedRequest): { cursor?: string; limit?: number } {
+function parametersOf({ action, taskId, body }: PlainRequest): object {
   const { cursor, limit } = body as ListPosition;
-  return { ...(cursor !== undefined && { cursor }), ...(limit !== undefined && { limit }) };
-}
-
-function createTask(
-  client: OutboxClient,
-  prepared: PreparedRequest,
-  context: SendContext,
-): Promise<ApiAnswer<unknown>> {
-  const { kind, ...body } = prepared.body;
-  return kind === 'idea'
-    ? client.createIdea({ body: body as never }, context)
-    : client.createBug({ body: body as never }, context);
+  const page = { ...(cursor !== undefined && { cursor }), ...(limit !== undefined && { limit }) };
+  switch (action) {
+    case 'read-tasks':
+      return { query: { all: true, ...page } };
+    case 'read-pull-requests':
+      return { query: { limit: RECORDS_PER_PAGE, ...page } };
+    case 'read-records':
+      return { query: { limit: RECORDS_PER_PAGE, ...body } };
+    case 'read-task':
+    case 'read-links':
+      return { taskId };
+    case 'read-document':
+    case 'remove-link':
+      return { ...body, taskId };
+    case 'create-task': {
+      const { kind: _, ...task } = body;
+      return { body: task };
+    }
+    default:
+      return { taskId, body };
+  }
 }

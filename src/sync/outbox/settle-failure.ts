@@ -11,7 +11,6 @@ import { MAX_BLOCK } from './claim.ts';
 import {
   againAfterTaskList,
   errorText,
-  type FailureContext,
   type FailureOutcome,
   failuresBefore,
   holdUnlessChanged,
@@ -21,8 +20,7 @@ import {
   MAX_ATTEMPTS,
   settleRefusal,
 } from './refusals.ts';
-import type { PreparedRequest } from './request.ts';
-import { historyRow } from './request-trace.ts';
+import { historyRow, type PreparedRequest } from './request.ts';
 import { awaitTaskList, pendingAgain, type SettleContext } from './settle.ts';
 
 /** Settles a failed request: its change is pending again, held, settled by the refusal, or its outcome is unknown. */
@@ -30,7 +28,7 @@ export async function settleFailure(
   query: Scope,
   prepared: PreparedRequest,
   error: SyncError,
-  context: FailureContext,
+  context: SettleContext,
 ): Promise<FailureOutcome> {
   const outcome = await settleChange(query, prepared, error, context);
   const { now } = context;
@@ -45,7 +43,7 @@ async function settleChange(
   query: Scope,
   prepared: PreparedRequest,
   error: SyncError,
-  context: FailureContext,
+  context: SettleContext,
 ): Promise<FailureOutcome> {
   const text = errorText(error);
   const refusal = await settleRefusal(query, prepared, error, context);
@@ -57,7 +55,7 @@ async function settleChange(
     const isCertain = prepared.isChecked && prepared.kind !== 'read';
     return isCertain ? holdUnlessChanged(query, prepared, text) : againAfterTaskList(query, prepared, error, context);
   }
-  if (error.code === 'workspace_full') return retryLater(query, prepared, error, { ...context, isBlameless: true });
+  if (error.code === 'workspace_full') return retryLater(query, prepared, error, context);
   if (error.verdict === 'wait-until') {
     // The throttle knows until when to wait. This is no failure of the change.
     await updateChange(query, prepared.entity, { ...pendingAgain(prepared), not_before: context.now, error: text });
@@ -93,11 +91,6 @@ const LONGEST_PAUSE_MS = 300_000;
 /** Fewer attempts than this are repeated within seconds. */
 const FAST_ATTEMPTS = 3;
 
-interface RetryContext extends FailureContext {
-  /** The workspace stored nothing because of its own state, although reads succeed. Then no change is ever held. */
-  readonly isBlameless?: boolean;
-}
-
 /**
  * Repeats a request after a pause. Holds the change instead if it failed `MAX_ATTEMPTS` times and is at fault: the
  * server refuses it for good, or other writes succeeded meanwhile.
@@ -106,9 +99,11 @@ async function retryLater(
   query: Scope,
   prepared: PreparedRequest,
   error: SyncError,
-  context: RetryContext,
+  context: SettleContext,
 ): Promise<FailureOutcome> {
-  const { outage, atFault, now, isBlameless = false } = context;
+  const { outage = false, atFault = false, now } = context;
+  // The workspace stored nothing because of its own state, although reads succeed. Then no change is ever held.
+  const isBlameless = error.code === 'workspace_full';
   const isSent = !isBlameless && wasSent(error);
   const isRead = prepared.action === 'read-task';
   const isUnknown = prepared.open || (!isBlameless && !isRead && isOutcomeUnknown(error));
@@ -132,8 +127,8 @@ function attemptsAfter(attempts: number, isSent: boolean, isOutage: boolean): nu
 }
 
 /** Milliseconds. During an outage the loop of the outbox makes the pauses itself. */
-function retryPause({ kind, action }: PreparedRequest, attempts: number, context: FailureContext): number {
-  const { outage, atFault, othersAnswered, random } = context;
+function retryPause({ kind, action }: PreparedRequest, attempts: number, context: SettleContext): number {
+  const { outage = false, atFault = false, othersAnswered, random } = context;
   const pause = outage ? 0 : pauseAfter(attempts, random);
   if (action === 'read-pull-requests') return Math.max(pause, growingPause(attempts));
   // The workspace answers, but has carried out no write since: perhaps it carries out none at all.

@@ -41,9 +41,9 @@ import type { Scope } from '../../store/workspace-scope.ts';
 import { findRunningSweep, recordsSwept } from '../../store/workspace-sweeps.ts';
 import { LISTS, type ListPosition, listStepOf } from './list-pages.ts';
 import type { OutboxContext } from './outbox-context.ts';
-import { OPTIONAL_READS, type PreparedRequest } from './request.ts';
-import { historyRow } from './request-trace.ts';
+import { historyRow, OPTIONAL_READS, type PreparedRequest } from './request.ts';
 
+/** The circumstances in which a request is settled. */
 export interface SettleContext {
   readonly now: number;
   readonly random: Random;
@@ -56,21 +56,26 @@ export interface SettleContext {
   readonly restorePace?: number;
   /** Absent: those of the specification. */
   readonly taskStatuses?: TaskStatuses;
+  /** No request succeeds at present, so no single change is at fault. */
+  readonly outage?: boolean;
+  /** Other writes succeeded since the previous failure of this one, and none of them had failed before. */
+  readonly atFault?: boolean;
+  /** The workspace answered other requests while this one failed. */
+  readonly othersAnswered?: boolean;
 }
 
 /** The part of a quota window that reads after a restore may use. */
 const RESTORE_SHARE = 0.2;
 
-export function settleContextOf({
-  clock,
-  random,
-  throttle,
-  visibility,
-  taskUpdates,
-}: Pick<OutboxContext, 'clock' | 'random' | 'throttle' | 'visibility' | 'taskUpdates'>): SettleContext {
+/** @param failed the entity of a request that failed */
+export function settleContextOf(context: OutboxContext, failed?: string): SettleContext {
+  const { clock, random, throttle, visibility, taskUpdates, breaker } = context;
   const restorePace = Math.max(0, ...throttle.paces().map(({ slots, hold }) => hold / (slots * RESTORE_SHARE)));
   const taskStatuses = taskUpdates.statuses;
-  return { now: clock.now(), random, usedShare: throttle.usedShare(), visibility, restorePace, taskStatuses };
+  const settled = { now: clock.now(), random, usedShare: throttle.usedShare(), visibility, restorePace, taskStatuses };
+  if (failed === undefined) return settled;
+  const { othersAnswered, isAtFault } = breaker.sinceFailure(failed);
+  return { ...settled, outage: breaker.open, atFault: isAtFault, othersAnswered };
 }
 
 /**

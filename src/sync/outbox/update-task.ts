@@ -8,6 +8,7 @@ import { serverStatus, type TaskStatuses } from '../../model/task-status.ts';
 import { cachedStatus } from '../../store/cached-tasks.ts';
 import { findChanges, updateChange } from '../../store/outbox-rows.ts';
 import { addRequest } from '../../store/requests.ts';
+import { retryUntilCommitted } from '../../store/retry-until-committed.ts';
 import { noteRouteAnswered } from '../../store/server-capabilities.ts';
 import { isOff } from '../../store/server-facts.ts';
 import {
@@ -21,10 +22,10 @@ import {
 } from '../../store/task-update-facts.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { ApiAnswer } from '../../workspace-api/typed-client.ts';
-import type { OutboxContext, SendContext, Slot } from './outbox-context.ts';
+import type { Slot } from '../quota/slot.ts';
+import type { OutboxContext } from './outbox-context.ts';
 import { errorText, isContentRefused, isUpdateRefused } from './refusals.ts';
-import type { PreparedRequest } from './request.ts';
-import { historyRow } from './request-trace.ts';
+import { historyRow, type PreparedRequest } from './request.ts';
 import { pendingAgain } from './settle.ts';
 import {
   arrivedOf,
@@ -39,21 +40,16 @@ import {
   updateBody,
 } from './task-update-body.ts';
 
-export interface UpdaterContext
-  extends Pick<OutboxContext, 'store' | 'throttle' | 'client' | 'clock' | 'logger' | 'meter' | 'taskUpdates'> {
-  readonly retryUntilCommitted: (work: () => Promise<void>) => Promise<void>;
-  /** Aborts when the outbox stops. */
-  readonly stopping: () => AbortSignal | undefined;
-  /** Commits the success of a request together with `work`, and settles its change. */
-  readonly answered: (
-    prepared: PreparedRequest,
-    slot: Slot,
-    answer: ApiAnswer<unknown>,
-    work?: (transaction: Scope) => Promise<void>,
-  ) => Promise<void>;
-  /** Commits the failure of a request, and settles its change. */
-  readonly failed: (prepared: PreparedRequest, slot: Slot, error: SyncError) => Promise<void>;
-}
+/** Commits the success of a request together with `work`, and settles its change. */
+type Answered = (
+  prepared: PreparedRequest,
+  slot: Slot,
+  answer: ApiAnswer<unknown>,
+  work?: (transaction: Scope) => Promise<void>,
+) => Promise<void>;
+
+/** Commits the failure of a request, and settles its change. */
+type Failed = (prepared: PreparedRequest, slot: Slot, error: SyncError) => Promise<void>;
 
 /** A task whose status is cached for less than this may be updated without a read before, milliseconds. */
 const CACHED_FOR = 60_000;
@@ -92,12 +88,19 @@ interface Sent {
  * decides again.
  */
 export class TaskUpdater {
-  readonly #context: UpdaterContext;
+  readonly #context: OutboxContext;
   readonly #statuses: TaskStatuses;
+  readonly #signal: AbortSignal;
+  readonly #answered: Answered;
+  readonly #failed: Failed;
 
-  constructor(context: UpdaterContext) {
+  /** @param signal aborts when the outbox stops */
+  constructor(context: OutboxContext, signal: AbortSignal, answered: Answered, failed: Failed) {
     this.#context = context;
     this.#statuses = context.taskUpdates.statuses;
+    this.#signal = signal;
+    this.#answered = answered;
+    this.#failed = failed;
   }
 
   /** Sends a claimed update and settles its change. The slot of the last request is completed; `slot` may be left to the caller. */
@@ -135,10 +138,10 @@ export class TaskUpdater {
     const reading: PreparedRequest = { ...prepared, action: 'read-task' };
     let read: ApiAnswer<TaskFields>;
     try {
-      read = await this.#readTask(turn, slot);
+      read = await this.#readTask(turn);
     } catch (error) {
       second.release();
-      return this.#context.failed(reading, slot, asSyncError(error));
+      return this.#failed(reading, slot, asSyncError(error));
     }
     const task = fieldsOf(read);
     const observed = observeFields(update, task);
@@ -148,7 +151,7 @@ export class TaskUpdater {
     if (isOutdated || Object.keys(changed).length === 0) {
       second.release();
       const arrived = isOutdated ? arrivedOf(prepared.attempted, this.#statuses, status) : undefined;
-      return this.#context.answered({ ...reading, observed, isOutdated, arrived }, slot, read);
+      return this.#answered({ ...reading, observed, isOutdated, arrived }, slot, read);
     }
     const readAt = this.#context.clock.now();
     const isRecorded = await this.#passOn(
@@ -174,8 +177,8 @@ export class TaskUpdater {
     );
   }
 
-  async #readTask({ taskId, traceparent }: Turn, slot: Slot): Promise<ApiAnswer<TaskFields>> {
-    const read = await this.#context.client.getTask({ taskId }, contextOf(slot, traceparent));
+  async #readTask({ taskId, traceparent }: Turn): Promise<ApiAnswer<TaskFields>> {
+    const read = await this.#context.client.getTask({ taskId }, { traceparent });
     if (read.body.taskId === taskId) return read;
     throw new SyncError('answer_malformed', `the answer names the task ${read.body.taskId}`, { status: read.status });
   }
@@ -190,24 +193,19 @@ export class TaskUpdater {
     const body = updateBody(form, before?.task ?? {}, changed);
     let answer: ApiAnswer<unknown>;
     try {
-      answer = await this.#sendBody(turn, slot, body, ifMatch);
+      answer = await this.#sendBody(turn, body, ifMatch);
     } catch (thrown) {
       const error = asSyncError(thrown);
       const isRefused = turn.otherForms.length > 0 && isUpdateRefused(error, prepared);
-      return isRefused ? this.#tryNextForm(turn, slot, error) : this.#context.failed(prepared, slot, error);
+      return isRefused ? this.#tryNextForm(turn, slot, error) : this.#failed(prepared, slot, error);
     }
     const answered = (answer.body as { readonly status?: string } | undefined)?.status;
     if (word !== undefined && answered !== undefined && answered !== word) {
       const message = `the workspace answered the status ${word} of the task ${turn.taskId} with ${answered}`;
-      return this.#context.failed(
-        prepared,
-        slot,
-        new SyncError('refused', message, { status: answer.status, own: true }),
-      );
+      return this.#failed(prepared, slot, new SyncError('refused', message, { status: answer.status, own: true }));
     }
     const accepted = { form: form.form, refused: this.#refusedForms(turn), compared: [], word, isConditional };
-    if (before === undefined)
-      return this.#context.answered(prepared, slot, answer, (t) => this.#noteAccepted(t, accepted));
+    if (before === undefined) return this.#answered(prepared, slot, answer, (t) => this.#noteAccepted(t, accepted));
     await this.#compare({ ...turn, prepared }, slot, { changed, before, answer, accepted });
   }
 
@@ -239,17 +237,9 @@ export class TaskUpdater {
   }
 
   /** Sends an update. A success without a readable task has no body. */
-  async #sendBody(
-    { taskId, traceparent }: Turn,
-    slot: Slot,
-    body: TaskFields,
-    ifMatch?: string,
-  ): Promise<ApiAnswer<unknown>> {
+  async #sendBody({ taskId, traceparent }: Turn, body: TaskFields, ifMatch?: string): Promise<ApiAnswer<unknown>> {
     try {
-      return await this.#context.client.updateTask(
-        { taskId, body: body as never, ifMatch },
-        contextOf(slot, traceparent),
-      );
+      return await this.#context.client.updateTask({ taskId, body: body as never, ifMatch }, { traceparent });
     } catch (thrown) {
       const { code, status = 0 } = asSyncError(thrown);
       if (code !== 'answer_malformed' || status < 200 || status > 299) throw thrown;
@@ -267,7 +257,7 @@ export class TaskUpdater {
     const cleared = after.task === undefined ? [] : clearedFields(before.task, after.task, changed);
     const finish = (transaction: Scope) =>
       this.#noteAccepted(transaction, { ...accepted, compared: after.task === undefined ? [] : Object.keys(changed) });
-    if (cleared.length === 0) return this.#context.answered(prepared, after.slot, answer, finish);
+    if (cleared.length === 0) return this.#answered(prepared, after.slot, answer, finish);
     const error = `update_clears_fields: an update of ${Object.keys(changed).join(', ')} cleared ${cleared.join(', ')}`;
     this.#context.logger.error(
       { entity: prepared.entity, error },
@@ -275,7 +265,7 @@ export class TaskUpdater {
     );
     const next = form.form === 'fields' ? await this.#followingSlot(prepared) : undefined;
     if (next === undefined || !(await this.#passOn(after.slot, next, noteFieldsCleared, answer.status)))
-      return this.#context.answered(prepared, after.slot, answer, (transaction) =>
+      return this.#answered(prepared, after.slot, answer, (transaction) =>
         form.form === 'whole' ? switchUpdatesOff(transaction, error) : noteFieldsCleared(transaction),
       );
     await this.#restore({ ...turn, prepared }, next, { changed, before, error }, turn.facts.readOnly === 'certain');
@@ -291,10 +281,10 @@ export class TaskUpdater {
     const { prepared } = turn;
     const { changed, before, error } = lost;
     try {
-      const answer = await this.#sendBody(turn, slot, updateBody({ form: 'whole', isStripped }, before.task, changed));
+      const answer = await this.#sendBody(turn, updateBody({ form: 'whole', isStripped }, before.task, changed));
       const task = answer.body === undefined ? {} : fieldsOf(answer as ApiAnswer<TaskFields>);
       const cleared = clearedFields(before.task, task, changed);
-      await this.#context.answered(prepared, slot, answer, async (transaction) => {
+      await this.#answered(prepared, slot, answer, async (transaction) => {
         if (isStripped) await noteReadOnlyRefused(transaction);
         if (cleared.some((name) => Object.hasOwn(task, name))) await switchUpdatesOff(transaction, error);
       });
@@ -303,7 +293,7 @@ export class TaskUpdater {
       const { status = 0 } = failure;
       const next = !isStripped && isContentRefused(status) ? await this.#followingSlot(prepared) : undefined;
       // The workspace has accepted the update itself, so this refusal does not concern the status.
-      if (next === undefined) return this.#context.failed({ ...prepared, update: undefined }, slot, failure);
+      if (next === undefined) return this.#failed({ ...prepared, update: undefined }, slot, failure);
       if (await this.#passOn(slot, next, async () => {}, status)) await this.#restore(turn, next, lost, true);
     } finally {
       slot.leave();
@@ -329,7 +319,7 @@ export class TaskUpdater {
     const next = await this.#followingSlot(turn.prepared);
     if (next === undefined || !(await this.#passOn(slot, next, async () => {}, answer.status))) return { slot };
     try {
-      return { task: fieldsOf(await this.#readTask(turn, next)), slot: next };
+      return { task: fieldsOf(await this.#readTask(turn)), slot: next };
     } catch {
       return { slot: next };
     }
@@ -347,7 +337,7 @@ export class TaskUpdater {
         lane: 'status',
         due,
         isFollower: true,
-        signal: this.#context.stopping(),
+        signal: this.#signal,
       });
     } catch (error) {
       if (asSyncError(error).code === 'aborted') return undefined;
@@ -358,26 +348,27 @@ export class TaskUpdater {
   /** Commits the end of one request and the slot of the next. @returns false if the outbox stopped before the commit */
   async #passOn(slot: Slot, next: Slot, work: (transaction: Scope) => Promise<void>, status: number): Promise<boolean> {
     let isCommitted = false;
-    await this.#context.retryUntilCommitted(async () => {
+    const commit = async () => {
       await this.#context.store.commit(async (transaction) => {
         await slot.complete({ status, key: null }, transaction);
         await next.record(transaction);
         await work(transaction);
       });
       isCommitted = true;
-    });
+    };
+    await retryUntilCommitted(this.#context, commit, this.#signal);
     if (!isCommitted) next.release();
     return isCommitted;
   }
 
   /** Makes the change pending again, because nothing was written. @param status that of the answer, if the slot was used */
   async #requeue(prepared: PreparedRequest, slot: Slot, status?: number): Promise<void> {
-    await this.#context.retryUntilCommitted(() =>
+    const commit = () =>
       this.#context.store.commit(async (transaction) => {
         await slot.complete(status === undefined ? undefined : { status, key: null }, transaction);
         await updateChange(transaction, prepared.entity, pendingAgain(prepared));
-      }),
-    );
+      });
+    await retryUntilCommitted(this.#context, commit, this.#signal);
   }
 }
 
@@ -389,10 +380,6 @@ async function withSlot(slot: Slot, work: () => Promise<void>): Promise<void> {
     slot.release();
     slot.leave();
   }
-}
-
-function contextOf(slot: Slot, traceparent: string | undefined): SendContext {
-  return { slot, ...(traceparent !== undefined && { traceparent }) };
 }
 
 /** Returns the task as the server wrote it. */

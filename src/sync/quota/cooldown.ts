@@ -2,10 +2,9 @@ import type { ErrorCode } from '../../model/errors/codes.ts';
 import type { Lane } from '../../model/lane.ts';
 import type { WindowSnapshot } from '../../model/windows.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
-import type { Logger } from '../../platform/lib/logger.ts';
-import type { Meter } from '../../platform/lib/meter.ts';
-import { backoff, type Random } from '../../platform/lib/random.ts';
+import { backoff } from '../../platform/lib/random.ts';
 import { readMeta, writeMeta } from '../../store/meta.ts';
+import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { Share } from './share.ts';
 
@@ -206,11 +205,7 @@ export function pausedUntil(cooldown: Cooldown): Pause {
   return cooldown.halt !== null && cooldown.halt.until > refusal.until ? cooldown.halt : refusal;
 }
 
-interface CooldownControlDeps {
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly logger: Logger;
-  readonly meter: Meter;
+interface CooldownContext extends WorkspaceContext {
   readonly smallestShare: number;
   readonly measure: () => QuotaMeasure;
   readonly onChange: () => void;
@@ -220,14 +215,7 @@ export interface QuotaMeasure extends WindowSnapshots {
   readonly share: number;
 }
 
-/** Updates the cooldown from the answers of the workspace. */
-export interface CooldownControl {
-  readonly cooldown: Cooldown;
-  /** Applies an answer. Returns whether the cooldown changed and must be stored. */
-  apply(request: Request, answer: SlotAnswer | undefined): boolean;
-  /** Returns false if there is no halt. */
-  clearHalt(): boolean;
-}
+export type CooldownControl = ReturnType<typeof createCooldownControl>;
 
 interface Request {
   readonly lane: Lane;
@@ -235,13 +223,14 @@ interface Request {
   readonly started: number;
 }
 
-export function createCooldownControl(initial: Cooldown, deps: CooldownControlDeps): CooldownControl {
-  const { clock, random, logger, meter, smallestShare, measure } = deps;
+/** Updates the cooldown from the answers of the workspace. */
+export function createCooldownControl(initial: Cooldown, context: CooldownContext) {
+  const { clock, random, logger, meter, smallestShare, measure } = context;
   let cooldown = initial;
 
   const change = (next: Cooldown) => {
     cooldown = next;
-    deps.onChange();
+    context.onChange();
   };
 
   const refuse = ({ lane, started }: Request, hint: number | undefined) => {
@@ -271,11 +260,12 @@ export function createCooldownControl(initial: Cooldown, deps: CooldownControlDe
   };
 
   return {
-    get cooldown() {
+    get cooldown(): Cooldown {
       return cooldown;
     },
 
-    apply(request, answer) {
+    /** Applies an answer. Returns whether the cooldown changed and must be stored. */
+    apply(request: Request, answer: SlotAnswer | undefined): boolean {
       if (answer === undefined) return false;
       const before = cooldown;
       if (answer.key !== undefined) applyKeyVerdict(request, answer.key);
@@ -284,7 +274,8 @@ export function createCooldownControl(initial: Cooldown, deps: CooldownControlDe
       return cooldown !== before;
     },
 
-    clearHalt() {
+    /** Returns false if there is no halt. */
+    clearHalt(): boolean {
       if (cooldown.halt === null) return false;
       change({ ...cooldown, halt: null });
       return true;

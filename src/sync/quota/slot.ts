@@ -1,9 +1,8 @@
 import { asSyncError } from '../../model/errors/sync-error.ts';
-import type { Clock } from '../../platform/lib/clock.ts';
-import { createTransitionLogger, type Logger } from '../../platform/lib/logger.ts';
-import type { Meter } from '../../platform/lib/meter.ts';
+import { createTransitionLogger } from '../../platform/lib/logger.ts';
 import type { Store } from '../../store/database.ts';
 import { forgetMeta, readMeta, writeMeta } from '../../store/meta.ts';
+import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import {
   type CooldownControl,
@@ -36,11 +35,7 @@ export interface Slot {
 /** Milliseconds without another write. */
 const HEARTBEAT_INTERVAL = 5_000;
 
-interface SlotsDeps {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly meter: Meter;
+interface SlotsContext extends WorkspaceContext {
   readonly ledger: WindowLedger;
   readonly control: CooldownControl;
   readonly measure: () => QuotaMeasure;
@@ -54,17 +49,10 @@ interface SlotEvents {
   readonly onEnd: () => void;
 }
 
-/** The slots that are given out, and their rows. */
-export interface Slots {
-  create(entry: Entry, events: SlotEvents): Slot;
-  stopHeartbeat(): Promise<void>;
-  /** Must be called after all slots have ended. `cautionMs`: how long the next process is cautious. */
-  recordShutdown(cautionMs: number): Promise<void>;
-}
-
-export function createSlots(deps: SlotsDeps): Slots {
-  const { store, logger, meter, ledger, control, measure, wasUnclean } = deps;
-  const heartbeat = createHeartbeat(deps);
+/** Creates the slots that are given out, and writes their rows. */
+export function createSlots(context: SlotsContext) {
+  const { store, logger, meter, ledger, control, measure, wasUnclean, clock } = context;
+  const heartbeat = createHeartbeat(context);
   /** The running marker may be stored; it is known to be committed. */
   let mayBeMarked = wasUnclean;
   let isMarked = wasUnclean;
@@ -93,7 +81,7 @@ export function createSlots(deps: SlotsDeps): Slots {
       heartbeat.postpone();
       await ledger.recordEnd(entry, query);
       if (observed) await ledger.uses.addOthers(query, observed);
-      if (cooldownChanged) await writeCooldown(query, deps.clock, control.cooldown);
+      if (cooldownChanged) await writeCooldown(query, clock, control.cooldown);
     };
 
     return {
@@ -123,7 +111,8 @@ export function createSlots(deps: SlotsDeps): Slots {
   return {
     create,
     stopHeartbeat: heartbeat.stop,
-    async recordShutdown(cautionMs) {
+    /** Must be called after all slots have ended. `cautionMs`: how long the next process is cautious. */
+    async recordShutdown(cautionMs: number): Promise<void> {
       if (!mayBeMarked) return;
       try {
         await durably(store, (query) => markShutdown(query, cautionMs));
@@ -135,7 +124,7 @@ export function createSlots(deps: SlotsDeps): Slots {
 }
 
 /** Stores the time while any window contains a request: after a reboot, only stored time is known to have passed. */
-function createHeartbeat({ store, clock, logger, ledger, isIdle }: SlotsDeps) {
+function createHeartbeat({ store, clock, logger, ledger, isIdle }: SlotsContext) {
   const failures = createTransitionLogger(logger, 'warn', {
     failed: 'the time of the ledger could not be stored',
     again: 'the time of the ledger is stored again',

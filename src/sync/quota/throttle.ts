@@ -1,23 +1,24 @@
 // Design: src/decisions/quota.md
 
 import { SyncError } from '../../model/errors/sync-error.ts';
+import type { Lane } from '../../model/lane.ts';
+import { type WindowSnapshot, withinCap } from '../../model/windows.ts';
 import type { Cancel, Clock } from '../../platform/lib/clock.ts';
-import type { Logger } from '../../platform/lib/logger.ts';
-import type { Meter } from '../../platform/lib/meter.ts';
-import type { Random } from '../../platform/lib/random.ts';
-import type { Store } from '../../store/database.ts';
+import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import {
   type Cooldown,
   createCooldownControl,
   isProbing,
   isShared,
+  type KeyRefusal,
+  type ObservedUse,
+  type Pause,
   pausedUntil,
   readCooldown,
   writeCooldown,
 } from './cooldown.ts';
 import { createLimits, type Limits, type QuotaOptions, type QuotaState } from './limits.ts';
-import { type QuotaSnapshot, snapshotOf, wallTimeOf } from './quota-snapshot.ts';
-import { storeShare } from './share.ts';
+import { type ConfiguredShare, storeShare } from './share.ts';
 import { createSlots, durably, remainingCaution, type Slot, wasUncleanShutdown } from './slot.ts';
 import { createDeadlineTimer, createWaitQueue, type SlotRequest, type WaitQueue } from './wait-queue.ts';
 import { type Entry, openWindowLedger, type WindowLedger, wasUsed } from './window-ledger.ts';
@@ -60,12 +61,7 @@ export interface Throttle {
   stop(): Promise<void>;
 }
 
-export interface ThrottleOptions {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly logger: Logger;
-  readonly meter: Meter;
+export interface ThrottleContext extends WorkspaceContext {
   readonly quota: QuotaOptions;
   /** Time with few requests in flight after an unclean end, milliseconds; one long window if absent. */
   readonly careful?: number;
@@ -77,12 +73,12 @@ export interface ThrottleOptions {
 const SLOW_AFTER = 1_000;
 
 /** Restores the state of the previous process. Throws if the database fails. */
-export async function createThrottle(options: ThrottleOptions): Promise<Throttle> {
-  const { clock, store, logger, quota } = options;
+export async function createThrottle(context: ThrottleContext): Promise<Throttle> {
+  const { clock, store, logger, quota } = context;
   const limits = createLimits(quota);
   const { previousShare, ...stored } = await durably(store, async (query) => ({
     previousShare: await storeShare(query, quota.share, wasUsed),
-    ledger: await openWindowLedger(query, clock, limits.windows, options.untouched),
+    ledger: await openWindowLedger(query, clock, limits.windows, context.untouched),
     cooldown: await readCooldown(query, clock),
     wasUnclean: await wasUncleanShutdown(query),
     remainingCaution: await remainingCaution(query),
@@ -95,7 +91,7 @@ export async function createThrottle(options: ThrottleOptions): Promise<Throttle
         : 'quota.share has changed',
     );
   }
-  return wire(options, limits, stored);
+  return wire(context, limits, stored);
 }
 
 interface StoredState {
@@ -106,8 +102,8 @@ interface StoredState {
   readonly remainingCaution: number;
 }
 
-function wire(options: ThrottleOptions, limits: Limits, stored: StoredState): Throttle {
-  const { clock, store, meter, quota } = options;
+function wire(context: ThrottleContext, limits: Limits, stored: StoredState): Throttle {
+  const { clock, store, meter, quota } = context;
   const { ledger, wasUnclean } = stored;
   const queue = createWaitQueue(quota.concurrency);
   const timer = createDeadlineTimer(clock, () => pump());
@@ -116,7 +112,7 @@ function wire(options: ThrottleOptions, limits: Limits, stored: StoredState): Th
   // After a crash another one is likely, and requests in flight at a crash count for longer than they must. So few are
   // in flight for a while.
   const cautiousUntil =
-    clock.monotonic() + (wasUnclean ? (options.careful ?? limits.longestHold) : stored.remainingCaution);
+    clock.monotonic() + (wasUnclean ? (context.careful ?? limits.longestHold) : stored.remainingCaution);
   /** Time of the last interactive request. After a restart the ledger contains it. */
   let requestedAt = Number.NEGATIVE_INFINITY;
   let stopped = false;
@@ -128,13 +124,13 @@ function wire(options: ThrottleOptions, limits: Limits, stored: StoredState): Th
   const measure = () => ({ ...limits.snapshot(state()), share: limits.share(state()) });
   const { smallestShare } = limits;
   const control = createCooldownControl(stored.cooldown, {
-    ...options,
+    ...context,
     smallestShare,
     measure,
     onChange: () => pump(),
   });
   const isIdle = () => limits.isIdle(state());
-  const slots = createSlots({ ...options, ledger, control, measure, wasUnclean, isIdle });
+  const slots = createSlots({ ...context, ledger, control, measure, wasUnclean, isIdle });
 
   const concurrency = () => {
     const { cooldown } = control;
@@ -204,7 +200,7 @@ function wire(options: ThrottleOptions, limits: Limits, stored: StoredState): Th
     usedShare: () => limits.usedShare(state()),
     paces: () => limits.paces(state()),
     isHalted: () => control.cooldown.halt !== null,
-    snapshot: () => snapshotOf({ state: state(), limits, waiting: queue.waiting(), clock, share: quota.share }),
+    snapshot: () => snapshotOf(state(), limits, queue.waiting(), context),
     used: () => limits.used(state()),
 
     drainedAt(requests, backfills = 0) {
@@ -294,4 +290,60 @@ function nextAdmission(
 
 function cancelled(): SyncError {
   return new SyncError('aborted', 'the request for a quota slot was cancelled');
+}
+
+export interface QuotaSnapshot {
+  readonly long: WindowSnapshot;
+  readonly burst: WindowSnapshot;
+  readonly configuredShare: ConfiguredShare;
+  readonly effectiveShare: number;
+  /** Upper bound of the share: the configured one, or the present ceiling of `auto`. */
+  readonly ceiling: number;
+  /** Refused, and no proof of room since: one request at a time. */
+  readonly limited: boolean;
+  /** End in epoch milliseconds, and reason; null if nothing pauses. */
+  readonly paused: Pause | null;
+  /** The rejection of the daemon's key, until an answer shows that it is accepted. */
+  readonly halt: KeyRefusal | null;
+  readonly waiting: Readonly<Record<Lane, number>>;
+  readonly inFlight: number;
+  /** Earliest start of a background request, epoch milliseconds; null if an answer must come first. */
+  readonly nextSlotAt: number | null;
+  /** Start of an interactive request that arrives now, epoch milliseconds. */
+  readonly nextForPeopleAt: number;
+  readonly lastRefusal: ObservedUse | null;
+}
+
+function snapshotOf(
+  state: QuotaState,
+  limits: Limits,
+  waiting: QuotaSnapshot['waiting'],
+  { clock, quota }: ThrottleContext,
+): QuotaSnapshot {
+  const { cooldown, ledger, now } = state;
+  const { until, code, reason } = pausedUntil(cooldown);
+  const from = Math.max(now, until);
+  const next = Math.max(from, limits.nextForBackground(state));
+  const toWall = (at: number) => wallTimeOf(at, clock);
+  const { long, burst } = limits.snapshot(state);
+  return {
+    long: withinCap(long),
+    burst: withinCap(burst),
+    configuredShare: quota.share,
+    effectiveShare: limits.share(state),
+    ceiling: limits.ceiling(state),
+    limited: cooldown.limited,
+    paused: until > now ? { until: toWall(until), code, reason } : null,
+    halt: cooldown.halt && { code: cooldown.halt.code, reason: cooldown.halt.reason },
+    waiting,
+    inFlight: ledger.all.inFlight,
+    nextSlotAt: next === Number.POSITIVE_INFINITY ? null : toWall(next),
+    nextForPeopleAt: toWall(limits.interactiveServedAt(state, from, waiting.interactive + 1)),
+    lastRefusal: cooldown.observed ? { ...cooldown.observed, at: toWall(cooldown.observed.at) } : null,
+  };
+}
+
+/** Converts monotonic to epoch milliseconds. */
+function wallTimeOf(at: number, clock: Clock): number {
+  return Math.round(clock.now() + at - clock.monotonic());
 }

@@ -20,9 +20,8 @@ import type { Scope } from '../../store/workspace-scope.ts';
 import { applyAnswer } from './answers/apply-answer.ts';
 import { BatchItems, FetchRequests, itemsIn } from './apply-items.ts';
 import type { BatchContext, Cause, EvaluatedItem, ReconcileConnection } from './context.ts';
-import { guardChanges } from './enqueue.ts';
+import { guardChanges, passLiveChanges } from './enqueue.ts';
 import { EvaluationQueue } from './evaluate.ts';
-import { passLiveChanges } from './live-changes.ts';
 import { reasonOf, type Translated } from './translate-deliveries.ts';
 import type { CountedDecision } from './workflow/evaluate-task.ts';
 
@@ -88,7 +87,7 @@ async function requestTaskList(query: Scope, { evaluations }: Batch, context: Ba
 async function holdMassChanges(query: Scope, { evaluations }: Batch, context: BatchContext): Promise<void> {
   const { guard, logger } = context;
   if (guard === undefined) return;
-  for (const burst of await passLiveChanges(query, evaluations, { ...context, guard }))
+  for (const burst of await passLiveChanges(query, evaluations, guard, context))
     logger.warn({ ...burst }, 'a burst of new changes: those above the limit are sent after all others');
   for (const exceeded of await guardChanges(query, guard))
     logger.warn({ ...exceeded }, 'changes are held: they need approval');

@@ -1,44 +1,22 @@
-// The stages of reconcile: process (this file and apply-batch.ts) → evaluate (evaluate.ts) → enqueue (enqueue.ts).
-
 import { BEGIN, decisionOf } from '../../model/delivery.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import type { ItemKey } from '../../model/item.ts';
 import { DatabaseFault } from '../../platform/database/database-fault.ts';
 import type { Meter } from '../../platform/lib/meter.ts';
 import type { Span } from '../../platform/lib/tracer.ts';
-import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { createAdaptiveBatchSize, yieldForRequests, yieldToEventLoop } from '../../platform/lib/yield.ts';
-import { countAttempt, type DeliveryOutcome, type PendingDelivery, settleDeliveries } from '../../store/inbox.ts';
-import type { WorkspaceContext } from '../../store/workspace-context.ts';
+import {
+  countAttempt,
+  type DeliveryOutcome,
+  oldestPending,
+  type PendingDelivery,
+  retryQuarantined,
+  settleDeliveries,
+} from '../../store/inbox.ts';
+import { readMeta, writeMeta } from '../../store/meta.ts';
 import { applyBatch, type BatchResult } from './apply-batch.ts';
-import type { BatchContexts, ReconcileConnections } from './context.ts';
-import { MAX_CRASHES, type PoisonMessages } from './poison-messages.ts';
+import type { BatchContexts, ReconcileContext } from './context.ts';
 import { partsOf, reasonOf, type Translated, translateAll, weightOf } from './translate-deliveries.ts';
-
-export interface ProcessorOptions extends Pick<WorkspaceContext, 'store' | 'clock' | 'logger' | 'meter' | 'tracer'> {
-  readonly sources: ReconcileConnections;
-  readonly contexts: BatchContexts;
-  readonly poisonMessages: PoisonMessages;
-  /** Notified when the outbox may have a new change. */
-  readonly outbox: WakeSignal;
-  /** Notified when objects must be fetched. */
-  readonly fetches: WakeSignal;
-  /** Notified when a notice may have to be written to a vendor. */
-  readonly writeBack?: WakeSignal;
-}
-
-export interface Processor {
-  /**
-   * Processes pending deliveries in batches, one transaction each: translate, apply, record the outcome. If a batch
-   * fails because of one delivery, its deliveries are retried one by one, so that only that one waits.
-   */
-  processDeliveries(pending: readonly PendingDelivery[]): Promise<void>;
-  /**
-   * Processes a suspected poison message. Commits its attempt first, so that the attempt counts even if the process
-   * crashes.
-   */
-  processAlone(delivery: PendingDelivery): Promise<void>;
-}
 
 /**
  * Items of one transaction: enough to share its cost, few enough not to delay intake. Changed items cost ten times as
@@ -53,8 +31,12 @@ const MAX_ATTEMPTS = 3;
 const MAX_UNKNOWN_TYPES = 50;
 const EVENT_TYPE = /^[A-Za-z0-9._-]{1,64}$/;
 
-export function createProcessor(options: ProcessorOptions): Processor {
-  const { store, sources, clock, logger, meter, tracer, contexts, poisonMessages } = options;
+export function createProcessor(
+  context: ReconcileContext,
+  contexts: BatchContexts,
+  poisonMessages: Pick<PoisonMessages, 'isSuspected'>,
+) {
+  const { store, sources, clock, logger, meter, tracer } = context;
   const batchSize = createAdaptiveBatchSize(clock, ITEMS_PER_TRANSACTION);
   /**
    * Suspected deliveries whose current attempt is already stored. A failed commit is not another crash, so it is not
@@ -63,12 +45,13 @@ export function createProcessor(options: ProcessorOptions): Processor {
   const countedAttempts = new Set<number>();
   const unknownTypes = new Set<string>();
 
+  /**
+   * Processes pending deliveries in batches, one transaction each: translate, apply, record the outcome. If a batch
+   * fails because of one delivery, its deliveries are retried one by one, so that only that one waits.
+   */
   async function processDeliveries(pending: readonly PendingDelivery[]): Promise<void> {
-    const translated = await translateAll(pending, {
-      query: store.query,
-      sources,
-      isSuspected: poisonMessages.isSuspected,
-    });
+    const { isSuspected } = poisonMessages;
+    const translated = await translateAll(pending, { query: store.query, sources, isSuspected });
     const parts = translated.flatMap((each) => partsOf(each, ITEMS_PER_TRANSACTION.least));
     const failed = new Set<number>();
     for (let done = 0; done < parts.length; ) {
@@ -79,6 +62,10 @@ export function createProcessor(options: ProcessorOptions): Processor {
     }
   }
 
+  /**
+   * Processes a suspected poison message. Commits its attempt first, so that the attempt counts even if the process
+   * crashes.
+   */
   async function processAlone(delivery: PendingDelivery): Promise<void> {
     if (delivery.attempts >= MAX_CRASHES) {
       const message = `the process ended ${MAX_CRASHES} times while it processed this delivery alone`;
@@ -133,7 +120,7 @@ export function createProcessor(options: ProcessorOptions): Processor {
     const outcome = { id: delivery.id, state: 'quarantined', reason: reasonOf(error) } as const;
     const startedAt = clock.now();
     await store.commit((transaction) => settleDeliveries(transaction, [outcome], startedAt));
-    recordOutcome(delivery, outcome, [], startedAt);
+    recordOutcome({ ...outcome, delivery, items: [], from: startedAt });
   }
 
   /** Reports the settled deliveries, and notifies the stages that may have new work. */
@@ -142,28 +129,23 @@ export function createProcessor(options: ProcessorOptions): Processor {
     const changed = changedItems(result);
     for (const outcome of result.outcomes) {
       const delivery = deliveries.get(outcome.id);
-      if (delivery) recordOutcome(delivery, outcome, changed.get(outcome.id) ?? [], startedAt);
+      if (delivery) recordOutcome({ ...outcome, delivery, items: changed.get(outcome.id) ?? [], from: startedAt });
     }
     countDecisions(meter, result);
     if (result.tasksChanged) contexts.invalidate();
-    if (result.evaluated > 0 || result.answersApplied) options.outbox.notify();
-    if (result.evaluated > 0 || result.answersApplied) options.writeBack?.notify();
-    if (result.fetchesRequested > 0) options.fetches.notify();
+    if (result.evaluated > 0 || result.answersApplied) context.outbox.notify();
+    if (result.evaluated > 0 || result.answersApplied) context.writeBack?.notify();
+    if (result.fetchesRequested > 0) context.fetches.notify();
   }
 
   /** Writes one log line, one count and one span for a settled delivery. */
-  function recordOutcome(
-    delivery: PendingDelivery,
-    { state: outcome, reason }: Omit<DeliveryOutcome, 'id'>,
-    items: readonly ItemKey[],
-    startedAt: number,
-  ): void {
-    const { id, key, connection, source } = delivery;
+  function recordOutcome(decision: Decision): void {
+    const { id, key, connection, source } = decision.delivery;
+    const { state: outcome, reason, items } = decision;
     meter.count('deliveries_total', { connection, outcome });
     logger.debug({ delivery: id, key, connection, outcome, reason, items }, 'delivery processed');
     // The span of the request that received an answer covers the answer too.
-    if (source !== 'answer')
-      tracer?.record(decisionSpan({ delivery, state: outcome, reason, items, from: startedAt, to: clock.now() }));
+    if (source !== 'answer') tracer?.record(decisionSpan(decision, clock.now()));
   }
 
   /** Counts an unknown event type. Servers choose the types, so the number of labels is limited. */
@@ -224,12 +206,11 @@ interface Decision extends Omit<DeliveryOutcome, 'id'> {
   readonly delivery: PendingDelivery;
   /** The items that the delivery changed. */
   readonly items: readonly ItemKey[];
-  /** Epoch milliseconds. */
+  /** When its processing began, epoch milliseconds. */
   readonly from: number;
-  readonly to: number;
 }
 
-function decisionSpan({ delivery, state, reason, items, from, to }: Decision): Span {
+function decisionSpan({ delivery, state, reason, items, from }: Decision, to: number): Span {
   const { id, connection, source, event, receivedAt, isReplayed } = delivery;
   const { trace, span } = decisionOf(id);
   return {
@@ -251,6 +232,98 @@ function decisionSpan({ delivery, state, reason, items, from, to }: Decision): S
       'worksync.items.count': items.length,
       'worksync.items': items.slice(0, MAX_SPAN_KEYS).join(' ') || undefined,
       'worksync.waited_ms': Math.max(0, from - receivedAt),
+    },
+  };
+}
+
+/**
+ * Names of stored facts: `yes` while a process works on the inbox, and the version that tried the quarantined
+ * deliveries.
+ */
+const AT_WORK = 'reconcile.at_work';
+const TRIED_BY = 'reconcile.tried_by';
+
+/**
+ * A delivery that is processed alone is quarantined after this many attempts that did not settle it. Ordinary failures
+ * count too, but fewer of them quarantine a delivery.
+ */
+const MAX_CRASHES = 5;
+
+/**
+ * If the process ended while it processed a delivery alone, the delivery waits this time for each attempt, and the others
+ * are processed meanwhile. A kill cannot be told from a crash, so it counts as one. But kills do not depend on the
+ * delivery, so after the pause the next one is unlikely to hit it again. A poison message crashes the process each time.
+ */
+const PAUSE_MS = 10_000;
+
+export type PoisonMessages = ReturnType<typeof createPoisonMessages>;
+
+/**
+ * Finds deliveries that may have crashed the process: it died while it worked on the inbox, and they were in the batch
+ * of that time. They are processed one by one, so that the one at fault can be identified.
+ *
+ * @param batch the largest number of deliveries in one batch
+ */
+export function createPoisonMessages({ store, clock, version }: ReconcileContext, batch: number) {
+  /** Deliveries up to this id are suspected. Undefined: not detected yet. */
+  let suspectedUntil: number | undefined;
+  /** When deliveries that were being processed alone when the process ended are retried, by id; monotonic milliseconds. */
+  const retryAt = new Map<number, number>();
+  /** Whether the stored fact `AT_WORK` is `yes`. */
+  let isMarkedBusy = false;
+
+  const mark = (value: 'yes' | 'no') => store.commit((transaction) => writeMeta(transaction, AT_WORK, value));
+
+  /** Suspected deliveries that are still pending remain suspected: a stop during their pause proves nothing about them. */
+  async function markCleanEnd(suspectedUntilId: number): Promise<void> {
+    const [oldest] = await oldestPending(store.query, 1);
+    if (!oldest || oldest.id > suspectedUntilId) await mark('no');
+  }
+
+  /**
+   * Finds the suspected deliveries, once after each start. After an unclean end the batch of that time is still pending, among the oldest deliveries. A different version may
+   * need less time or memory for the quarantined ones, so they become pending again.
+   */
+  async function detect(): Promise<void> {
+    if (suspectedUntil !== undefined) return;
+    const wasBusy = (await readMeta(store.query, AT_WORK)) === 'yes';
+    const suspected = wasBusy ? await oldestPending(store.query, batch) : [];
+    const isOtherVersion = (await readMeta(store.query, TRIED_BY)) !== version;
+    if (isOtherVersion) {
+      await retryQuarantined(store, 'costly');
+      // A process killed before this commit retries the rest at its next start.
+      await store.commit((transaction) => writeMeta(transaction, TRIED_BY, version));
+    }
+    isMarkedBusy = wasBusy;
+    suspectedUntil = suspected.at(-1)?.id ?? 0;
+    for (const { id, attempts } of suspected)
+      if (attempts > 0 && attempts < MAX_CRASHES) retryAt.set(id, clock.monotonic() + attempts * PAUSE_MS);
+  }
+
+  /** Returns the milliseconds until each paused delivery may be processed, by its id. */
+  function paused(): ReadonlyMap<number, number> {
+    const now = clock.monotonic();
+    for (const [id, at] of retryAt) if (at <= now) retryAt.delete(id);
+    return new Map([...retryAt].map(([id, at]) => [id, at - now]));
+  }
+
+  return {
+    detect,
+    /** Records that the process works on the inbox. Must be called before the first delivery of a batch is read. */
+    async markBusy() {
+      if (isMarkedBusy) return;
+      await mark('yes');
+      isMarkedBusy = true;
+    },
+    isSuspected: ({ id }: Pick<PendingDelivery, 'id'>) => id <= (suspectedUntil ?? 0),
+    paused,
+    /** Records a clean end. If suspected deliveries are still pending, the next start suspects the oldest batch again. */
+    async markIdle() {
+      // If the database fails, the next start treats this as an unclean end, which only costs time.
+      if (isMarkedBusy && suspectedUntil !== undefined) await markCleanEnd(suspectedUntil).catch(() => undefined);
+      isMarkedBusy = false;
+      suspectedUntil = undefined;
+      retryAt.clear();
     },
   };
 }

@@ -1,30 +1,25 @@
 import { asSyncError } from '../../model/errors/sync-error.ts';
+import { USUAL_ID_PREFIXES } from '../../model/task.ts';
 import { sleep } from '../../platform/lib/clock.ts';
 import { backoff } from '../../platform/lib/random.ts';
 import type { Stage } from '../../platform/lib/scheduler.ts';
-import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
-import { yieldForRequests } from '../../platform/lib/yield.ts';
-import { type PendingDelivery, pendingDeliveries } from '../../store/inbox.ts';
-import type { WorkspaceContext } from '../../store/workspace-context.ts';
-import { type BatchContextOptions, createBatchContexts } from './context.ts';
-import { createPoisonMessages } from './poison-messages.ts';
-import { createProcessor } from './process.ts';
-import { createReevaluation } from './reevaluate.ts';
-
-export interface ReconcileOptions extends WorkspaceContext, BatchContextOptions {
-  /** The version of the program. Another version retries the deliveries that exceeded their budget. */
-  readonly version: string;
-  /** Whether deliveries arrive faster than intake can store them one by one. */
-  readonly isCrowded: () => boolean;
-  /** Notified after deliveries were appended. */
-  readonly inbox: WakeSignal;
-  /** Notified when the outbox may have a new change. */
-  readonly outbox: WakeSignal;
-  /** Notified when objects must be fetched. */
-  readonly fetches: WakeSignal;
-  /** Notified when a notice may have to be written to a vendor. */
-  readonly writeBack?: WakeSignal;
-}
+import { createAdaptiveBatchSize, yieldForRequests } from '../../platform/lib/yield.ts';
+import { entitiesOf, findEntities } from '../../store/entities.ts';
+import { pendingDeliveries } from '../../store/inbox.ts';
+import { itemsAfter, openItemsAfter } from '../../store/items.ts';
+import { readMeta, writeMeta } from '../../store/meta.ts';
+import { changesAfter } from '../../store/outbox-rows.ts';
+import type { Scope } from '../../store/workspace-scope.ts';
+import { applyBatch, type FurtherEvaluations } from './apply-batch.ts';
+import { type BatchContexts, createBatchContexts, type ReconcileContext, type Rules } from './context.ts';
+import {
+  countDecisions,
+  createPoisonMessages,
+  createProcessor,
+  ITEMS_PER_TRANSACTION,
+  isDeliveryFault,
+} from './process.ts';
+import { forgetRulesInForce, rulesInForceSince } from './workflow/evaluate-task.ts';
 
 export interface Reconcile extends Stage {
   /** Processes all pending deliveries and resolves when none is left. */
@@ -45,12 +40,12 @@ const CROWD_CHECK_MS = 10;
  * Creates the stage between inbox and outbox: process → evaluate → enqueue. Takes pending deliveries in batches, oldest
  * first.
  */
-export function createReconcile(options: ReconcileOptions): Reconcile {
-  const { store, clock, logger, random, version } = options;
-  const contexts = createBatchContexts(options);
-  const poisonMessages = createPoisonMessages({ store, clock, version, batch: BATCH });
-  const processor = createProcessor({ ...options, contexts, poisonMessages });
-  const reevaluation = createReevaluation({ ...options, contexts });
+export function createReconcile(context: ReconcileContext): Reconcile {
+  const { store, clock, logger, random, inbox } = context;
+  const contexts = createBatchContexts(context);
+  const poisonMessages = createPoisonMessages(context, BATCH);
+  const processor = createProcessor(context, contexts, poisonMessages);
+  const reevaluation = createReevaluation(context, contexts);
   let stopping: AbortController | undefined;
   let running: Promise<void> | undefined;
 
@@ -62,7 +57,7 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
         // A list of tasks may have shown ids with a new prefix.
         await reevaluation.reevaluate(signal);
         failures = 0;
-        await options.inbox.wait();
+        await inbox.wait();
       } catch (error) {
         // Most likely the database does not accept writes now, for example because the disk is full. Faults of a single
         // delivery end in quarantine and do not get here.
@@ -75,32 +70,37 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
   async function drain(signal?: AbortSignal): Promise<void> {
     await poisonMessages.detect();
     const yieldUntil = clock.monotonic() + MAX_LAG_MS;
-    for (let isFirst = true; !signal?.aborted; isFirst = false) {
-      const paused = poisonMessages.paused();
-      const pending = await pendingDeliveries(store.query, BATCH, BATCH_BYTES, new Set(paused.keys()));
-      if (pending.length === 0) {
-        if (paused.size === 0) return;
-        await waitForInbox(Math.min(...paused.values()));
-        continue;
-      }
-      if (!isFirst) await yieldForRequests();
-      await poisonMessages.markBusy();
-      if (signal) await yieldToIntake(yieldUntil, signal);
-      // The suspected deliveries have the lowest ids, so they come first.
-      const suspected = pending.filter(poisonMessages.isSuspected);
-      await processEachAlone(suspected, signal);
-      const others = pending.slice(suspected.length);
-      if (others.length > 0) await processor.processDeliveries(others);
-    }
+    for (let isFirst = true; !signal?.aborted && (await processNext(isFirst, yieldUntil, signal)); ) isFirst = false;
   }
 
-  async function processEachAlone(suspected: readonly PendingDelivery[], signal?: AbortSignal): Promise<void> {
+  /**
+   * One round: read the next pending deliveries, process those alone that may have crashed the process, and the others in
+   * batches.
+   *
+   * @returns false if none is pending
+   */
+  async function processNext(isFirst: boolean, yieldUntil: number, signal?: AbortSignal): Promise<boolean> {
+    const paused = poisonMessages.paused();
+    const pending = await pendingDeliveries(store.query, BATCH, BATCH_BYTES, new Set(paused.keys()));
+    if (pending.length === 0) {
+      if (paused.size > 0) await waitForInbox(Math.min(...paused.values()));
+      return paused.size > 0;
+    }
+    if (!isFirst) await yieldForRequests();
+    await poisonMessages.markBusy();
+    if (signal) await yieldToIntake(yieldUntil, signal);
+
+    // The suspected deliveries have the lowest ids, so they come first.
+    const suspected = pending.filter(poisonMessages.isSuspected);
     for (const delivery of suspected) if (!signal?.aborted) await processor.processAlone(delivery);
+    const others = pending.slice(suspected.length);
+    if (others.length > 0) await processor.processDeliveries(others);
+    return true;
   }
 
   async function waitForInbox(timeoutMs: number): Promise<void> {
-    const cancel = clock.after(timeoutMs, options.inbox.notify);
-    await options.inbox.wait();
+    const cancel = clock.after(timeoutMs, inbox.notify);
+    await inbox.wait();
     cancel();
   }
 
@@ -109,7 +109,7 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
    * monotonic milliseconds, a lasting burst no longer delays the batches.
    */
   async function yieldToIntake(until: number, signal: AbortSignal): Promise<void> {
-    while (!signal.aborted && options.isCrowded() && clock.monotonic() < until)
+    while (!signal.aborted && context.isCrowded() && clock.monotonic() < until)
       await sleep(clock, CROWD_CHECK_MS, signal);
   }
 
@@ -123,10 +123,160 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
     },
     async stop() {
       stopping?.abort();
-      options.inbox.notify();
+      inbox.notify();
       await running;
       running = undefined;
       await poisonMessages.markIdle();
     },
   };
+}
+
+/**
+ * Names of stored facts: the rules by which all open items were evaluated, and the progress of the evaluation by new
+ * rules.
+ */
+const EVALUATED_BY = 'rules.looked_by';
+const PROGRESS = 'rules.looking';
+/**
+ * Phases of the evaluation by new rules. Changes in the outbox come first, because the new rules may no longer want them. The
+ * stored progress names the phase after the position.
+ */
+const PHASES = ['changes', 'open', 'finished'] as const;
+type Phase = (typeof PHASES)[number];
+
+export function createReevaluation(context: ReconcileContext, contexts: BatchContexts) {
+  const { store, clock, logger, meter, rules, outbox, writeBack } = context;
+  const batchSize = createAdaptiveBatchSize(clock, ITEMS_PER_TRANSACTION);
+  let done: string | undefined;
+  let areChangesCurrent = rules.digest === undefined;
+
+  /**
+   * Evaluates the changes in the outbox and all open items again after the rules or the prefixes of task ids changed. The items
+   * may need other links; the guard holds a mass of them. If `since` of the rules for tasks reaches back, the tasks of finished
+   * items follow. Repeated calls with the same rules and prefixes do nothing.
+   */
+  async function reevaluateAll(signal: AbortSignal): Promise<void> {
+    const digest = digestOf(rules, await contexts.idPrefixes());
+    const { isOn, since } = rules.workflow;
+    if (isOn && digest !== done) {
+      // Stored at the start, so that all work that begins from now on is newer than the rules.
+      await store.commit((transaction) => rulesInForceSince(transaction, rules.workflow, clock.now()));
+    }
+    while (digest !== undefined && digest !== done && !signal.aborted) {
+      const includesFinished = isOn && since !== undefined;
+      const batch = await store.commit((transaction) =>
+        nextToReevaluate(transaction, { digest, isOn, includesFinished, limit: batchSize.size() }),
+      );
+      if (batch?.phase !== 'changes') areChangesCurrent = true;
+      if (batch === undefined) done = digest;
+      else await reevaluate(batch, digest);
+      outbox.notify();
+      writeBack?.notify();
+      if (batch !== undefined) await yieldForRequests();
+    }
+  }
+
+  async function reevaluate(batch: ReevaluationBatch, digest: string): Promise<void> {
+    const { names } = batch;
+    const contextNow = await contexts.load();
+    try {
+      const result = await store.commitRelaxed(async (transaction) => {
+        const applied = await batchSize.work(names.length, async () =>
+          applyBatch(transaction, [], contextNow(), await itemsAndTasksOf(transaction, batch)),
+        );
+        await recordProgress(transaction, digest, batch);
+        return applied;
+      });
+      countDecisions(meter, result);
+    } catch (error) {
+      if (!isDeliveryFault(error)) throw error;
+      // These items are evaluated when they change; nothing else waits for them.
+      logger.error(
+        { error: asSyncError(error), from: names[0], items: names.length },
+        'items could not be re-evaluated',
+      );
+      await store.commit((transaction) => recordProgress(transaction, digest, batch));
+    }
+  }
+
+  return {
+    reevaluate: reevaluateAll,
+    /** Whether the present rules have evaluated all changes in the outbox. Until then none may be sent. */
+    areChangesCurrent: () => areChangesCurrent,
+  };
+}
+
+/**
+ * Identifies the rules that items are evaluated by: the configured rules and the recognized prefixes of task ids. The
+ * usual prefixes do not count, so that the first list of tasks causes no re-evaluation in most workspaces.
+ */
+export function digestOf({ digest }: Pick<Rules, 'digest'>, idPrefixes: readonly string[]): string | undefined {
+  const unusual = idPrefixes.filter((prefix) => !USUAL_ID_PREFIXES.includes(prefix));
+  return digest === undefined || unusual.length === 0 ? digest : `${digest} ${unusual.join(' ')}`;
+}
+
+/** Returns the digest of the rules by which all open items were evaluated; undefined before the first time. */
+export function rulesEvaluatedBy(query: Scope): Promise<string | undefined> {
+  return readMeta(query, EVALUATED_BY);
+}
+
+/** Names of changes in the outbox or keys of items to evaluate at once. */
+interface ReevaluationBatch {
+  readonly names: readonly string[];
+  readonly phase: Phase;
+}
+
+interface BatchRequest {
+  readonly digest: string;
+  /** There are rules for tasks. */
+  readonly isOn: boolean;
+  /** `since` of the rules for tasks reaches back to finished items. */
+  readonly includesFinished: boolean;
+  readonly limit: number;
+}
+
+/** Returns the next changes and items that were not evaluated by these rules, in the order of the phases; undefined when all were. */
+async function nextToReevaluate(query: Scope, request: BatchRequest): Promise<ReevaluationBatch | undefined> {
+  const { digest, isOn, includesFinished, limit } = request;
+  if ((await rulesEvaluatedBy(query)) === digest) return undefined;
+  const [progressOf, position = '', began] = ((await readMeta(query, PROGRESS)) ?? '').split('\n');
+  const isBegun = progressOf === digest;
+  if (!isBegun && !isOn) await forgetRulesInForce(query);
+  // Earlier versions stored no phase for open items.
+  const present = isBegun ? PHASES.indexOf((began ?? 'open') as Phase) : 0;
+  for (const phase of PHASES.slice(present)) {
+    const after = isBegun && phase === PHASES[present] ? position : '';
+    const names = await NEXT[phase](query, after, limit, includesFinished);
+    if (names.length > 0) return { names, phase };
+  }
+  await writeMeta(query, EVALUATED_BY, digest);
+  return undefined;
+}
+
+type NextNames = (query: Scope, after: string, limit: number, includesFinished: boolean) => Promise<readonly string[]>;
+
+const NEXT: Readonly<Record<Phase, NextNames>> = {
+  changes: changesAfter,
+  open: openItemsAfter,
+  finished: async (query, after, limit, includesFinished) =>
+    includesFinished ? itemsAfter(query, after, { finished: true, most: limit }) : [],
+};
+
+/**
+ * Returns the items and the tasks of changes, open items themselves, and the tasks of finished items, which keep their links
+ * until they change.
+ */
+async function itemsAndTasksOf(query: Scope, { names, phase }: ReevaluationBatch): Promise<FurtherEvaluations> {
+  if (phase === 'open') return { items: names, tasks: [] };
+  const isOfChanges = phase === 'changes';
+  const rows = isOfChanges ? await findEntities(query, names) : await entitiesOf(query, names);
+  const kind = isOfChanges ? 'task_update' : 'link';
+  const ofTasks = rows.filter((row) => row.kind === kind && row.hand !== 'gone');
+  const items = isOfChanges ? rows.flatMap(({ item_key }) => item_key ?? []) : [];
+  return { items: [...new Set(items)], tasks: [...new Set(ofTasks.flatMap(({ task_id }) => task_id ?? []))] };
+}
+
+/** Stores the last evaluated change or item. Must run in the transaction of the evaluation. */
+async function recordProgress(query: Scope, digest: string, { names, phase }: ReevaluationBatch): Promise<void> {
+  await writeMeta(query, PROGRESS, [digest, names.at(-1), phase].join('\n'));
 }

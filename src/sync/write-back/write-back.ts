@@ -37,7 +37,7 @@ export interface WritableConnection {
   covers(item: Item): boolean;
 }
 
-export interface WriteBackDeps extends Pick<WorkspaceContext, 'store' | 'clock' | 'random' | 'logger'> {
+export interface WriteBackContext extends WorkspaceContext {
   /** The connections for which write-back is switched on. */
   readonly connections: readonly WritableConnection[];
   readonly pauses: Pauses;
@@ -81,14 +81,14 @@ const NOTHING_LINKED = 'Not linked to a task any more.';
  * place, a closed item stays closed, and a status replaces the status of the same name. So a write with unknown outcome
  * is sent again, once the first request must have arrived.
  */
-export function createWriteBack(deps: WriteBackDeps): WriteBack {
-  const { store, clock, random, logger, pauses } = deps;
+export function createWriteBack(context: WriteBackContext): WriteBack {
+  const { store, clock, random, logger, pauses } = context;
   const wakeSignal = createWakeSignal();
-  const names = deps.connections.map(({ name }) => name);
+  const names = context.connections.map(({ name }) => name);
   const pauseLeft = (connection: string) => pauses.left(connection, 'fetch');
   const unpaused = () => names.filter((name) => pauseLeft(name) === 0);
   const loggedRefusals = new Set<string>();
-  const refused = createRetries(deps);
+  const refused = createRetries(context);
   const clampTimesIfSetBack = onClockSetBack(clock, () =>
     store.commit((query) => clampNoticeTimes(query, clock.now())),
   );
@@ -118,7 +118,7 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
   async function writeDue(signal: AbortSignal): Promise<number> {
     await clampTimesIfSetBack();
     const due = await dueNotices(store.query, unpaused(), clock.now());
-    const workspaceId = due.length === 0 ? undefined : await deps.workspaceId();
+    const workspaceId = due.length === 0 ? undefined : await context.workspaceId();
     // The marker of a comment contains the id; a commit status needs none.
     const isReady = ({ kind }: NoticeRow) => kind === 'status' || workspaceId !== undefined;
     for (const notice of due.filter(isReady)) {
@@ -141,12 +141,12 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
     let item = itemKey;
     try {
       item = await itemName(store.query, itemKey);
-      const send = await prepare(deps, notice, workspaceId);
+      const send = await prepare(context, notice, workspaceId);
       // It is requested again by the first change of an item that came back into the scope.
       if (send === 'out of scope') return await store.commit((transaction) => withdraw(transaction, kind, [itemKey]));
       if (send && !(await store.commit((transaction) => beginNotice(transaction, notice)))) return;
       const posted = await send?.(signal);
-      await storeSuccess(deps, notice, posted, signal);
+      await storeSuccess(context, notice, posted, signal);
       logger.info({ item, itemKey, kind, connection }, 'written to the vendor');
     } catch (thrown) {
       if (signal.aborted) return;
@@ -171,16 +171,16 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
     const retry = { state, attempts, error: errorText(notice, error), not_before: clock.now() + pause } as const;
     const row = { ...retry, ...(isNotCarriedOut && { done: notice.done }) };
     // Without the pause, a comment that is still in flight would be posted twice.
-    await retryUntilCommitted(deps, () => store.commit((query) => postponeNotice(query, notice, row)), signal);
+    await retryUntilCommitted(context, () => store.commit((query) => postponeNotice(query, notice, row)), signal);
   }
 
   async function readTasks(): Promise<void> {
     const request = { now: clock.now(), usedShare: 0, lane: 'read', notBefore: 0 } as const;
     await logFailure(() => store.commit((transaction) => enqueueTaskListRead(transaction, request)));
-    deps.outbox.notify();
+    context.outbox.notify();
   }
 
-  const everyMs = deps.readTasksEvery;
+  const everyMs = context.readTasksEvery;
   return {
     wakeSignal,
     jobs: [{ name: 'tasks', when: everyMs === undefined ? 'off' : { everyMs }, run: readTasks }],
@@ -202,7 +202,7 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
  * Lets refused writes be tried again: all of them at the start, when begun ones wait until they must have arrived; those for which the
  * credential lacked a right also after an hour, because it may have been granted.
  */
-function createRetries({ store, clock }: Pick<WriteBackDeps, 'store' | 'clock'>) {
+function createRetries({ store, clock }: WriteBackContext) {
   let isStarted = false;
   let dueAt = Number.POSITIVE_INFINITY;
   return {
@@ -231,13 +231,13 @@ function pauseAfter({ code, retryAfter = 0 }: SyncError, drawn: number): number 
 
 /** Stores that a write was carried out. A second write could undo what a person has done at the vendor since. */
 function storeSuccess(
-  deps: WriteBackDeps,
+  context: WriteBackContext,
   notice: NoticeRow,
   posted: PostedComment | undefined,
   signal: AbortSignal,
 ): Promise<void> {
-  const settle = () => deps.store.commit((transaction) => settleNotice(transaction, notice, posted));
-  return retryUntilCommitted(deps, settle, signal);
+  const settle = () => context.store.commit((transaction) => settleNotice(transaction, notice, posted));
+  return retryUntilCommitted(context, settle, signal);
 }
 
 /** Returns the text to store. A rate limit does not replace an earlier error, which is a refusal if the notice is tried again. */
@@ -252,15 +252,15 @@ type Send = (signal: AbortSignal) => Promise<PostedComment | undefined>;
  * undefined if there is nothing to write, and nothing is written to an item that has left the scope of its connection.
  */
 async function prepare(
-  deps: Pick<WriteBackDeps, 'store' | 'connections'>,
+  context: WriteBackContext,
   notice: NoticeRow,
   workspaceId: string,
 ): Promise<Send | 'out of scope' | undefined> {
   const { item_key: key, kind, wanted, done, attempts } = notice;
   // A failed write may have been carried out, so nothing was ever written only if there was no attempt.
   if (wanted === null && done === null && attempts === 0) return undefined;
-  const row = await findItem(deps.store.query, key);
-  const target = deps.connections.find(({ name }) => name === notice.connection);
+  const row = await findItem(context.store.query, key);
+  const target = context.connections.find(({ name }) => name === notice.connection);
   if (!row || !target || row.gone === 1) return undefined;
   const { item } = readFields(row);
   if (!target.covers(item)) return 'out of scope';

@@ -7,15 +7,15 @@ import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
 import type { Store } from '../../../src/store/database.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
+import { createBreaker } from '../../../src/sync/outbox/breaker.ts';
 import { createOutbox } from '../../../src/sync/outbox/outbox.ts';
-import type { SendContext } from '../../../src/sync/outbox/outbox-context.ts';
 import type { QuotaOptions } from '../../../src/sync/quota/limits.ts';
 import { createThrottle, type Throttle } from '../../../src/sync/quota/throttle.ts';
 import { PLAIN_RULES, type ReconcileConnection, type Rules } from '../../../src/sync/reconcile/context.ts';
 import { evaluate } from '../../../src/sync/reconcile/evaluate.ts';
 import { createReconcile } from '../../../src/sync/reconcile/reconcile.ts';
 import type { ApiRequest, ApiResponse, Send } from '../../../src/workspace-api/exchange.ts';
-import { createWorkspaceClient } from '../../../src/workspace-api/typed-client.ts';
+import { createWorkspaceClient, type SendContext } from '../../../src/workspace-api/typed-client.ts';
 import { createChance } from './references/chance.ts';
 import type { Line } from './references/trace.ts';
 import type { Server } from './server.ts';
@@ -82,7 +82,7 @@ export async function startDaemon(options: QuotaDaemonOptions): Promise<QuotaDae
     ...wakeSignals,
     version: 'bench',
     sources: moving ? sourcesOf(moving) : SOURCES,
-    ...(moving && { rules: moving.rules }),
+    rules: moving?.rules ?? PLAIN_RULES,
     visibility,
     usedShare: () => throttle.usedShare(),
     isCrowded: () => false,
@@ -91,7 +91,15 @@ export async function startDaemon(options: QuotaDaemonOptions): Promise<QuotaDae
   const send = sendTo(server, life, moving);
   const client = createWorkspaceClient<SendContext>({ send, workspaceId: 'current' });
   const outbox = createOutbox({
-    ...{ ...common, ...wakeSignals, throttle, client, visibility, untouched: succession?.untouched },
+    ...{
+      ...common,
+      ...wakeSignals,
+      throttle,
+      client,
+      breaker: createBreaker(),
+      visibility,
+      untouched: succession?.untouched,
+    },
     ...{
       recordsPullRequests: true,
       baseUrl: ADDRESS,

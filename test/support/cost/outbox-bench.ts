@@ -2,28 +2,29 @@ import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
+import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
 import { PULL_REQUESTS_READ, TASKS_READ, writeMeta } from '../../../src/store/meta.ts';
 import { addDifference } from '../../../src/store/outbox-rows.ts';
-import { retryUntilCommitted } from '../../../src/store/retry-until-committed.ts';
 import { bindServerFacts, writeServerFact } from '../../../src/store/server-facts.ts';
 import { type Breaker, createBreaker } from '../../../src/sync/outbox/breaker.ts';
 import { createChangeScheduler } from '../../../src/sync/outbox/change-scheduler.ts';
 import { claimChange } from '../../../src/sync/outbox/claim.ts';
-import type { OutboxClient, SendContext, Slot, TaskUpdateSettings } from '../../../src/sync/outbox/outbox-context.ts';
+import type { OutboxContext } from '../../../src/sync/outbox/outbox-context.ts';
 import type { PreparedRequest } from '../../../src/sync/outbox/request.ts';
 import { createSender, type SendAndSettle } from '../../../src/sync/outbox/send.ts';
+import type { Slot } from '../../../src/sync/quota/slot.ts';
 import { createThrottle, type Throttle } from '../../../src/sync/quota/throttle.ts';
 import type { ApiRequest, ApiResponse } from '../../../src/workspace-api/exchange.ts';
-import { createWorkspaceClient } from '../../../src/workspace-api/typed-client.ts';
+import { createWorkspaceClient, type SendContext } from '../../../src/workspace-api/typed-client.ts';
 import { createTravellingClock, type TravellingClock } from '../fakes/travelling-clock.ts';
 
 const MINUTE = 60_000;
 const QUOTA = { requests: 100, window: 15 * MINUTE, burst: 50, burstWindow: MINUTE, share: 1, concurrency: 4 };
 
 /** The server at this address records pull requests, and so never duplicates a link. */
-export const BASE_URL = 'https://workspace.example';
+const BASE_URL = 'https://workspace.example';
 
 /** An answer of the workspace; undefined: no answer. */
 export type Answer = Pick<ApiResponse, 'status'> & {
@@ -37,7 +38,7 @@ export interface OutboxBench {
   readonly clock: TravellingClock;
   readonly throttle: Throttle;
   readonly breaker: Breaker;
-  readonly client: OutboxClient;
+  readonly context: OutboxContext;
   /** The reported troubles: codes of errors, and undefined for their end. */
   readonly told: (string | undefined)[];
   readonly attempt: SendAndSettle;
@@ -60,7 +61,7 @@ export async function outboxBench(
   store: Store,
   links: number,
   answer: (taskId: string, request: ApiRequest) => Answer | undefined | Promise<Answer> = () => added(1),
-  taskUpdates: TaskUpdateSettings = { form: 'whole', statuses: {}, areEditsReported: true },
+  taskUpdates: OutboxContext['taskUpdates'] = { form: 'whole', statuses: {}, areEditsReported: true },
 ): Promise<OutboxBench> {
   const clock = createTravellingClock();
   const random = systemRandom();
@@ -80,7 +81,6 @@ export async function outboxBench(
     }
   });
   const breaker = createBreaker();
-  const scheduler = createChangeScheduler({ recordsPullRequests: true, store, throttle, clock, breaker, taskUpdates });
   const client = createWorkspaceClient<SendContext>({
     workspaceId: 'current',
     async send(request) {
@@ -90,29 +90,25 @@ export async function outboxBench(
     },
   });
   const told: (string | undefined)[] = [];
-  const attempt = createSender({
-    ...{
-      store,
-      throttle,
-      client,
-      clock,
-      random,
-      breaker,
-      scheduler,
-      taskUpdates,
-      logger: silentLogger,
-      meter: silentMeter,
-    },
-    // As at the end of a process: what cannot be stored is left as it is.
-    retryUntilCommitted: (work) =>
-      retryUntilCommitted({ clock, random, logger: silentLogger }, work, AbortSignal.abort()),
+  const stopping = new AbortController();
+  // As at the end of a process: what cannot be stored is left as it is.
+  const stopAfterFault = (_fields: object, message: string) => {
+    if (message.startsWith('the database cannot store')) stopping.abort();
+  };
+  const context: OutboxContext = {
+    ...{ store, throttle, client, clock, random, breaker, taskUpdates, meter: silentMeter },
+    ...{ recordsPullRequests: true, baseUrl: BASE_URL, linksAreIdempotent: false },
+    ...{ inbox: createWakeSignal(), outbox: createWakeSignal() },
+    logger: { ...silentLogger, error: stopAfterFault },
     onTrouble: (trouble) => void told.push(trouble?.code),
-  });
+  };
+  const scheduler = createChangeScheduler(context);
+  const attempt = createSender(context, scheduler, stopping.signal);
   const slot = () => throttle.acquire({ lane: 'link', due: 1 });
   const take = (own: Slot, entity?: string) =>
-    claimChange({ store, throttle, clock, scheduler }, own, { selected: entity, askedAt: clock.now() });
+    claimChange(context, scheduler, own, { entity: entity ?? '', isCurrent: () => entity !== undefined }, clock.now());
   return {
-    ...{ store, clock, throttle, breaker, client, told, attempt, slot, take },
+    ...{ store, clock, throttle, breaker, context, told, attempt, slot, take },
     async send(entity) {
       const own = await slot();
       const prepared = await take(own, entity);

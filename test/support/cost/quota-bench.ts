@@ -4,7 +4,7 @@ import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import type { Store } from '../../../src/store/database.ts';
 import type { QuotaOptions } from '../../../src/sync/quota/limits.ts';
 import type { Slot } from '../../../src/sync/quota/slot.ts';
-import { createThrottle, type Throttle, type ThrottleOptions } from '../../../src/sync/quota/throttle.ts';
+import { createThrottle, type Throttle, type ThrottleContext } from '../../../src/sync/quota/throttle.ts';
 import { createTravellingClock, type TravellingClock } from '../fakes/travelling-clock.ts';
 import { openTestStore } from '../harness/intake.ts';
 
@@ -39,7 +39,7 @@ export interface QuotaBench {
   restart(quota?: Partial<QuotaOptions>): Promise<QuotaBench>;
 }
 
-type BenchParts = Partial<Pick<ThrottleOptions, 'clock' | 'store' | 'logger'>> & { readonly clock?: TravellingClock };
+type BenchParts = Partial<Pick<ThrottleContext, 'clock' | 'store' | 'logger'>> & { readonly clock?: TravellingClock };
 
 /** A throttle over a store of its own, with a travelling clock. */
 export async function openQuotaBench(quota: Partial<QuotaOptions> = {}, parts: BenchParts = {}): Promise<QuotaBench> {

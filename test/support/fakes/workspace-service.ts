@@ -15,8 +15,12 @@ import {
   type WorkspaceService,
   type WorkspaceServiceOptions,
 } from '../../../src/reference-service/service.ts';
-import { type Cancellable, createSend } from '../../../src/workspace-api/transport.ts';
-import { createWorkspaceClient, type WorkspaceClient } from '../../../src/workspace-api/typed-client.ts';
+import {
+  type Cancellable,
+  createSend,
+  createWorkspaceClient,
+  type WorkspaceClient,
+} from '../../../src/workspace-api/typed-client.ts';
 import { makeServiceTables } from '../harness/templates.ts';
 
 export const SPECIFIED_QUOTA: Quota = { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000 };

@@ -52,7 +52,7 @@ const WORKS: Works = {
     ];
     const { createHttpClient } = await import('../../../src/platform/http/http-client.ts');
     const { silentMeter } = await import('../../../src/platform/lib/meter.ts');
-    const { createSend } = await import('../../../src/workspace-api/transport.ts');
+    const { createSend } = await import('../../../src/workspace-api/typed-client.ts');
     const { createWorkspaceClient } = await import('../../../src/workspace-api/typed-client.ts');
     const { fastClock } = await import('../fakes/crash-clock.ts');
     const http = createHttpClient({ steps, meter: silentMeter });

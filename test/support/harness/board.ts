@@ -25,13 +25,21 @@ import { unfinishedTasksOf } from '../../../src/store/unfinished-tasks.ts';
 import { readAnswer } from '../../../src/store/workspace-answers.ts';
 import { enqueueTaskListRead } from '../../../src/store/workspace-reads.ts';
 import { createBreaker } from '../../../src/sync/outbox/breaker.ts';
+import type { ChangeScheduler } from '../../../src/sync/outbox/change-scheduler.ts';
 import { prepareNext } from '../../../src/sync/outbox/claim.ts';
-import type { OutboxClient, Slot, SlotSource } from '../../../src/sync/outbox/outbox-context.ts';
-import { recover } from '../../../src/sync/outbox/recovery.ts';
+import { recover } from '../../../src/sync/outbox/outbox.ts';
+import type { OutboxClient, OutboxContext } from '../../../src/sync/outbox/outbox-context.ts';
 import { createSender } from '../../../src/sync/outbox/send.ts';
+import type { Slot } from '../../../src/sync/quota/slot.ts';
 import { applyBatch } from '../../../src/sync/reconcile/apply-batch.ts';
-import { createBatchContexts, createRules, type Rules, type RulesInput } from '../../../src/sync/reconcile/context.ts';
-import { createReevaluation } from '../../../src/sync/reconcile/reevaluate.ts';
+import {
+  createBatchContexts,
+  createRules,
+  type ReconcileContext,
+  type Rules,
+  type RulesInput,
+} from '../../../src/sync/reconcile/context.ts';
+import { createReevaluation } from '../../../src/sync/reconcile/reconcile.ts';
 import type { Translated } from '../../../src/sync/reconcile/translate-deliveries.ts';
 import {
   decideTask,
@@ -133,7 +141,7 @@ export const time = (seconds: number): string => new Date(at(seconds)).toISOStri
 
 /** The quota is not limited. */
 const SLOT: Slot = { record: async () => {}, release() {}, leave() {}, complete: async () => {} };
-const SLOTS: SlotSource = { acquire: async () => SLOT, usedShare: () => 0, paces: () => [], isHalted: () => false };
+const SLOTS = { acquire: async () => SLOT, usedShare: () => 0, paces: () => [], isHalted: () => false };
 
 export async function openBoard({
   workflow,
@@ -177,9 +185,11 @@ export async function openBoard({
 
   /** Evaluates all items by the present rules, which are in force from now on. */
   async function reevaluate(): Promise<void> {
-    const parts = { store, clock, logger: silentLogger, rules: compiled };
-    const contexts = createBatchContexts({ ...parts, sources: SOURCES, usedShare: () => 0 });
-    const reevaluation = createReevaluation({ ...parts, contexts, outbox: createWakeSignal() });
+    const parts = {
+      ...{ store, clock, logger: silentLogger, meter: silentMeter, rules: compiled, sources: SOURCES },
+      ...{ usedShare: () => 0, outbox: createWakeSignal() },
+    } as unknown as ReconcileContext;
+    const reevaluation = createReevaluation(parts, createBatchContexts(parts));
     await reevaluation.reevaluate(new AbortController().signal);
   }
 
@@ -212,13 +222,13 @@ export async function openBoard({
       return { status: 200, headers: {}, body: { tasks: [...statuses.keys()].map(taskOf) } };
     },
   } as unknown as OutboxClient;
-  const sendAndSettle = createSender({
+  const outbox = {
     ...{ store, throttle: SLOTS, client, clock, random: systemRandom(), logger: silentLogger, meter: silentMeter },
     taskUpdates: { form, statuses: workflow?.statuses ?? {}, areEditsReported: true },
     breaker: createBreaker(),
-    scheduler: { mayWrite: () => true },
-    retryUntilCommitted: (work) => work(),
-  });
+  } as unknown as OutboxContext;
+  const scheduler = { mayWrite: () => true } as ChangeScheduler;
+  const sendAndSettle = createSender(outbox, scheduler, new AbortController().signal);
 
   const claim = (name: string) => store.commit((query) => prepareNext(query, { now: at(now), onlyReads: true }, name));
 

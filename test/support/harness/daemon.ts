@@ -44,8 +44,7 @@ import { NEVER } from '../../../src/store/wanted-fetches.ts';
 import { type Converter, createInlineConverter } from '../../../src/sync/worker/converter.ts';
 import type { Token } from '../../../src/web/token-callers.ts';
 import { apiOverrides } from '../../../src/workspace-api/contract.ts';
-import { createSend } from '../../../src/workspace-api/transport.ts';
-import { createWorkspaceClient } from '../../../src/workspace-api/typed-client.ts';
+import { createSend, createWorkspaceClient } from '../../../src/workspace-api/typed-client.ts';
 import { createQueryPlans } from '../cost/query-plans.ts';
 import type { Behaviours } from '../fakes/plausible-server/dimensions.ts';
 import {

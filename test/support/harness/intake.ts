@@ -116,7 +116,7 @@ export async function openEndpoint(
   const recorder = { ...silentLogger, warn: (fields: LogFields) => void warnings.push(fields) };
   const logger = mergingRepeats(recorder, clock);
   const receivers = new Map(
-    connections.map((active): [string, Receiver] => [`main/${active.name}`, { active, collector, meter, logger }]),
+    connections.map((active): [string, Receiver] => [`main/${active.name}`, { ...active, collector, meter, logger }]),
   );
   const server = createServer(options);
   webhookRoutes(server, {

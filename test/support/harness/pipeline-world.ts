@@ -8,7 +8,7 @@ import { pendingDeliveries } from '../../../src/store/inbox.ts';
 import { dueFetches, settleFetch } from '../../../src/store/wanted-fetches.ts';
 import { enqueueInitialReads, enqueueTaskListRead, tasksWereRead } from '../../../src/store/workspace-reads.ts';
 import { prepareNext } from '../../../src/sync/outbox/claim.ts';
-import { recover } from '../../../src/sync/outbox/recovery.ts';
+import { recover } from '../../../src/sync/outbox/outbox.ts';
 import type { PreparedRequest } from '../../../src/sync/outbox/request.ts';
 import { settle } from '../../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../../src/sync/outbox/settle-failure.ts';
@@ -128,7 +128,7 @@ export abstract class PipelineWorld {
       } catch (error) {
         if (!(error instanceof SyncError)) throw error;
         // No change is at fault, so none needs approval.
-        await settleFailure(query, request.prepared, error, { ...context, outage: true, atFault: false });
+        await settleFailure(query, request.prepared, error, { ...context, outage: true });
       }
     });
   }

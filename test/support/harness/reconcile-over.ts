@@ -3,7 +3,12 @@ import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
 import type { Store } from '../../../src/store/database.ts';
-import type { GuardLimits, ReconcileConnection, Rules } from '../../../src/sync/reconcile/context.ts';
+import {
+  type GuardLimits,
+  PLAIN_RULES,
+  type ReconcileConnection,
+  type Rules,
+} from '../../../src/sync/reconcile/context.ts';
 import { createReconcile } from '../../../src/sync/reconcile/reconcile.ts';
 import { createTravellingClock, type TravellingClock } from '../fakes/travelling-clock.ts';
 
@@ -23,7 +28,7 @@ export function reconcileOver(store: Store, parts: Parts) {
     version = '1.0.0',
     clock = createTravellingClock({ start }),
     isCrowded = () => false,
-    rules,
+    rules = PLAIN_RULES,
     guard,
     ...source
   } = parts;

@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from 'vitest';
 import { createClockOffset, ledgerClock, offsetClock } from '../../../src/cluster/clock-offset.ts';
-import { createExpiryReaper, createUnownedMonitor } from '../../../src/cluster/liveness.ts';
 import { createPeers, shareOf } from '../../../src/cluster/peers.ts';
+import { createExpiryReaper, createUnownedMonitor } from '../../../src/cluster/postgres-holder.ts';
 import {
   createSignatures,
   type Identity,
@@ -177,7 +177,11 @@ describe('peers', () => {
   test('a process is outdated if its stored row has other facts or another address, and not if it has no row', () => {
     let address = 'http://a';
     let facts = FACTS;
-    const peers = createPeers({ id: 'a', address: () => address, facts: () => facts });
+    const peers = createPeers(
+      'a',
+      () => address,
+      () => facts,
+    );
     const row = { ...peers.own(), incarnation: 'i', expires_at: 1 };
     const other = { ...row, id: 'b', about: '{}' };
     expect(peers.isOutdated([other, row])).toBe(false);
@@ -190,7 +194,11 @@ describe('peers', () => {
   });
 
   test('an update replaces all peers, and lists this process among them', () => {
-    const peers = createPeers({ id: 'a', address: () => 'http://a', facts: () => FACTS });
+    const peers = createPeers(
+      'a',
+      () => 'http://a',
+      () => FACTS,
+    );
     const own = { ...peers.own(), incarnation: 'i', expires_at: 1 };
     const facts = { ...FACTS, host: 'elsewhere' };
     const other = { id: 'b', address: 'http://b', about: JSON.stringify(facts), incarnation: 'j', expires_at: 1 };

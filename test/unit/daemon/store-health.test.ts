@@ -1,12 +1,13 @@
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { expect, it } from 'vitest';
+import type { DaemonContext } from '../../../src/daemon/daemon-context.ts';
 import { checkIntegrity } from '../../../src/daemon/store-health.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import type { Installation } from '../../../src/store/installation.ts';
 import { folderOfTest } from '../../support/harness/folder.ts';
 
-type Checked = Parameters<typeof checkIntegrity>[0]['database'];
+type Checked = Installation;
 
 /** A database whose earlier check was killed, and what its next check does. */
 function setUp(parts: Partial<Checked> = {}, complaints: readonly string[] = []) {
@@ -30,7 +31,12 @@ function setUp(parts: Partial<Checked> = {}, complaints: readonly string[] = [])
     steps.push(`checks ${basename(copy)}, ${existsSync(copy) ? 'which exists' : 'which is gone'}`);
     return complaints;
   };
-  return { check: () => checkIntegrity({ database, checkFile, logger: silentLogger }), steps, copies };
+  return {
+    check: () =>
+      checkIntegrity({ installation: database, checkFile, logger: silentLogger } as unknown as DaemonContext),
+    steps,
+    copies,
+  };
 }
 
 it.each([[[]], [['page 3', 'page 4']]])('checks a copy where a killed check left one, with %j', async (complaints) => {

@@ -38,18 +38,14 @@ function openWorld() {
     error: (fields: object) => void logged.push(`${(fields as { error: SyncError }).error.code}`),
     info: (_fields: object, text: string) => void logged.push(text),
   };
-  const workspaces = createWorkspaces({
-    holder,
-    logger,
-    clock,
-    random: systemRandom(),
-    async open(config) {
-      attempts.push(config.name);
-      if (fault) throw new SyncError(fault, 'a fault of the test');
-      const partition: Partial<Partition> = { name: config.name, config, start: () => undefined, stop: async () => {} };
-      return { partition: partition as Partition };
-    },
-  });
+  async function open(config: WorkspaceConfig) {
+    attempts.push(config.name);
+    if (fault) throw new SyncError(fault, 'a fault of the test');
+    const partition: Partial<Partition> = { name: config.name, config, start: () => undefined, stop: async () => {} };
+    return { partition: partition as Partition };
+  }
+  const daemon = { logger, clock, random: systemRandom() } as unknown as DaemonContext;
+  const workspaces = createWorkspaces(daemon, holder, open, async () => undefined);
   onTestFinished(() => workspaces.stop());
   return {
     workspaces,
@@ -200,7 +196,7 @@ test('logs a configuration that could not be applied, and applies the next one',
   };
   const source = { load: () => config, stamp: () => '', checkEvery: 1_000 };
   const clock = createTravellingClock();
-  const reload = createReload({ source, workspaces, clock, logger, scrubber: createScrubber() });
+  const reload = createReload({ clock, logger } as unknown as DaemonContext, source, workspaces, createScrubber());
   await reload.now();
   expect(errors).toMatchObject([{ error: { message: 'a fault of ours' } }]);
   await reload.now();
@@ -227,16 +223,14 @@ describe('notifications', () => {
     };
     const installation = { ...file, asServer: asServer as NonNullable<Installation['asServer']> };
     const tokens = { reads: 0, fails: false };
-    const notifications = createNotifications({
-      installation,
-      clock,
-      logger: silentLogger,
-      wake: () => undefined,
-      async rereadTokens() {
+    const tokenBook = {
+      async reread() {
         tokens.reads++;
         if (tokens.fails) throw new Error('the database is away');
       },
-    });
+    };
+    const daemon = { installation, clock, logger: silentLogger, tokenBook } as unknown as DaemonContext;
+    const notifications = createNotifications(daemon, () => undefined);
     onTestFinished(async () => {
       await notifications.stop();
       await file.close();

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { describe, expect, it, onTestFinished, test } from 'vitest';
+import type { DaemonContext } from '../../../src/daemon/daemon-context.ts';
 import { recordTriageStart } from '../../../src/daemon/webhook-receivers.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import type { WorkspaceConfig } from '../../../src/platform/config/schema.ts';
@@ -41,6 +42,7 @@ import {
 } from '../../../src/store/session-rows.ts';
 import { areTasksUnverified, markTasksUnverified, markTasksVerified } from '../../../src/store/task-creations.ts';
 import { beginUnitOfWork } from '../../../src/store/unit-of-work/unit-of-work.ts';
+import type { WorkspaceContext } from '../../../src/store/workspace-context.ts';
 import { numbersOf } from '../../../src/store/workspace-numbers.ts';
 import { type Scope, type Sql, scopeOf } from '../../../src/store/workspace-scope.ts';
 import { addFindings, beginSweep, readSweeps } from '../../../src/store/workspace-sweeps.ts';
@@ -140,7 +142,7 @@ describe('the start of triage', () => {
           connections: connections.map((each) => ({ name: each })),
         }) as unknown as WorkspaceConfig;
       const context = { installation, clock: createTravellingClock({ start: now }), logger: silentLogger };
-      return recordTriageStart([configOf('other', []), configOf('acme', [{}])], context);
+      return recordTriageStart([configOf('other', []), configOf('acme', [{}])], context as unknown as DaemonContext);
     };
     const owner = async (connections: readonly string[], now: number) =>
       (await installation.store('acme')).commit((query) => setTriagedConnections(query, connections, now));
@@ -195,7 +197,8 @@ describe('retryUntilCommitted', () => {
   function failingWork(failures: number) {
     const clock = createTravellingClock();
     const tries: number[] = [];
-    const deps = { clock, logger: silentLogger, random: { ...systemRandom(), float: () => 1 } };
+    const random = { ...systemRandom(), float: () => 1 };
+    const deps = { clock, logger: silentLogger, random } as unknown as WorkspaceContext;
     const work = async () => {
       tries.push(clock.elapsed());
       if (tries.length <= failures) throw new Error('the disk is full');

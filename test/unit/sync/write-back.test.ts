@@ -4,6 +4,7 @@ import type { ErrorCode } from '../../../src/model/errors/codes.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import type { Item, PullRequest } from '../../../src/model/item.ts';
 import { type LogFields, silentLogger } from '../../../src/platform/lib/logger.ts';
+import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
 import type { Store } from '../../../src/store/database.ts';
@@ -62,7 +63,7 @@ async function open({ item, isGone = false, isCovered = true }: Setting = {}) {
   const reference = ({ kind, key }: Item) => ({ kind, key, locator: {} });
   const start = () => {
     const writeBack = createWriteBack({
-      ...{ store: { ...stored, commit }, clock, logger, pauses: createPauses(clock) },
+      ...{ store: { ...stored, commit }, clock, logger, meter: silentMeter, pauses: createPauses(clock) },
       random: { ...systemRandom(), float: () => 1 },
       connections: [
         { name: 'gitlab', connection: {}, reference, covers: () => true },

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { entity } from '../../../src/model/change.ts';
 import { asSyncError, SyncError } from '../../../src/model/errors/sync-error.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
+import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
 import { LARGE } from '../../../src/platform/lib/yield.ts';
@@ -10,9 +11,9 @@ import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
 import {
   type Asked,
   createResponseCapture,
+  createRouteOf,
   type ResponseCapture,
-} from '../../../src/workspace-api/capture/capture-responses.ts';
-import { createRouteOf } from '../../../src/workspace-api/capture/route-of.ts';
+} from '../../../src/workspace-api/capture-responses.ts';
 import { readLargeAnswer } from '../../../src/workspace-api/large-answers.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { remainsOf } from '../../support/faults/all-or-nothing.ts';
@@ -53,7 +54,8 @@ async function captureOver(store: Store) {
   const notified: string[] = [];
   for (const name of ['inbox', 'outbox'] as const) void signals[name].wait().then(() => notified.push(name));
   const capture = createResponseCapture({
-    ...{ store, logger, ...signals, clock: createTravellingClock(), random: systemRandom(), routeOf: createRouteOf() },
+    ...{ store, logger, meter: silentMeter, ...signals, routeOf: createRouteOf() },
+    ...{ clock: createTravellingClock(), random: systemRandom() },
     readLarge: async (route, bytes) => {
       const content = readLargeAnswer(route, bytes);
       // A worker takes the memory.

@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { z } from 'zod';
 import { taskOf, workspaceOf } from '../../../src/gateway/destination.ts';
-import { createRouteOf } from '../../../src/workspace-api/capture/route-of.ts';
+import { createRouteOf } from '../../../src/workspace-api/capture-responses.ts';
 import {
   fillPath,
   ID_PATTERN,

@@ -25,7 +25,7 @@ const BODY = '{"note":1}';
 
 interface Parts {
   readonly secrets?: readonly string[];
-  readonly connector?: Partial<Receiver['active']['connector']>;
+  readonly connector?: Partial<Receiver['connector']>;
   readonly source?: Receiver['source'];
   readonly sharedKey?: Receiver['sharedKey'];
   readonly answerWithin?: number;
@@ -47,7 +47,7 @@ async function bench(parts: Parts = {}) {
   const turns: [address: string, bytes: number][] = [];
   let turn: () => Promise<void> | undefined = () => undefined;
   const receiver: Receiver = {
-    active: { name: 'notes', secrets, connector: { ...notesConnector, largestDelivery: LARGEST, ...connector } },
+    ...{ name: 'notes', secrets, connector: { ...notesConnector, largestDelivery: LARGEST, ...connector } },
     ...(source && { source }),
     ...(sharedKey && { sharedKey }),
     ...(answerWithin !== undefined && { answerWithin }),

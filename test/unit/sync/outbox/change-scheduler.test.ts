@@ -5,7 +5,8 @@ import { findChange, updateChange } from '../../../../src/store/outbox-rows.ts';
 import { writeServerFact } from '../../../../src/store/server-facts.ts';
 import { createBreaker, isWorkspaceRefusal, PROBE_EVERY } from '../../../../src/sync/outbox/breaker.ts';
 import { createChangeScheduler, forecastDueTimes, leadTime } from '../../../../src/sync/outbox/change-scheduler.ts';
-import type { Pace } from '../../../../src/sync/outbox/outbox-context.ts';
+import type { OutboxContext } from '../../../../src/sync/outbox/outbox-context.ts';
+import type { Throttle } from '../../../../src/sync/quota/throttle.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import type { OpenedStore } from '../../../support/harness/store.ts';
@@ -72,6 +73,8 @@ test.each<[status: number | undefined, errorCode: string | undefined, isOwn: boo
   expect(isWorkspaceRefusal(failed('refused', status, errorCode))).toBe(isOwn);
 });
 
+type Paces = ReturnType<Throttle['paces']>;
+
 const HOUR = 3_600_000;
 const RECORD = 'pull_request:github/7/1';
 
@@ -85,13 +88,13 @@ async function setUp({ visibility = undefined as number | undefined, isRead = tr
 function schedulerOver(store: OpenedStore, visibility?: number) {
   const clock = createTravellingClock();
   const breaker = createBreaker();
-  const state = { isHalted: false, paces: [] as readonly Pace[] };
+  const state = { isHalted: false, paces: [] as Paces };
   const throttle = {
     ...{ isHalted: () => state.isHalted, paces: () => state.paces, usedShare: () => 0 },
     acquire: () => Promise.reject(new Error('nothing is sent here')),
   };
-  const parts = { recordsPullRequests: true, throttle, clock, breaker, visibility };
-  return { clock, breaker, state, scheduler: createChangeScheduler({ ...parts, store }) };
+  const parts = { recordsPullRequests: true, throttle, clock, breaker, visibility, taskUpdates: {} };
+  return { clock, breaker, state, scheduler: createChangeScheduler({ ...parts, store } as unknown as OutboxContext) };
 }
 
 /** Stores a change of a record that differs from now on and is due `ms` later. */
@@ -156,7 +159,7 @@ test('lets changes take turns while the breaker is open or our key is refused', 
   expect(await next()).toEqual([true, 'pull_request:2']);
 });
 
-test.each<[what: string, visibility: number | undefined, paces: readonly Pace[], ahead: number]>([
+test.each<[what: string, visibility: number | undefined, paces: Paces, ahead: number]>([
   ['at their due time without a promised visibility', undefined, [{ slots: 1, hold: HOUR }], 0],
   ['at their due time if the quota suffices', 60_000, [{ slots: 99, hold: 60_000 }], 0],
   ['early if one slot must serve two that are due together', 60_000, [{ slots: 1, hold: 60_000 }], 62_000],

@@ -35,7 +35,6 @@ const NOW = 1_000;
 const LATER = 1_000_000;
 const ELIGIBLE = { now: NOW, onlyReads: false };
 const LINKS = entityName.readLinks('t1');
-const FAILING = { ...CONTEXT, outage: false, atFault: false };
 const MADE = { taskId: 't1', key: 'T-1', title: 'a', status: 'open', source: ITEM, updatedAt: '' };
 
 const linkRow = (row: Partial<EntityRow> = {}) =>
@@ -73,7 +72,7 @@ describe('a backfill that waits for a slot', () => {
 
   /** Requests a slot for a backfill while live work is due in a minute, and all slots are in use or none is. */
   async function waiting(inUse: number, wake: Promise<void> = never) {
-    const { clock, throttle, store } = await outboxBench(await openTestStore(), 0);
+    const { clock, throttle, context } = await outboxBench(await openTestStore(), 0);
     const live = { lane: 'link', due: clock.now() + 60_000, at: clock.now() + 60_000, entity: linkOf(1) } as const;
     const scheduler = { nextLiveChange: async () => live } as unknown as ChangeScheduler;
     // The throttle keeps a timer of its own from the first slot on.
@@ -82,7 +81,7 @@ describe('a backfill that waits for a slot', () => {
     const before = clock.pending;
     const stopping = new AbortController();
     const due = { ...live, lane: 'backfill' } as const;
-    const slot = acquireSlot({ store, throttle, clock, scheduler }, due, wake, stopping.signal);
+    const slot = acquireSlot(context, scheduler, due, wake, stopping.signal);
     return { clock, throttle, slot, stopping, timers: () => clock.pending - before };
   }
 
@@ -110,16 +109,17 @@ describe('a backfill that waits for a slot', () => {
 });
 
 test('dates a request after what others stored while its transaction waited', async () => {
-  const { clock, throttle, store, slot, breaker } = await outboxBench(await openTestStore(), 1);
-  const scheduler = createChangeScheduler({ store, throttle, clock, breaker, recordsPullRequests: true });
+  const { clock, store, slot, context } = await outboxBench(await openTestStore(), 1);
   let storedAt = 0;
   const commit: Store['commit'] = async (work) => {
     await clock.advance(5);
     storedAt = clock.now();
     return store.commit(work);
   };
-  const context = { store: { ...store, commit }, throttle, clock, scheduler };
-  const taken = await claimChange(context, await slot(), { selected: linkOf(1), askedAt: clock.now() });
+  const next = { entity: linkOf(1), isCurrent: () => true };
+  const scheduler = createChangeScheduler(context);
+  const own = await slot();
+  const taken = await claimChange({ ...context, store: { ...store, commit } }, scheduler, own, next, clock.now());
   expect(taken?.sentAt).toBe(storedAt);
 });
 
@@ -209,8 +209,8 @@ describe('until a list has shown a task that worksync created', () => {
 
   it.each<[string, after: (query: Scope, first: PreparedRequest) => Promise<unknown>]>([
     ['answer', (query, first) => settle(query, first, { taskId: 't1' }, { ...CONTEXT, ...now })],
-    ['refusal', (query, first) => settleFailure(query, first, REFUSED, { ...FAILING, ...now })],
-    ['lost answer', (query, first) => settleFailure(query, first, LOST, { ...FAILING, ...now })],
+    ['refusal', (query, first) => settleFailure(query, first, REFUSED, { ...CONTEXT, ...now })],
+    ['lost answer', (query, first) => settleFailure(query, first, LOST, { ...CONTEXT, ...now })],
   ])(
     'one creation is in flight, and the next follows its %s; one more waits while two are unknown',
     async (what, after) => {
@@ -222,7 +222,7 @@ describe('until a list has shown a task that worksync created', () => {
       await after(query, first as PreparedRequest);
       const next = await claimAt(query, LATER);
       expect(next).toMatchObject({ entity: second.entity });
-      await settleFailure(query, next as PreparedRequest, LOST, { ...FAILING, ...now });
+      await settleFailure(query, next as PreparedRequest, LOST, { ...CONTEXT, ...now });
       const isBlocked = what === 'lost answer';
       expect((await claimAt(query, LATER + 50_000))?.entity).toBe(isBlocked ? undefined : third.entity);
       expect((await findChange(query, third.entity))?.state).toBe(isBlocked ? 'pending' : 'sending');

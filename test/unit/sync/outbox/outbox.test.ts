@@ -3,8 +3,6 @@ import { entity } from '../../../../src/model/change.ts';
 import { workItemKey } from '../../../../src/model/item.ts';
 import type { TaskUpdate } from '../../../../src/model/task.ts';
 import { silentLogger } from '../../../../src/platform/lib/logger.ts';
-import { silentMeter } from '../../../../src/platform/lib/meter.ts';
-import { systemRandom } from '../../../../src/platform/lib/random.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
 import { saveTask } from '../../../../src/store/cached-tasks.ts';
 import type { Store } from '../../../../src/store/database.ts';
@@ -17,12 +15,11 @@ import { readSweepPosition } from '../../../../src/store/sweep-position.ts';
 import { enqueueInitialReads, enqueueReads } from '../../../../src/store/workspace-reads.ts';
 import { beginSweep } from '../../../../src/store/workspace-sweeps.ts';
 import { createOutbox } from '../../../../src/sync/outbox/outbox.ts';
-import type { OutboxContext, SendContext, Slot } from '../../../../src/sync/outbox/outbox-context.ts';
 import type { PreparedRequest } from '../../../../src/sync/outbox/request.ts';
 import { sendRequest } from '../../../../src/sync/outbox/send.ts';
 import { SWEEP, workspaceSweepJobs } from '../../../../src/sync/outbox/sweep-jobs.ts';
-import { createWorkspaceClient } from '../../../../src/workspace-api/typed-client.ts';
-import { type Answer, added, BASE_URL, linkOf, outboxBench } from '../../../support/cost/outbox-bench.ts';
+import { createWorkspaceClient, type SendContext } from '../../../../src/workspace-api/typed-client.ts';
+import { type Answer, added, linkOf, outboxBench } from '../../../support/cost/outbox-bench.ts';
 import { createTravellingClock, type TravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { remainsOf, remainsOfLost } from '../../../support/faults/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
@@ -33,33 +30,16 @@ import { itemRow } from '../../../support/rows/items.ts';
 const item = 'jira:cloud:issue:9';
 const name = `task:${item}`;
 
-type Parts = Pick<OutboxContext, 'store' | 'throttle' | 'client' | 'clock'> & Partial<OutboxContext>;
-
-function outboxOver(parts: Parts) {
-  return createOutbox({
-    recordsPullRequests: true,
-    baseUrl: BASE_URL,
-    linksAreIdempotent: false,
-    taskUpdates: { form: 'whole', statuses: {}, areEditsReported: true },
-    logger: silentLogger,
-    meter: silentMeter,
-    random: systemRandom(),
-    outbox: createWakeSignal(),
-    inbox: createWakeSignal(),
-    ...parts,
-  });
-}
-
 /** Returns the start of an outbox whose process died with two links in flight and a pending creation. */
 async function startAfterCrash(store: Store): Promise<() => Promise<void>> {
-  const { throttle, client, clock, slot, take } = await outboxBench(store, 2);
+  const { context, clock, slot, take } = await outboxBench(store, 2);
   for (const number of [1, 2]) await take(await slot(), linkOf(number));
   await store.commit(async (query) => {
     await saveEntity(query, blankEntity(name, 'task', { item_key: item, desired: '{}' }));
     const request = { kind: 'task', lane: 'triage', since: clock.now(), due: clock.now(), weight: 1 } as const;
     await addDifference(query, { entity: name, ...request, waiting: [] });
   });
-  const outbox = outboxOver({ store, throttle, client, clock });
+  const outbox = createOutbox(context);
   return async () => {
     outbox.start();
     // The start ends when its first transaction is committed.
@@ -121,9 +101,10 @@ async function setUp(links: number, answer?: Parameters<typeof outboxBench>[2], 
   };
   const [wakeSignal, inbox] = [createWakeSignal(), createWakeSignal()];
   let writes = 0;
-  const { throttle, client, clock } = bench;
-  const outbox = outboxOver({
-    ...{ store: { ...store, commit }, throttle, client, clock, outbox: wakeSignal, inbox },
+  const { context, clock } = bench;
+  const outbox = createOutbox({
+    ...{ ...context, logger: silentLogger, store: { ...store, commit }, outbox: wakeSignal, inbox },
+    onTrouble: () => undefined,
     onWrite: () => void writes++,
   });
   const waiting = async () => (await store.query.selectFrom('outbox').select('entity').execute()).length;
@@ -354,22 +335,20 @@ test.each([
   },
 );
 
-const SLOT = {} as Slot;
-
 /** Returns the HTTP requests that the client sends. */
 async function sentBy(action: PreparedRequest['action'], parts: Partial<PreparedRequest>) {
   const requests: object[] = [];
   const client = createWorkspaceClient<SendContext>({
     workspaceId: 'current',
-    async send({ method, path, query, body }, { slot, traceparent }) {
-      expect([slot, traceparent]).toEqual([SLOT, 'trace']);
+    async send({ method, path, query, body }, { traceparent }) {
+      expect(traceparent).toBe('trace');
       requests.push({ method, path: query ? `${path}?${query}` : path, ...(body !== undefined && { body }) });
       return { status: 200, headers: {}, body: Buffer.from('null') };
     },
   });
   const prepared = { action, body: {}, taskId: null, ...parts } as Parameters<typeof sendRequest>[1];
   // The answer does not match the contract. Only the request matters here.
-  await sendRequest(client, prepared, { slot: SLOT, traceparent: 'trace' }).catch(() => undefined);
+  await sendRequest(client, prepared, { traceparent: 'trace' }).catch(() => undefined);
   return requests;
 }
 

@@ -18,9 +18,8 @@ import { writeServerFact } from '../../../../src/store/server-facts.ts';
 import type { Scope } from '../../../../src/store/workspace-scope.ts';
 import { MAX_BLOCK } from '../../../../src/sync/outbox/claim.ts';
 import { type ListAnswer, type ListPosition, nextListStep } from '../../../../src/sync/outbox/list-pages.ts';
-import { recover } from '../../../../src/sync/outbox/recovery.ts';
-import type { FailureContext } from '../../../../src/sync/outbox/refusals.ts';
-import { settle } from '../../../../src/sync/outbox/settle.ts';
+import { recover } from '../../../../src/sync/outbox/outbox.ts';
+import { type SettleContext, settle } from '../../../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../../../src/sync/outbox/settle-failure.ts';
 import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
 import { inboxOf, openTestStore } from '../../../support/harness/intake.ts';
@@ -52,8 +51,6 @@ import {
   take,
   UNREACHABLE,
 } from '../../../support/rows/in-flight.ts';
-
-const FAILING = { ...CONTEXT, outage: false, atFault: false };
 
 /** Whether the outcome of the change's request is unknown. */
 const isOpen = async (query: Scope, entity: string) => (await findChange(query, entity))?.sent != null;
@@ -223,7 +220,7 @@ test.each([
   ['outcome_unknown', LOST, 'again', null],
 ])('stores a request that failed with %s in the history', async (code, error, outcome, status) => {
   const { query, prepared } = await inFlight(link);
-  expect(await settleFailure(query, prepared, error, FAILING)).toBe(outcome);
+  expect(await settleFailure(query, prepared, error, CONTEXT)).toBe(outcome);
   const rows = await requestsOfItems(query, [ITEM], 9);
   expect(rows).toMatchObject([{ outcome, status, error: `${code}: why`, attempt: 1 }]);
 });
@@ -311,7 +308,7 @@ const CONFLICT = failed('conflict', 409, 'conflict');
 const RECORDS = entityName.readPullRequests;
 const LINKS = entityName.readLinks('t1');
 const refuse = async (query: Scope, error: SyncError, now = NOW) =>
-  settleFailure(query, await take(query), error, { ...FAILING, now });
+  settleFailure(query, await take(query), error, { ...CONTEXT, now });
 
 type Columns = Partial<OutboxRow> & { readonly open?: boolean };
 const again = (columns: Columns = {}) => ['again', { state: 'pending', sent_at: null, ...columns }] as const;
@@ -323,7 +320,7 @@ type Case = [
   what: string,
   row: EntityRow,
   error: SyncError,
-  cause: Partial<Pick<FailureContext, 'outage' | 'atFault' | 'othersAnswered'>> & { readonly attempts?: number },
+  cause: Pick<SettleContext, 'outage' | 'atFault' | 'othersAnswered'> & { readonly attempts?: number },
   expected: readonly [outcome: string, change: Columns],
 ];
 
@@ -365,7 +362,7 @@ describe('a failed write', () => {
     ['fifth failure, at fault in an outage', link, LOST, { attempts: 4, ...OUTAGE, ...AT_FAULT }, held()],
   ])('%s', async (_what, row, error, { attempts = 0, ...cause }, [outcome, change]) => {
     const { store, query, prepared } = await inFlight(row, { attempts });
-    expect(await settleFailure(query, prepared, error, { ...FAILING, ...cause })).toBe(outcome);
+    expect(await settleFailure(query, prepared, error, { ...CONTEXT, ...cause })).toBe(outcome);
     const { open, ...columns } = change;
     expect(await findChange(query, row.entity)).toMatchObject({ ...columns, error: `${error.code}: why` });
     if (open !== undefined) expect(await isOpen(query, row.entity)).toBe(open);
@@ -379,22 +376,22 @@ describe('a failed write', () => {
     ['a refusal by a proxy', ABSENT_ROUTE],
   ])('keeps its unknown outcome after %s', async (_what, error) => {
     const { query, prepared } = await inFlight(link);
-    await settleFailure(query, prepared, LOST, FAILING);
-    await settleFailure(query, { ...prepared, open: true }, error, FAILING);
+    await settleFailure(query, prepared, LOST, CONTEXT);
+    await settleFailure(query, { ...prepared, open: true }, error, CONTEXT);
     expect(await isOpen(query, LINK)).toBe(true);
   });
 
   it('is pending again if its desired state changed before the refusal', async () => {
     const { store, query, prepared } = await inFlight(record, { attempts: 3 });
     await changeMeanwhile(query, { ...record, desired: '{"a":2}' }, 1_500);
-    expect(await settleFailure(query, prepared, REFUSED, { ...FAILING, ...AT_FAULT })).toBe('again');
+    expect(await settleFailure(query, prepared, REFUSED, { ...CONTEXT, ...AT_FAULT })).toBe('again');
     expect(await findChange(query, RECORD)).toMatchObject({ state: 'pending', attempts: 0, next_since: null });
     expect(await inboxOf(store)).toEqual([]);
   });
 
   it('with an unknown creation requests a list of the tasks after SETTLE_AFTER', async () => {
     const { query, prepared } = await inFlight(newTask);
-    await settleFailure(query, prepared, LOST, FAILING);
+    await settleFailure(query, prepared, LOST, CONTEXT);
     expect(await findChange(query, entityName.readTasks)).toMatchObject({
       ...{ state: 'pending', lane: 'triage', since: NOW, due: NOW + 2_400, not_before: NOW + SETTLE_AFTER },
     });
@@ -418,7 +415,7 @@ describe('a failed read', () => {
   ])('%s', async (_what, entity, sent, error, left) => {
     const change = { sent: sent && JSON.stringify(sent), attempts: 4, awaits: 'check' } as const;
     const { query, prepared } = await readInFlight(entity, change);
-    const outcome = await settleFailure(query, prepared, error, { ...FAILING, ...AT_FAULT });
+    const outcome = await settleFailure(query, prepared, error, { ...CONTEXT, ...AT_FAULT });
     expect(outcome).toBe(left ? 'again' : 'settled');
     const row = await findChange(query, entity);
     if (left) expect(row).toMatchObject(left);
@@ -436,7 +433,7 @@ describe('a failed read', () => {
     // Another read of this kind succeeded recently, so this refusal concerns this one thing.
     for (const route of ['listWorkItems', 'getDocument', 'getTask'] as const)
       await noteRouteAnswered(query, route, NOW);
-    expect(await settleFailure(query, prepared, error, FAILING)).toBe('settled');
+    expect(await settleFailure(query, prepared, error, CONTEXT)).toBe('settled');
     expect((await inboxOf(store)).map((row) => JSON.parse(row.body ?? '').body)).toEqual([body]);
   });
 });
@@ -449,7 +446,7 @@ describe('a refused list of records', () => {
     const { query, prepared } = await readInFlight(RECORDS);
     await writeMeta(query, TASKS_READ, '1');
     await differs(query, record);
-    const outcome = await settleFailure(query, prepared, error, FAILING);
+    const outcome = await settleFailure(query, prepared, error, CONTEXT);
     expect((await readRecordsRoute(query)).state).toBe(state);
     const isClosed = state === 'closed';
     expect([outcome === 'settled', (await findChange(query, RECORDS)) === undefined]).toEqual([isClosed, isClosed]);
@@ -459,7 +456,7 @@ describe('a refused list of records', () => {
 
   it('with 403 before the tasks were read shows nothing about the route', async () => {
     const { query, prepared } = await readInFlight(RECORDS);
-    await settleFailure(query, prepared, FORBIDDEN, FAILING);
+    await settleFailure(query, prepared, FORBIDDEN, CONTEXT);
     expect((await readRecordsRoute(query)).state).toBe('unknown');
     expect(await findChange(query, entityName.readTasks)).toBeDefined();
   });
@@ -469,7 +466,7 @@ test('three records in a row refused with 404 close the route and drop all pendi
   const { query, prepared } = await inFlight(record);
   await writeServerFact(query, 'records', { state: 'open', since: 0 });
   for (const number of [1, 2, 3]) await differs(query, { ...record, entity: `${RECORD}${number}` });
-  expect(await settleFailure(query, prepared, ABSENT, FAILING)).toBe('held');
+  expect(await settleFailure(query, prepared, ABSENT, CONTEXT)).toBe('held');
   expect(await refuse(query, ABSENT)).toBe('held');
   expect((await readRecordsRoute(query)).state).toBe('open');
   expect(await refuse(query, ABSENT)).toBe('settled');
@@ -485,17 +482,17 @@ describe('a refused link', () => {
   ])('%s requests a read of the links, and is held if it is refused again', async (_what, row, error) => {
     const { query, prepared } = await inFlight(row, { attempts: 4 });
     const waiting = { state: 'pending', attempts: 5, awaits: 'check', not_before: NOW + MAX_BLOCK };
-    expect(await settleFailure(query, prepared, error, FAILING)).toBe('again');
+    expect(await settleFailure(query, prepared, error, CONTEXT)).toBe('again');
     expect(await findChange(query, LINK)).toMatchObject(waiting);
     expect(await findChange(query, LINKS)).toMatchObject({ state: 'pending', not_before: 0 });
-    expect(await settleFailure(query, { ...prepared, isChecked: true }, error, FAILING)).toBe('held');
+    expect(await settleFailure(query, { ...prepared, isChecked: true }, error, CONTEXT)).toBe('held');
   });
 
   it('is settled after an unknown outcome if the link became known meanwhile', async () => {
     const { query, prepared } = await inFlight(link);
     await saveEntity(query, { ...link, known: '{"url":"u"}' });
     const repeated = { ...prepared, isChecked: true, open: true };
-    expect(await settleFailure(query, repeated, CONFLICT, FAILING)).toBe('settled');
+    expect(await settleFailure(query, repeated, CONFLICT, CONTEXT)).toBe('settled');
     expect(await findChange(query, LINK)).toBeUndefined();
     expect(await findEntity(query, LINK)).toMatchObject({ known: link.desired, hand: null, remote_id: null });
   });
@@ -503,7 +500,7 @@ describe('a refused link', () => {
   it('settles the removal of a missing link if links cannot be read', async () => {
     const { query, prepared } = await inFlight(removal);
     for (const resource of ['a', 'b']) await noteRouteRefused(query, 'listWorkItems', { status: 405, resource }, NOW);
-    expect(await settleFailure(query, prepared, ABSENT, FAILING)).toBe('settled');
+    expect(await settleFailure(query, prepared, ABSENT, CONTEXT)).toBe('settled');
     expect(await findChange(query, LINK)).toBeUndefined();
     expect(await findChange(query, LINKS)).toBeUndefined();
   });
@@ -512,7 +509,7 @@ describe('a refused link', () => {
 describe('a refused read of the links of a task', () => {
   it('for two tasks switches the route off and delays the links that wait for it', async () => {
     const { query, prepared } = await readInFlight(LINKS);
-    expect(await settleFailure(query, prepared, INVALID, FAILING)).toBe('again');
+    expect(await settleFailure(query, prepared, INVALID, CONTEXT)).toBe('again');
     expect(await routeOffUntil(query, 'listWorkItems', NOW)).toBeUndefined();
     await waits(query, entityName.readLinks('t2'), { kind: 'read' });
     expect(await refuse(query, INVALID)).toBe('settled');
@@ -528,8 +525,8 @@ describe('a refused read of the links of a task', () => {
     await differs(query, link, { not_before: NOW + MAX_BLOCK, awaits: 'links' });
     const pausing = { ...link, entity: `${LINK}2` };
     await differs(query, pausing, { not_before: NOW + 30_000 });
-    expect(await settleFailure(query, prepared, INVALID, FAILING)).toBe('again');
-    await settleFailure(query, { ...prepared, isChecked: true }, INVALID, FAILING);
+    expect(await settleFailure(query, prepared, INVALID, CONTEXT)).toBe('again');
+    await settleFailure(query, { ...prepared, isChecked: true }, INVALID, CONTEXT);
     expect(await findChange(query, LINKS)).toBeUndefined();
     expect(await findChange(query, LINK)).toMatchObject({ state: 'held', error: 'refused: why' });
     expect(await findChange(query, pausing.entity)).toMatchObject({ state: 'pending', error: null });
@@ -544,10 +541,10 @@ describe.each([409, 412])('a conflict with %i', (status) => {
   ])('of %s is repeated with pauses, and held after five in a row', async (_what, row) => {
     const { query, prepared } = await inFlight(row, { attempts: 4 });
     const conflict = failed('conflict', status, 'conflict');
-    expect(await settleFailure(query, prepared, conflict, FAILING)).toBe('again');
+    expect(await settleFailure(query, prepared, conflict, CONTEXT)).toBe('again');
     expect(await findChange(query, row.entity)).toMatchObject({ attempts: 1, not_before: NOW + 2_000 });
     const last = { ...prepared, isConflicted: true };
-    expect(await settleFailure(query, last, conflict, FAILING)).toBe('held');
+    expect(await settleFailure(query, last, conflict, CONTEXT)).toBe('held');
   });
 });
 
@@ -558,7 +555,7 @@ describe('a refused creation', () => {
   it('is repeated without the optional fields, and held if it is refused again', async () => {
     const { query, prepared } = await inFlight(task);
     expect(prepared.body).toEqual(BODY);
-    expect(await settleFailure(query, prepared, INVALID, FAILING)).toBe('again');
+    expect(await settleFailure(query, prepared, INVALID, CONTEXT)).toBe('again');
     expect(await findChange(query, TASK)).toMatchObject({
       ...{ state: 'pending', attempts: 0, sent: null },
       error: 'refused: why; sent again without labels, priority',
@@ -566,16 +563,16 @@ describe('a refused creation', () => {
     await query.updateTable('outbox').set({ not_before: 0 }).execute();
     const again = await take(query);
     expect(again.body).toEqual({ title: 'a', description: 'b' });
-    expect(await settleFailure(query, again, INVALID, FAILING)).toBe('held');
+    expect(await settleFailure(query, again, INVALID, CONTEXT)).toBe('held');
     expect(await findChange(query, TASK)).toMatchObject({ state: 'held', error: 'refused: why' });
   });
 
   it('is checked in a list of the tasks after 409, and repeated without fields only then', async () => {
     const { query, prepared } = await inFlight(task);
-    expect(await settleFailure(query, prepared, CONFLICT, FAILING)).toBe('again');
+    expect(await settleFailure(query, prepared, CONFLICT, CONTEXT)).toBe('again');
     expect(await findChange(query, TASK)).toMatchObject({ awaits: 'check', error: 'conflict: why' });
     expect(await findChange(query, entityName.readTasks)).toMatchObject({ state: 'pending' });
-    expect(await settleFailure(query, { ...prepared, isChecked: true }, CONFLICT, FAILING)).toBe('again');
+    expect(await settleFailure(query, { ...prepared, isChecked: true }, CONFLICT, CONTEXT)).toBe('again');
     expect((await findChange(query, TASK))?.error).toBe('conflict: why; sent again without labels, priority');
   });
 
@@ -584,14 +581,14 @@ describe('a refused creation', () => {
     ['with 413', failed('refused', 413, 'payload_too_large')],
   ])('%s shows nothing about its fields', async (_what, error) => {
     const { query, prepared } = await inFlight(task);
-    await settleFailure(query, prepared, error, FAILING);
+    await settleFailure(query, prepared, error, CONTEXT);
     expect((await findChange(query, TASK))?.error).not.toContain('sent again without');
   });
 
   it('allows the next creation', async () => {
     const { query, prepared } = await inFlight(task);
     await differs(query, { ...task, entity: `${TASK}2` }, { not_before: NOW + 1 });
-    await settleFailure(query, prepared, REFUSED, FAILING);
+    await settleFailure(query, prepared, REFUSED, CONTEXT);
     expect(await findChange(query, `${TASK}2`)).toMatchObject({ state: 'pending', not_before: 0 });
   });
 });
@@ -632,7 +629,7 @@ test.each<[what: string, error: SyncError, fill: (query: Scope) => Promise<void>
       await configureLinks(store.query, true);
       await store.commit(fill);
       const prepared = { ...(await take(store.query)), isChecked: true };
-      return () => store.commit((query) => settleFailure(query, prepared, error, FAILING));
+      return () => store.commit((query) => settleFailure(query, prepared, error, CONTEXT));
     },
     { isRepeatable: true },
   );
@@ -646,7 +643,7 @@ test.each([
 ])('a 404 for %s requests the list of tasks: %j', async (_what, isListed, name, error) => {
   const { query, prepared } = await readInFlight(name);
   await saveTask(query, { taskId: 't1', key: 'BUG-1', title: '', status: 'open', source: 'api', updatedAt: '' }, 1);
-  expect(await settleFailure(query, prepared, error, FAILING)).toBe('again');
+  expect(await settleFailure(query, prepared, error, CONTEXT)).toBe('again');
   expect(await findChange(query, name)).toMatchObject({ state: 'pending', awaits: 'check' });
   expect((await findChange(query, entityName.readTasks)) !== undefined).toBe(isListed);
 });
@@ -657,7 +654,7 @@ test.each<[what: string, effect: 'removal' | null, left: object | undefined]>([
 ])('a read without a route %s', async (_what, effect, left) => {
   const { query, prepared } = await readInFlight(LINKS, { effect });
   const error = failed('refused', 405, 'method_not_allowed');
-  expect(await settleFailure(query, prepared, error, FAILING)).toBe('settled');
+  expect(await settleFailure(query, prepared, error, CONTEXT)).toBe('settled');
   const change = await findChange(query, LINKS);
   if (left) expect(change).toMatchObject(left);
   else expect(change).toBeUndefined();
@@ -668,5 +665,5 @@ test.each<[what: string, outcome: 'again' | 'settled', error: SyncError]>([
   ['cannot be read', 'settled', failed('answer_malformed', 200)],
 ])('a read of a task whose answer %s is %s', async (_what, outcome, error) => {
   const { query, prepared } = await readInFlight(entityName.readTask('t1'));
-  expect(await settleFailure(query, prepared, error, FAILING)).toBe(outcome);
+  expect(await settleFailure(query, prepared, error, CONTEXT)).toBe(outcome);
 });

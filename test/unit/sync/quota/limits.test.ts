@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { admissionOf } from '../../../../src/admin/quota.ts';
 import { addCompletion, roomAt, type WindowUse } from '../../../../src/model/windows.ts';
-import { backgroundConstraints, lastStart, windowConstraints } from '../../../../src/sync/quota/forecast.ts';
+import { backgroundConstraints, lastStart, windowConstraints } from '../../../../src/sync/quota/limits.ts';
 import { MINUTE, openQuotaBench } from '../../../support/cost/quota-bench.ts';
 
 const WINDOW = 15 * MINUTE;

@@ -6,9 +6,15 @@ import type { Store } from '../../../../src/store/database.ts';
 import { addLedgerRow, endLedgerRow, quotaUseSince, readLedger } from '../../../../src/store/ledger.ts';
 import { readMeta, writeMeta } from '../../../../src/store/meta.ts';
 import { wasUncleanShutdown } from '../../../../src/sync/quota/slot.ts';
-import { createUseCount, leastOfOthers, QUARTER, quarterOf } from '../../../../src/sync/quota/use-count.ts';
 import { createDeadlineTimer } from '../../../../src/sync/quota/wait-queue.ts';
-import { openWindowLedger, rebaseRow } from '../../../../src/sync/quota/window-ledger.ts';
+import {
+  createUseCount,
+  leastOfOthers,
+  openWindowLedger,
+  QUARTER,
+  quarterOf,
+  rebaseRow,
+} from '../../../../src/sync/quota/window-ledger.ts';
 import { MINUTE, openQuotaBench } from '../../../support/cost/quota-bench.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';

@@ -10,8 +10,12 @@ import {
   retryQuarantined,
   settleDeliveries,
 } from '../../../../src/store/inbox.ts';
-import type { ReconcileConnection, WorkerTranslator } from '../../../../src/sync/reconcile/context.ts';
-import { createPoisonMessages, type PoisonMessages } from '../../../../src/sync/reconcile/poison-messages.ts';
+import type {
+  ReconcileConnection,
+  ReconcileContext,
+  WorkerTranslator,
+} from '../../../../src/sync/reconcile/context.ts';
+import { createPoisonMessages, type PoisonMessages } from '../../../../src/sync/reconcile/process.ts';
 import { createTravellingClock, type TravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { withoutTable } from '../../../support/faults/without-table.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
@@ -166,7 +170,7 @@ test('a delivery that ends the process each time is quarantined by itself, and t
 const BATCH = 2;
 
 const suspicionOf = (store: Store, version = '1.0.0') =>
-  createPoisonMessages({ store, clock: createTravellingClock(), version, batch: BATCH });
+  createPoisonMessages({ store, clock: createTravellingClock(), version } as unknown as ReconcileContext, BATCH);
 
 /** A store with pending deliveries. */
 async function waiting(count: number) {

@@ -18,8 +18,8 @@ import {
   createBatchContexts,
   createKeyHorizon,
   type ReconcileConnections,
+  type ReconcileContext,
 } from '../../../../src/sync/reconcile/context.ts';
-import type { PoisonMessages } from '../../../../src/sync/reconcile/poison-messages.ts';
 import { createProcessor } from '../../../../src/sync/reconcile/process.ts';
 import { turnsBetweenCommits } from '../../../support/cost/turns-of-others.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
@@ -39,21 +39,17 @@ interface Parts {
 function processorOver(
   store: Store,
   sources: ReconcileConnections,
-  more: Partial<ProcessorParts>,
+  more: Partial<ReconcileContext>,
   isSuspected = false,
 ) {
   const clock = createTravellingClock({ start: START });
-  const parts = { store, clock, logger: silentLogger, sources, rules: RULES };
-  const poisonMessages: Pick<PoisonMessages, 'isSuspected'> = { isSuspected: () => isSuspected };
-  const processor = createProcessor({
-    ...{ ...parts, meter: silentMeter, poisonMessages: poisonMessages as PoisonMessages },
+  const context = {
+    ...{ store, clock, logger: silentLogger, meter: silentMeter, sources, rules: RULES, usedShare: () => 0 },
     ...{ outbox: createWakeSignal(), fetches: createWakeSignal(), ...more },
-    contexts: createBatchContexts({ ...parts, usedShare: () => 0 }),
-  });
+  } as ReconcileContext;
+  const processor = createProcessor(context, createBatchContexts(context), { isSuspected: () => isSuspected });
   return { processor, pending: () => pendingDeliveries(store.query, 100, 1024 * 1024) };
 }
-
-type ProcessorParts = Parameters<typeof createProcessor>[0];
 
 /** A processor of deliveries whose bodies name their translation. */
 async function opened(

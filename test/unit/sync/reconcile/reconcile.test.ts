@@ -3,6 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { entity } from '../../../../src/model/change.ts';
 import { DatabaseFault } from '../../../../src/platform/database/database-fault.ts';
 import { type LogFields, silentLogger } from '../../../../src/platform/lib/logger.ts';
+import { silentMeter } from '../../../../src/platform/lib/meter.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
 import { appendDeliveries } from '../../../../src/store/append-deliveries.ts';
 import { saveTask } from '../../../../src/store/cached-tasks.ts';
@@ -17,11 +18,12 @@ import {
   type GuardLimits,
   PLAIN_RULES,
   type ReconcileConnection,
+  type ReconcileContext,
   type Rules,
   type RulesInput,
   type WorkerTranslator,
 } from '../../../../src/sync/reconcile/context.ts';
-import { createReevaluation, rulesEvaluatedBy } from '../../../../src/sync/reconcile/reevaluate.ts';
+import { createReevaluation, rulesEvaluatedBy } from '../../../../src/sync/reconcile/reconcile.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { withoutTable } from '../../../support/faults/without-table.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
@@ -57,6 +59,9 @@ const states = async ({ query }: OpenedStore) =>
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 50; turn++) await nextTurnOfLoop();
 }
+
+const reevaluated = (parts: Pick<ReconcileContext, 'store' | 'logger' | 'rules' | 'sources' | 'outbox'>) =>
+  ({ ...parts, clock: createTravellingClock(), meter: silentMeter, usedShare: () => 0 }) as unknown as ReconcileContext;
 
 test('finishes the current batch when it stops, and starts no other', async () => {
   const store = await withDelivery(LARGE);
@@ -302,17 +307,17 @@ describe('the evaluation by new rules', () => {
         onError();
       },
     };
-    const parts = { store, clock: createTravellingClock(), logger, rules: PRESENT };
-    const contexts = createBatchContexts({ ...parts, sources: SOURCES, usedShare: () => 0 });
+    const parts = reevaluated({ store, logger, rules: PRESENT, sources: SOURCES, outbox });
+    const contexts = createBatchContexts(parts);
     return {
       notified,
       errors,
       contexts,
-      reevaluateWithoutDigest: createReevaluation({ ...parts, contexts, outbox, rules: RULES }).reevaluate,
-      reevaluate: createReevaluation({ ...parts, contexts, outbox }).reevaluate,
+      reevaluateWithoutDigest: createReevaluation({ ...parts, rules: RULES }, contexts).reevaluate,
+      reevaluate: createReevaluation(parts, contexts).reevaluate,
       /** Stops after the first transaction. */
       reevaluateOnce: () =>
-        createReevaluation({ ...parts, contexts, outbox: { ...outbox, notify: () => stopping.abort() } }).reevaluate(
+        createReevaluation({ ...parts, outbox: { ...outbox, notify: () => stopping.abort() } }, contexts).reevaluate(
           stopping.signal,
         ),
     };
@@ -440,9 +445,8 @@ describe('the evaluation by new rules', () => {
       .where('entity', 'in', ['', ...names])
       .execute();
     const rules = createRules({ ...BEFORE, digest: 'after', ...other });
-    const parts = { store, clock: createTravellingClock(), logger: silentLogger, rules };
-    const contexts = createBatchContexts({ ...parts, sources: connections, usedShare: () => 0 });
-    const reevaluation = createReevaluation({ ...parts, contexts, outbox: createWakeSignal() });
+    const parts = reevaluated({ store, logger: silentLogger, rules, sources: connections, outbox: createWakeSignal() });
+    const reevaluation = createReevaluation(parts, createBatchContexts(parts));
     expect(reevaluation.areChangesCurrent()).toBe(false);
     await reevaluation.reevaluate(new AbortController().signal);
     expect(reevaluation.areChangesCurrent()).toBe(true);
