@@ -1,8 +1,8 @@
 import type { HeldClass } from '../model/change.ts';
 import type { Clock } from '../platform/lib/clock.ts';
-import type { AuditQuery } from '../store/audit-rows.ts';
-import { releaseHeld } from '../store/held-changes.ts';
-import { dismissQuarantined, quarantinedDeliveries, retryQuarantined } from '../store/inbox.ts';
+import type { AuditQuery } from '../store/access/audit-rows.ts';
+import { releaseHeld } from '../store/changes/held-changes.ts';
+import { dismissQuarantined, quarantinedDeliveries, retryQuarantined } from '../store/deliveries/inbox.ts';
 import { type Actor, audited, auditLog, NOBODY } from './audit.ts';
 import { backfillProgress, endBackfill, pauseBackfill, resumeBackfill, startBackfill } from './backfill.ts';
 import { listDeliveries, replay } from './deliveries.ts';

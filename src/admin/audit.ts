@@ -9,7 +9,7 @@ import {
   addAudit,
   endAudit,
   listAudit,
-} from '../store/audit-rows.ts';
+} from '../store/access/audit-rows.ts';
 import type { Sql } from '../store/workspace-scope.ts';
 import type { ApiRequest, ApiResponse } from '../workspace-api/exchange.ts';
 import type { DirectContext, OpenWorkspace } from './open-workspace.ts';

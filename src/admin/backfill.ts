@@ -1,5 +1,6 @@
 import { SyncError } from '../model/errors/sync-error.ts';
 import type { Clock } from '../platform/lib/clock.ts';
+import { countBackfilled } from '../store/changes/outbox-rows.ts';
 import {
   type BackfillStatus,
   pauseBackfill as pause,
@@ -7,8 +8,7 @@ import {
   requestBackfill,
   resumeBackfill as resume,
   stopBackfill,
-} from '../store/backfills.ts';
-import { countBackfilled } from '../store/outbox-rows.ts';
+} from '../store/connections/backfills.ts';
 import type { ActiveConnection } from '../sync/intake/active-connection.ts';
 import { withoutServer } from './finding-host.ts';
 import { connectionNamed } from './named.ts';

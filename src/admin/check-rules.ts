@@ -3,7 +3,7 @@ import { isFinalStatus, serverStatus, statusNames, type TaskStatuses } from '../
 import { STRENGTHS } from '../model/workflow.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import { nearest } from '../platform/lib/nearest.ts';
-import { type OpenPullRequest, openPullRequests } from '../store/items.ts';
+import { type OpenPullRequest, openPullRequests } from '../store/items/items.ts';
 import type { ActiveConnection } from '../sync/intake/active-connection.ts';
 import { createBaseMatcher, createNameMatcher } from '../sync/reconcile/workflow/workflow-rules.ts';
 import type { OpenWorkspace } from './open-workspace.ts';

@@ -6,8 +6,8 @@ import { describeProxies, ownProxies } from '../platform/config/proxies.ts';
 import type { Skew } from '../platform/http/server-clocks.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { sharedFileSystemOf } from '../platform/lib/folders.ts';
-import type { Installation } from '../store/installation.ts';
-import { refusalOfNotices } from '../store/notices.ts';
+import type { Installation } from '../store/installation/installation.ts';
+import { refusalOfNotices } from '../store/items/notices.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import {
   judgeArrivals,

@@ -10,19 +10,19 @@ import { type Clock, systemClock } from '../platform/lib/clock.ts';
 import { isMemoryFolder } from '../platform/lib/folders.ts';
 import { checkInWorker } from '../platform/lib/integrity.ts';
 import { systemRandom } from '../platform/lib/random.ts';
-import type { AuditQuery } from '../store/audit-rows.ts';
-import { acquireDataFolder, type DataFolder } from '../store/data-folder.ts';
-import { findWorkspace, forgetWorkspace, workspacesWithRows } from '../store/deletions.ts';
+import type { AuditQuery } from '../store/access/audit-rows.ts';
+import { endAllSessions } from '../store/access/session-rows.ts';
+import { acquireDataFolder, type DataFolder } from '../store/installation/data-folder.ts';
+import { findWorkspace, forgetWorkspace, workspacesWithRows } from '../store/installation/deletions.ts';
 import {
   INSTALLATION_FILE,
   type Installation,
   openInstallation,
   openSharedInstallation,
-} from '../store/installation.ts';
-import { ownerOf } from '../store/leases.ts';
+} from '../store/installation/installation.ts';
+import { ownerOf } from '../store/installation/leases.ts';
 import { type Restore, restoreAll, restoreWorkspace } from '../store/restore/restore.ts';
 import { planRestore, type RestorePlan } from '../store/restore/restore-plan.ts';
-import { endAllSessions } from '../store/session-rows.ts';
 import { type Actor, type AuditPage, audited, auditLog } from './audit.ts';
 import { unknownName } from './named.ts';
 import { type Refused, refusedRequests } from './refused.ts';

@@ -17,10 +17,10 @@ import {
   replayDeliveries,
   searchDeliveries,
   storedBodies,
-} from '../store/find-deliveries.ts';
-import { retryQuarantined } from '../store/inbox.ts';
-import { findItems as itemRows, readDeliveries } from '../store/items.ts';
-import { WORKSPACE } from '../store/workspace-answers.ts';
+} from '../store/deliveries/find-deliveries.ts';
+import { retryQuarantined } from '../store/deliveries/inbox.ts';
+import { findItems as itemRows, readDeliveries } from '../store/items/items.ts';
+import { WORKSPACE } from '../store/workspace/workspace-answers.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import { findItems, findTask, itemsAbout, noSuchItem } from './find-named.ts';
 import { type NamedItem, nameOfItem } from './human-names.ts';

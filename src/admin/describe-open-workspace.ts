@@ -5,7 +5,13 @@ import type { ConnectionConfig, WorkspaceConfig } from '../platform/config/schem
 import type { DatabaseFault } from '../platform/database/database-fault.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import type { Store } from '../store/database.ts';
-import { ACTIVITY, complete, type OutboxStatus, type StatusDepth, type StoredStatus } from '../store/status-shape.ts';
+import {
+  ACTIVITY,
+  complete,
+  type OutboxStatus,
+  type StatusDepth,
+  type StoredStatus,
+} from '../store/status/status-shape.ts';
 import type { Fetches } from '../sync/intake/fetches.ts';
 import type { HookWatch } from '../sync/intake/hook-watch.ts';
 import type { NameBindings } from '../sync/intake/name-bindings.ts';

@@ -2,8 +2,7 @@ import { SyncError } from '../model/errors/sync-error.ts';
 import type { ItemKey } from '../model/item.ts';
 import { type Task, taskName } from '../model/task.ts';
 import { didYouMean } from '../platform/lib/nearest.ts';
-import { tasksByIds, tasksByKeys } from '../store/cached-tasks.ts';
-import { itemsNamed } from '../store/item-names.ts';
+import { itemsNamed } from '../store/items/item-names.ts';
 import {
   existingItems,
   itemsAtUrl,
@@ -11,7 +10,8 @@ import {
   itemsNamingFirst,
   itemsOfTask,
   namesWithPrefix,
-} from '../store/items.ts';
+} from '../store/items/items.ts';
+import { tasksByIds, tasksByKeys } from '../store/tasks/cached-tasks.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import type { Rules } from '../sync/reconcile/context.ts';
 import { nameOf } from '../sync/reconcile/link-rules/lookup-names.ts';

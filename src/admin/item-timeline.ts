@@ -1,9 +1,9 @@
 import type { Item } from '../model/item.ts';
 import { cut } from '../model/text-limits.ts';
 import type { Clock } from '../platform/lib/clock.ts';
-import { tasksByIds } from '../store/cached-tasks.ts';
-import type { ListedDelivery } from '../store/find-deliveries.ts';
-import { findItem, readEvaluatedTasks, readFields } from '../store/items.ts';
+import type { ListedDelivery } from '../store/deliveries/find-deliveries.ts';
+import { findItem, readEvaluatedTasks, readFields } from '../store/items/items.ts';
+import { tasksByIds } from '../store/tasks/cached-tasks.ts';
 import { type ExplainedItem, explainItem } from '../sync/reconcile/explain.ts';
 import type { ExplainedTask } from '../sync/reconcile/workflow/explain-task.ts';
 import { deliveriesThatChanged } from './deliveries.ts';

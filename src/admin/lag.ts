@@ -2,7 +2,7 @@ import type { Clock } from '../platform/lib/clock.ts';
 
 /**
  * The time from the acknowledgement of a delivery to the answer of the write that it led to, over the last 24 hours. Imports and
- * backfills do not count: `importKey` in `store/inbox.ts` marks them, and the metric `sync_lag_seconds` has the same times.
+ * backfills do not count: `importKey` in `store/deliveries/inbox.ts` marks them, and the metric `sync_lag_seconds` has the same times.
  */
 export interface LagReport {
   readonly count: number;

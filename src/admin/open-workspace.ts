@@ -5,7 +5,7 @@ import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import type { Random } from '../platform/lib/random.ts';
 import type { Timetable } from '../platform/lib/scheduler.ts';
 import type { Store } from '../store/database.ts';
-import type { StatusDepth, StoredStatus } from '../store/status-shape.ts';
+import type { StatusDepth, StoredStatus } from '../store/status/status-shape.ts';
 import type { ActiveConnection } from '../sync/intake/active-connection.ts';
 import type { HookWatch } from '../sync/intake/hook-watch.ts';
 import type { Polls } from '../sync/intake/polls.ts';

@@ -1,10 +1,10 @@
 import type { Action } from '../model/change.ts';
 import { describeUpdate, type TaskUpdate } from '../model/task.ts';
 import { type Clock, sleep } from '../platform/lib/clock.ts';
+import { countWaiting, expedite, waitingByLane } from '../store/changes/outbox-rows.ts';
 import { readMeta, writeMeta } from '../store/meta.ts';
-import { countWaiting, expedite, waitingByLane } from '../store/outbox-rows.ts';
-import { readLastDueAt } from '../store/queue-status.ts';
-import { tasksWereRead } from '../store/workspace-reads.ts';
+import { readLastDueAt } from '../store/status/queue-status.ts';
+import { tasksWereRead } from '../store/workspace/workspace-reads.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import {
   differenceOf,

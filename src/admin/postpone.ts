@@ -1,9 +1,9 @@
 import { HELD_CLASSES } from '../model/change.ts';
 import { asSyncError } from '../model/errors/sync-error.ts';
 import type { Clock } from '../platform/lib/clock.ts';
-import { endAudit } from '../store/audit-rows.ts';
-import { heldChanges } from '../store/held-changes.ts';
-import { countQuarantined } from '../store/inbox.ts';
+import { endAudit } from '../store/access/audit-rows.ts';
+import { heldChanges } from '../store/changes/held-changes.ts';
+import { countQuarantined } from '../store/deliveries/inbox.ts';
 import { type Actor, noteAct } from './audit.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 import type { PostponedAction, PostponeWish } from './postponed.ts';

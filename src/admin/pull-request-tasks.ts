@@ -1,8 +1,8 @@
 import { SyncError } from '../model/errors/sync-error.ts';
 import { displayNameOf, type ItemKey, type PullRequest } from '../model/item.ts';
 import type { Clock } from '../platform/lib/clock.ts';
-import { anyTaskId, highestTaskKeys, tasksByIds } from '../store/cached-tasks.ts';
-import { existingItems, findItem, itemsAtUrl, itemsByDisplayName, readFields } from '../store/items.ts';
+import { existingItems, findItem, itemsAtUrl, itemsByDisplayName, readFields } from '../store/items/items.ts';
+import { anyTaskId, highestTaskKeys, tasksByIds } from '../store/tasks/cached-tasks.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import type { ActiveConnection } from '../sync/intake/active-connection.ts';
 import { type PullRequestQuery, repositoryOf } from './ci-job.ts';

@@ -1,8 +1,8 @@
 import { CALLERS, type CallerKind, readCaller } from '../model/caller.ts';
 import type { Lane } from '../model/lane.ts';
 import type { Clock } from '../platform/lib/clock.ts';
-import { type GatewayToken, listGatewayTokens } from '../store/gateway-tokens.ts';
-import { type QuotaUse, quotaUseByCaller, quotaUseSince, readLedger } from '../store/ledger.ts';
+import { type GatewayToken, listGatewayTokens } from '../store/access/gateway-tokens.ts';
+import { type QuotaUse, quotaUseByCaller, quotaUseSince, readLedger } from '../store/quota/ledger.ts';
 import type { QuotaSnapshot } from '../sync/quota/throttle.ts';
 import { leastOfOthers, QUARTER, quarterOf } from '../sync/quota/window-ledger.ts';
 import type { OpenWorkspace } from './open-workspace.ts';

@@ -1,8 +1,8 @@
 import { LANES, type Lane } from '../model/lane.ts';
 import type { Clock } from '../platform/lib/clock.ts';
-import { readCounts, sumOf } from '../store/counts.ts';
-import { waitingByLane } from '../store/outbox-rows.ts';
-import { readLastDueAt } from '../store/queue-status.ts';
+import { waitingByLane } from '../store/changes/outbox-rows.ts';
+import { readCounts, sumOf } from '../store/status/counts.ts';
+import { readLastDueAt } from '../store/status/queue-status.ts';
 import type { Throttle } from '../sync/quota/throttle.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 

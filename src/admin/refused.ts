@@ -1,5 +1,5 @@
 import { hintOf } from '../model/errors/codes.ts';
-import { listRefused, type RefusedRequest } from '../store/refused-requests.ts';
+import { listRefused, type RefusedRequest } from '../store/access/refused-requests.ts';
 import type { Sql } from '../store/workspace-scope.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 

@@ -1,7 +1,7 @@
 import type { OwnershipAge } from '../cluster/lease-holder.ts';
 import type { Peer } from '../cluster/peers.ts';
 import type { NamedUnit } from '../model/names.ts';
-import { ACTIVITY, complete, STORED, type TypeOf } from '../store/status-shape.ts';
+import { ACTIVITY, complete, STORED, type TypeOf } from '../store/status/status-shape.ts';
 import type { HookReport } from '../sync/intake/hook-watch.ts';
 import type { QuotaSnapshot } from '../sync/quota/throttle.ts';
 

@@ -1,8 +1,8 @@
 import { entity } from '../model/change.ts';
 import type { Clock } from '../platform/lib/clock.ts';
-import { findChange } from '../store/outbox-rows.ts';
+import { findChange } from '../store/changes/outbox-rows.ts';
+import { countListed, findRunningSweep, readSweeps, type SweepReport } from '../store/workspace/workspace-sweeps.ts';
 import type { Scope } from '../store/workspace-scope.ts';
-import { countListed, findRunningSweep, readSweeps, type SweepReport } from '../store/workspace-sweeps.ts';
 import { SWEEP } from '../sync/outbox/sweep-jobs.ts';
 import { entityNamesOf } from './human-names.ts';
 import type { OpenWorkspace } from './open-workspace.ts';

@@ -1,10 +1,10 @@
 import type { ChangeState, RequestOutcome } from '../model/change.ts';
 import type { ItemKey } from '../model/item.ts';
 import type { Lane } from '../model/lane.ts';
-import { entitiesOf } from '../store/entities.ts';
-import { deliveriesByIds, type ListedDelivery } from '../store/find-deliveries.ts';
-import { findChanges, type OutboxRow, readWaiting } from '../store/outbox-rows.ts';
-import { type RequestRow, requestsOfItems } from '../store/requests.ts';
+import { entitiesOf } from '../store/changes/entities.ts';
+import { findChanges, type OutboxRow, readWaiting } from '../store/changes/outbox-rows.ts';
+import { type RequestRow, requestsOfItems } from '../store/changes/requests.ts';
+import { deliveriesByIds, type ListedDelivery } from '../store/deliveries/find-deliveries.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import { type NamedEntity, nameEntities } from './human-names.ts';
 

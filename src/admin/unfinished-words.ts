@@ -1,5 +1,5 @@
 import { counted } from '../platform/lib/quantities.ts';
-import type { UnfinishedTasks } from '../store/unfinished-tasks.ts';
+import type { UnfinishedTasks } from '../store/tasks/unfinished-tasks.ts';
 
 /** Returns the sentence about tasks that merged work has not finished; undefined if there are none. */
 export function describeUnfinished(unfinished: UnfinishedTasks): string | undefined {

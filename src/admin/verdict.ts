@@ -1,6 +1,6 @@
 import { CODES } from '../model/errors/codes.ts';
 import { bytes, counted } from '../platform/lib/quantities.ts';
-import type { TimeRange } from '../store/status-shape.ts';
+import type { TimeRange } from '../store/status/status-shape.ts';
 import { type Cause, type Failure, type WorkspaceStatus, worst } from './status.ts';
 
 type Judgement = Pick<WorkspaceStatus, 'verdict' | 'summary' | 'causes'>;

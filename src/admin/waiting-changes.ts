@@ -11,8 +11,8 @@ import { SyncError } from '../model/errors/sync-error.ts';
 import { LANES, type Lane } from '../model/lane.ts';
 import { describeUpdate, type TaskUpdate } from '../model/task.ts';
 import { didYouMean } from '../platform/lib/nearest.ts';
-import { type EntityRow, findEntities, json } from '../store/entities.ts';
-import { type HeldChanges, heldChanges } from '../store/held-changes.ts';
+import { type EntityRow, findEntities, json } from '../store/changes/entities.ts';
+import { type HeldChanges, heldChanges } from '../store/changes/held-changes.ts';
 import {
   changesInState,
   changesOfItems,
@@ -22,7 +22,7 @@ import {
   removeChange,
   retryChange,
   waitingByLane,
-} from '../store/outbox-rows.ts';
+} from '../store/changes/outbox-rows.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import type { Throttle } from '../sync/quota/throttle.ts';
 import type { Rules } from '../sync/reconcile/context.ts';

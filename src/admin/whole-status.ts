@@ -2,9 +2,9 @@ import { PROTOCOL, SCHEMA } from '../model/build.ts';
 import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { piecesOf, yieldToEventLoop } from '../platform/lib/yield.ts';
-import type { Installation } from '../store/installation.ts';
-import type { StatusDepth, StoredStatus } from '../store/status-shape.ts';
-import { readStatuses } from '../store/stored-status.ts';
+import type { Installation } from '../store/installation/installation.ts';
+import type { StatusDepth, StoredStatus } from '../store/status/status-shape.ts';
+import { readStatuses } from '../store/status/stored-status.ts';
 import type { OpenWorkspace, OpenWorkspaces } from './open-workspace.ts';
 import { ownShared, type Sharing, withAnswers } from './replica-status.ts';
 import {

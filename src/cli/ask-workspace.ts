@@ -1,7 +1,7 @@
 import type { AdminOperation, Answered, Asked } from '../admin/admin-operations.ts';
 import type { Partition } from '../daemon/partition.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
-import type { Installation } from '../store/installation.ts';
+import type { Installation } from '../store/installation/installation.ts';
 import { askOwner, hasOwner, whoRuns } from './owner.ts';
 import { audibly, type PatienceFlags } from './patience.ts';
 import type { Session } from './session.ts';
@@ -60,7 +60,7 @@ async function warnOfOtherWorkspaces(
   { config, options: { store, data } }: Session,
   { query }: Pick<Installation, 'query'>,
 ): Promise<void> {
-  const { workspacesWithRows } = await import('../store/deletions.ts');
+  const { workspacesWithRows } = await import('../store/installation/deletions.ts');
   const configured = new Set([...config.workspaces, ...config.broken].map(({ name }) => name));
   const others = (await workspacesWithRows(query)).filter((name) => !configured.has(name));
   if (others.length === 0) return;

@@ -10,7 +10,7 @@ import type { Flags } from '../platform/config/daemon-options.ts';
 import type { EnvFile } from '../platform/config/env-file.ts';
 import type { BrokenConfig } from '../platform/config/load.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
-import { findDaemon } from '../store/daemon-file.ts';
+import { findDaemon } from '../store/installation/daemon-file.ts';
 import { askOwner, askStatus, hasOwner } from './owner.ts';
 import { audibly } from './patience.ts';
 import { exitOf } from './report-error.ts';

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { type DaemonOptions, daemonOptions, type Flags } from '../platform/config/daemon-options.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
-import { findDaemon } from '../store/daemon-file.ts';
+import { findDaemon } from '../store/installation/daemon-file.ts';
 import { askOwner, hasOwner, whoRuns } from './owner.ts';
 import { type Exit, likeOption, OF_QUESTIONS, print, type Setting, say, withDaemonOptions } from './setting.ts';
 import { plural } from './words.ts';

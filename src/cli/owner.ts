@@ -3,7 +3,7 @@ import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import { systemClock } from '../platform/lib/clock.ts';
 import { osUser } from '../platform/lib/os-user.ts';
 import { shellWord } from '../platform/lib/own-command.ts';
-import { type DaemonEndpoint, findDaemon } from '../store/daemon-file.ts';
+import { type DaemonEndpoint, findDaemon } from '../store/installation/daemon-file.ts';
 import { type Failure, REFUSED } from '../web/admin-answers.ts';
 import { differingBuilds, noteBuild, noteForwardedVersion } from './builds.ts';
 import { audibly } from './patience.ts';

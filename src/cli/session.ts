@@ -19,7 +19,7 @@ import { systemRandom } from '../platform/lib/random.ts';
 import { type Files, fileReads } from '../platform/lib/regular-files.ts';
 import { createLogger } from '../platform/observe/pino-logger.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
-import { type DaemonEndpoint, findDaemon } from '../store/daemon-file.ts';
+import { type DaemonEndpoint, findDaemon } from '../store/installation/daemon-file.ts';
 import { apiOverrides } from '../workspace-api/contract.ts';
 import { configSource } from './config-source.ts';
 

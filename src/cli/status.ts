@@ -10,7 +10,7 @@ import { daemonOptions, environment, type Flags } from '../platform/config/daemo
 import { commandEnvironment } from '../platform/config/env-file.ts';
 import type { Environment } from '../platform/config/interpolate.ts';
 import { asTyped, ofWorkspace } from '../platform/lib/own-command.ts';
-import type { BackfillStatus } from '../store/backfills.ts';
+import type { BackfillStatus } from '../store/connections/backfills.ts';
 import { keepLooking } from './keep-looking.ts';
 import { askStatus } from './owner.ts';
 import { type Exit, OF_QUESTIONS, print, type Setting, say, withDaemonOptions } from './setting.ts';

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { NamedSweepReport, SweepProgress } from '../admin/sweep.ts';
 import type { Finding } from '../model/foreign-edits.ts';
 import { type Clock, sleep } from '../platform/lib/clock.ts';
-import type { SweepReport } from '../store/workspace-sweeps.ts';
+import type { SweepReport } from '../store/workspace/workspace-sweeps.ts';
 import { type Asking, askingWorkspace } from './ask-workspace.ts';
 import { type Exit, type Setting, say, sessionOf } from './setting.ts';
 import { plural, printable, span } from './words.ts';

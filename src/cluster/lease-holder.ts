@@ -2,7 +2,7 @@
 
 import { SyncError } from '../model/errors/sync-error.ts';
 import type { HttpClient } from '../platform/http/http-client.ts';
-import type { Fence } from '../store/leases.ts';
+import type { Fence } from '../store/installation/leases.ts';
 import type { Peer } from './peers.ts';
 
 /** The right of a process to work on a workspace. */

@@ -1,4 +1,4 @@
-import type { LeaseOwner, RenewedReplica, Replica } from '../store/leases.ts';
+import type { LeaseOwner, RenewedReplica, Replica } from '../store/installation/leases.ts';
 
 /** The facts that a process reports about itself, stored as JSON beside its leases. */
 export interface ReplicaFacts {

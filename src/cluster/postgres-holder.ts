@@ -1,7 +1,7 @@
 // Design: src/decisions/leases.md
 
 import type { Logger } from '../platform/lib/logger.ts';
-import type { Installation } from '../store/installation.ts';
+import type { Installation } from '../store/installation/installation.ts';
 import {
   lockLeases,
   ownerOf,
@@ -14,7 +14,7 @@ import {
   unownedOf,
   unregister,
   updateReplica,
-} from '../store/leases.ts';
+} from '../store/installation/leases.ts';
 import { numbersOf } from '../store/workspace-numbers.ts';
 import type { Sql } from '../store/workspace-scope.ts';
 import type { QueryInterval } from './clock-offset.ts';

@@ -1,8 +1,15 @@
 import type { Cancel, Clock } from '../platform/lib/clock.ts';
 import { createTransitionLogger, type Logger } from '../platform/lib/logger.ts';
 import type { Random } from '../platform/lib/random.ts';
-import type { Installation } from '../store/installation.ts';
-import { fenceOf, type RenewedReplica, register, renewAndList, replicasOf, type StoreTime } from '../store/leases.ts';
+import type { Installation } from '../store/installation/installation.ts';
+import {
+  fenceOf,
+  type RenewedReplica,
+  register,
+  renewAndList,
+  replicasOf,
+  type StoreTime,
+} from '../store/installation/leases.ts';
 import type { ClockOffset } from './clock-offset.ts';
 import type { Lease } from './lease-holder.ts';
 import type { Peers, ReplicaFacts } from './peers.ts';

@@ -3,7 +3,7 @@
 import type { Cancel } from '../platform/lib/clock.ts';
 import { createTransitionLogger } from '../platform/lib/logger.ts';
 import type { Stage } from '../platform/lib/scheduler.ts';
-import { pendingWorkspaces } from '../store/inbox.ts';
+import { pendingWorkspaces } from '../store/deliveries/inbox.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import { serverOf } from './open-store.ts';
 

@@ -15,9 +15,9 @@ import { sharedFileSystemOf } from '../platform/lib/folders.ts';
 import { KeyFileError, makeKeyFile, readKeyFile } from '../platform/lib/key-file.ts';
 import type { Random } from '../platform/lib/random.ts';
 import { createSecretBox, type SecretBox } from '../platform/lib/secret-box.ts';
-import { bumpClockEra, readClockEra } from '../store/clock-changes.ts';
-import { type Installation, openInstallation, openSharedInstallation } from '../store/installation.ts';
-import { serverTime } from '../store/leases.ts';
+import { bumpClockEra, readClockEra } from '../store/installation/clock-changes.ts';
+import { type Installation, openInstallation, openSharedInstallation } from '../store/installation/installation.ts';
+import { serverTime } from '../store/installation/leases.ts';
 import type { Schema } from '../store/schema/tables.ts';
 import type { ProcessContext, SharedDatabase } from './daemon-context.ts';
 

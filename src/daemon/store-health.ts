@@ -5,7 +5,7 @@ import type { DatabaseFault } from '../platform/database/database-fault.ts';
 import type { Database } from '../platform/database/database-types.ts';
 import type { Cancel } from '../platform/lib/clock.ts';
 import type { Job, Stage } from '../platform/lib/scheduler.ts';
-import type { Installation } from '../store/installation.ts';
+import type { Installation } from '../store/installation/installation.ts';
 import type { DaemonContext, ProcessContext } from './daemon-context.ts';
 
 type MonitoredDatabase = Pick<Database<never>, 'fault' | 'checkFileReplaced' | 'probe' | 'keptLog' | 'asFile'>;

@@ -6,7 +6,7 @@ import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import { isSameSecret } from '../platform/lib/digest.ts';
 import type { WakeSignal } from '../platform/lib/wake-signal.ts';
 import { recordTriageStarts } from '../store/meta.ts';
-import { WORKSPACE } from '../store/workspace-answers.ts';
+import { WORKSPACE } from '../store/workspace/workspace-answers.ts';
 import { numbersOf } from '../store/workspace-numbers.ts';
 import { type Collector, createCollector } from '../sync/intake/append.ts';
 import type { Receiver } from '../sync/intake/webhook-routes.ts';

@@ -10,7 +10,7 @@ import { duration } from '../platform/lib/quantities.ts';
 import { withoutEnd } from '../platform/lib/text.ts';
 import { yieldForRequests } from '../platform/lib/yield.ts';
 import { createScrubber } from '../platform/observe/scrubber.ts';
-import { nextRevision } from '../store/revision.ts';
+import { nextRevision } from '../store/changes/revision.ts';
 import type { SlotAnswer } from '../sync/quota/cooldown.ts';
 import type { Slot } from '../sync/quota/slot.ts';
 import type { Throttle } from '../sync/quota/throttle.ts';

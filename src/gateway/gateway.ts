@@ -6,7 +6,7 @@ import { isSafe, isSuccess } from '../platform/http/semantics.ts';
 import type { Server, ServerReply, ServerRequest } from '../platform/http/server.ts';
 import { type Clock, sleep } from '../platform/lib/clock.ts';
 import type { Meter } from '../platform/lib/meter.ts';
-import { enqueueReads } from '../store/workspace-reads.ts';
+import { enqueueReads } from '../store/workspace/workspace-reads.ts';
 import { wasNotSent } from '../workspace-api/capture-responses.ts';
 import { BASE_PATH } from '../workspace-api/contract.ts';
 import { type Cache, createCache } from './cache.ts';

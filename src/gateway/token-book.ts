@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
 import type { Clock } from '../platform/lib/clock.ts';
 import type { Random } from '../platform/lib/random.ts';
-import type { Store } from '../store/database.ts';
 import {
   addGatewayToken,
   type GatewayToken,
@@ -9,7 +8,8 @@ import {
   listGatewayTokens,
   liveTokens,
   revokeGatewayToken,
-} from '../store/gateway-tokens.ts';
+} from '../store/access/gateway-tokens.ts';
+import type { Store } from '../store/database.ts';
 import type { Sql } from '../store/workspace-scope.ts';
 
 /** The prefix of gateway tokens, so that no API key is searched among them, and none of them is sent to the workspace. */

@@ -26,7 +26,7 @@ export interface UpstreamRequest {
 export interface UpstreamAnswer extends HttpAnswer {
   /** The time when the request was sent, epoch milliseconds. */
   readonly sentAt: number;
-  /** The revision as of which the answer is true; see `store/revision.ts`. */
+  /** The revision as of which the answer is true; see `store/changes/revision.ts`. */
   readonly asOf: number;
 }
 

@@ -207,7 +207,7 @@ export function configuredState({
 
 /**
  * Returns the name of an item for people: `acme/api#12`, `group/project!12`, `ENG-123`. Undefined if its repository or
- * project has no known name. `ITEM_NAME` in `store/items.ts` selects the same name.
+ * project has no known name. `ITEM_NAME` in `store/items/items.ts` selects the same name.
  */
 export function displayNameOf(item: Item): string | undefined {
   if (item.kind === 'pull_request') return item.repoName && item.repoName + (item.numberSign ?? '#') + item.identifier;

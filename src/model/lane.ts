@@ -1,4 +1,4 @@
-/** A lane is a class of urgency. This order is for display; `store/next-change.ts` decides which change is sent first. */
+/** A lane is a class of urgency. This order is for display; `store/changes/next-change.ts` decides which change is sent first. */
 export const LANES = ['interactive', 'triage', 'link', 'status', 'mirror', 'read', 'backfill'] as const;
 export type Lane = (typeof LANES)[number];
 
@@ -49,7 +49,7 @@ function always(wait: number): Debounce {
 
 /**
  * Returns when a new change is due, by its first and its last event, epoch milliseconds.
- * For a pending change, `dueOf` in `store/outbox-rows.ts` decides.
+ * For a pending change, `dueOf` in `store/changes/outbox-rows.ts` decides.
  */
 export function dueAfter(first: number, last: number, { wait, maxWait }: Debounce): number {
   return Math.min(first + maxWait, last + wait);

@@ -7,7 +7,7 @@ import { canAccess } from '../model/caller.ts';
 import type { Server, ServerRequest } from '../platform/http/server.ts';
 import type { ServerClocks } from '../platform/http/server-clocks.ts';
 import type { Clock } from '../platform/lib/clock.ts';
-import type { Installation } from '../store/installation.ts';
+import type { Installation } from '../store/installation/installation.ts';
 import { callerOf, isPassedOn } from './access-control.ts';
 import { bodyOf, nothing, patienceOf } from './admin-bodies.ts';
 import { queryReplicas } from './forward-request.ts';

@@ -4,8 +4,8 @@ import { groupOfAddress } from '../platform/http/address-guard.ts';
 import type { Server, ServerReply, ServerRequest } from '../platform/http/server.ts';
 import type { Cancel, Clock } from '../platform/lib/clock.ts';
 import type { Logger } from '../platform/lib/logger.ts';
-import type { Installation } from '../store/installation.ts';
-import { type RefusedRequest, storeRefused } from '../store/refused-requests.ts';
+import { type RefusedRequest, storeRefused } from '../store/access/refused-requests.ts';
+import type { Installation } from '../store/installation/installation.ts';
 
 export interface RefusalLogDeps {
   readonly installation: Pick<Installation, 'commitRelaxed'>;

@@ -2,7 +2,6 @@ import { createHmac, hash } from 'node:crypto';
 import type { Access } from '../model/caller.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import type { Random } from '../platform/lib/random.ts';
-import type { Installation } from '../store/installation.ts';
 import {
   addLoginLink,
   addSession,
@@ -12,7 +11,8 @@ import {
   findSession,
   purgeExpiredLogins,
   touchSession,
-} from '../store/session-rows.ts';
+} from '../store/access/session-rows.ts';
+import type { Installation } from '../store/installation/installation.ts';
 import type { Callers, KnownToken } from './token-callers.ts';
 
 /** Milliseconds: a link until it is used; a session at most; a session that nobody uses. */

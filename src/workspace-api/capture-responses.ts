@@ -5,11 +5,11 @@ import { JsonError, parseJson } from '../platform/http/parse-json.ts';
 import { isSafe, isSuccess } from '../platform/http/semantics.ts';
 import type { WakeSignal } from '../platform/lib/wake-signal.ts';
 import { LARGE } from '../platform/lib/yield.ts';
-import { existingEntities, findEntity, json } from '../store/entities.ts';
-import { readRecordsRoute } from '../store/server-capabilities.ts';
-import { type Answer, appendAnswer } from '../store/workspace-answers.ts';
+import { existingEntities, findEntity, json } from '../store/changes/entities.ts';
+import { readRecordsRoute } from '../store/workspace/server-capabilities.ts';
+import { type Answer, appendAnswer } from '../store/workspace/workspace-answers.ts';
+import { enqueueReads } from '../store/workspace/workspace-reads.ts';
 import type { WorkspaceContext } from '../store/workspace-context.ts';
-import { enqueueReads } from '../store/workspace-reads.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import { readBody } from './answer.ts';
 import { type ApiOverrides, ROUTES, type Route, type RouteName } from './contract.ts';
@@ -31,7 +31,7 @@ export interface Heard {
   readonly body: Buffer;
   /** The time when the request was sent, epoch milliseconds. */
   readonly sentAt: number;
-  /** The revision as of which the answer is true; see `store/revision.ts`. */
+  /** The revision as of which the answer is true; see `store/changes/revision.ts`. */
   readonly asOf: number;
 }
 

@@ -8,7 +8,7 @@ import { sha256Of } from '../../src/platform/lib/digest.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../src/platform/lib/meter.ts';
 import { noSteps } from '../../src/platform/lib/steps.ts';
-import { packBody, packBodyAsync } from '../../src/store/bodies.ts';
+import { packBody, packBodyAsync } from '../../src/store/deliveries/bodies.ts';
 import { createConverter, parseInWorker, readLargeBy } from '../../src/sync/worker/converter.ts';
 import { createSend, createWorkspaceClient } from '../../src/workspace-api/typed-client.ts';
 import { type Bench, figure } from './bench.ts';

@@ -6,8 +6,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import BetterSqlite from 'better-sqlite3';
 import { stringify } from 'yaml';
 import manifest from '../../package.json' with { type: 'json' };
-import { findDaemon } from '../../src/store/daemon-file.ts';
-import { INSTALLATION_FILE } from '../../src/store/installation.ts';
+import { findDaemon } from '../../src/store/installation/daemon-file.ts';
+import { INSTALLATION_FILE } from '../../src/store/installation/installation.ts';
 import { expectPremise, inFolder } from './bench.ts';
 import { REPOSITORY, SECRET } from './deliveries.ts';
 

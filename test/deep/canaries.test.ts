@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import type { Status } from '../../src/admin/status.ts';
 import { connectors } from '../../src/connectors/registry.ts';
-import type { DaemonEndpoint } from '../../src/store/daemon-file.ts';
+import type { DaemonEndpoint } from '../../src/store/installation/daemon-file.ts';
 import { cookieOf } from '../support/harness/browser-session.ts';
 import { folderOfFile } from '../support/harness/folder.ts';
 import { listenLocally } from '../support/harness/listen.ts';

@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'vitest';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';
 import { createScheduler, type Job } from '../../src/platform/lib/scheduler.ts';
-import { installationRuns } from '../../src/store/job-runs.ts';
+import { installationRuns } from '../../src/store/installation/job-runs.ts';
 import { createForge, pulls } from '../support/fakes/forge.ts';
 import { createRunMemory } from '../support/fakes/timetable.ts';
 import { createTravellingClock } from '../support/fakes/travelling-clock.ts';

@@ -2,7 +2,7 @@ import { chmodSync, chownSync, existsSync, mkdirSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { memoryFolder } from '../../src/platform/lib/folders.ts';
-import { INSTALLATION_FILE } from '../../src/store/installation.ts';
+import { INSTALLATION_FILE } from '../../src/store/installation/installation.ts';
 import { CAN_MOUNT, mountSmallVolume } from '../support/faults/small-volume.ts';
 import { commandLine } from '../support/harness/command-line.ts';
 import { isDeep, sampleOf } from '../support/harness/depth.ts';

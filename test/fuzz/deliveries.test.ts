@@ -8,7 +8,7 @@ import type { HttpClient, HttpRequest } from '../../src/platform/http/http-clien
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { patternText } from '../../src/platform/lib/pattern.ts';
 import { MEBIBYTE } from '../../src/platform/lib/quantities.ts';
-import type { PendingDelivery } from '../../src/store/inbox.ts';
+import type { PendingDelivery } from '../../src/store/deliveries/inbox.ts';
 import { createLinkRules } from '../../src/sync/reconcile/link-rules/link-rules.ts';
 import { type TranslationContext, translateAll } from '../../src/sync/reconcile/translate-deliveries.ts';
 import { cpuTimeOf } from '../support/cost/cpu-time.ts';

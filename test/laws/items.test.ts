@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { DeliveryOrigin } from '../../src/model/delivery.ts';
 import type { PullRequest, Review } from '../../src/model/item.ts';
-import type { StoredItem } from '../../src/store/items.ts';
+import type { StoredItem } from '../../src/store/items/items.ts';
 import { clampTime, mergeNewest } from '../../src/sync/reconcile/newest-wins.ts';
 import { holds } from '../support/harness/depth.ts';
 import { bare, PULL_IDENTITY } from '../support/rows/items.ts';

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { Connector } from '../../src/connectors/connector.ts';
 import { connectors } from '../../src/connectors/registry.ts';
 import type { DeliveryOrigin } from '../../src/model/delivery.ts';
-import type { StoredItem } from '../../src/store/items.ts';
+import type { StoredItem } from '../../src/store/items/items.ts';
 import { mergeNewest } from '../../src/sync/reconcile/newest-wins.ts';
 import { holds } from '../support/harness/depth.ts';
 import { modelProviders } from '../support/vendors/model-providers/index.ts';

@@ -5,7 +5,7 @@ import type { Order } from '../../src/connectors/kit/walk.ts';
 import { asSyncError } from '../../src/model/errors/sync-error.ts';
 import type { Item, ItemKey } from '../../src/model/item.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
-import type { PollState } from '../../src/store/unit-states.ts';
+import type { PollState } from '../../src/store/connections/unit-states.ts';
 import { afterPage, positionOf, walkOf } from '../../src/sync/intake/poll-walk.ts';
 import { createTravellingClock } from '../support/fakes/travelling-clock.ts';
 import { drawn, holdsAsync } from '../support/harness/depth.ts';

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { SETTLE_AFTER } from '../../src/model/change.ts';
 import type { WorkItem } from '../../src/model/item.ts';
 import { setTriagedConnections } from '../../src/store/meta.ts';
-import { saveTaskMarks } from '../../src/store/task-creations.ts';
+import { saveTaskMarks } from '../../src/store/tasks/task-creations.ts';
 import type { PreparedRequest } from '../../src/sync/outbox/request.ts';
 import { createRules } from '../../src/sync/reconcile/context.ts';
 import { drawn } from '../support/harness/depth.ts';

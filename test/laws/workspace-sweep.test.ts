@@ -4,9 +4,9 @@ import { type Finding, FOREIGN_EDITS, type ForeignEdit } from '../../src/model/f
 import { type Item, type PullRequest, pullRequestKey, type WorkItem, workItemKey } from '../../src/model/item.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { createWakeSignal } from '../../src/platform/lib/wake-signal.ts';
-import { findItem } from '../../src/store/items.ts';
-import { requestFetch } from '../../src/store/wanted-fetches.ts';
-import { findRunningSweep, readSweeps } from '../../src/store/workspace-sweeps.ts';
+import { requestFetch } from '../../src/store/deliveries/wanted-fetches.ts';
+import { findItem } from '../../src/store/items/items.ts';
+import { findRunningSweep, readSweeps } from '../../src/store/workspace/workspace-sweeps.ts';
 import type { PreparedRequest } from '../../src/sync/outbox/request.ts';
 import { SWEEP, workspaceSweepJobs } from '../../src/sync/outbox/sweep-jobs.ts';
 import { type ConnectorFacts, createRules } from '../../src/sync/reconcile/context.ts';

@@ -1,11 +1,11 @@
 import { entity } from '../../src/model/change.ts';
 import { type SyncError as Failure, SyncError } from '../../src/model/errors/sync-error.ts';
 import { externalIdOf } from '../../src/model/link.ts';
-import { saveTask } from '../../src/store/cached-tasks.ts';
-import { pendingDeliveries } from '../../src/store/inbox.ts';
-import { configureLinks, noteListRefused } from '../../src/store/server-capabilities.ts';
-import { appendAnswer } from '../../src/store/workspace-answers.ts';
-import { enqueueReads } from '../../src/store/workspace-reads.ts';
+import { pendingDeliveries } from '../../src/store/deliveries/inbox.ts';
+import { saveTask } from '../../src/store/tasks/cached-tasks.ts';
+import { configureLinks, noteListRefused } from '../../src/store/workspace/server-capabilities.ts';
+import { appendAnswer } from '../../src/store/workspace/workspace-answers.ts';
+import { enqueueReads } from '../../src/store/workspace/workspace-reads.ts';
 import { prepareNext } from '../../src/sync/outbox/claim.ts';
 import { recover } from '../../src/sync/outbox/outbox.ts';
 import type { PreparedRequest } from '../../src/sync/outbox/request.ts';

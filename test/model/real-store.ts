@@ -2,13 +2,20 @@ import { SUCCESSION } from '../../src/daemon/compose.ts';
 import { type EntityKind, entity } from '../../src/model/change.ts';
 import { SyncError } from '../../src/model/errors/sync-error.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';
+import { blankEntity, findEntity, saveEntity } from '../../src/store/changes/entities.ts';
+import { addDifference, findChange } from '../../src/store/changes/outbox-rows.ts';
 import type { Store } from '../../src/store/database.ts';
-import { blankEntity, findEntity, saveEntity } from '../../src/store/entities.ts';
-import { fenceOf, localTime, register, removeExpired, replicasOf, takeLeases } from '../../src/store/leases.ts';
-import { readLedger } from '../../src/store/ledger.ts';
-import { addDifference, findChange } from '../../src/store/outbox-rows.ts';
-import { configureLinks } from '../../src/store/server-capabilities.ts';
-import { saveTaskMarks } from '../../src/store/task-creations.ts';
+import {
+  fenceOf,
+  localTime,
+  register,
+  removeExpired,
+  replicasOf,
+  takeLeases,
+} from '../../src/store/installation/leases.ts';
+import { readLedger } from '../../src/store/quota/ledger.ts';
+import { saveTaskMarks } from '../../src/store/tasks/task-creations.ts';
+import { configureLinks } from '../../src/store/workspace/server-capabilities.ts';
 import type { Scope } from '../../src/store/workspace-scope.ts';
 import { prepareNext } from '../../src/sync/outbox/claim.ts';
 import { recover } from '../../src/sync/outbox/outbox.ts';

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import BetterSqlite from 'better-sqlite3';
-import { INSTALLATION_FILE } from '../../src/store/installation.ts';
+import { INSTALLATION_FILE } from '../../src/store/installation/installation.ts';
 import { postPull } from '../support/harness/post-pull.ts';
 import { COMPILE_CACHE, startWorksync, TOP } from '../support/harness/processes.ts';
 import type { Trace } from './inside.ts';

@@ -9,7 +9,7 @@ import { keyFile } from '../../src/cli/api-key-file.ts';
 import { complaintsOf } from '../../src/platform/database/sqlite.ts';
 import { makeKeyFile } from '../../src/platform/lib/key-file.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';
-import { INSTALLATION_FILE } from '../../src/store/installation.ts';
+import { INSTALLATION_FILE } from '../../src/store/installation/installation.ts';
 import { restoreAll } from '../../src/store/restore/restore.ts';
 
 const [action, folder = ''] = process.argv.slice(2);

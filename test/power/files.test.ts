@@ -6,7 +6,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { complaintsOf, markAsCopy } from '../../src/platform/database/sqlite.ts';
 import { readKeyFile } from '../../src/platform/lib/key-file.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';
-import { INSTALLATION_FILE, openInstallation } from '../../src/store/installation.ts';
+import { INSTALLATION_FILE, openInstallation } from '../../src/store/installation/installation.ts';
 import { createChance } from '../bench/quota/references/chance.ts';
 import { startNode } from '../support/harness/processes.ts';
 import { diskAfter, lay, MANNERS, makeRecorder, readBefore, readRecord } from './disk.ts';

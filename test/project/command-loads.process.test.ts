@@ -83,7 +83,7 @@ describe('a command loads only what it needs', () => {
         "platform/config/interpolate.ts",
         "platform/config/proxies.ts",
         "platform/observe/scrubber.ts",
-        "store/daemon-file.ts",
+        "store/installation/daemon-file.ts",
         "web/admin-answers.ts",
       ]
     `);

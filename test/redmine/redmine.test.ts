@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { WorkItem } from '../../src/model/item.ts';
-import { readFields } from '../../src/store/items.ts';
+import { readFields } from '../../src/store/items/items.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
 import { startProgram } from '../support/harness/processes.ts';
 

@@ -2,8 +2,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { describePlan } from '../../src/cli/plan.ts';
 import { entity } from '../../src/model/change.ts';
 import type { Fault } from '../../src/reference-service/http/faults.ts';
-import { updateChange } from '../../src/store/outbox-rows.ts';
-import { enqueueReads } from '../../src/store/workspace-reads.ts';
+import { updateChange } from '../../src/store/changes/outbox-rows.ts';
+import { enqueueReads } from '../../src/store/workspace/workspace-reads.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
 import type { PullSetting } from '../support/vendors/github-payloads.ts';
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { connect } from 'node:net';
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { pendingDeliveries } from '../../src/store/inbox.ts';
+import { pendingDeliveries } from '../../src/store/deliveries/inbox.ts';
 import { notesConnector, SECRET, signed } from '../support/fakes/notes.ts';
 import { drawn, isDeep } from '../support/harness/depth.ts';
 import { activeWith, type Endpoint, inboxOf, openEndpoint, openTestStore } from '../support/harness/intake.ts';

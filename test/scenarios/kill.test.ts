@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import pg from 'pg';
 import { afterEach, describe, expect, inject, it, onTestFinished } from 'vitest';
-import { addAudit } from '../../src/store/audit-rows.ts';
+import { addAudit } from '../../src/store/access/audit-rows.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
 import { ON_POSTGRES } from '../support/postgres/store-place.ts';
 import { pullEvent } from '../support/vendors/github-payloads.ts';

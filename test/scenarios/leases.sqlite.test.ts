@@ -5,8 +5,8 @@ import { fencedHttpClient } from '../../src/cluster/lease-holder.ts';
 import { createPostgresLeaseHolder } from '../../src/cluster/postgres-holder.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';
-import type { Installation } from '../../src/store/installation.ts';
-import { localTime } from '../../src/store/leases.ts';
+import type { Installation } from '../../src/store/installation/installation.ts';
+import { localTime } from '../../src/store/installation/leases.ts';
 import type { TravellingClock } from '../support/fakes/travelling-clock.ts';
 import { createWakefulness, type Wakefulness } from '../support/fakes/wakefulness.ts';
 import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
@@ -93,7 +93,7 @@ describe('a daemon over a shared database', () => {
     await world.settled();
     await world.restart({
       async meanwhile(data) {
-        const { openInstallation } = await import('../../src/store/installation.ts');
+        const { openInstallation } = await import('../../src/store/installation/installation.ts');
         const installation = await openInstallation(data, { random: systemRandom() });
         await sharing('http://second', NOBODY)(installation, world.clock).want(['test']);
         await installation.close();

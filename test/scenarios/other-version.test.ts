@@ -7,7 +7,7 @@ import { describeExplainedItem } from '../../src/cli/explained.ts';
 import { describeStatus } from '../../src/cli/status.ts';
 import { describeBuild } from '../../src/model/build.ts';
 import { programVersion } from '../../src/platform/lib/program-folder.ts';
-import { acquireDataFolder, type DataFolder } from '../../src/store/data-folder.ts';
+import { acquireDataFolder, type DataFolder } from '../../src/store/installation/data-folder.ts';
 import { commandLine } from '../support/harness/command-line.ts';
 import { folderOfFile } from '../support/harness/folder.ts';
 import { listenLocally } from '../support/harness/listen.ts';

@@ -2,8 +2,8 @@ import { afterAll, describe, expect, it, vi } from 'vitest';
 import { checkAll } from '../../src/admin/check.ts';
 import { describeExplained } from '../../src/cli/explained.ts';
 import { SyncError } from '../../src/model/errors/sync-error.ts';
+import { resumeForbidden } from '../../src/store/items/notices.ts';
 import { readMeta, WORKSPACE_ID } from '../../src/store/meta.ts';
-import { resumeForbidden } from '../../src/store/notices.ts';
 import { createTracker, issue, pullRequest, type Tracker, tell } from '../support/fakes/tracker.ts';
 import { createWorld, WEBHOOK_SECRET, type World, type WorldOptions } from '../support/harness/daemon.ts';
 

@@ -1,8 +1,8 @@
 import type { CompiledQuery, DatabaseConnection, QueryResult } from 'kysely';
 import type { SharedDatabase } from '../../src/daemon/daemon-context.ts';
 import { DatabaseFault } from '../../src/platform/database/database-fault.ts';
-import { type Installation, installationOver } from '../../src/store/installation.ts';
-import { localTime } from '../../src/store/leases.ts';
+import { type Installation, installationOver } from '../../src/store/installation/installation.ts';
+import { localTime } from '../../src/store/installation/leases.ts';
 import type { Schema } from '../../src/store/schema/tables.ts';
 import type { Sql } from '../../src/store/workspace-scope.ts';
 import type { Chance } from '../bench/quota/references/chance.ts';

@@ -19,10 +19,14 @@ import { createHealth } from '../../src/platform/observe/health.ts';
 import { createMetrics } from '../../src/platform/observe/metrics.ts';
 import { createScrubber } from '../../src/platform/observe/scrubber.ts';
 import { createWorkspaceService } from '../../src/reference-service/service.ts';
+import { releaseHeld } from '../../src/store/changes/held-changes.ts';
 import { compileStatement } from '../../src/store/compiled-statement.ts';
-import { findDaemon } from '../../src/store/daemon-file.ts';
-import { releaseHeld } from '../../src/store/held-changes.ts';
-import { type Installation, installationOver, openInstallationFile } from '../../src/store/installation.ts';
+import { findDaemon } from '../../src/store/installation/daemon-file.ts';
+import {
+  type Installation,
+  installationOver,
+  openInstallationFile,
+} from '../../src/store/installation/installation.ts';
 import { restoreAll } from '../../src/store/restore/restore.ts';
 import type { Sql } from '../../src/store/workspace-scope.ts';
 import { createInlineConverter } from '../../src/sync/worker/converter.ts';

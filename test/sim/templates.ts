@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { sql } from 'kysely';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { createWorkspaceService } from '../../src/reference-service/service.ts';
-import { openInstallation } from '../../src/store/installation.ts';
+import { openInstallation } from '../../src/store/installation/installation.ts';
 import type { Sql } from '../../src/store/workspace-scope.ts';
 import { chanceOf, randomOf } from '../bench/quota/references/chance.ts';
 import { createTravellingClock } from '../support/fakes/travelling-clock.ts';

@@ -3,7 +3,7 @@ import { sql, type Transaction } from 'kysely';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { Database } from '../../platform/database/database-types.ts';
 import { dialectOf } from '../../platform/database/dialect.ts';
-import { INSTALLATION_ID, UNFINISHED_COPY } from '../installation.ts';
+import { INSTALLATION_ID, UNFINISHED_COPY } from '../installation/installation.ts';
 import type { Schema } from '../schema/tables.ts';
 import type { Sql } from '../workspace-scope.ts';
 import {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { asSyncError } from '../../model/errors/sync-error.ts';
 import { copyDatabase } from '../../platform/database/sqlite.ts';
-import { openTables } from '../installation.ts';
+import { openTables } from '../installation/installation.ts';
 import { createDraft, notInBackup, previousName, type Restore, removeDatabase } from './restore.ts';
 
 /** Numbers of rows of one workspace. */

@@ -14,9 +14,9 @@ import {
 } from '../../platform/database/sqlite.ts';
 import type { CheckFile } from '../../platform/lib/integrity.ts';
 import type { Random } from '../../platform/lib/random.ts';
-import { deleteRows, findWorkspace } from '../deletions.ts';
-import { type Installation, openInstallationFile } from '../installation.ts';
-import { markWorkspaceUnverified } from '../mark-unverified.ts';
+import { deleteRows, findWorkspace } from '../installation/deletions.ts';
+import { type Installation, openInstallationFile } from '../installation/installation.ts';
+import { markWorkspaceUnverified } from '../items/mark-unverified.ts';
 import { INSTALLATION_MIGRATIONS, READABLE_SINCE, withReadable } from '../schema/installation-migrations.ts';
 import { type Schema, WORKSPACE_TABLES, type WorkspaceTable } from '../schema/tables.ts';
 import { type Sql, scopeOf } from '../workspace-scope.ts';

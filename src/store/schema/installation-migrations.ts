@@ -1,7 +1,7 @@
 import { describeBuild, OLDEST_COMMIT } from '../../model/build.ts';
 import { migrationsOf } from '../../platform/database/table-definition.ts';
 import { programVersion } from '../../platform/lib/program-folder.ts';
-import { createCounts } from '../counts.ts';
+import { createCounts } from '../status/counts.ts';
 import { ALL_TABLES } from './tables.ts';
 
 /**

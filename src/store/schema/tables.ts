@@ -454,7 +454,7 @@ export const WORKSPACE_TABLES = {
     },
   ),
 
-  /** Notices, which worksync writes to vendors about items; see `store/notices.ts` for their states. */
+  /** Notices, which worksync writes to vendors about items; see `store/items/notices.ts` for their states. */
   notices: table(
     {
       item_key: text(),

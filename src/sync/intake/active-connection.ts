@@ -2,7 +2,7 @@ import type { Connection, Connector, Translation } from '../../connectors/connec
 import type { Delivery } from '../../model/delivery.ts';
 import type { Schedule } from '../../platform/lib/scheduler.ts';
 import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
-import type { StoredBody } from '../../store/bodies.ts';
+import type { StoredBody } from '../../store/deliveries/bodies.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import type { NameBindings } from './name-bindings.ts';
 import type { Pauses } from './pauses.ts';

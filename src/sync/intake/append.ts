@@ -7,13 +7,13 @@ import type { Clock } from '../../platform/lib/clock.ts';
 import type { Span } from '../../platform/lib/tracer.ts';
 import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { yieldToEventLoop } from '../../platform/lib/yield.ts';
+import type { Store } from '../../store/database.ts';
 import {
   type AppendedRow,
   appendForWorkspaces,
   countPending,
   type NewDelivery,
-} from '../../store/append-deliveries.ts';
-import type { Store } from '../../store/database.ts';
+} from '../../store/deliveries/append-deliveries.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import type { Sql } from '../../store/workspace-scope.ts';
 

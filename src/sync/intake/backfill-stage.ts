@@ -16,8 +16,8 @@ import {
   nextBackfillUnit,
   postponeBackfill,
   splitBackfill,
-} from '../../store/backfills.ts';
-import { packBodyAsync, type StoredBody } from '../../store/bodies.ts';
+} from '../../store/connections/backfills.ts';
+import { packBodyAsync, type StoredBody } from '../../store/deliveries/bodies.ts';
 import type { ActiveConnection, IntakeContext } from './active-connection.ts';
 import { LONGEST_RETRY, retryPause } from './pauses.ts';
 import { appendRead, endlessList, type PageSelection, readPages } from './read-pages.ts';

@@ -5,8 +5,7 @@ import type { Cancel } from '../../platform/lib/clock.ts';
 import { backoff } from '../../platform/lib/random.ts';
 import type { Stage } from '../../platform/lib/scheduler.ts';
 import { createWakeSignal, type WakeSignal } from '../../platform/lib/wake-signal.ts';
-import { fetchKey, importKey } from '../../store/inbox.ts';
-import { findItem, itemName, readFields } from '../../store/items.ts';
+import { fetchKey, importKey } from '../../store/deliveries/inbox.ts';
 import {
   dropOrphanFetches,
   dueFetches,
@@ -17,7 +16,8 @@ import {
   reviveFetches,
   settleFetch,
   type WantedFetch,
-} from '../../store/wanted-fetches.ts';
+} from '../../store/deliveries/wanted-fetches.ts';
+import { findItem, itemName, readFields } from '../../store/items/items.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { ActiveConnection, IntakeContext } from './active-connection.ts';
 import { appendRead } from './read-pages.ts';

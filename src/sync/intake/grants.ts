@@ -6,14 +6,14 @@ import { parseJson } from '../../platform/http/parse-json.ts';
 import { errorOfStatus } from '../../platform/http/provider-errors.ts';
 import { sleep } from '../../platform/lib/clock.ts';
 import { SealError, type SecretBox } from '../../platform/lib/secret-box.ts';
-import type { Installation } from '../../store/installation.ts';
 import {
   claimRenewal,
   loadCredential,
   releaseRenewal,
   type StoredCredential,
   saveCredential,
-} from '../../store/oauth-credentials.ts';
+} from '../../store/connections/oauth-credentials.ts';
+import type { Installation } from '../../store/installation/installation.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
 
 export interface GrantDeps extends Pick<WorkspaceContext, 'clock' | 'logger'> {

@@ -3,8 +3,8 @@ import type { Item, ItemKey } from '../../model/item.ts';
 import { sleep } from '../../platform/lib/clock.ts';
 import { forPurpose, type Purpose } from '../../platform/lib/purpose.ts';
 import type { Job, Stage } from '../../platform/lib/scheduler.ts';
+import { entitiesOf } from '../../store/changes/entities.ts';
 import type { Store } from '../../store/database.ts';
-import { entitiesOf } from '../../store/entities.ts';
 import {
   findItems,
   isUnverified,
@@ -13,7 +13,7 @@ import {
   readFields,
   type UnverifiedPosition,
   unverifiedAfter,
-} from '../../store/items.ts';
+} from '../../store/items/items.ts';
 import type { ActiveConnection, IntakeContext } from './active-connection.ts';
 import { MOST_ATTEMPTS, retryPause } from './pauses.ts';
 import { appendRead, waitWhilePaused } from './read-pages.ts';

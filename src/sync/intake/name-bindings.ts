@@ -1,8 +1,14 @@
 import type { Connection, Connector } from '../../connectors/connector.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import { afterLookup, afterReport, type Binding, type NamedUnit, type Names } from '../../model/names.ts';
+import {
+  loadNames,
+  restartUnits,
+  type StoredName,
+  saveName,
+  storedUnits,
+} from '../../store/connections/scope-names.ts';
 import type { Store } from '../../store/database.ts';
-import { loadNames, restartUnits, type StoredName, saveName, storedUnits } from '../../store/scope-names.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import { affectsAllUnits } from './pauses.ts';
 

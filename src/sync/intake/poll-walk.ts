@@ -5,7 +5,6 @@ import { omitUndefined } from '../../connectors/kit/payload.ts';
 import { formatFailure, SyncError } from '../../model/errors/sync-error.ts';
 import { sha256Of } from '../../platform/lib/digest.ts';
 import { extendTrail, NO_PAGES } from '../../platform/lib/page-trail.ts';
-import { importKey } from '../../store/inbox.ts';
 import {
   ALL_UNITS,
   clearFailures,
@@ -15,7 +14,8 @@ import {
   recordUnitFailure,
   savePollState,
   type Walk,
-} from '../../store/unit-states.ts';
+} from '../../store/connections/unit-states.ts';
+import { importKey } from '../../store/deliveries/inbox.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { ActiveConnection, IntakeContext } from './active-connection.ts';
 import { affectsAllUnits } from './pauses.ts';

@@ -10,9 +10,9 @@ import {
   type TrailedPage,
   type TrailFault,
 } from '../../platform/lib/page-trail.ts';
-import { type AppendedRow, appendDeliveries, type NewDelivery } from '../../store/append-deliveries.ts';
-import { packBodyAsync } from '../../store/bodies.ts';
-import { ALL_UNITS } from '../../store/unit-states.ts';
+import { ALL_UNITS } from '../../store/connections/unit-states.ts';
+import { type AppendedRow, appendDeliveries, type NewDelivery } from '../../store/deliveries/append-deliveries.ts';
+import { packBodyAsync } from '../../store/deliveries/bodies.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { IntakeContext } from './active-connection.ts';
 import { readSpan } from './append.ts';

@@ -6,7 +6,8 @@ import {
   piecesOf,
   yieldForRequests,
 } from '../../platform/lib/yield.ts';
-import { deleteAudit } from '../../store/audit-rows.ts';
+import { deleteAudit } from '../../store/access/audit-rows.ts';
+import { deleteRequests, withOldRequests } from '../../store/changes/requests.ts';
 import type { Store } from '../../store/database.ts';
 import {
   deleteDeliveries,
@@ -15,9 +16,8 @@ import {
   withOldBodies,
   withOldDeliveries,
   withOldTombstones,
-} from '../../store/deletions.ts';
-import { deleteQuotaUse, withOldQuotaUse } from '../../store/ledger.ts';
-import { deleteRequests, withOldRequests } from '../../store/requests.ts';
+} from '../../store/installation/deletions.ts';
+import { deleteQuotaUse, withOldQuotaUse } from '../../store/quota/ledger.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import type { Scope, Sql } from '../../store/workspace-scope.ts';
 

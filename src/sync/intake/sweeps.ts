@@ -7,16 +7,16 @@ import type { PageTrail } from '../../platform/lib/page-trail.ts';
 import type { Job } from '../../platform/lib/scheduler.ts';
 import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { piecesOf, yieldToEventLoop } from '../../platform/lib/yield.ts';
-import { findItems, readFields } from '../../store/items.ts';
-import { beginUnitOfWork, flushRows } from '../../store/unit-of-work/unit-of-work.ts';
 import {
   ALL_UNITS,
   forgetOtherSweeps,
   recordSweep,
   recordUnitFailure,
   storedItemsAfter,
-} from '../../store/unit-states.ts';
-import { dueFetches, prefetchFetches, requestFetch } from '../../store/wanted-fetches.ts';
+} from '../../store/connections/unit-states.ts';
+import { dueFetches, prefetchFetches, requestFetch } from '../../store/deliveries/wanted-fetches.ts';
+import { findItems, readFields } from '../../store/items/items.ts';
+import { beginUnitOfWork, flushRows } from '../../store/unit-of-work/unit-of-work.ts';
 import type { ActiveConnection, IntakeContext } from './active-connection.ts';
 import { affectsAllUnits, MOST_ATTEMPTS, retryPause } from './pauses.ts';
 import { type PageSelection, readPages, waitWhilePaused } from './read-pages.ts';

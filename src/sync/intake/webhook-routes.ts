@@ -9,8 +9,8 @@ import type { Traffic } from '../../platform/http/admission.ts';
 import type { Server, ServerReply } from '../../platform/http/server.ts';
 import { type Clock, sleep, systemClock } from '../../platform/lib/clock.ts';
 import { sha256Of } from '../../platform/lib/digest.ts';
-import type { Appended, AppendedRow } from '../../store/append-deliveries.ts';
-import { packBodyAsync } from '../../store/bodies.ts';
+import type { Appended, AppendedRow } from '../../store/deliveries/append-deliveries.ts';
+import { packBodyAsync } from '../../store/deliveries/bodies.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import { type Collector, receiveSpan } from './append.ts';
 

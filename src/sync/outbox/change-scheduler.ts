@@ -2,10 +2,10 @@
 
 import { debounceOf } from '../../model/lane.ts';
 import { onClockSetBack } from '../../platform/lib/clock.ts';
-import { clampFutureTimestamps } from '../../store/clock-changes.ts';
-import { type DueChange, type Eligibility, firstDueTimes, nextDue, nextLive } from '../../store/next-change.ts';
-import { canRecord } from '../../store/server-capabilities.ts';
-import { tasksWereRead } from '../../store/workspace-reads.ts';
+import { type DueChange, type Eligibility, firstDueTimes, nextDue, nextLive } from '../../store/changes/next-change.ts';
+import { clampFutureTimestamps } from '../../store/installation/clock-changes.ts';
+import { canRecord } from '../../store/workspace/server-capabilities.ts';
+import { tasksWereRead } from '../../store/workspace/workspace-reads.ts';
 import type { Throttle } from '../quota/throttle.ts';
 import type { OutboxContext } from './outbox-context.ts';
 

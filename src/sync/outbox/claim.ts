@@ -1,10 +1,8 @@
 import { entity as entityName, MAX_TIME_IN_FLIGHT } from '../../model/change.ts';
 import { FINAL_DELAY, type TaskUpdate } from '../../model/task.ts';
 import { type Clock, sleep } from '../../platform/lib/clock.ts';
-import { type EntityRow, findEntity, json, linkedItems, removeOrTombstone } from '../../store/entities.ts';
-import { pendingConnections } from '../../store/inbox.ts';
-import { findItems, isUnverified, itemName } from '../../store/items.ts';
-import { type DueChange, type Eligibility, nextChange } from '../../store/next-change.ts';
+import { type EntityRow, findEntity, json, linkedItems, removeOrTombstone } from '../../store/changes/entities.ts';
+import { type DueChange, type Eligibility, nextChange } from '../../store/changes/next-change.ts';
 import {
   addDifference,
   findChange,
@@ -13,13 +11,15 @@ import {
   readWaiting,
   removeChange,
   updateChange,
-} from '../../store/outbox-rows.ts';
-import { nextRevision } from '../../store/revision.ts';
-import { linksAreIdempotent, routeOffUntil, taskUpdatesOffUntil } from '../../store/server-capabilities.ts';
-import { areMarksKnown, creationsInFlight, delayOtherCreations } from '../../store/task-creations.ts';
-import { readTaskUpdateFacts, refusalOfStatus } from '../../store/task-update-facts.ts';
-import { WORKSPACE } from '../../store/workspace-answers.ts';
-import { lastLinksRead } from '../../store/workspace-reads.ts';
+} from '../../store/changes/outbox-rows.ts';
+import { nextRevision } from '../../store/changes/revision.ts';
+import { pendingConnections } from '../../store/deliveries/inbox.ts';
+import { findItems, isUnverified, itemName } from '../../store/items/items.ts';
+import { areMarksKnown, creationsInFlight, delayOtherCreations } from '../../store/tasks/task-creations.ts';
+import { readTaskUpdateFacts, refusalOfStatus } from '../../store/tasks/task-update-facts.ts';
+import { linksAreIdempotent, routeOffUntil, taskUpdatesOffUntil } from '../../store/workspace/server-capabilities.ts';
+import { WORKSPACE } from '../../store/workspace/workspace-answers.ts';
+import { lastLinksRead } from '../../store/workspace/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { Slot } from '../quota/slot.ts';
 import type { ChangeScheduler, NextChange } from './change-scheduler.ts';

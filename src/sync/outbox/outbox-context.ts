@@ -1,7 +1,7 @@
 import type { SyncError } from '../../model/errors/sync-error.ts';
 import type { TaskStatuses } from '../../model/task-status.ts';
 import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
-import type { UpdateForm } from '../../store/task-update-facts.ts';
+import type { UpdateForm } from '../../store/tasks/task-update-facts.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import type { SendContext, WorkspaceClient } from '../../workspace-api/typed-client.ts';
 import type { Throttle } from '../quota/throttle.ts';

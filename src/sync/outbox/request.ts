@@ -3,13 +3,13 @@ import { DECISION, decisionOf, traceOf } from '../../model/delivery.ts';
 import type { ObservedFields } from '../../model/synced-fields.ts';
 import { itemLineIn, type TaskUpdate } from '../../model/task.ts';
 import type { Span, SpanName } from '../../platform/lib/tracer.ts';
-import { taskOfSource } from '../../store/cached-tasks.ts';
-import { type EntityRow, json, saveEntity } from '../../store/entities.ts';
-import type { OutboxRow } from '../../store/outbox-rows.ts';
-import type { addRequest } from '../../store/requests.ts';
-import { type OptionalRoute, routeOffUntil } from '../../store/server-capabilities.ts';
-import { creationBody } from '../../store/task-creations.ts';
-import { requestTaskList } from '../../store/workspace-reads.ts';
+import { type EntityRow, json, saveEntity } from '../../store/changes/entities.ts';
+import type { OutboxRow } from '../../store/changes/outbox-rows.ts';
+import type { addRequest } from '../../store/changes/requests.ts';
+import { taskOfSource } from '../../store/tasks/cached-tasks.ts';
+import { creationBody } from '../../store/tasks/task-creations.ts';
+import { type OptionalRoute, routeOffUntil } from '../../store/workspace/server-capabilities.ts';
+import { requestTaskList } from '../../store/workspace/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { ROUTES, type RouteName } from '../../workspace-api/contract.ts';
 
@@ -32,7 +32,7 @@ export interface PreparedRequest {
   /** The last attempt was refused, and a read has been requested since that shows whether the refusal is right. A stored key. */
   readonly isChecked?: boolean;
   readonly sentAt: number;
-  /** The position in the order of all requests, see `store/revision.ts`. */
+  /** The position in the order of all requests, see `store/changes/revision.ts`. */
   readonly revision: number;
   /** The request of an update that was sent last. A stored key. */
   readonly update?: SentUpdate | undefined;

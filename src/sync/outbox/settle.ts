@@ -13,9 +13,7 @@ import type { TaskUpdate } from '../../model/task.ts';
 import { serverStatus, type TaskStatuses } from '../../model/task-status.ts';
 import { afterUpdate, type WrittenStatus } from '../../model/written-status.ts';
 import type { Random } from '../../platform/lib/random.ts';
-import { saveUpdatedStatus } from '../../store/cached-tasks.ts';
-import { type EntityRow, findEntity, json, saveEntity } from '../../store/entities.ts';
-import { isReadAfterRestore } from '../../store/mark-unverified.ts';
+import { type EntityRow, findEntity, json, saveEntity } from '../../store/changes/entities.ts';
 import {
   findChange,
   type OutboxRow,
@@ -23,9 +21,12 @@ import {
   readWaiting,
   removeChange,
   updateChange,
-} from '../../store/outbox-rows.ts';
-import { addRequest } from '../../store/requests.ts';
-import { currentRevision } from '../../store/revision.ts';
+} from '../../store/changes/outbox-rows.ts';
+import { addRequest } from '../../store/changes/requests.ts';
+import { currentRevision } from '../../store/changes/revision.ts';
+import { isReadAfterRestore } from '../../store/items/mark-unverified.ts';
+import { saveUpdatedStatus } from '../../store/tasks/cached-tasks.ts';
+import { noteCreationPassed, resumeAfterCreation } from '../../store/tasks/task-creations.ts';
 import {
   closeIfRefusedEarly,
   dropRecordChanges,
@@ -33,12 +34,11 @@ import {
   noteRecordsListed,
   noteRecordTaken,
   noteRouteAnswered,
-} from '../../store/server-capabilities.ts';
-import { noteCreationPassed, resumeAfterCreation } from '../../store/task-creations.ts';
-import { appendAnswer } from '../../store/workspace-answers.ts';
-import { enqueueTaskListRead, requestTaskReads } from '../../store/workspace-reads.ts';
+} from '../../store/workspace/server-capabilities.ts';
+import { appendAnswer } from '../../store/workspace/workspace-answers.ts';
+import { enqueueTaskListRead, requestTaskReads } from '../../store/workspace/workspace-reads.ts';
+import { findRunningSweep, recordsSwept } from '../../store/workspace/workspace-sweeps.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import { findRunningSweep, recordsSwept } from '../../store/workspace-sweeps.ts';
 import { LISTS, type ListPosition, listStepOf } from './list-pages.ts';
 import type { OutboxContext } from './outbox-context.ts';
 import { historyRow, OPTIONAL_READS, type PreparedRequest } from './request.ts';

@@ -3,19 +3,19 @@ import { sleep } from '../../platform/lib/clock.ts';
 import type { Job, Schedule } from '../../platform/lib/scheduler.ts';
 import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { yieldToEventLoop } from '../../platform/lib/yield.ts';
-import { findChange } from '../../store/outbox-rows.ts';
-import { readRecordsRoute } from '../../store/server-capabilities.ts';
+import { findChange } from '../../store/changes/outbox-rows.ts';
+import { readRecordsRoute } from '../../store/workspace/server-capabilities.ts';
 import {
   nextSweepStep,
   readSweepPosition,
   SWEEP_START,
   type SweepPosition,
   writeSweepPosition,
-} from '../../store/sweep-position.ts';
+} from '../../store/workspace/sweep-position.ts';
+import { enqueueReads } from '../../store/workspace/workspace-reads.ts';
+import { beginSweep, recordsSwept, type Sweep } from '../../store/workspace/workspace-sweeps.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
-import { enqueueReads } from '../../store/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import { beginSweep, recordsSwept, type Sweep } from '../../store/workspace-sweeps.ts';
 
 export interface WorkspaceSweepContext extends Pick<WorkspaceContext, 'store' | 'clock' | 'logger'> {
   readonly when: Schedule;

@@ -4,7 +4,7 @@ import type { TaskUpdate } from '../../model/task.ts';
 import { serverStatus, type TaskStatuses } from '../../model/task-status.ts';
 import type { WorkspaceConfig } from '../../platform/config/schema.ts';
 import { namesIn } from '../../platform/lib/shape.ts';
-import type { TaskUpdateFacts, UpdateForm } from '../../store/task-update-facts.ts';
+import type { TaskUpdateFacts, UpdateForm } from '../../store/tasks/task-update-facts.ts';
 import { apiOverrides } from '../../workspace-api/contract.ts';
 
 export type TaskFields = Readonly<Record<string, unknown>>;

@@ -5,12 +5,10 @@ import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import { afterAnswer, observeFields, withoutTheirs } from '../../model/synced-fields.ts';
 import type { TaskUpdate } from '../../model/task.ts';
 import { serverStatus, type TaskStatuses } from '../../model/task-status.ts';
-import { cachedStatus } from '../../store/cached-tasks.ts';
-import { findChanges, updateChange } from '../../store/outbox-rows.ts';
-import { addRequest } from '../../store/requests.ts';
+import { findChanges, updateChange } from '../../store/changes/outbox-rows.ts';
+import { addRequest } from '../../store/changes/requests.ts';
 import { retryUntilCommitted } from '../../store/retry-until-committed.ts';
-import { noteRouteAnswered } from '../../store/server-capabilities.ts';
-import { isOff } from '../../store/server-facts.ts';
+import { cachedStatus } from '../../store/tasks/cached-tasks.ts';
 import {
   type AcceptedUpdate,
   noteFieldsCleared,
@@ -19,7 +17,9 @@ import {
   readTaskUpdateFacts,
   switchUpdatesOff,
   type TaskUpdateFacts,
-} from '../../store/task-update-facts.ts';
+} from '../../store/tasks/task-update-facts.ts';
+import { noteRouteAnswered } from '../../store/workspace/server-capabilities.ts';
+import { isOff } from '../../store/workspace/server-facts.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { ApiAnswer } from '../../workspace-api/typed-client.ts';
 import type { Slot } from '../quota/slot.ts';

@@ -2,6 +2,7 @@ import { CALLERS, readCaller } from '../../model/caller.ts';
 import type { Lane } from '../../model/lane.ts';
 import { addCompletion, forgetBefore, UNKNOWN_GRACE, type Window, type WindowUse } from '../../model/windows.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
+import { readMeta, writeMeta } from '../../store/meta.ts';
 import {
   addLedgerRow,
   addQuotaUse,
@@ -12,8 +13,7 @@ import {
   raiseQuotaUse,
   readLedger,
   updateLedgerTimes,
-} from '../../store/ledger.ts';
-import { readMeta, writeMeta } from '../../store/meta.ts';
+} from '../../store/quota/ledger.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { COOLDOWN_KEY, type ObservedUse } from './cooldown.ts';
 

@@ -8,14 +8,14 @@ import {
   quarantineParts,
   type RejectedPage,
   settleDeliveries,
-} from '../../store/inbox.ts';
-import { findItems } from '../../store/items.ts';
-import { currentComment, prefetchNotices } from '../../store/notices.ts';
-import { areTasksUnverified, delayCreations } from '../../store/task-creations.ts';
+} from '../../store/deliveries/inbox.ts';
+import { prefetchFetches } from '../../store/deliveries/wanted-fetches.ts';
+import { findItems } from '../../store/items/items.ts';
+import { currentComment, prefetchNotices } from '../../store/items/notices.ts';
+import { areTasksUnverified, delayCreations } from '../../store/tasks/task-creations.ts';
 import { beginUnitOfWork, flushRows, prefetch } from '../../store/unit-of-work/unit-of-work.ts';
-import { prefetchFetches } from '../../store/wanted-fetches.ts';
-import type { Answer } from '../../store/workspace-answers.ts';
-import { enqueueTaskListRead } from '../../store/workspace-reads.ts';
+import type { Answer } from '../../store/workspace/workspace-answers.ts';
+import { enqueueTaskListRead } from '../../store/workspace/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { applyAnswer } from './answers/apply-answer.ts';
 import { BatchItems, FetchRequests, itemsIn } from './apply-items.ts';

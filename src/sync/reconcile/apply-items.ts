@@ -2,10 +2,17 @@ import { createHash } from 'node:crypto';
 import type { Translation } from '../../connectors/connector.ts';
 import type { DeliveryOrigin } from '../../model/delivery.ts';
 import { type Item, type ItemKey, type ItemReference, isFinished, type WorkItem } from '../../model/item.ts';
-import { isLiveAt, type PendingDelivery, type Webhook, webhookOf } from '../../store/inbox.ts';
-import { findItem, type ItemVersion, itemVersions, readFields, type StoredItem, saveItem } from '../../store/items.ts';
-import { lastBeforeRestore } from '../../store/mark-unverified.ts';
-import { requestFetch } from '../../store/wanted-fetches.ts';
+import { isLiveAt, type PendingDelivery, type Webhook, webhookOf } from '../../store/deliveries/inbox.ts';
+import { requestFetch } from '../../store/deliveries/wanted-fetches.ts';
+import {
+  findItem,
+  type ItemVersion,
+  itemVersions,
+  readFields,
+  type StoredItem,
+  saveItem,
+} from '../../store/items/items.ts';
+import { lastBeforeRestore } from '../../store/items/mark-unverified.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { BatchContext, EvaluatedItem, ReconcileConnection } from './context.ts';
 import { clampTime, type MergeResult, mergeNewest } from './newest-wins.ts';

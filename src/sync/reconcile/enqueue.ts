@@ -12,10 +12,10 @@ import {
   passLive,
   type UndecidedChange,
   undecidedChanges,
-} from '../../store/held-changes.ts';
-import { isLiveAt, originsOf, type Webhook } from '../../store/inbox.ts';
-import { findItems, type ItemRow, readDeliveries, readFields } from '../../store/items.ts';
-import { addDifference, dropDifference } from '../../store/outbox-rows.ts';
+} from '../../store/changes/held-changes.ts';
+import { addDifference, dropDifference } from '../../store/changes/outbox-rows.ts';
+import { isLiveAt, originsOf, type Webhook } from '../../store/deliveries/inbox.ts';
+import { findItems, type ItemRow, readDeliveries, readFields } from '../../store/items/items.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { BatchContext, Evaluation, GuardLimits, LiveStatuses } from './context.ts';
 

@@ -2,7 +2,6 @@ import { entity, undoableFrom, type Written } from '../../model/change.ts';
 import type { Item } from '../../model/item.ts';
 import { externalIdOf, type LinkReason } from '../../model/link.ts';
 import { cut, LONGEST_TITLE } from '../../model/text-limits.ts';
-import { existingTasks, taskOfSource } from '../../store/cached-tasks.ts';
 import {
   blankEntity,
   type EntityRow,
@@ -11,9 +10,10 @@ import {
   linksOfItem,
   removeOrTombstone,
   saveEntity,
-} from '../../store/entities.ts';
-import { dropDifference, findChange, findChanges } from '../../store/outbox-rows.ts';
-import { currentRevision } from '../../store/revision.ts';
+} from '../../store/changes/entities.ts';
+import { dropDifference, findChange, findChanges } from '../../store/changes/outbox-rows.ts';
+import { currentRevision } from '../../store/changes/revision.ts';
+import { existingTasks, taskOfSource } from '../../store/tasks/cached-tasks.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { Evaluation } from './context.ts';
 import { enqueueChange, enqueueDifference } from './enqueue.ts';

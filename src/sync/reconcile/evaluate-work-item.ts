@@ -1,12 +1,12 @@
 import { entity } from '../../model/change.ts';
 import type { ItemKey, WorkItem } from '../../model/item.ts';
 import { itemLine } from '../../model/task.ts';
-import { taskOfSource } from '../../store/cached-tasks.ts';
-import { blankEntity, findEntity, forgetEntity, saveEntity } from '../../store/entities.ts';
-import { itemsNaming, passItemNames, saveItemNames } from '../../store/item-names.ts';
-import { readEvaluatedTasks, saveEvaluatedTasks } from '../../store/items.ts';
+import { blankEntity, findEntity, forgetEntity, saveEntity } from '../../store/changes/entities.ts';
+import { dropDifference, findChange, removeChange } from '../../store/changes/outbox-rows.ts';
+import { itemsNaming, passItemNames, saveItemNames } from '../../store/items/item-names.ts';
+import { readEvaluatedTasks, saveEvaluatedTasks } from '../../store/items/items.ts';
 import { triageSince } from '../../store/meta.ts';
-import { dropDifference, findChange, removeChange } from '../../store/outbox-rows.ts';
+import { taskOfSource } from '../../store/tasks/cached-tasks.ts';
 import type { Evaluation } from './context.ts';
 import { enqueueChange } from './enqueue.ts';
 import { tasksOfItem } from './evaluate-links.ts';

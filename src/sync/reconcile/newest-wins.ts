@@ -3,7 +3,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { DeliveryOrigin } from '../../model/delivery.ts';
 import { type Item, isFinished, type PullRequest, type Review } from '../../model/item.ts';
-import type { StoredItem } from '../../store/items.ts';
+import type { StoredItem } from '../../store/items/items.ts';
 
 // Newest wins, field by field.
 //

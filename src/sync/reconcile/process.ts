@@ -12,7 +12,7 @@ import {
   type PendingDelivery,
   retryQuarantined,
   settleDeliveries,
-} from '../../store/inbox.ts';
+} from '../../store/deliveries/inbox.ts';
 import { readMeta, writeMeta } from '../../store/meta.ts';
 import { applyBatch, type BatchResult } from './apply-batch.ts';
 import type { BatchContexts, ReconcileContext } from './context.ts';

@@ -9,7 +9,7 @@ import { MEBIBYTE } from '../../platform/lib/quantities.ts';
 import type { Shape } from '../../platform/lib/shape.ts';
 import { createWorkerHost, OverBudget, type WorkBudget } from '../../platform/lib/worker-host.ts';
 import { LARGE, yieldToEventLoop } from '../../platform/lib/yield.ts';
-import type { StoredBody } from '../../store/bodies.ts';
+import type { StoredBody } from '../../store/deliveries/bodies.ts';
 import type { RouteName } from '../../workspace-api/contract.ts';
 import type { ReadLarge } from '../../workspace-api/large-answers.ts';
 import {

@@ -16,7 +16,7 @@ import { JsonError, parseJson } from '../../platform/http/parse-json.ts';
 import { keepApart, TooMuch } from '../../platform/lib/json-apart.ts';
 import { type KnownFiles, knownFiles } from '../../platform/lib/regular-files.ts';
 import type { Shape } from '../../platform/lib/shape.ts';
-import { type StoredBody, unpackBody } from '../../store/bodies.ts';
+import { type StoredBody, unpackBody } from '../../store/deliveries/bodies.ts';
 import { apiOverrides, type RouteName } from '../../workspace-api/contract.ts';
 import { readLargeAnswer } from '../../workspace-api/large-answers.ts';
 

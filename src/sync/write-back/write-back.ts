@@ -8,7 +8,7 @@ import { type Clock, onClockSetBack, sleep } from '../../platform/lib/clock.ts';
 import { backoff } from '../../platform/lib/random.ts';
 import type { Job, Stage } from '../../platform/lib/scheduler.ts';
 import { createWakeSignal, type WakeSignal } from '../../platform/lib/wake-signal.ts';
-import { findItem, itemName, readFields } from '../../store/items.ts';
+import { findItem, itemName, readFields } from '../../store/items/items.ts';
 import {
   beginNotice,
   clampNoticeTimes,
@@ -20,10 +20,10 @@ import {
   resumeNotices,
   settleNotice,
   withdraw,
-} from '../../store/notices.ts';
+} from '../../store/items/notices.ts';
 import { retryUntilCommitted } from '../../store/retry-until-committed.ts';
+import { enqueueTaskListRead } from '../../store/workspace/workspace-reads.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
-import { enqueueTaskListRead } from '../../store/workspace-reads.ts';
 import type { Pauses } from '../intake/pauses.ts';
 
 /** A connection to whose vendor worksync may write. */

@@ -4,7 +4,7 @@ import type { Cause } from '../../admin/status.ts';
 import type { HeldClass } from '../../model/change.ts';
 import { asTyped } from '../../platform/lib/own-command.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
-import type { HeldChanges } from '../../store/held-changes.ts';
+import type { HeldChanges } from '../../store/changes/held-changes.ts';
 import { helpOf } from '../help.ts';
 import { html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';

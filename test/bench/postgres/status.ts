@@ -1,6 +1,6 @@
 import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { openSharedInstallation } from '../../../src/store/installation.ts';
-import { readStatuses } from '../../../src/store/stored-status.ts';
+import { openSharedInstallation } from '../../../src/store/installation/installation.ts';
+import { readStatuses } from '../../../src/store/status/stored-status.ts';
 import { type Bench, expectPremise, figure, RUNS } from '../bench.ts';
 import { withPostgres } from './server.ts';
 

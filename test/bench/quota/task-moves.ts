@@ -1,4 +1,4 @@
-import { saveTask } from '../../../src/store/cached-tasks.ts';
+import { saveTask } from '../../../src/store/tasks/cached-tasks.ts';
 import { createRules } from '../../../src/sync/reconcile/context.ts';
 import type { ApiRequest } from '../../../src/workspace-api/exchange.ts';
 import type { TravellingClock } from '../../support/fakes/travelling-clock.ts';

@@ -25,11 +25,11 @@ type Works = { readonly [Name in keyof WorkInputs]: (input: WorkInputs[Name], st
 
 const WORKS: Works = {
   async migrate({ place }, steps) {
-    const { openTables } = await import('../../../src/store/installation.ts');
+    const { openTables } = await import('../../../src/store/installation/installation.ts');
     await (await openTables({ file: place, steps })).close();
   },
   async copy({ from, to }, steps) {
-    const { openTables } = await import('../../../src/store/installation.ts');
+    const { openTables } = await import('../../../src/store/installation/installation.ts');
     const { copyStore } = await import('../../../src/store/copy/copy-store.ts');
     const [source, target] = [await openTables({ file: from }), await openTables({ file: to, steps })];
     await copyStore({

@@ -11,7 +11,7 @@ import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
-import { openInstallationFile } from '../../../src/store/installation.ts';
+import { openInstallationFile } from '../../../src/store/installation/installation.ts';
 import { createPauses } from '../../../src/sync/intake/pauses.ts';
 import { createPolls } from '../../../src/sync/intake/polls.ts';
 import { connectionWith, notesConnector } from '../fakes/notes.ts';

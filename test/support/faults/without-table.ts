@@ -1,4 +1,4 @@
-import type { Installation } from '../../../src/store/installation.ts';
+import type { Installation } from '../../../src/store/installation/installation.ts';
 import type { Schema } from '../../../src/store/schema/tables.ts';
 
 /** Every statement about the table fails while the work is done. */

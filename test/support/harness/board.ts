@@ -8,8 +8,6 @@ import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
-import { type StoredBody, unpackBody } from '../../../src/store/bodies.ts';
-import { tasksByIds } from '../../../src/store/cached-tasks.ts';
 import {
   blankEntity,
   type EntityRow,
@@ -17,13 +15,15 @@ import {
   findEntity,
   json,
   linkedItems,
-} from '../../../src/store/entities.ts';
-import { findChange } from '../../../src/store/outbox-rows.ts';
+} from '../../../src/store/changes/entities.ts';
+import { findChange } from '../../../src/store/changes/outbox-rows.ts';
+import { type StoredBody, unpackBody } from '../../../src/store/deliveries/bodies.ts';
+import { tasksByIds } from '../../../src/store/tasks/cached-tasks.ts';
 
-import { readTaskUpdateFacts, type UpdateForm } from '../../../src/store/task-update-facts.ts';
-import { unfinishedTasksOf } from '../../../src/store/unfinished-tasks.ts';
-import { readAnswer } from '../../../src/store/workspace-answers.ts';
-import { enqueueTaskListRead } from '../../../src/store/workspace-reads.ts';
+import { readTaskUpdateFacts, type UpdateForm } from '../../../src/store/tasks/task-update-facts.ts';
+import { unfinishedTasksOf } from '../../../src/store/tasks/unfinished-tasks.ts';
+import { readAnswer } from '../../../src/store/workspace/workspace-answers.ts';
+import { enqueueTaskListRead } from '../../../src/store/workspace/workspace-reads.ts';
 import { createBreaker } from '../../../src/sync/outbox/breaker.ts';
 import type { ChangeScheduler } from '../../../src/sync/outbox/change-scheduler.ts';
 import { prepareNext } from '../../../src/sync/outbox/claim.ts';

@@ -39,8 +39,8 @@ import {
   type WorkspaceService,
   type WorkspaceServiceOptions,
 } from '../../../src/reference-service/service.ts';
-import { INSTALLATION_FILE, type Installation } from '../../../src/store/installation.ts';
-import { NEVER } from '../../../src/store/wanted-fetches.ts';
+import { NEVER } from '../../../src/store/deliveries/wanted-fetches.ts';
+import { INSTALLATION_FILE, type Installation } from '../../../src/store/installation/installation.ts';
 import { type Converter, createInlineConverter } from '../../../src/sync/worker/converter.ts';
 import type { Token } from '../../../src/web/token-callers.ts';
 import { apiOverrides } from '../../../src/workspace-api/contract.ts';

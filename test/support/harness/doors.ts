@@ -6,7 +6,7 @@ import { createOrigins, type OriginOptions } from '../../../src/platform/http/or
 import { createServer, type Server } from '../../../src/platform/http/server.ts';
 import { type Logger, silentLogger } from '../../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { INSTALLATION_FILE } from '../../../src/store/installation.ts';
+import { INSTALLATION_FILE } from '../../../src/store/installation/installation.ts';
 import { callerOf, type DoorOptions, guardDoors } from '../../../src/web/access-control.ts';
 import { loginRoutes } from '../../../src/web/login-routes.ts';
 import { createSessions, type Sessions } from '../../../src/web/sessions.ts';

@@ -2,11 +2,15 @@ import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import type { Item } from '../../../src/model/item.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import type { Random } from '../../../src/platform/lib/random.ts';
-import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
-import { highestTaskKeys } from '../../../src/store/cached-tasks.ts';
-import { pendingDeliveries } from '../../../src/store/inbox.ts';
-import { dueFetches, settleFetch } from '../../../src/store/wanted-fetches.ts';
-import { enqueueInitialReads, enqueueTaskListRead, tasksWereRead } from '../../../src/store/workspace-reads.ts';
+import { appendDeliveries } from '../../../src/store/deliveries/append-deliveries.ts';
+import { pendingDeliveries } from '../../../src/store/deliveries/inbox.ts';
+import { dueFetches, settleFetch } from '../../../src/store/deliveries/wanted-fetches.ts';
+import { highestTaskKeys } from '../../../src/store/tasks/cached-tasks.ts';
+import {
+  enqueueInitialReads,
+  enqueueTaskListRead,
+  tasksWereRead,
+} from '../../../src/store/workspace/workspace-reads.ts';
 import { prepareNext } from '../../../src/sync/outbox/claim.ts';
 import { recover } from '../../../src/sync/outbox/outbox.ts';
 import type { PreparedRequest } from '../../../src/sync/outbox/request.ts';

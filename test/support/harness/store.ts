@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { OpenOptions } from '../../../src/platform/database/database-types.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import type { Store } from '../../../src/store/database.ts';
-import { type Installation, openInstallationFile } from '../../../src/store/installation.ts';
+import { type Installation, openInstallationFile } from '../../../src/store/installation/installation.ts';
 import { givePlaceBack, ON_POSTGRES, storePlace } from '../postgres/store-place.ts';
 import { watchStatements } from './statements.ts';
 import { makeTables } from './templates.ts';

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { openServiceDatabase } from '../../../src/reference-service/storage/open-database.ts';
-import { openTables } from '../../../src/store/installation.ts';
+import { openTables } from '../../../src/store/installation/installation.ts';
 
 /** Opens a database in the way of the product, which creates its tables. */
 type Open = (options: { readonly file: string }) => Promise<{ close(): Promise<void> }>;

@@ -19,7 +19,7 @@ import { createHealth } from '../../../src/platform/observe/health.ts';
 import { createMetrics } from '../../../src/platform/observe/metrics.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 import { createWorkspaceService } from '../../../src/reference-service/service.ts';
-import { serverTime } from '../../../src/store/leases.ts';
+import { serverTime } from '../../../src/store/installation/leases.ts';
 import type { Schema } from '../../../src/store/schema/tables.ts';
 import { createInlineConverter } from '../../../src/sync/worker/converter.ts';
 import type { Token } from '../../../src/web/token-callers.ts';

@@ -1,7 +1,7 @@
 import { entity } from '../../../src/model/change.ts';
 import type { PullRequest, WorkItem } from '../../../src/model/item.ts';
-import { blankEntity } from '../../../src/store/entities.ts';
-import { saveTaskMarks } from '../../../src/store/task-creations.ts';
+import { blankEntity } from '../../../src/store/changes/entities.ts';
+import { saveTaskMarks } from '../../../src/store/tasks/task-creations.ts';
 import { saveRows } from '../../../src/store/unit-of-work/unit-of-work.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import type { Translated } from '../../../src/sync/reconcile/translate-deliveries.ts';

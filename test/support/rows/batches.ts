@@ -2,7 +2,7 @@ import type { Translation } from '../../../src/connectors/connector.ts';
 import type { DeliveryOrigin } from '../../../src/model/delivery.ts';
 import type { Item } from '../../../src/model/item.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import type { Answer } from '../../../src/store/workspace-answers.ts';
+import type { Answer } from '../../../src/store/workspace/workspace-answers.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { applyBatch } from '../../../src/sync/reconcile/apply-batch.ts';
 import {

@@ -1,5 +1,5 @@
-import { type EntityRow, saveEntity } from '../../../src/store/entities.ts';
-import { addDifference, type OutboxRow, updateChange } from '../../../src/store/outbox-rows.ts';
+import { type EntityRow, saveEntity } from '../../../src/store/changes/entities.ts';
+import { addDifference, type OutboxRow, updateChange } from '../../../src/store/changes/outbox-rows.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 
 /** Epoch milliseconds: when the changes of `waits` came, and when they are due. */

@@ -1,9 +1,9 @@
 import type { ErrorCode } from '../../../src/model/errors/codes.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { blankEntity, type EntityRow, saveEntity } from '../../../src/store/entities.ts';
-import { addDifference, type OutboxRow } from '../../../src/store/outbox-rows.ts';
-import { configureLinks } from '../../../src/store/server-capabilities.ts';
+import { blankEntity, type EntityRow, saveEntity } from '../../../src/store/changes/entities.ts';
+import { addDifference, type OutboxRow } from '../../../src/store/changes/outbox-rows.ts';
+import { configureLinks } from '../../../src/store/workspace/server-capabilities.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { prepareNext } from '../../../src/sync/outbox/claim.ts';
 import type { PreparedRequest } from '../../../src/sync/outbox/request.ts';

@@ -1,5 +1,5 @@
 import type { Item, PullRequest } from '../../../src/model/item.ts';
-import type { saveItem } from '../../../src/store/items.ts';
+import type { saveItem } from '../../../src/store/items/items.ts';
 
 type WorkItem = Extract<Item, { kind: 'work_item' }>;
 

@@ -1,6 +1,6 @@
 import { PULL_REQUESTS_READ, TASKS_READ, writeMeta } from '../../../src/store/meta.ts';
-import { noteRecordsListed } from '../../../src/store/server-capabilities.ts';
-import { bindServerFacts } from '../../../src/store/server-facts.ts';
+import { noteRecordsListed } from '../../../src/store/workspace/server-capabilities.ts';
+import { bindServerFacts } from '../../../src/store/workspace/server-facts.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 
 /** The workspace records pull requests: it has listed its records. */

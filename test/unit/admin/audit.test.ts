@@ -8,8 +8,8 @@ import { cleanErrorsWith, SyncError } from '../../../src/model/errors/sync-error
 import type { Lane } from '../../../src/model/lane.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../src/platform/lib/meter.ts';
-import { deleteAudit, listAudit } from '../../../src/store/audit-rows.ts';
-import { addGatewayToken } from '../../../src/store/gateway-tokens.ts';
+import { deleteAudit, listAudit } from '../../../src/store/access/audit-rows.ts';
+import { addGatewayToken } from '../../../src/store/access/gateway-tokens.ts';
 import { createThrottle } from '../../../src/sync/quota/throttle.ts';
 import type { ApiRequest } from '../../../src/workspace-api/exchange.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';

@@ -4,20 +4,20 @@ import { PassThrough } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { auditAlone, backUp, backUpTo, forgetAlone, restore, tryRestore } from '../../../src/admin/data.ts';
-import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
-import { acquireDataFolder } from '../../../src/store/data-folder.ts';
 import {
   addGatewayToken,
   listGatewayTokens,
   liveTokens,
   revokeGatewayToken,
-} from '../../../src/store/gateway-tokens.ts';
-import { INSTALLATION_FILE, type Installation } from '../../../src/store/installation.ts';
-import { localTime, register, takeLeases } from '../../../src/store/leases.ts';
+} from '../../../src/store/access/gateway-tokens.ts';
+import { addSession } from '../../../src/store/access/session-rows.ts';
+import { appendDeliveries } from '../../../src/store/deliveries/append-deliveries.ts';
+import { acquireDataFolder } from '../../../src/store/installation/data-folder.ts';
+import { INSTALLATION_FILE, type Installation } from '../../../src/store/installation/installation.ts';
+import { localTime, register, takeLeases } from '../../../src/store/installation/leases.ts';
 import { PULL_REQUESTS_READ, TASKS_READ, writeMeta } from '../../../src/store/meta.ts';
-import { addSession } from '../../../src/store/session-rows.ts';
+import { tasksWereRead } from '../../../src/store/workspace/workspace-reads.ts';
 import { numbersOf } from '../../../src/store/workspace-numbers.ts';
-import { tasksWereRead } from '../../../src/store/workspace-reads.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { sampleOf } from '../../support/harness/depth.ts';

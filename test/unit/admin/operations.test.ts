@@ -11,7 +11,7 @@ import { reasonOf } from '../../../src/admin/refused.ts';
 import { conditionOf, judgeCondition } from '../../../src/admin/wait.ts';
 import { asSyncError, SyncError } from '../../../src/model/errors/sync-error.ts';
 import { systemClock } from '../../../src/platform/lib/clock.ts';
-import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
+import { blankEntity, saveEntity } from '../../../src/store/changes/entities.ts';
 import type { ActiveConnection } from '../../../src/sync/intake/active-connection.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { openTestStore } from '../../support/harness/intake.ts';

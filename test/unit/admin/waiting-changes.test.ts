@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { OpenWorkspace } from '../../../src/admin/open-workspace.ts';
 import { dropChanges, retryChanges } from '../../../src/admin/waiting-changes.ts';
+import { findChange, type OutboxRow } from '../../../src/store/changes/outbox-rows.ts';
 import type { Store } from '../../../src/store/database.ts';
-import { findChange, type OutboxRow } from '../../../src/store/outbox-rows.ts';
 import { remainsOf } from '../../support/faults/all-or-nothing.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 import { waits } from '../../support/rows/changes.ts';

@@ -20,7 +20,7 @@ import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import { LARGE_CONFIG, loadConfig } from '../../../src/platform/config/load.ts';
 import { OWN_COMMAND } from '../../../src/platform/lib/own-command.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
-import { daemonFile } from '../../../src/store/daemon-file.ts';
+import { daemonFile } from '../../../src/store/installation/daemon-file.ts';
 import { html } from '../../../src/web/html.ts';
 import { apiOverrides } from '../../../src/workspace-api/contract.ts';
 import { allCommands, commandLine } from '../../support/harness/command-line.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { soleHolder } from '../../../src/cluster/lease-holder.ts';
-import { replicasOf } from '../../../src/store/leases.ts';
+import { replicasOf } from '../../../src/store/installation/leases.ts';
 import { type Cluster, commitUnder, leaseRow, openCluster } from '../../support/postgres/holders.ts';
 import { ON_POSTGRES } from '../../support/postgres/store-place.ts';
 

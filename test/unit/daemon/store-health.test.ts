@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import type { DaemonContext } from '../../../src/daemon/daemon-context.ts';
 import { checkIntegrity } from '../../../src/daemon/store-health.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import type { Installation } from '../../../src/store/installation.ts';
+import type { Installation } from '../../../src/store/installation/installation.ts';
 import { folderOfTest } from '../../support/harness/folder.ts';
 
 type Checked = Installation;

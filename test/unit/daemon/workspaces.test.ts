@@ -18,7 +18,7 @@ import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
-import type { Installation } from '../../../src/store/installation.ts';
+import type { Installation } from '../../../src/store/installation/installation.ts';
 import { markRunning, wasUncleanShutdown } from '../../../src/sync/quota/slot.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { openTestStore } from '../../support/harness/intake.ts';

@@ -1,10 +1,11 @@
 import { compressSync } from 'lz4-napi';
 import { describe, expect, it, test } from 'vitest';
 import { LARGE } from '../../../src/platform/lib/yield.ts';
-import { appendDeliveries, type NewDelivery } from '../../../src/store/append-deliveries.ts';
-import { packBody, packBodyAsync, unpackBody } from '../../../src/store/bodies.ts';
+import { nextRevision } from '../../../src/store/changes/revision.ts';
 import type { Store } from '../../../src/store/database.ts';
-import { type DeliveryPosition, searchDeliveries } from '../../../src/store/find-deliveries.ts';
+import { appendDeliveries, type NewDelivery } from '../../../src/store/deliveries/append-deliveries.ts';
+import { packBody, packBodyAsync, unpackBody } from '../../../src/store/deliveries/bodies.ts';
+import { type DeliveryPosition, searchDeliveries } from '../../../src/store/deliveries/find-deliveries.ts';
 import {
   COSTLY,
   costlyParts,
@@ -14,9 +15,8 @@ import {
   quarantineParts,
   retryQuarantined,
   settleDeliveries,
-} from '../../../src/store/inbox.ts';
-import { nextRevision } from '../../../src/store/revision.ts';
-import { appendAnswer, readAnswer } from '../../../src/store/workspace-answers.ts';
+} from '../../../src/store/deliveries/inbox.ts';
+import { appendAnswer, readAnswer } from '../../../src/store/workspace/workspace-answers.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { inboxOf, openTestStore } from '../../support/harness/intake.ts';
 

@@ -27,15 +27,19 @@ import { memoryFolder } from '../../../src/platform/lib/folders.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { createWorkspaceService } from '../../../src/reference-service/service.ts';
-import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
-import { acquireDataFolder } from '../../../src/store/data-folder.ts';
-import { type Installation, openInstallation, openInstallationFile } from '../../../src/store/installation.ts';
-import { saveItem } from '../../../src/store/items.ts';
-import { isReadAfterRestore, lastBeforeRestore } from '../../../src/store/mark-unverified.ts';
+import { appendDeliveries } from '../../../src/store/deliveries/append-deliveries.ts';
+import { acquireDataFolder } from '../../../src/store/installation/data-folder.ts';
+import {
+  type Installation,
+  openInstallation,
+  openInstallationFile,
+} from '../../../src/store/installation/installation.ts';
+import { saveItem } from '../../../src/store/items/items.ts';
+import { isReadAfterRestore, lastBeforeRestore } from '../../../src/store/items/mark-unverified.ts';
 import { PULL_REQUESTS_READ, readMeta, TASKS_READ, writeMeta } from '../../../src/store/meta.ts';
 import { acceptBackup } from '../../../src/store/restore/restore.ts';
 import { INSTALLATION_MIGRATIONS, READABLE_SINCE } from '../../../src/store/schema/installation-migrations.ts';
-import { readStatus } from '../../../src/store/stored-status.ts';
+import { readStatus } from '../../../src/store/status/stored-status.ts';
 import { folderOfTest } from '../../support/harness/folder.ts';
 import { waits } from '../../support/rows/changes.ts';
 import { refusal } from '../../support/rows/config-files.ts';

@@ -8,14 +8,26 @@ import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import type { WorkspaceConfig } from '../../../src/platform/config/schema.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { bumpClockEra, clampFutureTimestamps, readClockEra } from '../../../src/store/clock-changes.ts';
-import { countsOf, readCounts } from '../../../src/store/counts.ts';
-import { forgetWorkspace } from '../../../src/store/deletions.ts';
-import { blankEntity, findEntities, saveEntity } from '../../../src/store/entities.ts';
-import { type Installation, readInstallationId, UNFINISHED_COPY } from '../../../src/store/installation.ts';
-import { itemsNamed, saveItemNames } from '../../../src/store/item-names.ts';
-import { saveItem } from '../../../src/store/items.ts';
-import { installationRuns, jobRuns } from '../../../src/store/job-runs.ts';
+import {
+  addLoginLink,
+  addSession,
+  consumeLoginLink,
+  endAllSessions,
+  endSession,
+  findSession,
+  purgeExpiredLogins,
+  touchSession,
+} from '../../../src/store/access/session-rows.ts';
+import { blankEntity, findEntities, saveEntity } from '../../../src/store/changes/entities.ts';
+import { addDifference, updateChange } from '../../../src/store/changes/outbox-rows.ts';
+import { bumpClockEra, clampFutureTimestamps, readClockEra } from '../../../src/store/installation/clock-changes.ts';
+import { forgetWorkspace } from '../../../src/store/installation/deletions.ts';
+import {
+  type Installation,
+  readInstallationId,
+  UNFINISHED_COPY,
+} from '../../../src/store/installation/installation.ts';
+import { installationRuns, jobRuns } from '../../../src/store/installation/job-runs.ts';
 import {
   fenceOf,
   localTime,
@@ -26,26 +38,18 @@ import {
   replicasOf,
   takeLeases,
   unownedOf,
-} from '../../../src/store/leases.ts';
+} from '../../../src/store/installation/leases.ts';
+import { itemsNamed, saveItemNames } from '../../../src/store/items/item-names.ts';
+import { saveItem } from '../../../src/store/items/items.ts';
 import { readMeta, setTriagedConnections, triageSince, writeMeta } from '../../../src/store/meta.ts';
-import { addDifference, updateChange } from '../../../src/store/outbox-rows.ts';
 import { backoffAfterDbError, retryUntilCommitted } from '../../../src/store/retry-until-committed.ts';
-import {
-  addLoginLink,
-  addSession,
-  consumeLoginLink,
-  endAllSessions,
-  endSession,
-  findSession,
-  purgeExpiredLogins,
-  touchSession,
-} from '../../../src/store/session-rows.ts';
-import { areTasksUnverified, markTasksUnverified, markTasksVerified } from '../../../src/store/task-creations.ts';
+import { countsOf, readCounts } from '../../../src/store/status/counts.ts';
+import { areTasksUnverified, markTasksUnverified, markTasksVerified } from '../../../src/store/tasks/task-creations.ts';
 import { beginUnitOfWork } from '../../../src/store/unit-of-work/unit-of-work.ts';
+import { addFindings, beginSweep, readSweeps } from '../../../src/store/workspace/workspace-sweeps.ts';
 import type { WorkspaceContext } from '../../../src/store/workspace-context.ts';
 import { numbersOf } from '../../../src/store/workspace-numbers.ts';
 import { type Scope, type Sql, scopeOf } from '../../../src/store/workspace-scope.ts';
-import { addFindings, beginSweep, readSweeps } from '../../../src/store/workspace-sweeps.ts';
 import { readPlan } from '../../../src/sync/outbox/planned-writes.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { drawn } from '../../support/harness/depth.ts';

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { highestTaskKeys, saveTask, taskIdPrefixes } from '../../../src/store/cached-tasks.ts';
 import {
   assignPlace,
   itemsMentioningOther,
@@ -8,7 +7,7 @@ import {
   readMentions,
   saveItemNames,
   saveMentions,
-} from '../../../src/store/item-names.ts';
+} from '../../../src/store/items/item-names.ts';
 import {
   findItem,
   itemLabels,
@@ -18,7 +17,8 @@ import {
   namesWithPrefix,
   readDeliveries,
   saveItem,
-} from '../../../src/store/items.ts';
+} from '../../../src/store/items/items.ts';
+import { highestTaskKeys, saveTask, taskIdPrefixes } from '../../../src/store/tasks/cached-tasks.ts';
 import { type Scope, scopeOf } from '../../../src/store/workspace-scope.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 import { itemRow } from '../../support/rows/items.ts';

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import type { ChangeState } from '../../../src/model/change.ts';
-import type { Store } from '../../../src/store/database.ts';
-import { heldChanges, releaseHeld } from '../../../src/store/held-changes.ts';
+import { heldChanges, releaseHeld } from '../../../src/store/changes/held-changes.ts';
 import {
   clampChangeTimes,
   type Eligibility,
@@ -10,7 +9,7 @@ import {
   nextChange,
   nextDue,
   nextLive,
-} from '../../../src/store/next-change.ts';
+} from '../../../src/store/changes/next-change.ts';
 import {
   addDifference,
   areUnderWay,
@@ -25,14 +24,15 @@ import {
   readWaiting,
   updateChange,
   waitingByLane,
-} from '../../../src/store/outbox-rows.ts';
+} from '../../../src/store/changes/outbox-rows.ts';
 import {
   addRequest,
   deleteRequests,
   MOST_REQUESTS,
   requestsOfItems,
   withOldRequests,
-} from '../../../src/store/requests.ts';
+} from '../../../src/store/changes/requests.ts';
+import type { Store } from '../../../src/store/database.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { drawn } from '../../support/harness/depth.ts';
 import { openTestStore } from '../../support/harness/intake.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
 import type { ItemReference } from '../../../src/model/item.ts';
-import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
+import { addDifference } from '../../../src/store/changes/outbox-rows.ts';
 import {
   isBackfillAhead,
   nextBackfillUnit,
@@ -9,9 +9,8 @@ import {
   requestBackfill,
   resumeBackfill,
   splitBackfill,
-} from '../../../src/store/backfills.ts';
-import { addDifference } from '../../../src/store/outbox-rows.ts';
-import { loadNames, restartUnits, saveName } from '../../../src/store/scope-names.ts';
+} from '../../../src/store/connections/backfills.ts';
+import { loadNames, restartUnits, saveName } from '../../../src/store/connections/scope-names.ts';
 import {
   ALL_UNITS,
   clearFailures,
@@ -21,7 +20,8 @@ import {
   recordSweep,
   recordUnitFailure,
   savePollState,
-} from '../../../src/store/unit-states.ts';
+} from '../../../src/store/connections/unit-states.ts';
+import { appendDeliveries } from '../../../src/store/deliveries/append-deliveries.ts';
 import {
   dueFetches,
   nextFetchTime,
@@ -29,7 +29,7 @@ import {
   requestFetch,
   settleFetch,
   type WantedFetch,
-} from '../../../src/store/wanted-fetches.ts';
+} from '../../../src/store/deliveries/wanted-fetches.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 

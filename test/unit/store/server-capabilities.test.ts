@@ -1,8 +1,8 @@
 import { describe, expect, it, test } from 'vitest';
-import { blankEntity } from '../../../src/store/entities.ts';
-import { saveItem } from '../../../src/store/items.ts';
+import { blankEntity } from '../../../src/store/changes/entities.ts';
+import { findChange } from '../../../src/store/changes/outbox-rows.ts';
+import { saveItem } from '../../../src/store/items/items.ts';
 import { PULL_REQUESTS_READ, readMeta, writeMeta } from '../../../src/store/meta.ts';
-import { findChange } from '../../../src/store/outbox-rows.ts';
 import {
   afterListRefused,
   afterRouteRefused,
@@ -25,8 +25,13 @@ import {
   takeReopened,
   UNKNOWN_ROUTE,
   wasAnsweredRecently,
-} from '../../../src/store/server-capabilities.ts';
-import { bindServerFacts, readServerFact, SERVER_FACTS, writeServerFact } from '../../../src/store/server-facts.ts';
+} from '../../../src/store/workspace/server-capabilities.ts';
+import {
+  bindServerFacts,
+  readServerFact,
+  SERVER_FACTS,
+  writeServerFact,
+} from '../../../src/store/workspace/server-facts.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 import { differs } from '../../support/rows/changes.ts';
 import { itemRow } from '../../support/rows/items.ts';

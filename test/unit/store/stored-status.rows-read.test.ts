@@ -1,25 +1,25 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { deleteAudit, listAudit } from '../../../src/store/audit-rows.ts';
-import { highestTaskKeys } from '../../../src/store/cached-tasks.ts';
+import { deleteAudit, listAudit } from '../../../src/store/access/audit-rows.ts';
+import { listRefused } from '../../../src/store/access/refused-requests.ts';
+import { heldChanges } from '../../../src/store/changes/held-changes.ts';
+import { changesInState } from '../../../src/store/changes/outbox-rows.ts';
+import { deleteRequests, requestsOfItems, withOldRequests } from '../../../src/store/changes/requests.ts';
+import { storedItemsAfter } from '../../../src/store/connections/unit-states.ts';
+import { latestDeliveryIds, searchDeliveries } from '../../../src/store/deliveries/find-deliveries.ts';
+import { pendingWorkspaces, quarantinedDeliveries } from '../../../src/store/deliveries/inbox.ts';
 import {
   deleteDeliveries,
   deleteTombstones,
   purgeBodies,
   withOldBodies,
   withOldDeliveries,
-} from '../../../src/store/deletions.ts';
-import { latestDeliveryIds, searchDeliveries } from '../../../src/store/find-deliveries.ts';
-import { heldChanges } from '../../../src/store/held-changes.ts';
-import { pendingWorkspaces, quarantinedDeliveries } from '../../../src/store/inbox.ts';
-import { itemsAtUrl, itemsByDisplayName } from '../../../src/store/items.ts';
-import { deleteQuotaUse, quotaUseByCaller, withOldQuotaUse } from '../../../src/store/ledger.ts';
-import { changesInState } from '../../../src/store/outbox-rows.ts';
-import { listRefused } from '../../../src/store/refused-requests.ts';
-import { deleteRequests, requestsOfItems, withOldRequests } from '../../../src/store/requests.ts';
-import { readStatuses } from '../../../src/store/stored-status.ts';
-import { nextSweepStep, SWEEP_START } from '../../../src/store/sweep-position.ts';
-import { storedItemsAfter } from '../../../src/store/unit-states.ts';
+} from '../../../src/store/installation/deletions.ts';
+import { itemsAtUrl, itemsByDisplayName } from '../../../src/store/items/items.ts';
+import { deleteQuotaUse, quotaUseByCaller, withOldQuotaUse } from '../../../src/store/quota/ledger.ts';
+import { readStatuses } from '../../../src/store/status/stored-status.ts';
+import { highestTaskKeys } from '../../../src/store/tasks/cached-tasks.ts';
+import { nextSweepStep, SWEEP_START } from '../../../src/store/workspace/sweep-position.ts';
 import { type Scope, type Sql, scopeOf } from '../../../src/store/workspace-scope.ts';
 import { planOf } from '../../support/cost/plans.ts';
 import { isDeep } from '../../support/harness/depth.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { writeServerFact } from '../../../src/store/server-facts.ts';
-import { complete, STORED } from '../../../src/store/status-shape.ts';
-import { readStatus, readStatuses, serverStatusesOf } from '../../../src/store/stored-status.ts';
+import { complete, STORED } from '../../../src/store/status/status-shape.ts';
+import { readStatus, readStatuses, serverStatusesOf } from '../../../src/store/status/stored-status.ts';
+import { writeServerFact } from '../../../src/store/workspace/server-facts.ts';
 import { scopeOf } from '../../../src/store/workspace-scope.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 import { type OpenedStore, openStore } from '../../support/harness/store.ts';

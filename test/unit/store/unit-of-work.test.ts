@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { blankEntity, findEntity, forgetEntity, saveEntity } from '../../../src/store/changes/entities.ts';
 import type { Store } from '../../../src/store/database.ts';
-import { blankEntity, findEntity, forgetEntity, saveEntity } from '../../../src/store/entities.ts';
 import { CHUNK_SIZE, changeInChunks, changeKeysInChunks } from '../../../src/store/in-chunks.ts';
 import { readMeta, writeMeta } from '../../../src/store/meta.ts';
 import {

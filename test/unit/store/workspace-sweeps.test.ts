@@ -1,15 +1,21 @@
 import { describe, expect, it, test } from 'vitest';
 import { entity } from '../../../src/model/change.ts';
 import type { ItemKey } from '../../../src/model/item.ts';
-import { saveTask } from '../../../src/store/cached-tasks.ts';
+import { blankEntity, saveEntity } from '../../../src/store/changes/entities.ts';
+import { addDifference, findChange, removeChange, updateChange } from '../../../src/store/changes/outbox-rows.ts';
 import type { Store } from '../../../src/store/database.ts';
-import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
-import { saveItem } from '../../../src/store/items.ts';
+import { saveItem } from '../../../src/store/items/items.ts';
+import {
+  beginNotice,
+  noticesOf,
+  requestNotice,
+  settleNotice,
+  withdrawNotices,
+} from '../../../src/store/items/notices.ts';
 import { TASKS_READ, writeMeta } from '../../../src/store/meta.ts';
-import { beginNotice, noticesOf, requestNotice, settleNotice, withdrawNotices } from '../../../src/store/notices.ts';
-import { addDifference, findChange, removeChange, updateChange } from '../../../src/store/outbox-rows.ts';
-import { noteRouteRefused } from '../../../src/store/server-capabilities.ts';
-import { writeServerFact } from '../../../src/store/server-facts.ts';
+import { saveTask } from '../../../src/store/tasks/cached-tasks.ts';
+import { noteRouteRefused } from '../../../src/store/workspace/server-capabilities.ts';
+import { writeServerFact } from '../../../src/store/workspace/server-facts.ts';
 import {
   nextSweepStep,
   readSweepPosition,
@@ -17,15 +23,14 @@ import {
   type SweepStep,
   sweepPositionsOf,
   writeSweepPosition,
-} from '../../../src/store/sweep-position.ts';
+} from '../../../src/store/workspace/sweep-position.ts';
 import {
   enqueueInitialReads,
   onTaskListApplied,
   requestTaskList,
   requestTaskReads,
   tasksWereRead,
-} from '../../../src/store/workspace-reads.ts';
-import type { Scope } from '../../../src/store/workspace-scope.ts';
+} from '../../../src/store/workspace/workspace-reads.ts';
 import {
   absentRecords,
   addFindings,
@@ -38,7 +43,8 @@ import {
   type Sweep,
   sweepsOf,
   tasksSwept,
-} from '../../../src/store/workspace-sweeps.ts';
+} from '../../../src/store/workspace/workspace-sweeps.ts';
+import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 import { itemRow } from '../../support/rows/items.ts';
 

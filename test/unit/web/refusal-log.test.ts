@@ -4,7 +4,7 @@ import { refusedRequests } from '../../../src/admin/refused.ts';
 import { createServer } from '../../../src/platform/http/server.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
-import { readStatus } from '../../../src/store/stored-status.ts';
+import { readStatus } from '../../../src/store/status/stored-status.ts';
 import { createRefusalLog } from '../../../src/web/refusal-log.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { openTestInstallation } from '../../support/harness/store.ts';

@@ -6,8 +6,8 @@ import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
 import { LARGE } from '../../../src/platform/lib/yield.ts';
+import { blankEntity, saveEntity } from '../../../src/store/changes/entities.ts';
 import type { Store } from '../../../src/store/database.ts';
-import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
 import {
   type Asked,
   createResponseCapture,

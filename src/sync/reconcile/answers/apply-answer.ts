@@ -2,13 +2,18 @@ import { ZodError } from 'zod';
 import { entity } from '../../../model/change.ts';
 import { SyncError } from '../../../model/errors/sync-error.ts';
 import type { ItemKey } from '../../../model/item.ts';
-import { existingTasks, forgetTasks } from '../../../store/cached-tasks.ts';
-import { findEntities, findEntity, linksOfTask } from '../../../store/entities.ts';
+import { findEntities, findEntity, linksOfTask } from '../../../store/changes/entities.ts';
+import { findChanges } from '../../../store/changes/outbox-rows.ts';
 import { WORKSPACE_ID, writeMeta } from '../../../store/meta.ts';
-import { findChanges } from '../../../store/outbox-rows.ts';
-import { readRecordsRoute } from '../../../store/server-capabilities.ts';
-import type { Answer } from '../../../store/workspace-answers.ts';
-import { enqueueReads, onTaskListApplied, requestTaskList, requestTaskReads } from '../../../store/workspace-reads.ts';
+import { existingTasks, forgetTasks } from '../../../store/tasks/cached-tasks.ts';
+import { readRecordsRoute } from '../../../store/workspace/server-capabilities.ts';
+import type { Answer } from '../../../store/workspace/workspace-answers.ts';
+import {
+  enqueueReads,
+  onTaskListApplied,
+  requestTaskList,
+  requestTaskReads,
+} from '../../../store/workspace/workspace-reads.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import type { AnswerContext } from '../context.ts';
 import { applyDocument, applyListedDocuments } from '../document-attachments.ts';

@@ -10,10 +10,7 @@ import {
   findEntity,
   json,
   saveEntity,
-} from '../../../store/entities.ts';
-import { itemsNamed } from '../../../store/item-names.ts';
-import { itemsAtUrl } from '../../../store/items.ts';
-import { OWN_KEY_ID, writeMeta } from '../../../store/meta.ts';
+} from '../../../store/changes/entities.ts';
 import {
   dropDifference,
   findChange,
@@ -21,14 +18,17 @@ import {
   type OutboxRow,
   removeChange,
   saveChange,
-} from '../../../store/outbox-rows.ts';
-import { currentRevision, mayUpdate } from '../../../store/revision.ts';
-import { linksAreIdempotent } from '../../../store/server-capabilities.ts';
+} from '../../../store/changes/outbox-rows.ts';
+import { currentRevision, mayUpdate } from '../../../store/changes/revision.ts';
+import { itemsNamed } from '../../../store/items/item-names.ts';
+import { itemsAtUrl } from '../../../store/items/items.ts';
+import { OWN_KEY_ID, writeMeta } from '../../../store/meta.ts';
 import { flushRows } from '../../../store/unit-of-work/unit-of-work.ts';
-import type { Answer } from '../../../store/workspace-answers.ts';
-import { enqueueReads } from '../../../store/workspace-reads.ts';
+import { linksAreIdempotent } from '../../../store/workspace/server-capabilities.ts';
+import type { Answer } from '../../../store/workspace/workspace-answers.ts';
+import { enqueueReads } from '../../../store/workspace/workspace-reads.ts';
+import { addFindings } from '../../../store/workspace/workspace-sweeps.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
-import { addFindings } from '../../../store/workspace-sweeps.ts';
 import type { AnswerContext } from '../context.ts';
 import type { KnownLink } from '../evaluate-links.ts';
 import { nameOf, normalUrl } from '../link-rules/lookup-names.ts';

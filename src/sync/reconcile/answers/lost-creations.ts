@@ -3,17 +3,17 @@
 import { entity, MAX_TIME_IN_FLIGHT, SETTLE_AFTER } from '../../../model/change.ts';
 import type { ItemKey } from '../../../model/item.ts';
 import { hasItemLine, itemLinesIn, lastLine } from '../../../model/task.ts';
-import { createdTasks, findEntities, findEntity, json, saveEntity } from '../../../store/entities.ts';
+import { createdTasks, findEntities, findEntity, json, saveEntity } from '../../../store/changes/entities.ts';
+import { findChange, type OutboxRow, removeChange, saveChange } from '../../../store/changes/outbox-rows.ts';
 import { forgetMeta, readMeta, writeMeta } from '../../../store/meta.ts';
-import { findChange, type OutboxRow, removeChange, saveChange } from '../../../store/outbox-rows.ts';
 import {
   areMarksKnown,
   saveTaskMarks,
   taskMarks,
   unknownCreations,
   wereMarksRequested,
-} from '../../../store/task-creations.ts';
-import { enqueueReads, enqueueTaskListRead } from '../../../store/workspace-reads.ts';
+} from '../../../store/tasks/task-creations.ts';
+import { enqueueReads, enqueueTaskListRead } from '../../../store/workspace/workspace-reads.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import type { AnswerContext } from '../context.ts';
 import type { ListedTask } from './shapes.ts';

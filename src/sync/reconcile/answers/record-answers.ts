@@ -10,12 +10,12 @@ import {
   json,
   recordedItemsAfter,
   saveEntity,
-} from '../../../store/entities.ts';
+} from '../../../store/changes/entities.ts';
+import { findChange } from '../../../store/changes/outbox-rows.ts';
 import { PULL_REQUESTS_READ, writeMeta } from '../../../store/meta.ts';
-import { findChange } from '../../../store/outbox-rows.ts';
-import { takeReopened } from '../../../store/server-capabilities.ts';
 import { flushRows, runSequentially } from '../../../store/unit-of-work/unit-of-work.ts';
-import { type Answer, appendAnswer } from '../../../store/workspace-answers.ts';
+import { takeReopened } from '../../../store/workspace/server-capabilities.ts';
+import { type Answer, appendAnswer } from '../../../store/workspace/workspace-answers.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import type { AnswerContext } from '../context.ts';
 import { differingFields } from '../evaluate-record.ts';

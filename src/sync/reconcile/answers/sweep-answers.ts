@@ -1,11 +1,10 @@
 import { entity } from '../../../model/change.ts';
 import type { ItemKey } from '../../../model/item.ts';
-import { forgetEntity, saveEntity } from '../../../store/entities.ts';
-import { findChange, findChanges } from '../../../store/outbox-rows.ts';
+import { forgetEntity, saveEntity } from '../../../store/changes/entities.ts';
+import { findChange, findChanges } from '../../../store/changes/outbox-rows.ts';
 import { flushRows } from '../../../store/unit-of-work/unit-of-work.ts';
-import { type Answer, appendAnswer } from '../../../store/workspace-answers.ts';
-import { enqueueReads } from '../../../store/workspace-reads.ts';
-import type { Scope } from '../../../store/workspace-scope.ts';
+import { type Answer, appendAnswer } from '../../../store/workspace/workspace-answers.ts';
+import { enqueueReads } from '../../../store/workspace/workspace-reads.ts';
 import {
   absentRecords,
   addFindings,
@@ -15,10 +14,11 @@ import {
   recordsSwept,
   type Sweep,
   tasksSwept,
-} from '../../../store/workspace-sweeps.ts';
+} from '../../../store/workspace/workspace-sweeps.ts';
+import type { Scope } from '../../../store/workspace-scope.ts';
 import type { AnswerContext } from '../context.ts';
 
-// The lists of a sweep round advance it: see `store/workspace-sweeps.ts`.
+// The lists of a sweep round advance it: see `store/workspace/workspace-sweeps.ts`.
 
 /** The effects of an answer that may belong to a round. */
 export interface SweepResult {

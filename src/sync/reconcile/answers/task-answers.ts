@@ -2,22 +2,22 @@ import { entity } from '../../../model/change.ts';
 import type { ItemKey } from '../../../model/item.ts';
 import { addressIn, itemLineIn, statusHistory, type Task } from '../../../model/task.ts';
 import { isOlder } from '../../../model/workspace-time.ts';
-import { countTasks, forgetTasks, saveTask, tasksByKeys, tasksReadBefore } from '../../../store/cached-tasks.ts';
-import { type EntityRow, findEntities, findEntity, linkedItems, saveEntity } from '../../../store/entities.ts';
-import { itemsNamed, itemsNaming } from '../../../store/item-names.ts';
-import { existingItems } from '../../../store/items.ts';
+import { type EntityRow, findEntities, findEntity, linkedItems, saveEntity } from '../../../store/changes/entities.ts';
+import { findChanges } from '../../../store/changes/outbox-rows.ts';
+import { currentRevision, mayUpdate } from '../../../store/changes/revision.ts';
+import { itemsNamed, itemsNaming } from '../../../store/items/item-names.ts';
+import { existingItems } from '../../../store/items/items.ts';
 import { OWN_KEY_ID, readMeta, TASKS_READ, WORKSPACE_ID, writeMeta } from '../../../store/meta.ts';
-import { findChanges } from '../../../store/outbox-rows.ts';
-import { currentRevision, mayUpdate } from '../../../store/revision.ts';
-import { markTasksVerified, resumeCreations } from '../../../store/task-creations.ts';
+import { countTasks, forgetTasks, saveTask, tasksByKeys, tasksReadBefore } from '../../../store/tasks/cached-tasks.ts';
+import { markTasksVerified, resumeCreations } from '../../../store/tasks/task-creations.ts';
 import { flushRows } from '../../../store/unit-of-work/unit-of-work.ts';
-import type { Answer } from '../../../store/workspace-answers.ts';
+import type { Answer } from '../../../store/workspace/workspace-answers.ts';
 import {
   enqueueTaskListRead,
   forgetLinkReads,
   noteLinksRead,
   requestTaskReads,
-} from '../../../store/workspace-reads.ts';
+} from '../../../store/workspace/workspace-reads.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import type { AnswerContext, ReportOrder } from '../context.ts';
 import { nameOf, normalUrl } from '../link-rules/lookup-names.ts';

@@ -19,7 +19,6 @@ import {
   isContested,
   type WrittenStatus,
 } from '../../../model/written-status.ts';
-import { tasksByIds } from '../../../store/cached-tasks.ts';
 import {
   blankEntity,
   type EntityRow,
@@ -28,11 +27,12 @@ import {
   json,
   linkedItems,
   saveEntity,
-} from '../../../store/entities.ts';
-import { findItems, newestProviderTime, readFields } from '../../../store/items.ts';
+} from '../../../store/changes/entities.ts';
+import { dropDifference, findChange, type OutboxRow } from '../../../store/changes/outbox-rows.ts';
+import { findItems, newestProviderTime, readFields } from '../../../store/items/items.ts';
 import { forgetMeta, readMeta, writeMeta } from '../../../store/meta.ts';
-import { dropDifference, findChange, type OutboxRow } from '../../../store/outbox-rows.ts';
-import { noteContest } from '../../../store/task-update-facts.ts';
+import { tasksByIds } from '../../../store/tasks/cached-tasks.ts';
+import { noteContest } from '../../../store/tasks/task-update-facts.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import type { EvaluationContext, ReconcileConnections } from '../context.ts';
 import { enqueueChange } from '../enqueue.ts';

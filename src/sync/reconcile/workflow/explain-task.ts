@@ -6,11 +6,11 @@ import { fieldsOfPeople, type SyncField } from '../../../model/synced-fields.ts'
 import { describeUpdate, type Task, type TaskUpdate, taskName } from '../../../model/task.ts';
 import { type NoMove, PREVIOUS } from '../../../model/workflow.ts';
 import type { WrittenStatus } from '../../../model/written-status.ts';
-import { cachedStatus, tasksByIds } from '../../../store/cached-tasks.ts';
-import { blankEntity, type EntityRow, findEntity, json } from '../../../store/entities.ts';
-import { findChange, type OutboxRow } from '../../../store/outbox-rows.ts';
-import { taskUpdatesOffUntil } from '../../../store/server-capabilities.ts';
+import { blankEntity, type EntityRow, findEntity, json } from '../../../store/changes/entities.ts';
+import { findChange, type OutboxRow } from '../../../store/changes/outbox-rows.ts';
+import { cachedStatus, tasksByIds } from '../../../store/tasks/cached-tasks.ts';
 import { beginDryRun } from '../../../store/unit-of-work/unit-of-work.ts';
+import { taskUpdatesOffUntil } from '../../../store/workspace/server-capabilities.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import type { Triage } from '../triage.ts';
 import { decideTask, stateOf, type TaskEvaluation, withNamedStatus, writtenStatus } from './evaluate-task.ts';

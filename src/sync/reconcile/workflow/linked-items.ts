@@ -1,10 +1,17 @@
 import { displayNameOf, type Item, type ItemKey, type PullRequest, pullRequestKey } from '../../../model/item.ts';
 import type { LinkReason } from '../../../model/link.ts';
 import type { Strength } from '../../../model/workflow.ts';
-import { type EntityRow, json, linksOfItem, linksOfTask } from '../../../store/entities.ts';
-import { itemsNamed, saveItemNames } from '../../../store/item-names.ts';
-import { findItem, findItems, type ItemRow, readFields, revertsOf, saveWorkflowFacts } from '../../../store/items.ts';
-import { findChanges } from '../../../store/outbox-rows.ts';
+import { type EntityRow, json, linksOfItem, linksOfTask } from '../../../store/changes/entities.ts';
+import { findChanges } from '../../../store/changes/outbox-rows.ts';
+import { itemsNamed, saveItemNames } from '../../../store/items/item-names.ts';
+import {
+  findItem,
+  findItems,
+  type ItemRow,
+  readFields,
+  revertsOf,
+  saveWorkflowFacts,
+} from '../../../store/items/items.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import { nameOf } from '../link-rules/lookup-names.ts';
 import { mergeTime, type Phase, phaseOf, type StoredPhase, storedPhaseOf } from './phase.ts';

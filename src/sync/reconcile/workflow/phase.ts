@@ -2,7 +2,7 @@
 
 import type { Item, PullRequest, Review, WorkItem } from '../../../model/item.ts';
 import { isFinishedPhase, type PhaseName, type PullRequestPhase, type WorkItemPhase } from '../../../model/workflow.ts';
-import type { StoredItem } from '../../../store/items.ts';
+import type { StoredItem } from '../../../store/items/items.ts';
 
 /** The phase of an item, and when it began: after `after` and not after `at`. Equal if the provider reports the time. */
 export interface Phase {

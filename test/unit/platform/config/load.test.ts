@@ -7,7 +7,7 @@ import { stampOf } from '../../../../src/platform/config/config-files.ts';
 import { loadConfig, RESERVED_NAME } from '../../../../src/platform/config/load.ts';
 import type { WorkspaceConfig } from '../../../../src/platform/config/schema.ts';
 import { textWithoutSecrets } from '../../../../src/platform/config/yaml-document.ts';
-import { INSTALLATION_FILE } from '../../../../src/store/installation.ts';
+import { INSTALLATION_FILE } from '../../../../src/store/installation/installation.ts';
 import { cpuTimeOf } from '../../../support/cost/cpu-time.ts';
 import {
   apiOverrides,

@@ -6,8 +6,8 @@ import type { AccessTokens, OAuthGrant } from '../../../../src/connectors/connec
 import { secretBoxBeside } from '../../../../src/daemon/open-store.ts';
 import { silentLogger } from '../../../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../../../src/platform/lib/random.ts';
-import type { Installation } from '../../../../src/store/installation.ts';
-import { claimRenewal } from '../../../../src/store/oauth-credentials.ts';
+import { claimRenewal } from '../../../../src/store/connections/oauth-credentials.ts';
+import type { Installation } from '../../../../src/store/installation/installation.ts';
 import { createGrants, type GrantDeps, type Grants } from '../../../../src/sync/intake/grants.ts';
 import { withLateAnswers } from '../../../support/fakes/late-answers.ts';
 import { createTravellingClock, type TravellingClock } from '../../../support/fakes/travelling-clock.ts';

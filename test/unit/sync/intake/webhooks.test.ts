@@ -8,8 +8,8 @@ import { type LogFields, silentLogger } from '../../../../src/platform/lib/logge
 import { silentMeter } from '../../../../src/platform/lib/meter.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
 import { yieldToEventLoop } from '../../../../src/platform/lib/yield.ts';
-import type { Appended, NewDelivery } from '../../../../src/store/append-deliveries.ts';
 import type { Store } from '../../../../src/store/database.ts';
+import type { Appended, NewDelivery } from '../../../../src/store/deliveries/append-deliveries.ts';
 import { forgetOtherRedeliveryCursors, redeliveryCursor } from '../../../../src/store/meta.ts';
 import type { Sql } from '../../../../src/store/workspace-scope.ts';
 import { type CollectorDeps, createCollector, createGroupCommit } from '../../../../src/sync/intake/append.ts';

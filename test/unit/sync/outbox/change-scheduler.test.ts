@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
+import { findChange, updateChange } from '../../../../src/store/changes/outbox-rows.ts';
 import { PULL_REQUESTS_READ, TASKS_READ, writeMeta } from '../../../../src/store/meta.ts';
-import { findChange, updateChange } from '../../../../src/store/outbox-rows.ts';
-import { writeServerFact } from '../../../../src/store/server-facts.ts';
+import { writeServerFact } from '../../../../src/store/workspace/server-facts.ts';
 import { createBreaker, isWorkspaceRefusal, PROBE_EVERY } from '../../../../src/sync/outbox/breaker.ts';
 import { createChangeScheduler, forecastDueTimes, leadTime } from '../../../../src/sync/outbox/change-scheduler.ts';
 import type { OutboxContext } from '../../../../src/sync/outbox/outbox-context.ts';

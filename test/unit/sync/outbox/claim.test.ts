@@ -1,13 +1,13 @@
 import { describe, expect, it, test } from 'vitest';
 import { entity as entityName, MAX_TIME_IN_FLIGHT } from '../../../../src/model/change.ts';
-import { saveTask } from '../../../../src/store/cached-tasks.ts';
+import { blankEntity, type EntityRow, findEntity } from '../../../../src/store/changes/entities.ts';
+import { findChange, type OutboxRow } from '../../../../src/store/changes/outbox-rows.ts';
 import type { Store } from '../../../../src/store/database.ts';
-import { blankEntity, type EntityRow, findEntity } from '../../../../src/store/entities.ts';
-import { saveItem } from '../../../../src/store/items.ts';
-import { findChange, type OutboxRow } from '../../../../src/store/outbox-rows.ts';
-import { configureLinks } from '../../../../src/store/server-capabilities.ts';
-import { saveTaskMarks } from '../../../../src/store/task-creations.ts';
-import { noteLinksRead } from '../../../../src/store/workspace-reads.ts';
+import { saveItem } from '../../../../src/store/items/items.ts';
+import { saveTask } from '../../../../src/store/tasks/cached-tasks.ts';
+import { saveTaskMarks } from '../../../../src/store/tasks/task-creations.ts';
+import { configureLinks } from '../../../../src/store/workspace/server-capabilities.ts';
+import { noteLinksRead } from '../../../../src/store/workspace/workspace-reads.ts';
 import type { Scope } from '../../../../src/store/workspace-scope.ts';
 import { type ChangeScheduler, createChangeScheduler } from '../../../../src/sync/outbox/change-scheduler.ts';
 import {

@@ -1,11 +1,11 @@
 import { describe, expect, it, test } from 'vitest';
 import { entity as entityName, MAX_TIME_IN_FLIGHT, SETTLE_AFTER } from '../../../../src/model/change.ts';
 import type { SyncError } from '../../../../src/model/errors/sync-error.ts';
-import { saveTask } from '../../../../src/store/cached-tasks.ts';
-import { type EntityRow, findEntity, forgetEntity, saveEntity } from '../../../../src/store/entities.ts';
+import { type EntityRow, findEntity, forgetEntity, saveEntity } from '../../../../src/store/changes/entities.ts';
+import { addDifference, findChange, type OutboxRow } from '../../../../src/store/changes/outbox-rows.ts';
+import { requestsOfItems } from '../../../../src/store/changes/requests.ts';
 import { TASKS_READ, writeMeta } from '../../../../src/store/meta.ts';
-import { addDifference, findChange, type OutboxRow } from '../../../../src/store/outbox-rows.ts';
-import { requestsOfItems } from '../../../../src/store/requests.ts';
+import { saveTask } from '../../../../src/store/tasks/cached-tasks.ts';
 import {
   configureLinks,
   linksAreIdempotent,
@@ -13,8 +13,8 @@ import {
   noteRouteRefused,
   readRecordsRoute,
   routeOffUntil,
-} from '../../../../src/store/server-capabilities.ts';
-import { writeServerFact } from '../../../../src/store/server-facts.ts';
+} from '../../../../src/store/workspace/server-capabilities.ts';
+import { writeServerFact } from '../../../../src/store/workspace/server-facts.ts';
 import type { Scope } from '../../../../src/store/workspace-scope.ts';
 import { MAX_BLOCK } from '../../../../src/sync/outbox/claim.ts';
 import { type ListAnswer, type ListPosition, nextListStep } from '../../../../src/sync/outbox/list-pages.ts';

@@ -3,8 +3,8 @@ import { CALLERS, keyCaller, tokenCaller } from '../../../../src/model/caller.ts
 import { UNKNOWN_GRACE, windowOf } from '../../../../src/model/windows.ts';
 import { type LogFields, silentLogger } from '../../../../src/platform/lib/logger.ts';
 import type { Store } from '../../../../src/store/database.ts';
-import { addLedgerRow, endLedgerRow, quotaUseSince, readLedger } from '../../../../src/store/ledger.ts';
 import { readMeta, writeMeta } from '../../../../src/store/meta.ts';
+import { addLedgerRow, endLedgerRow, quotaUseSince, readLedger } from '../../../../src/store/quota/ledger.ts';
 import { wasUncleanShutdown } from '../../../../src/sync/quota/slot.ts';
 import { createDeadlineTimer } from '../../../../src/sync/quota/wait-queue.ts';
 import {

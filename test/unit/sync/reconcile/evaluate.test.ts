@@ -3,11 +3,11 @@ import type { Capabilities } from '../../../../src/connectors/connector.ts';
 import { type EntityKind, entity, MAX_TIME_IN_FLIGHT, type Written } from '../../../../src/model/change.ts';
 import type { Item, PullRequest, WorkItem } from '../../../../src/model/item.ts';
 import { externalIdOf } from '../../../../src/model/link.ts';
-import { saveTask } from '../../../../src/store/cached-tasks.ts';
+import { blankEntity, type EntityRow, findEntity, json, saveEntity } from '../../../../src/store/changes/entities.ts';
+import { addDifference, findChange, updateChange } from '../../../../src/store/changes/outbox-rows.ts';
 import type { Store } from '../../../../src/store/database.ts';
-import { blankEntity, type EntityRow, findEntity, json, saveEntity } from '../../../../src/store/entities.ts';
-import { itemsNamed } from '../../../../src/store/item-names.ts';
-import { addDifference, findChange, updateChange } from '../../../../src/store/outbox-rows.ts';
+import { itemsNamed } from '../../../../src/store/items/item-names.ts';
+import { saveTask } from '../../../../src/store/tasks/cached-tasks.ts';
 import { applyAnswer } from '../../../../src/sync/reconcile/answers/apply-answer.ts';
 import {
   type ConnectorFacts,

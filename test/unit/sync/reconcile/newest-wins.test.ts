@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Item, PullRequest, Review, WorkItem } from '../../../../src/model/item.ts';
-import type { StoredItem } from '../../../../src/store/items.ts';
+import type { StoredItem } from '../../../../src/store/items/items.ts';
 import { clampTime, isSameValue, mergeNewest } from '../../../../src/sync/reconcile/newest-wins.ts';
 import { bare, workItem } from '../../../support/rows/items.ts';
 

@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
 import type { DeliveryOrigin } from '../../../../src/model/delivery.ts';
 import { SyncError } from '../../../../src/model/errors/sync-error.ts';
-import { appendDeliveries } from '../../../../src/store/append-deliveries.ts';
-import { unpackBody } from '../../../../src/store/bodies.ts';
 import type { Store } from '../../../../src/store/database.ts';
+import { appendDeliveries } from '../../../../src/store/deliveries/append-deliveries.ts';
+import { unpackBody } from '../../../../src/store/deliveries/bodies.ts';
 import {
   countAttempt,
   quarantinedDeliveries,
   retryQuarantined,
   settleDeliveries,
-} from '../../../../src/store/inbox.ts';
+} from '../../../../src/store/deliveries/inbox.ts';
 import type {
   ReconcileConnection,
   ReconcileContext,

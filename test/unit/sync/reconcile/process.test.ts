@@ -8,12 +8,12 @@ import { silentLogger } from '../../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../../src/platform/lib/meter.ts';
 import type { Span } from '../../../../src/platform/lib/tracer.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
-import { appendDeliveries } from '../../../../src/store/append-deliveries.ts';
+import { findChange } from '../../../../src/store/changes/outbox-rows.ts';
 import type { Store } from '../../../../src/store/database.ts';
-import { type PendingDelivery, pendingDeliveries } from '../../../../src/store/inbox.ts';
-import { findChange } from '../../../../src/store/outbox-rows.ts';
-import { markTasksUnverified } from '../../../../src/store/task-creations.ts';
-import { appendAnswer } from '../../../../src/store/workspace-answers.ts';
+import { appendDeliveries } from '../../../../src/store/deliveries/append-deliveries.ts';
+import { type PendingDelivery, pendingDeliveries } from '../../../../src/store/deliveries/inbox.ts';
+import { markTasksUnverified } from '../../../../src/store/tasks/task-creations.ts';
+import { appendAnswer } from '../../../../src/store/workspace/workspace-answers.ts';
 import {
   createBatchContexts,
   createKeyHorizon,

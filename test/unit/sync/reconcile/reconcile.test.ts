@@ -5,12 +5,12 @@ import { DatabaseFault } from '../../../../src/platform/database/database-fault.
 import { type LogFields, silentLogger } from '../../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../../src/platform/lib/meter.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
-import { appendDeliveries } from '../../../../src/store/append-deliveries.ts';
-import { saveTask } from '../../../../src/store/cached-tasks.ts';
+import { blankEntity, findEntities, saveEntity } from '../../../../src/store/changes/entities.ts';
+import { changesInState } from '../../../../src/store/changes/outbox-rows.ts';
 import type { Store } from '../../../../src/store/database.ts';
-import { blankEntity, findEntities, saveEntity } from '../../../../src/store/entities.ts';
-import { itemsAtUrl, itemsByDisplayName } from '../../../../src/store/items.ts';
-import { changesInState } from '../../../../src/store/outbox-rows.ts';
+import { appendDeliveries } from '../../../../src/store/deliveries/append-deliveries.ts';
+import { itemsAtUrl, itemsByDisplayName } from '../../../../src/store/items/items.ts';
+import { saveTask } from '../../../../src/store/tasks/cached-tasks.ts';
 import { applyBatch } from '../../../../src/sync/reconcile/apply-batch.ts';
 import {
   createBatchContexts,

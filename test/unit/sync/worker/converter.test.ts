@@ -8,7 +8,7 @@ import type { HttpClient } from '../../../../src/platform/http/http-client.ts';
 import { MEBIBYTE } from '../../../../src/platform/lib/quantities.ts';
 import { keep, type Shape } from '../../../../src/platform/lib/shape.ts';
 import { LARGE, yieldToEventLoop } from '../../../../src/platform/lib/yield.ts';
-import { packBody } from '../../../../src/store/bodies.ts';
+import { packBody } from '../../../../src/store/deliveries/bodies.ts';
 import {
   type Converter,
   createConverter,

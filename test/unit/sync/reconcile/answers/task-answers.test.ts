@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { entity, MAX_TIME_IN_FLIGHT, SETTLE_AFTER } from '../../../../../src/model/change.ts';
 import type { ListPage } from '../../../../../src/model/delivery.ts';
 import type { Item } from '../../../../../src/model/item.ts';
-import { saveTask, tasksByKeys } from '../../../../../src/store/cached-tasks.ts';
+import { blankEntity, type EntityRow, findEntity, saveEntity } from '../../../../../src/store/changes/entities.ts';
+import { findChange, type OutboxRow, updateChange } from '../../../../../src/store/changes/outbox-rows.ts';
 import type { Store } from '../../../../../src/store/database.ts';
-import { blankEntity, type EntityRow, findEntity, saveEntity } from '../../../../../src/store/entities.ts';
 import { readMeta, TASKS_READ, WORKSPACE_ID } from '../../../../../src/store/meta.ts';
-import { findChange, type OutboxRow, updateChange } from '../../../../../src/store/outbox-rows.ts';
+import { saveTask, tasksByKeys } from '../../../../../src/store/tasks/cached-tasks.ts';
 import {
   areTasksUnverified,
   delayCreations,
@@ -14,10 +14,10 @@ import {
   resumeCreations,
   saveTaskMarks,
   taskMarks,
-} from '../../../../../src/store/task-creations.ts';
-import type { Answer } from '../../../../../src/store/workspace-answers.ts';
-import { lastLinksRead } from '../../../../../src/store/workspace-reads.ts';
-import { beginSweep, findRunningSweep } from '../../../../../src/store/workspace-sweeps.ts';
+} from '../../../../../src/store/tasks/task-creations.ts';
+import type { Answer } from '../../../../../src/store/workspace/workspace-answers.ts';
+import { lastLinksRead } from '../../../../../src/store/workspace/workspace-reads.ts';
+import { beginSweep, findRunningSweep } from '../../../../../src/store/workspace/workspace-sweeps.ts';
 import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply-answer.ts';
 import type { NamedResources } from '../../../../../src/sync/reconcile/answers/shapes.ts';
 import { openTestStore } from '../../../../support/harness/intake.ts';

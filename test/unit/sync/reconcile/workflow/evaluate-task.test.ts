@@ -2,9 +2,14 @@ import { expect, it } from 'vitest';
 import { entity } from '../../../../../src/model/change.ts';
 import type { TaskUpdate } from '../../../../../src/model/task.ts';
 import type { WrittenStatus } from '../../../../../src/model/written-status.ts';
-import { saveTask } from '../../../../../src/store/cached-tasks.ts';
-import { blankEntity, findEntity, json, saveEntity } from '../../../../../src/store/entities.ts';
-import { addDifference, findChange, type OutboxRow, updateChange } from '../../../../../src/store/outbox-rows.ts';
+import { blankEntity, findEntity, json, saveEntity } from '../../../../../src/store/changes/entities.ts';
+import {
+  addDifference,
+  findChange,
+  type OutboxRow,
+  updateChange,
+} from '../../../../../src/store/changes/outbox-rows.ts';
+import { saveTask } from '../../../../../src/store/tasks/cached-tasks.ts';
 import { createRules, PLAIN_RULES } from '../../../../../src/sync/reconcile/context.ts';
 import { evaluateTaskUpdate, releaseTaskStatus } from '../../../../../src/sync/reconcile/workflow/evaluate-task.ts';
 import { openTestStore } from '../../../../support/harness/intake.ts';

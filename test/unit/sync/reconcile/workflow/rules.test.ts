@@ -2,9 +2,20 @@ import { describe, expect, it } from 'vitest';
 import { entity } from '../../../../../src/model/change.ts';
 import type { PullRequest, WorkItem } from '../../../../../src/model/item.ts';
 import type { TaskUpdate } from '../../../../../src/model/task.ts';
-import { saveTask } from '../../../../../src/store/cached-tasks.ts';
-import { blankEntity, type EntityRow, findEntity, json, saveEntity } from '../../../../../src/store/entities.ts';
-import { addDifference, findChange, type OutboxRow, updateChange } from '../../../../../src/store/outbox-rows.ts';
+import {
+  blankEntity,
+  type EntityRow,
+  findEntity,
+  json,
+  saveEntity,
+} from '../../../../../src/store/changes/entities.ts';
+import {
+  addDifference,
+  findChange,
+  type OutboxRow,
+  updateChange,
+} from '../../../../../src/store/changes/outbox-rows.ts';
+import { saveTask } from '../../../../../src/store/tasks/cached-tasks.ts';
 import { createRules } from '../../../../../src/sync/reconcile/context.ts';
 import { evaluateTaskUpdate } from '../../../../../src/sync/reconcile/workflow/evaluate-task.ts';
 import type { WorkflowInput, WorkflowRule } from '../../../../../src/sync/reconcile/workflow/workflow-rules.ts';

@@ -1,0 +1,127 @@
+import type { Sql } from '../workspace-scope.ts';
+
+/** Similar requests that a webhook address or the gateway refused, as one entry. Times are epoch milliseconds. */
+export interface RefusedRequest {
+  /** Digest of the properties that similar requests share; see `web/refusal-log.ts`. */
+  readonly key: string;
+  readonly workspace: string | null;
+  readonly connection: string | null;
+  readonly method: string;
+  readonly path: string;
+  readonly status: number;
+  readonly code: string;
+  readonly address: string;
+  /** Headers of the latest request, without secrets. */
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly count: number;
+  readonly firstAt: number;
+  readonly lastAt: number;
+}
+
+/** The maximum number of rows. Each of the two groups, with and without a workspace, may always use a half of it. */
+const MAX_ROWS = 500;
+
+/** Adds the counts of refused requests to the rows of similar ones, and deletes the oldest rows above the maximum. */
+export async function storeRefused(query: Sql, refused: readonly RefusedRequest[]): Promise<void> {
+  for (const { firstAt, lastAt, headers, ...row } of refused) {
+    await query
+      .insertInto('refused_requests')
+      .values({ ...row, headers: JSON.stringify(headers), first_at: firstAt, last_at: lastAt })
+      .onConflict((conflict) =>
+        conflict.column('key').doUpdateSet((update) => ({
+          headers: JSON.stringify(headers),
+          count: update('refused_requests.count', '+', row.count),
+          last_at: lastAt,
+        })),
+      )
+      .execute();
+  }
+  const known = await countRows(query, 'is not');
+  const unknown = await countRows(query, 'is');
+  await deleteOldest(query, 'is not', known - Math.max(MAX_ROWS / 2, MAX_ROWS - unknown));
+  await deleteOldest(query, 'is', unknown - Math.max(MAX_ROWS / 2, MAX_ROWS - known));
+}
+
+/** The comparison of the column `workspace` with null. */
+type NullTest = 'is' | 'is not';
+
+async function countRows(query: Sql, test: NullTest): Promise<number> {
+  const { count } = await query
+    .selectFrom('refused_requests')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('workspace', test, null)
+    .executeTakeFirstOrThrow();
+  return Number(count);
+}
+
+async function deleteOldest(query: Sql, test: NullTest, count: number): Promise<void> {
+  if (count <= 0) return;
+  const oldest = query
+    .selectFrom('refused_requests')
+    .select('key')
+    .where('workspace', test, null)
+    .orderBy('last_at')
+    .orderBy('key')
+    .limit(count);
+  await query.deleteFrom('refused_requests').where('key', 'in', oldest).execute();
+}
+
+/** Lists refused requests, the latest first. @param workspaces names; null: all, including requests to no workspace */
+export async function listRefused(
+  query: Sql,
+  { workspaces, limit }: { readonly workspaces: readonly string[] | null; readonly limit: number },
+): Promise<readonly RefusedRequest[]> {
+  const rows = await query
+    .selectFrom('refused_requests')
+    .selectAll()
+    .orderBy('last_at', 'desc')
+    .orderBy('key')
+    .execute();
+  return rows
+    .filter(({ workspace }) => workspaces === null || (workspace !== null && workspaces.includes(workspace)))
+    .slice(0, limit)
+    .map(({ headers, first_at: firstAt, last_at: lastAt, ...row }) => ({
+      ...row,
+      headers: JSON.parse(headers) as RefusedRequest['headers'],
+      firstAt,
+      lastAt,
+    }));
+}
+
+/** The last refused webhook request of a connection. */
+export interface RefusedWebhook {
+  readonly at: number;
+  readonly status: number;
+  readonly code: string;
+  /** Number of similar refused requests. */
+  readonly count: number;
+}
+
+/** Returns the last refused webhook request of each connection. @param workspaces numbers */
+export async function lastRefusedWebhooks(
+  query: Sql,
+  workspaces: readonly number[],
+): Promise<readonly (RefusedWebhook & { readonly workspace: number; readonly connection: string })[]> {
+  const rows = await query
+    .selectFrom('workspaces')
+    .innerJoin('refused_requests', 'refused_requests.workspace', 'workspaces.name')
+    .select(['workspaces.id', 'connection', 'status', 'code', 'count', 'last_at'])
+    .where('connection', 'is not', null)
+    .where('workspaces.id', 'in', workspaces)
+    .execute();
+  const oldestFirst = rows.toSorted((one, other) => one.last_at - other.last_at);
+  const latest = new Map(oldestFirst.map((row) => [`${row.id} ${row.connection}`, row]));
+  return [...latest.values()].map(({ id, connection, last_at: at, status, code, count }) => ({
+    workspace: id,
+    connection: connection as string,
+    at,
+    status,
+    code,
+    count,
+  }));
+}
+
+/** Deletes the refused requests of a workspace. */
+export async function forgetRefused(query: Sql, workspace: string): Promise<void> {
+  await query.deleteFrom('refused_requests').where('workspace', '=', workspace).execute();
+}

@@ -1,0 +1,246 @@
+import { type Selectable, sql } from 'kysely';
+import type { Delivery, DeliveryOrigin, DeliveryState } from '../../model/delivery.ts';
+import { piecesOf } from '../../platform/lib/yield.ts';
+import type { Store } from '../database.ts';
+import { CHUNK_SIZE, changeKeysInChunks } from '../in-chunks.ts';
+import type { Tables } from '../schema/tables.ts';
+import type { Scope } from '../workspace-scope.ts';
+import { REPLAYED } from './inbox.ts';
+
+/** A delivery without its body. Times are epoch milliseconds. */
+export interface ListedDelivery extends Pick<Delivery, 'id' | 'connection' | 'source' | 'event' | 'receivedAt'> {
+  /** The vendor's delivery id, or the hash of its bytes. */
+  readonly key: string;
+  readonly state: DeliveryState;
+  readonly reason: string | null;
+  readonly attempts: number;
+  /** When reconcile finished it; null while it is pending. */
+  readonly settledAt: number | null;
+}
+
+/** The deliveries to find. An absent property does not filter. */
+export interface DeliveryFilter {
+  readonly states?: readonly DeliveryState[];
+  readonly connection?: string;
+  readonly sources?: readonly DeliveryOrigin[];
+}
+
+/** The position of a delivery in the order of receipt. */
+export interface DeliveryPosition {
+  /** Epoch milliseconds. */
+  readonly at: number;
+  readonly id: number;
+}
+
+const COLUMNS = [
+  'id',
+  'connection',
+  'source',
+  'event',
+  'delivery_key',
+  'state',
+  'reason',
+  'attempts',
+  'received_at',
+  'settled_at',
+] as const;
+
+type Row = Pick<Selectable<Tables['inbox']>, (typeof COLUMNS)[number]>;
+
+function toListed({ delivery_key: key, received_at: receivedAt, settled_at: settledAt, ...row }: Row): ListedDelivery {
+  return { ...row, key, receivedAt, settledAt };
+}
+
+/** Returns the deliveries with these ids, the newest first. */
+export async function deliveriesByIds(query: Scope, ids: readonly number[]): Promise<ListedDelivery[]> {
+  const found: ListedDelivery[] = [];
+  const newestFirst = [...new Set(ids)].sort((a, b) => b - a);
+  for (const some of piecesOf(newestFirst, CHUNK_SIZE)) {
+    const rows = await query
+      .selectFrom('inbox')
+      .select(COLUMNS)
+      .where('id', 'in', some)
+      .orderBy('id', 'desc')
+      .execute();
+    found.push(...rows.map(toListed));
+  }
+  return found;
+}
+
+/** Returns the deliveries with this key. Several connections may receive a delivery with the same vendor id. */
+export async function deliveriesByKey(
+  query: Scope,
+  connections: readonly string[],
+  key: string,
+): Promise<ListedDelivery[]> {
+  const rows = await query
+    .selectFrom('inbox')
+    .select(COLUMNS)
+    .where('connection', 'in', connections)
+    .where('delivery_key', '=', key)
+    .execute();
+  return rows.map(toListed);
+}
+
+/** Returns at most `most` delivery keys of a connection that begin with the prefix. */
+export async function keysWithPrefix(
+  query: Scope,
+  connection: string,
+  prefix: string,
+  most: number,
+): Promise<string[]> {
+  const rows = await query
+    .selectFrom('inbox')
+    .select('delivery_key')
+    .where('connection', '=', connection)
+    .where('delivery_key', '>=', prefix)
+    .where('delivery_key', '<', `${prefix}\uffff`)
+    .orderBy('delivery_key')
+    .limit(most)
+    .execute();
+  return rows.map((row) => row.delivery_key);
+}
+
+/** Returns the ids of the deliveries that were received last. */
+export async function latestDeliveryIds(query: Scope, most: number): Promise<number[]> {
+  const rows = await received(query, {}).select('id').limit(most).execute();
+  return rows.map(({ id }) => id);
+}
+
+export async function deliveryPosition(query: Scope, id: number): Promise<DeliveryPosition | undefined> {
+  return query.selectFrom('inbox').select(['id', 'received_at as at']).where('id', '=', id).executeTakeFirst();
+}
+
+/** A range of deliveries. An absent bound does not limit the range. */
+interface DeliveryRange {
+  /** Only deliveries older than this one. */
+  readonly before?: DeliveryPosition | undefined;
+  /** This delivery and newer ones. */
+  readonly end?: DeliveryPosition | undefined;
+}
+
+/** Selects the deliveries of a range, the newest first, by the index of receipt. */
+function received(query: Scope, { before, end }: DeliveryRange) {
+  return query
+    .selectFrom('inbox')
+    .$if(before !== undefined, (inbox) => {
+      const { at, id } = before as DeliveryPosition;
+      return inbox
+        .where('received_at', '<=', at)
+        .where(({ eb, or }) => or([eb('received_at', '<', at), eb('id', '<', id)]));
+    })
+    .$if(end !== undefined, (inbox) => {
+      const { at, id } = end as DeliveryPosition;
+      return inbox
+        .where('received_at', '>=', at)
+        .where(({ eb, or }) => or([eb('received_at', '>', at), eb('id', '>=', id)]));
+    })
+    .orderBy('received_at', 'desc')
+    .orderBy('id', 'desc');
+}
+
+/** Like `received`, for a state with its own index, so that the cost does not depend on deliveries in other states. */
+function inState(state: 'pending' | 'quarantined') {
+  return (query: Scope, { before, end }: DeliveryRange) =>
+    query
+      .selectFrom('inbox')
+      .where('state', '=', sql.lit(state))
+      .$if(before !== undefined, (inbox) => inbox.where('id', '<', (before as DeliveryPosition).id))
+      .$if(end !== undefined, (inbox) => inbox.where('id', '>=', (end as DeliveryPosition).id))
+      .orderBy('id', 'desc');
+}
+
+/** The result of one search step. */
+export interface DeliverySearch {
+  readonly found: readonly ListedDelivery[];
+  /** The start of the next step; undefined if there are no older deliveries. */
+  readonly next: DeliveryPosition | undefined;
+}
+
+/**
+ * Searches the next `most` deliveries before a position, and returns those that match, at most `wanted`. Rare deliveries need
+ * several steps, so that no single step takes long.
+ */
+export async function searchDeliveries(
+  query: Scope,
+  filter: DeliveryFilter,
+  {
+    before,
+    most,
+    wanted,
+  }: { readonly before: DeliveryPosition | undefined; readonly most: number; readonly wanted: number },
+): Promise<DeliverySearch> {
+  const { states, connection, sources } = filter;
+  const [state, ...others] = states ?? [];
+  const hasIndex = (state === 'quarantined' || state === 'pending') && others.length === 0;
+  const select = hasIndex ? inState(state) : received;
+  const end = await select(query, { before })
+    .select(['id', 'received_at as at'])
+    .offset(most - 1)
+    .limit(1)
+    .executeTakeFirst();
+  const rows = await select(query, { before, end })
+    .select(COLUMNS)
+    .$if(states !== undefined, (inbox) => inbox.where('state', 'in', states as DeliveryState[]))
+    .$if(connection !== undefined, (inbox) => inbox.where('connection', '=', connection as string))
+    .$if(sources !== undefined, (inbox) => inbox.where('source', 'in', sources as DeliveryOrigin[]))
+    .limit(wanted)
+    .execute();
+  const last = rows.at(-1);
+  const next = rows.length === wanted && last ? { at: last.received_at, id: last.id } : end;
+  return { found: rows.map(toListed), next };
+}
+
+/** Returns whether any delivery of this connection is stored, by one index lookup. */
+export async function hasDeliveries(query: Scope, connection: string): Promise<boolean> {
+  const one = query.selectFrom('inbox').select('id').where('connection', '=', connection).limit(1);
+  return (await one.executeTakeFirst()) !== undefined;
+}
+
+/** Returns the stored bodies of these deliveries, except purged ones and those larger than `mostBytes`. */
+export async function storedBodies(query: Scope, ids: readonly number[], mostBytes: number) {
+  if (ids.length === 0) return [];
+  return query
+    .selectFrom('inbox')
+    .select(['id', 'body', 'unpacked_length'])
+    .where('id', 'in', ids)
+    .where('body', 'is not', null)
+    .where(({ eb, fn }) => eb(fn.coalesce('unpacked_length', fn<number>('length', ['body'])), '<=', mostBytes))
+    .execute();
+}
+
+/** States from which a delivery can be replayed. Quarantined deliveries are retried instead. */
+const REPLAYABLE = ['applied', 'superseded', 'ignored'] as const;
+
+/** Returns whether a delivery can be replayed. An old answer of the workspace cannot, because it may no longer be true. */
+export function isReplayable({ source, state }: Pick<ListedDelivery, 'source' | 'state'>): boolean {
+  const isOfVendor = source !== 'answer' && source !== 'workspace';
+  return isOfVendor && (REPLAYABLE as readonly string[]).includes(state);
+}
+
+/** Returns the ids of those deliveries whose body is stored. */
+export async function deliveriesWithBody(query: Scope, ids: readonly number[]): Promise<number[]> {
+  if (ids.length === 0) return [];
+  const rows = await query
+    .selectFrom('inbox')
+    .select('id')
+    .where('id', 'in', ids)
+    .where('body', 'is not', null)
+    .execute();
+  return rows.map(({ id }) => id);
+}
+
+/** Makes deliveries pending, so that they are evaluated again by the present rules. @returns how many were not pending */
+export async function replayDeliveries(store: Pick<Store, 'commit'>, ids: readonly number[]): Promise<number> {
+  return changeKeysInChunks(store, ids, async (query, some) => {
+    const { numUpdatedRows } = await query
+      .updateTable('inbox')
+      .set({ state: 'pending', attempts: 0, reason: REPLAYED, settled_at: null })
+      .where('id', 'in', some)
+      .where('state', 'in', REPLAYABLE)
+      .where('source', 'not in', ['answer', 'workspace'])
+      .where('body', 'is not', null)
+      .executeTakeFirstOrThrow();
+    return Number(numUpdatedRows);
+  });
+}

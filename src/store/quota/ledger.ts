@@ -1,0 +1,185 @@
+import type { Selectable } from 'kysely';
+import { compileStatement } from '../compiled-statement.ts';
+import type { Tables } from '../schema/tables.ts';
+import { workspacesWith } from '../workspace-numbers.ts';
+import { type Scope, type Sql, scopeOf } from '../workspace-scope.ts';
+
+export type LedgerRow = Selectable<Tables['ledger']>;
+
+/** Returns all requests that may still count in a quota window, oldest first. At most a few hundred. */
+export async function readLedger(query: Scope): Promise<LedgerRow[]> {
+  return query.selectFrom('ledger').selectAll().orderBy('id').execute();
+}
+
+/**
+ * Adds a request that is about to be sent. The caller supplies the id, so that the id of a rolled-back row is never reused.
+ * Idempotent, because a commit without an acknowledgement is repeated and may have succeeded.
+ */
+export async function addLedgerRow(query: Scope, row: Omit<NewLedgerRow, 'workspace'>): Promise<void> {
+  const { id, boot, lane, caller, started } = row;
+  await insertRow(query.whole, { workspace: query.workspace, id, boot, lane, caller, started });
+}
+
+type NewLedgerRow = Pick<Scope, 'workspace'> & Pick<LedgerRow, 'id' | 'boot' | 'lane' | 'caller' | 'started'>;
+
+const insertRow = compileStatement((query, { workspace, id, boot, lane, caller, started }: NewLedgerRow) =>
+  scopeOf(query, workspace)
+    .insertInto('ledger')
+    .values({ id, boot, lane, caller, started })
+    .onConflict((conflict) => conflict.columns(['workspace', 'id']).doNothing()),
+);
+
+/**
+ * Stores the end of a request.
+ *
+ * @param completed monotonic milliseconds of the row's boot
+ * @returns false if there is no such row or its end is already stored
+ */
+export async function endLedgerRow(
+  query: Scope,
+  id: number,
+  completed: number,
+  status: number | undefined,
+): Promise<boolean> {
+  const ended = await updateEnd(query.whole, { workspace: query.workspace, id, completed, status: status ?? null });
+  return ended.length > 0;
+}
+
+type LedgerEnd = Pick<Scope, 'workspace'> & Pick<LedgerRow, 'id' | 'completed' | 'status'>;
+
+const updateEnd = compileStatement((query, { workspace, id, completed, status }: LedgerEnd) =>
+  scopeOf(query, workspace)
+    .updateTable('ledger')
+    .set({ completed, status })
+    .where('id', '=', id)
+    .where('completed', 'is', null)
+    .returning('id'),
+);
+
+/** Replaces the times of a row: after a reboot, or for a request whose end was not observed. */
+export async function updateLedgerTimes(query: Scope, row: LedgerRow): Promise<void> {
+  const { id, boot, started, completed } = row;
+  await query.updateTable('ledger').set({ boot, started, completed }).where('id', '=', id).execute();
+}
+
+/** Deletes the rows that were completed before `completedBefore`, and the rows of requests that were never sent. */
+export async function forgetLedgerRows(
+  query: Scope,
+  completedBefore: number,
+  neverSent: readonly number[],
+): Promise<void> {
+  await deleteCompleted(query.whole, { workspace: query.workspace, completedBefore });
+  if (neverSent.length > 0) await query.deleteFrom('ledger').where('id', 'in', neverSent).execute();
+}
+
+const deleteCompleted = compileStatement(
+  (query, { workspace, completedBefore }: { workspace: number; completedBefore: number }) =>
+    scopeOf(query, workspace).deleteFrom('ledger').where('completed', '<', completedBefore),
+);
+
+/** The numbers of requests of one caller in one quarter of an hour. */
+export interface QuotaUse {
+  /** Start of the quarter, epoch milliseconds. */
+  readonly since: number;
+  /** The caller as in `model/caller.ts`. */
+  readonly caller: string;
+  readonly requests: number;
+  /** Number of requests that were answered 429. */
+  readonly refused: number;
+}
+
+/** Counts one request. */
+export async function addQuotaUse(query: Scope, since: number, caller: string, refused: 0 | 1): Promise<void> {
+  await countRequest(query.whole, { workspace: query.workspace, since, caller, refused });
+}
+
+const countRequest = compileStatement(
+  (query, { workspace, since, caller, refused }: Omit<QuotaUse, 'requests'> & Pick<Scope, 'workspace'>) =>
+    scopeOf(query, workspace)
+      .insertInto('quota_use')
+      .values({ since, caller, requests: 1, refused })
+      .onConflict((conflict) =>
+        conflict.columns(['workspace', 'since', 'caller']).doUpdateSet((update) => ({
+          requests: update('quota_use.requests', '+', 1),
+          refused: update('quota_use.refused', '+', refused),
+        })),
+      ),
+);
+
+/** Raises the number of requests of a caller to `requests`. A larger stored number stays. */
+export async function raiseQuotaUse(query: Scope, since: number, caller: string, requests: number): Promise<void> {
+  await query
+    .insertInto('quota_use')
+    .values({ since, caller, requests, refused: 0 })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['workspace', 'since', 'caller'])
+        .doUpdateSet({ requests })
+        .where('quota_use.requests', '<', requests),
+    )
+    .execute();
+}
+
+/** Returns the callers that have a row in this quarter. */
+export async function quotaCallersIn(query: Scope, since: number): Promise<readonly string[]> {
+  const rows = await query.selectFrom('quota_use').select('caller').where('since', '=', since).execute();
+  return rows.map(({ caller }) => caller);
+}
+
+/** Returns the use from this quarter on, oldest first. */
+export async function quotaUseSince(query: Scope, since: number): Promise<readonly QuotaUse[]> {
+  return query
+    .selectFrom('quota_use')
+    .select(['since', 'caller', 'requests', 'refused'])
+    .where('since', '>=', since)
+    .orderBy('since')
+    .orderBy('caller')
+    .execute();
+}
+
+/** Returns the sum of each caller from this quarter on. */
+export async function quotaUseByCaller(query: Scope, since: number): Promise<readonly Omit<QuotaUse, 'since'>[]> {
+  const rows = await query
+    .selectFrom('quota_use')
+    .select(({ fn }) => ['caller', fn.sum<number>('requests').as('requests'), fn.sum<number>('refused').as('refused')])
+    .where('since', '>=', since)
+    .groupBy('caller')
+    .execute();
+  return rows.map(({ caller, requests, refused }) => ({
+    caller,
+    requests: Number(requests),
+    refused: Number(refused),
+  }));
+}
+
+/** Returns those of these workspaces that have rows from before the given time. */
+export function withOldQuotaUse(query: Sql, workspaces: readonly number[], before: number): Promise<readonly number[]> {
+  return workspacesWith(query, workspaces, ({ selectFrom }) => [
+    selectFrom('quota_use')
+      .select('quota_use.since')
+      .whereRef('quota_use.workspace', '=', 'workspaces.id')
+      .where('quota_use.since', '<', before)
+      .limit(1),
+  ]);
+}
+
+/**
+ * Deletes whole quarters from before the given time: about `limit` rows, because the last quarter is deleted completely.
+ *
+ * @returns the number of deleted rows; 0 if there is nothing left to delete
+ */
+export async function deleteQuotaUse(query: Scope, before: number, limit: number): Promise<number> {
+  const [last] = await query
+    .selectFrom('quota_use')
+    .select('since')
+    .where('since', '<', before)
+    .orderBy('since')
+    .offset(limit - 1)
+    .limit(1)
+    .execute();
+  const deleted = await query
+    .deleteFrom('quota_use')
+    .where('since', last ? '<=' : '<', last ? last.since : before)
+    .executeTakeFirst();
+  return Number(deleted.numDeletedRows);
+}
