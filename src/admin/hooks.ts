@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { Finding, HookState } from '../connectors/connector.ts';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import type { ActiveConnection } from '../sync/intake/active-connection.ts';
@@ -5,16 +6,20 @@ import { isSilent } from '../sync/intake/hook-watch.ts';
 import { webhookUrlOf } from '../sync/intake/webhook-routes.ts';
 import { connectionNamed } from './named.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
+import { ANSWER_MS, connectionOf, connectionSchema, operation, textSchema } from './operation.ts';
 
 /** Milliseconds that a vendor may take over all hooks of a connection. */
-export const LONGEST_LOOK = 120_000;
-export const LONGEST_INSTALL = 600_000;
+const LONGEST_LOOK = 120_000;
+const LONGEST_INSTALL = 600_000;
+
+/** Milliseconds that a vendor may take over all names of a connection. */
+const LONGEST_REBIND = 60_000;
 
 interface Wish {
   /** Absent: all connections that take webhooks. */
-  readonly connection?: string;
+  readonly connection?: string | undefined;
   /** Replaces the public address that the daemon knows. */
-  readonly publicUrl?: string;
+  readonly publicUrl?: string | undefined;
 }
 
 export interface ConnectionHooks {
@@ -27,7 +32,7 @@ export interface ConnectionHooks {
 }
 
 /** The webhooks at the vendors. A failure of one connection does not affect the others. */
-export async function hookStates(partition: OpenWorkspace, wish: Wish): Promise<readonly ConnectionHooks[]> {
+async function hookStates(partition: OpenWorkspace, wish: Wish): Promise<readonly ConnectionHooks[]> {
   const chosen = wish.connection === undefined ? partition.connections : [connectionNamed(partition, wish.connection)];
   const taking = chosen.filter(({ secrets }) => wish.connection !== undefined || secrets.length > 0);
   return Promise.all(taking.map((active) => statesOf(partition, active, wish.publicUrl)));
@@ -51,7 +56,7 @@ async function statesOf(
 }
 
 /** Registers the connection's webhooks at its vendor, or repairs them. Idempotent. */
-export async function installHooks(
+async function installHooks(
   partition: OpenWorkspace,
   { connection: name, publicUrl }: Wish & { readonly connection: string },
 ): Promise<ConnectionHooks> {
@@ -111,3 +116,46 @@ export async function checkHooks(active: ActiveConnection): Promise<Finding[]> {
     return [{ level: 'warning', subject: '', message: `webhooks could not be checked: ${code}: ${message}`, hint }];
   }
 }
+
+/** The new target of a name in the configuration. */
+export interface Rebound {
+  readonly name: string;
+  readonly id: string;
+  /** Its name at the vendor. */
+  readonly called: string;
+}
+
+const publicUrl = textSchema.optional();
+const audit = { subject: connectionOf };
+
+export const connectionOperations = {
+  hooks: operation({
+    body: z.strictObject({ connection: textSchema.optional(), publicUrl }),
+    run: hookStates,
+    timeoutMs: ANSWER_MS + LONGEST_LOOK,
+  }),
+  'hooks-install': operation({
+    body: connectionSchema.extend({ publicUrl }),
+    run: installHooks,
+    audit,
+    timeoutMs: ANSWER_MS + LONGEST_INSTALL,
+  }),
+  /**
+   * Binds the names of a connection to their present targets, and reads the new targets from the start. Throws the vendor's error
+   * if it cannot be reached.
+   */
+  rebind: operation({
+    body: connectionSchema,
+    async run(workspace, { connection }): Promise<readonly Rebound[]> {
+      const active = connectionNamed(workspace, connection);
+      const bound = (await active.names?.rebind(active.connection, AbortSignal.timeout(LONGEST_REBIND))) ?? [];
+      return bound.map(({ entry, id, called }) => ({ name: entry, id, called }));
+    },
+    audit,
+  }),
+  /** Returns the targets of the names in a connection's configuration. */
+  'scope-names': operation({
+    body: connectionSchema,
+    run: async (workspace, { connection }) => connectionNamed(workspace, connection).names?.bindings() ?? [],
+  }),
+};

@@ -1,6 +1,5 @@
 import { type Command, Option } from 'commander';
-import type { QuotaReport } from '../admin/quota.ts';
-import type { QuotaByCaller, Used } from '../admin/quota-by-caller.ts';
+import type { QuotaByCaller, QuotaReport, Used } from '../admin/quota.ts';
 import { LANES } from '../model/lane.ts';
 import { askingWorkspace } from './ask-workspace.ts';
 import { type Exit, type Setting, sessionOf } from './setting.ts';

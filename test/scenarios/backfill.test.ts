@@ -21,12 +21,12 @@ async function open(forge: Forge, options: Partial<WorldOptions> = {}): Promise<
 
 async function ask(since: string | null = null): Promise<AskedBackfill> {
   const asked = { connection: 'forge', since };
-  return (await runAdminOperation('backfill', world.partition(), asked, world.clock)) as AskedBackfill;
+  return runAdminOperation('backfill', world.partition(), asked, world.clock);
 }
 
 async function progress(): Promise<BackfillProgress | null> {
   const answer = runAdminOperation('backfill-progress', world.partition(), { connection: 'forge' }, world.clock);
-  return ((await answer) as { progress: BackfillProgress | null }).progress;
+  return (await answer).progress;
 }
 
 async function finished(limit = DAY): Promise<void> {

@@ -2,10 +2,9 @@ import type { AuditEntry } from '../../admin/audit.ts';
 import { count } from '../../platform/lib/quantities.ts';
 import { html } from '../html.ts';
 import { when } from '../moment.ts';
-import { ask } from './ask.ts';
 import { numberOf } from './choices.ts';
 import { dataTable, pager } from './data-table.ts';
-import { type PageContent, pathOf, type WorkspaceVisit } from './page-content.ts';
+import { ask, type PageContent, pathOf, type WorkspaceVisit } from './page-content.ts';
 import { chip, type Tone } from './tones.ts';
 
 const SHOWN = 50;

@@ -4,12 +4,11 @@ import { count } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';
 import { actionForm } from './action-form.ts';
-import { ask } from './ask.ts';
 import { choiceOf, numberOf } from './choices.ts';
 import { fieldsOf, wantedOf } from './delivery-filter.ts';
 import { deliveryTable } from './delivery-table.ts';
 import { doneNote } from './page-actions.ts';
-import { mayAct, type PageContent, pathOf, type WorkspaceVisit } from './page-content.ts';
+import { ask, mayAct, type PageContent, pathOf, type WorkspaceVisit } from './page-content.ts';
 import { note } from './problem-content.ts';
 import { refusedTable } from './refused-table.ts';
 

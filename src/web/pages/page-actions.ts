@@ -5,10 +5,9 @@ import { SyncError } from '../../model/errors/sync-error.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import { counted } from '../../platform/lib/quantities.ts';
 import type { Markup } from '../html.ts';
-import { ask } from './ask.ts';
 import { numberOf } from './choices.ts';
 import { wantedOf } from './delivery-filter.ts';
-import { pathOf, type Visit } from './page-content.ts';
+import { ask, pathOf, type Visit } from './page-content.ts';
 import { note } from './problem-content.ts';
 
 interface Given {

@@ -1,4 +1,4 @@
-import type { CallerUse, QuotaByCaller } from '../../admin/quota-by-caller.ts';
+import type { CallerUse, QuotaByCaller } from '../../admin/quota.ts';
 import { count } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { dataTable } from './data-table.ts';
