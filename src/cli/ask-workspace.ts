@@ -92,7 +92,7 @@ interface OperationCommand<Name extends AdminOperation, Flags, Args extends read
   readonly operation: Name;
   body(flags: Flags, ...args: Args): Asked<Name>;
   /** The answer for people. @param now epoch milliseconds */
-  text(answer: Answered<Name>, flags: Flags, now: number): string;
+  text(answer: Answered<Name>, now: number, flags: Flags, ...args: Args): string;
   /** The objects of `--json`; absent: the answer, or its elements. */
   json?(answer: Answered<Name>): readonly unknown[];
   readonly help?: string;
@@ -113,7 +113,7 @@ export function operationCommand<
     answer(async ({ ask, session }, flags: Flags, ...args: Args) => {
       const found = await ask(operation, body(flags, ...args));
       const rows = json?.(found) ?? (Array.isArray(found) ? (found as readonly unknown[]) : [found]);
-      return { text: text(found, flags, session.parts.clock.now()), json: rows };
+      return { text: text(found, session.parts.clock.now(), flags, ...args), json: rows };
     }),
   );
 }

@@ -32,7 +32,7 @@ export function addChanges(program: Command, setting: Setting, exit: Exit): void
     isDefault: true,
     operation: 'changes',
     body: ({ state, limit }: ListFlags) => ({ states: state, limit }),
-    text: (found, _flags, now) => found.map((each) => describe(each, now)).join('\n') || 'no change waits',
+    text: (found, now) => found.map((each) => describe(each, now)).join('\n') || 'no change waits',
   })
     .option('--state <state>', `only ${CHANGE_STATES.join(', ')}; may be repeated`, eachOf(CHANGE_STATES))
     .option('--limit <number>', 'at most this many', wholeNumber, 50);
@@ -43,7 +43,7 @@ export function addChanges(program: Command, setting: Setting, exit: Exit): void
     help: `\n${NAMED}`,
     operation: 'changes-show',
     body,
-    text: (found, _flags, now) => found.map((each) => describeWhole(each, now)).join('\n\n'),
+    text: (found, now) => found.map((each) => describeWhole(each, now)).join('\n\n'),
   });
   operationCommand(group, answer, {
     usage: 'retry <change...>',

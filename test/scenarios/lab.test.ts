@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { runAdminOperation } from '../../src/admin/admin-operations.ts';
 import { type LabReport, tryRules } from '../../src/admin/lab.ts';
-import { describeLab } from '../../src/cli/lab-report.ts';
+import { describeLab } from '../../src/cli/plan.ts';
 import { yieldForRequests } from '../../src/platform/lib/yield.ts';
 import { scopeOf } from '../../src/store/workspace-scope.ts';
 import { createWorld, GITHUB, type World } from '../support/harness/daemon.ts';
