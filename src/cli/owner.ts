@@ -32,7 +32,7 @@ export async function hasOwner(dataFolder: string): Promise<boolean> {
 
 /** Throws `not_running` if no daemon answers, and the error of a wrong or late answer. */
 export async function findLiving(dataFolder: string): Promise<void> {
-  const { signOfLife } = await import('../platform/http/sign-of-life.ts');
+  const { signOfLife } = await import('../platform/http/daemon-client.ts');
   const owner = ownerOf(dataFolder);
   const status = await audibly('the daemon', SIGN_OF_LIFE, () =>
     answered(dataFolder, owner, SIGN_OF_LIFE, () => signOfLife(`${owner.address}/livez`, SIGN_OF_LIFE)),
@@ -78,7 +78,7 @@ async function ask<Answer>(
   body: unknown,
   patience: number,
 ): Promise<Answer> {
-  const { askDaemon } = await import('../platform/http/ask-daemon.ts');
+  const { askDaemon } = await import('../platform/http/daemon-client.ts');
   const owner = ownerOf(dataFolder);
   const asked = { method, url: `${owner.address}${path}`, token: owner.token, user: osUser(), body, patience };
   const answer = await answered(dataFolder, owner, patience, () => askDaemon(asked));

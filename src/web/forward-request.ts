@@ -4,7 +4,7 @@ import { noAnswer, type PeerAnswer, type Replicas } from '../cluster/replicas.ts
 import type { Identity } from '../cluster/signature.ts';
 import type { Access } from '../model/caller.ts';
 import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
-import { USER_HEADER, VERSION_HEADER } from '../platform/http/ask-daemon.ts';
+import { USER_HEADER, VERSION_HEADER } from '../platform/http/daemon-client.ts';
 import type { ServerReply, ServerRequest } from '../platform/http/server.ts';
 import { failureOf, REFUSED } from './admin-answers.ts';
 import { patienceOf } from './admin-bodies.ts';

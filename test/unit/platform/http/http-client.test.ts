@@ -8,7 +8,13 @@ import {
 } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { proxiesOf, secretsOfProxies } from '../../../../src/platform/config/proxies.ts';
-import { askDaemon } from '../../../../src/platform/http/ask-daemon.ts';
+import {
+  askDaemon,
+  requestStreamed,
+  type StreamedAnswer,
+  type StreamedRequest,
+  signOfLife,
+} from '../../../../src/platform/http/daemon-client.ts';
 import {
   createHttpClient,
   type HttpClient,
@@ -18,12 +24,6 @@ import { createOutboundProxy, REFUSED_FOR } from '../../../../src/platform/http/
 import { errorOfStatus, retryAfter } from '../../../../src/platform/http/provider-errors.ts';
 import { createServerClocks } from '../../../../src/platform/http/server-clocks.ts';
 import { createSharedLookup } from '../../../../src/platform/http/shared-lookup.ts';
-import { signOfLife } from '../../../../src/platform/http/sign-of-life.ts';
-import {
-  requestStreamed,
-  type StreamedAnswer,
-  type StreamedRequest,
-} from '../../../../src/platform/http/streamed-request.ts';
 import { unreachableHint } from '../../../../src/platform/http/unreachable-hint.ts';
 import { silentMeter } from '../../../../src/platform/lib/meter.ts';
 import { noSteps } from '../../../../src/platform/lib/steps.ts';
