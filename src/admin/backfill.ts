@@ -10,11 +10,12 @@ import {
   stopBackfill,
 } from '../store/backfills.ts';
 import { countBackfilled } from '../store/outbox-rows.ts';
+import type { Scope } from '../store/workspace-scope.ts';
 import type { ActiveConnection } from '../sync/intake/active-connection.ts';
 import { withoutServer } from './finding-host.ts';
 import { connectionNamed } from './named.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
-import { connectionOf, connectionSchema, operation, textSchema } from './operation.ts';
+import { connectionOf, connectionSchema, type Operation, operation, textSchema } from './operation.ts';
 import { type Admission, admissionOf } from './quota.ts';
 
 /**
@@ -99,6 +100,23 @@ function stateOf({ finishedAt, isPaused }: BackfillStatus, left: number): Backfi
 
 const audit = { subject: connectionOf };
 
+/** @param key holds in the answer whether there was such a backfill */
+function steering<Key extends string>(
+  key: Key,
+  steer: (transaction: Scope, connection: string) => Promise<boolean>,
+): Operation<{ connection: string }, { readonly [Name in Key]: boolean }> {
+  return {
+    body: connectionSchema,
+    async run(workspace, { connection }) {
+      checkConnection(workspace, connection);
+      const isFound = await workspace.store.commit((transaction) => steer(transaction, connection));
+      workspace.wakeBackfills();
+      return { [key]: isFound } as { readonly [Name in Key]: boolean };
+    },
+    audit,
+  };
+}
+
 export const backfillOperations = {
   backfill: operation({
     body: z.strictObject({ connection: textSchema, since: textSchema.nullable() }),
@@ -112,31 +130,8 @@ export const backfillOperations = {
     }),
   }),
   /** No page is read until it is resumed; what was read is sent. */
-  'backfill-pause': operation({
-    body: connectionSchema,
-    async run(workspace, { connection }) {
-      checkConnection(workspace, connection);
-      return { paused: await workspace.store.commit((transaction) => pauseBackfill(transaction, connection)) };
-    },
-    audit,
-  }),
-  'backfill-resume': operation({
-    body: connectionSchema,
-    async run(workspace, { connection }) {
-      checkConnection(workspace, connection);
-      const resumed = await workspace.store.commit((transaction) => resumeBackfill(transaction, connection));
-      workspace.wakeBackfills();
-      return { resumed };
-    },
-    audit,
-  }),
+  'backfill-pause': steering('paused', pauseBackfill),
+  'backfill-resume': steering('resumed', resumeBackfill),
   /** The items that it read so far stay, and are sent. */
-  'backfill-stop': operation({
-    body: connectionSchema,
-    async run(workspace, { connection }) {
-      checkConnection(workspace, connection);
-      return { stopped: await workspace.store.commit((transaction) => stopBackfill(transaction, connection)) };
-    },
-    audit,
-  }),
+  'backfill-stop': steering('stopped', stopBackfill),
 };

@@ -15,13 +15,6 @@ const LONGEST_INSTALL = 600_000;
 /** Milliseconds that a vendor may take over all names of a connection. */
 const LONGEST_REBIND = 60_000;
 
-interface Wish {
-  /** Absent: all connections that take webhooks. */
-  readonly connection?: string | undefined;
-  /** Replaces the public address that the daemon knows. */
-  readonly publicUrl?: string | undefined;
-}
-
 export interface ConnectionHooks {
   readonly connection: string;
   /** The address that its webhooks should use; null if unknown. */
@@ -31,11 +24,20 @@ export interface ConnectionHooks {
   readonly failure: { readonly code: string; readonly message: string; readonly hint: string } | null;
 }
 
+/** Replaces the public address that the daemon knows. */
+const publicUrlSchema = textSchema.optional();
+/** Without a connection: all that take webhooks. */
+const hooksSchema = z.strictObject({ connection: textSchema.optional(), publicUrl: publicUrlSchema });
+const installSchema = connectionSchema.extend({ publicUrl: publicUrlSchema });
+
 /** The webhooks at the vendors. A failure of one connection does not affect the others. */
-async function hookStates(partition: OpenWorkspace, wish: Wish): Promise<readonly ConnectionHooks[]> {
-  const chosen = wish.connection === undefined ? partition.connections : [connectionNamed(partition, wish.connection)];
-  const taking = chosen.filter(({ secrets }) => wish.connection !== undefined || secrets.length > 0);
-  return Promise.all(taking.map((active) => statesOf(partition, active, wish.publicUrl)));
+async function hookStates(
+  partition: OpenWorkspace,
+  { connection, publicUrl }: z.infer<typeof hooksSchema>,
+): Promise<readonly ConnectionHooks[]> {
+  const chosen = connection === undefined ? partition.connections : [connectionNamed(partition, connection)];
+  const taking = chosen.filter(({ secrets }) => connection !== undefined || secrets.length > 0);
+  return Promise.all(taking.map((active) => statesOf(partition, active, publicUrl)));
 }
 
 async function statesOf(
@@ -58,7 +60,7 @@ async function statesOf(
 /** Registers the connection's webhooks at its vendor, or repairs them. Idempotent. */
 async function installHooks(
   partition: OpenWorkspace,
-  { connection: name, publicUrl }: Wish & { readonly connection: string },
+  { connection: name, publicUrl }: z.infer<typeof installSchema>,
 ): Promise<ConnectionHooks> {
   const active = connectionNamed(partition, name);
   const { install } = hooksOf(active);
@@ -117,36 +119,23 @@ export async function checkHooks(active: ActiveConnection): Promise<Finding[]> {
   }
 }
 
-/** The new target of a name in the configuration. */
-export interface Rebound {
-  readonly name: string;
-  readonly id: string;
-  /** Its name at the vendor. */
-  readonly called: string;
-}
-
-const publicUrl = textSchema.optional();
 const audit = { subject: connectionOf };
 
 export const connectionOperations = {
-  hooks: operation({
-    body: z.strictObject({ connection: textSchema.optional(), publicUrl }),
-    run: hookStates,
-    timeoutMs: ANSWER_MS + LONGEST_LOOK,
-  }),
+  hooks: operation({ body: hooksSchema, run: hookStates, timeoutMs: ANSWER_MS + LONGEST_LOOK }),
   'hooks-install': operation({
-    body: connectionSchema.extend({ publicUrl }),
+    body: installSchema,
     run: installHooks,
     audit,
     timeoutMs: ANSWER_MS + LONGEST_INSTALL,
   }),
   /**
    * Binds the names of a connection to their present targets, and reads the new targets from the start. Throws the vendor's error
-   * if it cannot be reached.
+   * if it cannot be reached. `called` is the name at the vendor.
    */
   rebind: operation({
     body: connectionSchema,
-    async run(workspace, { connection }): Promise<readonly Rebound[]> {
+    async run(workspace, { connection }) {
       const active = connectionNamed(workspace, connection);
       const bound = (await active.names?.rebind(active.connection, AbortSignal.timeout(LONGEST_REBIND))) ?? [];
       return bound.map(({ entry, id, called }) => ({ name: entry, id, called }));

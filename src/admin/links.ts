@@ -3,7 +3,7 @@ import { entity, type Written } from '../model/change.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import type { ItemKey } from '../model/item.ts';
 import { isAutomatic } from '../model/link.ts';
-import { SYNC_FIELD_NAMES, type SyncField } from '../model/synced-fields.ts';
+import { SYNC_FIELD_NAMES } from '../model/synced-fields.ts';
 import { namedStatus, serverStatus } from '../model/task-status.ts';
 import type { WrittenStatus } from '../model/written-status.ts';
 import type { Clock } from '../platform/lib/clock.ts';
@@ -39,9 +39,21 @@ import { operation, textSchema } from './operation.ts';
 import { listChanges } from './waiting-changes.ts';
 
 /** A thing that people name by its address, its key, or its usual name. */
-interface Named {
-  readonly target: string;
-}
+const targetSchema = z.strictObject({ target: textSchema });
+const taskSchema = z.strictObject({ task: textSchema });
+const fieldSchema = taskSchema.extend({ field: z.enum(SYNC_FIELD_NAMES) });
+const addedSchema = z.strictObject({
+  taskId: textSchema,
+  /** The workspace's answer. */
+  workItem: z.looseObject({ workItemId: textSchema, url: z.string() }),
+  item: textSchema.nullable(),
+});
+/** `link`: its id, or its address. */
+const removalSchema = z.strictObject({ taskId: textSchema, link: textSchema });
+
+type Named = z.infer<typeof targetSchema>;
+type AddedLink = z.infer<typeof addedSchema>;
+type Removal = z.infer<typeof removalSchema>;
 
 /** The items of that name, or the task. */
 export interface LinkTarget {
@@ -157,18 +169,14 @@ async function unfinishedTasks(
 }
 
 /** Lets the rules decide about the status of a task again, for a person. */
-async function releaseStatus(workspace: OpenWorkspace, { task }: { readonly task: string }, clock: Clock) {
+async function releaseStatus(workspace: OpenWorkspace, { task }: z.infer<typeof taskSchema>, clock: Clock) {
   const { workflow } = workspace.rules;
   if (!workflow.isOn) throw new SyncError('usage', 'no rules for the statuses of tasks are configured', HINT_OF_RULES);
   return releaseTask(workspace, task, clock, (query, taskId, now) => releaseTaskStatus(query, workflow, taskId, now));
 }
 
 /** Lets a field of a task follow its work item again, for a person. */
-async function releaseField(
-  workspace: OpenWorkspace,
-  { task, field }: { readonly task: string; readonly field: SyncField },
-  clock: Clock,
-) {
+async function releaseField(workspace: OpenWorkspace, { task, field }: z.infer<typeof fieldSchema>, clock: Clock) {
   const hint = { hint: 'Set rules.triage[].sync in the file of the workspace.' };
   if (!workspace.rules.triage.syncs) throw new SyncError('usage', 'no fields of tasks follow their items', hint);
   return releaseTask(workspace, task, clock, (query, taskId) => releaseTaskField(query, taskId, field));
@@ -194,13 +202,6 @@ async function releaseTask(
 }
 
 const HINT_OF_RULES = { hint: 'Set rules.workflow in the file of the workspace.' };
-
-interface AddedLink {
-  readonly taskId: string;
-  /** The workspace's answer. */
-  readonly workItem: Readonly<Record<string, unknown>> & { readonly workItemId: string; readonly url: string };
-  readonly item: ItemKey | null;
-}
 
 /**
  * Stores a link that a person added. It belongs to the person, even if it replaces one of ours or a removed one. The workspace's
@@ -228,12 +229,6 @@ async function keepManual(query: Scope, { taskId, workItem, item }: AddedLink & 
   const revision = await currentRevision(query);
   const ids = { item_key: item, task_id: taskId, known, known_at: now, remote_id: workItem.workItemId, revision };
   await saveEntity(query, { ...blankEntity(name, 'link', ids), hand: 'manual' });
-}
-
-interface Removal {
-  readonly taskId: string;
-  /** The link's id, or its address. */
-  readonly link: string;
 }
 
 /** Returns the known id and address of a link that a person wants to remove. */
@@ -303,7 +298,7 @@ interface UndoneStatus {
  */
 async function undoStatus(
   { store, client, config, random, wakeReconcile }: OpenWorkspace,
-  { task: target }: { readonly task: string },
+  { task: target }: z.infer<typeof taskSchema>,
   clock: Clock,
 ): Promise<UndoneStatus> {
   const { taskId, name } = await requireTask(store.query, target);
@@ -331,19 +326,11 @@ async function undoStatus(
   return { task: name, from: status, to: previous };
 }
 
-const targetSchema = z.strictObject({ target: textSchema });
-const taskSchema = z.strictObject({ task: textSchema });
-const removalSchema = z.strictObject({ taskId: textSchema, link: textSchema });
-
 export const linkOperations = {
   explain: operation({ body: targetSchema, run: explainLinks }),
   'link-target': operation({ body: targetSchema, run: linkTarget }),
   'link-added': operation({
-    body: z.strictObject({
-      taskId: textSchema,
-      workItem: z.looseObject({ workItemId: textSchema, url: z.string() }),
-      item: textSchema.nullable(),
-    }),
+    body: addedSchema,
     run: linkAdded,
     audit: { subject: ({ taskId }) => taskId, count: () => 1 },
   }),
@@ -359,7 +346,7 @@ export const linkOperations = {
     audit: { subject: ({ task }) => task, count: ({ released }) => Number(released) },
   }),
   'release-field': operation({
-    body: taskSchema.extend({ field: z.enum(SYNC_FIELD_NAMES) }),
+    body: fieldSchema,
     run: releaseField,
     audit: { subject: ({ task, field }) => `${task} ${field}`, count: ({ released }) => Number(released) },
   }),

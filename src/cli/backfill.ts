@@ -16,7 +16,7 @@ const LOOK_EVERY = 1_000;
 const TELL_EVERY = 10_000;
 
 /** Flags that steer a backfill that exists, instead of asking for one. */
-type Steering = 'stop' | 'pause' | 'resume';
+type Steering = keyof typeof STEER;
 
 type BackfillFlags = WorkspaceFlags & { readonly since?: string } & Partial<Readonly<Record<Steering, boolean>>>;
 
@@ -47,7 +47,7 @@ export function addBackfill(program: Command, setting: Setting, exit: Exit): voi
         exit,
       )(async (asking, flags: BackfillFlags, connection: string) => {
         const steering = steeringOf(flags);
-        if (steering) return STEER[steering](asking, connection);
+        if (steering) return steer(asking, steering, connection);
         const since = flags.since === undefined ? null : sinceOf(flags.since, asking.session.parts.clock.now());
         const { outcome, progress } = await asking.ask('backfill', { connection, since });
         if (outcome === 'running') say(alreadyRuns(progress));
@@ -63,25 +63,19 @@ function steeringOf(flags: BackfillFlags): Steering | undefined {
   return steering;
 }
 
-const STEER: Readonly<Record<Steering, (asking: Asking, connection: string) => Promise<Output>>> = {
-  async stop({ ask }, connection) {
-    const { stopped } = await ask('backfill-stop', { connection });
-    const text = stopped
-      ? `the backfill of ${connection} is stopped; the items that it read stay`
-      : 'no backfill is running';
-    return { text, json: [{ connection, stopped }] };
-  },
-  async pause({ ask }, connection) {
-    const { paused } = await ask('backfill-pause', { connection });
-    const text = paused ? `the backfill of ${connection} is paused; --resume resumes it` : 'no backfill is running';
-    return { text, json: [{ connection, paused }] };
-  },
-  async resume({ ask }, connection) {
-    const { resumed } = await ask('backfill-resume', { connection });
-    const text = resumed ? `the backfill of ${connection} goes on` : 'there is no backfill to resume';
-    return { text, json: [{ connection, resumed }] };
-  },
-};
+/** The operation of each flag, and its text if there was a backfill, or none. */
+const STEER = {
+  stop: ['backfill-stop', 'is stopped; the items that it read stay', 'no backfill is running'],
+  pause: ['backfill-pause', 'is paused; --resume resumes it', 'no backfill is running'],
+  resume: ['backfill-resume', 'goes on', 'there is no backfill to resume'],
+} as const;
+
+async function steer({ ask }: Asking, flag: Steering, connection: string): Promise<Output> {
+  const [operation, done, none] = STEER[flag];
+  const answer = await ask(operation, { connection });
+  const text = Object.values(answer).includes(true) ? `the backfill of ${connection} ${done}` : none;
+  return { text, json: [{ connection, ...answer }] };
+}
 
 function alreadyRuns({ connection, since }: BackfillProgress): string {
   return `a backfill of ${connection} ${sinceWords(since)} is already running; --stop stops it`;

@@ -58,6 +58,15 @@ export async function askOwner<Answer>(
   return audibly('the daemon', patience, () => ask<Answer>(dataFolder, method, path, body, patience), silence);
 }
 
+/** As `askOwner` with POST; if no daemon runs, this process does the work itself. */
+export async function askOwnerOr<Answer>(
+  dataFolder: string,
+  [path, body, patience]: readonly [path: string, body?: object | undefined, patience?: number],
+  alone: () => Promise<Answer>,
+): Promise<Answer> {
+  return (await hasOwner(dataFolder)) ? askOwner(dataFolder, 'POST', path, body, patience) : alone();
+}
+
 /** Requests the status from the daemon that owns the data folder. The daemon may be of another version. */
 export async function askStatus(dataFolder: string): Promise<Status> {
   const { completeStatus } = await import('../admin/complete-status.ts');

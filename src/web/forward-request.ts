@@ -7,7 +7,6 @@ import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
 import { USER_HEADER, VERSION_HEADER } from '../platform/http/daemon-client.ts';
 import type { ServerReply, ServerRequest } from '../platform/http/server.ts';
 import { failureOf, REFUSED } from './admin-answers.ts';
-import { patienceOf } from './admin-bodies.ts';
 import type { Caller } from './door-caller.ts';
 import { sendPage } from './html-document.ts';
 import { refusalPage } from './login-page.ts';
@@ -128,4 +127,10 @@ function sendFailure(request: ServerRequest, reply: ServerReply, error: SyncErro
   if ((request.headers.accept ?? '').includes('text/html'))
     void sendPage(reply.code(503), refusalPage(`${error.message}. ${error.hint}`));
   else void reply.code(REFUSED).send(failureOf(error));
+}
+
+/** The longest wait of a caller for the quota, milliseconds: `?patience=`. */
+export function patienceOf({ query }: ServerRequest): number {
+  const { patience } = query as { readonly patience?: unknown };
+  return typeof patience === 'string' && /^\d{1,9}$/.test(patience) ? Number(patience) : 0;
 }

@@ -3,12 +3,11 @@ import { bytes, counted } from '../../platform/lib/quantities.ts';
 import { helpOf } from '../help.ts';
 import { html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';
-import { actionForm } from './action-form.ts';
 import { waterfall } from './course-list.ts';
 import { dataTable } from './data-table.ts';
 import { deliveryChip, SOURCE_WORDS } from './delivery-table.ts';
 import { itemLink } from './entity-words.ts';
-import { doneNote } from './page-actions.ts';
+import { actionForm, doneNote } from './page-actions.ts';
 import { ask, type PageContent, type WorkspaceVisit } from './page-content.ts';
 import { chip, copyable, type Tone } from './tones.ts';
 
