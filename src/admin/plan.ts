@@ -15,9 +15,9 @@ import {
   type PlanDigest,
   readPlan,
 } from '../sync/outbox/planned-writes.ts';
-import { isStuck } from './drain.ts';
 import { entityNamesOf } from './human-names.ts';
 import type { MirrorStatus } from './mirror.ts';
+import { isStuck } from './once.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 import { countSchema, operation, textSchema } from './operation.ts';
 import { type ConnectionStatus, lastSentAt } from './status.ts';

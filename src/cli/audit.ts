@@ -31,8 +31,10 @@ export function addAudit(program: Command, _setting: Setting, exit: Exit): void 
       const from = since === undefined ? null : Date.parse(sinceOf(since, systemClock().now()));
       const wish = { since: from, before: before ?? null, limit: Math.min(Math.max(1, limit), MOST) };
       const { entries, next } = await askOwnerOr(place.data, ['/admin/audit', wish], async () => {
-        const { auditAlone } = await import('../admin/data.ts');
-        return auditAlone(place, { ...wish, workspaces: null });
+        const { alone } = await import('../admin/data.ts');
+        const { auditLog } = await import('../admin/audit.ts');
+        // An action without an end was not done, because no daemon runs.
+        return alone(place, ({ query }) => auditLog(query, { ...wish, workspaces: null }, Number.POSITIVE_INFINITY));
       });
       for (const line of json ? entries.map((entry) => JSON.stringify(entry)) : describe(entries)) print(line);
       if (next !== null) say(`There are older entries: --before ${next}`);

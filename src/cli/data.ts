@@ -159,8 +159,8 @@ async function forgetWithoutDaemon(
     throw new SyncError('conflict', `${workspace} still has a configuration`, {
       hint: 'Remove its file from the configuration first, then repeat the command.',
     });
-  const { forgetAlone } = await import('../admin/data.ts');
-  return { rows: await forgetAlone(place, workspace, whoRuns()) };
+  const { alone, forget } = await import('../admin/data.ts');
+  return { rows: await alone(place, (installation) => forget(installation, workspace, whoRuns())) };
 }
 
 /** Returns the names of all configured workspaces. An empty folder has none. */

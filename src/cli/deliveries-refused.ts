@@ -33,8 +33,10 @@ export function addRefused(group: Command, exit: Exit): void {
       const named = workspace === undefined ? undefined : encodeURIComponent(workspace);
       const path = named === undefined ? '/admin/refused' : `/admin/workspaces/${named}/questions/refused`;
       const found = await askOwnerOr(place.data, [path, wanted], async () => {
-        const { refusedAlone } = await import('../admin/data.ts');
-        return refusedAlone(place, { ...wanted, workspaces: workspace === undefined ? null : [workspace] });
+        const { alone } = await import('../admin/data.ts');
+        const { refusedRequests } = await import('../admin/refused.ts');
+        const workspaces = workspace === undefined ? null : [workspace];
+        return alone(place, ({ query }) => refusedRequests(query, { ...wanted, workspaces }));
       });
       const text = found.map((each) => describeRefused(each, headers)).join('\n');
       show({ text: text || 'nothing was refused', json: found }, { json });

@@ -140,7 +140,7 @@ async function removeLink(asking: Asking, _flags: WorkspaceFlags, task: string, 
   return { text: `removed  ${workItemId ?? link}`, json: [{ removed: workItemId ?? link }] };
 }
 
-/** Undefined where the link is only wanted and does not stand there yet. Throws `not_found`. */
+/** Returns undefined if the link is desired, but not in the workspace yet. Throws `not_found`. */
 async function linkIdOf({ ask, client }: Asking, taskId: string, link: string): Promise<string | undefined> {
   const { workItemId, url, isOnlyWanted } = await ask('link-to-remove', { taskId, link });
   if (workItemId !== null) return workItemId;

@@ -37,8 +37,8 @@ export function addLogin(program: Command, _setting: Setting, exit: Exit): void 
     .action(async ({ json, ...flags }: Flags & { readonly json?: boolean }) => {
       const place = daemonOptions(flags, commandEnvironment(flags).settings);
       const { ended } = await askOwnerOr(place.data, ['/admin/sessions/end'], async () => {
-        const { endSessionsAlone } = await import('../admin/data.ts');
-        return { ended: await endSessionsAlone(place, whoRuns()) };
+        const { alone, endSessions } = await import('../admin/data.ts');
+        return { ended: await alone(place, (installation) => endSessions(installation, whoRuns())) };
       });
       print(json ? JSON.stringify({ ended }) : `logged out: ${plural(ended, 'browser')}`);
       exit(0);

@@ -214,7 +214,7 @@ function installationRoutes(server: Server, { workspaces, installation, sessions
   );
   server.post('/admin/sessions/end', async (request) => {
     bodyOf(request, emptySchema);
-    return { ended: await endSessions(installation, { actor: actorOf(request), clock }, () => sessions.endAll()) };
+    return { ended: await endSessions(installation, { actor: actorOf(request), clock }) };
   });
 }
 
