@@ -147,7 +147,7 @@ async function showChanges(
  *
  * Throws `not_found`, or `conflict` if one cannot be tried again; then nothing was done.
  */
-export async function retryChanges({ store, wakeOutbox, rules }: OpenWorkspace, { targets }: Named) {
+async function retryChanges({ store, wakeOutbox, rules }: OpenWorkspace, { targets }: Named) {
   const done = await store.commit(async (query) => {
     const rows = await rowsNamed(query, targets, rules, whyNoRetry);
     for (const row of rows) await retryChange(query, row);
@@ -170,7 +170,7 @@ function whyNoRetry({ state, kind }: OutboxRow): string | undefined {
  *
  * Throws `not_found`, or `conflict` if one cannot be dropped; then nothing was done.
  */
-export async function dropChanges({ store, rules }: OpenWorkspace, { targets }: Named) {
+async function dropChanges({ store, rules }: OpenWorkspace, { targets }: Named) {
   const dropped = await store.commit(async (query) => {
     const rows = await rowsNamed(query, targets, rules, whyNoDrop);
     for (const row of rows) await removeChange(query, row.entity);

@@ -1,6 +1,5 @@
 import { createServer } from 'node:http';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { runAdminOperation } from '../../src/admin/admin-operations.ts';
 import { checkAll } from '../../src/admin/check.ts';
 import { createWorld, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
 import { listenLocally } from '../support/harness/listen.ts';
@@ -80,7 +79,7 @@ async function records(): Promise<string[]> {
   return (await world.records()).map(({ repoId, identifier }) => `${repoId}#${identifier}`).sort();
 }
 
-const rebind = (connection: string) => runAdminOperation('rebind', world.partition(), { connection }, world.clock);
+const rebind = (connection: string) => world.ask('rebind', { connection });
 
 async function names() {
   const [connection] = (await world.partition().status()).connections;

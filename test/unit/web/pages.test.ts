@@ -211,7 +211,7 @@ describe('problems', () => {
 
   it('release only after a preview with a count, by a form of our own page', async () => {
     expect((await open('/problems')).byId('release-creations')).toBeUndefined();
-    const { creations } = await runAdminOperation('held', world.partition(), { samples: 0 }, world.clock);
+    const { creations } = await world.ask('held', { samples: 0 });
     const page = await open('/problems?preview=creations');
     expect(page.text(page.byId('release-creations'))).toBe(`Release ${creations.count} creations`);
     expect((await press('release', { class: 'creations' }, 'another token')).status).toBe(403);
