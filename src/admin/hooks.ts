@@ -106,7 +106,9 @@ export async function checkHooks(active: ActiveConnection): Promise<Finding[]> {
     const level = schedule === 'off' ? 'error' : 'warning';
     const wrong = states.filter(isWrong).map(
       ({ subject, state, message, hint = `Run "worksync hooks install ${name}".` }): Finding => ({
-        ...{ level, subject, hint },
+        level,
+        subject,
+        hint,
         message: `webhook ${state}: ${message}`,
       }),
     );

@@ -256,17 +256,13 @@ async function namesOf(query: Scope, rows: readonly OutboxRow[]) {
     return [item?.label ?? item_key, task?.name ?? null].filter((part) => part !== null).join(' → ');
   };
   const describe = (row: OutboxRow): ListedChange => {
-    const { entity, kind, effect, lane, state, since, due, attempts, error } = row;
+    const { entity, not_before: notBefore, kind, effect, lane, state, since, due, attempts, error } = row;
     const about = entities.get(entity);
     const name = about ? nameOf(about) : null;
     const update = kind === 'task_update' ? json<TaskUpdate>(about?.desired ?? null) : undefined;
-    return {
-      ...{ entity, name, sets: update ? describeUpdate(update) : null, kind, effect, lane, state, since, due },
-      notBefore: row.not_before,
-      expectedAt: null,
-      attempts,
-      error,
-    };
+    const sets = update ? describeUpdate(update) : null;
+    const times = { since, due, notBefore, expectedAt: null };
+    return { entity, name, sets, kind, effect, lane, state, ...times, attempts, error };
   };
   return { entities, describe };
 }

@@ -30,7 +30,7 @@ export function addAudit(program: Command, _setting: Setting, exit: Exit): void 
       const place = daemonOptions(flags, commandEnvironment(flags).settings);
       const from = since === undefined ? null : Date.parse(sinceOf(since, systemClock().now()));
       const wish = { since: from, before: before ?? null, limit: Math.min(Math.max(1, limit), MOST) };
-      const { entries, next } = await askOwnerOr(place.data, ['/admin/audit', wish], async () => {
+      const { entries, next } = await askOwnerOr(place.data, '/admin/audit', wish, async () => {
         const { alone } = await import('../admin/data.ts');
         const { auditLog } = await import('../admin/audit.ts');
         // An action without an end was not done, because no daemon runs.

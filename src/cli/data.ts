@@ -86,8 +86,12 @@ export function addData(program: Command, setting: Setting, exit: Exit): void {
           },
         );
       const place = daemonOptions(flags, commandEnvironment(flags).settings);
-      const { rows } = await askOwnerOr(place.data, ['/admin/forget', { workspace }, LONGEST_FORGET], () =>
-        forgetWithoutDaemon(setting, flags, place, workspace),
+      const { rows } = await askOwnerOr(
+        place.data,
+        '/admin/forget',
+        { workspace },
+        () => forgetWithoutDaemon(setting, flags, place, workspace),
+        LONGEST_FORGET,
       );
       print(json ? JSON.stringify({ workspace, rows }) : `Deleted ${plural(rows, 'row')} of ${workspace}.`);
       const service = serviceDatabase(place.data, workspace);

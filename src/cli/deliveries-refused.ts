@@ -32,7 +32,7 @@ export function addRefused(group: Command, exit: Exit): void {
       const wanted = { limit: Math.min(limit, MOST) };
       const named = workspace === undefined ? undefined : encodeURIComponent(workspace);
       const path = named === undefined ? '/admin/refused' : `/admin/workspaces/${named}/questions/refused`;
-      const found = await askOwnerOr(place.data, [path, wanted], async () => {
+      const found = await askOwnerOr(place.data, path, wanted, async () => {
         const { alone } = await import('../admin/data.ts');
         const { refusedRequests } = await import('../admin/refused.ts');
         const workspaces = workspace === undefined ? null : [workspace];

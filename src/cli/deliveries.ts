@@ -45,7 +45,9 @@ export function addDeliveries(program: Command, setting: Setting, exit: Exit): v
     operation: 'deliveries',
     body: ({ before, limit, own, ...flags }: ListFlags, about: string | undefined) => ({
       ...filterOf(flags),
-      ...{ about, own, before },
+      about,
+      own,
+      before,
       limit: Math.min(Math.max(1, limit), LARGEST_PAGE),
     }),
     text: describePage,

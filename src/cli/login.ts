@@ -36,7 +36,7 @@ export function addLogin(program: Command, _setting: Setting, exit: Exit): void 
     .addHelpText('after', '\nExample: worksync logout --all')
     .action(async ({ json, ...flags }: Flags & { readonly json?: boolean }) => {
       const place = daemonOptions(flags, commandEnvironment(flags).settings);
-      const { ended } = await askOwnerOr(place.data, ['/admin/sessions/end'], async () => {
+      const { ended } = await askOwnerOr(place.data, '/admin/sessions/end', undefined, async () => {
         const { alone, endSessions } = await import('../admin/data.ts');
         return { ended: await alone(place, (installation) => endSessions(installation, whoRuns())) };
       });

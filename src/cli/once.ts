@@ -30,8 +30,8 @@ export function addOnce(program: Command, setting: Setting, exit: Exit): void {
 
 /** Polls everything, takes it over, sends what the quota allows, and ends. A running daemon does it. */
 function once(session: Session, patience: number): Promise<readonly OnceResult[]> {
-  const asked = [`/admin/once?patience=${patience}`, undefined, patience + POLLS] as const;
-  return askOwnerOr(session.options.data, asked, () => onceAlone(session, patience));
+  const path = `/admin/once?patience=${patience}`;
+  return askOwnerOr(session.options.data, path, undefined, () => onceAlone(session, patience), patience + POLLS);
 }
 
 async function onceAlone(session: Session, patience: number): Promise<readonly OnceResult[]> {

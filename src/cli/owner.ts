@@ -67,8 +67,10 @@ export async function askOwner<Answer>(
 /** As `askOwner` with POST; if no daemon runs, this process does the work itself. */
 export async function askOwnerOr<Answer>(
   dataFolder: string,
-  [path, body, patience]: readonly [path: string, body?: object | undefined, patience?: number],
+  path: string,
+  body: object | undefined,
   alone: () => Promise<Answer>,
+  patience?: number,
 ): Promise<Answer> {
   return (await hasOwner(dataFolder)) ? askOwner(dataFolder, 'POST', path, body, patience) : alone();
 }

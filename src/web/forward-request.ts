@@ -48,13 +48,14 @@ export async function forwardRequest(
   if (!owner) return false;
   try {
     const answer = await replicas.forward(owner, {
-      ...{ method: request.method, url: request.url, headers: headersOf(request), isAdmin },
-      ...{ body: Buffer.isBuffer(request.body) ? request.body : undefined },
-      ...{
-        identity: identityOf(caller, limitedTo(caller, workspace), request.ip),
-        patience: longestOf(request),
-        signal: goneOf(reply),
-      },
+      method: request.method,
+      url: request.url,
+      headers: headersOf(request),
+      isAdmin,
+      body: Buffer.isBuffer(request.body) ? request.body : undefined,
+      identity: identityOf(caller, limitedTo(caller, workspace), request.ip),
+      patience: longestOf(request),
+      signal: goneOf(reply),
     });
     for (const [name, value] of Object.entries(answer.headers)) if (!KEPT_BACK.has(name)) reply.header(name, value);
     reply.header(VERSION_HEADER, owner.version);
@@ -83,15 +84,17 @@ export function queryReplicas<Answer>(
 ): Promise<readonly PeerAnswer<Answer>[]> {
   const body = Buffer.isBuffer(request.body) ? request.body : undefined;
   const identity = identityOf(caller, caller.workspaces, request.ip);
-  return replicas.requestAll<Answer>(request.url, {
-    ...{ method: request.method, headers: headersOf(request), body, identity, patience },
-  });
+  const headers = headersOf(request);
+  return replicas.requestAll<Answer>(request.url, { method: request.method, headers, body, identity, patience });
 }
 
 /** @param of the workspaces that it is about; null: all */
 function identityOf({ role, session, token, gatewayToken }: Caller, of: Access['workspaces'], ip: string): Identity {
   return {
-    ...{ role, ip, gatewayToken, workspaces: of },
+    role,
+    ip,
+    gatewayToken,
+    workspaces: of,
     session: session && { digest: session.digest, pageToken: session.pageToken },
     token: token && { digest: token.digest, ...(token.isOwn && { isOwn: true }) },
   };
