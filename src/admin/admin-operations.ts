@@ -1,269 +1,162 @@
-import type { HeldClass } from '../model/change.ts';
+// Design: src/decisions/pages-and-admin.md
+
+import { z } from 'zod';
+import { asSyncError } from '../model/errors/sync-error.ts';
 import type { Clock } from '../platform/lib/clock.ts';
-import type { AuditQuery } from '../store/access/audit-rows.ts';
-import { releaseHeld } from '../store/changes/held-changes.ts';
-import { dismissQuarantined, quarantinedDeliveries, retryQuarantined } from '../store/deliveries/inbox.ts';
-import { type Actor, audited, auditLog, NOBODY } from './audit.ts';
-import { backfillProgress, endBackfill, pauseBackfill, resumeBackfill, startBackfill } from './backfill.ts';
-import { listDeliveries, replay } from './deliveries.ts';
-import { showDelivery } from './delivery-timeline.ts';
-import { hookStates, installHooks, LONGEST_INSTALL, LONGEST_LOOK } from './hooks.ts';
-import { showItems } from './item-timeline.ts';
-import { LONGEST_LAB, tryRules } from './lab.ts';
-import {
-  explainLinks,
-  linkAdded,
-  linkRemoved,
-  linkTarget,
-  linkToRemove,
-  releaseField,
-  releaseStatus,
-  unfinishedTasks,
-} from './links.ts';
+import { endAudit } from '../store/access/audit-rows.ts';
+import { type Actor, audited, auditLog, auditSchema, NOBODY, noteAct } from './audit.ts';
+import { backfillOperations } from './backfill.ts';
+import { deliveryOperations, quarantineOperations } from './deliveries.ts';
+import { timelineOperations } from './delivery-timeline.ts';
+import { connectionOperations } from './hooks.ts';
+import { itemOperations } from './item-timeline.ts';
+import { labOperations } from './lab.ts';
+import { linkOperations } from './links.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
-import { applyPlan, showPlan } from './plan.ts';
-import { postpone, undo } from './postpone.ts';
-import type { PostponedAction, PostponeWish } from './postponed.ts';
-import { describeQuota } from './quota.ts';
-import { quotaByCaller } from './quota-by-caller.ts';
-import { rebindNames } from './rebind.ts';
-import { refusedOf } from './refused.ts';
-import { scopeNames } from './sample-delivery.ts';
-import { startSweep, sweepProgress } from './sweep.ts';
-import { undoStatus } from './undo-status.ts';
-import { dropChanges, heldNamed, listChanges, namedHeldChanges, retryChanges, showChanges } from './waiting-changes.ts';
+import { ANSWER_MS, emptySchema, type Operation, operation, textSchema } from './operation.ts';
+import { planOperations } from './plan.ts';
+import { POSTPONABLE, type PostponedAction, type PostponedRequest } from './postponed.ts';
+import { quotaOperations } from './quota.ts';
+import { refusedOperations } from './refused.ts';
+import { sweepOperations } from './sweep.ts';
+import { changeOperations, heldOperations } from './waiting-changes.ts';
+
+const OF_TOPICS = {
+  ...heldOperations,
+  ...changeOperations,
+  ...quarantineOperations,
+  ...planOperations,
+  ...labOperations,
+  ...backfillOperations,
+  ...connectionOperations,
+  ...deliveryOperations,
+  ...timelineOperations,
+  ...itemOperations,
+  ...linkOperations,
+  ...sweepOperations,
+  ...quotaOperations,
+  ...refusedOperations,
+  audit: operation({
+    body: auditSchema,
+    run: ({ store, name }, wanted, clock) =>
+      auditLog(store.query.whole, { ...wanted, workspaces: [name] }, clock.now()),
+  }),
+  'gateway-tokens': operation({
+    route: ['GET', 'gateway-tokens'],
+    body: emptySchema,
+    run: ({ upstream }) => upstream.tokens.list(),
+  }),
+  'gateway-token-create': operation({
+    route: ['POST', 'gateway-tokens'],
+    body: z.strictObject({ description: textSchema }),
+    run: ({ upstream }, { description }) => upstream.tokens.create(description),
+    audit: { subject: ({ description }) => description, count: () => 1, details: ({ id }) => id },
+  }),
+  'gateway-token-revoke': operation({
+    route: ['POST', 'gateway-tokens/revoke'],
+    body: z.strictObject({ id: textSchema }),
+    run: async ({ upstream }, { id }) => ({ revoked: await upstream.tokens.revoke(id) }),
+    audit: { subject: ({ id }) => id, count: ({ revoked }) => Number(revoked) },
+  }),
+};
+
+const requestSchemas = POSTPONABLE.map((question) =>
+  z.strictObject({ question: z.literal(question), asked: OF_TOPICS[question].body }),
+);
 
 /**
- * The requests about one workspace that a command may send. A running daemon answers them; without one, the command opens the
- * data folder and answers them itself. Arguments and answers are plain JSON.
+ * The requests about one workspace that commands and pages may send. A running daemon answers them; without one, the command
+ * opens the data folder and answers them itself.
  */
-const QUESTIONS = {
-  held: namedHeldChanges,
-
-  async release(
-    { store, wakeOutbox, rules }: OpenWorkspace,
-    wish: { readonly classes?: readonly HeldClass[]; readonly entities?: readonly string[] },
-  ) {
-    const entities = await heldNamed(store.query, wish.entities ?? [], rules);
-    const released = await releaseHeld(store, { ...wish, entities });
-    wakeOutbox();
-    return { released };
-  },
-
-  changes: listChanges,
-
-  'changes-show': showChanges,
-
-  'changes-retry': retryChanges,
-
-  'changes-drop': dropChanges,
-
-  quarantine: ({ store }: OpenWorkspace, { limit }: { limit: number }) => quarantinedDeliveries(store.query, limit),
-
-  async retry({ store, wakeReconcile }: OpenWorkspace, { ids }: { readonly ids?: readonly number[] }) {
-    const retried = await retryQuarantined(store, ids ?? 'all');
-    wakeReconcile();
-    return { retried };
-  },
-
-  async dismiss({ store }: OpenWorkspace, { ids }: { readonly ids?: readonly number[] }, clock: Clock) {
-    return { dismissed: await dismissQuarantined(store, ids ?? 'all', clock.now()) };
-  },
-
-  plan: showPlan,
-
-  lab: (workspace: OpenWorkspace, asked: Parameters<typeof tryRules>[1], clock: Clock) =>
-    tryRules(workspace, asked, clock),
-
-  apply: (partition: OpenWorkspace, { id }: { id: string }) => applyPlan(partition, id, false),
-
-  backfill: startBackfill,
-
-  'backfill-progress': (partition: OpenWorkspace, { connection }: { connection: string }, clock: Clock) =>
-    backfillProgress(partition, connection, clock).then((progress) => ({ progress })),
-
-  'backfill-pause': (partition: OpenWorkspace, { connection }: { connection: string }) =>
-    pauseBackfill(partition, connection).then((paused) => ({ paused })),
-
-  'backfill-resume': (partition: OpenWorkspace, { connection }: { connection: string }) =>
-    resumeBackfill(partition, connection).then((resumed) => ({ resumed })),
-
-  'backfill-stop': (partition: OpenWorkspace, { connection }: { connection: string }) =>
-    endBackfill(partition, connection).then((stopped) => ({ stopped })),
-
-  hooks: hookStates,
-
-  'hooks-install': installHooks,
-
-  rebind: rebindNames,
-
-  'scope-names': scopeNames,
-
-  deliveries: listDeliveries,
-
-  delivery: showDelivery,
-
-  replay,
-
-  items: showItems,
-
-  explain: explainLinks,
-
-  'link-target': linkTarget,
-
-  'link-added': linkAdded,
-
-  'link-to-remove': linkToRemove,
-
-  'link-removed': linkRemoved,
-
-  'release-status': releaseStatus,
-
-  'release-field': releaseField,
-
-  unfinished: unfinishedTasks,
-
-  'status-undo': undoStatus,
-
-  sweep: startSweep,
-
-  'sweep-progress': (partition: OpenWorkspace, _asked: object, clock: Clock) => sweepProgress(partition, clock),
-
-  quota: (partition: OpenWorkspace, _asked: object, clock: Clock) => describeQuota(partition, clock),
-
-  refused: refusedOf,
-
-  postpone: (partition: OpenWorkspace, wish: PostponeWish, clock: Clock, actor: Actor): Promise<PostponedAction> =>
-    postpone(partition, wish, { clock, actor, subject: subjectOf(wish.question, wish.asked) }, (auditRow) =>
-      runAdminOperation(wish.question, partition, wish.asked, clock, actor, auditRow),
-    ),
-
-  postponed: async ({ postponed }: OpenWorkspace, _asked: object) => ({ actions: postponed.list() }),
-
-  undo: (partition: OpenWorkspace, wish: { readonly id: string }, clock: Clock, actor: Actor) =>
-    undo(partition, wish, { clock, actor }),
-
-  audit: ({ store, name }: OpenWorkspace, wish: Omit<AuditQuery, 'workspaces'>, clock: Clock) =>
-    auditLog(store.query.whole, { ...wish, workspaces: [name] }, clock.now()),
-
-  'quota-by-caller': (partition: OpenWorkspace, _asked: object, clock: Clock) => quotaByCaller(partition, clock),
+export const OPERATIONS = {
+  ...OF_TOPICS,
+  postpone: operation({
+    body: z.discriminatedUnion('question', requestSchemas as never) as unknown as z.ZodType<PostponedRequest>,
+    run: postpone,
+  }),
+  postponed: operation({ body: emptySchema, run: async ({ postponed }) => ({ actions: postponed.list() }) }),
+  undo: operation({ body: z.strictObject({ id: textSchema }), run: undo }),
 };
 
-type AdminOperations = typeof QUESTIONS;
+type AdminOperations = typeof OPERATIONS;
 export type AdminOperation = keyof AdminOperations;
-export type Asked<Name extends AdminOperation> = Parameters<AdminOperations[Name]>[1];
-export type Answered<Name extends AdminOperation> = Awaited<ReturnType<AdminOperations[Name]>>;
-
-/** Describes an operation that changes something, for the audit. */
-interface Change<Name extends AdminOperation> {
-  /** Whether it only returns a preview. */
-  isTrial?(asked: Asked<Name>): boolean;
-  /** The things that it changes; null: everything that it can. */
-  subject(asked: Asked<Name>): string | null;
-  /** How many things it changed; null where that is unknown. */
-  count(answered: Answered<Name>): number | null;
-}
-
-const connectionOf = ({ connection }: { readonly connection: string }) => connection;
-const taskOf = ({ taskId }: { readonly taskId: string }) => taskId;
-const targetsOf = ({ targets }: { readonly targets: readonly string[] }) => targets.join(', ');
-const unknown = () => null;
-const everything = () => null;
-
-/** The audit description of each operation; null: the operation changes nothing. */
-const CHANGES: { readonly [Name in AdminOperation]: Change<Name> | null } = {
-  held: null,
-  release: {
-    subject: ({ classes = [], entities = [] }) => [...classes, ...entities].join(', ') || null,
-    count: ({ released }) => released,
-  },
-  changes: null,
-  'changes-show': null,
-  'changes-retry': { subject: targetsOf, count: ({ retried }) => retried.length },
-  'changes-drop': { subject: targetsOf, count: ({ dropped }) => dropped.length },
-  quarantine: null,
-  retry: { subject: ({ ids }) => ids?.join(', ') ?? null, count: ({ retried }) => retried },
-  dismiss: { subject: ({ ids }) => ids?.join(', ') ?? null, count: ({ dismissed }) => dismissed },
-  plan: null,
-  lab: null,
-  apply: { subject: ({ id }) => id, count: unknown },
-  backfill: { subject: connectionOf, count: unknown },
-  'backfill-progress': null,
-  'backfill-pause': { subject: connectionOf, count: unknown },
-  'backfill-resume': { subject: connectionOf, count: unknown },
-  'backfill-stop': { subject: connectionOf, count: unknown },
-  hooks: null,
-  'hooks-install': { subject: connectionOf, count: unknown },
-  rebind: { subject: connectionOf, count: unknown },
-  'scope-names': null,
-  deliveries: null,
-  delivery: null,
-  replay: {
-    isTrial: ({ preview }) => preview,
-    subject: ({ ids = [], about, connection, state, source }) =>
-      [...ids, about, connection, state, source].filter(Boolean).join(', ') || null,
-    count: ({ replayed }) => replayed,
-  },
-  items: null,
-  explain: null,
-  'link-target': null,
-  'link-added': { subject: taskOf, count: () => 1 },
-  'link-to-remove': null,
-  'link-removed': { subject: ({ taskId, link }) => `${taskId} ${link}`, count: () => 1 },
-  'release-status': { subject: ({ task }) => task, count: ({ released }) => Number(released) },
-  'release-field': { subject: ({ task, field }) => `${task} ${field}`, count: ({ released }) => Number(released) },
-  'status-undo': { subject: ({ task }) => task, count: () => 1 },
-  unfinished: null,
-  sweep: { subject: everything, count: unknown },
-  'sweep-progress': null,
-  quota: null,
-  refused: null,
-  // These operations write their own audit rows.
-  postpone: null,
-  postponed: null,
-  undo: null,
-  'quota-by-caller': null,
-  audit: null,
-};
-
-/** Only operations that call vendors take longer than the default. */
-const LONGEST_ANSWERS: { readonly [Name in AdminOperation]?: number } = {
-  hooks: LONGEST_LOOK,
-  'hooks-install': LONGEST_INSTALL,
-  lab: LONGEST_LAB,
-};
-
-/** The longest time that an answer may take, milliseconds. */
-export function longestAnswer(question: AdminOperation): number {
-  return (LONGEST_ANSWERS[question] ?? 0) + 30_000;
-}
+export type Asked<Name extends AdminOperation> = z.infer<AdminOperations[Name]['body']>;
+export type Answered<Name extends AdminOperation> = Awaited<ReturnType<AdminOperations[Name]['run']>>;
 
 export function isAdminOperation(name: string): name is AdminOperation {
-  return Object.hasOwn(QUESTIONS, name);
+  return Object.hasOwn(OPERATIONS, name);
 }
 
-function subjectOf(name: AdminOperation, asked: unknown): string | null {
-  return CHANGES[name]?.subject(asked as never) ?? null;
+/** Returns the longest time that an answer may take, milliseconds. */
+export function longestAnswer(name: AdminOperation): number {
+  return OPERATIONS[name].timeoutMs ?? ANSWER_MS;
 }
 
 /** Runs an operation, and records it in the audit if it changes something. */
-export async function runAdminOperation(
-  name: AdminOperation,
-  partition: OpenWorkspace,
-  asked: unknown,
+export function runAdminOperation<Name extends AdminOperation>(
+  name: Name,
+  workspace: OpenWorkspace,
+  body: Asked<Name>,
   clock: Clock,
   actor: Actor = NOBODY,
-  auditRow?: number,
+): Promise<Answered<Name>> {
+  return run(name, workspace, body, clock, actor) as Promise<Answered<Name>>;
+}
+
+/** @param row the number of its row in the audit, if it was postponed */
+async function run(
+  name: AdminOperation,
+  workspace: OpenWorkspace,
+  body: unknown,
+  clock: Clock,
+  actor: Actor,
+  row?: number,
 ): Promise<unknown> {
-  const answer = QUESTIONS[name] as (...given: unknown[]) => Promise<unknown>;
-  const change = CHANGES[name];
-  if (change === null || change.isTrial?.(asked as never)) return answer(partition, asked, clock, actor);
-  const act = { actor, action: name, workspace: partition.name, subject: subjectOf(name, asked) };
-  const books = { query: partition.store.query.whole, clock, row: auditRow };
+  const { audit, ...wanted } = OPERATIONS[name] as Operation<unknown, unknown>;
+  if (!audit || audit.isPreview?.(body)) return wanted.run(workspace, body, clock, actor);
+  const act = { actor, action: name, workspace: workspace.name, subject: audit.subject?.(body) ?? null };
   return audited(
-    books,
+    { query: workspace.store.query.whole, clock, row },
     act,
-    () => answer(partition, asked, clock),
-    (answered) => ({ count: change.count(answered as never) }),
+    () => wanted.run(workspace, body, clock, actor),
+    (answer) => ({ count: audit.count?.(answer) ?? null, ...(audit.details && { details: audit.details(answer) }) }),
   );
+}
+
+/** Runs an operation ten seconds from now. Throws now what the operation itself would throw. */
+async function postpone(
+  workspace: OpenWorkspace,
+  { question, asked }: PostponedRequest,
+  clock: Clock,
+  actor: Actor,
+): Promise<PostponedAction> {
+  const { postponed, store, name } = workspace;
+  const { preview, audit } = OF_TOPICS[question] as Operation<unknown, unknown>;
+  const count = (await preview?.(workspace, asked)) ?? 0;
+  const books = { query: store.query.whole, clock };
+  const act = { actor, action: question, workspace: name, subject: audit?.subject?.(asked) ?? null };
+  const auditRow = await noteAct(books, act, 'asked', count);
+  try {
+    return postponed.add({ question, asked, count, actor, auditRow }, () =>
+      run(question, workspace, asked, clock, actor, auditRow),
+    );
+  } catch (error) {
+    const { code, message } = asSyncError(error);
+    await endAudit(books.query, auditRow, { outcome: 'failed', count: null, details: `${code}: ${message}` });
+    throw error;
+  }
+}
+
+/** Returns false if the action is already done or undone. */
+async function undo(
+  { postponed, store }: OpenWorkspace,
+  { id }: { readonly id: string },
+  _clock: Clock,
+  actor: Actor,
+): Promise<{ readonly undone: boolean }> {
+  const action = postponed.take(id);
+  if (!action) return { undone: false };
+  const details = actor === action.actor ? null : `by ${actor}`;
+  await endAudit(store.query.whole, action.auditRow, { outcome: 'undone', count: action.count, details });
+  return { undone: true };
 }

@@ -1,4 +1,4 @@
-import type { Tokens } from '../gateway/token-book.ts';
+import { z } from 'zod';
 import { asSyncError, SyncError, withoutSecrets } from '../model/errors/sync-error.ts';
 import { cut } from '../model/text-limits.ts';
 import type { Clock } from '../platform/lib/clock.ts';
@@ -112,6 +112,12 @@ function describeAnswer({ status }: ApiResponse): ActResult {
 
 export type AuditEntry = AuditRow;
 
+export const auditSchema = z.strictObject({
+  since: z.int().min(0).nullable(),
+  before: z.int().positive().nullable(),
+  limit: z.int().min(1).max(1_000),
+});
+
 /** A page of the audit, the latest first. */
 export interface AuditPage {
   readonly entries: readonly AuditEntry[];
@@ -130,30 +136,4 @@ export async function auditLog(query: Sql, wish: AuditQuery, now: number): Promi
 function withEnd(row: AuditRow, now: number): AuditEntry {
   if (row.outcome !== 'asked' || now - row.at < REQUESTED_AT_MOST) return row;
   return { ...row, outcome: 'undone', details: 'worksync ended before it was done' };
-}
-
-/** The gateway tokens of a workspace, with an audit of each creation and revocation. */
-export function auditedTokens(
-  { upstream: { tokens }, store, name }: Pick<OpenWorkspace, 'upstream' | 'store' | 'name'>,
-  { actor, clock }: { readonly actor: Actor; readonly clock: Pick<Clock, 'now'> },
-): Tokens {
-  const books = { query: store.query.whole, clock };
-  const act = { actor, workspace: name };
-  return {
-    create: (description) =>
-      audited(
-        books,
-        { ...act, action: 'gateway-token-create', subject: description },
-        () => tokens.create(description),
-        ({ id }) => ({ count: 1, details: id }),
-      ),
-    list: () => tokens.list(),
-    revoke: (id) =>
-      audited(
-        books,
-        { ...act, action: 'gateway-token-revoke', subject: id },
-        () => tokens.revoke(id),
-        (isRevoked) => ({ count: isRevoked ? 1 : 0 }),
-      ),
-  };
 }

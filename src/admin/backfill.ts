@@ -1,18 +1,21 @@
+import { z } from 'zod';
 import { SyncError } from '../model/errors/sync-error.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { countBackfilled } from '../store/changes/outbox-rows.ts';
 import {
   type BackfillStatus,
-  pauseBackfill as pause,
+  pauseBackfill,
   readBackfills,
   requestBackfill,
-  resumeBackfill as resume,
+  resumeBackfill,
   stopBackfill,
 } from '../store/connections/backfills.ts';
+import type { Scope } from '../store/workspace-scope.ts';
 import type { ActiveConnection } from '../sync/intake/active-connection.ts';
 import { withoutServer } from './finding-host.ts';
 import { connectionNamed } from './named.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
+import { connectionOf, connectionSchema, type Operation, operation, textSchema } from './operation.ts';
 import { type Admission, admissionOf } from './quota.ts';
 
 /**
@@ -71,26 +74,6 @@ function checkConnection(partition: OpenWorkspace, name: string): ActiveConnecti
   return active;
 }
 
-/** The items that it read so far stay, and are sent. @returns whether one was running */
-export async function endBackfill(partition: OpenWorkspace, connection: string): Promise<boolean> {
-  checkConnection(partition, connection);
-  return partition.store.commit((transaction) => stopBackfill(transaction, connection));
-}
-
-/** No page is read until it is resumed; what was read is sent. @returns whether one was running */
-export async function pauseBackfill(partition: OpenWorkspace, connection: string): Promise<boolean> {
-  checkConnection(partition, connection);
-  return partition.store.commit((transaction) => pause(transaction, connection));
-}
-
-/** @returns whether there is one that is not finished */
-export async function resumeBackfill(partition: OpenWorkspace, connection: string): Promise<boolean> {
-  checkConnection(partition, connection);
-  const isResumed = await partition.store.commit((transaction) => resume(transaction, connection));
-  partition.wakeBackfills();
-  return isResumed;
-}
-
 /** The one that runs, else the last one; null where there never was one, or it was stopped. */
 export async function backfillProgress(
   partition: OpenWorkspace,
@@ -114,3 +97,41 @@ function stateOf({ finishedAt, isPaused }: BackfillStatus, left: number): Backfi
   if (finishedAt === null) return 'reading';
   return left > 0 ? 'sending' : 'done';
 }
+
+const audit = { subject: connectionOf };
+
+/** @param key holds in the answer whether there was such a backfill */
+function steering<Key extends string>(
+  key: Key,
+  steer: (transaction: Scope, connection: string) => Promise<boolean>,
+): Operation<{ connection: string }, { readonly [Name in Key]: boolean }> {
+  return {
+    body: connectionSchema,
+    async run(workspace, { connection }) {
+      checkConnection(workspace, connection);
+      const isFound = await workspace.store.commit((transaction) => steer(transaction, connection));
+      workspace.wakeBackfills();
+      return { [key]: isFound } as { readonly [Name in Key]: boolean };
+    },
+    audit,
+  };
+}
+
+export const backfillOperations = {
+  backfill: operation({
+    body: z.strictObject({ connection: textSchema, since: textSchema.nullable() }),
+    run: startBackfill,
+    audit,
+  }),
+  'backfill-progress': operation({
+    body: connectionSchema,
+    run: async (workspace, { connection }, clock) => ({
+      progress: await backfillProgress(workspace, connection, clock),
+    }),
+  }),
+  /** No page is read until it is resumed; what was read is sent. */
+  'backfill-pause': steering('paused', pauseBackfill),
+  'backfill-resume': steering('resumed', resumeBackfill),
+  /** The items that it read so far stay, and are sent. */
+  'backfill-stop': steering('stopped', stopBackfill),
+};

@@ -10,7 +10,6 @@ import { type Clock, systemClock } from '../platform/lib/clock.ts';
 import { isMemoryFolder } from '../platform/lib/folders.ts';
 import { checkInWorker } from '../platform/lib/integrity.ts';
 import { systemRandom } from '../platform/lib/random.ts';
-import type { AuditQuery } from '../store/access/audit-rows.ts';
 import { endAllSessions } from '../store/access/session-rows.ts';
 import { acquireDataFolder, type DataFolder } from '../store/installation/data-folder.ts';
 import { findWorkspace, forgetWorkspace, workspacesWithRows } from '../store/installation/deletions.ts';
@@ -23,9 +22,8 @@ import {
 import { ownerOf } from '../store/installation/leases.ts';
 import { type Restore, restoreAll, restoreWorkspace } from '../store/restore/restore.ts';
 import { planRestore, type RestorePlan } from '../store/restore/restore-plan.ts';
-import { type Actor, type AuditPage, audited, auditLog } from './audit.ts';
+import { type Actor, audited } from './audit.ts';
 import { unknownName } from './named.ts';
-import { type Refused, refusedRequests } from './refused.ts';
 
 /** The operations on the whole database. None of them sends a request to the workspace or to a vendor. */
 
@@ -203,18 +201,6 @@ async function withBackup<Result>(
   }
 }
 
-/** Deletes a workspace while no daemon runs. @returns the number of deleted rows */
-export async function forgetAlone(place: StorePlace, workspace: string, who: Who): Promise<number> {
-  return alone(place, (installation) => forget(installation, workspace, who));
-}
-
-/** Logs all browsers out while no daemon runs. @returns the number of ended sessions */
-export async function endSessionsAlone(place: StorePlace, who: Who): Promise<number> {
-  return alone(place, (installation) =>
-    endSessions(installation, who, () => installation.commit((transaction) => endAllSessions(transaction))),
-  );
-}
-
 /**
  * Deletes all rows of a workspace. Throws `usage` if it has none, `conflict` while another process serves it.
  *
@@ -239,23 +225,10 @@ async function refuseServed(installation: Installation, workspace: string): Prom
   });
 }
 
-/** @param end logs all browsers out. @returns the number of ended sessions */
-export function endSessions({ query }: Installation, { actor, clock }: Who, end: () => Promise<number>) {
+/** Logs all browsers out. @returns the number of ended sessions */
+export function endSessions({ query, commit }: Installation, { actor, clock }: Who): Promise<number> {
   const act = { actor, action: 'sessions-end', workspace: null, subject: null };
-  return audited({ query, clock }, act, end, countOf);
-}
-
-/** A page of the audit of all workspaces, where no daemon runs. */
-export function auditAlone(place: StorePlace, wish: AuditQuery): Promise<AuditPage> {
-  return alone(place, ({ query }) => auditLog(query, wish, Number.POSITIVE_INFINITY));
-}
-
-/** Requests that were refused, where no daemon runs. */
-export function refusedAlone(
-  place: StorePlace,
-  wish: Parameters<typeof refusedRequests>[1],
-): Promise<readonly Refused[]> {
-  return alone(place, ({ query }) => refusedRequests(query, wish));
+  return audited({ query, clock }, act, () => commit((transaction) => endAllSessions(transaction)), countOf);
 }
 
 /** The author of an action, for the audit. */
@@ -272,7 +245,7 @@ function countOf(count: number) {
  * Locks the data folder while the work runs; with a database server, other processes may work beside it. Throws `locked` while a
  * daemon runs with this data folder.
  */
-async function alone<Result>(
+export async function alone<Result>(
   { data, store }: StorePlace,
   work: (installation: Installation) => Promise<Result>,
 ): Promise<Result> {

@@ -1,4 +1,5 @@
-import type { DeliveryOrigin, DeliveryState } from '../model/delivery.ts';
+import { z } from 'zod';
+import { DELIVERY_SOURCES, DELIVERY_STATES } from '../model/delivery.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import type { ItemKey } from '../model/item.ts';
 import { yieldForRequests } from '../platform/lib/yield.ts';
@@ -18,7 +19,12 @@ import {
   searchDeliveries,
   storedBodies,
 } from '../store/deliveries/find-deliveries.ts';
-import { retryQuarantined } from '../store/deliveries/inbox.ts';
+import {
+  countQuarantined,
+  dismissQuarantined,
+  quarantinedDeliveries,
+  retryQuarantined,
+} from '../store/deliveries/inbox.ts';
 import { findItems as itemRows, readDeliveries } from '../store/items/items.ts';
 import { WORKSPACE } from '../store/workspace/workspace-answers.ts';
 import type { Scope } from '../store/workspace-scope.ts';
@@ -26,24 +32,29 @@ import { findItems, findTask, itemsAbout, noSuchItem } from './find-named.ts';
 import { type NamedItem, nameOfItem } from './human-names.ts';
 import { unknownName } from './named.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
+import { countSchema, operation, textSchema } from './operation.ts';
 import { readDelivery } from './read-delivery.ts';
 
-/** A filter for deliveries. Absent fields match any. */
-export interface WantedDeliveries {
+const wantedSchema = z.strictObject({
   /** Our number or the vendor's id of one, or an item by any name: those that changed it. */
-  readonly about?: string | undefined;
-  readonly state?: DeliveryState | undefined;
-  readonly connection?: string | undefined;
-  readonly source?: DeliveryOrigin | undefined;
+  about: textSchema.optional(),
+  state: z.enum(DELIVERY_STATES).optional(),
+  connection: textSchema.optional(),
+  source: z.enum(DELIVERY_SOURCES).optional(),
   /** Whether answers to worksync and webhooks of the workspace are shown too. */
-  readonly own?: boolean | undefined;
-}
+  own: z.boolean().optional(),
+});
 
-export interface ListReadRequest extends WantedDeliveries {
-  readonly limit: number;
+/** A filter for deliveries. Absent fields match any. */
+export type WantedDeliveries = z.infer<typeof wantedSchema>;
+
+const numberSchema = z.int().positive();
+
+const pageSchema = wantedSchema.extend({
+  limit: z.int().min(1).max(200),
   /** `next` of the previous page. */
-  readonly before?: number | undefined;
-}
+  before: numberSchema.optional(),
+});
 
 /** A delivery in a list. */
 export interface ShownDelivery extends ListedDelivery {
@@ -65,7 +76,7 @@ const LOOKED_AT = 1_000;
 const MOST_LOOKS = 20;
 
 /** Returns the latest deliveries that match, page by page. Throws `not_found`, and `usage` for an unknown connection. */
-export async function listDeliveries(partition: OpenWorkspace, wish: ListReadRequest): Promise<DeliveryPage> {
+async function listDeliveries(partition: OpenWorkspace, wish: z.infer<typeof pageSchema>): Promise<DeliveryPage> {
   const { query } = partition.store;
   const named = await namedBy(partition, wish);
   if (named !== undefined) {
@@ -213,14 +224,16 @@ async function show(partition: OpenWorkspace, page: readonly ListedDelivery[]): 
   return shown;
 }
 
-export interface ReplayWish extends WantedDeliveries {
+const replaySchema = wantedSchema.extend({
   /** Our numbers; absent: all deliveries that the filter matches. */
-  readonly ids?: readonly number[] | undefined;
+  ids: z.array(numberSchema).min(1).max(10_000).optional(),
   /** Returns what would be replayed, and changes nothing. */
-  readonly preview: boolean;
-}
+  preview: z.boolean(),
+});
 
-export interface Replay {
+type ReplayWish = z.infer<typeof replaySchema>;
+
+interface Replay {
   /** Deliveries put back to pending, or, in a preview, that would be. */
   readonly replayed: number;
   /** Deliveries among them that were in quarantine. */
@@ -244,7 +257,7 @@ const LOOKED_AT_OF_ALL = 10_000;
  * Puts deliveries back to pending, so that reconcile reads them with the present rules and connectors. The newest data still
  * wins, so an old delivery reverts nothing. Idempotent. Throws `not_found`, `usage`.
  */
-export async function replay(partition: OpenWorkspace, wish: ReplayWish): Promise<Replay> {
+async function replay(partition: OpenWorkspace, wish: ReplayWish): Promise<Replay> {
   const { store, wakeReconcile } = partition;
   const { found, more } = await wantedForReplay(partition, wish);
   const replayable = found.filter(isReplayable).map(({ id }) => id);
@@ -299,3 +312,49 @@ async function withBodies(query: Scope, ids: readonly number[]): Promise<number[
   }
   return kept;
 }
+
+export const deliveryOperations = {
+  deliveries: operation({ body: pageSchema, run: listDeliveries }),
+  replay: operation({
+    body: replaySchema,
+    run: replay,
+    audit: {
+      isPreview: ({ preview }) => preview,
+      subject: ({ ids = [], about, connection, state, source }) =>
+        [...ids, about, connection, state, source].filter(Boolean).join(', ') || null,
+      count: ({ replayed }) => replayed,
+    },
+  }),
+};
+
+const selectionSchema = z.strictObject({ ids: z.array(numberSchema).min(1).max(10_000).optional() });
+
+type Selection = z.infer<typeof selectionSchema>;
+
+const subject = ({ ids }: Selection) => ids?.join(', ') ?? null;
+const preview = ({ store }: OpenWorkspace, { ids }: Selection) => countQuarantined(store.query, ids);
+
+export const quarantineOperations = {
+  quarantine: operation({
+    body: z.strictObject({ limit: countSchema }),
+    run: ({ store }, { limit }) => quarantinedDeliveries(store.query, limit),
+  }),
+  retry: operation({
+    body: selectionSchema,
+    async run({ store, wakeReconcile }, { ids }) {
+      const retried = await retryQuarantined(store, ids ?? 'all');
+      wakeReconcile();
+      return { retried };
+    },
+    audit: { subject, count: ({ retried }) => retried },
+    preview,
+  }),
+  dismiss: operation({
+    body: selectionSchema,
+    run: async ({ store }, { ids }, clock) => ({
+      dismissed: await dismissQuarantined(store, ids ?? 'all', clock.now()),
+    }),
+    audit: { subject, count: ({ dismissed }) => dismissed },
+    preview,
+  }),
+};

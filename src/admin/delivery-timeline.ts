@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { DeliveryOrigin } from '../model/delivery.ts';
 import { withoutSecrets } from '../model/errors/sync-error.ts';
 import type { ItemKey } from '../model/item.ts';
@@ -11,6 +12,7 @@ import type { Scope } from '../store/workspace-scope.ts';
 import { deliveriesCalled, noSuchDelivery } from './deliveries.ts';
 import { type NamedItem, nameItems, nameOfItem } from './human-names.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
+import { operation, textSchema } from './operation.ts';
 import { keysIn, type ReadDelivery, readDelivery } from './read-delivery.ts';
 import { type Timeline, timelinesOf } from './timelines.ts';
 
@@ -75,7 +77,7 @@ const SHOWN_ITEMS = 100;
 const OVERLAP = 8 * 1024;
 
 /** @param delivery our number, or the vendor's id. Throws `not_found`. */
-export async function showDelivery(
+async function showDelivery(
   partition: OpenWorkspace,
   { delivery: name }: { readonly delivery: string },
   clock: Clock,
@@ -214,3 +216,7 @@ function cleanStart(text: string, isCut: boolean): string {
   // A secret across the cut is not recognized, because its end may be missing, so the text ends well before the cut.
   return isCut ? beginningOf(clean, Math.max(0, Math.min(SHOWN, clean.length - OVERLAP))) : clean;
 }
+
+export const timelineOperations = {
+  delivery: operation({ body: z.strictObject({ delivery: textSchema }), run: showDelivery }),
+};

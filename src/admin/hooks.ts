@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { Finding, HookState } from '../connectors/connector.ts';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import type { ActiveConnection } from '../sync/intake/active-connection.ts';
@@ -5,17 +6,14 @@ import { isSilent } from '../sync/intake/hook-watch.ts';
 import { webhookUrlOf } from '../sync/intake/webhook-routes.ts';
 import { connectionNamed } from './named.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
+import { ANSWER_MS, connectionOf, connectionSchema, operation, textSchema } from './operation.ts';
 
 /** Milliseconds that a vendor may take over all hooks of a connection. */
-export const LONGEST_LOOK = 120_000;
-export const LONGEST_INSTALL = 600_000;
+const LONGEST_LOOK = 120_000;
+const LONGEST_INSTALL = 600_000;
 
-interface Wish {
-  /** Absent: all connections that take webhooks. */
-  readonly connection?: string;
-  /** Replaces the public address that the daemon knows. */
-  readonly publicUrl?: string;
-}
+/** Milliseconds that a vendor may take over all names of a connection. */
+const LONGEST_REBIND = 60_000;
 
 export interface ConnectionHooks {
   readonly connection: string;
@@ -26,11 +24,20 @@ export interface ConnectionHooks {
   readonly failure: { readonly code: string; readonly message: string; readonly hint: string } | null;
 }
 
+/** Replaces the public address that the daemon knows. */
+const publicUrlSchema = textSchema.optional();
+/** Without a connection: all that take webhooks. */
+const hooksSchema = z.strictObject({ connection: textSchema.optional(), publicUrl: publicUrlSchema });
+const installSchema = connectionSchema.extend({ publicUrl: publicUrlSchema });
+
 /** The webhooks at the vendors. A failure of one connection does not affect the others. */
-export async function hookStates(partition: OpenWorkspace, wish: Wish): Promise<readonly ConnectionHooks[]> {
-  const chosen = wish.connection === undefined ? partition.connections : [connectionNamed(partition, wish.connection)];
-  const taking = chosen.filter(({ secrets }) => wish.connection !== undefined || secrets.length > 0);
-  return Promise.all(taking.map((active) => statesOf(partition, active, wish.publicUrl)));
+async function hookStates(
+  partition: OpenWorkspace,
+  { connection, publicUrl }: z.infer<typeof hooksSchema>,
+): Promise<readonly ConnectionHooks[]> {
+  const chosen = connection === undefined ? partition.connections : [connectionNamed(partition, connection)];
+  const taking = chosen.filter(({ secrets }) => connection !== undefined || secrets.length > 0);
+  return Promise.all(taking.map((active) => statesOf(partition, active, publicUrl)));
 }
 
 async function statesOf(
@@ -51,9 +58,9 @@ async function statesOf(
 }
 
 /** Registers the connection's webhooks at its vendor, or repairs them. Idempotent. */
-export async function installHooks(
+async function installHooks(
   partition: OpenWorkspace,
-  { connection: name, publicUrl }: Wish & { readonly connection: string },
+  { connection: name, publicUrl }: z.infer<typeof installSchema>,
 ): Promise<ConnectionHooks> {
   const active = connectionNamed(partition, name);
   const { install } = hooksOf(active);
@@ -99,7 +106,9 @@ export async function checkHooks(active: ActiveConnection): Promise<Finding[]> {
     const level = schedule === 'off' ? 'error' : 'warning';
     const wrong = states.filter(isWrong).map(
       ({ subject, state, message, hint = `Run "worksync hooks install ${name}".` }): Finding => ({
-        ...{ level, subject, hint },
+        level,
+        subject,
+        hint,
         message: `webhook ${state}: ${message}`,
       }),
     );
@@ -111,3 +120,33 @@ export async function checkHooks(active: ActiveConnection): Promise<Finding[]> {
     return [{ level: 'warning', subject: '', message: `webhooks could not be checked: ${code}: ${message}`, hint }];
   }
 }
+
+const audit = { subject: connectionOf };
+
+export const connectionOperations = {
+  hooks: operation({ body: hooksSchema, run: hookStates, timeoutMs: ANSWER_MS + LONGEST_LOOK }),
+  'hooks-install': operation({
+    body: installSchema,
+    run: installHooks,
+    audit,
+    timeoutMs: ANSWER_MS + LONGEST_INSTALL,
+  }),
+  /**
+   * Binds the names of a connection to their present targets, and reads the new targets from the start. Throws the vendor's error
+   * if it cannot be reached. `called` is the name at the vendor.
+   */
+  rebind: operation({
+    body: connectionSchema,
+    async run(workspace, { connection }) {
+      const active = connectionNamed(workspace, connection);
+      const bound = (await active.names?.rebind(active.connection, AbortSignal.timeout(LONGEST_REBIND))) ?? [];
+      return bound.map(({ entry, id, called }) => ({ name: entry, id, called }));
+    },
+    audit,
+  }),
+  /** Returns the targets of the names in a connection's configuration. */
+  'scope-names': operation({
+    body: connectionSchema,
+    run: async (workspace, { connection }) => connectionNamed(workspace, connection).names?.bindings() ?? [],
+  }),
+};

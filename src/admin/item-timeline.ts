@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { Item } from '../model/item.ts';
 import { cut } from '../model/text-limits.ts';
 import type { Clock } from '../platform/lib/clock.ts';
@@ -11,6 +12,7 @@ import { type FoundTask, findItems, findTask, foundTask, itemsAbout, noSuchItem 
 import { type NamedItem, nameOfItem } from './human-names.ts';
 import { explainStatuses, tasksOf } from './links.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
+import { operation, textSchema } from './operation.ts';
 import { type Timeline, timelinesOf } from './timelines.ts';
 
 /** One item with everything that is known of it: plain JSON, times are epoch milliseconds. */
@@ -47,7 +49,7 @@ const MOST = 5;
 const MAX_LENGTH = 4_000;
 
 /** The items of that name; of a task, those that are linked to it or name it. Throws `not_found`. */
-export async function showItems(
+async function showItems(
   workspace: OpenWorkspace,
   { name }: { readonly name: string },
   clock: Clock,
@@ -98,3 +100,5 @@ function shortened(item: Item): Item {
   ]);
   return Object.fromEntries(fields) as Item;
 }
+
+export const itemOperations = { items: operation({ body: z.strictObject({ name: textSchema }), run: showItems }) };

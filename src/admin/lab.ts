@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { taskOfLinkRead } from '../model/change.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import type { Item, ItemKey } from '../model/item.ts';
@@ -19,6 +20,7 @@ import { EvaluationQueue } from '../sync/reconcile/evaluate.ts';
 import { digestOf, rulesEvaluatedBy } from '../sync/reconcile/reconcile.ts';
 import { desiredLinks, mentionsToStore, resolveReadOnly } from '../sync/reconcile/resolve.ts';
 import type { OpenWorkspace, TriedConfig } from './open-workspace.ts';
+import { ANSWER_MS, countSchema, operation } from './operation.ts';
 
 /** A kind of write. */
 export const EFFECTS_OF_RULES = [
@@ -84,9 +86,6 @@ export interface LabBounds {
 
 /** An item takes about 100 µs; the time limit is for busy machines. */
 const BOUNDS: LabBounds = { items: 250_000, time: 120_000 };
-
-/** Milliseconds until the last batch is done. */
-export const LONGEST_LAB = 2 * BOUNDS.time;
 
 /** Items of one batch: the event loop is blocked for that long. */
 const ITEMS = { least: 20, most: 2_000 };
@@ -328,3 +327,12 @@ function effectOf({ kind, effect, entity }: OutboxRow): EffectOfRules | undefine
 function isNews(before: OutboxRow | undefined, after: OutboxRow | null): boolean {
   return before === undefined || after === null || before.effect !== after.effect;
 }
+
+export const labOperations = {
+  lab: operation({
+    body: z.strictObject({ config: z.string().max(524_288), limit: countSchema }),
+    run: (workspace, body, clock) => tryRules(workspace, body, clock),
+    // The last batch may begin just before the limit.
+    timeoutMs: ANSWER_MS + 2 * BOUNDS.time,
+  }),
+};

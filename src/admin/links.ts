@@ -1,9 +1,11 @@
-import { entity } from '../model/change.ts';
+import { z } from 'zod';
+import { entity, type Written } from '../model/change.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import type { ItemKey } from '../model/item.ts';
 import { isAutomatic } from '../model/link.ts';
-import type { SyncField } from '../model/synced-fields.ts';
-import { namedStatus } from '../model/task-status.ts';
+import { SYNC_FIELD_NAMES } from '../model/synced-fields.ts';
+import { namedStatus, serverStatus } from '../model/task-status.ts';
+import type { WrittenStatus } from '../model/written-status.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { yieldForRequests } from '../platform/lib/yield.ts';
 import { blankEntity, type EntityRow, findEntity, json, linksOfTask, saveEntity } from '../store/changes/entities.ts';
@@ -11,9 +13,12 @@ import { dropDifference, findChange } from '../store/changes/outbox-rows.ts';
 import { currentRevision } from '../store/changes/revision.ts';
 import { findItem, readFields } from '../store/items/items.ts';
 import { tasksByIds } from '../store/tasks/cached-tasks.ts';
+import { readTaskUpdateFacts } from '../store/tasks/task-update-facts.ts';
 import { listUnfinishedTasks } from '../store/tasks/unfinished-tasks.ts';
+import { isOff } from '../store/workspace/server-facts.ts';
 import { appendAnswer } from '../store/workspace/workspace-answers.ts';
 import type { Scope } from '../store/workspace-scope.ts';
+import { formsOf, strongTag, type TaskFields, updateBody, updateFormOf } from '../sync/outbox/task-update-body.ts';
 import type { Rules } from '../sync/reconcile/context.ts';
 import type { KnownLink } from '../sync/reconcile/evaluate-links.ts';
 import { type ExplainedItem, explainItem } from '../sync/reconcile/explain.ts';
@@ -30,12 +35,25 @@ import {
   requireTask,
 } from './find-named.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
+import { operation, textSchema } from './operation.ts';
 import { listChanges } from './waiting-changes.ts';
 
 /** A thing that people name by its address, its key, or its usual name. */
-interface Named {
-  readonly target: string;
-}
+const targetSchema = z.strictObject({ target: textSchema });
+const taskSchema = z.strictObject({ task: textSchema });
+const fieldSchema = taskSchema.extend({ field: z.enum(SYNC_FIELD_NAMES) });
+const addedSchema = z.strictObject({
+  taskId: textSchema,
+  /** The workspace's answer. */
+  workItem: z.looseObject({ workItemId: textSchema, url: z.string() }),
+  item: textSchema.nullable(),
+});
+/** `link`: its id, or its address. */
+const removalSchema = z.strictObject({ taskId: textSchema, link: textSchema });
+
+type Named = z.infer<typeof targetSchema>;
+type AddedLink = z.infer<typeof addedSchema>;
+type Removal = z.infer<typeof removalSchema>;
 
 /** The items of that name, or the task. */
 export interface LinkTarget {
@@ -48,7 +66,7 @@ export interface LinkTarget {
   }[];
 }
 
-export async function linkTarget({ store: { query }, rules }: OpenWorkspace, { target }: Named): Promise<LinkTarget> {
+async function linkTarget({ store: { query }, rules }: OpenWorkspace, { target }: Named): Promise<LinkTarget> {
   const task = await findTask(query, target);
   const items: LinkTarget['items'][number][] = [];
   for (const key of task ? [] : await findItems(query, target, rules)) {
@@ -130,7 +148,7 @@ export async function explainStatuses(
 }
 
 /** Returns the first unfinished tasks whose work was merged, with the reason. */
-export async function unfinishedTasks(
+async function unfinishedTasks(
   { store: { query }, rules }: OpenWorkspace,
   { limit }: { readonly limit: number },
 ): Promise<{ readonly tasks: readonly (FoundTask & { readonly status: string; readonly reason: string })[] }> {
@@ -151,18 +169,14 @@ export async function unfinishedTasks(
 }
 
 /** Lets the rules decide about the status of a task again, for a person. */
-export async function releaseStatus(workspace: OpenWorkspace, { task }: { readonly task: string }, clock: Clock) {
+async function releaseStatus(workspace: OpenWorkspace, { task }: z.infer<typeof taskSchema>, clock: Clock) {
   const { workflow } = workspace.rules;
   if (!workflow.isOn) throw new SyncError('usage', 'no rules for the statuses of tasks are configured', HINT_OF_RULES);
   return releaseTask(workspace, task, clock, (query, taskId, now) => releaseTaskStatus(query, workflow, taskId, now));
 }
 
 /** Lets a field of a task follow its work item again, for a person. */
-export async function releaseField(
-  workspace: OpenWorkspace,
-  { task, field }: { readonly task: string; readonly field: SyncField },
-  clock: Clock,
-) {
+async function releaseField(workspace: OpenWorkspace, { task, field }: z.infer<typeof fieldSchema>, clock: Clock) {
   const hint = { hint: 'Set rules.triage[].sync in the file of the workspace.' };
   if (!workspace.rules.triage.syncs) throw new SyncError('usage', 'no fields of tasks follow their items', hint);
   return releaseTask(workspace, task, clock, (query, taskId) => releaseTaskField(query, taskId, field));
@@ -189,18 +203,11 @@ async function releaseTask(
 
 const HINT_OF_RULES = { hint: 'Set rules.workflow in the file of the workspace.' };
 
-interface AddedLink {
-  readonly taskId: string;
-  /** The workspace's answer. */
-  readonly workItem: Readonly<Record<string, unknown>> & { readonly workItemId: string; readonly url: string };
-  readonly item: ItemKey | null;
-}
-
 /**
  * Stores a link that a person added. It belongs to the person, even if it replaces one of ours or a removed one. The workspace's
  * answer goes through the inbox like any other, but does not name the item.
  */
-export async function linkAdded({ store, wakeReconcile, random }: OpenWorkspace, added: AddedLink, clock: Clock) {
+async function linkAdded({ store, wakeReconcile, random }: OpenWorkspace, added: AddedLink, clock: Clock) {
   const { item } = added;
   if (item === null) return { done: true };
   const now = clock.now();
@@ -224,14 +231,8 @@ async function keepManual(query: Scope, { taskId, workItem, item }: AddedLink & 
   await saveEntity(query, { ...blankEntity(name, 'link', ids), hand: 'manual' });
 }
 
-interface Removal {
-  readonly taskId: string;
-  /** The link's id, or its address. */
-  readonly link: string;
-}
-
 /** Returns the known id and address of a link that a person wants to remove. */
-export async function linkToRemove({ store: { query }, rules }: OpenWorkspace, { taskId, link }: Removal) {
+async function linkToRemove({ store: { query }, rules }: OpenWorkspace, { taskId, link }: Removal) {
   const row = await findLink(query, { taskId, link }, rules);
   const known = json<KnownLink>(row?.known ?? null);
   const wanted = json<KnownLink>(row?.desired ?? null);
@@ -256,7 +257,7 @@ function urlOf(row: EntityRow): string | undefined {
 }
 
 /** Stores that a person removed a link, or does not want it. It is not added again while the text still names the task. */
-export async function linkRemoved(
+async function linkRemoved(
   { store, wakeReconcile, random, rules }: OpenWorkspace,
   { taskId, link }: Removal,
   clock: Clock,
@@ -280,3 +281,79 @@ export async function linkRemoved(
   wakeReconcile();
   return { marked };
 }
+
+/** How long an undoing waits for a slot of the quota, milliseconds. */
+const PATIENCE = 10_000;
+
+/** A task that has its earlier status again, and the names of both statuses. */
+interface UndoneStatus {
+  readonly task: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+/**
+ * Restores the status that a task had before worksync changed it last, if nobody has changed it since. It counts as a
+ * status set by a person, so the rules leave it until the work enters a newer phase.
+ */
+async function undoStatus(
+  { store, client, config, random, wakeReconcile }: OpenWorkspace,
+  { task: target }: z.infer<typeof taskSchema>,
+  clock: Clock,
+): Promise<UndoneStatus> {
+  const { taskId, name } = await requireTask(store.query, target);
+  const row = await findEntity(store.query, entity.taskUpdate(taskId));
+  const { status } = json<WrittenStatus>(row?.known ?? null) ?? {};
+  const { from: previous } = json<Written>(row?.written ?? null) ?? {};
+  if (status === undefined || previous === undefined)
+    throw new SyncError('conflict', `the status of ${name} is none that worksync has set`);
+  const { statuses } = config.workspace;
+  const context = { lane: 'interactive', patience: PATIENCE } as const;
+  const sentAt = clock.now();
+  const read = await client.getTask({ taskId }, context);
+  if (read.body.status !== serverStatus(statuses, status)) {
+    const present = namedStatus(statuses, read.body.status);
+    throw new SyncError('conflict', `worksync set ${name} to ${status}, and somebody has set it to ${present} since`);
+  }
+  const facts = await readTaskUpdateFacts(store.query);
+  const [form] = formsOf(updateFormOf(config), facts);
+  const body = updateBody(form, (read.raw ?? read.body) as TaskFields, { status: serverStatus(statuses, previous) });
+  const ifMatch = isOff(facts.ifMatch, sentAt) ? undefined : strongTag(read.headers['etag']);
+  const answer = await client.updateTask({ taskId, body: body as never, ifMatch }, context);
+  const seen = { action: 'saw-task', entity: taskId, sentAt, body: answer.body } as const;
+  await store.commit((transaction) => appendAnswer(transaction, seen, random.uuid(), clock.now()));
+  wakeReconcile();
+  return { task: name, from: status, to: previous };
+}
+
+export const linkOperations = {
+  explain: operation({ body: targetSchema, run: explainLinks }),
+  'link-target': operation({ body: targetSchema, run: linkTarget }),
+  'link-added': operation({
+    body: addedSchema,
+    run: linkAdded,
+    audit: { subject: ({ taskId }) => taskId, count: () => 1 },
+  }),
+  'link-to-remove': operation({ body: removalSchema, run: linkToRemove }),
+  'link-removed': operation({
+    body: removalSchema,
+    run: linkRemoved,
+    audit: { subject: ({ taskId, link }) => `${taskId} ${link}`, count: () => 1 },
+  }),
+  'release-status': operation({
+    body: taskSchema,
+    run: releaseStatus,
+    audit: { subject: ({ task }) => task, count: ({ released }) => Number(released) },
+  }),
+  'release-field': operation({
+    body: fieldSchema,
+    run: releaseField,
+    audit: { subject: ({ task, field }) => `${task} ${field}`, count: ({ released }) => Number(released) },
+  }),
+  unfinished: operation({ body: z.strictObject({ limit: z.int().min(1).max(200) }), run: unfinishedTasks }),
+  'status-undo': operation({
+    body: taskSchema,
+    run: undoStatus,
+    audit: { subject: ({ task }) => task, count: () => 1 },
+  }),
+};

@@ -1,6 +1,7 @@
-import type { Clock } from '../platform/lib/clock.ts';
-import { drained } from './drain.ts';
+import { asSyncError } from '../model/errors/sync-error.ts';
+import { type Clock, sleep } from '../platform/lib/clock.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
+import type { WorkspaceStatus } from './status.ts';
 
 export interface OnceResult {
   readonly workspace: string;
@@ -33,4 +34,36 @@ export async function pollOnce(partition: OpenWorkspace, clock: Clock, patience:
 /** Returns the result for a workspace whose replica did not answer. */
 export function notPolled(workspace: string): OnceResult {
   return { workspace, pullRequests: 0, links: 0, left: 0, failures: ['the replica that works on it did not answer'] };
+}
+
+/** Milliseconds between two reads of the state while waiting. */
+const LOOK_EVERY = 50;
+/** Milliseconds of waiting beyond the short window that still count as spacing requests out. */
+const MARGIN = 5_000;
+
+/**
+ * Waits until a running partition has processed all deliveries and sent all changes, or until the quota allows nothing for longer
+ * than its short window, or nothing reaches the workspace. Throws the fault of the database if nothing can be processed.
+ *
+ * @returns how many deliveries and changes are left
+ */
+export async function drained(partition: OpenWorkspace, clock: Clock, signal?: AbortSignal): Promise<number> {
+  for (;;) {
+    const fault = partition.store.fault();
+    if (fault) throw asSyncError(fault);
+    const status = await partition.status();
+    const { deliveries, changes, connections } = status;
+    const fetches = connections.reduce((sum, connection) => sum + connection.fetches, 0);
+    const left = deliveries.pending + changes.byState.pending + changes.byState.sending + fetches;
+    if (left === 0 && partition.outbox.inFlight === 0) return changes.byState.unknown + changes.byState.held;
+    if (signal?.aborted || (isStuck(status, clock.now()) && deliveries.pending === 0)) return left;
+    await sleep(clock, LOOK_EVERY, signal);
+  }
+}
+
+/** Whether nothing reaches the workspace, or the quota allows nothing for longer than the short window. */
+export function isStuck({ quota, state }: WorkspaceStatus, now: number): boolean {
+  const pausedFor = (quota.paused?.until ?? 0) - now;
+  const nextSlot = quota.nextSlotAt === null ? 0 : quota.nextSlotAt - now;
+  return state.kind === 'halted' || Math.max(pausedFor, nextSlot) > quota.burst.window + MARGIN;
 }

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { Action } from '../model/change.ts';
 import { describeUpdate, type TaskUpdate } from '../model/task.ts';
 import { type Clock, sleep } from '../platform/lib/clock.ts';
@@ -14,9 +15,10 @@ import {
   type PlanDigest,
   readPlan,
 } from '../sync/outbox/planned-writes.ts';
-import { isStuck } from './drain.ts';
 import { entityNamesOf } from './human-names.ts';
+import { isStuck } from './once.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
+import { countSchema, operation, textSchema } from './operation.ts';
 import type { ConnectionStatus, WorkspaceStatus } from './status.ts';
 
 /** The writes that would be sent, and the time that they take. */
@@ -46,7 +48,7 @@ export interface ShownPlan {
 const SHOWN = 'plan.shown';
 
 /** Returns the pending writes with the configuration in use. */
-export async function showPlan(workspace: OpenWorkspace, { limit }: { readonly limit: number }): Promise<ShownPlan> {
+async function showPlan(workspace: OpenWorkspace, { limit }: { readonly limit: number }): Promise<ShownPlan> {
   const { store, throttle } = workspace;
   const { plan, digest, reads, backfills } = await store.commit(async (transaction) => {
     const present = await readPresent(transaction);
@@ -107,7 +109,7 @@ export type AppliedPlan =
  * Releases the changes of the shown plan. In a running daemon the outbox continues meanwhile: writes that it has sent, and
  * changes that came after the plan was shown, are no difference and are not released.
  */
-export async function applyPlan(partition: OpenWorkspace, id: string, isAlone: boolean): Promise<AppliedPlan> {
+async function applyPlan(partition: OpenWorkspace, id: string, isAlone: boolean): Promise<AppliedPlan> {
   const applied = await partition.store.commit(async (transaction): Promise<AppliedPlan> => {
     const shown = JSON.parse((await readMeta(transaction, SHOWN)) ?? '{}') as Partial<PlanDigest>;
     if (shown.id !== id || shown.writes === undefined) return { outcome: 'unknown' };
@@ -151,3 +153,12 @@ export async function sendPlan(partition: OpenWorkspace, id: string, clock: Cloc
     await sleep(clock, LOOK_EVERY);
   }
 }
+
+export const planOperations = {
+  plan: operation({ body: z.strictObject({ limit: countSchema }), run: showPlan }),
+  apply: operation({
+    body: z.strictObject({ id: textSchema }),
+    run: (workspace, { id }) => applyPlan(workspace, id, false),
+    audit: { subject: ({ id }) => id },
+  }),
+};

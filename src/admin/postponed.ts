@@ -1,4 +1,3 @@
-import type { HeldClass } from '../model/change.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import type { Cancel, Clock } from '../platform/lib/clock.ts';
 
@@ -7,23 +6,19 @@ export const DELAY = 10_000;
 /** Actions that wait at a time. */
 const MOST = 100;
 
-/** The admin operations that can be postponed, with their arguments; see `admin/admin-operations.ts`. */
-export type PostponeWish =
-  | {
-      readonly question: 'release';
-      readonly asked: { readonly classes?: readonly HeldClass[]; readonly entities?: readonly string[] };
-    }
-  | { readonly question: 'retry'; readonly asked: { readonly ids?: readonly number[] } }
-  | { readonly question: 'dismiss'; readonly asked: { readonly ids?: readonly number[] } }
-  | { readonly question: 'changes-retry'; readonly asked: { readonly targets: readonly string[] } }
-  | { readonly question: 'changes-drop'; readonly asked: { readonly targets: readonly string[] } };
+/** The admin operations that can be postponed; see `admin/admin-operations.ts`. */
+export const POSTPONABLE = ['release', 'retry', 'dismiss', 'changes-retry', 'changes-drop'] as const;
+
+export interface PostponedRequest {
+  readonly question: (typeof POSTPONABLE)[number];
+  /** The body of the operation. */
+  readonly asked: object;
+}
 
 /** An action that waits. Times are epoch milliseconds. */
-export interface PostponedAction {
+export interface PostponedAction extends PostponedRequest {
   /** For `undo`. */
   readonly id: string;
-  readonly question: PostponeWish['question'];
-  readonly asked: PostponeWish['asked'];
   /** Number of things that it concerned when it was requested; the things that exist in the end are changed. */
   readonly count: number;
   /** The author, as the audit names it. */

@@ -1,10 +1,15 @@
+import { CALLERS, type CallerKind, readCaller } from '../model/caller.ts';
 import { LANES, type Lane } from '../model/lane.ts';
 import type { Clock } from '../platform/lib/clock.ts';
+import { type GatewayToken, listGatewayTokens } from '../store/access/gateway-tokens.ts';
 import { waitingByLane } from '../store/changes/outbox-rows.ts';
+import { type QuotaUse, quotaUseByCaller, quotaUseSince, readLedger } from '../store/quota/ledger.ts';
 import { readCounts, sumOf } from '../store/status/counts.ts';
 import { readLastDueAt } from '../store/status/queue-status.ts';
-import type { Throttle } from '../sync/quota/throttle.ts';
+import type { QuotaSnapshot, Throttle } from '../sync/quota/throttle.ts';
+import { leastOfOthers, QUARTER, quarterOf } from '../sync/quota/window-ledger.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
+import { emptySchema, operation } from './operation.ts';
 
 /** The present quota of one workspace, and a forecast for the pending requests. Times are epoch milliseconds. */
 export interface QuotaReport extends Omit<ReturnType<Throttle['snapshot']>, 'waiting'> {
@@ -22,7 +27,7 @@ export interface QuotaReport extends Omit<ReturnType<Throttle['snapshot']>, 'wai
   };
 }
 
-export async function describeQuota({ store, throttle }: OpenWorkspace, clock: Clock): Promise<QuotaReport> {
+async function describeQuota({ store, throttle }: OpenWorkspace, _body: object, clock: Clock): Promise<QuotaReport> {
   const { waiting, ...snapshot } = throttle.snapshot();
   const lanes = Object.fromEntries(LANES.map((lane) => [lane, 0])) as Record<Lane, number>;
   for (const { lane, count } of await waitingByLane(store.query)) lanes[lane] = count;
@@ -67,3 +72,152 @@ export function admissionOf(throttle: Throttle, clock: Clock, requests: number):
     (backfill < backgroundLimit * LITTLE ? 'live work uses nearly all of the share' : null);
   return { requests, drainedAt, perWindow, objection };
 }
+
+/** Requests that a caller sent, and how many of them the workspace answered 429. */
+export interface Used {
+  readonly requests: number;
+  readonly refused: number;
+}
+
+export interface CallerUse {
+  /** As in `model/caller.ts`. */
+  readonly caller: string;
+  readonly kind: CallerKind;
+  /** For people: the description of a gateway token, the hash of a key. */
+  readonly name: string;
+  /** Use within the long window: the requests that still count. */
+  readonly window: Used;
+  readonly day: Used;
+  readonly week: Used;
+  /** Other users of the quota are seen only when the workspace refuses one of our requests: they used at least this many. */
+  readonly isEstimate: boolean;
+}
+
+/** The use of a workspace's quota by each caller. Times are epoch milliseconds. */
+export interface QuotaByCaller {
+  readonly at: number;
+  /** Length of the long window, milliseconds, and the requests that it allows. */
+  readonly window: number;
+  readonly cap: number | null;
+  /** The caller that used most in seven days first, others last. */
+  readonly callers: readonly CallerUse[];
+  /** The last refusal, which shows the use of others; null if there was none. */
+  readonly lastRefusal: QuotaSnapshot['lastRefusal'];
+  /**
+   * The last 24 hours by quarters of an hour, oldest first, for a stacked chart; quarters without requests are absent. At most
+   * twelve callers, those that used most, are separate; the use of all others is under `rest`.
+   */
+  readonly series: readonly QuotaUse[];
+}
+
+const QUARTERS_OF_DAY = 96;
+const DAYS = 7;
+/** Separate callers in the series. */
+const MOST_DRAWN = 12;
+/** The caller in the series that sums up all others. */
+export const REST = 'rest';
+
+async function quotaByCaller({ store, throttle }: OpenWorkspace, _body: object, clock: Clock): Promise<QuotaByCaller> {
+  const { query } = store;
+  const { long, lastRefusal } = throttle.snapshot();
+  const at = clock.now();
+  const firstOf = (days: number) => quarterOf(at) - (QUARTERS_OF_DAY * days - 1) * QUARTER;
+  const window = await usedInWindow(query, clock.monotonic() - long.window);
+  if (lastRefusal && at - lastRefusal.at < long.window) {
+    const before = window.get(CALLERS.others)?.requests ?? 0;
+    window.set(CALLERS.others, { requests: Math.max(before, leastOfOthers(lastRefusal)), refused: 0 });
+  }
+  const day = await quotaUseByCaller(query, firstOf(1));
+  const times = { window, day: mapOf(day), week: mapOf(await quotaUseByCaller(query, firstOf(DAYS))) };
+  const series = folded(await quotaUseSince(query, firstOf(1)), day);
+  const tokens = new Map((await listGatewayTokens(query)).map((token) => [token.id, token]));
+  const names = new Set(Object.values(times).flatMap((uses) => [...uses.keys()]));
+  const callers = [...names].map((caller) => useOf(caller, times, tokens)).toSorted(byUse);
+  return { at, window: long.window, cap: long.cap, callers, lastRefusal, series };
+}
+
+type Uses = ReadonlyMap<string, Used>;
+
+const NONE: Used = { requests: 0, refused: 0 };
+
+function useOf(
+  caller: string,
+  times: { readonly [Time in 'window' | 'day' | 'week']: Uses },
+  tokens: ReadonlyMap<string, GatewayToken>,
+): CallerUse {
+  const { kind, id } = readCaller(caller);
+  const usedIn = (time: keyof typeof times) => times[time].get(caller) ?? NONE;
+  const uses = { window: usedIn('window'), day: usedIn('day'), week: usedIn('week') };
+  return { caller, kind, name: nameOf(kind, id, tokens), ...uses, isEstimate: kind === 'others' };
+}
+
+const LANE_NAMES: { readonly [Each in Lane]: string } = {
+  interactive: 'daemon: asked for by people',
+  triage: 'daemon: triage',
+  link: 'daemon: links',
+  status: 'daemon: status changes',
+  mirror: 'daemon: pull requests',
+  read: 'daemon: reads',
+  backfill: 'daemon: backfills',
+};
+
+function nameOf(kind: CallerKind, id: string, tokens: ReadonlyMap<string, GatewayToken>): string {
+  switch (kind) {
+    case 'daemon':
+      return (LANE_NAMES as Readonly<Record<string, string>>)[id] ?? `daemon: ${id}`;
+    case 'command':
+      return 'commands';
+    case 'token':
+      return `gateway token "${tokens.get(id)?.description ?? 'deleted'}" (${id})`;
+    case 'key':
+      return `key with SHA-256 ${id}…`;
+    case 'other keys':
+      return id === CALLERS.wrongKeys ? 'keys that the workspace does not know' : 'other tokens and keys';
+    case 'others':
+      return 'others, not through worksync (estimate)';
+  }
+}
+
+/** Others come last, because their figure is only an estimate. */
+function byUse(one: CallerUse, other: CallerUse): number {
+  return (
+    Number(one.isEstimate) - Number(other.isEstimate) ||
+    other.week.requests - one.week.requests ||
+    other.window.requests - one.window.requests ||
+    (one.caller < other.caller ? -1 : 1)
+  );
+}
+
+function mapOf(uses: readonly Omit<QuotaUse, 'since'>[]): Uses {
+  return new Map(uses.map(({ caller, requests, refused }) => [caller, { requests, refused }]));
+}
+
+/** Counts the requests in the ledger, which has all that still count, with monotonic times. */
+async function usedInWindow(query: Parameters<typeof readLedger>[0], from: number): Promise<Map<string, Used>> {
+  const uses = new Map<string, Used>();
+  for (const { caller, lane, completed, status } of await readLedger(query)) {
+    if (completed !== null && completed < from) continue;
+    const { requests, refused } = uses.get(caller ?? lane) ?? NONE;
+    uses.set(caller ?? lane, { requests: requests + 1, refused: refused + (status === 429 ? 1 : 0) });
+  }
+  return uses;
+}
+
+function folded(rows: readonly QuotaUse[], day: readonly Omit<QuotaUse, 'since'>[]): readonly QuotaUse[] {
+  if (day.length <= MOST_DRAWN) return rows;
+  const most = day.toSorted((one, other) => other.requests - one.requests).slice(0, MOST_DRAWN);
+  const drawn = new Set(most.map(({ caller }) => caller));
+  const sums = new Map<string, QuotaUse>();
+  for (const { since, caller, requests, refused } of rows) {
+    const shown = drawn.has(caller) ? caller : REST;
+    const key = `${since} ${shown}`;
+    const sum = sums.get(key) ?? { since, caller: shown, ...NONE };
+    sums.set(key, { ...sum, requests: sum.requests + requests, refused: sum.refused + refused });
+  }
+  return [...sums.values()];
+}
+
+export const quotaOperations = {
+  quota: operation({ body: emptySchema, run: describeQuota }),
+  'quota-by-caller': operation({ body: emptySchema, run: quotaByCaller }),
+};

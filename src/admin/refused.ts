@@ -1,16 +1,12 @@
+import { z } from 'zod';
 import { hintOf } from '../model/errors/codes.ts';
 import { listRefused, type RefusedRequest } from '../store/access/refused-requests.ts';
 import type { Sql } from '../store/workspace-scope.ts';
-import type { OpenWorkspace } from './open-workspace.ts';
+import { countSchema, operation } from './operation.ts';
 
 /** A refused request, or several alike, with the reason for people. */
 export interface Refused extends Omit<RefusedRequest, 'key'> {
   readonly reason: string;
-}
-
-/** Returns the refused requests of one workspace, the latest first, with a delay of some seconds. */
-export function refusedOf({ store, name }: OpenWorkspace, { limit }: { readonly limit: number }) {
-  return refusedRequests(store.query.whole, { workspaces: [name], limit });
 }
 
 /**
@@ -59,3 +55,13 @@ export function reasonOf({ code, status, path }: Pick<RefusedRequest, 'code' | '
   if (status === 401 && WORKSPACE_WEBHOOK.test(path)) return REASON_OF_WORKSPACE;
   return REASONS[code] ?? hintOf(code) ?? REASONS_BY_STATUS[status] ?? `The answer was ${status}.`;
 }
+
+export const refusedSchema = z.strictObject({ limit: countSchema });
+
+export const refusedOperations = {
+  /** Returns the refused requests of one workspace, the latest first, with a delay of some seconds. */
+  refused: operation({
+    body: refusedSchema,
+    run: ({ store, name }, { limit }) => refusedRequests(store.query.whole, { workspaces: [name], limit }),
+  }),
+};

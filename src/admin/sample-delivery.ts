@@ -2,16 +2,7 @@ import type { Connector, SampleContext, SampleEvent, Translation } from '../conn
 import { SyncError } from '../model/errors/sync-error.ts';
 import { type Binding, boundNames } from '../model/names.ts';
 import { sha256Of } from '../platform/lib/digest.ts';
-import { connectionNamed, unknownName } from './named.ts';
-import type { OpenWorkspace } from './open-workspace.ts';
-
-/** Returns the targets of the names in a connection's configuration. */
-export async function scopeNames(
-  partition: OpenWorkspace,
-  { connection }: { readonly connection: string },
-): Promise<readonly Binding[]> {
-  return connectionNamed(partition, connection).names?.bindings() ?? [];
-}
+import { unknownName } from './named.ts';
 
 /** A connection as it is configured. */
 export interface Tried {

@@ -6,6 +6,7 @@ import type { Scope } from '../store/workspace-scope.ts';
 import { SWEEP } from '../sync/outbox/sweep-jobs.ts';
 import { entityNamesOf } from './human-names.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
+import { emptySchema, operation } from './operation.ts';
 
 /** A report whose findings have names for people. */
 export interface NamedSweepReport extends SweepReport {
@@ -25,17 +26,7 @@ export interface SweepProgress {
   readonly at: number;
 }
 
-/** Begins a round, or joins the running one; requests what that one lacks and no pending read covers. */
-export async function startSweep(
-  { store, timetable }: OpenWorkspace,
-  _asked: object,
-): Promise<{ readonly isNew: boolean }> {
-  const running = await findRunningSweep(store.query);
-  await timetable.runNow(SWEEP);
-  return { isNew: running === undefined };
-}
-
-export async function sweepProgress(partition: OpenWorkspace, clock: Clock): Promise<SweepProgress> {
+async function sweepProgress(partition: OpenWorkspace, _body: object, clock: Clock): Promise<SweepProgress> {
   const { running, last } = await readSweeps(partition.store.query);
   const { state } = await partition.status();
   const report = running ?? last;
@@ -64,3 +55,17 @@ async function waitsFor(query: Scope): Promise<string> {
   });
   return waits.join('; ') || 'the lists are being compared';
 }
+
+export const sweepOperations = {
+  /** Begins a round, or joins the running one; requests what that one lacks and no pending read covers. */
+  sweep: operation({
+    body: emptySchema,
+    async run({ store, timetable }) {
+      const running = await findRunningSweep(store.query);
+      await timetable.runNow(SWEEP);
+      return { isNew: running === undefined };
+    },
+    audit: {},
+  }),
+  'sweep-progress': operation({ body: emptySchema, run: sweepProgress }),
+};

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import {
   CHANGE_STATES,
   type ChangeState,
@@ -12,7 +13,7 @@ import { LANES, type Lane } from '../model/lane.ts';
 import { describeUpdate, type TaskUpdate } from '../model/task.ts';
 import { didYouMean } from '../platform/lib/nearest.ts';
 import { type EntityRow, findEntities, json } from '../store/changes/entities.ts';
-import { type HeldChanges, heldChanges } from '../store/changes/held-changes.ts';
+import { type HeldChanges, heldChanges, releaseHeld } from '../store/changes/held-changes.ts';
 import {
   changesInState,
   changesOfItems,
@@ -29,6 +30,7 @@ import type { Rules } from '../sync/reconcile/context.ts';
 import { findItems, findTask } from './find-named.ts';
 import { entityNamesOf, nameEntities } from './human-names.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
+import { countSchema, operation, textSchema } from './operation.ts';
 
 /** A change for people. */
 export interface ListedChange {
@@ -121,12 +123,12 @@ function expectedAt(
   return Math.max(change.due, due, not_before, sent);
 }
 
-interface Named {
-  /** Changes, or items by their addresses or usual names. */
-  readonly targets: readonly string[];
-}
+/** Changes, or items by their addresses or usual names. */
+const targetsSchema = z.strictObject({ targets: z.array(textSchema).min(1).max(1_000).readonly() });
 
-export async function showChanges(
+type Named = z.infer<typeof targetsSchema>;
+
+async function showChanges(
   { store: { query }, rules }: OpenWorkspace,
   { targets }: Named,
 ): Promise<readonly ShownChange[]> {
@@ -145,21 +147,14 @@ export async function showChanges(
  *
  * Throws `not_found`, or `conflict` if one cannot be tried again; then nothing was done.
  */
-export async function retryChanges({ store, wakeOutbox, rules }: OpenWorkspace, { targets }: Named) {
+async function retryChanges({ store, wakeOutbox, rules }: OpenWorkspace, { targets }: Named) {
   const done = await store.commit(async (query) => {
-    const rows = await toRetry(query, { targets }, rules);
+    const rows = await rowsNamed(query, targets, rules, whyNoRetry);
     for (const row of rows) await retryChange(query, row);
     return rows.map(({ entity }) => entity);
   });
   wakeOutbox();
   return { retried: done };
-}
-
-/** Throws if one of them cannot be tried again. */
-export async function toRetry(query: Scope, { targets }: Named, rules: Rules): Promise<readonly OutboxRow[]> {
-  const rows = await rowsNamed(query, targets, rules);
-  await refuseAny(query, rows, whyNoRetry);
-  return rows;
 }
 
 function whyNoRetry({ state, kind }: OutboxRow): string | undefined {
@@ -175,20 +170,13 @@ function whyNoRetry({ state, kind }: OutboxRow): string | undefined {
  *
  * Throws `not_found`, or `conflict` if one cannot be dropped; then nothing was done.
  */
-export async function dropChanges({ store, rules }: OpenWorkspace, { targets }: Named) {
+async function dropChanges({ store, rules }: OpenWorkspace, { targets }: Named) {
   const dropped = await store.commit(async (query) => {
-    const rows = await toDrop(query, { targets }, rules);
+    const rows = await rowsNamed(query, targets, rules, whyNoDrop);
     for (const row of rows) await removeChange(query, row.entity);
     return rows.map(({ entity }) => entity);
   });
   return { dropped };
-}
-
-/** Throws if one of them cannot be dropped. */
-export async function toDrop(query: Scope, { targets }: Named, rules: Rules): Promise<readonly OutboxRow[]> {
-  const rows = await rowsNamed(query, targets, rules);
-  await refuseAny(query, rows, whyNoDrop);
-  return rows;
 }
 
 function whyNoDrop({ state, kind, sent }: OutboxRow): string | undefined {
@@ -198,23 +186,11 @@ function whyNoDrop({ state, kind, sent }: OutboxRow): string | undefined {
   return undefined;
 }
 
-/** Throws `conflict` if there is a reason against one of the changes. */
-async function refuseAny(
-  query: Scope,
-  rows: readonly OutboxRow[],
-  whyNot: (row: OutboxRow) => string | undefined,
-): Promise<void> {
-  const refused = rows.find((row) => whyNot(row) !== undefined);
-  if (!refused) return;
-  const names = await entityNamesOf({ store: { query } }, [refused]);
-  throw new SyncError('conflict', `${names[refused.entity]?.label}: ${whyNot(refused)}. Nothing was done.`);
-}
-
 /**
  * Returns the entities of the held changes that these names match: entities, or names of items. A name without a held change is
  * returned unchanged.
  */
-export async function heldNamed(query: Scope, targets: readonly string[], rules: Rules): Promise<readonly string[]> {
+async function heldNamed(query: Scope, targets: readonly string[], rules: Rules): Promise<readonly string[]> {
   const found = new Set<string>();
   for (const target of targets) {
     const rows = await changesNamed(query, target, rules);
@@ -227,15 +203,28 @@ export async function heldNamed(query: Scope, targets: readonly string[], rules:
 /** Changes that are searched for suggestions. */
 const LOOKED_THROUGH = 500;
 
-/** Throws `not_found` if one of them names no change. */
-async function rowsNamed(query: Scope, targets: readonly string[], rules: Rules): Promise<readonly OutboxRow[]> {
+/**
+ * Throws `not_found` if one of them names no change.
+ *
+ * @param whyNot the reason against one of them, which throws `conflict`
+ */
+async function rowsNamed(
+  query: Scope,
+  targets: readonly string[],
+  rules: Rules,
+  whyNot?: (row: OutboxRow) => string | undefined,
+): Promise<readonly OutboxRow[]> {
   const found = new Map<string, OutboxRow>();
   for (const target of targets) {
     const rows = await changesNamed(query, target, rules);
     if (rows.length === 0) throw await unknownChange(query, target);
     for (const row of rows) found.set(row.entity, row);
   }
-  return [...found.values()];
+  const rows = [...found.values()];
+  const refused = rows.find((row) => whyNot?.(row) !== undefined);
+  if (!refused) return rows;
+  const names = await entityNamesOf({ store: { query } }, [refused]);
+  throw new SyncError('conflict', `${names[refused.entity]?.label}: ${whyNot?.(refused)}. Nothing was done.`);
 }
 
 /** Returns the changes that a name means: an entity, a task (`BUG-12`, or `update:BUG-12` as in texts), or an item. */
@@ -267,17 +256,13 @@ async function namesOf(query: Scope, rows: readonly OutboxRow[]) {
     return [item?.label ?? item_key, task?.name ?? null].filter((part) => part !== null).join(' → ');
   };
   const describe = (row: OutboxRow): ListedChange => {
-    const { entity, kind, effect, lane, state, since, due, attempts, error } = row;
+    const { entity, not_before: notBefore, kind, effect, lane, state, since, due, attempts, error } = row;
     const about = entities.get(entity);
     const name = about ? nameOf(about) : null;
     const update = kind === 'task_update' ? json<TaskUpdate>(about?.desired ?? null) : undefined;
-    return {
-      ...{ entity, name, sets: update ? describeUpdate(update) : null, kind, effect, lane, state, since, due },
-      notBefore: row.not_before,
-      expectedAt: null,
-      attempts,
-      error,
-    };
+    const sets = update ? describeUpdate(update) : null;
+    const times = { since, due, notBefore, expectedAt: null };
+    return { entity, name, sets, kind, effect, lane, state, ...times, attempts, error };
   };
   return { entities, describe };
 }
@@ -290,7 +275,7 @@ export type NamedHeldChanges = Readonly<
 >;
 
 /** The held changes by group: how many, and the first of them. */
-export async function namedHeldChanges(
+async function namedHeldChanges(
   workspace: OpenWorkspace,
   { samples }: { readonly samples: number },
 ): Promise<NamedHeldChanges> {
@@ -306,3 +291,49 @@ export async function namedHeldChanges(
   const entries = HELD_CLASSES.map((each) => [each, { ...held[each], samples: held[each].samples.map(named) }]);
   return Object.fromEntries(entries) as NamedHeldChanges;
 }
+
+export const heldOperations = {
+  held: operation({ body: z.strictObject({ samples: countSchema }), run: namedHeldChanges }),
+  release: operation({
+    body: z.strictObject({
+      classes: z.array(z.enum(HELD_CLASSES)).readonly().optional(),
+      entities: z.array(textSchema).max(100_000).readonly().optional(),
+    }),
+    async run({ store, wakeOutbox, rules }, wanted) {
+      const entities = await heldNamed(store.query, wanted.entities ?? [], rules);
+      const released = await releaseHeld(store, { ...wanted, entities });
+      wakeOutbox();
+      return { released };
+    },
+    audit: {
+      subject: ({ classes = [], entities = [] }) => [...classes, ...entities].join(', ') || null,
+      count: ({ released }) => released,
+    },
+    async preview({ store }, { classes = [], entities = [] }) {
+      const held = await heldChanges(store.query, 0);
+      return [...new Set(classes)].reduce((sum, each) => sum + held[each].count, entities.length);
+    },
+  }),
+};
+
+const subject = ({ targets }: Named) => targets.join(', ');
+
+export const changeOperations = {
+  changes: operation({
+    body: z.strictObject({ states: z.array(z.enum(CHANGE_STATES)).readonly().optional(), limit: countSchema }),
+    run: listChanges,
+  }),
+  'changes-show': operation({ body: targetsSchema, run: showChanges }),
+  'changes-retry': operation({
+    body: targetsSchema,
+    run: retryChanges,
+    audit: { subject, count: ({ retried }) => retried.length },
+    preview: async ({ store, rules }, { targets }) => (await rowsNamed(store.query, targets, rules, whyNoRetry)).length,
+  }),
+  'changes-drop': operation({
+    body: targetsSchema,
+    run: dropChanges,
+    audit: { subject, count: ({ dropped }) => dropped.length },
+    preview: async ({ store, rules }, { targets }) => (await rowsNamed(store.query, targets, rules, whyNoDrop)).length,
+  }),
+};

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
-import type { AuditEntry, AuditPage } from '../admin/audit.ts';
-import { type DaemonOptions, daemonOptions, type Flags } from '../platform/config/daemon-options.ts';
+import type { AuditEntry } from '../admin/audit.ts';
+import { daemonOptions, type Flags } from '../platform/config/daemon-options.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
 import { systemClock } from '../platform/lib/clock.ts';
-import { askOwner, hasOwner } from './owner.ts';
+import { askOwnerOr } from './owner.ts';
 import { type Exit, OF_QUESTIONS, print, type Setting, say, wholeNumber, withDaemonOptions } from './setting.ts';
 import { sinceOf } from './since.ts';
 import { printable, table } from './words.ts';
@@ -30,20 +30,16 @@ export function addAudit(program: Command, _setting: Setting, exit: Exit): void 
       const place = daemonOptions(flags, commandEnvironment(flags).settings);
       const from = since === undefined ? null : Date.parse(sinceOf(since, systemClock().now()));
       const wish = { since: from, before: before ?? null, limit: Math.min(Math.max(1, limit), MOST) };
-      const { entries, next } = await pageOf(place, wish);
+      const { entries, next } = await askOwnerOr(place.data, '/admin/audit', wish, async () => {
+        const { alone } = await import('../admin/data.ts');
+        const { auditLog } = await import('../admin/audit.ts');
+        // An action without an end was not done, because no daemon runs.
+        return alone(place, ({ query }) => auditLog(query, { ...wish, workspaces: null }, Number.POSITIVE_INFINITY));
+      });
       for (const line of json ? entries.map((entry) => JSON.stringify(entry)) : describe(entries)) print(line);
       if (next !== null) say(`There are older entries: --before ${next}`);
       exit(0);
     });
-}
-
-async function pageOf(
-  place: DaemonOptions,
-  wish: { readonly since: number | null; readonly before: number | null; readonly limit: number },
-): Promise<AuditPage> {
-  if (await hasOwner(place.data)) return askOwner<AuditPage>(place.data, 'POST', '/admin/audit', wish);
-  const { auditAlone } = await import('../admin/data.ts');
-  return auditAlone(place, { ...wish, workspaces: null });
 }
 
 function describe(entries: readonly AuditEntry[]): string[] {

@@ -3,11 +3,11 @@ import type { BackfillProgress } from '../admin/backfill.ts';
 import type { Partition } from '../daemon/partition.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { type Clock, sleep } from '../platform/lib/clock.ts';
-import { type Asking, askingWorkspace } from './ask-workspace.ts';
-import { type Exit, print, type Setting, say, sessionOf } from './setting.ts';
+import { type Asking, answering } from './ask-workspace.ts';
+import { type Exit, print, type Setting, say } from './setting.ts';
 import { sinceOf } from './since.ts';
 import { plural, printable, safeOutput, span } from './words.ts';
-import { type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
+import { type Output, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
 
 /** Exit code where something could not be read, or is left because nothing gets through. */
 const PARTIAL = 3;
@@ -16,7 +16,7 @@ const LOOK_EVERY = 1_000;
 const TELL_EVERY = 10_000;
 
 /** Flags that steer a backfill that exists, instead of asking for one. */
-type Steering = 'stop' | 'pause' | 'resume';
+type Steering = keyof typeof STEER;
 
 type BackfillFlags = WorkspaceFlags & { readonly since?: string } & Partial<Readonly<Record<Steering, boolean>>>;
 
@@ -41,18 +41,19 @@ export function addBackfill(program: Command, setting: Setting, exit: Exit): voi
     .option('--pause', 'pause the running backfill: no page is read until it is resumed, what was read is sent')
     .option('--resume', 'resume a paused backfill')
     .addHelpText('after', HELP)
-    .action(async (connection: string, flags: BackfillFlags) => {
-      const steering = steeringOf(flags);
-      const session = await sessionOf(setting, flags, () => 'warn');
-      const { clock } = session.parts;
-      const since = flags.since === undefined ? null : sinceOf(flags.since, clock.now());
-      await askingWorkspace(session, flags, async (asking) => {
-        if (steering) return exit(await STEER[steering](asking, connection, flags));
+    .action(
+      answering(
+        setting,
+        exit,
+      )(async (asking, flags: BackfillFlags, connection: string) => {
+        const steering = steeringOf(flags);
+        if (steering) return steer(asking, steering, connection);
+        const since = flags.since === undefined ? null : sinceOf(flags.since, asking.session.parts.clock.now());
         const { outcome, progress } = await asking.ask('backfill', { connection, since });
         if (outcome === 'running') say(alreadyRuns(progress));
-        exit(await follow({ ...asking, connection }, flags, clock));
-      });
-    });
+        return follow(asking, flags, connection);
+      }),
+    );
 }
 
 /** Throws `usage` where there are several. */
@@ -62,30 +63,19 @@ function steeringOf(flags: BackfillFlags): Steering | undefined {
   return steering;
 }
 
-type Steer = (asking: Asking, connection: string, flags: BackfillFlags) => Promise<number>;
+/** The operation of each flag, and its text if there was a backfill, or none. */
+const STEER = {
+  stop: ['backfill-stop', 'is stopped; the items that it read stay', 'no backfill is running'],
+  pause: ['backfill-pause', 'is paused; --resume resumes it', 'no backfill is running'],
+  resume: ['backfill-resume', 'goes on', 'there is no backfill to resume'],
+} as const;
 
-const STEER: Readonly<Record<Steering, Steer>> = {
-  async stop({ ask }, connection, { json }) {
-    const { stopped } = await ask('backfill-stop', { connection });
-    const text = stopped
-      ? `the backfill of ${connection} is stopped; the items that it read stay`
-      : 'no backfill is running';
-    print(json ? JSON.stringify({ connection, stopped }) : text);
-    return 0;
-  },
-  async pause({ ask }, connection, { json }) {
-    const { paused } = await ask('backfill-pause', { connection });
-    const text = paused ? `the backfill of ${connection} is paused; --resume resumes it` : 'no backfill is running';
-    print(json ? JSON.stringify({ connection, paused }) : text);
-    return 0;
-  },
-  async resume({ ask }, connection, { json }) {
-    const { resumed } = await ask('backfill-resume', { connection });
-    const text = resumed ? `the backfill of ${connection} goes on` : 'there is no backfill to resume';
-    print(json ? JSON.stringify({ connection, resumed }) : text);
-    return 0;
-  },
-};
+async function steer({ ask }: Asking, flag: Steering, connection: string): Promise<Output> {
+  const [operation, done, none] = STEER[flag];
+  const answer = await ask(operation, { connection });
+  const text = Object.values(answer).includes(true) ? `the backfill of ${connection} ${done}` : none;
+  return { text, json: [{ connection, ...answer }] };
+}
 
 function alreadyRuns({ connection, since }: BackfillProgress): string {
   return `a backfill of ${connection} ${sinceWords(since)} is already running; --stop stops it`;
@@ -97,22 +87,24 @@ function sinceWords(since: string | null): string {
 
 /** Shows the progress until all is done. Without a daemon the stages run in this process meanwhile. */
 async function follow(
-  { ask, partition, connection }: Asking & { readonly connection: string },
+  { ask, partition, session }: Asking,
   { json }: BackfillFlags,
-  clock: Clock,
-): Promise<number> {
+  connection: string,
+): Promise<Output> {
+  const { clock } = session.parts;
   partition?.startUnscheduled();
-  const teller = json ? tellJson() : process.stderr.isTTY ? drawBar() : tellLines(clock);
+  const { report, clear } = json ? reportJson() : process.stderr.isTTY ? drawBar() : reportLines(clock);
   for (;;) {
     const { progress } = await ask('backfill-progress', { connection });
     if (progress === null) throw new SyncError('conflict', `the backfill of ${connection} was stopped`);
     const halted = pauseOf(progress) ?? (await haltOf(partition));
     if (progress.state === 'done' || halted) {
-      teller.end(progress);
+      clear?.();
       if (halted) say(printable(halted));
-      return halted || progress.failures.length > 0 ? PARTIAL : 0;
+      const code = halted || progress.failures.length > 0 ? PARTIAL : 0;
+      return { text: describeEnd(progress), json: [{ type: 'result', ...progress }], code };
     }
-    teller.tell(progress);
+    report(progress);
     await sleep(clock, LOOK_EVERY);
   }
 }
@@ -129,51 +121,46 @@ async function haltOf(partition: Partition | undefined): Promise<string | undefi
   return state?.kind === 'halted' ? `nothing can be sent: ${state.code}: ${state.message}. ${state.hint}` : undefined;
 }
 
-interface Teller {
-  tell(progress: BackfillProgress): void;
-  /** The last word, to standard output. */
-  end(progress: BackfillProgress): void;
+interface Reporter {
+  report(progress: BackfillProgress): void;
+  /** Removes what is not to stay on the screen. */
+  clear?(): void;
 }
 
-function tellJson(): Teller {
+function reportJson(): Reporter {
   let last = '';
   return {
-    tell(progress) {
+    report(progress) {
       const { at: _, forecast: __, ...lasting } = progress;
       const told = JSON.stringify(lasting);
       if (told !== last) print(JSON.stringify({ type: 'progress', ...progress }));
       last = told;
     },
-    end: (progress) => print(JSON.stringify({ type: 'result', ...progress })),
   };
 }
 
-function tellLines(clock: Clock): Teller {
+function reportLines(clock: Clock): Reporter {
   let toldAt = Number.NEGATIVE_INFINITY;
   let told = '';
   return {
-    tell(progress) {
+    report(progress) {
       const text = describeProgress(progress);
       if (text === told || clock.monotonic() - toldAt < TELL_EVERY) return;
       toldAt = clock.monotonic();
       told = text;
       say(text);
     },
-    end: (progress) => print(describeEnd(progress)),
   };
 }
 
 const WIDTH = 24;
 
-function drawBar(): Teller {
+function drawBar(): Reporter {
   const clear = '\r\u001b[K';
   return {
-    tell: (progress) =>
+    report: (progress) =>
       void process.stderr.write(`${clear}${safeOutput(`${bar(progress)} ${describeProgress(progress)}`)}`),
-    end(progress) {
-      process.stderr.write(clear);
-      print(describeEnd(progress));
-    },
+    clear: () => void process.stderr.write(clear),
   };
 }
 

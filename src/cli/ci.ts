@@ -178,7 +178,7 @@ async function ask(
 /** Behind a proxy by the client for servers, which few jobs have to load. */
 async function questionOf({ url, token, proxies }: Daemon): Promise<Pick<HttpAnswer, 'status' | 'body'>> {
   if (!proxies) {
-    const { askDaemon } = await import('../platform/http/ask-daemon.ts');
+    const { askDaemon } = await import('../platform/http/daemon-client.ts');
     return askDaemon({ method: 'GET', url, token, patience: ANSWER });
   }
   const { createHttpClient } = await import('../platform/http/http-client.ts');

@@ -5,7 +5,7 @@ import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import { type DaemonOptions, daemonOptions, type Flags, serviceDatabase } from '../platform/config/daemon-options.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
 import type { RestorePlan, WorkspaceRows } from '../store/restore/restore-plan.ts';
-import { askOwner, hasOwner, whoRuns } from './owner.ts';
+import { askOwnerOr, whoRuns } from './owner.ts';
 import { type Exit, OF_QUESTIONS, print, type Setting, say, sessionOf, withDaemonOptions } from './setting.ts';
 import { plural, printable } from './words.ts';
 
@@ -86,9 +86,13 @@ export function addData(program: Command, setting: Setting, exit: Exit): void {
           },
         );
       const place = daemonOptions(flags, commandEnvironment(flags).settings);
-      const rows = (await hasOwner(place.data))
-        ? await askDaemon(place.data, workspace)
-        : await forgetWithoutDaemon(setting, flags, { place, workspace });
+      const { rows } = await askOwnerOr(
+        place.data,
+        '/admin/forget',
+        { workspace },
+        () => forgetWithoutDaemon(setting, flags, place, workspace),
+        LONGEST_FORGET,
+      );
       print(json ? JSON.stringify({ workspace, rows }) : `Deleted ${plural(rows, 'row')} of ${workspace}.`);
       const service = serviceDatabase(place.data, workspace);
       if (existsSync(service))
@@ -147,29 +151,20 @@ function describeRows(rows: WorkspaceRows, present: WorkspaceRows = rows): strin
   return `${rows.name}: ${[count('deliveries', 'delivery'), count('items', 'item'), count('tasks', 'task')].join(', ')}`;
 }
 
-async function askDaemon(data: string, workspace: string): Promise<number> {
-  const answer = await askOwner<{ rows: number }>(data, 'POST', '/admin/forget', { workspace }, LONGEST_FORGET);
-  return answer.rows;
-}
-
-interface ForgetTarget {
-  readonly place: DaemonOptions;
-  readonly workspace: string;
-}
-
 /** Deletes the rows while no daemon runs. Throws `conflict` if the workspace is configured: the next start would create it again. */
 async function forgetWithoutDaemon(
   setting: Setting,
   flags: Flags,
-  { place, workspace }: ForgetTarget,
-): Promise<number> {
+  place: DaemonOptions,
+  workspace: string,
+): Promise<{ readonly rows: number }> {
   const names = await configuredNames(setting, flags, place);
   if (names.includes(workspace))
     throw new SyncError('conflict', `${workspace} still has a configuration`, {
       hint: 'Remove its file from the configuration first, then repeat the command.',
     });
-  const { forgetAlone } = await import('../admin/data.ts');
-  return forgetAlone(place, workspace, whoRuns());
+  const { alone, forget } = await import('../admin/data.ts');
+  return { rows: await alone(place, (installation) => forget(installation, workspace, whoRuns())) };
 }
 
 /** Returns the names of all configured workspaces. An empty folder has none. */

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import type { Refused } from '../admin/refused.ts';
-import { type DaemonOptions, daemonOptions, type Flags } from '../platform/config/daemon-options.ts';
+import { daemonOptions, type Flags } from '../platform/config/daemon-options.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
-import { askOwner, hasOwner } from './owner.ts';
+import { askOwnerOr } from './owner.ts';
 import { type Exit, OF_QUESTIONS, wholeNumber } from './setting.ts';
 import { at, plural, printable } from './words.ts';
 import { show, workspaceCommand } from './workspace-command.ts';
@@ -29,28 +29,19 @@ export function addRefused(group: Command, exit: Exit): void {
     .option('--headers', 'also the headers, without secrets')
     .action(async ({ workspace, limit, headers = false, json, ...flags }: RefusedFlags) => {
       const place = daemonOptions(flags, commandEnvironment(flags).settings);
-      const found = await refusedIn(place, workspace, Math.min(limit, MOST));
+      const wanted = { limit: Math.min(limit, MOST) };
+      const named = workspace === undefined ? undefined : encodeURIComponent(workspace);
+      const path = named === undefined ? '/admin/refused' : `/admin/workspaces/${named}/questions/refused`;
+      const found = await askOwnerOr(place.data, path, wanted, async () => {
+        const { alone } = await import('../admin/data.ts');
+        const { refusedRequests } = await import('../admin/refused.ts');
+        const workspaces = workspace === undefined ? null : [workspace];
+        return alone(place, ({ query }) => refusedRequests(query, { ...wanted, workspaces }));
+      });
       const text = found.map((each) => describeRefused(each, headers)).join('\n');
       show({ text: text || 'nothing was refused', json: found }, { json });
       exit(0);
     });
-}
-
-/** Returns the refused requests of this workspace; undefined: of all, and those that name none. */
-async function refusedIn(
-  place: DaemonOptions,
-  workspace: string | undefined,
-  limit: number,
-): Promise<readonly Refused[]> {
-  if (await hasOwner(place.data)) {
-    const path =
-      workspace === undefined
-        ? '/admin/refused'
-        : `/admin/workspaces/${encodeURIComponent(workspace)}/questions/refused`;
-    return askOwner<readonly Refused[]>(place.data, 'POST', path, { limit });
-  }
-  const { refusedAlone } = await import('../admin/data.ts');
-  return refusedAlone(place, { workspaces: workspace === undefined ? null : [workspace], limit });
 }
 
 export function describeRefused(refused: Refused, withHeaders: boolean): string {

@@ -2,31 +2,15 @@ import type { Command } from 'commander';
 import type { Answered } from '../admin/admin-operations.ts';
 import { DELIVERY_SOURCES, DELIVERY_STATES, type DeliveryOrigin, type DeliveryState } from '../model/delivery.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
-import { type Asking, askingWorkspace } from './ask-workspace.ts';
+import { type Asking, answering, operationCommand } from './ask-workspace.ts';
 import { addRefused } from './deliveries-refused.ts';
-import { type Exit, oneOf, type Setting, sessionOf, wholeNumber } from './setting.ts';
+import { type Exit, oneOf, type Setting, wholeNumber } from './setting.ts';
 import { describeCourse } from './waterfall.ts';
 import { at, brief, plural, printable, table } from './words.ts';
-import { type Output, show, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
+import { type Output, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
 
 /** Deliveries of one page of the daemon. */
 const LARGEST_PAGE = 200;
-
-/** `worksync deliveries`: what came in, what happened to it, and judging it again. */
-export function addDeliveries(program: Command, setting: Setting, exit: Exit): void {
-  const group = program.command('deliveries').description('what came in: list, show, replay, refused').exitOverride();
-  const run: Run = async (flags, work) => {
-    const session = await sessionOf(setting, flags, () => 'warn');
-    show(await askingWorkspace(session, flags, work), flags);
-    exit(0);
-  };
-  addList(group, run);
-  addShow(group, run);
-  addReplay(group, run);
-  addRefused(group, exit);
-}
-
-type Run = (flags: WorkspaceFlags, work: (asking: Asking) => Promise<Output>) => Promise<void>;
 
 interface FilterFlags extends WorkspaceFlags {
   readonly state?: DeliveryState;
@@ -46,26 +30,65 @@ function filterOf({ state, connection, source }: FilterFlags) {
 }
 
 type ListFlags = FilterFlags & { readonly limit: number; readonly before?: number; readonly own?: boolean };
+type ShowFlags = WorkspaceFlags & { readonly raw?: boolean; readonly decoded?: boolean };
+type ReplayFlags = FilterFlags & { readonly yes?: boolean };
 
-function addList(group: Command, run: Run): void {
-  const described = {
+/** `worksync deliveries`: what came in, what happened to it, and judging it again. */
+export function addDeliveries(program: Command, setting: Setting, exit: Exit): void {
+  const group = program.command('deliveries').description('what came in: list, show, replay, refused').exitOverride();
+  const answer = answering(setting, exit);
+  const list = operationCommand(group, answer, {
     usage: 'list [delivery|item]',
     description: 'list deliveries, the newest first: all, one by its id, or those that changed an item (the default)',
     example: 'deliveries list acme/app#7',
-  };
-  const command = workspaceCommand(group, described, { isDefault: true, costsQuota: false });
-  withFilter(command)
+    isDefault: true,
+    operation: 'deliveries',
+    body: ({ before, limit, own, ...flags }: ListFlags, about: string | undefined) => ({
+      ...filterOf(flags),
+      about,
+      own,
+      before,
+      limit: Math.min(Math.max(1, limit), LARGEST_PAGE),
+    }),
+    text: describePage,
+  });
+  withFilter(list)
     .option('--own', "also the workspace's answers to worksync, and its webhooks")
     .option('--limit <number>', 'at most this many', wholeNumber, 50)
-    .option('--before <number>', 'older than the delivery of this number', wholeNumber)
-    .action((about: string | undefined, flags: ListFlags) =>
-      run(flags, async ({ ask }) => {
-        const { before, limit, own } = flags;
-        const page = { limit: Math.min(Math.max(1, limit), LARGEST_PAGE), before };
-        const found = await ask('deliveries', { ...filterOf(flags), about, own, ...page });
-        return { text: describePage(found), json: [found] };
-      }),
-    );
+    .option('--before <number>', 'older than the delivery of this number', wholeNumber);
+  operationCommand(group, answer, {
+    usage: 'show <delivery>',
+    description:
+      "show what a delivery said, and what worksync decided, sent and was answered; by its number or the vendor's id",
+    example: 'deliveries show 72d3162e-cc78-11e3-81ab-4c9367dc0958',
+    operation: 'delivery',
+    body: (_flags: ShowFlags, delivery: string) => ({ delivery }),
+    text: (told, _now, flags) => describeDelivery(told, flags),
+  })
+    .option('--raw', 'also the body as it was received')
+    .option('--decoded', 'also the items as worksync reads them');
+  const replay = {
+    usage: 'replay [delivery|item...]',
+    description:
+      'judge deliveries again by the present rules: those with these ids, those that changed these items, or those that the flags select',
+    example: 'deliveries replay --connection github --state ignored',
+  };
+  withFilter(workspaceCommand(group, replay, { costsQuota: false }))
+    .option('--yes', 'replay what the flags select; without it the command only shows how many there are')
+    .action(answer(replayNamed));
+  addRefused(group, exit);
+}
+
+async function replayNamed({ ask }: Asking, flags: ReplayFlags, named: readonly string[]): Promise<Output> {
+  const filter = filterOf(flags);
+  const isChosen = Object.values(filter).some((value) => value !== undefined);
+  if (named.length === 0 && !isChosen)
+    throw new SyncError('usage', 'name deliveries or items, or select some with --state, --connection or --source');
+  const preview = named.length === 0 && !flags.yes;
+  const results: Replayed[] = [];
+  for (const about of named.length === 0 ? [undefined] : named)
+    results.push(await ask('replay', { ...filter, about, preview }));
+  return { text: results.map((each) => describeReplay(each, preview)).join('\n'), json: results };
 }
 
 type Page = Answered<'deliveries'>;
@@ -87,26 +110,6 @@ function describePage({ deliveries, next, lookedBackTo }: Page): string {
     ...(rows.length === 0 ? ['no deliveries'] : [table(rows)]),
     ...(next === null ? [] : [`${back}older ones: --before ${next}`]),
   ].join('\n');
-}
-
-type ShowFlags = WorkspaceFlags & { readonly raw?: boolean; readonly decoded?: boolean };
-
-function addShow(group: Command, run: Run): void {
-  const described = {
-    usage: 'show <delivery>',
-    description:
-      "show what a delivery said, and what worksync decided, sent and was answered; by its number or the vendor's id",
-    example: 'deliveries show 72d3162e-cc78-11e3-81ab-4c9367dc0958',
-  };
-  workspaceCommand(group, described, { costsQuota: false })
-    .option('--raw', 'also the body as it was received')
-    .option('--decoded', 'also the items as worksync reads them')
-    .action((delivery: string, flags: ShowFlags) =>
-      run(flags, async ({ ask }) => {
-        const told = await ask('delivery', { delivery });
-        return { text: describeDelivery(told, flags), json: [told] };
-      }),
-    );
 }
 
 type Told = Answered<'delivery'>;
@@ -155,35 +158,6 @@ function sayingOf(read: Told['read']): string[] {
 function lines(head: string, { text, isCut }: { readonly text: string; readonly isCut: boolean }): string[] {
   const shown = text.split('\n').map((line) => printable(line));
   return [`${head}${isCut ? ', cut' : ''}:`, ...shown];
-}
-
-type ReplayFlags = FilterFlags & { readonly yes?: boolean };
-
-function addReplay(group: Command, run: Run): void {
-  const described = {
-    usage: 'replay [delivery|item...]',
-    description:
-      'judge deliveries again by the present rules: those with these ids, those that changed these items, or those that the flags select',
-    example: 'deliveries replay --connection github --state ignored',
-  };
-  withFilter(workspaceCommand(group, described, { costsQuota: false }))
-    .option('--yes', 'replay what the flags select; without it the command only shows how many there are')
-    .action((named: readonly string[], flags: ReplayFlags) =>
-      run(flags, async ({ ask }) => {
-        const filter = filterOf(flags);
-        const isChosen = Object.values(filter).some((value) => value !== undefined);
-        if (named.length === 0 && !isChosen)
-          throw new SyncError(
-            'usage',
-            'name deliveries or items, or select some with --state, --connection or --source',
-          );
-        const preview = named.length === 0 && !flags.yes;
-        const wishes = named.length === 0 ? [undefined] : named;
-        const results: Replayed[] = [];
-        for (const about of wishes) results.push(await ask('replay', { ...filter, about, preview }));
-        return { text: results.map((each) => describeReplay(each, preview)).join('\n'), json: results };
-      }),
-    );
 }
 
 type Replayed = Answered<'replay'>;

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import { type DaemonOptions, daemonOptions, type Flags } from '../platform/config/daemon-options.ts';
+import { daemonOptions, type Flags } from '../platform/config/daemon-options.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
 import { findDaemon } from '../store/installation/daemon-file.ts';
-import { askOwner, hasOwner, whoRuns } from './owner.ts';
+import { askOwner, askOwnerOr, whoRuns } from './owner.ts';
 import { type Exit, likeOption, OF_QUESTIONS, print, type Setting, say, withDaemonOptions } from './setting.ts';
 import { plural } from './words.ts';
 
@@ -36,7 +36,10 @@ export function addLogin(program: Command, _setting: Setting, exit: Exit): void 
     .addHelpText('after', '\nExample: worksync logout --all')
     .action(async ({ json, ...flags }: Flags & { readonly json?: boolean }) => {
       const place = daemonOptions(flags, commandEnvironment(flags).settings);
-      const ended = (await hasOwner(place.data)) ? await askDaemon(place.data) : await endThemAlone(place);
+      const { ended } = await askOwnerOr(place.data, '/admin/sessions/end', undefined, async () => {
+        const { alone, endSessions } = await import('../admin/data.ts');
+        return { ended: await alone(place, (installation) => endSessions(installation, whoRuns())) };
+      });
       print(json ? JSON.stringify({ ended }) : `logged out: ${plural(ended, 'browser')}`);
       exit(0);
     });
@@ -48,12 +51,3 @@ type LoginFlags = Flags & {
   readonly address?: string;
   readonly json?: boolean;
 };
-
-async function endThemAlone(place: DaemonOptions): Promise<number> {
-  const { endSessionsAlone } = await import('../admin/data.ts');
-  return endSessionsAlone(place, whoRuns());
-}
-
-async function askDaemon(data: string): Promise<number> {
-  return (await askOwner<{ ended: number }>(data, 'POST', '/admin/sessions/end')).ended;
-}

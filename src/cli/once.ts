@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { OnceResult } from '../admin/once.ts';
 import type { Flags } from '../platform/config/daemon-options.ts';
-import { askOwner, hasOwner } from './owner.ts';
+import { askOwnerOr } from './owner.ts';
 import { audibly, type PatienceFlags, withPatience } from './patience.ts';
 import type { Session } from './session.ts';
 import { type Exit, OF_WORK, print, type Setting, sessionOf, withDaemonOptions } from './setting.ts';
@@ -29,12 +29,13 @@ export function addOnce(program: Command, setting: Setting, exit: Exit): void {
 }
 
 /** Polls everything, takes it over, sends what the quota allows, and ends. A running daemon does it. */
-async function once(session: Session, patience: number): Promise<readonly OnceResult[]> {
-  const { options, parts } = session;
-  if (await hasOwner(options.data)) {
-    const path = `/admin/once?patience=${patience}`;
-    return askOwner(options.data, 'POST', path, undefined, patience + POLLS);
-  }
+function once(session: Session, patience: number): Promise<readonly OnceResult[]> {
+  const path = `/admin/once?patience=${patience}`;
+  return askOwnerOr(session.options.data, path, undefined, () => onceAlone(session, patience), patience + POLLS);
+}
+
+async function onceAlone(session: Session, patience: number): Promise<readonly OnceResult[]> {
+  const { parts } = session;
   const { compose } = await import('../daemon/compose.ts');
   const { pollOnce } = await import('../admin/once.ts');
   const composition = await compose(session, parts);

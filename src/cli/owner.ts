@@ -32,11 +32,10 @@ export async function hasOwner(dataFolder: string): Promise<boolean> {
 
 /** Throws `not_running` if no daemon answers, and the error of a wrong or late answer. */
 export async function findLiving(dataFolder: string): Promise<void> {
-  const { signOfLife } = await import('../platform/http/sign-of-life.ts');
+  const { signOfLife } = await import('../platform/http/daemon-client.ts');
   const owner = ownerOf(dataFolder);
-  const status = await audibly('the daemon', SIGN_OF_LIFE, () =>
-    answered(dataFolder, owner, SIGN_OF_LIFE, () => signOfLife(`${owner.address}/livez`, SIGN_OF_LIFE)),
-  );
+  const look = () => signOfLife(`${owner.address}/livez`, SIGN_OF_LIFE);
+  const status = await answered(dataFolder, owner, SIGN_OF_LIFE, look);
   if (status !== 200) throw wrongAnswer(owner, status);
 }
 
@@ -55,7 +54,25 @@ export async function askOwner<Answer>(
   patience = ANSWER,
   silence?: number,
 ): Promise<Answer> {
-  return audibly('the daemon', patience, () => ask<Answer>(dataFolder, method, path, body, patience), silence);
+  const { askDaemon } = await import('../platform/http/daemon-client.ts');
+  const owner = ownerOf(dataFolder);
+  const asked = { method, url: `${owner.address}${path}`, token: owner.token, user: osUser(), body, patience };
+  const answer = await answered(dataFolder, owner, patience, () => askDaemon(asked), silence);
+  if (answer.version !== undefined) noteForwardedVersion(answer.version);
+  if (answer.status === 200) return read<Answer>(owner, answer.body);
+  if (answer.status === REFUSED || answer.status === 400) throw refusal(read<Failure>(owner, answer.body));
+  throw wrongAnswer(owner, answer.status);
+}
+
+/** As `askOwner` with POST; if no daemon runs, this process does the work itself. */
+export async function askOwnerOr<Answer>(
+  dataFolder: string,
+  path: string,
+  body: object | undefined,
+  alone: () => Promise<Answer>,
+  patience?: number,
+): Promise<Answer> {
+  return (await hasOwner(dataFolder)) ? askOwner(dataFolder, 'POST', path, body, patience) : alone();
 }
 
 /** Requests the status from the daemon that owns the data folder. The daemon may be of another version. */
@@ -69,23 +86,6 @@ export async function webhookAddressOf(dataFolder: string): Promise<string> {
   await findLiving(dataFolder);
   const { address, webhooks = address } = ownerOf(dataFolder);
   return webhooks;
-}
-
-async function ask<Answer>(
-  dataFolder: string,
-  method: 'GET' | 'POST',
-  path: string,
-  body: unknown,
-  patience: number,
-): Promise<Answer> {
-  const { askDaemon } = await import('../platform/http/ask-daemon.ts');
-  const owner = ownerOf(dataFolder);
-  const asked = { method, url: `${owner.address}${path}`, token: owner.token, user: osUser(), body, patience };
-  const answer = await answered(dataFolder, owner, patience, () => askDaemon(asked));
-  if (answer.version !== undefined) noteForwardedVersion(answer.version);
-  if (answer.status === 200) return read<Answer>(owner, answer.body);
-  if (answer.status === REFUSED || answer.status === 400) throw refusal(read<Failure>(owner, answer.body));
-  throw wrongAnswer(owner, answer.status);
 }
 
 function read<Content>({ address }: DaemonEndpoint, body: Buffer): Content {
@@ -112,9 +112,10 @@ async function answered<Answer>(
   owner: DaemonEndpoint,
   patience: number,
   ask: () => Promise<Answer>,
+  silence?: number,
 ): Promise<Answer> {
   try {
-    return await ask();
+    return await audibly('the daemon', patience, ask, silence);
   } catch (error) {
     const { code } = asSyncError(error);
     if (code === 'unreachable') throw notRunning(dataFolder, owner.config);

@@ -1,15 +1,15 @@
 import type { Command } from 'commander';
-import type { LabReport } from '../admin/lab.ts';
+import type { EffectOfRules, LabReport, LabSample } from '../admin/lab.ts';
+import { describeLabEnd, laterCondition } from '../admin/lab-words.ts';
 import type { AppliedPlan, ShownPlan } from '../admin/plan.ts';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import type { Clock } from '../platform/lib/clock.ts';
-import { type Asking, askingWorkspace } from './ask-workspace.ts';
-import { describeLab } from './lab-report.ts';
-import type { Session } from './session.ts';
-import { type Exit, type Setting, sessionOf, wholeNumber } from './setting.ts';
-import { lastSent, plural, printable } from './words.ts';
+import { counted } from '../platform/lib/quantities.ts';
+import { type Asking, answering } from './ask-workspace.ts';
+import { type Exit, type Setting, wholeNumber } from './setting.ts';
+import { lastSent, plural, printable, span } from './words.ts';
 import { chooseWorkspace } from './workspace-client.ts';
-import { show, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
+import { type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
 
 /** Exit code when something of the plan is left to do. */
 const PARTIAL = 3;
@@ -39,31 +39,30 @@ export function addPlan(program: Command, setting: Setting, exit: Exit): void {
       'send the plan of that id, also what the guard holds; refused if the plan would write something else now',
     )
     .addHelpText('after', HELP)
-    .action(async (flags: PlanFlags) => {
-      const session = await sessionOf(setting, flags, () => 'warn');
-      const { clock } = session.parts;
-      await askingWorkspace(session, flags, async (asking) => {
-        if (flags.apply === undefined) {
-          const tried = await tryFile(session, flags, asking);
-          if (tried && !tried.inUse) {
-            show({ text: describeLab(tried, clock.now()), json: [tried] }, flags);
-            return exit(0);
-          }
-          const plan = await asking.ask('plan', { limit: flags.limit });
-          show({ text: describePlan(plan, clock.now()), json: [plan] }, flags);
-          return exit(0);
+    .action(
+      answering(
+        setting,
+        exit,
+      )(async (asking, flags: PlanFlags) => {
+        const { clock } = asking.session.parts;
+        if (flags.apply !== undefined) {
+          const applied = await apply(asking, flags.apply, clock);
+          const isPartial = asking.partition !== undefined && applied.left > 0;
+          const text = describeApplied(applied, asking.partition === undefined);
+          return { text, json: [applied], code: isPartial ? PARTIAL : 0 };
         }
-        const applied = await apply(asking, flags.apply, clock);
-        show({ text: describeApplied(applied, asking.partition === undefined), json: [applied] }, flags);
-        exit(asking.partition !== undefined && applied.left > 0 ? PARTIAL : 0);
-      });
-    });
+        const tried = await tryFile(flags, asking);
+        if (tried && !tried.inUse) return { text: describeLab(tried, clock.now()), json: [tried] };
+        const plan = await asking.ask('plan', { limit: flags.limit });
+        return { text: describePlan(plan, clock.now()), json: [plan] };
+      }),
+    );
 }
 
 /** Only where a file was named: what it would write is what is asked for. */
-async function tryFile({ config }: Session, flags: PlanFlags, { ask }: Asking): Promise<LabReport | undefined> {
+async function tryFile(flags: PlanFlags, { ask, session }: Asking): Promise<LabReport | undefined> {
   if (flags.config === undefined) return undefined;
-  const { file, name } = chooseWorkspace(config, flags.workspace);
+  const { file, name } = chooseWorkspace(session.config, flags.workspace);
   const { readConfigSource } = await import('../platform/config/load.ts');
   return ask('lab', { config: readConfigSource(file), limit: flags.limit }).catch((error: unknown) => {
     if (asSyncError(error).code !== 'not_found') throw error;
@@ -125,4 +124,50 @@ export function describePlan(
 function describeApplied({ changes, left }: Applied, isDaemons: boolean): string {
   if (isDaemons) return `the daemon sends ${plural(changes, 'change')} now, as fast as the quota allows`;
   return `sent: ${changes - left} of ${plural(changes, 'change')}`;
+}
+
+const WORDS: Readonly<Record<EffectOfRules, string>> = {
+  'add-link': 'links added',
+  'remove-link': 'links removed',
+  record: 'pull requests written',
+  'create-task': 'tasks created',
+  'update-task': 'tasks updated',
+  'attach-document': 'documents attached',
+};
+
+/** Describes the effects of another configuration for people. */
+export function describeLab(report: LabReport, now: number): string {
+  const { items, ended, requests, drainedAt, without, effects, samples } = report;
+  const wait = drainedAt - now;
+  const time = wait > 1_000 ? `the last of them can be sent in ${span(wait)}` : 'all of them can be sent at once';
+  return [
+    `evaluated ${counted(items.open, 'open item')} and ${counted(items.finished, 'finished item')} by this configuration; nothing was written`,
+    requests === 0 ? 'it would send no request now' : `it would send ${counted(requests, 'request')} now; ${time}`,
+    ...(ended ? [describeLabEnd(ended)] : []),
+    ...effects.map(describeEffect),
+    ...without.map(
+      ({ connection, items: left }) =>
+        `  connection ${connection} is not in this configuration: its ${counted(left, 'item')} would stay as they are`,
+    ),
+    ...samples.map(describeSample),
+    ...(requests > 0 ? ['changes that exceed the limits of "guard" would be held'] : []),
+  ].join('\n');
+}
+
+function describeEffect({ effect, added, dropped, later }: LabReport['effects'][number]): string {
+  const parts = [
+    `${added} now`,
+    ...(later > 0 ? [`${later} ${laterCondition(effect)}`] : []),
+    ...(dropped > 0 ? [`${dropped} that wait would no longer be needed`] : []),
+  ];
+  return `  ${WORDS[effect]}: ${parts.join(', ')}`;
+}
+
+const SIGNS = { added: '+', later: '~', dropped: '-' } as const;
+
+function describeSample({ effect, change, item, title, task, reason, sets }: LabSample): string {
+  const what = [item, title === null ? null : `"${title}"`, task && `→ ${task}`].filter(Boolean).join(' ');
+  const because = reason && `${reason.rule}: ${reason.text}`;
+  const why = sets ? `  (${sets})` : because ? `  (${because})` : '';
+  return printable(`    ${SIGNS[change]} ${effect}  ${what}${why}`);
 }

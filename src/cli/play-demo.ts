@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { drained } from '../admin/drain.ts';
+import { drained } from '../admin/once.ts';
 import { compose } from '../daemon/compose.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { countConnectorTasks, findStage, playDeliveries, seedTasks } from './demo-play.ts';

@@ -1,11 +1,10 @@
 import { type Command, Option } from 'commander';
-import type { QuotaReport } from '../admin/quota.ts';
-import type { QuotaByCaller, Used } from '../admin/quota-by-caller.ts';
+import type { QuotaByCaller, QuotaReport, Used } from '../admin/quota.ts';
 import { LANES } from '../model/lane.ts';
-import { askingWorkspace } from './ask-workspace.ts';
-import { type Exit, type Setting, sessionOf } from './setting.ts';
+import { answering } from './ask-workspace.ts';
+import type { Exit, Setting } from './setting.ts';
 import { plural, printable, span, table } from './words.ts';
-import { show, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
+import { type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
 
 /**
  * `worksync quota`: both windows, the share and why, the others, the lanes, and when what waits will have been sent.
@@ -17,19 +16,21 @@ export function addQuota(program: Command, setting: Setting, exit: Exit): void {
     description: 'show how much of the quota is used, by whom, what waits, and for how long; uses no quota',
     example: 'quota --json',
   };
-  const command = workspaceCommand(program, described, { costsQuota: false });
-  command.addOption(new Option('--by <what>', 'show who used it lately instead').choices(['caller']));
-  command.action(async (flags: WorkspaceFlags & { readonly by?: 'caller' }) => {
-    const session = await sessionOf(setting, flags, () => 'warn');
-    if (flags.by) {
-      const uses = await askingWorkspace(session, flags, ({ ask }) => ask('quota-by-caller', {}));
-      show({ text: describeCallers(uses), json: [uses] }, flags);
-      return exit(0);
-    }
-    const report = await askingWorkspace(session, flags, ({ ask }) => ask('quota', {}));
-    show({ text: describeQuota(report), json: [report] }, flags);
-    exit(0);
-  });
+  workspaceCommand(program, described, { costsQuota: false })
+    .addOption(new Option('--by <what>', 'show who used it lately instead').choices(['caller']))
+    .action(
+      answering(
+        setting,
+        exit,
+      )(async ({ ask }, { by }: WorkspaceFlags & { readonly by?: 'caller' }) => {
+        if (by === undefined) {
+          const report = await ask('quota', {});
+          return { text: describeQuota(report), json: [report] };
+        }
+        const uses = await ask('quota-by-caller', {});
+        return { text: describeCallers(uses), json: [uses] };
+      }),
+    );
 }
 
 function describeQuota(report: QuotaReport): string {

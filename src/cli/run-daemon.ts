@@ -1,5 +1,5 @@
-import { drained } from '../admin/drain.ts';
 import { commandFor } from '../admin/init.ts';
+import { drained } from '../admin/once.ts';
 import { type Composition, compose } from '../daemon/compose.ts';
 import type { Daemon } from '../daemon/serve.ts';
 import { displayName } from '../platform/config/load.ts';

@@ -1,25 +1,22 @@
 import type { Command } from 'commander';
 import type { Answered } from '../admin/admin-operations.ts';
-import { askingWorkspace } from './ask-workspace.ts';
+import { answering, operationCommand } from './ask-workspace.ts';
 import { describeExplainedItem, describeTaskStatus, taskHead } from './explained.ts';
-import { type Exit, type Setting, sessionOf } from './setting.ts';
+import type { Exit, Setting } from './setting.ts';
 import { describeCourse } from './waterfall.ts';
 import { at, printable } from './words.ts';
-import { show, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
+import type { WorkspaceFlags } from './workspace-command.ts';
 
 /** `worksync items`: a pull request or work item with everything that happened to it. */
 export function addItems(program: Command, setting: Setting, exit: Exit): void {
   const group = program.command('items').description('pull requests and work items: show').exitOverride();
-  const described = {
+  operationCommand(group, answering(setting, exit), {
     usage: 'show <item|task>',
     description: 'show what worksync knows of an item, why it is linked or not, and each step from delivery to answer',
     example: 'items show acme/app#7',
-  };
-  workspaceCommand(group, described, { costsQuota: false }).action(async (name: string, flags: WorkspaceFlags) => {
-    const session = await sessionOf(setting, flags, () => 'warn');
-    const told = await askingWorkspace(session, flags, ({ ask }) => ask('items', { name }));
-    show({ text: describeItems(told), json: [told] }, flags);
-    exit(0);
+    operation: 'items',
+    body: (_flags: WorkspaceFlags, name: string) => ({ name }),
+    text: describeItems,
   });
 }
 

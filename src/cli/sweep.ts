@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
 import type { NamedSweepReport, SweepProgress } from '../admin/sweep.ts';
 import type { Finding } from '../model/foreign-edits.ts';
-import { type Clock, sleep } from '../platform/lib/clock.ts';
+import { sleep } from '../platform/lib/clock.ts';
 import type { SweepReport } from '../store/workspace/workspace-sweeps.ts';
-import { type Asking, askingWorkspace } from './ask-workspace.ts';
-import { type Exit, type Setting, say, sessionOf } from './setting.ts';
+import { type Asking, answering } from './ask-workspace.ts';
+import { type Exit, type Setting, say } from './setting.ts';
 import { plural, printable, span } from './words.ts';
-import { show, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
+import { type Output, workspaceCommand } from './workspace-command.ts';
 
 /** Exit code if repairs need approval, or nothing reaches the workspace. */
 const PARTIAL = 3;
@@ -28,18 +28,21 @@ export function addSweep(program: Command, setting: Setting, exit: Exit): void {
   };
   workspaceCommand(program, described)
     .addHelpText('after', HELP)
-    .action(async (flags: WorkspaceFlags) => {
-      const session = await sessionOf(setting, flags, () => 'warn');
-      await askingWorkspace(session, flags, async (asking) => {
+    .action(
+      answering(
+        setting,
+        exit,
+      )(async (asking) => {
         const { isNew } = await asking.ask('sweep', {});
         if (!isNew) say('a sweep is already running');
-        exit(await follow(asking, flags, session.parts.clock));
-      });
-    });
+        return follow(asking);
+      }),
+    );
 }
 
 /** Shows the progress until everything is compared and repaired. Without a daemon, the stages run in this process. */
-async function follow({ ask, partition }: Asking, flags: WorkspaceFlags, clock: Clock): Promise<number> {
+async function follow({ ask, partition, session }: Asking): Promise<Output> {
+  const { clock } = session.parts;
   partition?.startUnscheduled();
   let toldAt = Number.NEGATIVE_INFINITY;
   for (;;) {
@@ -48,8 +51,8 @@ async function follow({ ask, partition }: Asking, flags: WorkspaceFlags, clock: 
     const isDone = report?.finishedAt != null && report.repairs.waiting === 0;
     if (isDone || (state !== null && partition !== undefined)) {
       if (state !== null) say(printable(state));
-      show({ text: report ? describeEnd(report) : 'nothing was compared', json: [progress] }, flags);
-      return isDone && report.repairs.held === 0 ? 0 : PARTIAL;
+      const code = isDone && report.repairs.held === 0 ? 0 : PARTIAL;
+      return { text: report ? describeEnd(report) : 'nothing was compared', json: [progress], code };
     }
     if (clock.monotonic() - toldAt >= TELL_EVERY) {
       toldAt = clock.monotonic();

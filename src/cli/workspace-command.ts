@@ -36,7 +36,7 @@ const EXIT_CODES = `
 Exit codes: 0 done; 1 failed or refused; 2 wrong usage; 75 try again later: the quota is used up, or the data folder is
 in use; 77 a credential was refused; 78 the configuration is wrong.`;
 
-interface WorkspaceCommandOptions extends CommandOptions {
+export interface WorkspaceCommandOptions extends CommandOptions {
   /** The daemon's options that its help shows. */
   readonly shown?: typeof OF_WORK;
   /** Whether it sends requests that count, and so may have to wait for the quota. */
@@ -87,6 +87,8 @@ export interface Output {
   readonly json: readonly unknown[];
   /** The text goes unchanged into a file. */
   readonly asIs?: boolean;
+  /** The exit code; absent: 0. */
+  readonly code?: number;
 }
 
 interface Run {

@@ -2,7 +2,7 @@
 
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import type { AnswerRoom } from '../platform/http/admission.ts';
-import { requestStreamed, type StreamedAnswer } from '../platform/http/streamed-request.ts';
+import { requestStreamed, type StreamedAnswer } from '../platform/http/daemon-client.ts';
 import type { LeaseHolder } from './lease-holder.ts';
 import type { Peer } from './peers.ts';
 import { type Identity, SIGNATURE_HEADER, type Signatures, type Signed, type SignedRequest } from './signature.ts';

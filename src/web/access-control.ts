@@ -4,7 +4,7 @@ import { type Actor, NOBODY } from '../admin/audit.ts';
 import { type Identity, isSignedBody, type Signed } from '../cluster/signature.ts';
 import { canAccess } from '../model/caller.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
-import { USER_HEADER } from '../platform/http/ask-daemon.ts';
+import { USER_HEADER } from '../platform/http/daemon-client.ts';
 import type { Addressed, Door, RouteNeeds } from '../platform/http/origin.ts';
 import { isSafe } from '../platform/http/semantics.ts';
 import type { Server, ServerReply, ServerRequest } from '../platform/http/server.ts';

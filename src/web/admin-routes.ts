@@ -1,31 +1,40 @@
-import { isAdminOperation, runAdminOperation } from '../admin/admin-operations.ts';
-import { type Actor, audited, auditedTokens, auditLog, sendAudited } from '../admin/audit.ts';
+import { z } from 'zod';
+import { type AdminOperation, isAdminOperation, OPERATIONS, runAdminOperation } from '../admin/admin-operations.ts';
+import { audited, auditLog, auditSchema, sendAudited } from '../admin/audit.ts';
+import { checkAll, checkWhole, unchecked } from '../admin/check.ts';
 import { endSessions, forget } from '../admin/data.ts';
 import { unknownName } from '../admin/named.ts';
-import { isElsewhere, type OpenWorkspace } from '../admin/open-workspace.ts';
-import { refusedRequests } from '../admin/refused.ts';
+import { notPolled, type OnceResult, pollOnce } from '../admin/once.ts';
+import { isElsewhere, type OpenWorkspace, type OpenWorkspaces } from '../admin/open-workspace.ts';
+import { emptySchema, textSchema } from '../admin/operation.ts';
+import { refusedRequests, refusedSchema } from '../admin/refused.ts';
+import { namesOfReplicas } from '../admin/replica-status.ts';
+import type { Replicas } from '../cluster/replicas.ts';
 import { canAccess } from '../model/caller.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
+import { JsonError, parseJson } from '../platform/http/parse-json.ts';
 import type { Server, ServerReply, ServerRequest } from '../platform/http/server.ts';
+import type { ServerClocks } from '../platform/http/server-clocks.ts';
 import type { Clock } from '../platform/lib/clock.ts';
-import { actorOf, callerOf } from './access-control.ts';
+import type { Installation } from '../store/installation/installation.ts';
+import { ROUTES, type RouteName } from '../workspace-api/contract.ts';
+import type { ApiRequest } from '../workspace-api/exchange.ts';
+import { actorOf, callerOf, isPassedOn } from './access-control.ts';
 import { type Forwarded, failureOf, REFUSED } from './admin-answers.ts';
-import {
-  apiRequest,
-  auditWish,
-  bodyOf,
-  forgottenWorkspace,
-  gatewayTokenId,
-  loginWish,
-  newGatewayToken,
-  nothing,
-  patienceOf,
-  QUESTION_BODIES,
-  refusedWish,
-} from './admin-bodies.ts';
-import { type AllWorkspacesOptions, allWorkspacesRoutes } from './all-workspaces-routes.ts';
+import { patienceOf, queryReplicas } from './forward-request.ts';
 import { linkPath } from './login-routes.ts';
 import type { Sessions } from './sessions.ts';
+
+interface AdminOptions {
+  readonly workspaces: OpenWorkspaces;
+  readonly installation: Installation;
+  readonly sessions: Sessions;
+  readonly clock: Clock;
+  readonly version: string;
+  readonly serverClocks: ServerClocks;
+  /** The other processes over the same database; absent: there are none. */
+  readonly replicas?: Replicas | undefined;
+}
 
 /**
  * The requests of commands beside a running daemon, so that they use its quota and not their own. They show the token that the
@@ -35,8 +44,8 @@ import type { Sessions } from './sessions.ts';
  * it is done;
  * `POST /admin/workspaces/<name>/requests?patience=<milliseconds>` sends one request to the workspace in the interactive lane and
  * answers with its answer, the body in base64, or with a failure;
- * `POST /admin/workspaces/<name>/questions/<question>` answers one of `admin/admin-operations.ts`, or 422 with a failure;
- * `GET` and `POST /admin/workspaces/<name>/gateway-tokens` list and create gateway tokens, `POST …/revoke` revokes one;
+ * `POST /admin/workspaces/<name>/questions/<question>` runs one of `OPERATIONS`, and answers 422 with a
+ * failure if it fails; the operations on gateway tokens have addresses of their own;
  * `POST /admin/login-links` answers `{"path"}`, which logs one browser in, with no more rights than the caller has;
  * `POST /admin/forget` deletes the rows of a workspace that is not open, and answers their number;
  * `POST /admin/refused` answers the refused requests of the caller's workspaces, and to callers of all workspaces also those that
@@ -51,109 +60,46 @@ export function adminRoutes(server: Server, options: AdminOptions): void {
       if (!(error instanceof SyncError && ['body_invalid', 'usage'].includes(error.code))) throw error;
       return reply.code(400).send(failureOf(error));
     });
-    addRoutes(scope, options);
+    workspaceRoutes(scope, options);
+    allWorkspacesRoutes(scope, options);
+    installationRoutes(scope, options);
   });
 }
 
-interface AdminOptions extends AllWorkspacesOptions {
-  readonly sessions: Sessions;
-}
+const refuse = (reply: ServerReply) => (error: unknown) => reply.code(REFUSED).send(failureOf(error));
 
-function addRoutes(server: Server, options: AdminOptions): void {
-  allWorkspacesRoutes(server, options);
-  const { workspaces, installation, sessions, clock } = options;
-  const served = () => [
-    ...workspaces.partitions().map(({ name }) => name),
-    ...[...workspaces.broken().keys()].filter((name) => isElsewhere(workspaces, name)),
-  ];
+/** The requests about one workspace. */
+function workspaceRoutes(server: Server, { workspaces, clock }: AdminOptions): void {
   const named = (request: ServerRequest, reply: ServerReply) => {
     const { workspace } = request.params as { workspace: string };
     const partition = workspaces.find(workspace);
     const reason = workspaces.broken().get(workspace);
-    if (reason) void reply.code(REFUSED).send(failureOf(reason));
+    if (reason) void refuse(reply)(reason);
     else if (!partition) void reply.code(404).send({ error: 'not_found' });
     return partition;
+  };
+  const run = (name: AdminOperation | undefined, request: ServerRequest, reply: ServerReply) => {
+    const partition = named(request, reply);
+    if (!partition) return reply;
+    if (!name) return reply.code(404).send({ error: 'not_found' });
+    const body = bodyOf<unknown>(request, OPERATIONS[name].body);
+    return runAdminOperation(name, partition, body as never, clock, actorOf(request)).catch(refuse(reply));
   };
   server.post('/admin/workspaces/:workspace/requests', async (request, reply) => {
     const partition = named(request, reply);
     return partition ? forward(partition, request, clock) : reply;
   });
   server.post('/admin/workspaces/:workspace/questions/:question', async (request, reply) => {
-    const partition = named(request, reply);
-    if (!partition) return reply;
     const { question } = request.params as { question: string };
-    if (!isAdminOperation(question)) return reply.code(404).send({ error: 'not_found' });
-    const asked = bodyOf(request, QUESTION_BODIES[question]);
-    return runAdminOperation(question, partition, asked, clock, actorOf(request)).catch((error: unknown) =>
-      reply.code(REFUSED).send(failureOf(error)),
-    );
+    return run(isAdminOperation(question) && !OPERATIONS[question].route ? question : undefined, request, reply);
   });
-  const tokens = '/admin/workspaces/:workspace/gateway-tokens';
-  const tokensOf = (request: ServerRequest, reply: ServerReply) => {
-    const partition = named(request, reply);
-    return partition && auditedTokens(partition, { actor: actorOf(request), clock });
-  };
-  server.get(tokens, async (request, reply) => tokensOf(request, reply)?.list() ?? reply);
-  server.post(tokens, async (request, reply) => {
-    const { description } = bodyOf(request, newGatewayToken);
-    return tokensOf(request, reply)?.create(description) ?? reply;
-  });
-  server.post(`${tokens}/revoke`, async (request, reply) => {
-    const found = tokensOf(request, reply);
-    const { id } = bodyOf(request, gatewayTokenId);
-    return found ? { revoked: await found.revoke(id) } : reply;
-  });
-  server.post('/admin/login-links', { config: { filters: true } }, async (request) => {
-    const { role, workspaces: limited } = bodyOf(request, loginWish);
-    const caller = callerOf(request);
-    const known = served().filter((name) => canAccess(caller, name));
-    const beyond = limited?.find((name) => !known.includes(name));
-    if (beyond !== undefined) throw unknownName('workspace', beyond, known);
-    const access = { role, workspaces: limited ?? caller.workspaces };
-    const subject = `${role}${access.workspaces === null ? '' : `: ${access.workspaces.join(', ')}`}`;
-    const act = { actor: actorOf(request), action: 'login-link', workspace: null, subject };
-    const books = { query: installation.query, clock };
-    return {
-      path: linkPath(
-        await audited(
-          books,
-          act,
-          () => sessions.makeLink(access),
-          () => ({ count: 1 }),
-        ),
-      ),
-    };
-  });
-  server.post('/admin/forget', async (request, reply) => {
-    const { workspace } = bodyOf(request, forgottenWorkspace);
-    return forgetClosed(workspace, actorOf(request)).catch((error: unknown) =>
-      reply.code(REFUSED).send(failureOf(error)),
-    );
-  });
-  async function forgetClosed(workspace: string, actor: Actor): Promise<{ rows: number }> {
-    if (workspaces.find(workspace) || isElsewhere(workspaces, workspace))
-      throw new SyncError('conflict', `${workspace} still has a configuration`, {
-        hint: 'Remove its file from the configuration. The daemon applies that within a minute. It keeps its last workspace until it stops: then stop it first.',
+  for (const [name, { route }] of Object.entries(OPERATIONS))
+    if (route)
+      server.route({
+        method: route[0],
+        url: `/admin/workspaces/:workspace/${route[1]}`,
+        handler: async (request, reply) => run(name as AdminOperation, request, reply),
       });
-    const rows = await forget(installation, workspace, { actor, clock });
-    workspaces.forget(workspace);
-    return { rows };
-  }
-  server.post('/admin/refused', { config: { filters: true } }, async (request) => {
-    const { limit } = bodyOf(request, refusedWish);
-    return refusedRequests(installation.query, { workspaces: callerOf(request).workspaces, limit });
-  });
-  server.post('/admin/audit', { config: { filters: true } }, async (request) =>
-    auditLog(
-      installation.query,
-      { ...bodyOf(request, auditWish), workspaces: callerOf(request).workspaces },
-      clock.now(),
-    ),
-  );
-  server.post('/admin/sessions/end', async (request) => {
-    bodyOf(request, nothing);
-    return { ended: await endSessions(installation, { actor: actorOf(request), clock }, () => sessions.endAll()) };
-  });
 }
 
 async function forward(partition: OpenWorkspace, request: ServerRequest, clock: Clock): Promise<Forwarded> {
@@ -166,3 +112,158 @@ async function forward(partition: OpenWorkspace, request: ServerRequest, clock: 
     return failureOf(error);
   }
 }
+
+/** Milliseconds that another process may take to check, and to poll in addition to the caller's wait for the quota. */
+const LONGEST_CHECK = 120_000;
+const LONGEST_POLL = 60_000;
+
+/** The requests of commands about all workspaces of the caller: each process answers for its own. */
+function allWorkspacesRoutes(server: Server, options: AdminOptions): void {
+  const { workspaces, installation, clock, version, serverClocks } = options;
+  const reached = (request: ServerRequest) =>
+    workspaces.partitions().filter(({ name }) => canAccess(callerOf(request), name));
+  const elsewhere = async <Answer>(request: ServerRequest, patience: number) =>
+    options.replicas && !isPassedOn(request)
+      ? queryReplicas<Answer>(request, callerOf(request), { replicas: options.replicas, patience })
+      : [];
+  const silentAbout = (results: readonly OnceResult[], request: ServerRequest) =>
+    [...workspaces.broken().keys()]
+      .filter((name) => isElsewhere(workspaces, name) && canAccess(callerOf(request), name))
+      .filter((name) => results.every(({ workspace }) => workspace !== name))
+      .map((name) => notPolled(name));
+  server.post('/admin/check', { config: { filters: true } }, async (request) => {
+    bodyOf(request, emptySchema);
+    // Another process checks the workspaces that it owns.
+    const broken = [...workspaces.broken()].filter(([name]) => !isElsewhere(workspaces, name));
+    const lost = [...broken, ...workspaces.rejected()].filter(([name]) => canAccess(callerOf(request), name));
+    const checked = { partitions: reached(request), wrong: new Map(lost), clock };
+    // Callers with some workspaces only must not see servers and files of the whole process.
+    const isLimited = callerOf(request).workspaces !== null || isPassedOn(request);
+    const [own, others] = await Promise.all([
+      isLimited ? checkAll(checked) : checkWhole({ ...checked, version, installation, serverClocks }),
+      elsewhere<Awaited<ReturnType<typeof checkAll>>>(request, LONGEST_CHECK),
+    ]);
+    const names = namesOfReplicas(others.map(({ replica }) => replica));
+    const findings = others.map(({ replica, answer }) => answer ?? [unchecked(names.get(replica.id) ?? replica.host)]);
+    return [...own, ...findings.flat()];
+  });
+  server.post('/admin/once', { config: { filters: true } }, async (request) => {
+    bodyOf(request, emptySchema);
+    const patience = patienceOf(request);
+    const [own, others] = await Promise.all([
+      Promise.all(reached(request).map((partition) => pollOnce(partition, clock, patience))),
+      elsewhere<OnceResult[]>(request, patience + LONGEST_POLL),
+    ]);
+    const results = [...own, ...others.flatMap(({ answer }) => answer ?? [])];
+    return isPassedOn(request) ? results : [...results, ...silentAbout(results, request)];
+  });
+}
+
+/** The requests about the installation. */
+function installationRoutes(server: Server, { workspaces, installation, sessions, clock }: AdminOptions): void {
+  const served = () => [
+    ...workspaces.partitions().map(({ name }) => name),
+    ...[...workspaces.broken().keys()].filter((name) => isElsewhere(workspaces, name)),
+  ];
+  server.post('/admin/login-links', { config: { filters: true } }, async (request) => {
+    const { role, workspaces: limited } = bodyOf(request, loginSchema);
+    const caller = callerOf(request);
+    const known = served().filter((name) => canAccess(caller, name));
+    const beyond = limited?.find((name) => !known.includes(name));
+    if (beyond !== undefined) throw unknownName('workspace', beyond, known);
+    const access = { role, workspaces: limited ?? caller.workspaces };
+    const subject = `${role}${access.workspaces === null ? '' : `: ${access.workspaces.join(', ')}`}`;
+    const act = { actor: actorOf(request), action: 'login-link', workspace: null, subject };
+    const books = { query: installation.query, clock };
+    const link = await audited(
+      books,
+      act,
+      () => sessions.makeLink(access),
+      () => ({ count: 1 }),
+    );
+    return { path: linkPath(link) };
+  });
+  server.post('/admin/forget', async (request, reply) => {
+    const { workspace } = bodyOf(request, forgetSchema);
+    if (workspaces.find(workspace) || isElsewhere(workspaces, workspace))
+      return refuse(reply)(
+        new SyncError('conflict', `${workspace} still has a configuration`, {
+          hint: 'Remove its file from the configuration. The daemon applies that within a minute. It keeps its last workspace until it stops: then stop it first.',
+        }),
+      );
+    try {
+      const rows = await forget(installation, workspace, { actor: actorOf(request), clock });
+      workspaces.forget(workspace);
+      return { rows };
+    } catch (error) {
+      return refuse(reply)(error);
+    }
+  });
+  server.post('/admin/refused', { config: { filters: true } }, async (request) =>
+    refusedRequests(installation.query, {
+      ...bodyOf(request, refusedSchema),
+      workspaces: callerOf(request).workspaces,
+    }),
+  );
+  server.post('/admin/audit', { config: { filters: true } }, async (request) =>
+    auditLog(
+      installation.query,
+      { ...bodyOf(request, auditSchema), workspaces: callerOf(request).workspaces },
+      clock.now(),
+    ),
+  );
+  server.post('/admin/sessions/end', async (request) => {
+    bodyOf(request, emptySchema);
+    return { ended: await endSessions(installation, { actor: actorOf(request), clock }) };
+  });
+}
+
+/** The rights of a login link: the role, and the workspaces (null: all that the caller may access). */
+const loginSchema = z.strictObject({
+  role: z.enum(['read', 'admin']),
+  workspaces: z.array(textSchema).min(1).max(1_000).nullable(),
+});
+
+const forgetSchema = z.strictObject({ workspace: textSchema });
+
+/** Returns the body of an admin operation. Throws `body_invalid`, which names every wrong place. */
+function bodyOf<Body>({ body }: Pick<ServerRequest, 'body'>, schema: z.ZodType<Body>): Body {
+  const checked = schema.safeParse(read(body));
+  if (checked.success) return checked.data;
+  const places = checked.error.issues.map(({ path, message }) => `${path.join('.') || 'the body'}: ${message}`);
+  throw new SyncError('body_invalid', places.join('\n'));
+}
+
+/** No body counts as an empty object. */
+function read(body: unknown): unknown {
+  if (!Buffer.isBuffer(body) || body.length === 0) return {};
+  try {
+    return parseJson(body);
+  } catch (error) {
+    if (error instanceof JsonError) throw new SyncError('body_invalid', `the body: ${error.message}`, { cause: error });
+    throw error;
+  }
+}
+
+/** A path below the base address of the workspace, without a host or a step upwards in any spelling. */
+const PATH = /^(?:\/(?!\.{1,2}(?:\/|$))(?:[A-Za-z0-9._~!'()*-]|%(?!2[eEfF]|5[cC]|25|00)[0-9A-Fa-f]{2})+)+$/;
+
+/** A request that a command sends to the workspace. */
+const apiRequest: z.ZodType<ApiRequest> = z.strictObject({
+  method: z.enum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']),
+  path: z.string().max(4_000).regex(PATH, 'expected a path below the base address of the API'),
+  query: z
+    .string()
+    .max(16_000)
+    .regex(/^[^#\s]*$/, 'expected an encoded query')
+    .optional(),
+  headers: z.record(
+    z.string().regex(/^[\w-]{1,100}$/),
+    z
+      .string()
+      .max(4_000)
+      .regex(/^[^\r\n]*$/),
+  ),
+  body: z.unknown().optional(),
+  route: z.custom<RouteName>((name) => typeof name === 'string' && Object.hasOwn(ROUTES, name), 'expected a route'),
+});

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { OpenWorkspaces } from '../admin/open-workspace.ts';
 import { pullRequestTasks } from '../admin/pull-request-tasks.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
@@ -5,12 +6,19 @@ import type { Server } from '../platform/http/server.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { callerOf } from './access-control.ts';
 import { failureOf, REFUSED } from './admin-answers.ts';
-import { pullRequestWish } from './admin-bodies.ts';
 
 interface CiOptions {
   readonly workspaces: OpenWorkspaces;
   readonly clock: Clock;
 }
+
+const text = z.string().min(1).max(1_000);
+
+/** The query: `?target=…` up to three times, the most certain first, and `&provider=…`. */
+const querySchema = z.strictObject({
+  target: z.union([text.transform((one) => [one]), z.array(text).max(3)]),
+  provider: z.string().max(64).optional(),
+});
 
 /**
  * The requests of CI jobs with a gateway token, about the workspace of the token. Answered from the database, without quota.
@@ -21,7 +29,7 @@ interface CiOptions {
 export function ciRoutes(server: Server, { workspaces, clock }: CiOptions): void {
   server.get('/ci/pull-request', { config: { door: 'gateway' } }, async (request, reply) => {
     try {
-      const checked = pullRequestWish.safeParse(request.query);
+      const checked = querySchema.safeParse(request.query);
       if (!checked.success) throw new SyncError('usage', 'expected target, up to three times, and provider');
       const [name = ''] = callerOf(request).workspaces ?? [];
       const partition = workspaces.find(name);

@@ -4,10 +4,9 @@ import { noAnswer, type PeerAnswer, type Replicas } from '../cluster/replicas.ts
 import type { Identity } from '../cluster/signature.ts';
 import type { Access } from '../model/caller.ts';
 import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
-import { USER_HEADER, VERSION_HEADER } from '../platform/http/ask-daemon.ts';
+import { USER_HEADER, VERSION_HEADER } from '../platform/http/daemon-client.ts';
 import type { ServerReply, ServerRequest } from '../platform/http/server.ts';
 import { failureOf, REFUSED } from './admin-answers.ts';
-import { patienceOf } from './admin-bodies.ts';
 import type { Caller } from './door-caller.ts';
 import { sendPage } from './html-document.ts';
 import { refusalPage } from './login-page.ts';
@@ -49,13 +48,14 @@ export async function forwardRequest(
   if (!owner) return false;
   try {
     const answer = await replicas.forward(owner, {
-      ...{ method: request.method, url: request.url, headers: headersOf(request), isAdmin },
-      ...{ body: Buffer.isBuffer(request.body) ? request.body : undefined },
-      ...{
-        identity: identityOf(caller, limitedTo(caller, workspace), request.ip),
-        patience: longestOf(request),
-        signal: goneOf(reply),
-      },
+      method: request.method,
+      url: request.url,
+      headers: headersOf(request),
+      isAdmin,
+      body: Buffer.isBuffer(request.body) ? request.body : undefined,
+      identity: identityOf(caller, limitedTo(caller, workspace), request.ip),
+      patience: longestOf(request),
+      signal: goneOf(reply),
     });
     for (const [name, value] of Object.entries(answer.headers)) if (!KEPT_BACK.has(name)) reply.header(name, value);
     reply.header(VERSION_HEADER, owner.version);
@@ -84,15 +84,17 @@ export function queryReplicas<Answer>(
 ): Promise<readonly PeerAnswer<Answer>[]> {
   const body = Buffer.isBuffer(request.body) ? request.body : undefined;
   const identity = identityOf(caller, caller.workspaces, request.ip);
-  return replicas.requestAll<Answer>(request.url, {
-    ...{ method: request.method, headers: headersOf(request), body, identity, patience },
-  });
+  const headers = headersOf(request);
+  return replicas.requestAll<Answer>(request.url, { method: request.method, headers, body, identity, patience });
 }
 
 /** @param of the workspaces that it is about; null: all */
 function identityOf({ role, session, token, gatewayToken }: Caller, of: Access['workspaces'], ip: string): Identity {
   return {
-    ...{ role, ip, gatewayToken, workspaces: of },
+    role,
+    ip,
+    gatewayToken,
+    workspaces: of,
     session: session && { digest: session.digest, pageToken: session.pageToken },
     token: token && { digest: token.digest, ...(token.isOwn && { isOwn: true }) },
   };
@@ -128,4 +130,10 @@ function sendFailure(request: ServerRequest, reply: ServerReply, error: SyncErro
   if ((request.headers.accept ?? '').includes('text/html'))
     void sendPage(reply.code(503), refusalPage(`${error.message}. ${error.hint}`));
   else void reply.code(REFUSED).send(failureOf(error));
+}
+
+/** The longest wait of a caller for the quota, milliseconds: `?patience=`. */
+export function patienceOf({ query }: ServerRequest): number {
+  const { patience } = query as { readonly patience?: unknown };
+  return typeof patience === 'string' && /^\d{1,9}$/.test(patience) ? Number(patience) : 0;
 }

@@ -6,7 +6,6 @@ import {
   addLoginLink,
   addSession,
   consumeLoginLink,
-  endAllSessions,
   endSession,
   findSession,
   purgeExpiredLogins,
@@ -50,8 +49,6 @@ export interface Sessions {
   /** Whether there still is one of this digest. */
   isOpen(digest: string): Promise<boolean>;
   end(session: Pick<LoggedIn, 'digest'>): Promise<void>;
-  /** All of them, and the links that were not used. Returns how many sessions there were. */
-  endAll(): Promise<number>;
   cookieName(isTls: boolean): string;
 }
 
@@ -116,7 +113,6 @@ export function createSessions({ installation, clock, random, callers }: Session
     },
     isOpen: async (digest) => (await findSession(query, digest, clock.now())) !== undefined,
     end: ({ digest }) => endSession(query, digest),
-    endAll: () => installation.commit((transaction) => endAllSessions(transaction)),
   };
 }
 

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import axe from 'axe-core';
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { runAdminOperation } from '../../src/admin/admin-operations.ts';
 import { createWorld, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
 import { openReplicas } from '../support/postgres/replicas.ts';
 import { createBusyWorld } from '../support/rows/busy-world.ts';
@@ -237,7 +236,7 @@ describe('a page that stays open', () => {
     await page.goto(`${origin}/workspaces/test`);
     await page.getByText('Live', { exact: true }).waitFor();
     await page.locator('#nav-problems').focus();
-    await runAdminOperation('release', world.partition(), { classes: ['creations'] }, world.clock);
+    await world.ask('release', { classes: ['creations'] });
     await world.clock.advance(10_000);
     await page.locator('#nav-changes:not(:has(.badge))').waitFor();
     expect(await page.evaluate('document.activeElement.id')).toBe('nav-problems');

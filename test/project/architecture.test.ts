@@ -18,7 +18,7 @@ const PACKAGE_OWNERS: Readonly<Record<string, readonly string[]>> = {
   '@octokit/webhooks': ['connectors/github', 'reference-service/demo'],
   'universal-github-app-jwt': ['connectors/github'],
   parse5: ['connectors/azure-boards'],
-  zod: ['platform/config', 'connectors', 'workspace-api', 'reference-service', 'sync/reconcile', 'web/admin-bodies.ts'],
+  zod: ['platform/config', 'connectors', 'workspace-api', 'reference-service', 'sync/reconcile', 'admin', 'web'],
   re2js: ['platform/lib/pattern.ts'],
   yaml: ['platform/config'],
   'fastest-levenshtein': ['platform/lib'],

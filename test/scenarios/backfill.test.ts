@@ -1,5 +1,4 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { runAdminOperation } from '../../src/admin/admin-operations.ts';
 import type { AskedBackfill, BackfillProgress } from '../../src/admin/backfill.ts';
 import type { WorkspaceStatus } from '../../src/admin/status.ts';
 import { createForge, type Forge, type ForgePull, forgeItem, pulls } from '../support/fakes/forge.ts';
@@ -21,12 +20,12 @@ async function open(forge: Forge, options: Partial<WorldOptions> = {}): Promise<
 
 async function ask(since: string | null = null): Promise<AskedBackfill> {
   const asked = { connection: 'forge', since };
-  return (await runAdminOperation('backfill', world.partition(), asked, world.clock)) as AskedBackfill;
+  return world.ask('backfill', asked);
 }
 
 async function progress(): Promise<BackfillProgress | null> {
-  const answer = runAdminOperation('backfill-progress', world.partition(), { connection: 'forge' }, world.clock);
-  return ((await answer) as { progress: BackfillProgress | null }).progress;
+  const answer = world.ask('backfill-progress', { connection: 'forge' });
+  return (await answer).progress;
 }
 
 async function finished(limit = DAY): Promise<void> {
@@ -117,7 +116,7 @@ describe('a backfill', () => {
     await world.until(async () => ((await progress())?.items ?? 0) >= 6);
     const again = await ask('2026-01-01T00:00:00.000Z');
     expect(again).toMatchObject({ outcome: 'running', progress: { since: null } });
-    const stop = () => runAdminOperation('backfill-stop', world.partition(), { connection: 'forge' }, world.clock);
+    const stop = () => world.ask('backfill-stop', { connection: 'forge' });
     expect(await stop()).toEqual({ stopped: true });
     expect(await stop()).toEqual({ stopped: false });
     expect(await progress()).toBeNull();
@@ -133,8 +132,7 @@ describe('a backfill', () => {
   it('reads no page while somebody has paused it, not even after a restart, and goes on when it is resumed', async () => {
     const forge = createForge({ app: pulls(12, THEN) });
     await open(forge);
-    const tell = (question: 'backfill-pause' | 'backfill-resume') =>
-      runAdminOperation(question, world.partition(), { connection: 'forge' }, world.clock);
+    const tell = (question: 'backfill-pause' | 'backfill-resume') => world.ask(question, { connection: 'forge' });
     expect([await tell('backfill-pause'), await tell('backfill-resume')]).toEqual([
       { paused: false },
       { resumed: false },
@@ -170,7 +168,7 @@ describe('a backfill', () => {
     };
     await open({ ...forge, connector: connector as Forge['connector'] });
     await expect(ask()).rejects.toMatchObject({ code: 'usage', message: 'Forge offers no backfill' });
-    const none = runAdminOperation('backfill', world.partition(), { connection: 'none', since: null }, world.clock);
+    const none = world.ask('backfill', { connection: 'none', since: null });
     await expect(none).rejects.toMatchObject({
       code: 'usage',
       message: 'there is no connection "none"; there are: forge',

@@ -1,6 +1,5 @@
 import { createServer, type ServerResponse } from 'node:http';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { runAdminOperation } from '../../src/admin/admin-operations.ts';
 import { createWorld, GITHUB, type World } from '../support/harness/daemon.ts';
 import { listenLocally } from '../support/harness/listen.ts';
 import { type PullSetting, pullEvent, pullObject } from '../support/vendors/github-payloads.ts';
@@ -111,7 +110,7 @@ it('switched on later, a backfill brings those of open pull requests, once', asy
   await tell('opened');
   expect(asked).toEqual([]);
   for (let time = 0; time < 2; time++) {
-    await runAdminOperation('backfill', world.partition(), { connection: 'github', since: null }, world.clock);
+    await world.ask('backfill', { connection: 'github', since: null });
     await world.until(async () => (await world.partition().status()).backfills.every(isFinished));
     await world.settled();
   }

@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { OPERATIONS } from '../../src/admin/admin-operations.ts';
 import type { GuardedRoute } from '../../src/web/access-control.ts';
-import { QUESTION_BODIES } from '../../src/web/admin-bodies.ts';
 import { cookieOf, logIn } from '../support/harness/browser-session.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
 import { sampleOf } from '../support/harness/depth.ts';
@@ -355,7 +355,9 @@ describe('a body that is none of those that are expected', () => {
       .routes()
       .filter(({ method, url }) => method === 'POST' && url.startsWith('/admin/') && !url.includes(':question'))
       .map(({ url }) => url.replace(':workspace', 'test')),
-    ...Object.keys(QUESTION_BODIES).map((question) => `/admin/workspaces/test/questions/${question}`),
+    ...Object.entries(OPERATIONS).flatMap(([name, { route }]) =>
+      route ? [] : [`/admin/workspaces/test/questions/${name}`],
+    ),
   ];
 
   it.each([

@@ -2,9 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { runAdminOperation } from '../../src/admin/admin-operations.ts';
 import { type LabReport, tryRules } from '../../src/admin/lab.ts';
-import { describeLab } from '../../src/cli/lab-report.ts';
+import { describeLab } from '../../src/cli/plan.ts';
 import { yieldForRequests } from '../../src/platform/lib/yield.ts';
 import { scopeOf } from '../../src/store/workspace-scope.ts';
 import { createWorld, GITHUB, type World } from '../support/harness/daemon.ts';
@@ -24,7 +23,7 @@ function inUse(): Record<string, unknown> {
 
 function lab(more: object = {}): Promise<LabReport> {
   const config = JSON.stringify({ ...inUse(), ...more });
-  return runAdminOperation('lab', world.partition(), { config, limit: 5 }, world.clock) as Promise<LabReport>;
+  return world.ask('lab', { config, limit: 5 });
 }
 
 /** Everything that evaluating could write. */

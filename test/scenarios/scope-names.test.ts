@@ -1,7 +1,6 @@
 import { createServer } from 'node:http';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { checkAll } from '../../src/admin/check.ts';
-import { rebindNames } from '../../src/admin/rebind.ts';
 import { createWorld, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
 import { listenLocally } from '../support/harness/listen.ts';
 
@@ -80,6 +79,8 @@ async function records(): Promise<string[]> {
   return (await world.records()).map(({ repoId, identifier }) => `${repoId}#${identifier}`).sort();
 }
 
+const rebind = (connection: string) => world.ask('rebind', { connection });
+
 async function names() {
   const [connection] = (await world.partition().status()).connections;
   return connection?.names;
@@ -126,7 +127,7 @@ it('nothing is taken from a repository that was made under the same name, until 
     }),
   );
 
-  const bound = await rebindNames(world.partition(), { connection: 'github' });
+  const bound = await rebind('github');
   expect(bound).toEqual([{ name: 'acme/api', id: '2', called: 'acme/api' }]);
   expect(await names()).toEqual([]);
   await polled('2#7');
@@ -134,8 +135,8 @@ it('nothing is taken from a repository that was made under the same name, until 
   // Events of the former repository do not match any more.
   await hook(1, 5, 'acme/api');
   expect(await records()).toEqual(['1#1', '2#7', '2#9']);
-  expect(await rebindNames(world.partition(), { connection: 'github' })).toEqual([]);
-  await expect(rebindNames(world.partition(), { connection: 'nosuch' })).rejects.toMatchObject({ code: 'usage' });
+  expect(await rebind('github')).toEqual([]);
+  await expect(rebind('nosuch')).rejects.toMatchObject({ code: 'usage' });
 });
 
 it('leaves a provider alone that told a command of its limit', async () => {
@@ -145,7 +146,7 @@ it('leaves a provider alone that told a command of its limit', async () => {
   repositories.set(2, { name: 'acme/api', pulls: [7] });
   await hook(2, 8);
   isLimited = true;
-  await expect(rebindNames(world.partition(), { connection: 'github' })).rejects.toMatchObject({
+  await expect(rebind('github')).rejects.toMatchObject({
     code: 'rate_limited',
   });
   isLimited = false;

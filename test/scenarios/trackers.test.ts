@@ -1,7 +1,6 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
-import { type Answered, runAdminOperation } from '../../src/admin/admin-operations.ts';
 import { type ItemKey, pullRequestKey } from '../../src/model/item.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';
 import type { Fault } from '../../src/reference-service/http/faults.ts';
@@ -523,8 +522,8 @@ it('all trackers and git providers in one workspace: each task and each link onc
 
 /** The answer to `worksync links explain`, as far as it does not depend on the course of things. */
 async function explained(target: ItemKey, nameOf: ReadonlyMap<string, string>) {
-  const question = runAdminOperation('explain', world.partition(), { target }, world.clock);
-  const { items } = (await question) as Answered<'explain'>;
+  const question = world.ask('explain', { target });
+  const { items } = await question;
   const standing = items.flatMap(({ links }) => links);
   return {
     items: items.map(({ item, connection, url, gone, triage }) => ({ item, connection, url, gone, triage })),

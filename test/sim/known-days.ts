@@ -88,7 +88,8 @@ function summaryOf({ start, lines }: Period): string[] {
   const groups = new Map<string, number>();
   for (const { group } of lines) groups.set(group, (groups.get(group) ?? 0) + 1);
   const digest = hash('sha256', lines.map(({ text }) => text).join('\n'), 'hex').slice(0, 8);
-  return [start, ...[...groups].toSorted().map(([group, count]) => `  ${group}: ${count}`), `  digest: ${digest}`];
+  const numbers = [...groups.keys()].toSorted().map((group) => `  ${group}: ${groups.get(group)}`);
+  return [start, ...numbers, `  digest: ${digest}`];
 }
 
 function lineOf(event: Event, before: Map<string, string>): Line | undefined {

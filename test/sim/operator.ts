@@ -51,7 +51,7 @@ export function createOperator({ atWork, providers }: Site): Operator {
     const process = atWork();
     if (!process) return undefined;
     try {
-      return await runAdminOperation(name, process.partition, asked, process.clock);
+      return await runAdminOperation(name, process.partition, asked as never, process.clock);
     } catch (error) {
       const isTold = [ProcessEnded, SyncError, DatabaseFault].some((kind) => error instanceof kind);
       if (isTold && !(error instanceof SyncError && error.code === 'internal')) return undefined;

@@ -2,10 +2,9 @@ import { type BackfillProgress, type BackfillState, backfillProgress, canBackfil
 import { count, counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';
-import { actionForm } from './action-form.ts';
 import { meter } from './drawings.ts';
-import { actionPath, doneNote } from './page-actions.ts';
-import { mayAct, type PageContent, type Part, type WorkspaceVisit } from './page-content.ts';
+import { actionForm, doneNote } from './page-actions.ts';
+import { mayAct, type PageContent, type Part, pathOf, type WorkspaceVisit } from './page-content.ts';
 import { tokenField } from './page-frame.ts';
 import { chip, type Tone } from './tones.ts';
 
@@ -96,7 +95,7 @@ function startForm(visit: WorkspaceVisit, connections: readonly string[]): Marku
   const { name } = visit.partition;
   return html`<section class="card stack"><h2>Start a backfill</h2>
 <p class="soft">Reads what a connection had before, newest first, with what the quota has left over. ${counted(connections.length, 'connection')} can.</p>
-<form class="filters" method="post" action="${actionPath(name, 'backfill-start')}">${tokenField(visit.caller.session?.pageToken ?? '')}
+<form class="filters" method="post" action="${pathOf(name, 'actions/backfill-start')}">${tokenField(visit.caller.session?.pageToken ?? '')}
 <label>Connection<select name="connection">${connections.map((each) => html`<option>${each}</option>`)}</select></label>
 <label>Items changed since<input name="since" type="date"></label><button class="main">Start</button></form></section>`;
 }

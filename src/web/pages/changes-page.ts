@@ -5,13 +5,11 @@ import { LANES, type Lane } from '../../model/lane.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { lastSent, when } from '../moment.ts';
-import { actionForm } from './action-form.ts';
-import { ask } from './ask.ts';
 import { choiceOf } from './choices.ts';
 import { dataTable } from './data-table.ts';
 import { entityNoun, entityWords } from './entity-words.ts';
-import { doneNote } from './page-actions.ts';
-import { type PageContent, pathOf, type WorkspaceVisit } from './page-content.ts';
+import { actionForm, doneNote } from './page-actions.ts';
+import { ask, type PageContent, pathOf, type WorkspaceVisit } from './page-content.ts';
 import { chip, type Tone } from './tones.ts';
 
 const STATES: Readonly<Record<ChangeState, readonly [tone: Tone, words: string]>> = {

@@ -6,16 +6,14 @@ import { bytes, count, counted } from '../../platform/lib/quantities.ts';
 import { helpOf } from '../help.ts';
 import { html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';
-import { actionForm } from './action-form.ts';
-import { ask } from './ask.ts';
 import { choiceOf, numberOf } from './choices.ts';
 import { waterfall } from './course-list.ts';
 import { dataTable } from './data-table.ts';
 import { fieldsOf, wantedOf } from './delivery-filter.ts';
 import { deliveryChip, deliveryTable, SOURCE_WORDS } from './delivery-table.ts';
 import { itemLink } from './entity-words.ts';
-import { doneNote } from './page-actions.ts';
-import { mayAct, type PageContent, pathOf, type WorkspaceVisit } from './page-content.ts';
+import { actionForm, doneNote } from './page-actions.ts';
+import { ask, mayAct, type PageContent, pathOf, type WorkspaceVisit } from './page-content.ts';
 import { note } from './problem-content.ts';
 import { chip, copyable, type Tone } from './tones.ts';
 

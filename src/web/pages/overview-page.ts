@@ -5,10 +5,9 @@ import { count, counted, duration } from '../../platform/lib/quantities.ts';
 import { HELP_OF_REASONS } from '../help.ts';
 import { html, type Markup } from '../html.ts';
 import { lastSent, when } from '../moment.ts';
-import { ask } from './ask.ts';
 import { connectionCards } from './connection-cards.ts';
 import { deliveryTable } from './delivery-table.ts';
-import { type PageContent, pathOf, type WorkspaceVisit } from './page-content.ts';
+import { ask, type PageContent, pathOf, type WorkspaceVisit } from './page-content.ts';
 import { quotaCard, usageCard, usageTable } from './quota-card.ts';
 import { processProblems, verdictBanner } from './verdict-banner.ts';
 

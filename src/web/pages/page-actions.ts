@@ -1,14 +1,16 @@
+import type { AdminOperation, Answered, Asked } from '../../admin/admin-operations.ts';
 import type { Actor } from '../../admin/audit.ts';
 import type { OpenWorkspace } from '../../admin/open-workspace.ts';
+import type { PostponedRequest } from '../../admin/postponed.ts';
 import { HELD_CLASSES } from '../../model/change.ts';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import { counted } from '../../platform/lib/quantities.ts';
-import type { Markup } from '../html.ts';
-import { ask } from './ask.ts';
+import { html, type Markup } from '../html.ts';
 import { numberOf } from './choices.ts';
 import { wantedOf } from './delivery-filter.ts';
-import { pathOf, type Visit } from './page-content.ts';
+import { ask, mayAct, pathOf, type Visit, type WorkspaceVisit } from './page-content.ts';
+import { tokenField } from './page-frame.ts';
 import { note } from './problem-content.ts';
 
 interface Given {
@@ -22,80 +24,81 @@ interface Given {
 /** Runs the action of a button. @returns the address of the page that reports the result */
 export type Action = (given: Given) => Promise<string>;
 
+type Done = readonly [outcome: Outcome, count?: number];
+
+/** An action that is one admin operation and leads to a page with its outcome. */
+function action<Name extends AdminOperation>(
+  name: Name,
+  bodyOf: (form: URLSearchParams) => Asked<Name>,
+  page: string,
+  outcomeOf: (answer: Answered<Name>) => Done,
+): Action {
+  return async (given) => {
+    const [outcome, count] = outcomeOf(await ask(given, name, bodyOf(given.form)));
+    return pathOf(given.partition.name, page, { done: outcome, count });
+  };
+}
+
+/** An action that can be undone for some seconds. */
+function postponed(
+  question: PostponedRequest['question'],
+  bodyOf: (form: URLSearchParams) => object = () => ({}),
+): Action {
+  return async (given) => {
+    await ask(given, 'postpone', { question, asked: bodyOf(given.form) });
+    return pathOf(given.partition.name, 'problems');
+  };
+}
+
+const connectionOf = (form: URLSearchParams) => ({ connection: form.get('connection') ?? '' });
+const changeOf = (form: URLSearchParams) => ({ targets: [form.get('entity') ?? ''] });
+
 export const ACTIONS = {
-  async release(given) {
-    const classes = HELD_CLASSES.filter((each) => given.form.getAll('class').includes(each));
-    await ask(given, 'postpone', { question: 'release', asked: { classes } });
-    return pathOf(given.partition.name, 'problems');
-  },
-  async retry(given) {
-    await ask(given, 'postpone', { question: 'retry', asked: {} });
-    return pathOf(given.partition.name, 'problems');
-  },
-  async dismiss(given) {
-    await ask(given, 'postpone', { question: 'dismiss', asked: {} });
-    return pathOf(given.partition.name, 'problems');
-  },
-  async undo(given) {
-    const { undone } = await ask(given, 'undo', { id: named(given, 'id') });
-    return done(given, 'problems', undone ? 'undone' : 'late');
-  },
-  async 'change-retry'(given) {
-    const { retried } = await ask(given, 'changes-retry', { targets: [named(given, 'entity')] });
-    return done(given, 'changes', 'sent', retried.length);
-  },
-  async 'change-drop'(given) {
-    const { dropped } = await ask(given, 'changes-drop', { targets: [named(given, 'entity')] });
-    return done(given, 'changes', 'dropped', dropped.length);
-  },
+  release: postponed('release', (form) => ({
+    classes: HELD_CLASSES.filter((each) => form.getAll('class').includes(each)),
+  })),
+  retry: postponed('retry'),
+  dismiss: postponed('dismiss'),
+  undo: action(
+    'undo',
+    (form) => ({ id: form.get('id') ?? '' }),
+    'problems',
+    ({ undone }) => [undone ? 'undone' : 'late'],
+  ),
+  'change-retry': action('changes-retry', changeOf, 'changes', ({ retried }) => ['sent', retried.length]),
+  'change-drop': action('changes-drop', changeOf, 'changes', ({ dropped }) => ['dropped', dropped.length]),
   async replay(given) {
+    const { form, partition } = given;
+    const id = form.has('id') ? numberOf(form, 'id') : undefined;
     // An invalid number must not select all deliveries.
-    if (!given.form.has('id')) {
-      const { replayed } = await ask(given, 'replay', { ...wantedOf(given.form), preview: false });
-      return done(given, 'deliveries', 'replayed', replayed);
-    }
-    const id = numberOf(given.form, 'id');
     if (id === null) throw new SyncError('usage', 'the form names no delivery');
-    const { replayed } = await ask(given, 'replay', { ids: [id], preview: false });
-    return pathOf(given.partition.name, 'delivery', { id, done: 'replayed', count: replayed });
+    const wanted = id === undefined ? wantedOf(form) : { ids: [id] };
+    const { replayed } = await ask(given, 'replay', { ...wanted, preview: false });
+    return pathOf(partition.name, id === undefined ? 'deliveries' : 'delivery', {
+      id,
+      done: 'replayed',
+      count: replayed,
+    });
   },
-  async 'backfill-start'(given) {
-    const since = given.form.get('since') ?? '';
-    const wish = { connection: named(given, 'connection'), since: since === '' ? null : `${since}T00:00:00Z` };
-    const { outcome } = await ask(given, 'backfill', wish);
-    return done(given, 'backfills', outcome);
-  },
-  async 'backfill-pause'(given) {
-    const { paused } = await ask(given, 'backfill-pause', { connection: named(given, 'connection') });
-    return done(given, 'backfills', paused ? 'paused' : 'idle');
-  },
-  async 'backfill-resume'(given) {
-    const { resumed } = await ask(given, 'backfill-resume', { connection: named(given, 'connection') });
-    return done(given, 'backfills', resumed ? 'resumed' : 'idle');
-  },
-  async 'backfill-stop'(given) {
-    const { stopped } = await ask(given, 'backfill-stop', { connection: named(given, 'connection') });
-    return done(given, 'backfills', stopped ? 'stopped' : 'idle');
-  },
+  'backfill-start': action('backfill', startOf, 'backfills', ({ outcome }) => [outcome]),
+  'backfill-pause': steer('backfill-pause', 'paused'),
+  'backfill-resume': steer('backfill-resume', 'resumed'),
+  'backfill-stop': steer('backfill-stop', 'stopped'),
 } satisfies Readonly<Record<string, Action>>;
 
-/** A field of the form; a form of ours has it. */
-function named({ form }: Given, field: string): string {
-  return form.get(field) ?? '';
+/** @param outcome if there was a backfill to steer */
+function steer(name: 'backfill-pause' | 'backfill-resume' | 'backfill-stop', outcome: Outcome): Action {
+  return action(name, connectionOf, 'backfills', (answer) => [Object.values(answer).includes(true) ? outcome : 'idle']);
+}
+
+function startOf(form: URLSearchParams): Asked<'backfill'> {
+  const since = form.get('since') ?? '';
+  return { ...connectionOf(form), since: since === '' ? null : `${since}T00:00:00Z` };
 }
 
 export type ActionName = keyof typeof ACTIONS;
 
-/** The address of a form. */
-export function actionPath(workspace: string, action: ActionName): string {
-  return pathOf(workspace, `actions/${action}`);
-}
-
 type Outcome = keyof typeof OUTCOMES;
-
-function done({ partition }: Given, page: string, outcome: Outcome, count?: number): string {
-  return pathOf(partition.name, page, { done: outcome, count });
-}
 
 /** An address can only select one of these texts, so that a link cannot put other words onto a page. */
 const OUTCOMES = {
@@ -119,4 +122,31 @@ export function doneNote({ query }: Visit): Markup | null {
   const count = Number(query.get('count') ?? 0);
   const words = OUTCOMES[outcome as Outcome](Number.isSafeInteger(count) && count >= 0 ? count : 0);
   return note('good', words);
+}
+
+interface Button {
+  readonly action: ActionName;
+  /** On the button. */
+  readonly words: string;
+  readonly fields?: Readonly<Record<string, string | number>>;
+  /** The script asks for a confirmation with this text. */
+  readonly question?: string;
+  readonly look?: 'main' | 'danger';
+  /** Unique on the page: the focus stays on the button when its part is replaced. */
+  readonly id: string;
+}
+
+/** A button that changes something; null if the caller may not press it. */
+export function actionForm(
+  visit: WorkspaceVisit,
+  { action, words, fields = {}, question, look, id }: Button,
+): Markup | null {
+  const { session } = visit.caller;
+  if (!mayAct(visit) || !session) return null;
+  const asked = question === undefined ? null : html` data-confirm="${question}"`;
+  return html`<form method="post" action="${pathOf(visit.partition.name, `actions/${action}`)}"${asked}>${tokenField(session.pageToken)}${Object.entries(
+    fields,
+  ).map(
+    ([name, value]) => html`<input name="${name}" type="hidden" value="${value}">`,
+  )}<button id="${id}" class="${look ?? ''}">${words}</button></form>`;
 }

@@ -1,3 +1,5 @@
+import { type AdminOperation, type Answered, type Asked, runAdminOperation } from '../../admin/admin-operations.ts';
+import type { Actor } from '../../admin/audit.ts';
 import type { EffectiveValue } from '../../admin/effective-config.ts';
 import type { OpenWorkspace } from '../../admin/open-workspace.ts';
 import type { ProcessStatus, WorkspaceStatus } from '../../admin/status.ts';
@@ -62,6 +64,15 @@ export function pathOf(
   const query = new URLSearchParams(given).toString();
   const path = `/workspaces/${encodeURIComponent(workspace)}${page === '' ? '' : `/${page}`}`;
   return query === '' ? path : `${path}?${query}`;
+}
+
+/** Runs an admin operation, so that pages and commands show the same. @param actor the author of a change */
+export function ask<Name extends AdminOperation>(
+  { partition, clock, actor }: Pick<WorkspaceVisit, 'partition' | 'clock'> & { readonly actor?: Actor },
+  name: Name,
+  body: Asked<Name>,
+): Promise<Answered<Name>> {
+  return runAdminOperation(name, partition, body, clock, actor);
 }
 
 /** Whether buttons that change something are shown. */

@@ -1,4 +1,4 @@
-import type { CallerUse, QuotaByCaller } from '../../admin/quota-by-caller.ts';
+import type { CallerUse, QuotaByCaller } from '../../admin/quota.ts';
 import type { WorkspaceState, WorkspaceStatus } from '../../admin/status.ts';
 import type { WindowSnapshot } from '../../model/windows.ts';
 import { count, counted, duration } from '../../platform/lib/quantities.ts';

@@ -425,7 +425,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     dataFolder: join(folder, 'data'),
     reload: () => running.composition.reload.now(),
     ask: <Name extends AdminOperation>(question: Name, asked: Asked<Name>) =>
-      runAdminOperation(question, partition(), asked, clock) as Promise<Answered<Name>>,
+      runAdminOperation(question, partition(), asked, clock),
     read,
     metrics: async () => (await read('/metrics')).text(),
     async requests() {

@@ -6,7 +6,7 @@ import { createOrigins, type OriginOptions } from '../../../src/platform/http/or
 import { createServer, type Server } from '../../../src/platform/http/server.ts';
 import { type Logger, silentLogger } from '../../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { INSTALLATION_FILE } from '../../../src/store/installation/installation.ts';
+import { INSTALLATION_FILE, type Installation } from '../../../src/store/installation/installation.ts';
 import { callerOf, type DoorOptions, guardDoors } from '../../../src/web/access-control.ts';
 import { loginRoutes } from '../../../src/web/login-routes.ts';
 import { createSessions, type Sessions } from '../../../src/web/sessions.ts';
@@ -35,6 +35,7 @@ export const ORIGIN = 'http://localhost:8080';
 export interface Doors {
   readonly server: Server;
   readonly sessions: Sessions;
+  readonly installation: Installation;
   readonly clock: TravellingClock;
   /** The data folder; give it to the next doors, as after a restart. */
   readonly folder: string;
@@ -76,7 +77,7 @@ export async function openDoors(options: DoorsOptions = {}): Promise<Doors> {
     await close();
     rmSync(folder, { recursive: true, force: true });
   });
-  return { server, sessions, clock, folder, close };
+  return { server, sessions, installation, clock, folder, close };
 }
 
 function addRoutes(server: Server): void {

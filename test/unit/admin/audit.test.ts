@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { runAdminOperation } from '../../../src/admin/admin-operations.ts';
-import { audited, auditedTokens, auditLog, noteAct, sendAudited } from '../../../src/admin/audit.ts';
+import { audited, auditLog, noteAct, sendAudited } from '../../../src/admin/audit.ts';
 import type { OpenWorkspace } from '../../../src/admin/open-workspace.ts';
-import { quotaByCaller, REST } from '../../../src/admin/quota-by-caller.ts';
+import { REST } from '../../../src/admin/quota.ts';
 import { CALLERS, keyCaller, tokenCaller } from '../../../src/model/caller.ts';
 import { cleanErrorsWith, SyncError } from '../../../src/model/errors/sync-error.ts';
 import type { Lane } from '../../../src/model/lane.ts';
@@ -94,7 +94,7 @@ test('questions that change something, and no others', async () => {
   const { store: opened, clock, rows } = await setUp();
   const open = { name: 'acme', store: opened, wakeOutbox: () => undefined, wakeReconcile: () => undefined };
   const ask = (name: 'held' | 'release' | 'retry' | 'audit', asked: object) =>
-    runAdminOperation(name, open as unknown as OpenWorkspace, asked, clock, 'session 12345678 (admin)');
+    runAdminOperation(name, open as unknown as OpenWorkspace, asked as never, clock, 'session 12345678 (admin)');
   await ask('held', { samples: 1 });
   await ask('release', { classes: ['removals', 'creations'] });
   await ask('retry', {});
@@ -117,8 +117,8 @@ test('writes of commands to the workspace, and tokens; no reads', async () => {
   const request = (method: string) =>
     ({ method, path: '/workspaces/w/bugs', headers: {}, route: 'createBug' }) as unknown as ApiRequest;
   for (const method of ['GET', 'POST', 'POST']) await sendAudited(open, request(method), { lane: 'interactive' }, who);
-  await auditedTokens(open, who).create('CI');
-  await auditedTokens(open, who).revoke('gwt_1');
+  await runAdminOperation('gateway-token-create', open, { description: 'CI' }, clock, who.actor);
+  await runAdminOperation('gateway-token-revoke', open, { id: 'gwt_1' }, clock, who.actor);
   expect(await rows()).toMatchObject([
     { action: 'gateway-token-revoke', subject: 'gwt_1', count: 1 },
     { action: 'gateway-token-create', subject: 'CI', details: 'gwt_1' },
@@ -159,7 +159,8 @@ describe('the use of the quota by caller', () => {
       await opened.commit((query) => slot.record(query));
       await slot.complete({ status, retryAfter });
     };
-    const ask = () => quotaByCaller({ store: opened, throttle } as unknown as OpenWorkspace, clock);
+    const ask = () =>
+      runAdminOperation('quota-by-caller', { store: opened, throttle } as unknown as OpenWorkspace, {}, clock);
     return { store: opened, clock, send, ask };
   }
 

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import { auditAlone, backUp, backUpTo, forgetAlone, restore, tryRestore } from '../../../src/admin/data.ts';
+import { auditLog } from '../../../src/admin/audit.ts';
+import { alone, backUp, backUpTo, forget, restore, tryRestore } from '../../../src/admin/data.ts';
 import {
   addGatewayToken,
   listGatewayTokens,
@@ -224,14 +225,16 @@ it('forgetting a workspace deletes all its rows and none of others', async () =>
     await takeLeases(installation.query, REPLICA.incarnation, numbers);
   });
   const who = { actor: 'command ann', clock: createTravellingClock() };
-  expect(await forgetAlone({ data: path }, 'acme', who)).toBe(2_501);
-  const { entries } = await auditAlone({ data: path }, { workspaces: null, since: null, before: null, limit: 10 });
+  expect(await alone({ data: path }, (installation) => forget(installation, 'acme', who))).toBe(2_501);
+  const { entries } = await alone({ data: path }, ({ query }) =>
+    auditLog(query, { workspaces: null, since: null, before: null, limit: 10 }, 0),
+  );
   expect(entries).toMatchObject([{ action: 'forget', actor: 'command ann', workspace: 'acme', count: 2_501 }]);
   expect(await within(({ query }) => query.selectFrom('leases').select('epoch').execute())).toHaveLength(1);
   expect(await facts()).toEqual({ beta: 'beta' });
   const left = await within(({ query }) => query.selectFrom('inbox').select('workspace').distinct().execute());
   expect(left).toHaveLength(1);
-  await expect(forgetAlone({ data: path }, 'acme', who)).rejects.toMatchObject({
+  await expect(alone({ data: path }, (installation) => forget(installation, 'acme', who))).rejects.toMatchObject({
     code: 'usage',
     message: expect.stringContaining('there are: beta'),
   });

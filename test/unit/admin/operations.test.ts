@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it, test } from 'vitest';
+import { type Asked, runAdminOperation } from '../../../src/admin/admin-operations.ts';
 import { canBackfill, startBackfill } from '../../../src/admin/backfill.ts';
 import { namedPullRequest, pullRequestOfJob } from '../../../src/admin/ci-job.ts';
-import { replay } from '../../../src/admin/deliveries.ts';
 import { describeMirror } from '../../../src/admin/describe-open-workspace.ts';
 import { itemsAbout, MOST_ABOUT } from '../../../src/admin/find-named.ts';
 import { createLagWatch } from '../../../src/admin/lag.ts';
@@ -167,9 +167,9 @@ describe('the preview of a replay', () => {
     return () => store.close();
   });
 
-  async function preview(wish: Partial<Parameters<typeof replay>[1]>) {
+  async function preview(wish: Partial<Asked<'replay'>>) {
     statements.length = 0;
-    return replay(workspace, { ...wish, preview: true });
+    return runAdminOperation('replay', workspace, { ...wish, preview: true }, systemClock());
   }
 
   it('counts what would be judged again, and what would not and why', async () => {

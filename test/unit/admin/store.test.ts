@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { auditLog } from '../../../src/admin/audit.ts';
-import { auditAlone, backUp, forgetAlone, restore } from '../../../src/admin/data.ts';
+import { alone, backUp, forget, restore } from '../../../src/admin/data.ts';
 import { giveUpMove, moveStore } from '../../../src/admin/store.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { acquireDataFolder } from '../../../src/store/installation/data-folder.ts';
@@ -187,10 +187,12 @@ describe('where the rows are in PostgreSQL', () => {
       .execute();
     await commit((transaction) => takeLeases(transaction, 'i', [1]));
     const refused = { code: 'conflict', message: 'the worksync at http://replica:8080 serves acme' };
-    await expect(forgetAlone(place, 'acme', WHO)).rejects.toMatchObject(refused);
+    await expect(alone(place, (installation) => forget(installation, 'acme', WHO))).rejects.toMatchObject(refused);
     await query.updateTable('replicas').set({ expires_at: now }).execute();
-    expect(await forgetAlone(place, 'acme', WHO)).toBe(1);
-    const { entries } = await auditAlone(place, { workspaces: null, since: null, before: null, limit: 10 });
+    expect(await alone(place, (installation) => forget(installation, 'acme', WHO))).toBe(1);
+    const { entries } = await alone(place, ({ query }) =>
+      auditLog(query, { workspaces: null, since: null, before: null, limit: 10 }, 0),
+    );
     expect(entries).toMatchObject([{ action: 'forget' }, { action: 'store-copy' }]);
   });
 });

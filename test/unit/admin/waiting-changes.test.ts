@@ -1,13 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import type { OpenWorkspace } from '../../../src/admin/open-workspace.ts';
-import { dropChanges, retryChanges } from '../../../src/admin/waiting-changes.ts';
+import { changeOperations } from '../../../src/admin/waiting-changes.ts';
 import { findChange, type OutboxRow } from '../../../src/store/changes/outbox-rows.ts';
 import type { Store } from '../../../src/store/database.ts';
+import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { remainsOf } from '../../support/faults/all-or-nothing.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 import { waits } from '../../support/rows/changes.ts';
 
-const OPERATIONS = { retry: retryChanges, drop: dropChanges };
+const OPERATIONS = { retry: changeOperations['changes-retry'], drop: changeOperations['changes-drop'] };
 const [A, B] = ['pull_request:a', 'pull_request:b'];
 
 /** Two failed changes, of which the second one has this row, and an operation on both. */
@@ -17,7 +18,10 @@ async function changes(store: Store, operation: keyof typeof OPERATIONS, row: Pa
   await waits(store.query, B, { kind: 'pull_request', ...failed, ...row });
   const wakes: string[] = [];
   const workspace = { store, wakeOutbox: () => wakes.push(operation) } as unknown as OpenWorkspace;
-  return { wakes, run: () => OPERATIONS[operation](workspace, { targets: [A, B] }) };
+  return {
+    wakes,
+    run: () => OPERATIONS[operation].run(workspace, { targets: [A, B] }, createTravellingClock(), 'command ann'),
+  };
 }
 
 describe.each(['retry', 'drop'] as const)('%s', (operation) => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { QuotaByCaller } from '../../../src/admin/quota-by-caller.ts';
+import type { QuotaByCaller } from '../../../src/admin/quota.ts';
 import type { Timeline } from '../../../src/admin/timelines.ts';
 import { waterfall } from '../../../src/web/pages/course-list.ts';
 import { usageCard } from '../../../src/web/pages/quota-card.ts';

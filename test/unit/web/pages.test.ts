@@ -211,9 +211,7 @@ describe('problems', () => {
 
   it('release only after a preview with a count, by a form of our own page', async () => {
     expect((await open('/problems')).byId('release-creations')).toBeUndefined();
-    const { creations } = (await runAdminOperation('held', world.partition(), { samples: 0 }, world.clock)) as {
-      creations: { count: number };
-    };
+    const { creations } = await world.ask('held', { samples: 0 });
     const page = await open('/problems?preview=creations');
     expect(page.text(page.byId('release-creations'))).toBe(`Release ${creations.count} creations`);
     expect((await press('release', { class: 'creations' }, 'another token')).status).toBe(403);
@@ -359,14 +357,7 @@ describe('deliveries', () => {
   it('tell of one what it said, why it was refused, and what was sent', async () => {
     const broken = (await open('/delivery?id=broken-one')).text();
     expect(broken).toMatch(/quarantined.*It cannot be read.*delivery_malformed/);
-    const { deliveries } = (await runAdminOperation(
-      'deliveries',
-      world.partition(),
-      { about: 'acme/app#1', limit: 5 },
-      world.clock,
-    )) as {
-      deliveries: { id: number }[];
-    };
+    const { deliveries } = await world.ask('deliveries', { about: 'acme/app#1', limit: 5 });
     const page = await open(`/delivery?id=${deliveries[0]?.id}`);
     expect(page.text()).toMatch(/changed ?acme\/app#1 Pay by card/);
     expect(page.text(page.byId('courses'))).toMatch(/answered 201.*record of acme\/app#1/);

@@ -8,7 +8,6 @@ import {
 } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { proxiesOf, secretsOfProxies } from '../../../../src/platform/config/proxies.ts';
-import { askDaemon } from '../../../../src/platform/http/ask-daemon.ts';
 import {
   createOutboundProxy,
   createSharedLookup,
@@ -16,18 +15,19 @@ import {
   unreachableHint,
 } from '../../../../src/platform/http/connect.ts';
 import {
+  askDaemon,
+  requestStreamed,
+  type StreamedAnswer,
+  type StreamedRequest,
+  signOfLife,
+} from '../../../../src/platform/http/daemon-client.ts';
+import {
   createHttpClient,
   type HttpClient,
   type HttpClientOptions,
 } from '../../../../src/platform/http/http-client.ts';
 import { errorOfStatus, retryAfter } from '../../../../src/platform/http/provider-errors.ts';
 import { createServerClocks } from '../../../../src/platform/http/server-clocks.ts';
-import { signOfLife } from '../../../../src/platform/http/sign-of-life.ts';
-import {
-  requestStreamed,
-  type StreamedAnswer,
-  type StreamedRequest,
-} from '../../../../src/platform/http/streamed-request.ts';
 import { silentMeter } from '../../../../src/platform/lib/meter.ts';
 import { noSteps } from '../../../../src/platform/lib/steps.ts';
 import { createMetrics } from '../../../../src/platform/observe/metrics.ts';
