@@ -27,7 +27,6 @@ export interface Connector<Options = never> {
   /** The only status that the vendor accepts as success, if it refuses 202. */
   readonly accepted?: 200;
   readonly options: ZodType<Options>;
-  /** Returns the host that the ids of this connection belong to. */
   host(options: Options): string;
   /**
    * Returns the shortest pause between two polls that the vendor's limits allow with these options, milliseconds. Absent: every
@@ -57,7 +56,6 @@ export interface Connector<Options = never> {
   sign?(body: Buffer, secret: string, context: Pick<SampleContext, 'at' | 'id'>): Readonly<Record<string, string>>;
   /** Loads the sample events by name, which only `worksync trigger` needs. */
   samples?(): Promise<Readonly<Record<string, SampleEvent<Options>>>>;
-  /** Pure: returns the webhook event that a payload of this shape belongs to, for payloads without headers. */
   eventOf?(payload: unknown): string | undefined;
   /** Pure: whether these options include work items. Absent: whenever `capabilities.workItems` is true. */
   withIssues?(options: Options): boolean;
@@ -84,9 +82,7 @@ export interface Capabilities {
   readonly pollsSince?: boolean;
   /** The vendor reports deletions; otherwise a sweep finds them. */
   readonly reportsDeletions?: boolean;
-  /** Yields pull requests. */
   readonly pullRequests?: boolean;
-  /** Yields work items. */
   readonly workItems?: boolean;
   readonly supportsLabels?: boolean;
   readonly supportsAssignees?: boolean;
@@ -94,7 +90,6 @@ export interface Capabilities {
   readonly supportsDraft?: boolean;
   /** A closed request can be opened again; otherwise closed (declined) is final. */
   readonly reopensClosed?: boolean;
-  /** Closing an item can fill in fields. */
   readonly closesWithFields?: boolean;
 }
 
@@ -120,7 +115,6 @@ export interface WebhookRequest {
 
 /** The facts in the headers of a verified request; its body was not read. */
 export interface VerifiedRequest {
-  /** The vendor's delivery id, if `namesDeliveries`. */
   readonly deliveryId?: string;
   readonly event: string;
 }
@@ -157,7 +151,6 @@ export interface ConnectionDeps {
   readonly http: HttpClient;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** The access tokens of the grant that `oauth` returns. */
   readonly accessTokens?: AccessTokens;
 }
 
@@ -175,7 +168,6 @@ export interface Connection {
   fetch(reference: ItemReference, signal: AbortSignal, known?: Known): Promise<Fetched>;
   /** Checks credentials, rights and scope, for `worksync check`. */
   check(signal: AbortSignal): Promise<readonly Finding[]>;
-  /** Reads one page of a backfill. */
   history?(position: HistoryPosition, signal: AbortSignal): Promise<HistoryPage>;
   /** Reads one page of everything that exists in a unit, whatever its state. Throws if it cannot be read completely. */
   sweep?(unit: string, page: string | undefined, signal: AbortSignal): Promise<SweepPage>;
@@ -194,7 +186,6 @@ export interface Connection {
    * @returns the comment as it is now, if the vendor's webhooks report comments: so that our own comment costs no fetch
    */
   comment?(reference: ItemReference, comment: DesiredComment, signal: AbortSignal): Promise<PostedComment | undefined>;
-  /** Commit statuses of pull requests. */
   readonly status?: {
     /** The right that the credential needs for them, in the vendor's words: `the right …`. */
     readonly right: string;
@@ -259,7 +250,6 @@ export interface HistoryPage {
   readonly next?: string;
   /** The number of items in the whole list, if the vendor reports it; for a progress bar. */
   readonly total?: number;
-  /** See `PollPage`. */
   readonly isEmpty?: boolean;
 }
 
@@ -272,7 +262,6 @@ export interface SweepPage {
   /** Repositories or projects (`repoId`, `containerId`) of which the sweep of this unit lists every item. */
   readonly containers: readonly string[];
   readonly next?: string;
-  /** See `PollPage`. */
   readonly isEmpty?: boolean;
 }
 
@@ -294,7 +283,6 @@ export interface Finding {
   readonly level: 'ok' | 'warning' | 'error';
   readonly subject: string;
   readonly message: string;
-  /** The remedy, if there is something to repair. */
   readonly hint?: string;
   /** The quota did not allow the check: the same check may find something later. */
   readonly isPostponed?: true;
@@ -308,7 +296,6 @@ export interface Redelivery {
   readonly cursor: string;
   /** Why the round did not check every delivery, for people. */
   readonly cut?: string;
-  /** The error that ended the round early. */
   readonly failure?: SyncError;
 }
 
@@ -336,10 +323,8 @@ export interface InstalledHook extends HookState {
   readonly outcome: 'created' | 'updated' | 'unchanged' | 'unknown';
 }
 
-/** Values of fields by the vendor's ids of them. */
 export type CloseFields = Readonly<Record<string, unknown>>;
 
-/** A commit status, and the address that it leads to. */
 export type LinkedStatus = CommitStatus & { readonly url?: string | undefined };
 
 /** A grant of OAuth 2.0. Its access tokens expire soon, and the daemon renews them. */
@@ -353,11 +338,9 @@ export interface OAuthGrant {
   readonly encoding: 'json' | 'form';
 }
 
-/** The access tokens of a grant. */
 export interface AccessTokens {
   /** Returns a token that stays valid for some minutes. Throws `consent_needed`, `secret_key_wrong`, and the errors of requests. */
   get(signal: AbortSignal): Promise<string>;
-  /** Reports that the vendor refused this token before it expired. */
   refused(token: string): void;
 }
 
@@ -422,7 +405,6 @@ export interface GitProvider {
 export interface SampleContext {
   /** Epoch milliseconds. */
   readonly at: number;
-  /** The id of the delivery. */
   readonly id: string;
   /** The objects that the names in the connection's configuration lead to. */
   readonly bindings: readonly Binding[];
@@ -432,9 +414,7 @@ export interface SampleContext {
 
 /** An invented event of a vendor, about an item that does not exist. */
 export interface SampleEvent<Options> {
-  /** A description for people. */
   readonly about: string;
-  /** The headers that name the event. */
   readonly headers: Readonly<Record<string, string>>;
   /** Returns a payload about an item in the scope of the connection. Throws `refused` if nothing in the scope has a known id. */
   payload(options: Options, context: SampleContext): object;

@@ -65,7 +65,6 @@ function createPause(clock: Clock): Budget {
   };
 }
 
-/** The API of one organisation. */
 export function connect(options: Options, deps: ConnectionDeps): TrackerSource<schema.Project> {
   const api = createRest(
     {
@@ -250,7 +249,6 @@ const about = z.object({
 function createDirectory(api: Rest, clock: Clock) {
   const cached = createCache(clock, async (path, signal) => (await api.read(states, path, {}, signal)).content.value);
 
-  /** The states of a type of work items, in the order of its process. */
   const statesOf = (project: string, type: string, signal: AbortSignal) =>
     cached(`/${segmentOf(project)}/_apis/wit/workitemtypes/${segmentOf(type)}/states`, signal);
 
@@ -263,7 +261,6 @@ function createDirectory(api: Rest, clock: Clock) {
   }
 
   return {
-    /** A project by its name or id, with its present name. */
     project: createCache(clock, (unit, signal) => readProject(api, unit, signal)),
     statesOf,
     categoryOf,
@@ -276,13 +273,11 @@ function createDirectory(api: Rest, clock: Clock) {
   };
 }
 
-/** Reads a project by its name or id, without the cache. */
 async function readProject(api: Rest, unit: string, signal: AbortSignal): Promise<schema.Project> {
   const path = `/_apis/projects/${segmentOf(unit)}`;
   return (await api.read(schema.project, path, {}, signal)).content;
 }
 
-/** Returns all projects that the credential can see. */
 async function allProjects(api: Rest, signal: AbortSignal): Promise<readonly schema.Project[]> {
   const path = '/_apis/projects';
   const pages = countedPagesOf(`GET ${path}`, async (seen) => {

@@ -55,7 +55,6 @@ export function createApi(access: Access, deps: Pick<ConnectionDeps, 'http' | 'c
 interface Page {
   readonly values: readonly unknown[];
   readonly next?: unknown;
-  /** The number of elements in the whole list, if Bitbucket reports it. */
   readonly size?: unknown;
 }
 

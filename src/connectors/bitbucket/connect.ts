@@ -20,7 +20,6 @@ import { isAnonymous, type Options, REPOSITORY, scopeOf, shortestPoll } from './
 import { createRepositories, type Repositories, repositoryPath, unitOf } from './repositories.ts';
 import { FIELDS_OF_LIST, FIELDS_OF_ONE, uuid } from './schema.ts';
 
-/** The API of Bitbucket, with one credential. */
 export function connect(options: Options, deps: ConnectionDeps): GitSource<Locator> {
   const api = createApi(options, deps);
   const repositories = createRepositories(api, options, deps.clock);

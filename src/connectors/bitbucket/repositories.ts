@@ -10,11 +10,9 @@ import { repository, uuid } from './schema.ts';
  * `workspace/{uuid}` if a pattern matches it, so that its stored state survives a new name.
  */
 export interface Repositories extends ReturnType<typeof createScopeResolver> {
-  /** Returns the present target of a name. */
   present(name: string, signal: AbortSignal): Promise<Candidate>;
 }
 
-/** The path of the repository of a unit. */
 export function repositoryPath(unit: string): string {
   return `/repositories/${unit.split('/').map(encodeURIComponent).join('/')}`;
 }

@@ -25,7 +25,6 @@ const CURSOR = /^[\w.=~+-]{1,1000}$/;
 const page = z.object({ nextCursor: z.string().nullish() });
 const listed = page.extend({
   items: z.array(z.unknown()),
-  /** The total number, if the feed reports it. */
   total: absent(z.int().min(0)),
 });
 const ids = page.extend({ ids: z.array(id), projects: z.array(id) });
@@ -42,7 +41,6 @@ export function connect(options: Options, deps: ConnectionDeps): Connection {
       return [{ level: 'ok', subject, message: `${subject === 'feed' ? 'items' : subject} can be read` }];
     });
 
-  /** Reads one page of the ids of all existing items. */
   async function sweep(cursor: string | undefined, signal: AbortSignal): Promise<SweepPage> {
     const { found, next } = await readPage(feed, { path: '/ids', query: {}, cursor, shape: ids }, signal);
     const keys = found.ids.map((each) => workItemKey('generic', options.system, each));
@@ -67,7 +65,6 @@ export function connect(options: Options, deps: ConnectionDeps): Connection {
         return { event: SHAPES.gone, body: writeJson({ id: itemId, project: { id: container }, identifier, seenAt }) };
       }
     },
-    /** Proves that the feed can be read. */
     async check(signal) {
       const first = { unit: UNIT, startedAt: new Date(0).toISOString() };
       const ofFeed = await proved('feed', () => pollPage(walk, first, signal));
@@ -120,7 +117,6 @@ function queryOf(selection: Selection): Record<string, string> {
 interface Wanted<Page> {
   readonly path: string;
   readonly query: Readonly<Record<string, string>>;
-  /** Absent on the first page. */
   readonly cursor: string | undefined;
   readonly shape: ZodType<Page>;
 }

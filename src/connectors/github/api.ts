@@ -8,7 +8,6 @@ import { refusal } from './answers.ts';
 import { type Auth, HEADERS } from './auth.ts';
 import { type Access, apiBase, derivedBase } from './options.ts';
 
-/** The REST API of one connection. */
 export interface Api extends GitApi {
   /**
    * The page number that a `Link` of the answer points to, or undefined where it has no such link.

@@ -50,7 +50,6 @@ export interface NewApp {
   readonly privateKey: string;
   /** Null where it takes no webhooks. */
   readonly webhookSecret: string | null;
-  /** Address at which a person installs it. */
   readonly installUrl: string;
 }
 

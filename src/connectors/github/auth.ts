@@ -10,7 +10,6 @@ import { bearer } from '../kit/rest.ts';
 import { refusal } from './answers.ts';
 import { type Access, apiBase } from './options.ts';
 
-/** Headers of every request. */
 export const HEADERS = {
   accept: 'application/vnd.github+json',
   'x-github-api-version': '2022-11-28',

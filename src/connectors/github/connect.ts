@@ -30,7 +30,6 @@ import { type Options, REPOSITORY, scopeOf, shortestPoll } from './options.ts';
 import { createRepositories, offIn, one, type Repository, repositoryPath } from './repositories.ts';
 import { type GithubReview, KEPT, KEPT_OF_ISSUE, KEPT_OF_REVIEW, reviewList, slim, slimIssue } from './schema.ts';
 
-/** The API of one GitHub, with one credential. */
 export function connect(options: Options, deps: ConnectionDeps): GitSource<Locator> {
   const { clock } = deps;
   const time = createServerTime(clock);
@@ -148,7 +147,6 @@ async function readAccount(api: Api, appApi: Api | undefined, signal: AbortSigna
   return undefinedOn(api.read(account, '/user', { signal }), 'forbidden');
 }
 
-/** The fields of a repository that `requireVisible` needs. */
 const FEATURES: Shape = { id: true, full_name: true, has_issues: true, has_pull_requests: true };
 
 /** Throws `feature_off`: what is switched off is hidden, and not gone. */
@@ -174,7 +172,6 @@ function createStatus(
   };
 }
 
-/** The fields to keep of a page of commits. */
 const COMMITS: Shape = { commit: { message: true } };
 const messageOf = z.object({ commit: z.object({ message: messageText }) }).transform(({ commit }) => commit.message);
 

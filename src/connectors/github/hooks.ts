@@ -19,7 +19,6 @@ import { type Repositories, repositoryPath } from './repositories.ts';
 /** The parts of a connection that its checks, hooks and redelivery use. */
 export interface Parts {
   readonly api: Api;
-  /** The API as the App itself, where there is one. */
   readonly appApi: Api | undefined;
   readonly options: Options;
   readonly repositories: Repositories;
@@ -81,7 +80,6 @@ const PULL_REQUEST_EVENTS: readonly WebhookEventName[] = [
   'issue_comment',
 ];
 
-/** The events that are followed. */
 function eventsOf({ issues }: Pick<Options, 'issues'>): readonly string[] {
   return issues ? [...PULL_REQUEST_EVENTS, 'issues'] : PULL_REQUEST_EVENTS;
 }

@@ -25,15 +25,12 @@ export function offIn(noun: string, { name, hasIssues, hasPullRequests }: Reposi
 
 /** The present repositories in the scope of a connection: by name if the configuration names them, else by id. */
 export interface Repositories extends ReturnType<typeof createScopeResolver> {
-  /** Returns the repository of a unit, cached for some minutes at most. */
   find(unit: string, signal: AbortSignal, use?: RateLimitUse): Promise<Repository>;
-  /** Returns the present target of a name. */
   present(name: string, signal: AbortSignal): Promise<Repository>;
   /** Reads whether the list is switched off now; see `offIn`. */
   switchedOff(noun: string, unit: string, signal: AbortSignal): Promise<string | undefined>;
 }
 
-/** The path of the repository with this name or id. */
 export function repositoryPath(unit: string): string {
   return /^\d+$/.test(unit) ? `/repositories/${unit}` : `/repos/${unit}`;
 }
@@ -91,7 +88,6 @@ export function createRepositories(api: Api, options: Options, clock: Clock): Re
 }
 
 interface List {
-  /** For people. */
   readonly name: string;
   readonly path: string;
   readonly query: string;

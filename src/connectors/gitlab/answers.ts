@@ -15,7 +15,6 @@ function waitOf(answer: HttpAnswer, now: number): number | undefined {
   return untilReset(answer, Number(answer.headers['ratelimit-reset']) * SECOND, now);
 }
 
-/** Returns GitLab's message about a refused request; empty if there is none. */
 export function saidOf(answer: HttpAnswer): string {
   return vendorMessage(answer, messageOf);
 }

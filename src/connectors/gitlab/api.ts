@@ -10,7 +10,6 @@ import { type Access, apiBase, derivedBase } from './options.ts';
 
 export type Neighbour = 'next' | 'prev' | 'last';
 
-/** The REST API of one GitLab with one credential. */
 export interface Api extends GitApi {
   /**
    * Number of a neighbouring page of the list at this path, or undefined where the answer names none.

@@ -21,7 +21,6 @@ import { createProjects, offIn } from './projects.ts';
 import { approvals, identities, KEPT, slim } from './schema.ts';
 import { type Place, pathOf, placeOf, placesOf, unitOf } from './units.ts';
 
-/** The API of one GitLab, with one credential. */
 export function connect(options: Options, deps: ConnectionDeps): GitSource<Locator> {
   const { host, archived } = options;
   const api = createApi(options, deps);
@@ -150,7 +149,6 @@ function queryOf(selection: Selection): string {
   return `state=all&scope=all&order_by=updated_at&sort=desc&per_page=100${after}`;
 }
 
-/** Path of an item in the API. */
 function itemPath(noun: string, { projectId, iid }: Locator): string {
   return `/projects/${projectId}/${noun}/${iid}`;
 }

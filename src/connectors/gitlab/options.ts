@@ -62,7 +62,6 @@ export const options = z
 
 export type Options = z.infer<typeof options>;
 
-/** The options that requests need. */
 export type Access = Pick<Options, 'host' | 'apiUrl' | 'token'>;
 
 /** Base of the REST API, without a slash at its end (GL10). */
@@ -81,7 +80,6 @@ export function unrestricted(host = PUBLIC_HOST): Options {
   return { host, ...scope, issues: false, commits: false, confidential: false };
 }
 
-/** Pure. Returns the options as one scope. */
 export function scopeOf({ projects, groups, exclude, archived, forks, names }: Options & WithNames): Scope {
   return { include: [...projects, ...groups.map((group) => `${group}/**`)], exclude, archived, forks, names };
 }

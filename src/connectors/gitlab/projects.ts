@@ -62,11 +62,9 @@ export interface Projects {
   keepNamed(page: readonly unknown[]): readonly unknown[];
   /** Returns merge requests of a page with facts about their projects, as far as they can be read. A named project is read once a day. */
   withFacts(unit: string, page: readonly unknown[], signal: AbortSignal): Promise<readonly unknown[]>;
-  /** Returns the present target of a path. */
   present(name: string, signal: AbortSignal): Promise<Candidate>;
   /** Reads whether the list is switched off now; see `offIn`. */
   switchedOff(noun: string, unit: string, signal: AbortSignal): Promise<string | undefined>;
-  /** The number of a project that may be named by its path. */
   numberOf(name: string, signal: AbortSignal): Promise<string>;
 }
 

@@ -1,7 +1,6 @@
 import { isPattern, namedIn, patternsOf } from '../kit/scope.ts';
 import { type Options, scopeOf } from './options.ts';
 
-/** One project, or one group with all that is below it. */
 export interface Place {
   readonly kind: 'project' | 'group';
   /** Path, or number of a project. */
@@ -45,7 +44,6 @@ function isBelow(path: string, group: string): boolean {
   return path.toLowerCase().startsWith(`${group.toLowerCase()}/`);
 }
 
-/** The path of a place in the API. */
 export function pathOf({ kind, name }: Place): string {
   return `/${kind}s/${encodeURIComponent(name)}`;
 }

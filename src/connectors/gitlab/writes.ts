@@ -113,7 +113,6 @@ function at({ access, repoId: project, signal }: MemberRequest, deps: Connection
     return alreadyExists({ headBranch: head.name, baseBranch }, '!', found);
   }
 
-  /** Sends the fields of a merge request. */
   async function send(method: 'POST' | 'PUT', path: string, body: object, branches: { head: Branch; base: string }) {
     const answer = await api.write(method, path, { body, explained: EXPLAINED, signal });
     if (answer.status === 409) throw await conflictWith(branches.head, branches.base, answer);

@@ -40,7 +40,6 @@ const refusals: Refusals = {
   limitOf: ({ headers }) => headers['ratelimit-reason'] && onOneLine(headers['ratelimit-reason'], 60),
 };
 
-/** The API of one site. */
 export function connect(options: Options, deps: ConnectionDeps): TrackerSource<schema.Project> {
   const api = createRest({ target: 'jira', base: apiBase(options), headers: credentialOf(options), refusals }, deps);
   const { accessTokens: _, ...open } = deps;
@@ -173,7 +172,6 @@ function instant(time: number): string {
 
 const counted = z.object({ count: z.int().min(0) });
 
-/** About how many a query finds, for a progress bar. */
 function count(api: Rest, jql: string, signal: AbortSignal): Promise<number | undefined> {
   const ask = () => api.send('POST', `${API}/search/approximate-count`, { jql }, signal);
   return bestEffort(async () => readable(counted, await ask())?.count, signal);

@@ -24,7 +24,6 @@ const grammar: Grammar = {
   ],
 };
 
-/** Jira Cloud. */
 export const jira = trackerConnector({
   id: 'jira',
   title: 'Jira',

@@ -10,7 +10,6 @@ import * as schema from './schema.ts';
 
 type Parser = (payload: unknown, options: Options) => WebhookFacts | Translation;
 
-/** Parsers by the event in the body. */
 const PARSERS: ReadonlyMap<string, Parser> = new Map<string, Parser>([
   ['jira:issue_created', issueEvent],
   ['jira:issue_updated', issueEvent],
@@ -20,7 +19,6 @@ const PARSERS: ReadonlyMap<string, Parser> = new Map<string, Parser>([
   ['comment_deleted', commentEvent],
 ]);
 
-/** Returns the facts of a webhook. Throws `delivery_malformed`. */
 export function parseWebhook(payload: unknown, options: Options): WebhookFacts | Translation | undefined {
   return PARSERS.get(read(schema.event, payload).webhookEvent)?.(payload, options);
 }

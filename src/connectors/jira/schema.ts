@@ -155,7 +155,6 @@ export const transitions = z.object({ transitions: z.array(transition) });
 
 export const { kept: KEPT, slim } = keptBy(issue);
 
-/** The fields of a page that are read. */
 export const KEPT_PAGE: Shape = { issues: KEPT, nextPageToken: true, isLast: true };
 
 /** All fields except ids must be requested. */

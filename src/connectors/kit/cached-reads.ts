@@ -29,7 +29,6 @@ export function createCache<Value>(
   };
 }
 
-/** Creates such a cache for one list. */
 export function createListing<Element>(
   clock: Clock,
   load: (signal: AbortSignal) => Promise<readonly Element[]>,

@@ -6,15 +6,12 @@ export interface Comments<Stored> {
   write(text: string, words: string): string;
   /** Returns the visible part of a stored text, for comparison. */
   plain(stored: string): string;
-  /** Yields the comments page by page. */
   pages(): AsyncIterable<readonly Stored[]>;
   textOf(comment: Stored): string;
   authorOf(comment: Stored): string | undefined;
   /** Resolves with the account of this credential; undefined if it is unknown, so that no comment counts as our own. */
   ownAuthor(): Promise<string | undefined>;
-  /** Resolves with the vendor's answer. */
   post(text: string): Promise<unknown>;
-  /** Resolves with the vendor's answer. */
   edit(comment: Stored, text: string): Promise<unknown>;
   /** Returns the comment with this text, as far as an answer or the existing comment describes it. */
   toComment(of: unknown, text: string): PostedComment | undefined;

@@ -9,7 +9,6 @@ const MOST_TEXT = 65_536;
 /** Bytes of a message that fits, as JSON, in which each character takes at most six. */
 const MOST_JSON = 6 * MOST_TEXT + 2;
 
-/** The option of every connector that can read commits. */
 export const commitsOption = z
   .boolean()
   .default(false)
@@ -33,16 +32,13 @@ export const messageText = z.union([
 export const commitMessages = absent(z.array(z.string()));
 
 interface CommitsRequest {
-  /** The option of the connection. */
   readonly commits: boolean;
-  /** The head whose commits are known. */
   readonly commitsSha?: string | undefined;
 }
 
 interface CommitList {
   /** Yields the commits page by page. A further page is requested only while more commits fit. */
   pages(): AsyncIterable<readonly unknown[]>;
-  /** Reads the message of one commit. */
   readonly messageOf: ZodType<string>;
   readonly order: 'oldest first' | 'newest first';
 }

@@ -37,7 +37,6 @@ export interface Page {
 
 /** The HTTP conventions of one git provider. */
 export interface ApiDialect {
-  /** Name of the vendor in metrics. */
   readonly target: string;
   /** The address of requests, and the vendor's own address, which its links contain even if requests go through a proxy. */
   readonly bases: readonly [string, string];
@@ -60,7 +59,6 @@ export interface ApiDialect {
   firstQuery?(query: string | undefined): string;
 }
 
-/** The REST API of one connection, or of one member. */
 export interface Api {
   /**
    * Gets a path below the API's base. Resolves with 200, or with 304 to a validator, and throws for anything else. Follows
@@ -82,7 +80,6 @@ export interface Api {
     options: GetOptions,
     memory?: Memory<Page>,
   ): AsyncGenerator<readonly Element[]>;
-  /** Resolves with all elements of such a list. */
   all<Element>(
     element: ZodType<Element>,
     path: string,

@@ -35,7 +35,6 @@ export interface MemberRepository {
   /** Returns steps for fields that only an existing pull request can have. */
   stepsAfterCreation?(pull: NewPullRequest, number: string): readonly Step[];
   findOpen(branches: Branches): Promise<OpenPullRequest | undefined>;
-  /** Reads a pull request in the vendor's form. */
   read(number: string): Promise<unknown>;
   /** Resolves with the steps of an edit. @param before the pull request in the vendor's form */
   editSteps(edit: PullRequestEdit, before: unknown): Promise<readonly Step[]>;
@@ -139,7 +138,6 @@ async function applyEdit(vendor: GitWrites, repository: MemberRepository, edit: 
 }
 
 interface Outcome {
-  /** The last known pull request, in the vendor's form. */
   readonly current: unknown;
   readonly hasWritten: boolean;
   readonly failure: SyncError | undefined;
@@ -169,7 +167,6 @@ async function run(
   return { current, hasWritten, failure };
 }
 
-/** Returns the pull request after a write, and why a part of the request was not carried out. */
 function settle(
   vendor: GitWrites,
   repository: MemberRepository,
@@ -232,12 +229,10 @@ export function without(names: readonly string[], others: readonly string[]): re
   return names.filter((name) => !excluded.has(name.trim().toLowerCase()));
 }
 
-/** Whether a body has no field, so that there is nothing to send. */
 export function isEmpty(body: object): boolean {
   return Object.values(body).every((value) => value === undefined);
 }
 
-/** Returns the names, or undefined for an empty list. */
 export function nonEmpty(names: readonly string[] | undefined): readonly string[] | undefined {
   return names?.length === 0 ? undefined : names;
 }

@@ -52,7 +52,6 @@ export function storedPage(page: string | undefined, form: RegExp): string | und
   throw invalidPage(page);
 }
 
-/** Returns the error for a stored page that worksync cannot have written. */
 export function invalidPage(page: string): SyncError {
   return new SyncError('internal', `the stored page of a walk is invalid: ${page.slice(0, 40)}`);
 }
@@ -86,7 +85,6 @@ interface NumberedPage {
   readonly cursor: PageCursor | undefined;
   /** Whether the walk reads the first page, which names the number of the last, and then goes from the last page to the first. */
   readonly backwards?: boolean;
-  /** Returns the number of a neighbouring page, as the answer reports it. */
   pageOf(rel: 'next' | 'prev' | 'last'): number | undefined;
   readonly what: string;
 }

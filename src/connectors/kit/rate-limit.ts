@@ -16,7 +16,6 @@ const LEAVES: Readonly<Record<RateLimitUse, number>> = { fetch: 0, poll: 0.1, ba
 /** The share of the limit that may be used to verify items after a restore of the database. */
 const SHARE_OF_RESTORE = 0.2;
 
-/** The state of a limit, as the vendor reports it. */
 export interface Rate {
   readonly limit: number;
   readonly remaining: number;
@@ -31,7 +30,6 @@ export interface Budget {
    * with the purpose `restore` count as background, and take at most a fifth of the limit; those with `poll` count as polls.
    */
   require(use: RateLimitUse): void;
-  /** Takes over the state that an answer reports. */
   update(answer: HttpAnswer): void;
 }
 
@@ -104,7 +102,6 @@ interface Waits {
   readonly shortest?: number;
 }
 
-/** Returns how long to wait for a limit, milliseconds: by `Retry-After`, else in the vendor's own way. */
 export function limitWait(
   { waitOf, otherwise = MINUTE, shortest = 0 }: Waits,
   answer: HttpAnswer,
@@ -114,7 +111,6 @@ export function limitWait(
   return boundedWait(Math.max(wait, shortest));
 }
 
-/** Returns the wait that `Retry-After` requires, milliseconds; undefined if it requires none. */
 export function retryAfterWait(answer: Pick<HttpAnswer, 'headers'>, now: number): number | undefined {
   const wait = retryAfter(answer.headers, now);
   return wait !== undefined && wait > 0 ? wait : undefined;

@@ -11,9 +11,7 @@ export interface Scope {
   readonly include: readonly string[];
   /** Names, patterns or ids; they win over patterns, and over names too. */
   readonly exclude: readonly string[];
-  /** Whether patterns include what is archived. */
   readonly archived: boolean;
-  /** Whether patterns include forks. */
   readonly forks: boolean;
   /** The ids that the names among the entries are bound to; absent: no name is bound. */
   readonly names?: Names | undefined;
@@ -118,7 +116,6 @@ export function matches(pattern: string, name: string): boolean {
   return positions.has(tokens.length);
 }
 
-/** Returns the positions in the pattern that one character leads to. */
 function step(tokens: readonly string[], position: number, character: string): readonly number[] {
   const token = tokens[position];
   const stays = token === '**' || (token === '*' && character !== '/');
@@ -143,14 +140,12 @@ interface ScopeInput<Container> {
 }
 
 interface ContainerList<Container> {
-  /** Its name in messages, such as `acme/*`. */
   readonly name: string;
   read(signal: AbortSignal): Promise<readonly Container[]>;
 }
 
 /** The units of a connection, as far as its scope and the vendor's lists determine them. */
 export interface ScopeResolver {
-  /** The patterns of the configuration that the vendor's lists resolve. */
   readonly patterns: readonly string[];
   /** Resolves with the containers that patterns match, without those that the configuration also names. */
   listed(signal: AbortSignal): Promise<readonly Candidate[]>;
@@ -165,7 +160,6 @@ export interface ScopeResolver {
 /** The prefix of a unit that stands for a list which the vendor refused. */
 const REFUSED_LIST = 'list:';
 
-/** Whether a unit stands for a list that the vendor refused. */
 export function isRefusedList(unit: string): boolean {
   return unit.startsWith(REFUSED_LIST);
 }

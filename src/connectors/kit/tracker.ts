@@ -39,7 +39,6 @@ import { emptyPageFlag, historyPage, type Order, pollPage, type WalkableList } f
 
 /** The vendor's API. Results contain only the fields that worksync reads. Every method throws `SyncError`. */
 export interface TrackerSource<Container> extends Pick<WalkableList, 'list'>, UnitChecks<Container> {
-  /** Resolves with all containers that the credential sees, for patterns. */
   containers(signal: AbortSignal): Promise<readonly Container[]>;
   /** Reads a container as it is now. Needed if `container` caches. */
   currentContainer?(unit: string, signal: AbortSignal): Promise<Container>;
@@ -47,7 +46,6 @@ export interface TrackerSource<Container> extends Pick<WalkableList, 'list'>, Un
   item(locator: Locator, signal: AbortSignal): Promise<Lookup>;
   /** Resolves with the content of a page to store. Absent: the list of its elements. */
   pageContent?(found: readonly unknown[], signal: AbortSignal): Promise<unknown>;
-  /** Posts or updates a comment; see `Connection`. */
   comment?(locator: Locator, comment: DesiredComment, signal: AbortSignal): Promise<PostedComment | undefined>;
   /**
    * Closes an item; see `Connection`.
@@ -55,7 +53,6 @@ export interface TrackerSource<Container> extends Pick<WalkableList, 'list'>, Un
    * @param key names the item in errors
    */
   close?(locator: Locator, key: string, signal: AbortSignal, fields?: CloseFields): Promise<void>;
-  /** @param followed resolves with the containers of all units */
   hooks?(followed: (signal: AbortSignal) => Promise<readonly Container[]>): Hooks;
   /** Returns methods that replace those of the engine. */
   extend?(connection: Connection): Partial<Connection>;
@@ -99,7 +96,6 @@ export interface Tracker<Options, Found, Container> extends Omit<Connector<Optio
   connect(options: Options, deps: ConnectionDeps): TrackerSource<Container>;
 }
 
-/** Creates the connector of a tracker. */
 export function trackerConnector<Options, Found, Container>(
   tracker: Tracker<Options, Found, Container>,
 ): Connector<Options> {

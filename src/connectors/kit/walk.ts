@@ -17,11 +17,9 @@ export type Selection =
   /** Only the ids, of everything, in an order that never changes. */
   | { readonly items: 'ids'; readonly containerId: string };
 
-/** A request for one page of a unit's list. */
 export interface ListRequest {
   readonly unit: string;
   readonly selection: Selection;
-  /** The name of the page, as `next` was; absent on the first one. */
   readonly page: string | undefined;
   readonly use: RateLimitUse;
   /** The validator of the last walk's first page, if walks are conditional. */
@@ -30,11 +28,9 @@ export interface ListRequest {
 
 export interface ListedPage {
   readonly found: readonly unknown[];
-  /** The name of the next page; undefined on the last one. */
   readonly next: string | undefined;
   /** The headers of the answer, which contain the vendor's time. Walks need them. */
   readonly answer: Pick<HttpAnswer, 'headers'>;
-  /** The number of elements in the whole list, if the answer reports it. */
   readonly total?: number | undefined;
   /** Nothing changed since the walk whose validator was sent. */
   readonly isUnchanged?: boolean;
@@ -67,7 +63,6 @@ export interface WalkableList {
   changedAt(element: unknown): number;
   /** Whether an element is done. Needed if the vendor cannot exclude such elements from the first walk. */
   isDone?(element: unknown): boolean;
-  /** Serializes a page for the inbox. */
   serialize(found: readonly unknown[], signal: AbortSignal): Promise<Pick<HistoryPage, 'event' | 'body'>>;
 }
 

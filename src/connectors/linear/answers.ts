@@ -31,7 +31,6 @@ const CODES: ReadonlyMap<string, ErrorCode> = new Map([
   ['LOCK_TIMEOUT', 'server_failed'],
 ]);
 
-/** The error of an answer; undefined for a success. */
 export function refusal(answer: HttpAnswer, what: string, now: number): SyncError | undefined {
   const first = errorsOf(answer)?.[0];
   if (answer.status === 200 && !first) return undefined;

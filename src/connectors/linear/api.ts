@@ -15,7 +15,6 @@ const LARGEST_ANSWER = 32 * 1024 * 1024;
 interface Question<Data> {
   readonly document: string;
   readonly variables: Readonly<Record<string, unknown>>;
-  /** The schema of the data. */
   readonly data: ZodType<Data>;
   readonly use: RateLimitUse;
   /** The fields to read of a large answer in another thread: see `HttpRequest`. */
@@ -23,7 +22,6 @@ interface Question<Data> {
   readonly signal: AbortSignal;
 }
 
-/** The GraphQL API of one connection. Throws for every answer with errors. */
 export interface Api {
   ask<Data>(question: Question<Data>): Promise<Answered<Data>>;
   /** Runs a mutation that answers with `success`, and maybe more. Throws `refused` if it did not succeed. */
@@ -37,7 +35,6 @@ interface Answered<Data> {
 
 const succeeded = z.record(z.string(), z.looseObject({ success: z.boolean() }));
 
-/** The result of a mutation, by its name. */
 type Changed = z.infer<typeof succeeded>;
 
 export function createApi(options: Options, deps: ConnectionDeps): Api {
@@ -94,7 +91,6 @@ export const CURSOR = /^[\w+/=.~-]{1,1000}$/;
 
 const pageInfo = z.object({ hasNextPage: z.boolean(), endCursor: absent(z.string().nullable()) });
 
-/** One page of a list. */
 export function pageOf<Element>(element: ZodType<Element>) {
   return z.object({ nodes: z.array(element), pageInfo });
 }
@@ -104,7 +100,6 @@ export function cursorAfter({ hasNextPage, endCursor }: z.infer<typeof pageInfo>
   return hasNextPage ? nextPage(endCursor, CURSOR, present, 'a list of Linear') : undefined;
 }
 
-/** Every element of a list that fits into a few pages. */
 export async function readAll<Element>(
   read: (after: string | undefined) => Promise<{ nodes: readonly Element[]; pageInfo: z.infer<typeof pageInfo> }>,
 ): Promise<readonly Element[]> {

@@ -142,7 +142,6 @@ function instant(time: number): string {
   return new Date(time).toISOString();
 }
 
-/** Returns a filter for one team, by its id or its key. */
 function teamIs(unit: string): object {
   return UUID.test(unit) ? { id: { eq: unit } } : { key: { eq: unit } };
 }

@@ -8,7 +8,6 @@ import { emailsOf, omitUndefined, read, readable, sorted } from '../kit/payload.
 import type { Options } from './options.ts';
 import * as schema from './schema.ts';
 
-/** Parsers of webhooks, by their `Linear-Event`. */
 export const PARSERS: ReadonlyMap<string, (payload: unknown, options: Options) => WebhookFacts | Translation> = new Map<
   string,
   (payload: unknown, options: Options) => WebhookFacts | Translation
@@ -17,7 +16,6 @@ export const PARSERS: ReadonlyMap<string, (payload: unknown, options: Options) =
   ['Comment', commentEvent],
 ]);
 
-/** Throws `delivery_malformed`. */
 export function parseWebhook(
   payload: unknown,
   options: Options,
@@ -69,7 +67,6 @@ export function placeOf({ id, key: name }: Pick<schema.Team, 'id' | 'key'>) {
   return { id, name };
 }
 
-/** Converts an issue of the API. */
 export function itemOf(found: schema.LinearIssue, options: Options): WorkItem {
   const { assignee, creator, labels } = found;
   return {

@@ -37,7 +37,6 @@ export function foundOn(payload: unknown): readonly schema.Fetched[] {
   return issues.map((issue) => ({ issue, statuses }));
 }
 
-/** Returns the ids of the visible issues. Throws `answer_malformed`. */
 export function idsOf(found: readonly unknown[], what: string, options: Options): readonly string[] {
   const shown = found.filter((issue) => !isHidden(parseAnswer(schema.privacy, issue, what), options));
   return shown.map((issue) => String(schema.numberOf(issue, what)));

@@ -47,7 +47,6 @@ function rateOf(headers: HttpAnswer['headers']): Rate | undefined {
   return rateFrom(reset === undefined ? headers : { ...headers, [`${PREFIX}-reset`]: reset }, PREFIX);
 }
 
-/** The API of one organisation. */
 export function connect(options: Options, deps: ConnectionDeps): TrackerSource<schema.Project> {
   const { organization, token } = options;
   /** Below the organisation, whose name goes into no log. */

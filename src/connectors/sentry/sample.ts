@@ -2,7 +2,6 @@ import { NUMBERS, samplesOf, TRIAL_NUMBER, TRIAL_TEXT } from '../kit/sample.ts';
 import { EVENT } from './items.ts';
 import { scopeOf } from './options.ts';
 
-/** Sample events of Sentry, made here. */
 export const samples = samplesOf({
   scopeOf,
   place: { ids: NUMBERS },

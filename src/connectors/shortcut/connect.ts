@@ -19,7 +19,6 @@ const refusals: Refusals = {
   hints: { 401: 'Set token to an API token of a member: Settings → Your Account → API Tokens.' },
 };
 
-/** The API of one token's workspace. */
 export function connect(options: Options, deps: ConnectionDeps): TrackerSource<schema.Team> {
   const headers = { 'shortcut-token': options.token };
   const api = createRest({ target: 'shortcut', base: baseOf(options), headers, refusals }, deps);
@@ -106,7 +105,6 @@ const FIRST_YEAR = 2015;
 interface Window {
   /** Parts of the query; both bounds are inclusive. */
   readonly query: Readonly<Record<string, unknown>>;
-  /** Names the next page; undefined on the last one. */
   readonly next: string | undefined;
 }
 

@@ -21,7 +21,6 @@ const grammar: Grammar = {
   ],
 };
 
-/** Stories of Shortcut. */
 export const shortcut = trackerConnector({
   ...PARTS,
   title: 'Shortcut',

@@ -6,7 +6,6 @@ import { timeOf } from '../kit/walk.ts';
 import { PUBLIC_HOST } from './options.ts';
 import * as schema from './schema.ts';
 
-/** The parts that identify a story in rows. */
 export const PARTS = {
   id: 'shortcut',
   itemId: { shape: schema.id, locator: 'storyId', gone: 'storyId' },
