@@ -3,8 +3,7 @@ import type { Clock } from '../../platform/lib/clock.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { type ApiDialect, createGitApi, type Api as GitApi, linkedUrl } from '../kit/git-api.ts';
 import { readAnswer } from '../kit/payload.ts';
-import { type Budget, createBudget, providerTime } from '../kit/rate-limit.ts';
-import { malformed, type Refusals, refusalOf } from '../kit/refusal.ts';
+import { type Budget, createBudget, malformed, providerTime, type Refusals, refusalOf } from '../kit/refusal.ts';
 import { basic, bearer } from '../kit/rest.ts';
 import { apiBase, isAnonymous, type Options, PUBLIC_API } from './options.ts';
 

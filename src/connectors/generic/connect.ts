@@ -4,11 +4,19 @@ import { workItemKey } from '../../model/item.ts';
 import type { Connection, ConnectionDeps, Finding, SweepPage } from '../connector.ts';
 import { findingsOf } from '../kit/findings.ts';
 import { locatorOf } from '../kit/items.ts';
-import { nextPage, storedPage } from '../kit/pages.ts';
 import { absent, omitUndefined, writeJson } from '../kit/payload.ts';
 import type { Refusals } from '../kit/refusal.ts';
 import { bearer, createRest, type Rest } from '../kit/rest.ts';
-import { emptyPageFlag, historyPage, pollPage, type Selection, timeOf, type WalkableList } from '../kit/walk.ts';
+import {
+  emptyPageFlag,
+  historyPage,
+  nextPage,
+  pollPage,
+  type Selection,
+  storedPage,
+  timeOf,
+  type WalkableList,
+} from '../kit/walk.ts';
 import { feedBase, type Options } from './options.ts';
 import { id } from './schema.ts';
 import { PARTS, SHAPES } from './translate.ts';

@@ -2,10 +2,8 @@ import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { type ApiDialect, createGitApi, type Api as GitApi, linkedUrl, linkTo } from '../kit/git-api.ts';
 import { readAnswer } from '../kit/payload.ts';
-import { createBudget, type Rate, rateFrom } from '../kit/rate-limit.ts';
-import { malformed } from '../kit/refusal.ts';
-import { refusal } from './answers.ts';
-import { type Auth, HEADERS } from './auth.ts';
+import { createBudget, malformed, type Rate, rateFrom } from '../kit/refusal.ts';
+import { type Auth, HEADERS, refusal } from './auth.ts';
 import { type Access, apiBase, derivedBase } from './options.ts';
 
 export interface Api extends GitApi {

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import type { HttpClient } from '../../platform/http/http-client.ts';
 import { parseAnswer, readAnswer } from '../kit/payload.ts';
-import { refusal } from './answers.ts';
-import { HEADERS } from './auth.ts';
+import { HEADERS, refusal } from './auth.ts';
 
 /** An App to be made: GitHub shows it to a person, who confirms it (GH10). */
 export interface AppWish {

@@ -4,7 +4,7 @@ import type { Clock } from '../../platform/lib/clock.ts';
 import { createMemory } from '../kit/cached-reads.ts';
 import type { Page } from '../kit/git-api.ts';
 import { absent, parseAnswer, readAnswer } from '../kit/payload.ts';
-import type { RateLimitUse } from '../kit/rate-limit.ts';
+import type { RateLimitUse } from '../kit/refusal.ts';
 import { type Candidate, createScopeResolver, patternsOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { ISSUES } from './items.ts';

@@ -19,9 +19,8 @@ import {
 import { absent, parseAnswer, readAnswer, readable } from '../kit/payload.ts';
 import { onOneLine, undefinedOn } from '../kit/refusal.ts';
 import { bearer } from '../kit/rest.ts';
-import { refusal } from './answers.ts';
 import { type Api, createApi } from './api.ts';
-import { createAuth } from './auth.ts';
+import { createAuth, refusal } from './auth.ts';
 import { pullOf } from './items.ts';
 import { apiBase, REPOSITORY } from './options.ts';
 

@@ -1,11 +1,10 @@
+import type { SyncError } from '../../model/errors/sync-error.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { type ApiDialect, createGitApi, type Api as GitApi, linkedUrl, linkTo } from '../kit/git-api.ts';
 import { readList } from '../kit/payload.ts';
-import { createBudget, rateFrom } from '../kit/rate-limit.ts';
-import { malformed } from '../kit/refusal.ts';
+import { createBudget, malformed, rateFrom, refusalOf, untilReset, vendorMessage } from '../kit/refusal.ts';
 import { bearer } from '../kit/rest.ts';
-import { refusal } from './answers.ts';
 import { type Access, apiBase, derivedBase } from './options.ts';
 
 export type Neighbour = 'next' | 'prev' | 'last';
@@ -72,4 +71,39 @@ function readNumber(text: string, path: string): number | undefined {
   if (text === '') return undefined;
   if (/^\d{1,7}$/.test(text)) return Number(text) || undefined;
   throw malformed(`GET ${path}: the number of another page cannot be read`);
+}
+
+const SECOND = 1_000;
+
+/** Returns the error for an answer outside 2xx, with GitLab's message. Only 429 is a limit; its body is plain text (GL8). */
+export function refusal(answer: HttpAnswer, what: string, now: number): SyncError {
+  return refusalOf({ messageOf, waitOf }, answer, what, now);
+}
+
+/** gitlab.com counts limits by the minute, self-managed servers may count by the hour. */
+function waitOf(answer: HttpAnswer, now: number): number | undefined {
+  return untilReset(answer, Number(answer.headers['ratelimit-reset']) * SECOND, now);
+}
+
+export function saidOf(answer: HttpAnswer): string {
+  return vendorMessage(answer, messageOf);
+}
+
+/**
+ * Returns the message in either field: a text, a list of texts, or lists of texts by field, as in `{"message": {"title": ["is too
+ * long"]}}`.
+ */
+function messageOf(body: unknown): unknown {
+  const { message, error } = body as { message?: unknown; error?: unknown };
+  return [message, error]
+    .map(textsOf)
+    .find((texts) => texts.length > 0)
+    ?.join('; ');
+}
+
+function textsOf(said: unknown): readonly string[] {
+  if (typeof said === 'string') return [said];
+  if (Array.isArray(said)) return said.filter((text) => typeof text === 'string');
+  if (typeof said !== 'object' || said === null) return [];
+  return Object.entries(said).flatMap(([field, texts]) => textsOf(texts).map((text) => `${field} ${text}`));
 }

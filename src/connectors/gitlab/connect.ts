@@ -8,18 +8,16 @@ import { upsertHiddenComment } from '../kit/comments.ts';
 import { messageText, withCommits } from '../kit/commits.ts';
 import { accessFinding, expiryFinding, failedFinding, type GitChecks, limitFinding } from '../kit/findings.ts';
 import type { GitListRequest, GitSource } from '../kit/git.ts';
-import { nextPageCursor, readPageCursor } from '../kit/pages.ts';
 import { parseAnswer, readAnswer, readable, readList } from '../kit/payload.ts';
 import { undefinedOn } from '../kit/refusal.ts';
 import { addressOf } from '../kit/scope.ts';
-import type { Selection } from '../kit/walk.ts';
+import { nextPageCursor, readPageCursor, type Selection } from '../kit/walk.ts';
 import { type Api, createApi } from './api.ts';
 import { createHooks, createRedeliver } from './hooks.ts';
 import { ISSUES, isHidden, issueIdentity, type Locator, MERGE_REQUESTS, mergeRequestIdentity } from './items.ts';
-import { type Options, scopeOf } from './options.ts';
+import { type Options, type Place, pathOf, placeOf, placesOf, scopeOf, unitOf } from './options.ts';
 import { createProjects, offIn } from './projects.ts';
 import { approvals, identities, KEPT, slim } from './schema.ts';
-import { type Place, pathOf, placeOf, placesOf, unitOf } from './units.ts';
 
 export function connect(options: Options, deps: ConnectionDeps): GitSource<Locator> {
   const { host, archived } = options;

@@ -2,14 +2,12 @@ import { z } from 'zod';
 import type { Clock } from '../../platform/lib/clock.ts';
 import { createCache } from '../kit/cached-reads.ts';
 import { absent, readable } from '../kit/payload.ts';
-import type { RateLimitUse } from '../kit/rate-limit.ts';
-import { bestEffort, undefinedOn } from '../kit/refusal.ts';
+import { bestEffort, type RateLimitUse, undefinedOn } from '../kit/refusal.ts';
 import { type Candidate, inScope } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { ISSUES, withoutNumber } from './items.ts';
-import { type Options, scopeOf } from './options.ts';
+import { type Options, pathOf, placeOf, scopeOf } from './options.ts';
 import { placedInList, projectFacts } from './schema.ts';
-import { pathOf, placeOf } from './units.ts';
 
 const project = z
   .object({

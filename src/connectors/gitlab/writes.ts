@@ -17,11 +17,9 @@ import {
 } from '../kit/git-writes.ts';
 import { parseAnswer, readAnswer } from '../kit/payload.ts';
 import { undefinedOn } from '../kit/refusal.ts';
-import { saidOf } from './answers.ts';
-import { type Api, createApi } from './api.ts';
+import { type Api, createApi, saidOf } from './api.ts';
 import { pullOf } from './items.ts';
-import { PROJECT } from './options.ts';
-import { pathOf } from './units.ts';
+import { PROJECT, pathOf } from './options.ts';
 
 /** The writes of members at GitLab (GL9). */
 export const writes: GitWrites = {

@@ -6,9 +6,9 @@ import { isSuccess } from '../../platform/http/semantics.ts';
 import type { Shape } from '../../platform/lib/shape.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import type { Memory } from './cached-reads.ts';
-import { pagesOf } from './pages.ts';
 import { parseAnswer, readAnswer } from './payload.ts';
-import type { Budget, RateLimitUse } from './rate-limit.ts';
+import type { Budget, RateLimitUse } from './refusal.ts';
+import { pagesOf } from './walk.ts';
 
 /** Bytes. Enough for a page of 100 pull requests, each with the longest description that a provider accepts. */
 const LARGEST_ANSWER = 32 * 1024 * 1024;

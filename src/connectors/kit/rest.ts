@@ -4,8 +4,7 @@ import type { Shape } from '../../platform/lib/shape.ts';
 import { withoutEnd } from '../../platform/lib/text.ts';
 import type { AccessTokens, ConnectionDeps } from '../connector.ts';
 import { parseAnswer, readAnswer } from './payload.ts';
-import type { Budget } from './rate-limit.ts';
-import { type Refusals, refusalOf } from './refusal.ts';
+import { type Budget, type Refusals, refusalOf } from './refusal.ts';
 
 /** Bytes. Enough for a page of 100 or more items, each with a description of some hundred kilobytes. */
 const LARGEST_ANSWER = 32 * 1024 * 1024;

@@ -7,13 +7,11 @@ import type { ConnectionDeps, Finding, HookState, Hooks } from '../connector.ts'
 import { memoize } from '../kit/cached-reads.ts';
 import { failedFinding } from '../kit/findings.ts';
 import { hooksOf } from '../kit/hooks.ts';
-import { storedPage } from '../kit/pages.ts';
 import { isNamed, readable, UUID } from '../kit/payload.ts';
 import { onOneLine } from '../kit/refusal.ts';
 import type { TrackerSource } from '../kit/tracker.ts';
-import type { Selection } from '../kit/walk.ts';
-import { rateOf } from './answers.ts';
-import { type Api, CURSOR, createApi, cursorAfter, pageOf, readAll } from './api.ts';
+import { type Selection, storedPage } from '../kit/walk.ts';
+import { type Api, CURSOR, createApi, cursorAfter, pageOf, rateOf, readAll } from './api.ts';
 import type { Options } from './options.ts';
 import * as queries from './queries.ts';
 import { CREATE_WEBHOOK, UPDATE_WEBHOOK, WEBHOOKS } from './queries.ts';
