@@ -74,28 +74,15 @@ export interface Connector<Options = never> {
   git?(deps: ConnectionDeps): GitProvider;
 }
 
-/** The abilities of a vendor; the default of every flag is false. The core reads the flag, never the connector's name. */
-export interface Capabilities {
-  /** Deliveries have an id that is the same on every repetition. Otherwise intake uses the SHA-256 of the bytes. */
-  readonly namesDeliveries?: boolean;
-  /** The vendor can list changes since a time; otherwise polls walk its list, newest first. */
-  readonly pollsSince?: boolean;
-  /** The vendor reports deletions; otherwise a sweep finds them. */
-  readonly reportsDeletions?: boolean;
-  readonly pullRequests?: boolean;
-  readonly workItems?: boolean;
-  readonly supportsLabels?: boolean;
-  readonly supportsAssignees?: boolean;
-  readonly supportsReviewers?: boolean;
-  readonly supportsDraft?: boolean;
-  /** A closed request can be opened again; otherwise closed (declined) is final. */
-  readonly reopensClosed?: boolean;
-  readonly closesWithFields?: boolean;
-}
+/** The abilities of a vendor. The core reads the flag, never the connector's name. */
+export type Capabilities = Readonly<Partial<typeof CAPABILITY_DEFAULTS>>;
 
-export const CAPABILITY_DEFAULTS: Required<Capabilities> = {
+export const CAPABILITY_DEFAULTS = {
+  /** Deliveries have an id that is the same on every repetition. Otherwise intake uses the SHA-256 of the bytes. */
   namesDeliveries: false,
+  /** The vendor can list changes since a time; otherwise polls walk its list, newest first. */
   pollsSince: false,
+  /** The vendor reports deletions; otherwise a sweep finds them. */
   reportsDeletions: false,
   pullRequests: false,
   workItems: false,
@@ -103,6 +90,7 @@ export const CAPABILITY_DEFAULTS: Required<Capabilities> = {
   supportsAssignees: false,
   supportsReviewers: false,
   supportsDraft: false,
+  /** A closed request can be opened again; otherwise closed (declined) is final. */
   reopensClosed: false,
   closesWithFields: false,
 };

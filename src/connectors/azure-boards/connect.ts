@@ -136,8 +136,8 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
     about: async (signal) => ({
       first: await findingsOf('credential', async () => {
         const found = await whoAmI(api, signal);
-        const tenant = { id: found?.instanceId, configured: options.organizationId, word: 'id', what: 'work items' };
-        return [credential(found), tenantFinding('organisation', tenant)];
+        const tenant = tenantFinding('organisation', found?.instanceId, options.organizationId, 'id', 'work items');
+        return [credential(found), tenant];
       }),
     }),
     /** A credential may see a project without the right to read its work items. */
@@ -179,7 +179,7 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
 async function writeComment(api: Rest, { id, container }: Locator, given: DesiredComment, signal: AbortSignal) {
   if (container === undefined) throw new SyncError('internal', `work item ${id} has no project to comment in`);
   const path = `/${container}/_apis/wit/workItems/${id}/comments`;
-  return upsertComment<schema.Comment>(given, {
+  return upsertComment(given, {
     write: (text, words) => htmlOfText(`${text}\n\n${words}`),
     plain: textOfHtml,
     pages: () =>

@@ -96,7 +96,6 @@ export const azureBoards = trackerConnector({
   itemId: { shape: schema.number, locator: 'id', gone: 'id' },
   containerId: { shape: schema.projectId, locator: 'projectId', gone: 'projectId' },
   identifier: (id) => id,
-  follows: (event) => event === EVENT_IN_BODY,
   parseWebhook,
   found: schema.workItem,
   itemOf,

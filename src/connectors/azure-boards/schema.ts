@@ -134,8 +134,6 @@ export const comments = z.object({
   continuationToken: z.string().optional(),
 });
 
-export type Comment = z.infer<typeof comments>['comments'][number];
-
 export const current = z.object({
   rev: z.int().positive(),
   fields: z.object({ 'System.WorkItemType': text, 'System.TeamProject': text }),

@@ -8,12 +8,13 @@ import { upsertHiddenComment } from '../kit/comments.ts';
 import { messageText, withCommits } from '../kit/commits.ts';
 import { accessFinding, type GitChecks } from '../kit/findings.ts';
 import type { GitListRequest, GitSource } from '../kit/git.ts';
+import type { Api } from '../kit/git-api.ts';
 import { hookPlaces, hooksOfPlaces } from '../kit/hooks.ts';
 import { absent, parseAnswer, readAnswer, readable } from '../kit/payload.ts';
 import { malformed, undefinedOn } from '../kit/refusal.ts';
 import { addressOf, namedIn } from '../kit/scope.ts';
 import { invalidPage, type Selection } from '../kit/walk.ts';
-import { type Api, createApi, readPage } from './api.ts';
+import { createApi, readPage } from './api.ts';
 import { identityOf, type Locator } from './items.ts';
 import { isAnonymous, type Options, REPOSITORY, scopeOf, shortestPoll } from './options.ts';
 import { createRepositories, type Repositories, repositoryPath, unitOf } from './repositories.ts';
@@ -102,7 +103,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
     async comment(_, locator, given, signal) {
       const path = `${pullPath(workspaceOf(locator.repository), locator)}/comments`;
       const us = readable(account, await me(signal));
-      return upsertHiddenComment<Comment>(given, {
+      return upsertHiddenComment(given, {
         async *pages() {
           for await (const page of api.pages(comment, path, { query: `pagelen=100&fields=${FIELDS}`, signal }))
             yield page.filter(({ deleted }) => deleted !== true);
@@ -144,7 +145,6 @@ const comment = z.object({
   content: absent(z.object({ raw: z.string() })),
   user: absent(account.nullable()),
 });
-type Comment = z.infer<typeof comment>;
 
 /** Does not ask whose token it is: that would need a right which nothing else needs. */
 function createChecks(api: Api, options: Options, repositories: Repositories): GitChecks {

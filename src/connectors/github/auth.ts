@@ -47,23 +47,21 @@ export function createAppAuth(app: App, time: ServerTime): Auth {
   };
 }
 
-/** The present time by GitHub's clock: the tokens of an App carry it, and GitHub refuses those that are wrong by a minute. */
-export interface ServerTime {
-  /** Epoch milliseconds. */
-  now(): number;
-  /** Takes the time from the `Date` of an answer. @returns whether the time before was wrong by so much that GitHub may refuse it */
-  learn(answer: Pick<HttpAnswer, 'headers'>): boolean;
-}
+export type ServerTime = ReturnType<typeof createServerTime>;
 
 /** A smaller difference cannot be the reason for a refusal, milliseconds. */
 const TOLERATED = 30_000;
 
-/** Our own time, until an answer corrects it. */
-export function createServerTime(clock: Clock): ServerTime {
+/**
+ * The present time by GitHub's clock, because the tokens of an App contain it, and GitHub refuses those that are wrong by a minute.
+ * It is our own time until an answer corrects it.
+ */
+export function createServerTime(clock: Clock) {
   let ahead = 0;
   return {
     now: () => clock.now() + ahead,
-    learn(answer) {
+    /** Takes the time from the `Date` of an answer. @returns whether the time before was wrong by so much that GitHub may refuse it */
+    learn(answer: Pick<HttpAnswer, 'headers'>) {
       const time = providerTime(answer);
       if (time === undefined) return false;
       const before = ahead;

@@ -120,7 +120,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
       atPresent(locator, signal, async (repository) => {
         const path = `${repository}/issues/${locator.number}/comments`;
         const us = await me(signal);
-        return upsertHiddenComment<Comment>(given, {
+        return upsertHiddenComment(given, {
           pages: () => api.pages(comment, path, { query: 'per_page=100', signal }),
           textOf: ({ body }) => body,
           authorOf: (each) => (appApi ? each.performed_via_github_app : each.user)?.id,
@@ -195,7 +195,6 @@ const comment = z.object({
   user: account.nullish().catch(undefined),
   performed_via_github_app: account.nullish().catch(undefined),
 });
-type Comment = z.infer<typeof comment>;
 
 /** How long worksync trusts a name, milliseconds. After a rename anybody may take over the old name. */
 const BELIEVED = 5 * 60_000;

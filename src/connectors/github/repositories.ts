@@ -23,13 +23,7 @@ export function offIn(noun: string, { name, hasIssues, hasPullRequests }: Reposi
   return hasPullRequests ? undefined : `pull requests of ${name}`;
 }
 
-/** The present repositories in the scope of a connection: by name if the configuration names them, else by id. */
-export interface Repositories extends ReturnType<typeof createScopeResolver> {
-  find(unit: string, signal: AbortSignal, use?: RateLimitUse): Promise<Repository>;
-  present(name: string, signal: AbortSignal): Promise<Repository>;
-  /** Reads whether the list is switched off now; see `offIn`. */
-  switchedOff(noun: string, unit: string, signal: AbortSignal): Promise<string | undefined>;
-}
+export type Repositories = ReturnType<typeof createRepositories>;
 
 export function repositoryPath(unit: string): string {
   return /^\d+$/.test(unit) ? `/repositories/${unit}` : `/repos/${unit}`;
@@ -37,7 +31,8 @@ export function repositoryPath(unit: string): string {
 
 const KEPT_FOR = 12 * 60_000;
 
-export function createRepositories(api: Api, options: Options, clock: Clock): Repositories {
+/** The units are names if the configuration has them, else ids. */
+export function createRepositories(api: Api, options: Options, clock: Clock) {
   const scope = scopeOf(options);
   const lists = listsFor(options, patternsOf(scope));
   const pages = createMemory<Page>();
@@ -71,8 +66,9 @@ export function createRepositories(api: Api, options: Options, clock: Clock): Re
       unitOf: ({ id }) => id,
     }),
     present,
-    switchedOff: async (noun, unit, signal) => offIn(noun, await present(unit, signal)),
-    async find(unit, signal, use = 'poll') {
+    /** Reads whether the list is switched off now; see `offIn`. */
+    switchedOff: async (noun: string, unit: string, signal: AbortSignal) => offIn(noun, await present(unit, signal)),
+    async find(unit: string, signal: AbortSignal, use: RateLimitUse = 'poll') {
       const known = found.get(unit);
       if (known && clock.monotonic() < known.until) return known.repository;
       const path = repositoryPath(unit);

@@ -1,7 +1,7 @@
 import type { SyncError } from '../../model/errors/sync-error.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps } from '../connector.ts';
-import { type ApiDialect, createGitApi, type Api as GitApi, linkedUrl, linkTo } from '../kit/git-api.ts';
+import { type ApiDialect, createGitApi, linkedUrl, linkTo } from '../kit/git-api.ts';
 import { readList } from '../kit/payload.ts';
 import { createBudget, malformed, rateFrom, refusalOf, untilReset, vendorMessage } from '../kit/refusal.ts';
 import { bearer } from '../kit/rest.ts';
@@ -9,17 +9,12 @@ import { type Access, apiBase, derivedBase } from './options.ts';
 
 export type Neighbour = 'next' | 'prev' | 'last';
 
-export interface Api extends GitApi {
-  /**
-   * Number of a neighbouring page of the list at this path, or undefined where the answer names none.
-   * Throws `answer_malformed` for a link that leaves the requested list.
-   */
-  pageNumber(answer: HttpAnswer, which: Neighbour, path: string): number | undefined;
-}
+export type Api = ReturnType<typeof createApi>;
 
-export function createApi(access: Access, deps: ConnectionDeps): Api {
+export function createApi(access: Access, deps: ConnectionDeps) {
   const links = { bases: [apiBase(access), derivedBase(access.host)], isSame: isSameByNumber } as const;
-  const pageNumber: Api['pageNumber'] = (answer, which, path) => {
+  /** Undefined if the answer names no such page. Throws `answer_malformed` for a link that leaves the requested list. */
+  const pageNumber = (answer: HttpAnswer, which: Neighbour, path: string) => {
     const plain = answer.headers[PAGE_HEADERS[which]];
     if (plain !== undefined) return readNumber(plain, path);
     const link = linkTo(answer.headers['link'], which);

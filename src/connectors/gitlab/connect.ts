@@ -98,7 +98,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
     redeliver: createRedeliver(api, projects, options, deps.clock),
     comment(noun, locator, given, signal) {
       const path = `${itemPath(noun, locator)}/notes`;
-      return upsertHiddenComment<Note>(given, {
+      return upsertHiddenComment(given, {
         async *pages() {
           for await (const page of api.pages(z.unknown(), path, { query: 'order_by=created_at&sort=asc', signal }))
             yield page.flatMap((each) => readable(note, each) ?? []).filter(({ system }) => !system);
@@ -161,7 +161,6 @@ const note = z.object({
   system: z.boolean().catch(false),
   author: user.nullish().catch(undefined),
 });
-type Note = z.infer<typeof note>;
 
 /** Adds the approvals to a merge request, if this credential may read them. */
 async function withApprovals(api: Api, path: string, pull: unknown, signal: AbortSignal): Promise<unknown> {

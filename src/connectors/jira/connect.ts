@@ -109,7 +109,7 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
       const path = `${pathOf(locator)}/comment`;
       const bodyOf = async (text: string) => ({ body: adfOfText(text), ...(await visibility(locator, signal)) });
       const plain = (text: string) => textOfAdf(adfOfText(text));
-      return upsertComment<schema.Comment>(given, {
+      return upsertComment(given, {
         write: (text, words) => `${text}\n\n${words}`,
         plain,
         pages: () =>
@@ -178,7 +178,7 @@ function count(api: Rest, jql: string, signal: AbortSignal): Promise<number | un
 function siteFindings(site: Rest, { cloudId: configured }: Options, signal: AbortSignal) {
   return findingsOf('site', async () => {
     const id = readable(schema.tenant, (await site.get('/_edge/tenant_info', {}, signal)).content)?.cloudId;
-    return [tenantFinding('site', { id, configured, word: 'cloud id', what: 'issues' })];
+    return [tenantFinding('site', id, configured, 'cloud id', 'issues')];
   });
 }
 

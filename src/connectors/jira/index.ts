@@ -63,7 +63,6 @@ export const jira = trackerConnector({
   itemId: { shape: schema.id, locator: 'issueId', gone: 'id' },
   containerId: { shape: schema.id, locator: 'projectId', gone: 'projectId' },
   identifier: { shape: schema.key, locator: 'issueKey', gone: 'key' },
-  follows: (event) => event === EVENT_IN_BODY,
   parseWebhook,
   found: schema.issue,
   itemOf,

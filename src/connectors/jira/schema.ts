@@ -129,8 +129,6 @@ export const comments = z.object({
   total: z.int().min(0),
 });
 
-export type Comment = z.infer<typeof comments>['comments'][number];
-
 const category = z.object({ statusCategory: z.object({ key: z.string() }) });
 
 export const currentStatus = z.object({ fields: z.object({ status: category }) });

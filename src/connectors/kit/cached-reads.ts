@@ -39,20 +39,18 @@ export function createListing<Element>(
 }
 
 /** The pages of a list with their validators. */
-export interface Memory<Page> {
-  /** Sends the validator of the last answer for this address; returns the remembered page on a 304. */
-  read(
-    address: string,
-    request: (etag: string | undefined) => Promise<HttpAnswer>,
-    parse: (answer: HttpAnswer) => Page,
-  ): Promise<Page>;
-}
+export type Memory<Page> = ReturnType<typeof createMemory<Page>>;
 
 /** Creates a memory for the lifetime of the process. A 304 for an unchanged page uses nothing of the vendor's limit. */
-export function createMemory<Page>(): Memory<Page> {
+export function createMemory<Page>() {
   const pages = new Map<string, { etag: string; page: Page }>();
   return {
-    async read(address, request, parse) {
+    /** Sends the validator of the last answer for this address; returns the remembered page on a 304. */
+    async read(
+      address: string,
+      request: (etag: string | undefined) => Promise<HttpAnswer>,
+      parse: (answer: HttpAnswer) => Page,
+    ): Promise<Page> {
       const known = pages.get(address);
       const answer = await request(known?.etag);
       if (known && answer.status === 304) return known.page;

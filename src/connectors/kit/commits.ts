@@ -31,11 +31,6 @@ export const messageText = z.union([
 /** The messages that `fetch` stores beside the provider's own fields, as `translate` reads them. */
 export const commitMessages = absent(z.array(z.string()));
 
-interface CommitsRequest {
-  readonly commits: boolean;
-  readonly commitsSha?: string | undefined;
-}
-
 interface CommitList {
   /** Yields the commits page by page. A further page is requested only while more commits fit. */
   pages(): AsyncIterable<readonly unknown[]>;
@@ -51,7 +46,7 @@ interface CommitList {
 export async function withCommits(
   pull: unknown,
   head: string | undefined,
-  { commits, commitsSha }: CommitsRequest,
+  { commits, commitsSha }: { readonly commits: boolean; readonly commitsSha?: string | undefined },
   list: CommitList,
 ): Promise<unknown> {
   if (!commits || (head !== undefined && head === commitsSha)) return pull;

@@ -25,14 +25,17 @@ export async function findingsOf(
   }
 }
 
-interface Tenant {
-  readonly id: string | undefined;
-  readonly configured: string;
-  readonly word: string;
-  readonly what: string;
-}
-
-export function tenantFinding(subject: string, { id, configured, word, what }: Tenant): Finding {
+/**
+ * @param word the vendor's word for the id
+ * @param what the vendor's word for the items
+ */
+export function tenantFinding(
+  subject: string,
+  id: string | undefined,
+  configured: string,
+  word: string,
+  what: string,
+): Finding {
   if (id === undefined) return { level: 'warning', subject, message: `does not report its ${word}` };
   if (id === configured) return { level: 'ok', subject, message: `has the configured ${word}` };
   return {

@@ -35,6 +35,7 @@ import {
   patternsOf,
   type Scope,
 } from './scope.ts';
+import { EVENT_IN_BODY } from './verify.ts';
 import { emptyPageFlag, historyPage, type Order, pollPage, type WalkableList } from './walk.ts';
 
 /** The vendor's API. Results contain only the fields that worksync reads. Every method throws `SyncError`. */
@@ -70,8 +71,8 @@ export interface Tracker<Options, Found, Container> extends Omit<Connector<Optio
   candidate(container: Container): Candidate;
   /** Whether a container that a pattern matches becomes a unit by its id or by its name. */
   readonly unitBy: 'id' | 'name';
-  /** Whether webhooks of this event may be followed; otherwise their bodies are not read. */
-  follows(event: string): boolean;
+  /** Whether webhooks of this event may be followed; otherwise their bodies are not read. Absent: bodies name their events. */
+  follows?(event: string): boolean;
   /** Returns the facts of a webhook; undefined if it is not followed after all. Throws `delivery_malformed`. */
   parseWebhook(payload: unknown, options: Options, event: string): WebhookFacts | Translation | undefined;
   /** The fields that every item has. If a webhook lacks one, intake fetches the item. */
@@ -222,7 +223,7 @@ const REQUIRED_FIELDS: readonly (keyof WorkItem)[] = ['state', 'title', 'descrip
 function createTranslate<Options, Found, Container>(
   tracker: Tracker<Options, Found, Container>,
 ): Connector<Options>['translate'] {
-  const { requiredFields = REQUIRED_FIELDS } = tracker;
+  const { requiredFields = REQUIRED_FIELDS, follows = (event) => event === EVENT_IN_BODY } = tracker;
   const isComplete = (item: WorkItem) => requiredFields.every((field) => item[field] !== undefined);
 
   function webhook(event: string, payload: unknown, options: Options): Translation {
@@ -314,7 +315,7 @@ function createTranslate<Options, Found, Container>(
     [names.missing, () => NOT_FOUND],
   ]);
   return ({ source, event, body }, options) => {
-    if (source === 'webhook') return tracker.follows(event) ? webhook(event, readJson(body), options) : NOT_FOLLOWED;
+    if (source === 'webhook') return follows(event) ? webhook(event, readJson(body), options) : NOT_FOLLOWED;
     return rows.get(event)?.(readJson(body), options) ?? NOT_FOLLOWED;
   };
 }

@@ -22,36 +22,30 @@ import type { Options } from './options.ts';
 /** Bytes of a page of 50 issues, each with a description of some hundred kilobytes at most. */
 const LARGEST_ANSWER = 32 * 1024 * 1024;
 
-interface Question<Data> {
-  readonly document: string;
-  readonly variables: Readonly<Record<string, unknown>>;
-  readonly data: ZodType<Data>;
-  readonly use: RateLimitUse;
+type Variables = Readonly<Record<string, unknown>>;
+
+interface AskOptions {
+  /** Default: `fetch`. */
+  readonly use?: RateLimitUse;
   /** The fields to read of a large answer in another thread: see `HttpRequest`. */
   readonly keep?: true;
-  readonly signal: AbortSignal;
-}
-
-export interface Api {
-  ask<Data>(question: Question<Data>): Promise<Answered<Data>>;
-  /** Runs a mutation that answers with `success`, and maybe more. Throws `refused` if it did not succeed. */
-  change(document: string, variables: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<Changed>;
-}
-
-interface Answered<Data> {
-  readonly data: Data;
-  readonly answer: HttpAnswer;
 }
 
 const succeeded = z.record(z.string(), z.looseObject({ success: z.boolean() }));
 
-type Changed = z.infer<typeof succeeded>;
+export type Api = ReturnType<typeof createApi>;
 
-export function createApi(options: Options, deps: ConnectionDeps): Api {
+/** The GraphQL API of one connection. Throws for every answer with errors. */
+export function createApi(options: Options, deps: ConnectionDeps) {
   const budget = createBudget(deps.clock, rateOf);
 
-  async function ask<Data>(question: Question<Data>): Promise<Answered<Data>> {
-    const { document, variables, data: expected, use, signal } = question;
+  async function ask<Data>(
+    document: string,
+    variables: Variables,
+    expected: ZodType<Data>,
+    signal: AbortSignal,
+    { use = 'fetch', keep }: AskOptions = {},
+  ) {
     const what = `asking Linear for ${/(?:query|mutation) (\w+)/.exec(document)?.[1]}`;
     budget.require(use);
     const send = (headers: Record<string, string>) =>
@@ -61,7 +55,7 @@ export function createApi(options: Options, deps: ConnectionDeps): Api {
         headers,
         body: JSON.stringify({ query: document, variables }),
         signal,
-        keep: question.keep,
+        keep,
         largestAnswer: LARGEST_ANSWER,
         target: 'linear',
       });
@@ -77,8 +71,9 @@ export function createApi(options: Options, deps: ConnectionDeps): Api {
 
   return {
     ask,
-    async change(document, variables, signal) {
-      const { data } = await ask({ document, variables, data: succeeded, use: 'fetch', signal });
+    /** Runs a mutation that answers with `success`, and maybe more. Throws `refused` if it did not succeed. */
+    async change(document: string, variables: Variables, signal: AbortSignal) {
+      const { data } = await ask(document, variables, succeeded, signal);
       if (Object.values(data).some(({ success }) => !success))
         throw new SyncError('refused', 'Linear did not make a change, and gave no reason');
       return data;

@@ -34,31 +34,24 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
   const api = createApi(options, deps);
   return {
     containers: (signal) =>
-      readAll(async (after) => {
-        const question = { document: queries.TEAMS, variables: { after }, data: teams, use: 'poll', signal } as const;
-        return (await api.ask(question)).data.teams;
-      }),
+      readAll(async (after) => (await api.ask(queries.TEAMS, { after }, teams, signal, { use: 'poll' })).data.teams),
     async container(unit, signal) {
-      const variables = { filter: teamIs(unit) };
-      const { data } = await api.ask({ document: queries.TEAMS, variables, data: teams, use: 'background', signal });
+      const { data } = await api.ask(queries.TEAMS, { filter: teamIs(unit) }, teams, signal, { use: 'background' });
       const [first] = data.teams.nodes;
       if (first) return first;
       throw new SyncError('not_found', `this credential can see no team ${unit}`);
     },
     async list({ unit, selection, page, use }, signal) {
       const after = storedPage(page, CURSOR);
-      const wanted =
+      const filter = filterOf(unit, selection);
+      const asked =
         selection.items === 'ids'
-          ? {
-              document: queries.ISSUE_IDS,
-              variables: { filter: filterOf(unit, selection), first: IDS_AT_ONCE, after },
-            }
-          : {
-              document: queries.ISSUES,
-              variables: { filter: filterOf(unit, selection), orderBy: ORDERS[selection.items], first: PAGE, after },
-              keep: true as const,
-            };
-      const { data, answer } = await api.ask({ ...wanted, data: issues, use, signal });
+          ? api.ask(queries.ISSUE_IDS, { filter, first: IDS_AT_ONCE, after }, issues, signal, { use })
+          : api.ask(queries.ISSUES, { filter, orderBy: ORDERS[selection.items], first: PAGE, after }, issues, signal, {
+              use,
+              keep: true,
+            });
+      const { data, answer } = await asked;
       return { found: data.issues.nodes, next: cursorAfter(data.issues.pageInfo, after), answer };
     },
     /**
@@ -66,15 +59,13 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
      */
     async item({ id: issueId, container }, signal) {
       const variables = { issueId, teamId: container ?? issueId };
-      const question = { document: queries.ONE_ISSUE, variables, data: schema.one, use: 'fetch', keep: true } as const;
-      const { data } = await api.ask({ ...question, signal });
+      const { data } = await api.ask(queries.ONE_ISSUE, variables, schema.one, signal, { keep: true });
       const [found] = data.issues.nodes;
       return found === undefined ? { isGone: data.teams.nodes.length > 0 } : { found };
     },
     async about(signal) {
       try {
-        const question = { document: queries.WHO, variables: {}, data: schema.who, use: 'fetch', signal } as const;
-        const { data, answer } = await api.ask(question);
+        const { data, answer } = await api.ask(queries.WHO, {}, schema.who, signal);
         const message = `of ${onOneLine(data.viewer.name, 100)}`;
         const credential: Finding = { level: 'ok', subject: 'credential', message };
         return { first: [credential], besides: [organization(data.organization, options), limit(answer)] };
@@ -93,9 +84,7 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
      */
     async comment({ id: issueId }, { marker, text, isCorrection }, signal) {
       const id = idOf(`${issueId} ${marker}`);
-      const variables = { id };
-      const question = { document: queries.COMMENT, variables, data: schema.standing, use: 'fetch', signal } as const;
-      const [found] = (await api.ask(question)).data.comments.nodes;
+      const [found] = (await api.ask(queries.COMMENT, { id }, schema.standing, signal)).data.comments.nodes;
       if (!found && isCorrection) return undefined;
       const author = found?.body === text ? found.user : await write();
       return author ? { id, author: author.id, text: plainComment(text) } : undefined;
@@ -109,9 +98,7 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
     },
     /** Moves the issue to a completed state of its team; a finished one stays unchanged. */
     async close({ id: issueId }, key, signal) {
-      const variables = { issueId };
-      const question = { document: queries.CLOSING, variables, data: schema.closing, use: 'fetch', signal } as const;
-      const [issue] = (await api.ask(question)).data.issues.nodes;
+      const [issue] = (await api.ask(queries.CLOSING, { issueId }, schema.closing, signal)).data.issues.nodes;
       if (!issue) throw new SyncError('not_found', `${key} cannot be closed: it cannot be seen`);
       if (DONE.includes(issue.state.type)) return;
       const states = issue.team.states.nodes.toSorted((left, right) => left.position - right.position);
@@ -198,10 +185,9 @@ function hooksOfTeams(api: Api, followed: (signal: AbortSignal) => Promise<reado
     subjectOf: ({ key }) => key,
     finder(url, signal) {
       const all = memoize(() =>
-        readAll(async (after) => {
-          const question = { document: WEBHOOKS, variables: { after }, data, use: 'background', signal } as const;
-          return (await api.ask(question)).data.webhooks;
-        }),
+        readAll(
+          async (after) => (await api.ask(WEBHOOKS, { after }, data, signal, { use: 'background' })).data.webhooks,
+        ),
       );
       return async (team) => {
         const standing = (await all()).filter((each) => each.url === url);

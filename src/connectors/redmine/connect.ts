@@ -108,7 +108,7 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
     async comment(locator, given, signal) {
       me ??= String((await api.read(schema.myself, '/users/current.json', {}, signal)).content.user.id);
       const author = me;
-      return upsertComment<schema.Journal>(given, {
+      return upsertComment(given, {
         write: (text, words) => `${text}\n\n${formatting === 'markdown' ? given.marker : words}`,
         /** Redmine ends lines with CRLF, as forms do. */
         plain: (text) => text.replace(/\r\n?/g, '\n').trim(),

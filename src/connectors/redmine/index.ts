@@ -57,7 +57,6 @@ export const redmine = trackerConnector({
   itemId: { shape: schema.number, locator: 'issueId', gone: 'id' },
   containerId: { shape: schema.number, locator: 'projectId', gone: 'projectId' },
   identifier: (id) => `#${id}`,
-  follows: (event) => event === EVENT_IN_BODY,
   parseWebhook,
   found: schema.fetched,
   itemsOnPage: foundOn,

@@ -97,8 +97,6 @@ export const allStatuses = z.object({ issue_statuses: z.array(status) });
 
 const journal = z.object({ id, notes: absent(z.string()), user: absent(z.object({ id: z.int() })) });
 
-export type Journal = z.infer<typeof journal>;
-
 export const withJournals = z.object({ journals: z.array(journal) });
 
 export const myself = z.object({ user: z.object({ id: z.int() }) });

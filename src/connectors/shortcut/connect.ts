@@ -64,7 +64,7 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
     async comment(locator, given, signal) {
       const path = `${pathOf(locator)}/comments`;
       const author = (await me(signal)).id;
-      return upsertComment<schema.Comment>(given, {
+      return upsertComment(given, {
         write: (text, words) => `${text}\n\n${words}`,
         plain: (text) => text.replace(/\r\n?/g, '\n').trim(),
         async *pages() {

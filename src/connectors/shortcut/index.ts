@@ -44,7 +44,6 @@ export const shortcut = trackerConnector({
   scopeOf,
   candidate: placeOf,
   unitBy: 'name',
-  follows: (event) => event === EVENT_IN_BODY,
   parseWebhook,
   found: schema.found,
   itemsOnPage: foundOn,
