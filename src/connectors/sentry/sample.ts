@@ -1,5 +1,4 @@
 import { NUMBERS, samplesOf, TRIAL_NUMBER, TRIAL_TEXT } from '../kit/sample.ts';
-import { EVENT } from './items.ts';
 import { scopeOf } from './options.ts';
 
 export const samples = samplesOf({
@@ -9,7 +8,7 @@ export const samples = samplesOf({
     created: ['an issue is created', { action: 'created', status: 'unresolved' }],
     resolved: ['the same issue is resolved', { action: 'resolved', status: 'resolved' }],
   },
-  headers: () => ({ 'sentry-hook-resource': EVENT }),
+  headers: () => ({ 'sentry-hook-resource': 'issue' }),
   payload({ action, status }, { options, place, now, title }) {
     const issue = {
       id: String(TRIAL_NUMBER),
