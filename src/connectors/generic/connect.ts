@@ -50,7 +50,7 @@ export function connect(options: Options, deps: ConnectionDeps): Connection {
     });
 
   async function sweep(cursor: string | undefined, signal: AbortSignal): Promise<SweepPage> {
-    const { found, next } = await readPage(feed, { path: '/ids', query: {}, cursor, shape: ids }, signal);
+    const { found, next } = await readPage(feed, ids, '/ids', {}, cursor, signal);
     const keys = found.ids.map((each) => workItemKey('generic', options.system, each));
     return { keys, containers: found.projects, ...omitUndefined({ next }), ...emptyPageFlag({ found: keys, next }) };
   }
@@ -107,8 +107,7 @@ function walkOf(feed: Rest): WalkableList {
   return {
     order: 'since',
     async list({ selection, page: cursor }, signal) {
-      const wanted = { path: '/items', query: queryOf(selection), cursor, shape: listed };
-      const { found, next, answer } = await readPage(feed, wanted, signal);
+      const { found, next, answer } = await readPage(feed, listed, '/items', queryOf(selection), cursor, signal);
       return { found: found.items, next, answer, total: found.total };
     },
     changedAt: (item) => timeOf(item, 'updatedAt'),
@@ -122,17 +121,13 @@ function queryOf(selection: Selection): Record<string, string> {
   return { updatedSince: new Date(selection.since).toISOString() };
 }
 
-interface Wanted<Page> {
-  readonly path: string;
-  readonly query: Readonly<Record<string, string>>;
-  readonly cursor: string | undefined;
-  readonly shape: ZodType<Page>;
-}
-
 /** One page of a list of the feed. Throws `answer_malformed`. */
 async function readPage<Page extends z.infer<typeof page>>(
   feed: Rest,
-  { path, query, shape, cursor: given }: Wanted<Page>,
+  shape: ZodType<Page>,
+  path: string,
+  query: Readonly<Record<string, string>>,
+  given: string | undefined,
   signal: AbortSignal,
 ) {
   const cursor = storedPage(given, CURSOR);

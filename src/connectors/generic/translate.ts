@@ -82,13 +82,8 @@ function gone(payload: unknown, options: Options): Translation {
   return { outcome: 'items', items: [{ ...identity(found, options), updatedAt: Date.parse(seenAt), gone: true }] };
 }
 
-interface ReadItem {
-  readonly item: schema.GenericItem;
-  /** The item as it was sent, including the fields that could not be read. */
-  readonly sent: unknown;
-}
-
-function itemsOf(all: readonly ReadItem[], options: Options): Translation {
+/** @param all each item, and the item as it was sent, including the fields that could not be read */
+function itemsOf(all: readonly { item: schema.GenericItem; sent: unknown }[], options: Options): Translation {
   const unread = all.flatMap(({ item, sent }) =>
     Object.entries(sent as object).flatMap(([name, value]) =>
       name in schema.item.shape && value !== undefined && item[name as keyof typeof item] === undefined ? name : [],

@@ -45,7 +45,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
     const what = `GET ${path}`;
     const found = readList(answer, what);
     const pageOf = (rel: 'next' | 'prev' | 'last') => api.pageNumber(answer, rel, path);
-    const next = nextPageCursor({ cursor, backwards: selection.items === 'open', pageOf, what });
+    const next = nextPageCursor(cursor, selection.items === 'open', pageOf, what);
     return { found, next, answer, total: totalOf(answer) };
   }
 

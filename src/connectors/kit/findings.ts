@@ -25,10 +25,7 @@ export async function findingsOf(
   }
 }
 
-/**
- * @param word the vendor's word for the id
- * @param what the vendor's word for the items
- */
+/** @param word the vendor's word for the id @param what the vendor's word for the items */
 export function tenantFinding(
   subject: string,
   id: string | undefined,

@@ -44,13 +44,8 @@ export interface MemberRepository {
   ignoredChange?(pull: PullRequest, edit: Partial<PullRequestEdit>): SyncError | undefined;
 }
 
-/** One request of a write. Resolves with undefined if there was nothing to do. */
-export type Step = () => Promise<StepResult | undefined>;
-
-interface StepResult {
-  /** The pull request after the step, in the vendor's form; absent if the answer does not contain it. */
-  readonly current?: unknown;
-}
+/** One request of a write. Resolves with undefined if there was nothing to do, and without `current` if the answer lacks it. */
+export type Step = () => Promise<{ readonly current?: unknown } | undefined>;
 
 /** An open pull request between two branches; the vendor allows only one. */
 interface OpenPullRequest {
@@ -137,19 +132,8 @@ async function applyEdit(vendor: GitWrites, repository: MemberRepository, edit: 
   return settle(vendor, repository, outcome, edit);
 }
 
-interface Outcome {
-  readonly current: unknown;
-  readonly hasWritten: boolean;
-  readonly failure: SyncError | undefined;
-}
-
 /** Runs the steps in order, up to the first that fails. Reads the pull request afterwards if its state is not known. */
-async function run(
-  repository: MemberRepository,
-  number: string,
-  before: unknown,
-  steps: readonly Step[],
-): Promise<Outcome> {
+async function run(repository: MemberRepository, number: string, before: unknown, steps: readonly Step[]) {
   let [current, hasWritten, isStale] = [before, false, false];
   let failure: SyncError | undefined;
   for (const step of steps) {
@@ -170,7 +154,7 @@ async function run(
 function settle(
   vendor: GitWrites,
   repository: MemberRepository,
-  { current, failure }: Outcome,
+  { current, failure }: Awaited<ReturnType<typeof run>>,
   requested: Partial<PullRequestEdit>,
 ): Written {
   const pullRequest = parse(repository, current);

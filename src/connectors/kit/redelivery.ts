@@ -170,14 +170,12 @@ async function scanAndResend(hook: HookDeliveries, round: Round): Promise<void> 
   }
 }
 
-interface Scan {
-  /** Each once, newest first. */
-  readonly attempts: readonly ListedAttempt[];
-  readonly upTo: number;
-}
-
 /** Adds a scan to the state of a hook, and removes deliveries that arrived or that the vendor no longer keeps. */
-function merge(before: HookState, { attempts, upTo }: Scan, { rules, now }: Round): HookState {
+function merge(
+  before: HookState,
+  { attempts, upTo }: Awaited<ReturnType<typeof scan>>,
+  { rules, now }: Round,
+): HookState {
   const { arrived = [], failed = [] } = Object.groupBy(
     attempts.filter(({ isForeign }) => isForeign !== true),
     ({ result }) => (result === 'arrived' ? result : 'failed'),
@@ -204,7 +202,7 @@ function dueIn({ open }: HookState, { mostAttempts }: RedeliveryRules): readonly
  * filters find what failed among the rest. They filter by the status of the answer. So if the first page contains a failure
  * without a status, the whole list is read.
  */
-async function scan(hook: HookDeliveries, last: number, { rules, cuts, signal }: Round): Promise<Scan> {
+async function scan(hook: HookDeliveries, last: number, { rules, cuts, signal }: Round) {
   const { queries, mostPages, pageSize } = rules;
   const floor = rules.floorOf(last);
 
@@ -233,6 +231,7 @@ async function scan(hook: HookDeliveries, last: number, { rules, cuts, signal }:
   }
   const all = [first, ...rest].flatMap(({ attempts }) => attempts);
   return {
+    /** Each once, newest first. */
     attempts: [...new Map(all.map((one) => [one.attempt, one])).values()].sort((a, b) => b.order - a.order),
     // Attempts that began after the first page was read may be missing in the others.
     upTo: Math.max(last, ...first.attempts.map(({ order }) => order)),

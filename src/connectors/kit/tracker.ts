@@ -48,11 +48,7 @@ export interface TrackerSource<Container> extends Pick<WalkableList, 'list'>, Un
   /** Resolves with the content of a page to store. Absent: the list of its elements. */
   pageContent?(found: readonly unknown[], signal: AbortSignal): Promise<unknown>;
   comment?(locator: Locator, comment: DesiredComment, signal: AbortSignal): Promise<PostedComment | undefined>;
-  /**
-   * Closes an item; see `Connection`.
-   *
-   * @param key names the item in errors
-   */
+  /** Closes an item; see `Connection`. @param key names the item in errors */
   close?(locator: Locator, key: string, signal: AbortSignal, fields?: CloseFields): Promise<void>;
   hooks?(followed: (signal: AbortSignal) => Promise<readonly Container[]>): Hooks;
   /** Returns methods that replace those of the engine. */

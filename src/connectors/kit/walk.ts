@@ -274,16 +274,17 @@ export function readPageCursor(text: string | undefined): PageCursor | undefined
   return { rel: match[1] as PageCursor['rel'], page: Number(match[2]) };
 }
 
-interface NumberedPage {
-  readonly cursor: PageCursor | undefined;
-  /** Whether the walk reads the first page, which names the number of the last, and then goes from the last page to the first. */
-  readonly backwards?: boolean;
-  pageOf(rel: 'next' | 'prev' | 'last'): number | undefined;
-  readonly what: string;
-}
-
-/** Returns the cursor of the next page as text for the position; undefined on the last page. Throws `answer_malformed`. */
-export function nextPageCursor({ cursor, backwards, pageOf, what }: NumberedPage): string | undefined {
+/**
+ * Returns the cursor of the next page as text for the position; undefined on the last page. Throws `answer_malformed`.
+ *
+ * @param backwards whether the walk goes from the last page to the first, after a first page that names the number of the last
+ */
+export function nextPageCursor(
+  cursor: PageCursor | undefined,
+  backwards: boolean,
+  pageOf: (rel: 'next' | 'prev' | 'last') => number | undefined,
+  what: string,
+): string | undefined {
   const last = backwards && !cursor ? pageOf('last') : undefined;
   if (last !== undefined && last > 1) return `prev:${last}`;
   const rel = cursor?.rel ?? 'next';
