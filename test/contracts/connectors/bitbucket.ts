@@ -1,6 +1,6 @@
 import { bitbucket } from '../../../src/connectors/bitbucket/index.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
-import { type ConnectorProfile, type Exchange, from, hmacWebhook, ignored, waits } from './profile.ts';
+import { type Exchange, from, hmacWebhook, ignored, profileOf, waits } from './profile.ts';
 
 const ORIGIN = 'https://api.bitbucket.org';
 const REPOSITORY = '/2.0/repositories/acme/api';
@@ -39,7 +39,7 @@ function commitPage(messages: readonly string[], next?: string): Exchange {
   return {
     path: `${BY_ID}/pullrequests/12/commits`,
     query,
-    body: JSON.stringify({ values, ...(next && { next: link }) }),
+    body: { values, ...(next && { next: link }) },
   };
 }
 
@@ -56,14 +56,14 @@ function page(number: number): Exchange {
     query: number === 1 ? QUERY : { ...QUERY, page: String(number) },
     // Sent by Bitbucket, and not relied upon.
     headers: { etag: '"not-kept"' },
-    body: JSON.stringify({ values, ...(number < PAGES ? { next: linkTo(number + 1) } : {}) }),
+    body: { values, ...(number < PAGES ? { next: linkTo(number + 1) } : {}) },
   };
 }
 
 const first: Exchange = { path: LIST, query: QUERY };
-const said = (message: string) => JSON.stringify({ type: 'error', error: { message } });
+const said = (message: string) => ({ type: 'error', error: { message } });
 
-export const profile: ConnectorProfile = {
+export const profile = profileOf({
   id: 'bitbucket',
   options: { token: 'ATCTT3contract', repositories: ['acme/api'] },
   containerId: '{7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10}',
@@ -112,33 +112,26 @@ export const profile: ConnectorProfile = {
   ],
   poll: {
     unit: 'acme/api',
-    watermark: '2026-03-01T00:00:00.000Z',
-    walk: [1, 2, 3, 4, 5].map(page),
-    items: 10,
-    newest: '2026-03-05T12:00:00.000Z',
+    page,
     first,
     foreignNext: {
       ...first,
-      body: JSON.stringify({
+      body: {
         values: [pull],
         next: linkTo(2).replace(ORIGIN, 'https://api.bitbucket.org.evil.example'),
-      }),
+      },
     },
   },
   fetch: {
     reference: { repoId: UUID, repository: 'acme/api', number: '12' },
-    found: [{ path: `${BY_ID}/pullrequests/12`, query: { fields: FIELDS }, body: JSON.stringify(pull) }],
+    found: [{ path: `${BY_ID}/pullrequests/12`, query: { fields: FIELDS }, body: pull }],
     gone: [
       { path: `${BY_ID}/pullrequests/12`, query: { fields: FIELDS }, status: 404, body: said('Not found') },
       {
         path: ANYWHERE,
         query: { fields: 'uuid,full_name' },
-        body: JSON.stringify({ uuid: UUID, full_name: 'acme/new' }),
+        body: { uuid: UUID, full_name: 'acme/new' },
       },
-    ],
-    hidden: [
-      { path: `${BY_ID}/pullrequests/12`, query: { fields: FIELDS }, status: 404, body: said('Not found') },
-      { path: ANYWHERE, query: { fields: 'uuid,full_name' }, status: 404, body: said('Repository not found') },
     ],
     commits: {
       pages: [commitPage(['Three', 'Two'], ORIGIN), commitPage(['One'])],
@@ -161,7 +154,7 @@ export const profile: ConnectorProfile = {
       {
         path: REPOSITORY,
         query: { fields: 'uuid,full_name' },
-        body: JSON.stringify({ uuid: UUID, full_name: 'acme/api' }),
+        body: { uuid: UUID, full_name: 'acme/api' },
       },
       {
         path: LIST,
@@ -174,4 +167,4 @@ export const profile: ConnectorProfile = {
       { path: REPOSITORY, query: { fields: 'uuid,full_name' }, status: 401, body: said('Token is invalid or expired') },
     ],
   },
-};
+});
