@@ -320,11 +320,7 @@ describe.each(PROFILES)('$id', (profile) => {
     it('accepts no spelling of a right signature but that one', async () => {
       const good = sign(body, present);
       const right = good[signatureHeader] as string;
-      const edit = fc.record({
-        at: fc.nat(right.length),
-        cut: fc.nat(2),
-        put: ANY_TEXT,
-      });
+      const edit = fc.record({ at: fc.nat(right.length), cut: fc.nat(2), put: ANY_TEXT });
       const edited = fc.array(edit, { minLength: 1, maxLength: 3 }).map((edits) => {
         return edits.reduce((made, { at, cut, put }) => made.slice(0, at) + put + made.slice(at + cut), right);
       });

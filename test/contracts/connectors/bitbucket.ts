@@ -36,11 +36,7 @@ function commitPage(messages: readonly string[], next?: string): Exchange {
   const query = { pagelen: '100', fields: 'next,values.message', ...(isFirst ? {} : { page: 'Tq9' }) };
   const link = `${next}${LIST}/12/commits?${new URLSearchParams({ ...query, page: 'Tq9' }).toString()}`;
   const values = messages.map((message) => ({ message }));
-  return {
-    path: `${BY_ID}/pullrequests/12/commits`,
-    query,
-    body: { values, ...(next && { next: link }) },
-  };
+  return { path: `${BY_ID}/pullrequests/12/commits`, query, body: { values, ...(next && { next: link }) } };
 }
 
 /** Page n of five holds two pull requests, each an hour older than the one before. */
@@ -88,10 +84,7 @@ export const profile = profileOf({
     from('pullrequest.comment_created', 'webhook', 'pullrequest:comment_created'),
     from('pullrequest.fulfilled', 'webhook', 'pullrequest:fulfilled'),
     from('pullrequest.rejected', 'webhook', 'pullrequest:rejected'),
-    {
-      ...from('pullrequest.superseded-fork-deleted', 'webhook', 'pullrequest:updated'),
-      facts: { isFork: true },
-    },
+    { ...from('pullrequest.superseded-fork-deleted', 'webhook', 'pullrequest:updated'), facts: { isFork: true } },
     from('pullrequest.unknown-key', 'webhook', 'pullrequest:of_tomorrow'),
     { file: 'pullrequest.unknown-state', source: 'webhook', event: 'pullrequest:updated', outcome: 'references' },
     ignored('pullrequest.other-repository', 'pullrequest:created', 'repository_not_in_scope'),
@@ -99,10 +92,7 @@ export const profile = profileOf({
     from('pullrequests.list', 'poll', 'pullrequests.list'),
     {
       ...from('pullrequests.get', 'fetch', 'pullrequests.get'),
-      facts: {
-        defaultBranch: 'main',
-        reviewDecision: { state: 'approved', at: '2026-03-02T08:00:00.301Z' },
-      },
+      facts: { defaultBranch: 'main', reviewDecision: { state: 'approved', at: '2026-03-02T08:00:00.301Z' } },
     },
     from('pullrequests.gone', 'fetch', 'pullrequests.gone'),
   ],
@@ -116,10 +106,7 @@ export const profile = profileOf({
     first,
     foreignNext: {
       ...first,
-      body: {
-        values: [pull],
-        next: linkTo(2).replace(ORIGIN, 'https://api.bitbucket.org.evil.example'),
-      },
+      body: { values: [pull], next: linkTo(2).replace(ORIGIN, 'https://api.bitbucket.org.evil.example') },
     },
   },
   fetch: {
@@ -127,11 +114,7 @@ export const profile = profileOf({
     found: [{ path: `${BY_ID}/pullrequests/12`, query: { fields: FIELDS }, body: pull }],
     gone: [
       { path: `${BY_ID}/pullrequests/12`, query: { fields: FIELDS }, status: 404, body: said('Not found') },
-      {
-        path: ANYWHERE,
-        query: { fields: 'uuid,full_name' },
-        body: { uuid: UUID, full_name: 'acme/new' },
-      },
+      { path: ANYWHERE, query: { fields: 'uuid,full_name' }, body: { uuid: UUID, full_name: 'acme/new' } },
     ],
     commits: {
       pages: [commitPage(['Three', 'Two'], ORIGIN), commitPage(['One'])],
@@ -151,11 +134,7 @@ export const profile = profileOf({
   },
   check: {
     good: [
-      {
-        path: REPOSITORY,
-        query: { fields: 'uuid,full_name' },
-        body: { uuid: UUID, full_name: 'acme/api' },
-      },
+      { path: REPOSITORY, query: { fields: 'uuid,full_name' }, body: { uuid: UUID, full_name: 'acme/api' } },
       {
         path: LIST,
         query: { pagelen: '1', fields: 'values.id' },

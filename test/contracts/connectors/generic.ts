@@ -113,10 +113,7 @@ export const profile = profileOf({
     page,
     pages: PAGES,
     first,
-    foreignNext: {
-      ...first,
-      body: { items: [item], nextCursor: `https://evil.example${ITEMS}?cursor=2` },
-    },
+    foreignNext: { ...first, body: { items: [item], nextCursor: `https://evil.example${ITEMS}?cursor=2` } },
   },
   fetch: {
     kind: 'work_item',

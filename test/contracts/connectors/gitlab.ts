@@ -155,14 +155,8 @@ export const profile = profileOf({
       ...from('merge_requests.get', 'fetch', 'merge_requests.get'),
       facts: { isFork: false, closedAt: null, reviewDecision: { state: 'none' } },
     },
-    {
-      ...from('issues.list', 'poll', 'issues.list'),
-      facts: { isDropped: true, closedAt: '2026-03-04T12:00:00.000Z' },
-    },
-    {
-      ...from('issues.get', 'fetch', 'issues.get'),
-      facts: { isDropped: false, closedAt: null },
-    },
+    { ...from('issues.list', 'poll', 'issues.list'), facts: { isDropped: true, closedAt: '2026-03-04T12:00:00.000Z' } },
+    { ...from('issues.get', 'fetch', 'issues.get'), facts: { isDropped: false, closedAt: null } },
     from('issues.gone', 'fetch', 'issues.gone'),
   ],
   restricted: {

@@ -91,10 +91,7 @@ export const profile = profileOf({
     unit: 'ENG',
     page,
     first,
-    foreignNext: {
-      ...first,
-      body: { issues: [issue], nextPageToken: `https://evil.example${SEARCH}`, isLast: false },
-    },
+    foreignNext: { ...first, body: { issues: [issue], nextPageToken: `https://evil.example${SEARCH}`, isLast: false } },
   },
   fetch: {
     kind: 'work_item',
@@ -104,9 +101,7 @@ export const profile = profileOf({
       { path: ISSUE, query: { fields: FIELDS }, status: 404, body: said('Issue does not exist') },
       { path: '/rest/api/3/project/10008', body: { id: '10008', key: 'ENG' } },
     ],
-    unjudged: {
-      reference: { issueId: '10023', isFollowed: 'unknown' },
-    },
+    unjudged: { reference: { issueId: '10023', isFollowed: 'unknown' } },
   },
   limits: {
     '429 with retry-after': waits(90_000, { 'retry-after': '90', 'ratelimit-reason': 'jira-burst-based' }),
@@ -119,10 +114,7 @@ export const profile = profileOf({
   check: {
     good: [
       tenant,
-      {
-        path: '/rest/api/3/myself',
-        body: { accountId: 'a', displayName: 'Sync', timeZone: 'Asia/Tokyo' },
-      },
+      { path: '/rest/api/3/myself', body: { accountId: 'a', displayName: 'Sync', timeZone: 'Asia/Tokyo' } },
       { path: '/rest/api/3/project/ENG', body: { id: '10008', key: 'ENG', name: 'Engineering' } },
       {
         path: SEARCH,

@@ -8,8 +8,7 @@ type Headers = Readonly<Record<string, string>>;
 
 /** One answer of the vendor, and the request it belongs to. */
 export interface Exchange {
-  /** `GET` unless told. */
-  readonly method?: 'GET' | 'POST';
+  /** `GET` unless told. */ readonly method?: 'GET' | 'POST';
   readonly path: string;
   /** What the request's JSON must hold, where it has a body. */
   readonly sent?: Readonly<Record<string, unknown>>;
@@ -123,8 +122,7 @@ export interface ConnectorProfile {
   /** Origin of the API that those options lead to. */
   readonly origin: string;
   readonly webhook: {
-    /** Header that carries the signature, in lower case. */
-    readonly signatureHeader: string;
+    /** Header that carries the signature, in lower case. */ readonly signatureHeader: string;
     /** Three secrets of the form that the vendor gives them; any words where it gives none. */
     readonly secrets?: readonly [present: string, upcoming: string, retired: string];
     /** When the vector and what `sign` makes were sent, epoch milliseconds, where the signature tells. */
@@ -162,8 +160,7 @@ export interface ConnectorProfile {
     readonly first: Exchange;
     /** How the vendor shows that the list is switched off; absent where it has no such switch. */
     readonly switch?: {
-      /** The status of the list. */
-      readonly refused: 403 | 404;
+      /** The status of the list. */ readonly refused: 403 | 404;
       /** The request that tells, and its answers: the list is switched off; and it is not, but may not be read. */
       readonly shown: Exchange;
       readonly off: unknown;
@@ -175,8 +172,7 @@ export interface ConnectorProfile {
     readonly foreignNext: Exchange;
   };
   readonly fetch: {
-    /** `pull_request` unless told. */
-    readonly kind?: Item['kind'];
+    /** `pull_request` unless told. */ readonly kind?: Item['kind'];
     readonly reference: Readonly<Record<string, string>>;
     readonly found: readonly Exchange[];
     readonly gone: readonly Exchange[];
@@ -213,8 +209,7 @@ type Given = Omit<ConnectorProfile, 'poll' | 'fetch' | 'tests' | 'limits'> &
   Partial<Pick<ConnectorProfile, 'tests' | 'limits'>> & {
     readonly poll: Omit<Poll, 'walk' | 'items' | 'watermark' | 'newest'> &
       Partial<Pick<Poll, 'watermark' | 'newest'>> & {
-        /** Page n of five, or of so many, with two items. */
-        readonly page: (number: number) => Exchange;
+        /** Page n of five, or of so many, with two items. */ readonly page: (number: number) => Exchange;
         readonly pages?: number;
       };
     /** What is hidden answers as what is gone, and so does its container. */

@@ -68,11 +68,7 @@ export const profile = profileOf({
       ],
     },
     from('issues.hook', 'fetch', 'issues.get'),
-    {
-      ...from('issues.hook.other-project', 'fetch', 'issues.get'),
-      outcome: 'ignored',
-      reason: 'project_not_in_scope',
-    },
+    { ...from('issues.hook.other-project', 'fetch', 'issues.get'), outcome: 'ignored', reason: 'project_not_in_scope' },
     from('issues.private', 'fetch', 'issues.get'),
     from('issues.gone', 'fetch', 'issues.gone'),
     {
@@ -94,10 +90,7 @@ export const profile = profileOf({
       off: { project: { ...project, enabled_modules: [{ id: 1, name: 'wiki' }] } },
       on: { project: { ...project, enabled_modules: [{ id: 2, name: 'issue_tracking' }] } },
     },
-    foreignNext: {
-      ...first,
-      body: { issues: [issue], total_count: `https://evil.example${LIST}?issue_id=1` },
-    },
+    foreignNext: { ...first, body: { issues: [issue], total_count: `https://evil.example${LIST}?issue_id=1` } },
   },
   fetch: {
     kind: 'work_item',

@@ -52,18 +52,9 @@ export const profile = profileOf({
     elsewhere: (hex) => ({ 'the header of the former plugins': { 'sentry-app-signature': hex } }),
   }),
   fixtures: [
-    {
-      ...from('issue.created', 'webhook', 'issue'),
-      endings: [{ state: 'open', isDropped: false }],
-    },
-    {
-      ...from('issue.resolved', 'webhook', 'issue'),
-      endings: [{ state: 'done', isDropped: false }],
-    },
-    {
-      ...from('issue.archived', 'webhook', 'issue'),
-      endings: [{ state: 'done', isDropped: true }],
-    },
+    { ...from('issue.created', 'webhook', 'issue'), endings: [{ state: 'open', isDropped: false }] },
+    { ...from('issue.resolved', 'webhook', 'issue'), endings: [{ state: 'done', isDropped: false }] },
+    { ...from('issue.archived', 'webhook', 'issue'), endings: [{ state: 'done', isDropped: true }] },
     from('issue.assigned.team', 'webhook', 'issue'),
     { file: 'issue.drifted', source: 'webhook', event: 'issue', outcome: 'references' },
     ignored('issue.other-project', 'issue', 'project_not_in_scope'),
@@ -103,9 +94,7 @@ export const profile = profileOf({
       { path: ISSUE, status: 404, body: said('The requested resource does not exist') },
       { path: `${API}/projects/acme/41/`, body: { id: '41', slug: 'front-end' } },
     ],
-    unjudged: {
-      reference: { id: '1170820242', isFollowed: 'unknown' },
-    },
+    unjudged: { reference: { id: '1170820242', isFollowed: 'unknown' } },
   },
   limits: {
     'only a reset': waits(20_000, { ...headers, 'x-sentry-rate-limit-remaining': '0' }),

@@ -62,11 +62,7 @@ export const profile = profileOf({
       ],
     },
     from('stories.hook', 'fetch', 'stories.judged'),
-    {
-      ...from('stories.hook.other-team', 'fetch', 'stories.judged'),
-      outcome: 'ignored',
-      reason: 'team_not_in_scope',
-    },
+    { ...from('stories.hook.other-team', 'fetch', 'stories.judged'), outcome: 'ignored', reason: 'team_not_in_scope' },
     from('stories.gone', 'fetch', 'stories.gone'),
   ],
   about: [
@@ -100,8 +96,5 @@ export const profile = profileOf({
       missing: [{ path: STORY, status: 404 }],
     },
   },
-  check: {
-    good: [member, { path: TEAM, body: team }],
-    refused: [{ ...member, status: 401, body: '' }],
-  },
+  check: { good: [member, { path: TEAM, body: team }], refused: [{ ...member, status: 401, body: '' }] },
 });

@@ -464,8 +464,7 @@ describe('walks', () => {
   const { signal } = new AbortController();
 
   interface ListedAges {
-    /** When each element of the page was changed, in minutes before now. */
-    readonly ages?: readonly number[];
+    /** When each element of the page was changed, in minutes before now. */ readonly ages?: readonly number[];
     readonly next?: string;
     /** How far the provider's clock is ahead of ours, milliseconds; absent: the answer has no date. */
     readonly ahead?: number;
