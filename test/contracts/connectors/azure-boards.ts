@@ -63,7 +63,6 @@ function page(number: number): Exchange {
   };
 }
 
-const first: Exchange = { path: LIST, query: QUERY };
 const said = (message: string) => ({ $id: '1', message, typeKey: 'Exception' });
 const date = 'Mon, 05 Jan 2026 09:00:00 GMT';
 const who: Exchange = {
@@ -164,9 +163,7 @@ export const profile = profileOf({
     unit: 'Website',
     page,
     besides: [project, states],
-    first,
     foreignNext: {
-      ...first,
       body: { values: [], continuationToken: `https://evil.example${LIST}`, isLastBatch: false },
     },
   },

@@ -56,7 +56,6 @@ function page(number: number): Exchange {
   };
 }
 
-const first: Exchange = { path: LIST, query: QUERY };
 const said = (message: string) => ({ type: 'error', error: { message } });
 
 export const profile = profileOf({
@@ -103,9 +102,7 @@ export const profile = profileOf({
   poll: {
     unit: 'acme/api',
     page,
-    first,
     foreignNext: {
-      ...first,
       body: { values: [pull], next: linkTo(2).replace(ORIGIN, 'https://api.bitbucket.org.evil.example') },
     },
   },

@@ -32,7 +32,6 @@ function page(number: number): Exchange {
   };
 }
 
-const first: Exchange = { path: ITEMS, query: SINCE };
 const said = (message: string) => ({ message });
 
 export const profile = profileOf({
@@ -112,8 +111,7 @@ export const profile = profileOf({
     unit: 'items',
     page,
     pages: PAGES,
-    first,
-    foreignNext: { ...first, body: { items: [item], nextCursor: `https://evil.example${ITEMS}?cursor=2` } },
+    foreignNext: { body: { items: [item], nextCursor: `https://evil.example${ITEMS}?cursor=2` } },
   },
   fetch: {
     kind: 'work_item',

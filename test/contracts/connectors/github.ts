@@ -51,7 +51,6 @@ const REVIEWS = JSON.stringify([
   { id: 82, user: { login: 'ada', id: 2 }, body: '', state: 'PENDING', author_association: 'OWNER' },
 ]);
 
-const first: Exchange = { path: LIST, query: QUERY };
 const said = (message: string) => ({ message, documentation_url: 'https://docs.github.com/rest' });
 const inAnHour = String(Math.floor(Date.UTC(2026, 0, 5, 10) / 1_000));
 
@@ -137,7 +136,6 @@ export const profile = profileOf({
   poll: {
     unit: 'acme/api',
     page,
-    first,
     switch: {
       refused: 404,
       shown: { path: '/repos/acme/api' },
@@ -146,7 +144,6 @@ export const profile = profileOf({
     },
     validator: { etag: 'W/"page-one"', header: 'if-none-match' },
     foreignNext: {
-      ...first,
       headers: { link: '<https://api.github.com.evil.example/repos/acme/api/pulls?page=2>; rel="next"' },
       body: [{ ...pull, updated_at: '2026-03-05T12:00:00Z' }],
     },

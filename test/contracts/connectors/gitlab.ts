@@ -70,7 +70,6 @@ function page(number: number): Exchange {
   };
 }
 
-const first: Exchange = { path: LIST, query: QUERY };
 const said = (message: string) => ({ message });
 const date = 'Mon, 05 Jan 2026 09:00:00 GMT';
 
@@ -198,7 +197,6 @@ export const profile = profileOf({
     unit: 'acme/platform/api',
     page,
     besides: [{ path: PROJECT, body: { id: 80200, path_with_namespace: 'acme/platform/api' } }],
-    first,
     switch: {
       refused: 403,
       shown: { path: '/api/v4/projects/acme%2Fplatform%2Fapi' },
@@ -216,7 +214,6 @@ export const profile = profileOf({
     },
     validator: { etag: 'W/"page-one"', header: 'if-none-match' },
     foreignNext: {
-      ...first,
       headers: { link: `<https://gitlab.com.evil.example${LIST}?page=2>; rel="next"` },
       body: [mergeRequest],
     },

@@ -35,7 +35,6 @@ function page(number: number): Exchange {
   };
 }
 
-const first: Exchange = { path: SEARCH, query: QUERY };
 const said = (message: string) => ({ errorMessages: [message], errors: {} });
 const date = 'Mon, 05 Jan 2026 09:00:00 GMT';
 const tenant: Exchange = { path: '/_edge/tenant_info', body: { cloudId: CLOUD_ID } };
@@ -90,8 +89,7 @@ export const profile = profileOf({
   poll: {
     unit: 'ENG',
     page,
-    first,
-    foreignNext: { ...first, body: { issues: [issue], nextPageToken: `https://evil.example${SEARCH}`, isLast: false } },
+    foreignNext: { body: { issues: [issue], nextPageToken: `https://evil.example${SEARCH}`, isLast: false } },
   },
   fetch: {
     kind: 'work_item',

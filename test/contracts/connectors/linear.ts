@@ -87,12 +87,11 @@ export const profile = profileOf({
   poll: {
     unit: 'ENG',
     page,
-    first: asked(VARIABLES),
-    foreignNext: asked(VARIABLES, {
+    foreignNext: {
       body: answer({
         issues: { nodes: [issue], pageInfo: { hasNextPage: true, endCursor: 'https://evil.example/graphql' } },
       }),
-    }),
+    },
   },
   fetch: {
     kind: 'work_item',

@@ -207,18 +207,24 @@ type Unjudged = NonNullable<Fetch['unjudged']>;
 /** A profile without what is the same for most vendors. */
 type Given = Omit<ConnectorProfile, 'poll' | 'fetch' | 'tests' | 'limits'> &
   Partial<Pick<ConnectorProfile, 'tests' | 'limits'>> & {
-    readonly poll: Omit<Poll, 'walk' | 'items' | 'watermark' | 'newest'> &
+    readonly poll: Omit<Poll, 'walk' | 'items' | 'watermark' | 'newest' | 'first' | 'foreignNext'> &
       Partial<Pick<Poll, 'watermark' | 'newest'>> & {
         /** Page n of five, or of so many, with two items. */ readonly page: (number: number) => Exchange;
         readonly pages?: number;
+        readonly foreignNext: Partial<Exchange>;
       };
     /** What is hidden answers as what is gone, and so does its container. */
     readonly fetch: Omit<Fetch, 'hidden' | 'unjudged'> &
       Partial<Pick<Fetch, 'hidden'>> & { readonly unjudged?: Omit<Unjudged, 'missing'> & Partial<Unjudged> };
   };
 
-export function profileOf({ poll: { page, pages = 5, ...poll }, fetch: { unjudged, ...fetch }, ...given }: Given) {
+export function profileOf({
+  poll: { page, pages = 5, foreignNext, ...poll },
+  fetch: { unjudged, ...fetch },
+  ...given
+}: Given) {
   const gone = fetch.gone as readonly [Exchange, ...Exchange[]];
+  const { body: _body, headers: _headers, ...first } = page(1);
   const whole: ConnectorProfile = {
     tests: [],
     limits: {},
@@ -228,6 +234,8 @@ export function profileOf({ poll: { page, pages = 5, ...poll }, fetch: { unjudge
       newest: '2026-03-05T12:00:00.000Z',
       walk: Array.from({ length: pages }, (_, at) => page(at + 1)),
       items: 2 * pages,
+      first,
+      foreignNext: { ...first, ...foreignNext },
       ...poll,
     },
     fetch: {

@@ -35,7 +35,6 @@ function page(number: number): Exchange {
   };
 }
 
-const first: Exchange = { path: LIST, query: QUERY };
 const MODULES = { include: 'enabled_modules' };
 const project = { id: 12, name: 'Website', identifier: 'website' };
 const user: Exchange = { path: '/users/current.json', body: { user: { id: 3, login: 'sync' } } };
@@ -83,14 +82,13 @@ export const profile = profileOf({
     unit: 'website',
     page,
     newest: '2025-12-31T23:00:00.000Z',
-    first,
     switch: {
       refused: 403,
       shown: { path: '/projects/website.json', query: MODULES },
       off: { project: { ...project, enabled_modules: [{ id: 1, name: 'wiki' }] } },
       on: { project: { ...project, enabled_modules: [{ id: 2, name: 'issue_tracking' }] } },
     },
-    foreignNext: { ...first, body: { issues: [issue], total_count: `https://evil.example${LIST}?issue_id=1` } },
+    foreignNext: { body: { issues: [issue], total_count: `https://evil.example${LIST}?issue_id=1` } },
   },
   fetch: {
     kind: 'work_item',

@@ -33,7 +33,6 @@ function page(number: number): Exchange {
   };
 }
 
-const first: Exchange = { path: LIST, query: QUERY };
 const said = (detail: string) => ({ detail });
 const headers = {
   date: 'Mon, 05 Jan 2026 09:00:00 GMT',
@@ -82,9 +81,8 @@ export const profile = profileOf({
   poll: {
     unit: '41',
     page,
-    first,
     // Of the link nothing but the cursor is used.
-    foreignNext: { ...first, headers: link('https://evil.example', true), body: [issue] },
+    foreignNext: { headers: link('https://evil.example', true), body: [issue] },
   },
   fetch: {
     kind: 'work_item',

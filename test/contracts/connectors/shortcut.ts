@@ -34,7 +34,6 @@ function page(number: number): Exchange {
   };
 }
 
-const first: Exchange = { method: 'POST', path: SEARCH };
 const member: Exchange = { path: `${API}/member`, body: { id: 'm', name: 'sync' } };
 
 export const profile = profileOf({
@@ -76,8 +75,7 @@ export const profile = profileOf({
     page,
     pages: PAGES,
     newest: '2026-01-04T13:50:00.000Z',
-    first,
-    foreignNext: { ...first, body: { data: [story], next: 'https://evil.example/stories' } },
+    foreignNext: { body: { data: [story], next: 'https://evil.example/stories' } },
   },
   fetch: {
     kind: 'work_item',
