@@ -278,7 +278,6 @@ export interface Finding {
 
 /** One round of requests to send failed deliveries again. */
 export interface Redelivery {
-  /** The number of deliveries that the vendor was requested to send again. */
   readonly requested: number;
   /** For the next round; opaque to the core, at most some 100 kB for each hook. */
   readonly cursor: string;
@@ -295,7 +294,6 @@ export interface Hooks {
   install(url: string, secret: string, signal: AbortSignal): Promise<readonly InstalledHook[]>;
 }
 
-/** The state of one unit's webhook at the vendor. */
 export interface HookState {
   /** The owner of the hook, for people: a repository, a group, a project. */
   readonly subject: string;
@@ -305,7 +303,6 @@ export interface HookState {
   readonly hint?: string;
 }
 
-/** The state of a webhook after an installation. */
 export interface InstalledHook extends HookState {
   /** `unknown` where the vendor refused it for this place. */
   readonly outcome: 'created' | 'updated' | 'unchanged' | 'unknown';
@@ -367,7 +364,6 @@ export interface PullRequestEdit extends InRepository, PullRequestParts {
   readonly state?: PullRequestState;
 }
 
-/** The provider's state after a write. */
 export interface WrittenPullRequest extends InRepository {
   readonly pullRequest: PullRequest;
   /** Why a part of the request was not carried out although others were. */

@@ -3,7 +3,7 @@ import { asSyncError } from '../../model/errors/sync-error.ts';
 import { STATUS_NAME } from '../../model/notice.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps, Finding, Hooks } from '../connector.ts';
-import { memoizeSuccess } from '../kit/cached-reads.ts';
+import { createListing } from '../kit/cached-reads.ts';
 import { upsertHiddenComment } from '../kit/comments.ts';
 import { messageText, withCommits } from '../kit/commits.ts';
 import { accessFinding, type GitChecks } from '../kit/findings.ts';
@@ -24,14 +24,11 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
   const api = createApi(options, deps);
   const repositories = createRepositories(api, options, deps.clock);
   // Bitbucket reports the owner of a token only if the token has a further right.
-  const me = memoizeSuccess((signal) =>
-    undefinedOn(
-      api.read(z.unknown(), '/user', { query: 'fields=uuid', signal }),
-      'forbidden',
-      'unauthorized',
-      'not_found',
-    ),
-  );
+  const readMe = (signal: AbortSignal) => {
+    const asked = api.read(z.unknown(), '/user', { query: 'fields=uuid', signal });
+    return undefinedOn(asked, 'forbidden', 'unauthorized', 'not_found');
+  };
+  const me = createListing(deps.clock, readMe, Number.POSITIVE_INFINITY);
 
   async function pull(workspace: string, wanted: Locator, commitsSha: string | undefined, signal: AbortSignal) {
     const path = pullPath(workspace, wanted);

@@ -254,7 +254,6 @@ function refuseFinal({ state }: Present): void {
   });
 }
 
-/** The fields that the edit changes, without the reviewers. */
 function changesOf({ title, baseBranch, draft, ...edit }: PullRequestEdit, now: Present): object {
   const description = edit.description === null ? '' : edit.description;
   return {

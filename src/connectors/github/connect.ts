@@ -5,7 +5,7 @@ import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import type { Shape } from '../../platform/lib/shape.ts';
 import type { ConnectionDeps, Finding, Known } from '../connector.ts';
-import { memoizeSuccess } from '../kit/cached-reads.ts';
+import { createListing } from '../kit/cached-reads.ts';
 import { upsertHiddenComment } from '../kit/comments.ts';
 import { messageText, withCommits } from '../kit/commits.ts';
 import {
@@ -37,7 +37,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
   const appApi = options.app && createApi(options, deps, createAppAuth(options.app, time));
   const repositories = createRepositories(api, options, clock);
   const parts = { api, appApi, options, repositories, findHook: createFindHook(api), clock };
-  const me = memoizeSuccess((signal) => readAccount(api, appApi, signal));
+  const me = createListing(clock, (signal) => readAccount(api, appApi, signal), Number.POSITIVE_INFINITY);
   const nameOf = createPresentNames(api, clock);
   const get = (path: string, keep: Shape, signal: AbortSignal) => api.read(z.unknown(), path, { signal, keep });
 

@@ -343,7 +343,6 @@ const ISSUE_STATES = { opened: 'open', closed: 'done' } as const;
 /** Without `locked`, a merge in progress: the state is then absent, and the stored one stays until a fetch (GL5). */
 const STATES: Readonly<Record<string, PullRequestState>> = { opened: 'open', closed: 'closed', merged: 'merged' };
 
-/** Fields that merge requests and issues share. */
 function common(told: schema.ToldMergeRequest | schema.ToldIssue, project: schema.HookProject) {
   return {
     updatedAt: wholeSeconds(told.updated_at),

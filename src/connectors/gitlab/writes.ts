@@ -32,7 +32,6 @@ interface Branch {
   readonly name: string;
 }
 
-/** The statuses whose body explains the refusal. */
 const EXPLAINED = [400, 409, 422];
 
 const anything = z.unknown();

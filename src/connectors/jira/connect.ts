@@ -110,7 +110,6 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
       const bodyOf = async (text: string) => ({ body: adfOfText(text), ...(await visibility(locator, signal)) });
       const plain = (text: string) => textOfAdf(adfOfText(text));
       return upsertComment(given, {
-        write: (text, words) => `${text}\n\n${words}`,
         plain,
         pages: () =>
           countedPagesOf(`GET ${path}`, async (seen) => {

@@ -85,7 +85,6 @@ export const issueDeleted = z.object({
   issue: z.object({ id, key, fields: z.object({ project: place, updated: absent(instant) }) }),
 });
 
-/** The parts that identify the issue of an event. */
 const named = z.object({ id, key: absent(key), fields: absent(z.object({ project: absent(place) })) });
 export const namedIssue = z.object({ issue: named });
 

@@ -29,11 +29,12 @@ export function createCache<Value>(
   };
 }
 
-export function createListing<Element>(
+/** Creates such a cache for one value, such as a list. */
+export function createListing<Value>(
   clock: Clock,
-  load: (signal: AbortSignal) => Promise<readonly Element[]>,
+  load: (signal: AbortSignal) => Promise<Value>,
   refreshAfter = REFRESH_AFTER,
-): (signal: AbortSignal) => Promise<readonly Element[]> {
+): (signal: AbortSignal) => Promise<Value> {
   const cache = createCache(clock, (_, signal) => load(signal), refreshAfter);
   return (signal) => cache('', signal);
 }
@@ -60,17 +61,6 @@ export function createMemory<Page>() {
       else pages.set(address, { etag, page });
       return page;
     },
-  };
-}
-
-/** Calls the function until it succeeds once, and returns that result from then on. */
-export function memoizeSuccess<Result>(
-  request: (signal: AbortSignal) => Promise<Result>,
-): (signal: AbortSignal) => Promise<Result> {
-  let known: { readonly result: Result } | undefined;
-  return async (signal) => {
-    known ??= { result: await request(signal) };
-    return known.result;
   };
 }
 

@@ -29,7 +29,6 @@ export interface GetOptions {
   readonly signal: AbortSignal;
 }
 
-/** One page of a list, and the query of the next. */
 export interface Page {
   readonly found: readonly unknown[];
   readonly next: string | undefined;

@@ -19,7 +19,6 @@ export interface GitWrites {
   connect(request: MemberRequest, deps: ConnectionDeps): MemberRepository;
 }
 
-/** A member, and the repository in which they write. */
 export interface MemberRequest {
   readonly access: MemberAccess;
   /** Without the host. */

@@ -110,8 +110,6 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
       const author = me;
       return upsertComment(given, {
         write: (text, words) => `${text}\n\n${formatting === 'markdown' ? given.marker : words}`,
-        /** Redmine ends lines with CRLF, as forms do. */
-        plain: (text) => text.replace(/\r\n?/g, '\n').trim(),
         async *pages() {
           yield (await read(schema.withJournals, locator, 'journals', signal)).journals;
         },

@@ -65,8 +65,6 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
       const path = `${pathOf(locator)}/comments`;
       const author = (await me(signal)).id;
       return upsertComment(given, {
-        write: (text, words) => `${text}\n\n${words}`,
-        plain: (text) => text.replace(/\r\n?/g, '\n').trim(),
         async *pages() {
           const { content } = await api.read(z.array(schema.comment), path, {}, signal);
           yield content.filter(({ deleted }) => deleted !== true);
