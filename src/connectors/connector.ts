@@ -208,20 +208,14 @@ export interface PollPosition {
 export type PollPage =
   /** 304: nothing changed since the last walk. */
   | { readonly outcome: 'unchanged' }
-  | {
+  /** The watermark moves with the last page. */
+  | (Omit<HistoryPage, 'total'> & {
       readonly outcome: 'page';
-      /** The connector's own name of the shape; `translate` gets it as the event. */
-      readonly event: string;
-      readonly body: Buffer;
-      /** The next page; absent on the last one, with which the watermark moves. */
-      readonly next?: string;
       /** The highest time on this page. The walk keeps the highest of all its pages as its candidate watermark. */
       readonly newest?: string;
       /** Stored with this page, and used by the first page of the next walk. */
       readonly etag?: string;
-      /** The vendor's page has no element. Absent if an empty page says nothing about the pages behind it. */
-      readonly isEmpty?: boolean;
-    };
+    });
 
 /** The position of a backfill of one unit: everything that was changed since a time, newest first. */
 export interface HistoryPosition {
@@ -232,12 +226,12 @@ export interface HistoryPosition {
   readonly page?: string;
 }
 
-export interface HistoryPage {
-  readonly event: string;
-  readonly body: Buffer;
+export interface HistoryPage extends Fetched {
+  /** The next page; absent on the last one. */
   readonly next?: string;
   /** The number of items in the whole list, if the vendor reports it; for a progress bar. */
   readonly total?: number;
+  /** The vendor's page has no element. Absent if an empty page says nothing about the pages behind it. */
   readonly isEmpty?: boolean;
 }
 
@@ -262,6 +256,7 @@ export interface Known {
 }
 
 export interface Fetched {
+  /** The connector's own name of the shape; `translate` gets it as the event. */
   readonly event: string;
   readonly body: Buffer;
 }

@@ -1,4 +1,3 @@
-import type { SyncError } from '../../model/errors/sync-error.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { type ApiDialect, createGitApi, linkedUrl, linkTo } from '../kit/git-api.ts';
@@ -31,7 +30,8 @@ export function createApi(access: Access, deps: ConnectionDeps) {
     headers: { accept: 'application/json', 'user-agent': 'worksync' },
     authorization: async () => authorization,
     budget: createBudget(deps.clock, (headers) => rateFrom(headers, 'ratelimit')),
-    refusal,
+    // Only 429 is a limit; its body is plain text (GL8).
+    refusal: (...given) => refusalOf({ messageOf, waitOf }, ...given),
     // GitLab names a moved project, or group, by its number in `Location` (GL7).
     isMoved: isSameByNumber,
     pageOf(answer, { path, query }) {
@@ -69,11 +69,6 @@ function readNumber(text: string, path: string): number | undefined {
 }
 
 const SECOND = 1_000;
-
-/** Returns the error for an answer outside 2xx, with GitLab's message. Only 429 is a limit; its body is plain text (GL8). */
-export function refusal(answer: HttpAnswer, what: string, now: number): SyncError {
-  return refusalOf({ messageOf, waitOf }, answer, what, now);
-}
 
 /** gitlab.com counts limits by the minute, self-managed servers may count by the hour. */
 function waitOf(answer: HttpAnswer, now: number): number | undefined {

@@ -1,7 +1,7 @@
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import { extendTrail, NO_PAGES } from '../../platform/lib/page-trail.ts';
-import type { HistoryPage, HistoryPosition, PollPage, PollPosition } from '../connector.ts';
+import type { Fetched, HistoryPage, HistoryPosition, PollPage, PollPosition } from '../connector.ts';
 import { omitUndefined } from './payload.ts';
 import { malformed, providerTime, type RateLimitUse } from './refusal.ts';
 
@@ -64,7 +64,7 @@ export interface WalkableList {
   changedAt(element: unknown): number;
   /** Whether an element is done. Needed if the vendor cannot exclude such elements from the first walk. */
   isDone?(element: unknown): boolean;
-  serialize(found: readonly unknown[], signal: AbortSignal): Promise<Pick<HistoryPage, 'event' | 'body'>>;
+  serialize(found: readonly unknown[], signal: AbortSignal): Promise<Fetched>;
 }
 
 /** The time before the watermark that is read again, milliseconds: lists lag behind, and several changes share a second. */

@@ -138,7 +138,7 @@ const CODES: ReadonlyMap<string, ErrorCode> = new Map([
   ['LOCK_TIMEOUT', 'server_failed'],
 ]);
 
-export function refusal(answer: HttpAnswer, what: string, now: number): SyncError | undefined {
+function refusal(answer: HttpAnswer, what: string, now: number): SyncError | undefined {
   const first = errorsOf(answer)?.[0];
   if (answer.status === 200 && !first) return undefined;
   const plain = answer.status === 200 ? undefined : errorOfStatus(answer, what, now);
