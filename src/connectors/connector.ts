@@ -27,7 +27,6 @@ export interface Connector<Options = never> {
   /** The only status that the vendor accepts as success, if it refuses 202. */
   readonly accepted?: 200;
   readonly options: ZodType<Options>;
-  /** Returns the host that the ids of this connection belong to. */
   host(options: Options): string;
   /**
    * Returns the shortest pause between two polls that the vendor's limits allow with these options, milliseconds. Absent: every
@@ -57,7 +56,6 @@ export interface Connector<Options = never> {
   sign?(body: Buffer, secret: string, context: Pick<SampleContext, 'at' | 'id'>): Readonly<Record<string, string>>;
   /** Loads the sample events by name, which only `worksync trigger` needs. */
   samples?(): Promise<Readonly<Record<string, SampleEvent<Options>>>>;
-  /** Pure: returns the webhook event that a payload of this shape belongs to, for payloads without headers. */
   eventOf?(payload: unknown): string | undefined;
   /** Pure: whether these options include work items. Absent: whenever `capabilities.workItems` is true. */
   withIssues?(options: Options): boolean;
@@ -76,31 +74,15 @@ export interface Connector<Options = never> {
   git?(deps: ConnectionDeps): GitProvider;
 }
 
-/** The abilities of a vendor; the default of every flag is false. The core reads the flag, never the connector's name. */
-export interface Capabilities {
-  /** Deliveries have an id that is the same on every repetition. Otherwise intake uses the SHA-256 of the bytes. */
-  readonly namesDeliveries?: boolean;
-  /** The vendor can list changes since a time; otherwise polls walk its list, newest first. */
-  readonly pollsSince?: boolean;
-  /** The vendor reports deletions; otherwise a sweep finds them. */
-  readonly reportsDeletions?: boolean;
-  /** Yields pull requests. */
-  readonly pullRequests?: boolean;
-  /** Yields work items. */
-  readonly workItems?: boolean;
-  readonly supportsLabels?: boolean;
-  readonly supportsAssignees?: boolean;
-  readonly supportsReviewers?: boolean;
-  readonly supportsDraft?: boolean;
-  /** A closed request can be opened again; otherwise closed (declined) is final. */
-  readonly reopensClosed?: boolean;
-  /** Closing an item can fill in fields. */
-  readonly closesWithFields?: boolean;
-}
+/** The abilities of a vendor. The core reads the flag, never the connector's name. */
+export type Capabilities = Readonly<Partial<typeof CAPABILITY_DEFAULTS>>;
 
-export const CAPABILITY_DEFAULTS: Required<Capabilities> = {
+export const CAPABILITY_DEFAULTS = {
+  /** Deliveries have an id that is the same on every repetition. Otherwise intake uses the SHA-256 of the bytes. */
   namesDeliveries: false,
+  /** The vendor can list changes since a time; otherwise polls walk its list, newest first. */
   pollsSince: false,
+  /** The vendor reports deletions; otherwise a sweep finds them. */
   reportsDeletions: false,
   pullRequests: false,
   workItems: false,
@@ -108,6 +90,7 @@ export const CAPABILITY_DEFAULTS: Required<Capabilities> = {
   supportsAssignees: false,
   supportsReviewers: false,
   supportsDraft: false,
+  /** A closed request can be opened again; otherwise closed (declined) is final. */
   reopensClosed: false,
   closesWithFields: false,
 };
@@ -120,7 +103,6 @@ export interface WebhookRequest {
 
 /** The facts in the headers of a verified request; its body was not read. */
 export interface VerifiedRequest {
-  /** The vendor's delivery id, if `namesDeliveries`. */
   readonly deliveryId?: string;
   readonly event: string;
 }
@@ -157,7 +139,6 @@ export interface ConnectionDeps {
   readonly http: HttpClient;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** The access tokens of the grant that `oauth` returns. */
   readonly accessTokens?: AccessTokens;
 }
 
@@ -175,7 +156,6 @@ export interface Connection {
   fetch(reference: ItemReference, signal: AbortSignal, known?: Known): Promise<Fetched>;
   /** Checks credentials, rights and scope, for `worksync check`. */
   check(signal: AbortSignal): Promise<readonly Finding[]>;
-  /** Reads one page of a backfill. */
   history?(position: HistoryPosition, signal: AbortSignal): Promise<HistoryPage>;
   /** Reads one page of everything that exists in a unit, whatever its state. Throws if it cannot be read completely. */
   sweep?(unit: string, page: string | undefined, signal: AbortSignal): Promise<SweepPage>;
@@ -194,7 +174,6 @@ export interface Connection {
    * @returns the comment as it is now, if the vendor's webhooks report comments: so that our own comment costs no fetch
    */
   comment?(reference: ItemReference, comment: DesiredComment, signal: AbortSignal): Promise<PostedComment | undefined>;
-  /** Commit statuses of pull requests. */
   readonly status?: {
     /** The right that the credential needs for them, in the vendor's words: `the right …`. */
     readonly right: string;
@@ -229,20 +208,14 @@ export interface PollPosition {
 export type PollPage =
   /** 304: nothing changed since the last walk. */
   | { readonly outcome: 'unchanged' }
-  | {
+  /** The watermark moves with the last page. */
+  | (Omit<HistoryPage, 'total'> & {
       readonly outcome: 'page';
-      /** The connector's own name of the shape; `translate` gets it as the event. */
-      readonly event: string;
-      readonly body: Buffer;
-      /** The next page; absent on the last one, with which the watermark moves. */
-      readonly next?: string;
       /** The highest time on this page. The walk keeps the highest of all its pages as its candidate watermark. */
       readonly newest?: string;
       /** Stored with this page, and used by the first page of the next walk. */
       readonly etag?: string;
-      /** The vendor's page has no element. Absent if an empty page says nothing about the pages behind it. */
-      readonly isEmpty?: boolean;
-    };
+    });
 
 /** The position of a backfill of one unit: everything that was changed since a time, newest first. */
 export interface HistoryPosition {
@@ -253,13 +226,12 @@ export interface HistoryPosition {
   readonly page?: string;
 }
 
-export interface HistoryPage {
-  readonly event: string;
-  readonly body: Buffer;
+export interface HistoryPage extends Fetched {
+  /** The next page; absent on the last one. */
   readonly next?: string;
   /** The number of items in the whole list, if the vendor reports it; for a progress bar. */
   readonly total?: number;
-  /** See `PollPage`. */
+  /** The vendor's page has no element. Absent if an empty page says nothing about the pages behind it. */
   readonly isEmpty?: boolean;
 }
 
@@ -272,7 +244,6 @@ export interface SweepPage {
   /** Repositories or projects (`repoId`, `containerId`) of which the sweep of this unit lists every item. */
   readonly containers: readonly string[];
   readonly next?: string;
-  /** See `PollPage`. */
   readonly isEmpty?: boolean;
 }
 
@@ -285,6 +256,7 @@ export interface Known {
 }
 
 export interface Fetched {
+  /** The connector's own name of the shape; `translate` gets it as the event. */
   readonly event: string;
   readonly body: Buffer;
 }
@@ -294,7 +266,6 @@ export interface Finding {
   readonly level: 'ok' | 'warning' | 'error';
   readonly subject: string;
   readonly message: string;
-  /** The remedy, if there is something to repair. */
   readonly hint?: string;
   /** The quota did not allow the check: the same check may find something later. */
   readonly isPostponed?: true;
@@ -302,13 +273,11 @@ export interface Finding {
 
 /** One round of requests to send failed deliveries again. */
 export interface Redelivery {
-  /** The number of deliveries that the vendor was requested to send again. */
   readonly requested: number;
   /** For the next round; opaque to the core, at most some 100 kB for each hook. */
   readonly cursor: string;
   /** Why the round did not check every delivery, for people. */
   readonly cut?: string;
-  /** The error that ended the round early. */
   readonly failure?: SyncError;
 }
 
@@ -320,7 +289,6 @@ export interface Hooks {
   install(url: string, secret: string, signal: AbortSignal): Promise<readonly InstalledHook[]>;
 }
 
-/** The state of one unit's webhook at the vendor. */
 export interface HookState {
   /** The owner of the hook, for people: a repository, a group, a project. */
   readonly subject: string;
@@ -330,16 +298,13 @@ export interface HookState {
   readonly hint?: string;
 }
 
-/** The state of a webhook after an installation. */
 export interface InstalledHook extends HookState {
   /** `unknown` where the vendor refused it for this place. */
   readonly outcome: 'created' | 'updated' | 'unchanged' | 'unknown';
 }
 
-/** Values of fields by the vendor's ids of them. */
 export type CloseFields = Readonly<Record<string, unknown>>;
 
-/** A commit status, and the address that it leads to. */
 export type LinkedStatus = CommitStatus & { readonly url?: string | undefined };
 
 /** A grant of OAuth 2.0. Its access tokens expire soon, and the daemon renews them. */
@@ -353,11 +318,9 @@ export interface OAuthGrant {
   readonly encoding: 'json' | 'form';
 }
 
-/** The access tokens of a grant. */
 export interface AccessTokens {
   /** Returns a token that stays valid for some minutes. Throws `consent_needed`, `secret_key_wrong`, and the errors of requests. */
   get(signal: AbortSignal): Promise<string>;
-  /** Reports that the vendor refused this token before it expired. */
   refused(token: string): void;
 }
 
@@ -396,7 +359,6 @@ export interface PullRequestEdit extends InRepository, PullRequestParts {
   readonly state?: PullRequestState;
 }
 
-/** The provider's state after a write. */
 export interface WrittenPullRequest extends InRepository {
   readonly pullRequest: PullRequest;
   /** Why a part of the request was not carried out although others were. */
@@ -422,7 +384,6 @@ export interface GitProvider {
 export interface SampleContext {
   /** Epoch milliseconds. */
   readonly at: number;
-  /** The id of the delivery. */
   readonly id: string;
   /** The objects that the names in the connection's configuration lead to. */
   readonly bindings: readonly Binding[];
@@ -432,9 +393,7 @@ export interface SampleContext {
 
 /** An invented event of a vendor, about an item that does not exist. */
 export interface SampleEvent<Options> {
-  /** A description for people. */
   readonly about: string;
-  /** The headers that name the event. */
   readonly headers: Readonly<Record<string, string>>;
   /** Returns a payload about an item in the scope of the connection. Throws `refused` if nothing in the scope has a known id. */
   payload(options: Options, context: SampleContext): object;

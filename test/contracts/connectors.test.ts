@@ -32,7 +32,14 @@ import { pull, workItem } from '../support/rows/items.ts';
 import { modelProviders } from '../support/vendors/model-providers/index.ts';
 import { DESCRIPTIONS, documentedOnly } from '../support/vendors/vendor-requests/index.ts';
 import { PROFILES } from './connectors/index.ts';
-import { type ConnectorProfile, type Exchange, type FixtureCase, followedIn, waits } from './connectors/profile.ts';
+import {
+  type ConnectorProfile,
+  type Exchange,
+  type FixtureCase,
+  followedIn,
+  textOf,
+  waits,
+} from './connectors/profile.ts';
 
 const FOLDERS = new URL('../../src/connectors/', import.meta.url);
 const { signal } = new AbortController();
@@ -159,12 +166,13 @@ describe.each(PROFILES)('$id', (profile) => {
   const connect = (): Connection => connector.connect(options, { http, clock, logger: silentLogger });
 
   const script = (exchanges: readonly Exchange[], header?: [string, string]) => {
-    for (const { method, path, sent, query, status, headers, body } of exchanges) {
+    for (const exchange of exchanges) {
+      const { method, path, sent, query, status, headers } = exchange;
       const scope = nock(profile.origin, header ? { reqheaders: { [header[0]]: header[1] } } : {});
       scope
         .intercept(path, method ?? 'GET', sent && ((body: unknown) => holds(body, sent)))
         .query(query ?? {})
-        .reply(status ?? 200, body ?? '', headers);
+        .reply(status ?? 200, textOf(exchange), headers);
     }
   };
   const read = ({ file }: FixtureCase) => readFileSync(new URL(`${profile.id}/fixtures/${file}.json`, FOLDERS));
@@ -312,11 +320,7 @@ describe.each(PROFILES)('$id', (profile) => {
     it('accepts no spelling of a right signature but that one', async () => {
       const good = sign(body, present);
       const right = good[signatureHeader] as string;
-      const edit = fc.record({
-        at: fc.nat(right.length),
-        cut: fc.nat(2),
-        put: ANY_TEXT,
-      });
+      const edit = fc.record({ at: fc.nat(right.length), cut: fc.nat(2), put: ANY_TEXT });
       const edited = fc.array(edit, { minLength: 1, maxLength: 3 }).map((edits) => {
         return edits.reduce((made, { at, cut, put }) => made.slice(0, at) + put + made.slice(at + cut), right);
       });

@@ -33,11 +33,7 @@ const PRIVATE_KEY = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateK
   type: 'pkcs1',
   format: 'pem',
 });
-const app = {
-  id: 'Iv1abc',
-  privateKey: PRIVATE_KEY,
-  installationId: 66,
-};
+const app = { id: 'Iv1abc', privateKey: PRIVATE_KEY, installationId: 66 };
 const person = { email: 'ada@example.com', apiToken: 'ATATT3x' };
 /** Credentials would go out in clear, or to somebody else. */
 const addresses = (name: string, address: string): readonly Refused[] => [

@@ -21,8 +21,7 @@ type Json = Readonly<Record<string, unknown>>;
 
 /** Where a payload of one kind says what. */
 interface Row {
-  /** Whether a payload is of this kind. */
-  readonly is: (payload: Json) => boolean;
+  /** Whether a payload is of this kind. */ readonly is: (payload: Json) => boolean;
   readonly repoId: string;
   readonly number: string;
   /** Absent where the payload does not tell: then it becomes a reference. */

@@ -5,7 +5,7 @@ import type { Connection } from '../../src/connectors/connector.ts';
 import { SyncError } from '../../src/model/errors/sync-error.ts';
 import type { HttpAnswer, HttpClient, HttpRequest } from '../../src/platform/http/http-client.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
-import type { Exchange } from '../contracts/connectors/profile.ts';
+import { type Exchange, textOf } from '../contracts/connectors/profile.ts';
 import { createTravellingClock } from '../support/fakes/travelling-clock.ts';
 import { VICTIMS, type Victim } from '../support/faults/fuzz/deliveries.ts';
 import { HOSTILE_ADDRESSES, HOSTILE_TEXTS } from '../support/faults/fuzz/hostile.ts';
@@ -65,10 +65,10 @@ function vendorOf(
       const plain = {
         status: exchange.status ?? 200,
         headers: exchange.headers ?? {},
-        body: Buffer.from(exchange.body ?? ''),
+        body: Buffer.from(textOf(exchange)),
       };
       if (exchange !== victim) return plain;
-      const body = bytesOf(mutated(treeFrom(exchange.body), changes), harm);
+      const body = bytesOf(mutated(treeFrom(textOf(exchange)), changes), harm);
       return { status: other ?? plain.status, headers: { ...plain.headers, ...more }, body } satisfies HttpAnswer;
     },
     close: async () => undefined,

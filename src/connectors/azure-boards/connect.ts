@@ -9,13 +9,11 @@ import { upsertComment } from '../kit/comments.ts';
 import { findingsOf, tenantFinding } from '../kit/findings.ts';
 import { hooksOf } from '../kit/hooks.ts';
 import type { Locator } from '../kit/items.ts';
-import { countedPagesOf, nextPage, pagesOf, storedPage } from '../kit/pages.ts';
 import { absent, isNamed, omitUndefined, parseAnswer, readable } from '../kit/payload.ts';
-import { type Budget, retryAfterWait, untilReset } from '../kit/rate-limit.ts';
-import { onOneLine, type Refusals, undefinedOn } from '../kit/refusal.ts';
+import { type Budget, onOneLine, type Refusals, retryAfterWait, undefinedOn, untilReset } from '../kit/refusal.ts';
 import { basic, bearer, createRest, type Rest, segmentOf } from '../kit/rest.ts';
 import type { TrackerSource } from '../kit/tracker.ts';
-import type { ListedPage, ListRequest } from '../kit/walk.ts';
+import { countedPagesOf, type ListedPage, type ListRequest, nextPage, pagesOf, storedPage } from '../kit/walk.ts';
 import { htmlOfText, textOfHtml } from './html.ts';
 import { apiBase, type Options } from './options.ts';
 import type { Project } from './schema.ts';
@@ -65,7 +63,6 @@ function createPause(clock: Clock): Budget {
   };
 }
 
-/** The API of one organisation. */
 export function connect(options: Options, deps: ConnectionDeps): TrackerSource<schema.Project> {
   const api = createRest(
     {
@@ -139,8 +136,8 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
     about: async (signal) => ({
       first: await findingsOf('credential', async () => {
         const found = await whoAmI(api, signal);
-        const tenant = { id: found?.instanceId, configured: options.organizationId, word: 'id', what: 'work items' };
-        return [credential(found), tenantFinding('organisation', tenant)];
+        const tenant = tenantFinding('organisation', found?.instanceId, options.organizationId, 'id', 'work items');
+        return [credential(found), tenant];
       }),
     }),
     /** A credential may see a project without the right to read its work items. */
@@ -182,7 +179,7 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
 async function writeComment(api: Rest, { id, container }: Locator, given: DesiredComment, signal: AbortSignal) {
   if (container === undefined) throw new SyncError('internal', `work item ${id} has no project to comment in`);
   const path = `/${container}/_apis/wit/workItems/${id}/comments`;
-  return upsertComment<schema.Comment>(given, {
+  return upsertComment(given, {
     write: (text, words) => htmlOfText(`${text}\n\n${words}`),
     plain: textOfHtml,
     pages: () =>
@@ -250,7 +247,6 @@ const about = z.object({
 function createDirectory(api: Rest, clock: Clock) {
   const cached = createCache(clock, async (path, signal) => (await api.read(states, path, {}, signal)).content.value);
 
-  /** The states of a type of work items, in the order of its process. */
   const statesOf = (project: string, type: string, signal: AbortSignal) =>
     cached(`/${segmentOf(project)}/_apis/wit/workitemtypes/${segmentOf(type)}/states`, signal);
 
@@ -263,7 +259,6 @@ function createDirectory(api: Rest, clock: Clock) {
   }
 
   return {
-    /** A project by its name or id, with its present name. */
     project: createCache(clock, (unit, signal) => readProject(api, unit, signal)),
     statesOf,
     categoryOf,
@@ -276,13 +271,11 @@ function createDirectory(api: Rest, clock: Clock) {
   };
 }
 
-/** Reads a project by its name or id, without the cache. */
 async function readProject(api: Rest, unit: string, signal: AbortSignal): Promise<schema.Project> {
   const path = `/_apis/projects/${segmentOf(unit)}`;
   return (await api.read(schema.project, path, {}, signal)).content;
 }
 
-/** Returns all projects that the credential can see. */
 async function allProjects(api: Rest, signal: AbortSignal): Promise<readonly schema.Project[]> {
   const path = '/_apis/projects';
   const pages = countedPagesOf(`GET ${path}`, async (seen) => {

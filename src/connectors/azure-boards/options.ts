@@ -45,12 +45,10 @@ export const options = z
 
 export type Options = z.infer<typeof options>;
 
-/** The web address of the organisation. */
 export function webBase({ organization }: Pick<Options, 'organization'>): string {
   return `https://dev.azure.com/${organization}`;
 }
 
-/** Base of the API, without a slash at its end. */
 export function apiBase(given: Options): string {
   return given.apiUrl === undefined ? webBase(given) : asBase(given.apiUrl);
 }

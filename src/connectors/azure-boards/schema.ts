@@ -4,7 +4,6 @@ import { absent, instant, keptBy, readable, UUID } from '../kit/payload.ts';
 
 /** The fields that are read, and no others (AZ2); all but identity and time are `absent` where they drift. */
 const itemId = z.int().positive();
-/** An id in addresses. */
 export const number = z.string().regex(/^[1-9]\d{0,14}$/);
 export const projectId = z.string().regex(UUID);
 const text = z.string().min(1);
@@ -135,8 +134,6 @@ export const comments = z.object({
   continuationToken: z.string().optional(),
 });
 
-export type Comment = z.infer<typeof comments>['comments'][number];
-
 export const current = z.object({
   rev: z.int().positive(),
   fields: z.object({ 'System.WorkItemType': text, 'System.TeamProject': text }),
@@ -162,5 +159,4 @@ export const FIELDS = Object.keys(fields.shape)
   .filter((name) => name !== 'System.IsDeleted')
   .join(',');
 
-/** The fields of a page that are read. */
 export const KEPT_PAGE: Shape = { values: KEPT, isLastBatch: true, continuationToken: true };

@@ -1,18 +1,11 @@
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import type { ConnectionDeps } from '../connector.ts';
-import { type ApiDialect, createGitApi, type Api as GitApi, linkedUrl } from '../kit/git-api.ts';
+import { type ApiDialect, createGitApi, linkedUrl } from '../kit/git-api.ts';
 import { readAnswer } from '../kit/payload.ts';
-import { type Budget, createBudget, providerTime } from '../kit/rate-limit.ts';
-import { malformed, type Refusals, refusalOf } from '../kit/refusal.ts';
+import { type Budget, createBudget, malformed, providerTime, type Refusals, refusalOf } from '../kit/refusal.ts';
 import { basic, bearer } from '../kit/rest.ts';
 import { apiBase, isAnonymous, type Options, PUBLIC_API } from './options.ts';
-
-/**
- * The REST API of one connection, or of one member. It never sends a validator: Bitbucket does not document that it honours
- * them, and a wrong 304 would hide changes.
- */
-export type Api = GitApi;
 
 /** The credential, and where it goes. */
 export type Access = Pick<Options, 'apiUrl' | 'token' | 'email' | 'apiToken'>;
@@ -31,7 +24,8 @@ const refusals: Refusals = {
   shortest: MINUTE,
 };
 
-export function createApi(access: Access, deps: Pick<ConnectionDeps, 'http' | 'clock'>): Api {
+/** No request has a validator: Bitbucket does not document that it honours them, and a wrong 304 would hide changes. */
+export function createApi(access: Access, deps: Pick<ConnectionDeps, 'http' | 'clock'>) {
   const links = { bases: [apiBase(access), PUBLIC_API], isSame: isSameList } as const;
   const authorization = authorizationOf(access);
   const dialect: ApiDialect = {
@@ -55,7 +49,6 @@ export function createApi(access: Access, deps: Pick<ConnectionDeps, 'http' | 'c
 interface Page {
   readonly values: readonly unknown[];
   readonly next?: unknown;
-  /** The number of elements in the whole list, if Bitbucket reports it. */
   readonly size?: unknown;
 }
 

@@ -3,36 +3,32 @@ import { asSyncError } from '../../model/errors/sync-error.ts';
 import { STATUS_NAME } from '../../model/notice.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps, Finding, Hooks } from '../connector.ts';
-import { memoizeSuccess } from '../kit/cached-reads.ts';
+import { createListing } from '../kit/cached-reads.ts';
 import { upsertHiddenComment } from '../kit/comments.ts';
 import { messageText, withCommits } from '../kit/commits.ts';
 import { accessFinding, type GitChecks } from '../kit/findings.ts';
 import type { GitListRequest, GitSource } from '../kit/git.ts';
+import type { Api } from '../kit/git-api.ts';
 import { hookPlaces, hooksOfPlaces } from '../kit/hooks.ts';
-import { invalidPage } from '../kit/pages.ts';
 import { absent, parseAnswer, readAnswer, readable } from '../kit/payload.ts';
 import { malformed, undefinedOn } from '../kit/refusal.ts';
 import { addressOf, namedIn } from '../kit/scope.ts';
-import type { Selection } from '../kit/walk.ts';
-import { type Api, createApi, readPage } from './api.ts';
+import { invalidPage, type Selection } from '../kit/walk.ts';
+import { createApi, readPage } from './api.ts';
 import { identityOf, type Locator } from './items.ts';
 import { isAnonymous, type Options, REPOSITORY, scopeOf, shortestPoll } from './options.ts';
 import { createRepositories, type Repositories, repositoryPath, unitOf } from './repositories.ts';
 import { FIELDS_OF_LIST, FIELDS_OF_ONE, uuid } from './schema.ts';
 
-/** The API of Bitbucket, with one credential. */
 export function connect(options: Options, deps: ConnectionDeps): GitSource<Locator> {
   const api = createApi(options, deps);
   const repositories = createRepositories(api, options, deps.clock);
   // Bitbucket reports the owner of a token only if the token has a further right.
-  const me = memoizeSuccess((signal) =>
-    undefinedOn(
-      api.read(z.unknown(), '/user', { query: 'fields=uuid', signal }),
-      'forbidden',
-      'unauthorized',
-      'not_found',
-    ),
-  );
+  const readMe = (signal: AbortSignal) => {
+    const asked = api.read(z.unknown(), '/user', { query: 'fields=uuid', signal });
+    return undefinedOn(asked, 'forbidden', 'unauthorized', 'not_found');
+  };
+  const me = createListing(deps.clock, readMe, Number.POSITIVE_INFINITY);
 
   async function pull(workspace: string, wanted: Locator, commitsSha: string | undefined, signal: AbortSignal) {
     const path = pullPath(workspace, wanted);
@@ -104,7 +100,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
     async comment(_, locator, given, signal) {
       const path = `${pullPath(workspaceOf(locator.repository), locator)}/comments`;
       const us = readable(account, await me(signal));
-      return upsertHiddenComment<Comment>(given, {
+      return upsertHiddenComment(given, {
         async *pages() {
           for await (const page of api.pages(comment, path, { query: `pagelen=100&fields=${FIELDS}`, signal }))
             yield page.filter(({ deleted }) => deleted !== true);
@@ -146,7 +142,6 @@ const comment = z.object({
   content: absent(z.object({ raw: z.string() })),
   user: absent(account.nullable()),
 });
-type Comment = z.infer<typeof comment>;
 
 /** Does not ask whose token it is: that would need a right which nothing else needs. */
 function createChecks(api: Api, options: Options, repositories: Repositories): GitChecks {

@@ -59,7 +59,6 @@ export const options = z
 
 export type Options = z.infer<typeof options>;
 
-/** Options for inspecting payloads: no credential, and every repository in scope. */
 export function unrestricted(): Options {
   return { repositories: ['*/*'], workspaces: [], exclude: [], forks: true, commits: false };
 }

@@ -1,20 +1,12 @@
 import { z } from 'zod';
 import type { Clock } from '../../platform/lib/clock.ts';
+import type { Api } from '../kit/git-api.ts';
 import { type Candidate, createScopeResolver, patternsOf } from '../kit/scope.ts';
-import type { Api } from './api.ts';
 import { type Options, REPOSITORY, scopeOf } from './options.ts';
 import { repository, uuid } from './schema.ts';
 
-/**
- * The present repositories in the scope of a connection: `workspace/slug` if the configuration names a repository,
- * `workspace/{uuid}` if a pattern matches it, so that its stored state survives a new name.
- */
-export interface Repositories extends ReturnType<typeof createScopeResolver> {
-  /** Returns the present target of a name. */
-  present(name: string, signal: AbortSignal): Promise<Candidate>;
-}
+export type Repositories = ReturnType<typeof createRepositories>;
 
-/** The path of the repository of a unit. */
 export function repositoryPath(unit: string): string {
   return `/repositories/${unit.split('/').map(encodeURIComponent).join('/')}`;
 }
@@ -30,7 +22,11 @@ const asCandidate = (given: z.infer<typeof one> & { parent?: unknown }): Candida
   return { id: given.uuid, name: given.full_name, fork: Boolean(given.parent) };
 };
 
-export function createRepositories(api: Api, options: Options, clock: Clock): Repositories {
+/**
+ * The units are `workspace/slug` if the configuration names a repository, `workspace/{uuid}` if a pattern matches it, so that its
+ * stored state survives a new name.
+ */
+export function createRepositories(api: Api, options: Options, clock: Clock) {
   const scope = scopeOf(options);
   const workspaces = [...new Set(patternsOf(scope).map((pattern) => pattern.split('/', 1)[0] as string))];
 
@@ -43,7 +39,7 @@ export function createRepositories(api: Api, options: Options, clock: Clock): Re
 
   return {
     ...createScopeResolver({ scope, clock, lists, candidate: asCandidate, unitOf }),
-    async present(name, signal) {
+    async present(name: string, signal: AbortSignal) {
       const path = repositoryPath(name);
       const { uuid: id, full_name } = await api.read(one, path, {
         query: 'fields=uuid,full_name',

@@ -3,7 +3,6 @@ import { HOST, scopeOf } from './options.ts';
 
 const MADE_ID = `{${TRIAL_UUID}}`;
 
-/** Sample events of Bitbucket, made here. */
 export const samples = samplesOf({
   scopeOf,
   place: { ids: { made: MADE_ID } },

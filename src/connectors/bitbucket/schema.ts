@@ -79,7 +79,6 @@ export const namedPull = z.object({
 /** Every `pullrequest:*` webhook contains the whole pull request, those about comments and approvals too. */
 export const pullRequestEvent = z.object({ pullrequest: pullRequest, repository: absent(repository) });
 
-/** A page of a list. */
 export const page = z.object({ values: z.array(pullRequest) });
 
 /** The body that `fetch` writes for a pull request that no longer exists. */

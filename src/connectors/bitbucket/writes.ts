@@ -201,13 +201,8 @@ const refusedAnswer = z.object({
   error: z.object({ message: z.string().catch(''), fields: z.record(z.string(), z.unknown()).catch({}) }),
 });
 
-/** The reason in an answer 400, on one line, and the fields that it is about. */
-interface Complaint {
-  readonly text: string;
-  readonly fields: readonly string[];
-}
-
-function readComplaint(answer: HttpAnswer): Complaint {
+/** Returns the reason in an answer 400, on one line, and the fields that it is about. */
+function readComplaint(answer: HttpAnswer) {
   const told = readable(refusedAnswer, readAnswer(answer, 'a refusal'));
   if (!told) return { text: 'no reason was given', fields: [] };
   const { message, fields } = told.error;
@@ -216,7 +211,7 @@ function readComplaint(answer: HttpAnswer): Complaint {
   return { text: onOneLine(text.join('; '), 300), fields: Object.keys(fields) };
 }
 
-function isAboutReviewers({ text, fields }: Complaint): boolean {
+function isAboutReviewers({ text, fields }: ReturnType<typeof readComplaint>): boolean {
   return fields.includes('reviewers') || /\breviewers?\b/i.test(text);
 }
 
@@ -259,7 +254,6 @@ function refuseFinal({ state }: Present): void {
   });
 }
 
-/** The fields that the edit changes, without the reviewers. */
 function changesOf({ title, baseBranch, draft, ...edit }: PullRequestEdit, now: Present): object {
   const description = edit.description === null ? '' : edit.description;
   return {

@@ -4,11 +4,19 @@ import { workItemKey } from '../../model/item.ts';
 import type { Connection, ConnectionDeps, Finding, SweepPage } from '../connector.ts';
 import { findingsOf } from '../kit/findings.ts';
 import { locatorOf } from '../kit/items.ts';
-import { nextPage, storedPage } from '../kit/pages.ts';
 import { absent, omitUndefined, writeJson } from '../kit/payload.ts';
 import type { Refusals } from '../kit/refusal.ts';
 import { bearer, createRest, type Rest } from '../kit/rest.ts';
-import { emptyPageFlag, historyPage, pollPage, type Selection, timeOf, type WalkableList } from '../kit/walk.ts';
+import {
+  emptyPageFlag,
+  historyPage,
+  nextPage,
+  pollPage,
+  type Selection,
+  storedPage,
+  timeOf,
+  type WalkableList,
+} from '../kit/walk.ts';
 import { feedBase, type Options } from './options.ts';
 import { id } from './schema.ts';
 import { PARTS, SHAPES } from './translate.ts';
@@ -25,7 +33,6 @@ const CURSOR = /^[\w.=~+-]{1,1000}$/;
 const page = z.object({ nextCursor: z.string().nullish() });
 const listed = page.extend({
   items: z.array(z.unknown()),
-  /** The total number, if the feed reports it. */
   total: absent(z.int().min(0)),
 });
 const ids = page.extend({ ids: z.array(id), projects: z.array(id) });
@@ -42,9 +49,8 @@ export function connect(options: Options, deps: ConnectionDeps): Connection {
       return [{ level: 'ok', subject, message: `${subject === 'feed' ? 'items' : subject} can be read` }];
     });
 
-  /** Reads one page of the ids of all existing items. */
   async function sweep(cursor: string | undefined, signal: AbortSignal): Promise<SweepPage> {
-    const { found, next } = await readPage(feed, { path: '/ids', query: {}, cursor, shape: ids }, signal);
+    const { found, next } = await readPage(feed, ids, '/ids', {}, cursor, signal);
     const keys = found.ids.map((each) => workItemKey('generic', options.system, each));
     return { keys, containers: found.projects, ...omitUndefined({ next }), ...emptyPageFlag({ found: keys, next }) };
   }
@@ -67,7 +73,6 @@ export function connect(options: Options, deps: ConnectionDeps): Connection {
         return { event: SHAPES.gone, body: writeJson({ id: itemId, project: { id: container }, identifier, seenAt }) };
       }
     },
-    /** Proves that the feed can be read. */
     async check(signal) {
       const first = { unit: UNIT, startedAt: new Date(0).toISOString() };
       const ofFeed = await proved('feed', () => pollPage(walk, first, signal));
@@ -102,8 +107,7 @@ function walkOf(feed: Rest): WalkableList {
   return {
     order: 'since',
     async list({ selection, page: cursor }, signal) {
-      const wanted = { path: '/items', query: queryOf(selection), cursor, shape: listed };
-      const { found, next, answer } = await readPage(feed, wanted, signal);
+      const { found, next, answer } = await readPage(feed, listed, '/items', queryOf(selection), cursor, signal);
       return { found: found.items, next, answer, total: found.total };
     },
     changedAt: (item) => timeOf(item, 'updatedAt'),
@@ -117,18 +121,13 @@ function queryOf(selection: Selection): Record<string, string> {
   return { updatedSince: new Date(selection.since).toISOString() };
 }
 
-interface Wanted<Page> {
-  readonly path: string;
-  readonly query: Readonly<Record<string, string>>;
-  /** Absent on the first page. */
-  readonly cursor: string | undefined;
-  readonly shape: ZodType<Page>;
-}
-
 /** One page of a list of the feed. Throws `answer_malformed`. */
 async function readPage<Page extends z.infer<typeof page>>(
   feed: Rest,
-  { path, query, shape, cursor: given }: Wanted<Page>,
+  shape: ZodType<Page>,
+  path: string,
+  query: Readonly<Record<string, string>>,
+  given: string | undefined,
   signal: AbortSignal,
 ) {
   const cursor = storedPage(given, CURSOR);

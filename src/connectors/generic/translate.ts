@@ -14,7 +14,6 @@ export const SHAPES = { list: 'items.list', item: 'items.get', gone: 'items.gone
 
 type Translator = (payload: unknown, options: Options) => Translation;
 
-/** Translators by the type in the body. */
 const OF_WEBHOOK: ReadonlyMap<string, Translator> = new Map([
   ['item.created', itemUpdated],
   ['item.updated', itemUpdated],
@@ -28,7 +27,6 @@ const OF_READ: ReadonlyMap<string, Translator> = new Map([
   [SHAPES.gone, gone],
 ]);
 
-/** Pure. Throws `delivery_malformed` for a body that does not match its type. */
 export function translate(delivery: Pick<Delivery, 'source' | 'event' | 'body'>, options: Options): Translation {
   if (delivery.source === 'webhook') {
     if (delivery.event !== EVENT_IN_BODY) return NOT_FOLLOWED;
@@ -41,7 +39,6 @@ export function translate(delivery: Pick<Delivery, 'source' | 'event' | 'body'>,
   return translateIt ? translateIt(readJson(delivery.body), options) : NOT_FOLLOWED;
 }
 
-/** Pure. Every posted body names its type. */
 export function eventOf(payload: unknown): string | undefined {
   const named = readable(schema.event, payload);
   return named && OF_WEBHOOK.has(named.type) ? EVENT_IN_BODY : undefined;
@@ -85,13 +82,8 @@ function gone(payload: unknown, options: Options): Translation {
   return { outcome: 'items', items: [{ ...identity(found, options), updatedAt: Date.parse(seenAt), gone: true }] };
 }
 
-interface ReadItem {
-  readonly item: schema.GenericItem;
-  /** The item as it was sent, including the fields that could not be read. */
-  readonly sent: unknown;
-}
-
-function itemsOf(all: readonly ReadItem[], options: Options): Translation {
+/** @param all each item, and the item as it was sent, including the fields that could not be read */
+function itemsOf(all: readonly { item: schema.GenericItem; sent: unknown }[], options: Options): Translation {
   const unread = all.flatMap(({ item, sent }) =>
     Object.entries(sent as object).flatMap(([name, value]) =>
       name in schema.item.shape && value !== undefined && item[name as keyof typeof item] === undefined ? name : [],

@@ -1,31 +1,22 @@
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps } from '../connector.ts';
-import { type ApiDialect, createGitApi, type Api as GitApi, linkedUrl, linkTo } from '../kit/git-api.ts';
+import { type ApiDialect, createGitApi, linkedUrl, linkTo } from '../kit/git-api.ts';
 import { readAnswer } from '../kit/payload.ts';
-import { createBudget, type Rate, rateFrom } from '../kit/rate-limit.ts';
-import { malformed } from '../kit/refusal.ts';
-import { refusal } from './answers.ts';
-import { type Auth, HEADERS } from './auth.ts';
+import { createBudget, malformed, type Rate, rateFrom } from '../kit/refusal.ts';
+import { type Auth, HEADERS, refusal } from './auth.ts';
 import { type Access, apiBase, derivedBase } from './options.ts';
 
-/** The REST API of one connection. */
-export interface Api extends GitApi {
-  /**
-   * The page number that a `Link` of the answer points to, or undefined where it has no such link.
-   * Throws `answer_malformed` for a link that leaves the requested list.
-   */
-  linkedPage(answer: HttpAnswer, rel: string, path: string): number | undefined;
-  /** The query of the link to the next page, unchanged, since large lists use cursors. Throws likewise. */
-  nextQuery(answer: HttpAnswer, path: string): string | undefined;
-}
+export type Api = ReturnType<typeof createApi>;
 
-export function createApi(access: Access, deps: ConnectionDeps, auth: Auth): Api {
+export function createApi(access: Access, deps: ConnectionDeps, auth: Auth) {
   const links = { bases: [apiBase(access), derivedBase(access.host)], isSame: isSameList } as const;
+  /** Throws `answer_malformed` for a link that leaves the requested list. */
   const urlOf = (answer: HttpAnswer, rel: string, path: string) => {
     const link = linkTo(answer.headers['link'], rel);
     return link === undefined ? undefined : linkedUrl(links, link, path);
   };
-  const nextQuery: Api['nextQuery'] = (answer, path) => urlOf(answer, 'next', path)?.search.slice(1);
+  /** The query of the link to the next page, unchanged, since large lists use cursors. */
+  const nextQuery = (answer: HttpAnswer, path: string) => urlOf(answer, 'next', path)?.search.slice(1);
   const dialect: ApiDialect = {
     ...links,
     target: 'github',
@@ -41,7 +32,8 @@ export function createApi(access: Access, deps: ConnectionDeps, auth: Auth): Api
   return {
     ...createGitApi(dialect, deps),
     nextQuery,
-    linkedPage(answer, rel, path) {
+    /** Returns undefined if the answer has no such link. */
+    linkedPage(answer: HttpAnswer, rel: string, path: string) {
       const url = urlOf(answer, rel, path);
       const page = url?.searchParams.get('page') ?? '';
       if (url === undefined || /^[1-9]\d{0,6}$/.test(page)) return url && Number(page);

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import type { HttpClient } from '../../platform/http/http-client.ts';
 import { parseAnswer, readAnswer } from '../kit/payload.ts';
-import { refusal } from './answers.ts';
-import { HEADERS } from './auth.ts';
+import { HEADERS, refusal } from './auth.ts';
 
 /** An App to be made: GitHub shows it to a person, who confirms it (GH10). */
 export interface AppWish {
@@ -45,15 +44,6 @@ const newApp = z.object({
   webhook_secret: z.string().min(1).nullish(),
 });
 
-export interface NewApp {
-  readonly id: string;
-  readonly privateKey: string;
-  /** Null where it takes no webhooks. */
-  readonly webhookSecret: string | null;
-  /** Address at which a person installs it. */
-  readonly installUrl: string;
-}
-
 /** A code has this form; it goes into a path. */
 export const CODE = /^[A-Za-z0-9_-]{1,200}$/;
 
@@ -62,7 +52,7 @@ export async function takeNewApp(
   { http, now }: { readonly http: HttpClient; readonly now: () => number },
   api: string,
   code: string,
-): Promise<NewApp> {
+) {
   const what = 'the exchange of the code';
   const url = `${api}/app-manifests/${encodeURIComponent(code)}/conversions`;
   const answer = await http.request({ method: 'POST', url, headers: HEADERS, target: 'github' });
@@ -71,6 +61,7 @@ export async function takeNewApp(
   return {
     id: String(app.id),
     privateKey: app.pem,
+    /** Null where it takes no webhooks. */
     webhookSecret: app.webhook_secret ?? null,
     installUrl: `${app.html_url}/installations/new`,
   };

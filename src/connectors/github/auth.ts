@@ -2,15 +2,14 @@ import githubAppJwt from 'universal-github-app-jwt';
 import { z } from 'zod';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
+import { boundedWait, errorOfStatus, retryAfter } from '../../platform/http/provider-errors.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { parseAnswer, readAnswer } from '../kit/payload.ts';
-import { providerTime } from '../kit/rate-limit.ts';
+import { providerTime, vendorMessage } from '../kit/refusal.ts';
 import { bearer } from '../kit/rest.ts';
-import { refusal } from './answers.ts';
 import { type Access, apiBase } from './options.ts';
 
-/** Headers of every request. */
 export const HEADERS = {
   accept: 'application/vnd.github+json',
   'x-github-api-version': '2022-11-28',
@@ -48,23 +47,21 @@ export function createAppAuth(app: App, time: ServerTime): Auth {
   };
 }
 
-/** The present time by GitHub's clock: the tokens of an App carry it, and GitHub refuses those that are wrong by a minute. */
-export interface ServerTime {
-  /** Epoch milliseconds. */
-  now(): number;
-  /** Takes the time from the `Date` of an answer. @returns whether the time before was wrong by so much that GitHub may refuse it */
-  learn(answer: Pick<HttpAnswer, 'headers'>): boolean;
-}
+export type ServerTime = ReturnType<typeof createServerTime>;
 
 /** A smaller difference cannot be the reason for a refusal, milliseconds. */
 const TOLERATED = 30_000;
 
-/** Our own time, until an answer corrects it. */
-export function createServerTime(clock: Clock): ServerTime {
+/**
+ * The present time by GitHub's clock, because the tokens of an App contain it, and GitHub refuses those that are wrong by a minute.
+ * It is our own time until an answer corrects it.
+ */
+export function createServerTime(clock: Clock) {
   let ahead = 0;
   return {
     now: () => clock.now() + ahead,
-    learn(answer) {
+    /** Takes the time from the `Date` of an answer. @returns whether the time before was wrong by so much that GitHub may refuse it */
+    learn(answer: Pick<HttpAnswer, 'headers'>) {
       const time = providerTime(answer);
       if (time === undefined) return false;
       const before = ahead;
@@ -135,4 +132,46 @@ function explained(error: SyncError): SyncError {
     status: error.status,
     hint: "Compare app.id, app.installationId and the private key with the App's settings, and this machine's clock with the time.",
   });
+}
+
+const SECOND = 1_000;
+
+/** Returns the error for an answer outside 2xx, with GitHub's message. 403 and 429 may both be a limit (GH5). */
+export function refusal(answer: HttpAnswer, what: string, now: number): SyncError {
+  const said = vendorMessage(answer, (body) => (body as { message?: unknown }).message);
+  const plain = errorOfStatus(answer, what, now);
+  const message = said === '' ? plain.message : `${plain.message} (${said})`;
+  const wait = limitWait(answer, said, now);
+  if (wait === undefined)
+    return new SyncError(plain.code, message, { status: answer.status, hint: remedyOf(answer, said) ?? plain.hint });
+  return new SyncError('rate_limited', message, { status: answer.status, retryAfter: boundedWait(wait) });
+}
+
+/** Returns the remedy for a refusal of one organisation or repository; undefined if GitHub gives no reason. */
+function remedyOf({ status, headers }: HttpAnswer, said: string): string | undefined {
+  if (status === 451 || /access blocked/i.test(said))
+    return 'GitHub has blocked this repository: only its owner can solve that.';
+  if (status !== 403) return undefined;
+  if (headers['x-github-sso'] !== undefined || /\bSAML\b/.test(said))
+    return 'The organisation requires single sign-on: authorise the token for it in the settings of the token ("Configure SSO"), or use a GitHub App.';
+  if (/installation has been suspended/i.test(said))
+    return 'The installation of the App is suspended: let the owner of the account end that in its settings, under "GitHub Apps".';
+  if (/archived/i.test(said))
+    return 'The repository is archived, so nothing in it can be changed: unarchive it, or leave it out of the connection.';
+  if (/IP allow list/i.test(said))
+    return 'The organisation allows only listed addresses: let its owner add the public address of this machine to its IP allow list.';
+  return undefined;
+}
+
+/** Returns the milliseconds to wait, or undefined if it is no limit. A secondary limit requires a minute at least. */
+function limitWait(answer: HttpAnswer, said: string, now: number): number | undefined {
+  const { status, headers } = answer;
+  if (status !== 403 && status !== 429) return undefined;
+  const asked = retryAfter(headers, now);
+  const exhausted = headers['x-ratelimit-remaining'] === '0';
+  if (status === 403 && asked === undefined && !exhausted && !/rate limit|abuse detection/i.test(said))
+    return undefined;
+  const untilReset = Number(headers['x-ratelimit-reset']) * SECOND - (providerTime(answer) ?? now);
+  if (exhausted && untilReset > 0) return Math.max(untilReset + SECOND, asked ?? 0);
+  return Math.max(asked ?? 0, MINUTE);
 }

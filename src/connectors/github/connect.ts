@@ -5,7 +5,7 @@ import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import type { Shape } from '../../platform/lib/shape.ts';
 import type { ConnectionDeps, Finding, Known } from '../connector.ts';
-import { memoizeSuccess } from '../kit/cached-reads.ts';
+import { createListing } from '../kit/cached-reads.ts';
 import { upsertHiddenComment } from '../kit/comments.ts';
 import { messageText, withCommits } from '../kit/commits.ts';
 import {
@@ -30,7 +30,6 @@ import { type Options, REPOSITORY, scopeOf, shortestPoll } from './options.ts';
 import { createRepositories, offIn, one, type Repository, repositoryPath } from './repositories.ts';
 import { type GithubReview, KEPT, KEPT_OF_ISSUE, KEPT_OF_REVIEW, reviewList, slim, slimIssue } from './schema.ts';
 
-/** The API of one GitHub, with one credential. */
 export function connect(options: Options, deps: ConnectionDeps): GitSource<Locator> {
   const { clock } = deps;
   const time = createServerTime(clock);
@@ -38,7 +37,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
   const appApi = options.app && createApi(options, deps, createAppAuth(options.app, time));
   const repositories = createRepositories(api, options, clock);
   const parts = { api, appApi, options, repositories, findHook: createFindHook(api), clock };
-  const me = memoizeSuccess((signal) => readAccount(api, appApi, signal));
+  const me = createListing(clock, (signal) => readAccount(api, appApi, signal), Number.POSITIVE_INFINITY);
   const nameOf = createPresentNames(api, clock);
   const get = (path: string, keep: Shape, signal: AbortSignal) => api.read(z.unknown(), path, { signal, keep });
 
@@ -121,7 +120,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
       atPresent(locator, signal, async (repository) => {
         const path = `${repository}/issues/${locator.number}/comments`;
         const us = await me(signal);
-        return upsertHiddenComment<Comment>(given, {
+        return upsertHiddenComment(given, {
           pages: () => api.pages(comment, path, { query: 'per_page=100', signal }),
           textOf: ({ body }) => body,
           authorOf: (each) => (appApi ? each.performed_via_github_app : each.user)?.id,
@@ -148,7 +147,6 @@ async function readAccount(api: Api, appApi: Api | undefined, signal: AbortSigna
   return undefinedOn(api.read(account, '/user', { signal }), 'forbidden');
 }
 
-/** The fields of a repository that `requireVisible` needs. */
 const FEATURES: Shape = { id: true, full_name: true, has_issues: true, has_pull_requests: true };
 
 /** Throws `feature_off`: what is switched off is hidden, and not gone. */
@@ -174,7 +172,6 @@ function createStatus(
   };
 }
 
-/** The fields to keep of a page of commits. */
 const COMMITS: Shape = { commit: { message: true } };
 const messageOf = z.object({ commit: z.object({ message: messageText }) }).transform(({ commit }) => commit.message);
 
@@ -198,7 +195,6 @@ const comment = z.object({
   user: account.nullish().catch(undefined),
   performed_via_github_app: account.nullish().catch(undefined),
 });
-type Comment = z.infer<typeof comment>;
 
 /** How long worksync trusts a name, milliseconds. After a rename anybody may take over the old name. */
 const BELIEVED = 5 * 60_000;

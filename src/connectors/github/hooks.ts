@@ -19,7 +19,6 @@ import { type Repositories, repositoryPath } from './repositories.ts';
 /** The parts of a connection that its checks, hooks and redelivery use. */
 export interface Parts {
   readonly api: Api;
-  /** The API as the App itself, where there is one. */
   readonly appApi: Api | undefined;
   readonly options: Options;
   readonly repositories: Repositories;
@@ -81,7 +80,6 @@ const PULL_REQUEST_EVENTS: readonly WebhookEventName[] = [
   'issue_comment',
 ];
 
-/** The events that are followed. */
 function eventsOf({ issues }: Pick<Options, 'issues'>): readonly string[] {
   return issues ? [...PULL_REQUEST_EVENTS, 'issues'] : PULL_REQUEST_EVENTS;
 }
@@ -237,7 +235,7 @@ export function createRedeliver(parts: Parts): NonNullable<Connection['redeliver
   return createRedelivery(clock, rules, async (url, signal) =>
     (await hooksAt(parts, url, signal)).map(({ api, path }) => ({
       name: path,
-      list: (query, given) => listAttempts(api, path, { options, query, first }, given),
+      list: (query, given) => listAttempts(api, path, options, query, first, given),
       resend: (id, given) => requestAgain(api, `${path}/${id}/attempts`, given),
     })),
   );
@@ -272,14 +270,14 @@ type Attempt = z.infer<typeof attempt>;
 
 const attempts = z.array(attempt);
 
-interface AttemptQuery {
-  readonly options: Options;
-  readonly query: string;
-  /** Only first pages are cached, which cost nothing while unchanged: the cursors of other pages are new each time. */
-  readonly first: Memory<AttemptPage>;
-}
-
-async function listAttempts(api: Api, path: string, { options, query, first }: AttemptQuery, signal: AbortSignal) {
+async function listAttempts(
+  api: Api,
+  path: string,
+  options: Options,
+  query: string,
+  first: Memory<AttemptPage>,
+  signal: AbortSignal,
+) {
   const events = eventsOf(options);
   /** The webhook of an App has the deliveries of all its installations. */
   const isForeign = ({ event, installation_id: id }: Attempt) =>
@@ -294,6 +292,7 @@ async function listAttempts(api: Api, path: string, { options, query, first }: A
     });
     return { attempts: found, next: api.nextQuery(answer, path) };
   };
+  // The cursors of other pages are new each time. An unchanged first page costs nothing.
   return query === NEWEST || query === FAILED ? first.read(`${path}?${query}`, get, parse) : parse(await get());
 }
 

@@ -240,7 +240,6 @@ export function issueIdentity(host: string, repository: Named, { id, number }: {
   return { ...identityOf('github', host, parts), containerName: repository.full_name };
 }
 
-/** Fields that pull requests and issues share. */
 function common(thing: schema.GithubPullRequest | schema.GithubIssue, { private: isPrivate }: schema.GithubRepository) {
   return {
     url: thing.html_url,

@@ -2,10 +2,9 @@ import { z } from 'zod';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { Shape } from '../../platform/lib/shape.ts';
 import type { GitListRequest, GitSource } from '../kit/git.ts';
-import { invalidPage, nextPageCursor, readPageCursor } from '../kit/pages.ts';
 import { parseAnswer } from '../kit/payload.ts';
 import { bestEffort, featureOff, malformed } from '../kit/refusal.ts';
-import { type ListedPage, timeOf } from '../kit/walk.ts';
+import { invalidPage, type ListedPage, nextPageCursor, readPageCursor, timeOf } from '../kit/walk.ts';
 import type { Api } from './api.ts';
 import { ISSUES, issueIdentity, type Locator, PULLS, pullIdentity } from './items.ts';
 import type { Options } from './options.ts';
@@ -48,7 +47,7 @@ export function createLists(api: Api, repositories: Repositories, { host, issues
     const answer = await api.get(path, { query, etag, signal, use, keep: KEPT });
     if (answer.status === 304) return NOTHING;
     const pageOf = (rel: string) => api.linkedPage(answer, rel, path);
-    const next = nextPageCursor({ cursor, backwards: isFirstWalk, pageOf, what: `GET ${path}` });
+    const next = nextPageCursor(cursor, isFirstWalk, pageOf, `GET ${path}`);
     return { found: api.pageOf(answer, { path, query }).found, next, answer };
   }
 
@@ -131,11 +130,7 @@ function isPull(issue: unknown): boolean {
   return Boolean((issue as { pull_request?: unknown } | null)?.pull_request);
 }
 
-/**
- * The query of a page of a list that worksync reads along its links.
- *
- * @param first the query of the first page
- */
+/** The query of a page of a list that worksync reads along its links. @param first the query of the first page */
 function readPlace(page: string | undefined, first: string): string {
   if (page === undefined) return first;
   const query = /^link:([\x21-\x7e]{1,4000})$/.exec(page)?.[1];

@@ -86,7 +86,6 @@ export const options = z
 
 export type Options = z.infer<typeof options>;
 
-/** The options that requests need. */
 export interface Access {
   readonly host: string;
   readonly apiUrl?: string | undefined;
@@ -94,13 +93,11 @@ export interface Access {
   readonly app?: Options['app'];
 }
 
-/** Options that include everything on a host, for inspecting payloads. */
 export function unrestricted(host = PUBLIC_HOST): Options {
   const scope = { repositories: ['*/*'], organizations: [], exclude: [], archived: true, forks: true };
   return { host, ...scope, issues: false, commits: false };
 }
 
-/** Pure. Returns the options as one scope. */
 export function scopeOf(given: Options & WithNames): Scope {
   const { repositories, organizations, exclude, archived, forks, names } = given;
   const named = [...repositories, ...organizations.map((owner) => `${owner}/*`)];

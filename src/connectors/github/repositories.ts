@@ -4,7 +4,7 @@ import type { Clock } from '../../platform/lib/clock.ts';
 import { createMemory } from '../kit/cached-reads.ts';
 import type { Page } from '../kit/git-api.ts';
 import { absent, parseAnswer, readAnswer } from '../kit/payload.ts';
-import type { RateLimitUse } from '../kit/rate-limit.ts';
+import type { RateLimitUse } from '../kit/refusal.ts';
 import { type Candidate, createScopeResolver, patternsOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { ISSUES } from './items.ts';
@@ -23,24 +23,16 @@ export function offIn(noun: string, { name, hasIssues, hasPullRequests }: Reposi
   return hasPullRequests ? undefined : `pull requests of ${name}`;
 }
 
-/** The present repositories in the scope of a connection: by name if the configuration names them, else by id. */
-export interface Repositories extends ReturnType<typeof createScopeResolver> {
-  /** Returns the repository of a unit, cached for some minutes at most. */
-  find(unit: string, signal: AbortSignal, use?: RateLimitUse): Promise<Repository>;
-  /** Returns the present target of a name. */
-  present(name: string, signal: AbortSignal): Promise<Repository>;
-  /** Reads whether the list is switched off now; see `offIn`. */
-  switchedOff(noun: string, unit: string, signal: AbortSignal): Promise<string | undefined>;
-}
+export type Repositories = ReturnType<typeof createRepositories>;
 
-/** The path of the repository with this name or id. */
 export function repositoryPath(unit: string): string {
   return /^\d+$/.test(unit) ? `/repositories/${unit}` : `/repos/${unit}`;
 }
 
 const KEPT_FOR = 12 * 60_000;
 
-export function createRepositories(api: Api, options: Options, clock: Clock): Repositories {
+/** The units are names if the configuration has them, else ids. */
+export function createRepositories(api: Api, options: Options, clock: Clock) {
   const scope = scopeOf(options);
   const lists = listsFor(options, patternsOf(scope));
   const pages = createMemory<Page>();
@@ -74,8 +66,9 @@ export function createRepositories(api: Api, options: Options, clock: Clock): Re
       unitOf: ({ id }) => id,
     }),
     present,
-    switchedOff: async (noun, unit, signal) => offIn(noun, await present(unit, signal)),
-    async find(unit, signal, use = 'poll') {
+    /** Reads whether the list is switched off now; see `offIn`. */
+    switchedOff: async (noun: string, unit: string, signal: AbortSignal) => offIn(noun, await present(unit, signal)),
+    async find(unit: string, signal: AbortSignal, use: RateLimitUse = 'poll') {
       const known = found.get(unit);
       if (known && clock.monotonic() < known.until) return known.repository;
       const path = repositoryPath(unit);
@@ -91,7 +84,6 @@ export function createRepositories(api: Api, options: Options, clock: Clock): Re
 }
 
 interface List {
-  /** For people. */
   readonly name: string;
   readonly path: string;
   readonly query: string;

@@ -1,7 +1,6 @@
 import { NUMBERS, samplesOf, TRIAL_NAME, TRIAL_NUMBER, TRIAL_PATH, TRIAL_TEXT } from '../kit/sample.ts';
 import { scopeOf } from './options.ts';
 
-/** Sample events of GitHub, made here. */
 export const samples = samplesOf({
   scopeOf,
   place: { ids: NUMBERS, name: TRIAL_PATH },

@@ -139,7 +139,6 @@ export const namedPull = z
   .and(z.object({ number: absent(number), repository: absent(repository) }));
 export const namedIssue = z.object({ action: absent(z.string()), issue: z.object({ id, number }), repository });
 
-/** Webhooks that contain a whole issue. */
 export const issueEvent = webhook<'issues' | 'issue_comment'>()(
   z.object({ action: absent(z.string()), issue, repository }),
 );

@@ -19,9 +19,8 @@ import {
 import { absent, parseAnswer, readAnswer, readable } from '../kit/payload.ts';
 import { onOneLine, undefinedOn } from '../kit/refusal.ts';
 import { bearer } from '../kit/rest.ts';
-import { refusal } from './answers.ts';
-import { type Api, createApi } from './api.ts';
-import { createAuth } from './auth.ts';
+import { createApi } from './api.ts';
+import { createAuth, refusal } from './auth.ts';
 import { pullOf } from './items.ts';
 import { apiBase, REPOSITORY } from './options.ts';
 
@@ -190,14 +189,7 @@ const MUTATIONS = {
 const mutated = z.record(z.string(), z.object({ pullRequest: z.object({ isDraft: z.boolean() }) }));
 
 /** The API with a member's own token. Throws `SyncError`. */
-interface MemberApi extends Pick<Api, 'get' | 'read'> {
-  /** Sends a write once. Resolves with 2xx, and with 422, whose errors the caller explains. */
-  write(method: Method, path: string, body: unknown): Promise<HttpAnswer>;
-  /** Runs a GraphQL mutation. GitHub sends errors of GraphQL with status 200; this throws them. */
-  mutate(query: string, variables: Readonly<Record<string, string>>): Promise<unknown>;
-}
-
-function createMemberApi(access: MemberAccess, deps: ConnectionDeps, signal: AbortSignal): MemberApi {
+function createMemberApi(access: MemberAccess, deps: ConnectionDeps, signal: AbortSignal) {
   const { http, clock } = deps;
   const api = createApi(access, deps, createAuth(access, deps));
   // GitHub counts GraphQL apart, so these answers tell nothing of the limit of REST.
@@ -210,8 +202,10 @@ function createMemberApi(access: MemberAccess, deps: ConnectionDeps, signal: Abo
   };
   return {
     ...api,
-    write: (method, path, body) => api.write(method, path, { body, explained: [422], signal }),
-    async mutate(query, variables) {
+    /** Sends a write once. Resolves with 2xx, and with 422, whose errors the caller explains. */
+    write: (method: Method, path: string, body: unknown) => api.write(method, path, { body, explained: [422], signal }),
+    /** Runs a GraphQL mutation. GitHub sends errors of GraphQL with status 200; this throws them. */
+    async mutate(query: string, variables: Readonly<Record<string, string>>): Promise<unknown> {
       const body = JSON.stringify({ query, variables });
       const answer = await http.request({ method: 'POST', url, headers, body, signal, target: 'github' });
       if (answer.status !== 200) throw refusal(answer, 'POST /graphql', clock.now());

@@ -1,27 +1,19 @@
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps } from '../connector.ts';
-import { type ApiDialect, createGitApi, type Api as GitApi, linkedUrl, linkTo } from '../kit/git-api.ts';
+import { type ApiDialect, createGitApi, linkedUrl, linkTo } from '../kit/git-api.ts';
 import { readList } from '../kit/payload.ts';
-import { createBudget, rateFrom } from '../kit/rate-limit.ts';
-import { malformed } from '../kit/refusal.ts';
+import { createBudget, malformed, rateFrom, refusalOf, untilReset, vendorMessage } from '../kit/refusal.ts';
 import { bearer } from '../kit/rest.ts';
-import { refusal } from './answers.ts';
 import { type Access, apiBase, derivedBase } from './options.ts';
 
 export type Neighbour = 'next' | 'prev' | 'last';
 
-/** The REST API of one GitLab with one credential. */
-export interface Api extends GitApi {
-  /**
-   * Number of a neighbouring page of the list at this path, or undefined where the answer names none.
-   * Throws `answer_malformed` for a link that leaves the requested list.
-   */
-  pageNumber(answer: HttpAnswer, which: Neighbour, path: string): number | undefined;
-}
+export type Api = ReturnType<typeof createApi>;
 
-export function createApi(access: Access, deps: ConnectionDeps): Api {
+export function createApi(access: Access, deps: ConnectionDeps) {
   const links = { bases: [apiBase(access), derivedBase(access.host)], isSame: isSameByNumber } as const;
-  const pageNumber: Api['pageNumber'] = (answer, which, path) => {
+  /** Undefined if the answer names no such page. Throws `answer_malformed` for a link that leaves the requested list. */
+  const pageNumber = (answer: HttpAnswer, which: Neighbour, path: string) => {
     const plain = answer.headers[PAGE_HEADERS[which]];
     if (plain !== undefined) return readNumber(plain, path);
     const link = linkTo(answer.headers['link'], which);
@@ -38,7 +30,8 @@ export function createApi(access: Access, deps: ConnectionDeps): Api {
     headers: { accept: 'application/json', 'user-agent': 'worksync' },
     authorization: async () => authorization,
     budget: createBudget(deps.clock, (headers) => rateFrom(headers, 'ratelimit')),
-    refusal,
+    // Only 429 is a limit; its body is plain text (GL8).
+    refusal: (...given) => refusalOf({ messageOf, waitOf }, ...given),
     // GitLab names a moved project, or group, by its number in `Location` (GL7).
     isMoved: isSameByNumber,
     pageOf(answer, { path, query }) {
@@ -73,4 +66,34 @@ function readNumber(text: string, path: string): number | undefined {
   if (text === '') return undefined;
   if (/^\d{1,7}$/.test(text)) return Number(text) || undefined;
   throw malformed(`GET ${path}: the number of another page cannot be read`);
+}
+
+const SECOND = 1_000;
+
+/** gitlab.com counts limits by the minute, self-managed servers may count by the hour. */
+function waitOf(answer: HttpAnswer, now: number): number | undefined {
+  return untilReset(answer, Number(answer.headers['ratelimit-reset']) * SECOND, now);
+}
+
+export function saidOf(answer: HttpAnswer): string {
+  return vendorMessage(answer, messageOf);
+}
+
+/**
+ * Returns the message in either field: a text, a list of texts, or lists of texts by field, as in `{"message": {"title": ["is too
+ * long"]}}`.
+ */
+function messageOf(body: unknown): unknown {
+  const { message, error } = body as { message?: unknown; error?: unknown };
+  return [message, error]
+    .map(textsOf)
+    .find((texts) => texts.length > 0)
+    ?.join('; ');
+}
+
+function textsOf(said: unknown): readonly string[] {
+  if (typeof said === 'string') return [said];
+  if (Array.isArray(said)) return said.filter((text) => typeof text === 'string');
+  if (typeof said !== 'object' || said === null) return [];
+  return Object.entries(said).flatMap(([field, texts]) => textsOf(texts).map((text) => `${field} ${text}`));
 }

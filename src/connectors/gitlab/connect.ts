@@ -8,20 +8,17 @@ import { upsertHiddenComment } from '../kit/comments.ts';
 import { messageText, withCommits } from '../kit/commits.ts';
 import { accessFinding, expiryFinding, failedFinding, type GitChecks, limitFinding } from '../kit/findings.ts';
 import type { GitListRequest, GitSource } from '../kit/git.ts';
-import { nextPageCursor, readPageCursor } from '../kit/pages.ts';
 import { parseAnswer, readAnswer, readable, readList } from '../kit/payload.ts';
 import { undefinedOn } from '../kit/refusal.ts';
 import { addressOf } from '../kit/scope.ts';
-import type { Selection } from '../kit/walk.ts';
+import { nextPageCursor, readPageCursor, type Selection } from '../kit/walk.ts';
 import { type Api, createApi } from './api.ts';
 import { createHooks, createRedeliver } from './hooks.ts';
 import { ISSUES, isHidden, issueIdentity, type Locator, MERGE_REQUESTS, mergeRequestIdentity } from './items.ts';
-import { type Options, scopeOf } from './options.ts';
+import { type Options, type Place, pathOf, placeOf, placesOf, scopeOf, unitOf } from './options.ts';
 import { createProjects, offIn } from './projects.ts';
 import { approvals, identities, KEPT, slim } from './schema.ts';
-import { type Place, pathOf, placeOf, placesOf, unitOf } from './units.ts';
 
-/** The API of one GitLab, with one credential. */
 export function connect(options: Options, deps: ConnectionDeps): GitSource<Locator> {
   const { host, archived } = options;
   const api = createApi(options, deps);
@@ -48,7 +45,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
     const what = `GET ${path}`;
     const found = readList(answer, what);
     const pageOf = (rel: 'next' | 'prev' | 'last') => api.pageNumber(answer, rel, path);
-    const next = nextPageCursor({ cursor, backwards: selection.items === 'open', pageOf, what });
+    const next = nextPageCursor(cursor, selection.items === 'open', pageOf, what);
     return { found, next, answer, total: totalOf(answer) };
   }
 
@@ -101,7 +98,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
     redeliver: createRedeliver(api, projects, options, deps.clock),
     comment(noun, locator, given, signal) {
       const path = `${itemPath(noun, locator)}/notes`;
-      return upsertHiddenComment<Note>(given, {
+      return upsertHiddenComment(given, {
         async *pages() {
           for await (const page of api.pages(z.unknown(), path, { query: 'order_by=created_at&sort=asc', signal }))
             yield page.flatMap((each) => readable(note, each) ?? []).filter(({ system }) => !system);
@@ -150,7 +147,6 @@ function queryOf(selection: Selection): string {
   return `state=all&scope=all&order_by=updated_at&sort=desc&per_page=100${after}`;
 }
 
-/** Path of an item in the API. */
 function itemPath(noun: string, { projectId, iid }: Locator): string {
   return `/projects/${projectId}/${noun}/${iid}`;
 }
@@ -165,7 +161,6 @@ const note = z.object({
   system: z.boolean().catch(false),
   author: user.nullish().catch(undefined),
 });
-type Note = z.infer<typeof note>;
 
 /** Adds the approvals to a merge request, if this credential may read them. */
 async function withApprovals(api: Api, path: string, pull: unknown, signal: AbortSignal): Promise<unknown> {

@@ -7,11 +7,9 @@ import { refusalOfPlace, refused } from '../kit/hooks.ts';
 import { absent, parseAnswer, readAnswer, readable } from '../kit/payload.ts';
 import { createRedelivery, type HookDeliveries, type ListedAttempt, type RedeliveryRules } from '../kit/redelivery.ts';
 import { addressOf } from '../kit/scope.ts';
-import { saidOf } from './answers.ts';
-import type { Api } from './api.ts';
-import { type Options, scopeOf } from './options.ts';
+import { type Api, saidOf } from './api.ts';
+import { groupsOf, type Options, type Place, pathOf, projectsOutside, scopeOf } from './options.ts';
 import type { Projects } from './projects.ts';
-import { groupsOf, type Place, pathOf, projectsOutside } from './units.ts';
 
 const flag = absent(z.boolean());
 const hook = z.looseObject({

@@ -182,7 +182,6 @@ function isFollowed({ id, path_with_namespace: name }: schema.HookProject, optio
   return scope.exclude.length === 0 && scope.include.includes(String(id)) ? true : undefined;
 }
 
-/** Whether a fetched item is in scope. */
 export function isFetchedFollowed(found: unknown, options: Options): boolean {
   const { project_id: id, references } = read(schema.placedInList, found);
   return isFollowed({ id, path_with_namespace: references && withoutNumber(references.full) }, options) === true;
@@ -242,7 +241,6 @@ function projectOf({ project_id: id, references }: schema.GitlabMergeRequest | s
   return { id, path_with_namespace: references && withoutNumber(references.full) };
 }
 
-/** From the API, or from a webhook. */
 function mergeRequestOf(
   identity: ReturnType<typeof mergeRequestIdentity>,
   project: schema.HookProject,
@@ -345,7 +343,6 @@ const ISSUE_STATES = { opened: 'open', closed: 'done' } as const;
 /** Without `locked`, a merge in progress: the state is then absent, and the stored one stays until a fetch (GL5). */
 const STATES: Readonly<Record<string, PullRequestState>> = { opened: 'open', closed: 'closed', merged: 'merged' };
 
-/** Fields that merge requests and issues share. */
 function common(told: schema.ToldMergeRequest | schema.ToldIssue, project: schema.HookProject) {
   return {
     updatedAt: wholeSeconds(told.updated_at),

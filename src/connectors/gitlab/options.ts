@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { commitsOption } from '../kit/commits.ts';
 import { hostName, httpsAddress, nameOrNumber, oneWord } from '../kit/options.ts';
 import { asBase } from '../kit/rest.ts';
-import type { Scope, WithNames } from '../kit/scope.ts';
+import { isPattern, namedIn, patternsOf, type Scope, type WithNames } from '../kit/scope.ts';
 
 /** A project's number, or its path `group/…/project`; no part may be `.` or `..`, so that a path made of it stays in its place. */
 export const PROJECT = /^(?:[1-9]\d{0,15}|(?:(?!\.{1,2}\/)[\w.-]{1,255}\/){1,21}(?!\.{1,2}$)[\w.-]{1,255})$/;
@@ -62,7 +62,6 @@ export const options = z
 
 export type Options = z.infer<typeof options>;
 
-/** The options that requests need. */
 export type Access = Pick<Options, 'host' | 'apiUrl' | 'token'>;
 
 /** Base of the REST API, without a slash at its end (GL10). */
@@ -81,7 +80,53 @@ export function unrestricted(host = PUBLIC_HOST): Options {
   return { host, ...scope, issues: false, commits: false, confidential: false };
 }
 
-/** Pure. Returns the options as one scope. */
 export function scopeOf({ projects, groups, exclude, archived, forks, names }: Options & WithNames): Scope {
   return { include: [...projects, ...groups.map((group) => `${group}/**`)], exclude, archived, forks, names };
+}
+
+export interface Place {
+  readonly kind: 'project' | 'group';
+  /** Path, or number of a project. */
+  readonly name: string;
+}
+
+/** The places whose lists polls walk: each named project, and the groups. */
+export function placesOf(given: Options): readonly Place[] {
+  const projects = namedIn(scopeOf(given)).map((name) => ({ kind: 'project', name }) as const);
+  return [...projects, ...groupsOf(given).map((name) => ({ kind: 'group', name }) as const)];
+}
+
+/** The name of a unit of polls: `acme/api` is a project, `acme/` a group. */
+export function unitOf({ kind, name }: Place): string {
+  return kind === 'group' ? `${name}/` : name;
+}
+
+export function placeOf(unit: string): Place {
+  return unit.endsWith('/') ? { kind: 'group', name: unit.slice(0, -1) } : { kind: 'project', name: unit };
+}
+
+/** The groups whose lists polls walk: those that are named, and those that patterns begin with; none within another one. */
+export function groupsOf(given: Options): readonly string[] {
+  const all = [...new Set([...given.groups, ...patternsOf(scopeOf({ ...given, groups: [] })).map(groupOfPattern)])];
+  return all.filter((group) => !all.some((other) => isBelow(group, other)));
+}
+
+/** Projects that are named one by one, outside of the groups whose lists polls walk anyway. */
+export function projectsOutside(given: Options): readonly string[] {
+  const groups = groupsOf(given);
+  return namedIn(scopeOf(given)).filter((name) => !groups.some((group) => isBelow(name, group)));
+}
+
+/** `acme/platform/api-*` matches only projects of `acme/platform`. */
+function groupOfPattern(pattern: string): string {
+  const parts = pattern.split('/');
+  return parts.slice(0, parts.findIndex(isPattern)).join('/');
+}
+
+function isBelow(path: string, group: string): boolean {
+  return path.toLowerCase().startsWith(`${group.toLowerCase()}/`);
+}
+
+export function pathOf({ kind, name }: Place): string {
+  return `/${kind}s/${encodeURIComponent(name)}`;
 }

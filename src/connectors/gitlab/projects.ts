@@ -2,14 +2,12 @@ import { z } from 'zod';
 import type { Clock } from '../../platform/lib/clock.ts';
 import { createCache } from '../kit/cached-reads.ts';
 import { absent, readable } from '../kit/payload.ts';
-import type { RateLimitUse } from '../kit/rate-limit.ts';
-import { bestEffort, undefinedOn } from '../kit/refusal.ts';
-import { type Candidate, inScope } from '../kit/scope.ts';
+import { bestEffort, type RateLimitUse, undefinedOn } from '../kit/refusal.ts';
+import { inScope } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { ISSUES, withoutNumber } from './items.ts';
-import { type Options, scopeOf } from './options.ts';
+import { type Options, pathOf, placeOf, scopeOf } from './options.ts';
 import { placedInList, projectFacts } from './schema.ts';
-import { pathOf, placeOf } from './units.ts';
 
 const project = z
   .object({
@@ -52,25 +50,10 @@ export function offIn(noun: string, told: unknown): string | undefined {
   return isOff ? `${words} of ${project.path_with_namespace}` : undefined;
 }
 
-/** Facts about projects, cached for the life of the connection, because they change rarely. */
-export interface Projects {
-  /** The projects of a group and its subgroups that are in scope. Reads an old list again. */
-  followed(group: string, signal: AbortSignal): Promise<readonly Candidate[]>;
-  /** Removes elements of projects out of scope from a page of a group's list. */
-  keepFollowed(group: string, page: readonly unknown[], signal: AbortSignal): Promise<readonly unknown[]>;
-  /** Removes excluded elements from a page of a project's list. */
-  keepNamed(page: readonly unknown[]): readonly unknown[];
-  /** Returns merge requests of a page with facts about their projects, as far as they can be read. A named project is read once a day. */
-  withFacts(unit: string, page: readonly unknown[], signal: AbortSignal): Promise<readonly unknown[]>;
-  /** Returns the present target of a path. */
-  present(name: string, signal: AbortSignal): Promise<Candidate>;
-  /** Reads whether the list is switched off now; see `offIn`. */
-  switchedOff(noun: string, unit: string, signal: AbortSignal): Promise<string | undefined>;
-  /** The number of a project that may be named by its path. */
-  numberOf(name: string, signal: AbortSignal): Promise<string>;
-}
+export type Projects = ReturnType<typeof createProjects>;
 
-export function createProjects(api: Api, options: Options, clock: Clock): Projects {
+/** Reads facts about projects, which are cached, because they change rarely. */
+export function createProjects(api: Api, options: Options, clock: Clock) {
   const scope = scopeOf(options);
   const one = (name: string, use: RateLimitUse, signal: AbortSignal) =>
     api.read(project, pathOf({ kind: 'project', name }), { use, signal });
@@ -93,14 +76,18 @@ export function createProjects(api: Api, options: Options, clock: Clock): Projec
   }
 
   return {
-    async withFacts(unit, page, signal) {
+    /** Returns merge requests of a page with facts about their projects, as far as they can be read. A named project is read once a day. */
+    async withFacts(unit: string, page: readonly unknown[], signal: AbortSignal) {
       if (page.length === 0) return page;
       const known = await bestEffort(() => projectsOf(unit, signal), signal);
       const byId = new Map(known?.map(({ id, facts }) => [id, facts]));
       return page.map((element) => ({ ...(element as object), project: byId.get(placeIn(element).id) }));
     },
-    followed: async (group, signal) => (await all(group, signal)).filter((each) => inScope(each, scope)),
-    async keepFollowed(group, page, signal) {
+    /** The projects of a group and its subgroups that are in scope. */
+    followed: async (group: string, signal: AbortSignal) =>
+      (await all(group, signal)).filter((each) => inScope(each, scope)),
+    /** Removes elements of projects out of scope from a page of a group's list. */
+    async keepFollowed(group: string, page: readonly unknown[], signal: AbortSignal) {
       // An empty page needs no list of projects: a poll of an idle group takes one request.
       if (page.length === 0) return page;
       const known = options.forks ? [] : await all(group, signal);
@@ -110,21 +97,23 @@ export function createProjects(api: Api, options: Options, clock: Clock): Projec
         return name === undefined || inScope(byId.get(id) ?? { id, name }, scope);
       });
     },
-    keepNamed(page) {
+    /** Removes excluded elements from a page of a project's list. */
+    keepNamed(page: readonly unknown[]) {
       if (options.exclude.length === 0) return page;
       return page.filter((element) => {
         const { id, name } = placeIn(element);
         return name === undefined || inScope({ id, name }, { ...scope, include: [id] });
       });
     },
-    present: (name, signal) => one(name, 'poll', signal),
-    async switchedOff(noun, unit, signal) {
+    present: (name: string, signal: AbortSignal) => one(name, 'poll', signal),
+    /** Reads whether the list is switched off now; see `offIn`. */
+    async switchedOff(noun: string, unit: string, signal: AbortSignal) {
       const place = placeOf(unit);
       // The list of a group leaves out projects whose list is switched off.
       if (place.kind === 'group') return undefined;
       return offIn(noun, await api.read(z.unknown(), pathOf(place), { use: 'poll', signal }));
     },
-    numberOf: async (name, signal) => (/^\d+$/.test(name) ? name : (await named(name, signal)).id),
+    numberOf: async (name: string, signal: AbortSignal) => (/^\d+$/.test(name) ? name : (await named(name, signal)).id),
   };
 }
 

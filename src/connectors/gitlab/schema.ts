@@ -177,7 +177,6 @@ export const mergeRequestHook = z
     reviewers: named(beside.reviewers, own.reviewer_ids),
   }));
 
-/** Issues and all other work items. */
 export const issueHook = z
   .object({
     object_attributes: z.object({ ...ofIssues, ...inHook, ...moved, duplicated_to_id: absent(id.nullable()) }),
@@ -227,16 +226,13 @@ export const placed = z.object({
   issue: inProject,
 });
 
-/** The project of a listed element. */
 export const placedInList = z.object({ project_id: id, references: absent(z.object({ full: z.string() })) });
 
 export const hookKind = z.object({ object_kind: absent(z.string()) });
 
-/** The part of a webhook that identifies the merge request or the issue. */
 export const namedMergeRequest = z.object({ object_attributes: z.object({ iid: id }) });
 export const namedIssue = z.object({ object_attributes: z.object({ id, iid: id }) });
 
-/** A comment, whatever it is on. */
 export const noteHook = z.object({
   object_attributes: absent(z.object({ noteable_type: absent(z.string()) })),
   merge_request: absent(z.looseObject({})),
@@ -247,7 +243,6 @@ export const noteHook = z.object({
 export const gone = z.object({ project_id: id, iid: id, seen_at: instant });
 export const goneIssue = gone.extend({ id });
 
-/** The ids of the elements of either list. */
 export const identities = z.array(z.object({ id, project_id: id, iid: id, confidential: ofIssues.confidential }));
 
 /** The fields that identify the event of a webhook without its headers. */
@@ -256,5 +251,4 @@ export const kindOfHook = z.object({
   event_type: absent(z.string()),
 });
 
-/** The fields that are kept of an element of either list. */
 export const { kept: KEPT, slim } = keptBy(mergeRequest.extend(issue.shape));

@@ -17,11 +17,9 @@ import {
 } from '../kit/git-writes.ts';
 import { parseAnswer, readAnswer } from '../kit/payload.ts';
 import { undefinedOn } from '../kit/refusal.ts';
-import { saidOf } from './answers.ts';
-import { type Api, createApi } from './api.ts';
+import { type Api, createApi, saidOf } from './api.ts';
 import { pullOf } from './items.ts';
-import { PROJECT } from './options.ts';
-import { pathOf } from './units.ts';
+import { PROJECT, pathOf } from './options.ts';
 
 /** The writes of members at GitLab (GL9). */
 export const writes: GitWrites = {
@@ -34,7 +32,6 @@ interface Branch {
   readonly name: string;
 }
 
-/** The statuses whose body explains the refusal. */
 const EXPLAINED = [400, 409, 422];
 
 const anything = z.unknown();
@@ -113,7 +110,6 @@ function at({ access, repoId: project, signal }: MemberRequest, deps: Connection
     return alreadyExists({ headBranch: head.name, baseBranch }, '!', found);
   }
 
-  /** Sends the fields of a merge request. */
   async function send(method: 'POST' | 'PUT', path: string, body: object, branches: { head: Branch; base: string }) {
     const answer = await api.write(method, path, { body, explained: EXPLAINED, signal });
     if (answer.status === 409) throw await conflictWith(branches.head, branches.base, answer);

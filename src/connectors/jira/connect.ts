@@ -6,14 +6,12 @@ import { upsertComment } from '../kit/comments.ts';
 import { findingsOf, renamedFinding, tenantFinding } from '../kit/findings.ts';
 import { hooksOf } from '../kit/hooks.ts';
 import type { Locator } from '../kit/items.ts';
-import { countedPagesOf, nextPage, storedPage } from '../kit/pages.ts';
 import { absent, readable } from '../kit/payload.ts';
-import { untilReset } from '../kit/rate-limit.ts';
-import { bestEffort, malformed, onOneLine, type Refusals } from '../kit/refusal.ts';
+import { bestEffort, malformed, onOneLine, type Refusals, untilReset } from '../kit/refusal.ts';
 import { basic, bearer, createRest, type Rest } from '../kit/rest.ts';
 import { addressOf, patternsOf } from '../kit/scope.ts';
 import type { TrackerSource } from '../kit/tracker.ts';
-import type { ListedPage, Selection } from '../kit/walk.ts';
+import { countedPagesOf, type ListedPage, nextPage, type Selection, storedPage } from '../kit/walk.ts';
 import { adfOfText, textOfAdf } from './adf.ts';
 import { apiBase, type Options, projectIs, scopeOf, tenantBase } from './options.ts';
 import * as schema from './schema.ts';
@@ -40,7 +38,6 @@ const refusals: Refusals = {
   limitOf: ({ headers }) => headers['ratelimit-reason'] && onOneLine(headers['ratelimit-reason'], 60),
 };
 
-/** The API of one site. */
 export function connect(options: Options, deps: ConnectionDeps): TrackerSource<schema.Project> {
   const api = createRest({ target: 'jira', base: apiBase(options), headers: credentialOf(options), refusals }, deps);
   const { accessTokens: _, ...open } = deps;
@@ -112,8 +109,7 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
       const path = `${pathOf(locator)}/comment`;
       const bodyOf = async (text: string) => ({ body: adfOfText(text), ...(await visibility(locator, signal)) });
       const plain = (text: string) => textOfAdf(adfOfText(text));
-      return upsertComment<schema.Comment>(given, {
-        write: (text, words) => `${text}\n\n${words}`,
+      return upsertComment(given, {
         plain,
         pages: () =>
           countedPagesOf(`GET ${path}`, async (seen) => {
@@ -173,7 +169,6 @@ function instant(time: number): string {
 
 const counted = z.object({ count: z.int().min(0) });
 
-/** About how many a query finds, for a progress bar. */
 function count(api: Rest, jql: string, signal: AbortSignal): Promise<number | undefined> {
   const ask = () => api.send('POST', `${API}/search/approximate-count`, { jql }, signal);
   return bestEffort(async () => readable(counted, await ask())?.count, signal);
@@ -182,7 +177,7 @@ function count(api: Rest, jql: string, signal: AbortSignal): Promise<number | un
 function siteFindings(site: Rest, { cloudId: configured }: Options, signal: AbortSignal) {
   return findingsOf('site', async () => {
     const id = readable(schema.tenant, (await site.get('/_edge/tenant_info', {}, signal)).content)?.cloudId;
-    return [tenantFinding('site', { id, configured, word: 'cloud id', what: 'issues' })];
+    return [tenantFinding('site', id, configured, 'cloud id', 'issues')];
   });
 }
 

@@ -1,7 +1,6 @@
 import { NUMBERS, samplesOf, TRIAL_NUMBER } from '../kit/sample.ts';
 import { scopeOf, siteBase } from './options.ts';
 
-/** Sample events of Jira, made here. */
 export const samples = samplesOf({
   scopeOf,
   place: { ids: NUMBERS, name: 'TRIAL' },

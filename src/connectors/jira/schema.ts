@@ -85,7 +85,6 @@ export const issueDeleted = z.object({
   issue: z.object({ id, key, fields: z.object({ project: place, updated: absent(instant) }) }),
 });
 
-/** The parts that identify the issue of an event. */
 const named = z.object({ id, key: absent(key), fields: absent(z.object({ project: absent(place) })) });
 export const namedIssue = z.object({ issue: named });
 
@@ -129,8 +128,6 @@ export const comments = z.object({
   total: z.int().min(0),
 });
 
-export type Comment = z.infer<typeof comments>['comments'][number];
-
 const category = z.object({ statusCategory: z.object({ key: z.string() }) });
 
 export const currentStatus = z.object({ fields: z.object({ status: category }) });
@@ -155,7 +152,6 @@ export const transitions = z.object({ transitions: z.array(transition) });
 
 export const { kept: KEPT, slim } = keptBy(issue);
 
-/** The fields of a page that are read. */
 export const KEPT_PAGE: Shape = { issues: KEPT, nextPageToken: true, isLast: true };
 
 /** All fields except ids must be requested. */

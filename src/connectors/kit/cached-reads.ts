@@ -29,31 +29,29 @@ export function createCache<Value>(
   };
 }
 
-/** Creates such a cache for one list. */
-export function createListing<Element>(
+/** Creates such a cache for one value, such as a list. */
+export function createListing<Value>(
   clock: Clock,
-  load: (signal: AbortSignal) => Promise<readonly Element[]>,
+  load: (signal: AbortSignal) => Promise<Value>,
   refreshAfter = REFRESH_AFTER,
-): (signal: AbortSignal) => Promise<readonly Element[]> {
+): (signal: AbortSignal) => Promise<Value> {
   const cache = createCache(clock, (_, signal) => load(signal), refreshAfter);
   return (signal) => cache('', signal);
 }
 
 /** The pages of a list with their validators. */
-export interface Memory<Page> {
-  /** Sends the validator of the last answer for this address; returns the remembered page on a 304. */
-  read(
-    address: string,
-    request: (etag: string | undefined) => Promise<HttpAnswer>,
-    parse: (answer: HttpAnswer) => Page,
-  ): Promise<Page>;
-}
+export type Memory<Page> = ReturnType<typeof createMemory<Page>>;
 
 /** Creates a memory for the lifetime of the process. A 304 for an unchanged page uses nothing of the vendor's limit. */
-export function createMemory<Page>(): Memory<Page> {
+export function createMemory<Page>() {
   const pages = new Map<string, { etag: string; page: Page }>();
   return {
-    async read(address, request, parse) {
+    /** Sends the validator of the last answer for this address; returns the remembered page on a 304. */
+    async read(
+      address: string,
+      request: (etag: string | undefined) => Promise<HttpAnswer>,
+      parse: (answer: HttpAnswer) => Page,
+    ): Promise<Page> {
       const known = pages.get(address);
       const answer = await request(known?.etag);
       if (known && answer.status === 304) return known.page;
@@ -63,17 +61,6 @@ export function createMemory<Page>(): Memory<Page> {
       else pages.set(address, { etag, page });
       return page;
     },
-  };
-}
-
-/** Calls the function until it succeeds once, and returns that result from then on. */
-export function memoizeSuccess<Result>(
-  request: (signal: AbortSignal) => Promise<Result>,
-): (signal: AbortSignal) => Promise<Result> {
-  let known: { readonly result: Result } | undefined;
-  return async (signal) => {
-    known ??= { result: await request(signal) };
-    return known.result;
   };
 }
 

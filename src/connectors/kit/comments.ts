@@ -2,19 +2,16 @@ import type { DesiredComment, PostedComment } from '../../model/notice.ts';
 
 /** One vendor's comments on one item. Which comment is worksync's own, and when it is edited, is the same for all vendors. */
 export interface Comments<Stored> {
-  /** Returns the text in the vendor's form. `words` are those of the marker, for vendors that cannot hide it. */
-  write(text: string, words: string): string;
-  /** Returns the visible part of a stored text, for comparison. */
-  plain(stored: string): string;
-  /** Yields the comments page by page. */
+  /** Returns the text in the vendor's form. Absent: the words of the marker are its last line, because the vendor shows or drops HTML. */
+  write?(text: string, words: string): string;
+  /** Returns the visible part of a stored text, for comparison. Absent: the text, whose lines may end with CRLF, as forms write them. */
+  plain?(stored: string): string;
   pages(): AsyncIterable<readonly Stored[]>;
   textOf(comment: Stored): string;
   authorOf(comment: Stored): string | undefined;
   /** Resolves with the account of this credential; undefined if it is unknown, so that no comment counts as our own. */
   ownAuthor(): Promise<string | undefined>;
-  /** Resolves with the vendor's answer. */
   post(text: string): Promise<unknown>;
-  /** Resolves with the vendor's answer. */
   edit(comment: Stored, text: string): Promise<unknown>;
   /** Returns the comment with this text, as far as an answer or the existing comment describes it. */
   toComment(of: unknown, text: string): PostedComment | undefined;
@@ -29,11 +26,13 @@ export async function upsertComment<Stored>(
   comments: Comments<Stored>,
 ): Promise<PostedComment | undefined> {
   const words = wordsOfMarker(marker);
-  const desired = comments.write(text, words);
-  const existing = await findOwn(words, comments);
+  const { write = (body, last) => `${body}\n\n${last}`, plain = (stored) => stored.replace(/\r\n?/g, '\n').trim() } =
+    comments;
+  const desired = write(text, words);
+  const existing = await findOwn(words, plain, comments);
   if (existing === undefined && isCorrection) return undefined;
   if (existing === undefined) return comments.toComment(await comments.post(desired), desired);
-  const isEqual = comments.plain(comments.textOf(existing)) === comments.plain(desired);
+  const isEqual = plain(comments.textOf(existing)) === plain(desired);
   return comments.toComment(isEqual ? existing : await comments.edit(existing, desired), desired);
 }
 
@@ -62,11 +61,15 @@ export async function upsertHiddenComment<Stored>(
 
 const ANY_AUTHOR = 'anybody';
 
-async function findOwn<Stored>(words: string, comments: Comments<Stored>): Promise<Stored | undefined> {
+async function findOwn<Stored>(
+  words: string,
+  plain: (stored: string) => string,
+  comments: Comments<Stored>,
+): Promise<Stored | undefined> {
   let author: string | undefined;
   for await (const page of comments.pages()) {
     for (const comment of page) {
-      if (!comments.plain(comments.textOf(comment)).includes(words)) continue;
+      if (!plain(comments.textOf(comment)).includes(words)) continue;
       author ??= await comments.ownAuthor();
       if (author !== undefined && comments.authorOf(comment) === author) return comment;
     }

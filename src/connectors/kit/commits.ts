@@ -9,7 +9,6 @@ const MOST_TEXT = 65_536;
 /** Bytes of a message that fits, as JSON, in which each character takes at most six. */
 const MOST_JSON = 6 * MOST_TEXT + 2;
 
-/** The option of every connector that can read commits. */
 export const commitsOption = z
   .boolean()
   .default(false)
@@ -32,17 +31,9 @@ export const messageText = z.union([
 /** The messages that `fetch` stores beside the provider's own fields, as `translate` reads them. */
 export const commitMessages = absent(z.array(z.string()));
 
-interface CommitsRequest {
-  /** The option of the connection. */
-  readonly commits: boolean;
-  /** The head whose commits are known. */
-  readonly commitsSha?: string | undefined;
-}
-
 interface CommitList {
   /** Yields the commits page by page. A further page is requested only while more commits fit. */
   pages(): AsyncIterable<readonly unknown[]>;
-  /** Reads the message of one commit. */
   readonly messageOf: ZodType<string>;
   readonly order: 'oldest first' | 'newest first';
 }
@@ -55,7 +46,7 @@ interface CommitList {
 export async function withCommits(
   pull: unknown,
   head: string | undefined,
-  { commits, commitsSha }: CommitsRequest,
+  { commits, commitsSha }: { readonly commits: boolean; readonly commitsSha?: string | undefined },
   list: CommitList,
 ): Promise<unknown> {
   if (!commits || (head !== undefined && head === commitsSha)) return pull;

@@ -25,18 +25,14 @@ export async function findingsOf(
   }
 }
 
-interface Tenant {
-  /** The id that the vendor reports. */
-  readonly id: string | undefined;
-  readonly configured: string;
-  /** The vendor's word for such an id. */
-  readonly word: string;
-  /** The vendor's word for the items. */
-  readonly what: string;
-}
-
-/** Returns the finding for a tenant, by whose id worksync identifies its items. */
-export function tenantFinding(subject: string, { id, configured, word, what }: Tenant): Finding {
+/** @param word the vendor's word for the id @param what the vendor's word for the items */
+export function tenantFinding(
+  subject: string,
+  id: string | undefined,
+  configured: string,
+  word: string,
+  what: string,
+): Finding {
   if (id === undefined) return { level: 'warning', subject, message: `does not report its ${word}` };
   if (id === configured) return { level: 'ok', subject, message: `has the configured ${word}` };
   return {
@@ -119,7 +115,6 @@ export interface ContainerWords {
   readonly hint: string;
 }
 
-/** The reads by which `check` examines a tracker. */
 export interface UnitChecks<Container> {
   about(signal: AbortSignal): Promise<About>;
   /** Gets the container of a unit, which may be some minutes old. Throws if this credential cannot see it. */
@@ -130,14 +125,12 @@ export interface UnitChecks<Container> {
   offIn?(container: Container): string | undefined;
 }
 
-/** The findings about the vendor's address and the credential. */
 export interface About {
   /** If one of these is an error, `check` ends. */
   readonly first: readonly Finding[];
   readonly besides?: readonly Finding[];
 }
 
-/** Checks the address and the credential of a tracker, and then each unit. Only reads. */
 export async function checkUnits<Container>(
   { word, option, hint }: ContainerWords,
   source: UnitChecks<Container>,
@@ -164,9 +157,7 @@ export async function checkUnits<Container>(
   return [...first, ...besides, ...found];
 }
 
-/** The reads by which `check` examines a git provider. */
 export interface GitChecks extends Pick<Api, 'get'> {
-  /** Resolves with the findings about the credential. */
   credential(signal: AbortSignal): Promise<readonly Finding[]>;
   /** Returns the repositories that the configuration names one by one. */
   namedRepositories(): readonly NamedRepository[];
@@ -183,16 +174,13 @@ export interface GitChecks extends Pick<Api, 'get'> {
   offIn?(list: string, repository: unknown): string | undefined;
   /** The repositories, or groups of repositories, whose lists polls walk. */
   readonly repositories: ScopeResolver;
-  /** Reads the rest of the limit from the headers of the last answer. */
   limit(headers: HttpAnswer['headers']): Finding;
 }
 
 interface NamedRepository {
-  /** Its configured name. */
   readonly subject: string;
   readonly path: string;
   readonly query?: string;
-  /** Returns the finding for a repository that can be read. */
   describe(repository: unknown): Finding;
 }
 

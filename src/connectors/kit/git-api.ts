@@ -6,9 +6,9 @@ import { isSuccess } from '../../platform/http/semantics.ts';
 import type { Shape } from '../../platform/lib/shape.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import type { Memory } from './cached-reads.ts';
-import { pagesOf } from './pages.ts';
 import { parseAnswer, readAnswer } from './payload.ts';
-import type { Budget, RateLimitUse } from './rate-limit.ts';
+import type { Budget, RateLimitUse } from './refusal.ts';
+import { pagesOf } from './walk.ts';
 
 /** Bytes. Enough for a page of 100 pull requests, each with the longest description that a provider accepts. */
 const LARGEST_ANSWER = 32 * 1024 * 1024;
@@ -29,7 +29,6 @@ export interface GetOptions {
   readonly signal: AbortSignal;
 }
 
-/** One page of a list, and the query of the next. */
 export interface Page {
   readonly found: readonly unknown[];
   readonly next: string | undefined;
@@ -37,7 +36,6 @@ export interface Page {
 
 /** The HTTP conventions of one git provider. */
 export interface ApiDialect {
-  /** Name of the vendor in metrics. */
   readonly target: string;
   /** The address of requests, and the vendor's own address, which its links contain even if requests go through a proxy. */
   readonly bases: readonly [string, string];
@@ -60,47 +58,12 @@ export interface ApiDialect {
   firstQuery?(query: string | undefined): string;
 }
 
-/** The REST API of one connection, or of one member. */
-export interface Api {
-  /**
-   * Gets a path below the API's base. Resolves with 200, or with 304 to a validator, and throws for anything else. Follows
-   * one redirect, to an object that was renamed or transferred. Throws `rate_limited` without a request if the rest of the limit
-   * is reserved for more urgent uses.
-   */
-  get(path: string, options: GetOptions): Promise<HttpAnswer>;
-  /** Gets a path and parses its JSON by the schema. Throws `answer_malformed`. */
-  read<Content>(expected: ZodType<Content>, path: string, options: GetOptions): Promise<Content>;
-  pageOf: ApiDialect['pageOf'];
-  /**
-   * Yields the pages of a list, and requests each page only when the caller needs it. Throws `list_endless` if they do not end.
-   *
-   * @param memory of earlier pages: an unchanged page uses nothing of the limit
-   */
-  pages<Element>(
-    element: ZodType<Element>,
-    path: string,
-    options: GetOptions,
-    memory?: Memory<Page>,
-  ): AsyncGenerator<readonly Element[]>;
-  /** Resolves with all elements of such a list. */
-  all<Element>(
-    element: ZodType<Element>,
-    path: string,
-    options: GetOptions,
-    memory?: Memory<Page>,
-  ): Promise<readonly Element[]>;
-  /** Sends a write once, and follows no redirect. Resolves with 2xx and the `explained` statuses, and throws for any other. */
-  write(
-    method: Method,
-    path: string,
-    given: { readonly body?: unknown; readonly explained?: readonly number[]; readonly signal: AbortSignal },
-  ): Promise<HttpAnswer>;
-  /** Returns the error for an answer that the caller does not expect. */
-  refusal(answer: HttpAnswer, what: string): SyncError;
-}
+export type Api = ReturnType<typeof createGitApi>;
 
-export function createGitApi(dialect: ApiDialect, { http, clock }: Pick<ConnectionDeps, 'http' | 'clock'>): Api {
+/** The REST API of one connection, or of one member. */
+export function createGitApi(dialect: ApiDialect, { http, clock }: Pick<ConnectionDeps, 'http' | 'clock'>) {
   const { target, bases, budget } = dialect;
+  /** Returns the error for an answer that the caller does not expect. */
   const refusal = (answer: HttpAnswer, what: string) => dialect.refusal(answer, what, clock.now());
 
   async function request(method: Method, path: string, given: Omit<GetOptions, 'use'> & { readonly body?: unknown }) {
@@ -144,35 +107,57 @@ export function createGitApi(dialect: ApiDialect, { http, clock }: Pick<Connecti
     );
   }
 
-  async function readPage(path: string, given: GetOptions, memory: Memory<Page> | undefined): Promise<Page> {
-    const { query = '' } = given;
-    const get = (etag?: string) => api.get(path, { ...given, etag });
-    const parse = (answer: HttpAnswer) => dialect.pageOf(answer, { path, query });
-    return memory ? memory.read(`${path}?${query}`, get, parse) : parse(await get());
+  /**
+   * Gets a path below the API's base. Resolves with 200, or with 304 to a validator, and throws for anything else. Follows
+   * one redirect, to an object that was renamed or transferred. Throws `rate_limited` without a request if the rest of the limit
+   * is reserved for more urgent uses.
+   */
+  async function get(path: string, given: GetOptions): Promise<HttpAnswer> {
+    budget.require(given.use ?? 'fetch');
+    const first = await request('GET', path, given);
+    const isFollowed = isRedirect(first) && dialect.isMoved !== undefined;
+    const answer = isFollowed ? await request('GET', movedPath(first, path), given) : first;
+    if (answer.status === 200 || (answer.status === 304 && given.etag !== undefined)) return answer;
+    throw refusal(answer, `GET ${path}`);
   }
 
-  const api: Api = {
-    async get(path, given) {
-      budget.require(given.use ?? 'fetch');
-      const first = await request('GET', path, given);
-      const isFollowed = isRedirect(first) && dialect.isMoved !== undefined;
-      const answer = isFollowed ? await request('GET', movedPath(first, path), given) : first;
-      if (answer.status === 200 || (answer.status === 304 && given.etag !== undefined)) return answer;
-      throw refusal(answer, `GET ${path}`);
-    },
-    async read(expected, path, given) {
+  async function readPage(path: string, given: GetOptions, memory: Memory<Page> | undefined): Promise<Page> {
+    const { query = '' } = given;
+    const request = (etag?: string) => get(path, { ...given, etag });
+    const parse = (answer: HttpAnswer) => dialect.pageOf(answer, { path, query });
+    return memory ? memory.read(`${path}?${query}`, request, parse) : parse(await request());
+  }
+
+  /**
+   * Yields the pages of a list, and requests each page only when the caller needs it. Throws `list_endless` if they do not end.
+   *
+   * @param memory of earlier pages: an unchanged page uses nothing of the limit
+   */
+  async function* pages<Element>(element: ZodType<Element>, path: string, given: GetOptions, memory?: Memory<Page>) {
+    const first = dialect.firstQuery?.(given.query) ?? given.query ?? '';
+    const what = `GET ${path}`;
+    const found = pagesOf(what, (query = first) => readPage(path, { ...given, query }, memory));
+    for await (const page of found) yield parseAnswer(z.array(element), page, what);
+  }
+
+  return {
+    get,
+    /** Gets a path and parses its JSON by the schema. Throws `answer_malformed`. */
+    async read<Content>(expected: ZodType<Content>, path: string, given: GetOptions): Promise<Content> {
       const what = `GET ${path}`;
-      return parseAnswer(expected, readAnswer(await api.get(path, given), what), what);
+      return parseAnswer(expected, readAnswer(await get(path, given), what), what);
     },
-    pageOf: (answer, of) => dialect.pageOf(answer, of),
-    async *pages(element, path, given, memory) {
-      const first = dialect.firstQuery?.(given.query) ?? given.query ?? '';
-      const what = `GET ${path}`;
-      const pages = pagesOf(what, (query = first) => readPage(path, { ...given, query }, memory));
-      for await (const found of pages) yield parseAnswer(z.array(element), found, what);
-    },
-    all: async (...list) => (await Array.fromAsync(api.pages(...list))).flat(),
-    async write(method, path, { body, explained = [], signal }) {
+    pageOf: dialect.pageOf,
+    pages,
+    all: async <Element>(element: ZodType<Element>, path: string, given: GetOptions, memory?: Memory<Page>) =>
+      (await Array.fromAsync(pages(element, path, given, memory))).flat(),
+    /** Sends a write once, and follows no redirect. Resolves with 2xx and the `explained` statuses, and throws for any other. */
+    async write(
+      method: Method,
+      path: string,
+      given: { readonly body?: unknown; readonly explained?: readonly number[]; readonly signal: AbortSignal },
+    ): Promise<HttpAnswer> {
+      const { body, explained = [], signal } = given;
       budget.require('fetch');
       const answer = await request(method, path, { body, signal });
       if (isSuccess(answer.status) || explained.includes(answer.status)) return answer;
@@ -180,7 +165,6 @@ export function createGitApi(dialect: ApiDialect, { http, clock }: Pick<Connecti
     },
     refusal,
   };
-  return api;
 }
 
 /** Parses a link to another page of the requested list. Throws `answer_malformed` if it leads elsewhere. */

@@ -19,7 +19,6 @@ export interface GitWrites {
   connect(request: MemberRequest, deps: ConnectionDeps): MemberRepository;
 }
 
-/** A member, and the repository in which they write. */
 export interface MemberRequest {
   readonly access: MemberAccess;
   /** Without the host. */
@@ -35,7 +34,6 @@ export interface MemberRepository {
   /** Returns steps for fields that only an existing pull request can have. */
   stepsAfterCreation?(pull: NewPullRequest, number: string): readonly Step[];
   findOpen(branches: Branches): Promise<OpenPullRequest | undefined>;
-  /** Reads a pull request in the vendor's form. */
   read(number: string): Promise<unknown>;
   /** Resolves with the steps of an edit. @param before the pull request in the vendor's form */
   editSteps(edit: PullRequestEdit, before: unknown): Promise<readonly Step[]>;
@@ -45,13 +43,8 @@ export interface MemberRepository {
   ignoredChange?(pull: PullRequest, edit: Partial<PullRequestEdit>): SyncError | undefined;
 }
 
-/** One request of a write. Resolves with undefined if there was nothing to do. */
-export type Step = () => Promise<StepResult | undefined>;
-
-interface StepResult {
-  /** The pull request after the step, in the vendor's form; absent if the answer does not contain it. */
-  readonly current?: unknown;
-}
+/** One request of a write. Resolves with undefined if there was nothing to do, and without `current` if the answer lacks it. */
+export type Step = () => Promise<{ readonly current?: unknown } | undefined>;
 
 /** An open pull request between two branches; the vendor allows only one. */
 interface OpenPullRequest {
@@ -138,20 +131,8 @@ async function applyEdit(vendor: GitWrites, repository: MemberRepository, edit: 
   return settle(vendor, repository, outcome, edit);
 }
 
-interface Outcome {
-  /** The last known pull request, in the vendor's form. */
-  readonly current: unknown;
-  readonly hasWritten: boolean;
-  readonly failure: SyncError | undefined;
-}
-
 /** Runs the steps in order, up to the first that fails. Reads the pull request afterwards if its state is not known. */
-async function run(
-  repository: MemberRepository,
-  number: string,
-  before: unknown,
-  steps: readonly Step[],
-): Promise<Outcome> {
+async function run(repository: MemberRepository, number: string, before: unknown, steps: readonly Step[]) {
   let [current, hasWritten, isStale] = [before, false, false];
   let failure: SyncError | undefined;
   for (const step of steps) {
@@ -169,11 +150,10 @@ async function run(
   return { current, hasWritten, failure };
 }
 
-/** Returns the pull request after a write, and why a part of the request was not carried out. */
 function settle(
   vendor: GitWrites,
   repository: MemberRepository,
-  { current, failure }: Outcome,
+  { current, failure }: Awaited<ReturnType<typeof run>>,
   requested: Partial<PullRequestEdit>,
 ): Written {
   const pullRequest = parse(repository, current);
@@ -232,12 +212,10 @@ export function without(names: readonly string[], others: readonly string[]): re
   return names.filter((name) => !excluded.has(name.trim().toLowerCase()));
 }
 
-/** Whether a body has no field, so that there is nothing to send. */
 export function isEmpty(body: object): boolean {
   return Object.values(body).every((value) => value === undefined);
 }
 
-/** Returns the names, or undefined for an empty list. */
 export function nonEmpty(names: readonly string[] | undefined): readonly string[] | undefined {
   return names?.length === 0 ? undefined : names;
 }

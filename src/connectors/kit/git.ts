@@ -35,7 +35,6 @@ import { emptyPageFlag, historyPage, type ListedPage, type ListRequest, pollPage
 
 /** The facts of which a locator consists. */
 export interface LocatorParts {
-  /** Id of the repository. */
   readonly container: string;
   /** Name of the repository at that time. */
   readonly name: string;
@@ -68,7 +67,6 @@ export interface Kind<Options, Locator> extends Pick<WalkableList, 'order' | 'ch
   goneItemOf(row: unknown, options: Options): Item;
 }
 
-/** A request for a page of one of the lists of a repository. */
 export interface GitListRequest extends ListRequest {
   readonly noun: string;
 }
@@ -101,14 +99,11 @@ export interface GitSource<Locator> extends GitChecks {
   /** Absent: the vendor's API registers no webhooks. */
   readonly hooks?: Hooks;
   readonly redeliver?: NonNullable<Connection['redeliver']>;
-  /** See `Connection`. */
   comment?(noun: string, locator: Locator, comment: DesiredComment, signal: AbortSignal): Promise<undefined>;
-  /** Commit statuses of pull requests; see `Connection`. */
   readonly status?: {
     readonly right: string;
     write(locator: Locator, status: LinkedStatus, signal: AbortSignal): Promise<unknown>;
   };
-  /** Closes an issue; see `Connection`. */
   closeIssue?(locator: Locator, key: string, signal: AbortSignal): Promise<void>;
 }
 
@@ -133,7 +128,6 @@ export interface GitVendor<Options, Locator extends ScopeUnknown> extends Omit<C
 
 type Translate<Options> = (payload: unknown, options: Options) => Translation;
 
-/** Creates the connector of a git provider. */
 export function gitConnector<Options, Locator extends ScopeUnknown>(
   vendor: GitVendor<Options, Locator>,
 ): Connector<Options> {
@@ -150,7 +144,6 @@ export function gitConnector<Options, Locator extends ScopeUnknown>(
   };
 }
 
-/** The prefix of a unit that is the list of issues of a repository. */
 const ISSUES = 'issues:';
 
 function connect<Options, Locator extends ScopeUnknown>(
@@ -299,7 +292,6 @@ function rowTranslations<Options, Locator extends ScopeUnknown>(
   ];
 }
 
-/** Returns a function that reads the row of an item that is gone. */
 export function goneItemReader<Row extends { readonly seen_at: string }, Options>(
   shape: ZodType<Row>,
   identityOf: (row: Row, options: Options) => ItemIdentity,
@@ -320,7 +312,6 @@ export function translateItems(
   return itemsOrReferences(items, isComplete, (item) => referenceTo({ locatorOf }, item));
 }
 
-/** Returns the reference by which `fetch` gets this item. */
 export function referenceTo(
   { locatorOf }: Pick<Kind<never, never>, 'locatorOf'>,
   item: Item | ItemIdentity,

@@ -6,7 +6,6 @@ import { addressOf, matches, namedIn, type Scope, type ScopeResolver } from './s
 
 type State = Omit<HookState, 'subject'>;
 
-/** The address that a webhook sends to, and the secret that it signs with. */
 interface Target {
   readonly url: string;
   readonly secret: string;
@@ -77,17 +76,13 @@ export function refused({ message, hint }: SyncError): Omit<InstalledHook, 'subj
 
 /** A place of a git provider's webhooks: a whole owner, or a repository. */
 export interface HookPlace {
-  /** Its name in messages. */
   readonly subject: string;
-  /** The path of its hooks. */
   readonly path: string;
 }
 
 interface Repositories extends Pick<ScopeResolver, 'listed'> {
   readonly scope: Scope;
-  /** Returns the unit of a repository that a pattern matches. */
   unitOf(repository: { readonly id: string; readonly name: string }): string;
-  /** Returns the path of a repository in the API. */
   pathOf(unit: string): string;
 }
 
@@ -106,13 +101,10 @@ export async function hookPlaces(
   return [...owners, ...others.map(({ name, unit }) => ({ subject: name, path: `${pathOf(unit)}/hooks` }))];
 }
 
-/** The webhooks of a git provider, which lists them for each place separately. */
 interface VendorHooksOfPlaces<Hook> extends Pick<VendorHooks<HookPlace, Hook>, 'placesOf' | 'hidden'> {
-  /** Finds the webhook of a place that sends to the address. */
   find(place: HookPlace, url: string, signal: AbortSignal): Promise<Hook | undefined>;
   /** The remedies for webhooks that may not be read, and for those that are absent, switched off or faulty. */
   readonly hints: { readonly hidden: string; readonly repair: string };
-  /** Returns the name of a webhook in messages. */
   nameOf(hook: Hook): string;
   isOn(hook: Hook): boolean;
   /** Returns the faults of a webhook, each as the predicate of a sentence: `has no secret`. */

@@ -45,7 +45,6 @@ export function rowNames(noun: string) {
   };
 }
 
-/** The translation of `missing`. */
 export const NOT_FOUND: Translation = { outcome: 'ignored', reason: 'not_found' };
 
 export const NOT_FOLLOWED: Translation = { outcome: 'ignored', reason: 'event_not_followed' };
@@ -63,7 +62,6 @@ export function outOfScope(word: string, item?: WorkItem): Translation {
   return { ...ignored, outside: { ...identity, ...omitUndefined({ version, containerName }), movedAway } };
 }
 
-/** Returns the items that are complete, and references to the others. */
 export function itemsOrReferences<Some extends Item>(
   items: readonly Some[],
   isComplete: (item: Some) => boolean,
@@ -84,12 +82,10 @@ export interface ScopeUnknown {
 
 export const SCOPE_UNKNOWN = { isFollowed: 'unknown' } as const;
 
-/** Whether the scope of the item is unknown, so that `fetch` marks its result for a check by `translate`. */
 export function mustCheckScope({ isFollowed }: ScopeUnknown): boolean {
   return isFollowed !== undefined;
 }
 
-/** The schema of `isFollowed`. */
 export const scopeUnknown = z.literal('unknown').optional();
 
 /** The result of a read by id. If nothing is found, and the item may only be hidden, the engine reads its container. */
@@ -147,7 +143,6 @@ export interface StoredField {
 
 /** The fields that identify a tracker's items. */
 export interface StoredFields {
-  /** Id of the connector. */
   readonly id: string;
   readonly itemId: StoredField;
   readonly containerId: StoredField;
@@ -168,7 +163,6 @@ interface GoneItem {
   readonly id: string;
   readonly container: string;
   readonly identifier: string;
-  /** RFC 3339. */
   readonly seenAt: string;
   /** Its container, if `translate` must still check the scope. */
   readonly place?: unknown;
@@ -207,7 +201,6 @@ export function locatorOf(fields: StoredFields, reference: ItemReference): Locat
   return { ...factsIn(fields, row, 'locator'), isFollowed: isFollowed as Locator['isFollowed'] };
 }
 
-/** Returns the row of an item that is gone. */
 export function rowOfGone(fields: StoredFields, { seenAt, place: project, ...facts }: GoneItem): object {
   const named = storedFacts(fields).map(([fact, field]) => [field.gone, facts[fact]]);
   return omitUndefined({ ...Object.fromEntries(named), project, seenAt });
@@ -232,7 +225,6 @@ function storedFacts({
   return typeof identifier === 'function' ? ids : [...ids, ['identifier', identifier]];
 }
 
-/** Reads the facts of a row by their stored names. */
 function factsIn(fields: StoredFields, row: Readonly<Record<string, unknown>>, names: 'locator' | 'gone') {
   const facts = Object.fromEntries(storedFacts(fields).map(([fact, field]) => [fact, row[field[names]]]));
   const { identifier } = fields;

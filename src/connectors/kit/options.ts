@@ -40,7 +40,6 @@ export function atLeastOne<Entry extends z.ZodType>(entry: Entry, word: string) 
   return z.array(entry).min(1, `must name at least one ${word}`);
 }
 
-/** Returns the arguments of `refine` for an option that excludes others. */
 export function excludes<Name extends string>(name: Name, others: readonly Name[], message: string) {
   const isValid = (given: Readonly<Partial<Record<Name, unknown>>>) =>
     given[name] === undefined || others.every((other) => given[other] === undefined);

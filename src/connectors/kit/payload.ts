@@ -115,7 +115,6 @@ export function omitUndefined<Fields extends object>(fields: Fields): Partial<Fi
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<Fields>;
 }
 
-/** A UUID in lower case. */
 export const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** Returns the name of a part, such as a milestone; null if the vendor reports that there is none. */

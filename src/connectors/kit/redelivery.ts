@@ -24,15 +24,12 @@ export interface ListedAttempt {
 
 export interface AttemptPage {
   readonly attempts: readonly ListedAttempt[];
-  /** The query of the next page. */
   readonly next: string | undefined;
 }
 
-/** The deliveries of one hook. */
 export interface HookDeliveries {
   /** The name of the hook, equal in each round. */
   readonly name: string;
-  /** Lists a page of attempts, newest first. */
   list(query: string, signal: AbortSignal): Promise<AttemptPage>;
   /**
    * Requests the vendor to send an attempt again. `gone`: the vendor no longer sends it again; `later`: the vendor accepts no
@@ -41,7 +38,6 @@ export interface HookDeliveries {
   resend(attempt: string, signal: AbortSignal): Promise<'requested' | 'gone' | 'later'>;
 }
 
-/** How a vendor lists deliveries, and how many requests it allows. */
 export interface RedeliveryRules {
   /** How often one delivery is sent, with the first time. A delivery that fails so often does not fail by chance. */
   readonly mostAttempts: number;
@@ -56,7 +52,6 @@ export interface RedeliveryRules {
   readonly pageSize: number;
   /** The most pages that a round reads of each filter, and of everything. */
   readonly mostPages: { readonly failed: number; readonly all: number };
-  /** Returns the lowest order to read, if the last scan read up to this one. */
   floorOf(last: number): number;
 }
 
@@ -94,11 +89,8 @@ export function createRedelivery(
 /** A delivery that did not arrive. The names of these fields are stored. */
 const openDelivery = z.object({
   delivery: z.string(),
-  /** The newest known attempt. */
   attempt: z.string(),
-  /** The attempt that was requested again last. */
   last: z.string().nullable(),
-  /** How often it was requested again. */
   asked: z.int().min(0),
   /** When it was found, epoch milliseconds. */
   since: z.number(),
@@ -112,12 +104,10 @@ const order = z.union([z.number(), z.string().transform((text) => Number(text) |
 const hookState = z.object({ name: z.string(), upTo: order.optional(), open: z.array(openDelivery) });
 type HookState = z.infer<typeof hookState>;
 
-/** How many open deliveries of one list are stored. */
 const MOST_OPEN = 500;
 
 const TOO_MANY = `more than ${MOST_OPEN} deliveries failed: worksync requests only the newest again; polls bring the rest`;
 
-/** One round over all hooks, as far as it has come. */
 interface Round {
   readonly rules: RedeliveryRules;
   readonly now: number;
@@ -180,14 +170,12 @@ async function scanAndResend(hook: HookDeliveries, round: Round): Promise<void> 
   }
 }
 
-interface Scan {
-  /** Each once, newest first. */
-  readonly attempts: readonly ListedAttempt[];
-  readonly upTo: number;
-}
-
 /** Adds a scan to the state of a hook, and removes deliveries that arrived or that the vendor no longer keeps. */
-function merge(before: HookState, { attempts, upTo }: Scan, { rules, now }: Round): HookState {
+function merge(
+  before: HookState,
+  { attempts, upTo }: Awaited<ReturnType<typeof scan>>,
+  { rules, now }: Round,
+): HookState {
   const { arrived = [], failed = [] } = Object.groupBy(
     attempts.filter(({ isForeign }) => isForeign !== true),
     ({ result }) => (result === 'arrived' ? result : 'failed'),
@@ -214,7 +202,7 @@ function dueIn({ open }: HookState, { mostAttempts }: RedeliveryRules): readonly
  * filters find what failed among the rest. They filter by the status of the answer. So if the first page contains a failure
  * without a status, the whole list is read.
  */
-async function scan(hook: HookDeliveries, last: number, { rules, cuts, signal }: Round): Promise<Scan> {
+async function scan(hook: HookDeliveries, last: number, { rules, cuts, signal }: Round) {
   const { queries, mostPages, pageSize } = rules;
   const floor = rules.floorOf(last);
 
@@ -243,6 +231,7 @@ async function scan(hook: HookDeliveries, last: number, { rules, cuts, signal }:
   }
   const all = [first, ...rest].flatMap(({ attempts }) => attempts);
   return {
+    /** Each once, newest first. */
     attempts: [...new Map(all.map((one) => [one.attempt, one])).values()].sort((a, b) => b.order - a.order),
     // Attempts that began after the first page was read may be missing in the others.
     upTo: Math.max(last, ...first.attempts.map(({ order }) => order)),

@@ -4,14 +4,15 @@ import type { Shape } from '../../platform/lib/shape.ts';
 import { withoutEnd } from '../../platform/lib/text.ts';
 import type { AccessTokens, ConnectionDeps } from '../connector.ts';
 import { parseAnswer, readAnswer } from './payload.ts';
-import type { Budget } from './rate-limit.ts';
-import { type Refusals, refusalOf } from './refusal.ts';
+import { type Budget, type Refusals, refusalOf } from './refusal.ts';
 
 /** Bytes. Enough for a page of 100 or more items, each with a description of some hundred kilobytes. */
 const LARGEST_ANSWER = 32 * 1024 * 1024;
 const JSON_BODY = { 'content-type': 'application/json' };
 
 type Query = Readonly<Record<string, string>>;
+type Keep = Shape | true;
+type Method = HttpRequest['method'];
 
 export interface RestOptions {
   /** Name of the vendor in metrics. */
@@ -29,40 +30,10 @@ export interface RestOptions {
   readonly budget?: Budget;
 }
 
-interface Answered<Content> {
-  readonly content: Content;
-  readonly answer: HttpAnswer;
-}
+export type Rest = ReturnType<typeof createRest>;
 
 /** A JSON API over HTTP. Every method throws for anything but success; the error contains the vendor's message. */
-export interface Rest {
-  /**
-   * Gets a path and reads its JSON.
-   *
-   * @param keep which parts of the JSON to keep: see `HttpRequest`
-   */
-  get(path: string, query: Query, signal: AbortSignal, keep?: Shape | true): Promise<Answered<unknown>>;
-  /** Gets a path and parses its JSON by the schema. Throws `answer_malformed`. */
-  read<Content>(
-    expected: ZodType<Content>,
-    path: string,
-    query: Query,
-    signal: AbortSignal,
-    keep?: Shape | true,
-  ): Promise<Answered<Content>>;
-  /** Reads a list by a POST request whose JSON body is the search. Changes nothing at the vendor. */
-  search<Content>(
-    expected: ZodType<Content>,
-    path: string,
-    search: object,
-    signal: AbortSignal,
-    keep?: Shape | true,
-  ): Promise<Answered<Content>>;
-  /** Sends JSON, or a JSON Patch if the body is a list. Resolves with the JSON of the answer, or undefined if it has no body. */
-  send(method: HttpRequest['method'], path: string, body: object, signal: AbortSignal, query?: Query): Promise<unknown>;
-}
-
-export function createRest(options: RestOptions, deps: Omit<ConnectionDeps, 'logger'>): Rest {
+export function createRest(options: RestOptions, deps: Omit<ConnectionDeps, 'logger'>) {
   const { target, base, refusals, budget, shown = (path) => path, query: commonQuery } = options;
   const commonHeaders = { accept: 'application/json', 'user-agent': 'worksync', ...options.headers };
 
@@ -96,29 +67,34 @@ export function createRest(options: RestOptions, deps: Omit<ConnectionDeps, 'log
     throw refusalOf(refusals, answer, `${given.method} ${shown(path)}`, deps.clock.now());
   }
 
-  const rest: Rest = {
-    async get(path, query, signal, keep) {
-      const answer = await request(path, query, { method: 'GET', keep, largestAnswer: LARGEST_ANSWER }, signal);
-      return { content: readAnswer(answer, `GET ${shown(path)}`), answer };
-    },
-    async read(expected, path, query, signal, keep) {
-      const { content, answer } = await rest.get(path, query, signal, keep);
+  /** @param keep which parts of the JSON to keep: see `HttpRequest` */
+  async function get(path: string, query: Query, signal: AbortSignal, keep?: Keep) {
+    const answer = await request(path, query, { method: 'GET', keep, largestAnswer: LARGEST_ANSWER }, signal);
+    return { content: readAnswer(answer, `GET ${shown(path)}`), answer };
+  }
+
+  return {
+    get,
+    /** Throws `answer_malformed`. */
+    async read<Content>(expected: ZodType<Content>, path: string, query: Query, signal: AbortSignal, keep?: Keep) {
+      const { content, answer } = await get(path, query, signal, keep);
       return { content: parseAnswer(expected, content, `GET ${shown(path)}`), answer };
     },
-    async search(expected, path, search, signal, keep) {
+    /** Reads a list by a POST request whose JSON body is the search. Changes nothing at the vendor. */
+    async search<Content>(expected: ZodType<Content>, path: string, search: object, signal: AbortSignal, keep?: Keep) {
       const body = JSON.stringify(search);
       const given = { method: 'POST', headers: JSON_BODY, body, keep, largestAnswer: LARGEST_ANSWER } as const;
       const answer = await request(path, {}, given, signal);
       const what = `POST ${shown(path)}`;
       return { content: parseAnswer(expected, readAnswer(answer, what), what), answer };
     },
-    async send(method, path, body, signal, query = {}) {
+    /** Sends JSON, or a JSON Patch if the body is a list. Resolves with the JSON of the answer, or undefined if it has no body. */
+    async send(method: Method, path: string, body: object, signal: AbortSignal, query: Query = {}): Promise<unknown> {
       const headers = Array.isArray(body) ? { 'content-type': 'application/json-patch+json' } : JSON_BODY;
       const answer = await request(path, query, { method, headers, body: JSON.stringify(body) }, signal);
       return answer.body.length === 0 ? undefined : readAnswer(answer, `${method} ${shown(path)}`);
     },
   };
-  return rest;
 }
 
 /** Returns false for 203 too, because it means that a proxy on the way has replaced the answer. */

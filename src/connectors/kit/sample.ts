@@ -54,7 +54,6 @@ interface SampleSet<Options, Name extends string, What> {
   readonly place: InventedPlace;
   /** Each event with a description, and with the data that distinguishes it from the others. */
   readonly events: Readonly<Record<Name, readonly [about: string, what: What]>>;
-  /** Returns the headers that name the event. Absent: no header does. */
   headers?(what: What): Readonly<Record<string, string>>;
   payload(what: What, input: PayloadInput<Options>): object;
 }

@@ -2,7 +2,6 @@ import type { ErrorCode } from '../../model/errors/codes.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import type { Names } from '../../model/names.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
-import type { Connection } from '../connector.ts';
 import { createListing } from './cached-reads.ts';
 
 /** The repositories or projects of a vendor that a connection follows. Names are paths: `acme/api`. */
@@ -11,9 +10,7 @@ export interface Scope {
   readonly include: readonly string[];
   /** Names, patterns or ids; they win over patterns, and over names too. */
   readonly exclude: readonly string[];
-  /** Whether patterns include what is archived. */
   readonly archived: boolean;
-  /** Whether patterns include forks. */
   readonly forks: boolean;
   /** The ids that the names among the entries are bound to; absent: no name is bound. */
   readonly names?: Names | undefined;
@@ -118,7 +115,6 @@ export function matches(pattern: string, name: string): boolean {
   return positions.has(tokens.length);
 }
 
-/** Returns the positions in the pattern that one character leads to. */
 function step(tokens: readonly string[], position: number, character: string): readonly number[] {
   const token = tokens[position];
   const stays = token === '**' || (token === '*' && character !== '/');
@@ -136,36 +132,18 @@ function skipStars(tokens: readonly string[], from: number): readonly number[] {
 interface ScopeInput<Container> {
   readonly scope: Scope;
   readonly clock: Clock;
-  /** The lists that together contain everything that patterns can match. */
-  readonly lists: readonly ContainerList<Container>[];
+  /** The lists that together contain everything that patterns can match, by their names in messages, such as `acme/*`. */
+  readonly lists: readonly { readonly name: string; read(signal: AbortSignal): Promise<readonly Container[]> }[];
   candidate(container: Container): Candidate;
   unitOf(candidate: Candidate): string;
 }
 
-interface ContainerList<Container> {
-  /** Its name in messages, such as `acme/*`. */
-  readonly name: string;
-  read(signal: AbortSignal): Promise<readonly Container[]>;
-}
-
 /** The units of a connection, as far as its scope and the vendor's lists determine them. */
-export interface ScopeResolver {
-  /** The patterns of the configuration that the vendor's lists resolve. */
-  readonly patterns: readonly string[];
-  /** Resolves with the containers that patterns match, without those that the configuration also names. */
-  listed(signal: AbortSignal): Promise<readonly Candidate[]>;
-  /** Resolves with the configured names, the units of `listed`, which survive renaming, and the refused lists. */
-  units: Connection['units'];
-  /** Returns the lists that the vendor refused at the last read, by their units. */
-  refused(): ReadonlyMap<string, SyncError>;
-  /** Throws for a unit that stands for a refused list: the error with which it was refused. */
-  requireReadable(unit: string): void;
-}
+export type ScopeResolver = ReturnType<typeof createScopeResolver>;
 
 /** The prefix of a unit that stands for a list which the vendor refused. */
 const REFUSED_LIST = 'list:';
 
-/** Whether a unit stands for a list that the vendor refused. */
 export function isRefusedList(unit: string): boolean {
   return unit.startsWith(REFUSED_LIST);
 }
@@ -178,13 +156,7 @@ const REFUSALS: ReadonlySet<ErrorCode> = new Set(['forbidden', 'not_found', 'ref
  *
  * If the vendor refuses one of several lists, that list becomes a unit which cannot be read, and the rest is followed.
  */
-export function createScopeResolver<Container>({
-  scope,
-  clock,
-  lists,
-  candidate,
-  unitOf,
-}: ScopeInput<Container>): ScopeResolver {
+export function createScopeResolver<Container>({ scope, clock, lists, candidate, unitOf }: ScopeInput<Container>) {
   const named = namedIn(scope);
   const patterns = patternsOf(scope);
   const names = new Set(named.map((name) => name.toLowerCase()));
@@ -212,17 +184,22 @@ export function createScopeResolver<Container>({
     const others = matching.filter(({ id, name }) => !names.has(id.toLowerCase()) && !names.has(name.toLowerCase()));
     return [...new Map(others.map((each) => [each.id, each])).values()];
   });
-  const listed = async (signal: AbortSignal) => (patterns.length === 0 ? [] : listing(signal));
+  /** Resolves with the containers that patterns match, without those that the configuration also names. */
+  const listed = async (signal: AbortSignal): Promise<readonly Candidate[]> =>
+    patterns.length === 0 ? [] : listing(signal);
 
   return {
     patterns,
     listed,
-    async units(signal) {
+    /** Resolves with the configured names, the units of `listed`, which survive renaming, and the refused lists. */
+    async units(signal: AbortSignal): Promise<readonly string[]> {
       const matching = (await listed(signal)).map(unitOf);
       return [...named, ...matching, ...refused.keys()];
     },
+    /** Returns the lists that the vendor refused at the last read, by their units. */
     refused: () => refused,
-    requireReadable(unit) {
+    /** Throws for a unit that stands for a refused list: the error with which it was refused. */
+    requireReadable(unit: string) {
       if (!isRefusedList(unit)) return;
       const list = unit.slice(REFUSED_LIST.length);
       throw refused.get(unit) ?? new SyncError('not_found', `${list} could not be listed before`);

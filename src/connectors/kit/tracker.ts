@@ -35,11 +35,11 @@ import {
   patternsOf,
   type Scope,
 } from './scope.ts';
+import { EVENT_IN_BODY } from './verify.ts';
 import { emptyPageFlag, historyPage, type Order, pollPage, type WalkableList } from './walk.ts';
 
 /** The vendor's API. Results contain only the fields that worksync reads. Every method throws `SyncError`. */
 export interface TrackerSource<Container> extends Pick<WalkableList, 'list'>, UnitChecks<Container> {
-  /** Resolves with all containers that the credential sees, for patterns. */
   containers(signal: AbortSignal): Promise<readonly Container[]>;
   /** Reads a container as it is now. Needed if `container` caches. */
   currentContainer?(unit: string, signal: AbortSignal): Promise<Container>;
@@ -47,15 +47,9 @@ export interface TrackerSource<Container> extends Pick<WalkableList, 'list'>, Un
   item(locator: Locator, signal: AbortSignal): Promise<Lookup>;
   /** Resolves with the content of a page to store. Absent: the list of its elements. */
   pageContent?(found: readonly unknown[], signal: AbortSignal): Promise<unknown>;
-  /** Posts or updates a comment; see `Connection`. */
   comment?(locator: Locator, comment: DesiredComment, signal: AbortSignal): Promise<PostedComment | undefined>;
-  /**
-   * Closes an item; see `Connection`.
-   *
-   * @param key names the item in errors
-   */
+  /** Closes an item; see `Connection`. @param key names the item in errors */
   close?(locator: Locator, key: string, signal: AbortSignal, fields?: CloseFields): Promise<void>;
-  /** @param followed resolves with the containers of all units */
   hooks?(followed: (signal: AbortSignal) => Promise<readonly Container[]>): Hooks;
   /** Returns methods that replace those of the engine. */
   extend?(connection: Connection): Partial<Connection>;
@@ -73,8 +67,8 @@ export interface Tracker<Options, Found, Container> extends Omit<Connector<Optio
   candidate(container: Container): Candidate;
   /** Whether a container that a pattern matches becomes a unit by its id or by its name. */
   readonly unitBy: 'id' | 'name';
-  /** Whether webhooks of this event may be followed; otherwise their bodies are not read. */
-  follows(event: string): boolean;
+  /** Whether webhooks of this event may be followed; otherwise their bodies are not read. Absent: bodies name their events. */
+  follows?(event: string): boolean;
   /** Returns the facts of a webhook; undefined if it is not followed after all. Throws `delivery_malformed`. */
   parseWebhook(payload: unknown, options: Options, event: string): WebhookFacts | Translation | undefined;
   /** The fields that every item has. If a webhook lacks one, intake fetches the item. */
@@ -99,7 +93,6 @@ export interface Tracker<Options, Found, Container> extends Omit<Connector<Optio
   connect(options: Options, deps: ConnectionDeps): TrackerSource<Container>;
 }
 
-/** Creates the connector of a tracker. */
 export function trackerConnector<Options, Found, Container>(
   tracker: Tracker<Options, Found, Container>,
 ): Connector<Options> {
@@ -226,7 +219,7 @@ const REQUIRED_FIELDS: readonly (keyof WorkItem)[] = ['state', 'title', 'descrip
 function createTranslate<Options, Found, Container>(
   tracker: Tracker<Options, Found, Container>,
 ): Connector<Options>['translate'] {
-  const { requiredFields = REQUIRED_FIELDS } = tracker;
+  const { requiredFields = REQUIRED_FIELDS, follows = (event) => event === EVENT_IN_BODY } = tracker;
   const isComplete = (item: WorkItem) => requiredFields.every((field) => item[field] !== undefined);
 
   function webhook(event: string, payload: unknown, options: Options): Translation {
@@ -318,7 +311,7 @@ function createTranslate<Options, Found, Container>(
     [names.missing, () => NOT_FOUND],
   ]);
   return ({ source, event, body }, options) => {
-    if (source === 'webhook') return tracker.follows(event) ? webhook(event, readJson(body), options) : NOT_FOLLOWED;
+    if (source === 'webhook') return follows(event) ? webhook(event, readJson(body), options) : NOT_FOLLOWED;
     return rows.get(event)?.(readJson(body), options) ?? NOT_FOLLOWED;
   };
 }

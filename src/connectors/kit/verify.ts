@@ -28,7 +28,6 @@ interface Scheme {
   readonly prefix?: keyof typeof FORMS;
   /** The header that names the event, and the form of its names. Absent: the body names it. */
   readonly event?: { readonly header: string; readonly form?: RegExp };
-  /** The header with the id of the delivery. */
   readonly delivery?: string;
 }
 

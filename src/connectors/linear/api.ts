@@ -1,50 +1,51 @@
 import { type ZodType, z } from 'zod';
+import type { ErrorCode } from '../../model/errors/codes.ts';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
+import { parseJson } from '../../platform/http/parse-json.ts';
+import { errorOfStatus } from '../../platform/http/provider-errors.ts';
 import type { ConnectionDeps } from '../connector.ts';
-import { nextPage, pagesOf } from '../kit/pages.ts';
-import { absent, parseAnswer, readAnswer } from '../kit/payload.ts';
-import { createBudget, type RateLimitUse } from '../kit/rate-limit.ts';
+import { absent, parseAnswer, readAnswer, readable } from '../kit/payload.ts';
+import {
+  createBudget,
+  limitWait,
+  onOneLine,
+  type Rate,
+  type RateLimitUse,
+  rateFrom,
+  untilReset,
+} from '../kit/refusal.ts';
 import { bearer, withAccessToken } from '../kit/rest.ts';
-import { rateOf, refusal } from './answers.ts';
+import { nextPage, pagesOf } from '../kit/walk.ts';
 import type { Options } from './options.ts';
 
 /** Bytes of a page of 50 issues, each with a description of some hundred kilobytes at most. */
 const LARGEST_ANSWER = 32 * 1024 * 1024;
 
-interface Question<Data> {
-  readonly document: string;
-  readonly variables: Readonly<Record<string, unknown>>;
-  /** The schema of the data. */
-  readonly data: ZodType<Data>;
-  readonly use: RateLimitUse;
+type Variables = Readonly<Record<string, unknown>>;
+
+interface AskOptions {
+  /** Default: `fetch`. */
+  readonly use?: RateLimitUse;
   /** The fields to read of a large answer in another thread: see `HttpRequest`. */
   readonly keep?: true;
-  readonly signal: AbortSignal;
-}
-
-/** The GraphQL API of one connection. Throws for every answer with errors. */
-export interface Api {
-  ask<Data>(question: Question<Data>): Promise<Answered<Data>>;
-  /** Runs a mutation that answers with `success`, and maybe more. Throws `refused` if it did not succeed. */
-  change(document: string, variables: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<Changed>;
-}
-
-interface Answered<Data> {
-  readonly data: Data;
-  readonly answer: HttpAnswer;
 }
 
 const succeeded = z.record(z.string(), z.looseObject({ success: z.boolean() }));
 
-/** The result of a mutation, by its name. */
-type Changed = z.infer<typeof succeeded>;
+export type Api = ReturnType<typeof createApi>;
 
-export function createApi(options: Options, deps: ConnectionDeps): Api {
+/** The GraphQL API of one connection. Throws for every answer with errors. */
+export function createApi(options: Options, deps: ConnectionDeps) {
   const budget = createBudget(deps.clock, rateOf);
 
-  async function ask<Data>(question: Question<Data>): Promise<Answered<Data>> {
-    const { document, variables, data: expected, use, signal } = question;
+  async function ask<Data>(
+    document: string,
+    variables: Variables,
+    expected: ZodType<Data>,
+    signal: AbortSignal,
+    { use = 'fetch', keep }: AskOptions = {},
+  ) {
     const what = `asking Linear for ${/(?:query|mutation) (\w+)/.exec(document)?.[1]}`;
     budget.require(use);
     const send = (headers: Record<string, string>) =>
@@ -54,7 +55,7 @@ export function createApi(options: Options, deps: ConnectionDeps): Api {
         headers,
         body: JSON.stringify({ query: document, variables }),
         signal,
-        keep: question.keep,
+        keep,
         largestAnswer: LARGEST_ANSWER,
         target: 'linear',
       });
@@ -70,8 +71,9 @@ export function createApi(options: Options, deps: ConnectionDeps): Api {
 
   return {
     ask,
-    async change(document, variables, signal) {
-      const { data } = await ask({ document, variables, data: succeeded, use: 'fetch', signal });
+    /** Runs a mutation that answers with `success`, and maybe more. Throws `refused` if it did not succeed. */
+    async change(document: string, variables: Variables, signal: AbortSignal) {
+      const { data } = await ask(document, variables, succeeded, signal);
       if (Object.values(data).some(({ success }) => !success))
         throw new SyncError('refused', 'Linear did not make a change, and gave no reason');
       return data;
@@ -94,7 +96,6 @@ export const CURSOR = /^[\w+/=.~-]{1,1000}$/;
 
 const pageInfo = z.object({ hasNextPage: z.boolean(), endCursor: absent(z.string().nullable()) });
 
-/** One page of a list. */
 export function pageOf<Element>(element: ZodType<Element>) {
   return z.object({ nodes: z.array(element), pageInfo });
 }
@@ -104,7 +105,6 @@ export function cursorAfter({ hasNextPage, endCursor }: z.infer<typeof pageInfo>
   return hasNextPage ? nextPage(endCursor, CURSOR, present, 'a list of Linear') : undefined;
 }
 
-/** Every element of a list that fits into a few pages. */
 export async function readAll<Element>(
   read: (after: string | undefined) => Promise<{ nodes: readonly Element[]; pageInfo: z.infer<typeof pageInfo> }>,
 ): Promise<readonly Element[]> {
@@ -113,4 +113,61 @@ export async function readAll<Element>(
     return { found: nodes, next: cursorAfter(info, after) };
   });
   return (await Array.fromAsync(pages)).flat();
+}
+
+const graphqlErrors = z.object({
+  errors: z.array(
+    z.object({
+      message: z.string().catch('without a message'),
+      extensions: absent(z.object({ code: absent(z.string()), userPresentableMessage: absent(z.string()) })),
+    }),
+  ),
+});
+
+/** The meaning of Linear's own codes, independent of the status: errors have 200 too, and a limit 400 (LI3). */
+const CODES: ReadonlyMap<string, ErrorCode> = new Map([
+  ['RATELIMITED', 'rate_limited'],
+  ['AUTHENTICATION_ERROR', 'unauthorized'],
+  ['FORBIDDEN', 'forbidden'],
+  ['FEATURE_NOT_ACCESSIBLE', 'forbidden'],
+  ['INPUT_ERROR', 'refused'],
+  ['INVALID_INPUT', 'refused'],
+  ['GRAPHQL_VALIDATION_FAILED', 'refused'],
+  ['CONFLICT_ERROR', 'conflict'],
+  ['INTERNAL_SERVER_ERROR', 'server_failed'],
+  ['LOCK_TIMEOUT', 'server_failed'],
+]);
+
+function refusal(answer: HttpAnswer, what: string, now: number): SyncError | undefined {
+  const first = errorsOf(answer)?.[0];
+  if (answer.status === 200 && !first) return undefined;
+  const plain = answer.status === 200 ? undefined : errorOfStatus(answer, what, now);
+  const code = CODES.get(first?.extensions?.code ?? '') ?? plain?.code ?? 'refused';
+  const said = first ? ` (${onOneLine(first.extensions?.userPresentableMessage ?? first.message)})` : '';
+  const message = `${plain?.message ?? what}${said}`;
+  if (code !== 'rate_limited') return new SyncError(code, message, { status: answer.status });
+  return new SyncError(code, message, {
+    status: answer.status,
+    retryAfter: limitWait({ waitOf }, answer, now),
+  });
+}
+
+function errorsOf(answer: HttpAnswer): z.infer<typeof graphqlErrors>['errors'] | undefined {
+  try {
+    return readable(graphqlErrors, parseJson(answer.body))?.errors;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A part of a used-up limit is free before it resets. */
+function waitOf(answer: HttpAnswer, now: number): number | undefined {
+  return untilReset(answer, rateOf(answer.headers)?.resetAt, now);
+}
+
+/** Requests and their complexity have separate limits; the one that is nearer to its end counts. Resets are in milliseconds. */
+export function rateOf(headers: HttpAnswer['headers']): Rate | undefined {
+  const rates = ['requests', 'complexity'].flatMap((kind) => rateFrom(headers, `x-ratelimit-${kind}`, 1) ?? []);
+  const told = rates.filter(({ limit }) => limit > 0);
+  return told.sort((left, right) => left.remaining / left.limit - right.remaining / right.limit)[0];
 }

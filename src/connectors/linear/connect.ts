@@ -7,16 +7,12 @@ import type { ConnectionDeps, Finding, HookState, Hooks } from '../connector.ts'
 import { memoize } from '../kit/cached-reads.ts';
 import { failedFinding } from '../kit/findings.ts';
 import { hooksOf } from '../kit/hooks.ts';
-import { storedPage } from '../kit/pages.ts';
 import { isNamed, readable, UUID } from '../kit/payload.ts';
 import { onOneLine } from '../kit/refusal.ts';
 import type { TrackerSource } from '../kit/tracker.ts';
-import type { Selection } from '../kit/walk.ts';
-import { rateOf } from './answers.ts';
-import { type Api, CURSOR, createApi, cursorAfter, pageOf, readAll } from './api.ts';
+import { type Selection, storedPage } from '../kit/walk.ts';
+import { type Api, CURSOR, createApi, cursorAfter, pageOf, rateOf, readAll } from './api.ts';
 import type { Options } from './options.ts';
-import * as queries from './queries.ts';
-import { CREATE_WEBHOOK, UPDATE_WEBHOOK, WEBHOOKS } from './queries.ts';
 import * as schema from './schema.ts';
 
 /** With their labels, about 3,000 points of the 10,000 that one request may cost. */
@@ -36,31 +32,24 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
   const api = createApi(options, deps);
   return {
     containers: (signal) =>
-      readAll(async (after) => {
-        const question = { document: queries.TEAMS, variables: { after }, data: teams, use: 'poll', signal } as const;
-        return (await api.ask(question)).data.teams;
-      }),
+      readAll(async (after) => (await api.ask(TEAMS, { after }, teams, signal, { use: 'poll' })).data.teams),
     async container(unit, signal) {
-      const variables = { filter: teamIs(unit) };
-      const { data } = await api.ask({ document: queries.TEAMS, variables, data: teams, use: 'background', signal });
+      const { data } = await api.ask(TEAMS, { filter: teamIs(unit) }, teams, signal, { use: 'background' });
       const [first] = data.teams.nodes;
       if (first) return first;
       throw new SyncError('not_found', `this credential can see no team ${unit}`);
     },
     async list({ unit, selection, page, use }, signal) {
       const after = storedPage(page, CURSOR);
-      const wanted =
+      const filter = filterOf(unit, selection);
+      const asked =
         selection.items === 'ids'
-          ? {
-              document: queries.ISSUE_IDS,
-              variables: { filter: filterOf(unit, selection), first: IDS_AT_ONCE, after },
-            }
-          : {
-              document: queries.ISSUES,
-              variables: { filter: filterOf(unit, selection), orderBy: ORDERS[selection.items], first: PAGE, after },
-              keep: true as const,
-            };
-      const { data, answer } = await api.ask({ ...wanted, data: issues, use, signal });
+          ? api.ask(ISSUE_IDS, { filter, first: IDS_AT_ONCE, after }, issues, signal, { use })
+          : api.ask(ISSUES, { filter, orderBy: ORDERS[selection.items], first: PAGE, after }, issues, signal, {
+              use,
+              keep: true,
+            });
+      const { data, answer } = await asked;
       return { found: data.issues.nodes, next: cursorAfter(data.issues.pageInfo, after), answer };
     },
     /**
@@ -68,15 +57,13 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
      */
     async item({ id: issueId, container }, signal) {
       const variables = { issueId, teamId: container ?? issueId };
-      const question = { document: queries.ONE_ISSUE, variables, data: schema.one, use: 'fetch', keep: true } as const;
-      const { data } = await api.ask({ ...question, signal });
+      const { data } = await api.ask(ONE_ISSUE, variables, schema.one, signal, { keep: true });
       const [found] = data.issues.nodes;
       return found === undefined ? { isGone: data.teams.nodes.length > 0 } : { found };
     },
     async about(signal) {
       try {
-        const question = { document: queries.WHO, variables: {}, data: schema.who, use: 'fetch', signal } as const;
-        const { data, answer } = await api.ask(question);
+        const { data, answer } = await api.ask(WHO, {}, schema.who, signal);
         const message = `of ${onOneLine(data.viewer.name, 100)}`;
         const credential: Finding = { level: 'ok', subject: 'credential', message };
         return { first: [credential], besides: [organization(data.organization, options), limit(answer)] };
@@ -95,25 +82,21 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
      */
     async comment({ id: issueId }, { marker, text, isCorrection }, signal) {
       const id = idOf(`${issueId} ${marker}`);
-      const variables = { id };
-      const question = { document: queries.COMMENT, variables, data: schema.standing, use: 'fetch', signal } as const;
-      const [found] = (await api.ask(question)).data.comments.nodes;
+      const [found] = (await api.ask(COMMENT, { id }, schema.standing, signal)).data.comments.nodes;
       if (!found && isCorrection) return undefined;
       const author = found?.body === text ? found.user : await write();
       return author ? { id, author: author.id, text: plainComment(text) } : undefined;
 
       async function write() {
         const changed = found
-          ? await api.change(queries.UPDATE_COMMENT, { id, body: text }, signal)
-          : await api.change(queries.CREATE_COMMENT, { input: { id, issueId, body: text } }, signal);
+          ? await api.change(UPDATE_COMMENT, { id, body: text }, signal)
+          : await api.change(CREATE_COMMENT, { input: { id, issueId, body: text } }, signal);
         return Object.values(changed).map((each) => readable(schema.commented, each)?.comment.user)[0];
       }
     },
     /** Moves the issue to a completed state of its team; a finished one stays unchanged. */
     async close({ id: issueId }, key, signal) {
-      const variables = { issueId };
-      const question = { document: queries.CLOSING, variables, data: schema.closing, use: 'fetch', signal } as const;
-      const [issue] = (await api.ask(question)).data.issues.nodes;
+      const [issue] = (await api.ask(CLOSING, { issueId }, schema.closing, signal)).data.issues.nodes;
       if (!issue) throw new SyncError('not_found', `${key} cannot be closed: it cannot be seen`);
       if (DONE.includes(issue.state.type)) return;
       const states = issue.team.states.nodes.toSorted((left, right) => left.position - right.position);
@@ -122,7 +105,7 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
         throw new SyncError('conflict', `${key} cannot be closed: its team has no such completed status`, {
           hint: 'Set completedStatus to the name of a status of the type Completed that each team has, or leave it out.',
         });
-      await api.change(queries.SET_STATE, { issueId, stateId: chosen.id }, signal);
+      await api.change(SET_STATE, { issueId, stateId: chosen.id }, signal);
     },
     hooks: (followed) => hooksOfTeams(api, followed),
   };
@@ -142,7 +125,6 @@ function instant(time: number): string {
   return new Date(time).toISOString();
 }
 
-/** Returns a filter for one team, by its id or its key. */
 function teamIs(unit: string): object {
   return UUID.test(unit) ? { id: { eq: unit } } : { key: { eq: unit } };
 }
@@ -201,10 +183,9 @@ function hooksOfTeams(api: Api, followed: (signal: AbortSignal) => Promise<reado
     subjectOf: ({ key }) => key,
     finder(url, signal) {
       const all = memoize(() =>
-        readAll(async (after) => {
-          const question = { document: WEBHOOKS, variables: { after }, data, use: 'background', signal } as const;
-          return (await api.ask(question)).data.webhooks;
-        }),
+        readAll(
+          async (after) => (await api.ask(WEBHOOKS, { after }, data, signal, { use: 'background' })).data.webhooks,
+        ),
       );
       return async (team) => {
         const standing = (await all()).filter((each) => each.url === url);
@@ -254,3 +235,116 @@ function stateOf(found: Registered | undefined, team: Team): Omit<HookState, 'su
     hint: 'Run "worksync hooks install", or switch it on at Settings, API.',
   };
 }
+
+/*
+ * The documents that worksync sends to Linear's GraphQL API. A test validates each document against the schema that Linear
+ * publishes. Costs count by the number of things that a list may hold, so every list names its limit.
+ */
+
+/** More labels than this on one issue are not read, and the item then has none at all rather than some. */
+const ISSUE = `
+  fragment IssueFields on Issue {
+    id
+    identifier
+    previousIdentifiers
+    title
+    description
+    url
+    priority
+    createdAt
+    updatedAt
+    completedAt
+    canceledAt
+    trashed
+    state { name type }
+    assignee { id email }
+    creator { id email app }
+    labels(first: 50) { nodes { name } pageInfo { hasNextPage } }
+    team { id key }
+  }`;
+
+/** Archived ones are included: they exist, and so do those in the trash, which say so. */
+export const ISSUES = `${ISSUE}
+  query Issues($filter: IssueFilter!, $orderBy: PaginationOrderBy!, $first: Int!, $after: String) {
+    issues(filter: $filter, orderBy: $orderBy, first: $first, after: $after, includeArchived: true) {
+      nodes { ...IssueFields }
+      pageInfo { hasNextPage endCursor }
+    }
+  }`;
+
+export const ISSUE_IDS = `
+  query IssueIds($filter: IssueFilter!, $first: Int!, $after: String) {
+    issues(filter: $filter, orderBy: createdAt, first: $first, after: $after, includeArchived: true) {
+      nodes { id trashed }
+      pageInfo { hasNextPage endCursor }
+    }
+  }`;
+
+/** One issue, and whether its team can be seen: only then does its absence mean that it is gone. */
+export const ONE_ISSUE = `${ISSUE}
+  query OneIssue($issueId: ID!, $teamId: ID!) {
+    issues(filter: { id: { eq: $issueId } }, first: 1, includeArchived: true) { nodes { ...IssueFields } }
+    teams(filter: { id: { eq: $teamId } }, first: 1, includeArchived: true) { nodes { id } }
+  }`;
+
+export const TEAMS = `
+  query Teams($filter: TeamFilter, $after: String) {
+    teams(filter: $filter, first: 100, after: $after) {
+      nodes { id key name visibility }
+      pageInfo { hasNextPage endCursor }
+    }
+  }`;
+
+export const WHO = `
+  query Who {
+    viewer { name }
+    organization { id urlKey }
+  }`;
+
+export const COMMENT = `
+  query PostedComment($id: ID!) {
+    comments(filter: { id: { eq: $id } }, first: 1) { nodes { id body user { id } } }
+  }`;
+
+export const CREATE_COMMENT = `
+  mutation CreateComment($input: CommentCreateInput!) {
+    commentCreate(input: $input) { success comment { id user { id } } }
+  }`;
+
+export const UPDATE_COMMENT = `
+  mutation UpdateComment($id: String!, $body: String!) {
+    commentUpdate(id: $id, input: { body: $body }) { success comment { id user { id } } }
+  }`;
+
+export const CLOSING = `
+  query Closing($issueId: ID!) {
+    issues(filter: { id: { eq: $issueId } }, first: 1, includeArchived: true) {
+      nodes {
+        state { type }
+        team { states(filter: { type: { eq: "completed" } }, first: 50) { nodes { id name position } } }
+      }
+    }
+  }`;
+
+export const SET_STATE = `
+  mutation SetState($issueId: String!, $stateId: String!) {
+    issueUpdate(id: $issueId, input: { stateId: $stateId }) { success }
+  }`;
+
+export const WEBHOOKS = `
+  query Webhooks($after: String) {
+    webhooks(first: 100, after: $after) {
+      nodes { id url enabled resourceTypes allPublicTeams team { id } }
+      pageInfo { hasNextPage endCursor }
+    }
+  }`;
+
+export const CREATE_WEBHOOK = `
+  mutation CreateWebhook($input: WebhookCreateInput!) {
+    webhookCreate(input: $input) { success }
+  }`;
+
+export const UPDATE_WEBHOOK = `
+  mutation UpdateWebhook($id: String!, $input: WebhookUpdateInput!) {
+    webhookUpdate(id: $id, input: $input) { success }
+  }`;

@@ -1,7 +1,6 @@
 import { samplesOf, TRIAL_NUMBER, TRIAL_TEXT, TRIAL_UUID, UUIDS } from '../kit/sample.ts';
 import { scopeOf } from './options.ts';
 
-/** Sample events of Linear, made here. */
 export const samples = samplesOf({
   scopeOf,
   place: { ids: UUIDS, name: 'TRIAL' },

@@ -30,7 +30,6 @@ const common = {
   team,
 };
 
-/** An issue of the API. */
 export const issue = z.object({
   ...common,
   labels: absent(z.object({ nodes: z.array(name), pageInfo: z.object({ hasNextPage: z.boolean() }) })),
@@ -59,7 +58,6 @@ export type IssueEvent = z.infer<typeof issueEvent>;
 /** Older webhooks do not name their organisation; the secret then identifies it. */
 export const organization = z.object({ organizationId: absent(organizationId) });
 
-/** The parts that identify the issue of an event. */
 const named = z.object({ id, identifier: absent(identifier), team: absent(team.nullable()) });
 export const namedIssue = z.object({ data: named });
 

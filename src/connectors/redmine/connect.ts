@@ -6,12 +6,11 @@ import { createListing } from '../kit/cached-reads.ts';
 import { upsertComment } from '../kit/comments.ts';
 import { type About, failedFinding, findingsOf } from '../kit/findings.ts';
 import { type Locator, mustCheckScope } from '../kit/items.ts';
-import { countedPagesOf } from '../kit/pages.ts';
 import { isNamed, readable } from '../kit/payload.ts';
 import { malformed, onOneLine, type Refusals, undefinedOn } from '../kit/refusal.ts';
 import { createRest, type Rest } from '../kit/rest.ts';
 import type { TrackerSource } from '../kit/tracker.ts';
-import type { ListRequest, Selection } from '../kit/walk.ts';
+import { countedPagesOf, type ListRequest, type Selection } from '../kit/walk.ts';
 import { baseOf, type Options } from './options.ts';
 import type { Status } from './schema.ts';
 import * as schema from './schema.ts';
@@ -109,10 +108,8 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
     async comment(locator, given, signal) {
       me ??= String((await api.read(schema.myself, '/users/current.json', {}, signal)).content.user.id);
       const author = me;
-      return upsertComment<schema.Journal>(given, {
+      return upsertComment(given, {
         write: (text, words) => `${text}\n\n${formatting === 'markdown' ? given.marker : words}`,
-        /** Redmine ends lines with CRLF, as forms do. */
-        plain: (text) => text.replace(/\r\n?/g, '\n').trim(),
         async *pages() {
           yield (await read(schema.withJournals, locator, 'journals', signal)).journals;
         },

@@ -55,7 +55,6 @@ export const options = z.strictObject({
 
 export type Options = z.infer<typeof options>;
 
-/** Base of the API and of links, without a slash at its end. */
 export function baseOf({ url }: Pick<Options, 'url'>): string {
   return asBase(url);
 }

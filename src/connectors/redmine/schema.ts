@@ -5,7 +5,6 @@ import { absent, instant, keptBy, parseAnswer } from '../kit/payload.ts';
 /** The fields that are read, and no others (RM2); all but identity and time are `absent` where they drift. */
 
 const id = z.int().min(1);
-/** An id in addresses. */
 export const number = z.string().regex(/^[1-9]\d{0,15}$/);
 const name = z.string().min(1);
 
@@ -86,7 +85,6 @@ export function numberOf(found: unknown, what: string): number {
   return parseAnswer(numbered, found, what).id;
 }
 
-/** The required parts of a fetched issue. */
 export const placed = z.object({ issue: z.looseObject({ project: z.looseObject({ id }) }) });
 
 const listed = project.extend({ status: absent(z.int()) });
@@ -99,8 +97,6 @@ export const allStatuses = z.object({ issue_statuses: z.array(status) });
 
 const journal = z.object({ id, notes: absent(z.string()), user: absent(z.object({ id: z.int() })) });
 
-export type Journal = z.infer<typeof journal>;
-
 export const withJournals = z.object({ journals: z.array(journal) });
 
 export const myself = z.object({ user: z.object({ id: z.int() }) });
@@ -112,5 +108,4 @@ export const current = z.object({
 
 export const { kept: KEPT, slim } = keptBy(issue);
 
-/** The fields of a page that are read. */
 export const KEPT_PAGE: Shape = { issues: KEPT, total_count: true };

@@ -7,14 +7,12 @@ import { createListing } from '../kit/cached-reads.ts';
 import { wordsOfMarker } from '../kit/comments.ts';
 import { findingsOf } from '../kit/findings.ts';
 import { type Locator, rowNames } from '../kit/items.ts';
-import { nextPage, pagesOf, storedPage } from '../kit/pages.ts';
 import { omitUndefined, readable, writeJson } from '../kit/payload.ts';
-import { type Rate, rateFrom, untilReset } from '../kit/rate-limit.ts';
-import { malformed, onOneLine, type Refusals } from '../kit/refusal.ts';
+import { malformed, onOneLine, type Rate, type Refusals, rateFrom, untilReset } from '../kit/refusal.ts';
 import { bearer, createRest, type Rest } from '../kit/rest.ts';
 import { isRefusedList } from '../kit/scope.ts';
 import type { TrackerSource } from '../kit/tracker.ts';
-import { emptyPageFlag, firstWalkStart, type ListRequest } from '../kit/walk.ts';
+import { emptyPageFlag, firstWalkStart, type ListRequest, nextPage, pagesOf, storedPage } from '../kit/walk.ts';
 import { baseOf, type Options } from './options.ts';
 import type { Project } from './schema.ts';
 import * as schema from './schema.ts';
@@ -47,7 +45,6 @@ function rateOf(headers: HttpAnswer['headers']): Rate | undefined {
   return rateFrom(reset === undefined ? headers : { ...headers, [`${PREFIX}-reset`]: reset }, PREFIX);
 }
 
-/** The API of one organisation. */
 export function connect(options: Options, deps: ConnectionDeps): TrackerSource<schema.Project> {
   const { organization, token } = options;
   /** Below the organisation, whose name goes into no log. */

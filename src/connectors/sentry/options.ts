@@ -39,7 +39,6 @@ export const options = z.strictObject({
 
 export type Options = z.infer<typeof options>;
 
-/** Base of the API, without a slash at its end. */
 export function baseOf({ host, apiUrl }: Pick<Options, 'host' | 'apiUrl'>): string {
   return asBase(apiUrl ?? `https://${host}/api/0`);
 }

@@ -1,8 +1,6 @@
 import { NUMBERS, samplesOf, TRIAL_NUMBER, TRIAL_TEXT } from '../kit/sample.ts';
-import { EVENT } from './items.ts';
 import { scopeOf } from './options.ts';
 
-/** Sample events of Sentry, made here. */
 export const samples = samplesOf({
   scopeOf,
   place: { ids: NUMBERS },
@@ -10,7 +8,7 @@ export const samples = samplesOf({
     created: ['an issue is created', { action: 'created', status: 'unresolved' }],
     resolved: ['the same issue is resolved', { action: 'resolved', status: 'resolved' }],
   },
-  headers: () => ({ 'sentry-hook-resource': EVENT }),
+  headers: () => ({ 'sentry-hook-resource': 'issue' }),
   payload({ action, status }, { options, place, now, title }) {
     const issue = {
       id: String(TRIAL_NUMBER),

@@ -40,12 +40,10 @@ export type SentryIssue = z.infer<typeof issue>;
 
 export const issueEvent = z.object({ action: absent(text), data: z.object({ issue }) });
 
-/** The parts that identify the issue of an event. */
 export const namedIssue = z.object({
   data: z.object({ issue: z.object({ id, shortId: absent(shortId), project: absent(project.nullable()) }) }),
 });
 
-/** The required part of a fetched issue. */
 export const anIssue = z.looseObject({ id });
 
 export const organization = z.object({ name: z.string().catch('without a name') });

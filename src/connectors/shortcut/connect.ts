@@ -19,7 +19,6 @@ const refusals: Refusals = {
   hints: { 401: 'Set token to an API token of a member: Settings → Your Account → API Tokens.' },
 };
 
-/** The API of one token's workspace. */
 export function connect(options: Options, deps: ConnectionDeps): TrackerSource<schema.Team> {
   const headers = { 'shortcut-token': options.token };
   const api = createRest({ target: 'shortcut', base: baseOf(options), headers, refusals }, deps);
@@ -65,9 +64,7 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
     async comment(locator, given, signal) {
       const path = `${pathOf(locator)}/comments`;
       const author = (await me(signal)).id;
-      return upsertComment<schema.Comment>(given, {
-        write: (text, words) => `${text}\n\n${words}`,
-        plain: (text) => text.replace(/\r\n?/g, '\n').trim(),
+      return upsertComment(given, {
         async *pages() {
           const { content } = await api.read(z.array(schema.comment), path, {}, signal);
           yield content.filter(({ deleted }) => deleted !== true);
@@ -106,7 +103,6 @@ const FIRST_YEAR = 2015;
 interface Window {
   /** Parts of the query; both bounds are inclusive. */
   readonly query: Readonly<Record<string, unknown>>;
-  /** Names the next page; undefined on the last one. */
   readonly next: string | undefined;
 }
 

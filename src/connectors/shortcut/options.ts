@@ -27,7 +27,6 @@ export const options = z.strictObject({
 
 export type Options = z.infer<typeof options>;
 
-/** Without a slash at its end. */
 export const baseOf = ({ apiUrl }: Options): string => asBase(apiUrl);
 
 export const scopeOf = scopeBy<Options>('teams');

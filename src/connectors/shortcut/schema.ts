@@ -67,8 +67,6 @@ export const comment = z.object({
   deleted: absent(z.boolean()),
 });
 
-export type Comment = z.infer<typeof comment>;
-
 export const closing = z.object({ completed: z.boolean(), workflow_id: z.int() });
 
 export const workflow = z.object({

@@ -1,5 +1,5 @@
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
-import { type ConnectorProfile, type Exchange, from, ignored, waits } from './profile.ts';
+import { type Exchange, from, ignored, profileOf, waits } from './profile.ts';
 
 const ORIGIN = 'https://dev.azure.com';
 const ORGANIZATION = '9f2c1a7b-04d5-4c6f-8a90-b1e2d3c4f5a6';
@@ -39,12 +39,12 @@ const basic = (user: string, password: string) => `Basic ${Buffer.from(`${user}:
 const project: Exchange = {
   path: '/acme/_apis/projects/Website',
   query: VERSION,
-  body: JSON.stringify({ id: PROJECT, name: 'Website', state: 'wellFormed' }),
+  body: { id: PROJECT, name: 'Website', state: 'wellFormed' },
 };
 const states: Exchange = {
   path: `/acme/${PROJECT}/_apis/wit/workitemtypes/Bug/states`,
   query: VERSION,
-  body: JSON.stringify({ count: 1, value: [{ name: 'Active', color: '007acc', category: 'InProgress' }] }),
+  body: { count: 1, value: [{ name: 'Active', color: '007acc', category: 'InProgress' }] },
 };
 
 /** Page n of five holds two revisions, each an hour younger than the one before. */
@@ -59,20 +59,19 @@ function page(number: number): Exchange {
   return {
     path: LIST,
     query: number === 1 ? QUERY : { ...COMMON, continuationToken: `${number - 1};299;2` },
-    body: JSON.stringify({ values, nextLink, continuationToken: `${number};299;2`, isLastBatch }),
+    body: { values, nextLink, continuationToken: `${number};299;2`, isLastBatch },
   };
 }
 
-const first: Exchange = { path: LIST, query: QUERY };
-const said = (message: string) => JSON.stringify({ $id: '1', message, typeKey: 'Exception' });
+const said = (message: string) => ({ $id: '1', message, typeKey: 'Exception' });
 const date = 'Mon, 05 Jan 2026 09:00:00 GMT';
 const who: Exchange = {
   path: '/acme/_apis/connectionData',
   query: { 'api-version': '7.1-preview' },
-  body: JSON.stringify({ instanceId: ORGANIZATION, authenticatedUser: { id: 'me', providerDisplayName: 'Sync' } }),
+  body: { instanceId: ORGANIZATION, authenticatedUser: { id: 'me', providerDisplayName: 'Sync' } },
 };
 
-export const profile: ConnectorProfile = {
+export const profile = profileOf({
   id: 'azure-boards',
   options: { organization: 'acme', organizationId: ORGANIZATION, token: 'pat-contract', projects: ['Website'] },
   containerId: PROJECT,
@@ -162,32 +161,19 @@ export const profile: ConnectorProfile = {
   ],
   poll: {
     unit: 'Website',
-    watermark: '2026-03-01T00:00:00.000Z',
-    walk: [1, 2, 3, 4, 5].map(page),
+    page,
     besides: [project, states],
-    items: 10,
-    newest: '2026-03-05T12:00:00.000Z',
-    first,
     foreignNext: {
-      ...first,
-      body: JSON.stringify({ values: [], continuationToken: `https://evil.example${LIST}`, isLastBatch: false }),
+      body: { values: [], continuationToken: `https://evil.example${LIST}`, isLastBatch: false },
     },
   },
   fetch: {
     kind: 'work_item',
     reference: { id: '299', projectId: PROJECT },
-    found: [
-      { path: ITEM, query: { ...VERSION, fields: FIELDS }, body: JSON.stringify({ id, rev, fields }) },
-      project,
-      states,
-    ],
+    found: [{ path: ITEM, query: { ...VERSION, fields: FIELDS }, body: { id, rev, fields } }, project, states],
     gone: [
       { path: ITEM, query: { ...VERSION, fields: FIELDS }, status: 404, body: said('TF401232: does not exist') },
       { ...project, path: `/acme/_apis/projects/${PROJECT}` },
-    ],
-    hidden: [
-      { path: ITEM, query: { ...VERSION, fields: FIELDS }, status: 404, body: said('TF401232: does not exist') },
-      { ...project, path: `/acme/_apis/projects/${PROJECT}`, status: 404, body: said('TF200016: does not exist') },
     ],
     unjudged: {
       reference: { id: '299', isFollowed: 'unknown' },
@@ -202,11 +188,7 @@ export const profile: ConnectorProfile = {
   },
   statuses: { 203: 'unauthorized', 412: 'conflict' },
   check: {
-    good: [
-      who,
-      project,
-      { path: `/acme/${PROJECT}/_apis/wit/workitemtypes`, query: VERSION, body: JSON.stringify({ value: [] }) },
-    ],
+    good: [who, project, { path: `/acme/${PROJECT}/_apis/wit/workitemtypes`, query: VERSION, body: { value: [] } }],
     refused: [{ ...who, status: 401, body: '' }],
   },
-};
+});

@@ -1,6 +1,6 @@
 import { standardSignature } from '../../../src/connectors/kit/verify.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
-import { type ConnectorProfile, type Exchange, from, ignored } from './profile.ts';
+import { type Exchange, from, ignored, profileOf } from './profile.ts';
 
 const ORIGIN = 'https://desk.example.com';
 const ITEMS = '/feed/items';
@@ -28,14 +28,13 @@ function page(number: number): Exchange {
   return {
     path: ITEMS,
     query: number === 1 ? SINCE : { ...SINCE, cursor: `after-${number - 1}` },
-    body: JSON.stringify({ items, nextCursor: number < PAGES ? `after-${number}` : null }),
+    body: { items, nextCursor: number < PAGES ? `after-${number}` : null },
   };
 }
 
-const first: Exchange = { path: ITEMS, query: SINCE };
-const said = (message: string) => JSON.stringify({ message });
+const said = (message: string) => ({ message });
 
-export const profile: ConnectorProfile = {
+export const profile = profileOf({
   id: 'generic',
   options: { system: 'desk', feedUrl: `${ORIGIN}/feed/`, token: 'feed-token-contract', projects: ['web*'] },
   origin: ORIGIN,
@@ -110,32 +109,25 @@ export const profile: ConnectorProfile = {
   ],
   poll: {
     unit: 'items',
-    watermark: '2026-03-01T00:00:00.000Z',
-    walk: [1, 2, 3, 4].map(page),
-    items: 8,
-    newest: '2026-03-05T12:00:00.000Z',
-    first,
-    foreignNext: {
-      ...first,
-      body: JSON.stringify({ items: [item], nextCursor: `https://evil.example${ITEMS}?cursor=2` }),
-    },
+    page,
+    pages: PAGES,
+    foreignNext: { body: { items: [item], nextCursor: `https://evil.example${ITEMS}?cursor=2` } },
   },
   fetch: {
     kind: 'work_item',
     reference: { id: '4711', projectId: 'web', identifier: 'WEB-4711' },
-    found: [{ path: ITEM, body: JSON.stringify(item) }],
+    found: [{ path: ITEM, body: item }],
     gone: [{ path: ITEM, status: 410, body: said('deleted') }],
     hidden: [{ path: ITEM, status: 404, body: said('no such item, or not for you') }],
   },
-  limits: {},
   check: {
     good: [
-      { path: ITEMS, query: { done: 'false' }, body: JSON.stringify({ items: [] }) },
-      { path: '/feed/ids', body: JSON.stringify({ ids: ['4711'], projects: ['web'] }) },
+      { path: ITEMS, query: { done: 'false' }, body: { items: [] } },
+      { path: '/feed/ids', body: { ids: ['4711'], projects: ['web'] } },
     ],
     refused: [
       { path: ITEMS, query: { done: 'false' }, status: 401, body: said('who are you') },
       { path: '/feed/ids', status: 401, body: said('who are you') },
     ],
   },
-};
+});

@@ -1,6 +1,6 @@
 import { github } from '../../../src/connectors/github/index.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
-import { type ConnectorProfile, type Exchange, from, hmacWebhook, ignored, waits } from './profile.ts';
+import { type Exchange, from, hmacWebhook, ignored, profileOf, waits } from './profile.ts';
 
 const ORIGIN = 'https://api.github.com';
 const LIST = '/repos/acme/api/pulls';
@@ -24,7 +24,7 @@ function page(number: number): Exchange {
     path: LIST,
     query: number === 1 ? QUERY : { ...QUERY, page: String(number) },
     headers: { link: links.join(', '), ...(number === 1 ? { etag: 'W/"page-one"' } : {}) },
-    body: JSON.stringify(body),
+    body,
   };
 }
 
@@ -34,7 +34,7 @@ function commitPage(messages: readonly string[], next?: string): Exchange {
     path: `${LIST}/12/commits`,
     query: { per_page: '100', ...(messages.includes('One') ? {} : { page: '2' }) },
     headers: next ? { link: `<${next}/repositories/70100/pulls/12/commits?per_page=100&page=2>; rel="next"` } : {},
-    body: JSON.stringify(messages.map((message) => ({ sha: 'a', commit: { message } }))),
+    body: messages.map((message) => ({ sha: 'a', commit: { message } })),
   };
 }
 
@@ -51,11 +51,10 @@ const REVIEWS = JSON.stringify([
   { id: 82, user: { login: 'ada', id: 2 }, body: '', state: 'PENDING', author_association: 'OWNER' },
 ]);
 
-const first: Exchange = { path: LIST, query: QUERY };
-const said = (message: string) => JSON.stringify({ message, documentation_url: 'https://docs.github.com/rest' });
+const said = (message: string) => ({ message, documentation_url: 'https://docs.github.com/rest' });
 const inAnHour = String(Math.floor(Date.UTC(2026, 0, 5, 10) / 1_000));
 
-export const profile: ConnectorProfile = {
+export const profile = profileOf({
   id: 'github',
   options: { token: 'ghp_contract', repositories: ['acme/api'], issues: true },
   containerId: '70100',
@@ -136,37 +135,28 @@ export const profile: ConnectorProfile = {
   ],
   poll: {
     unit: 'acme/api',
-    watermark: '2026-03-01T00:00:00.000Z',
-    walk: [1, 2, 3, 4, 5].map(page),
-    items: 10,
-    newest: '2026-03-05T12:00:00.000Z',
-    first,
+    page,
     switch: {
       refused: 404,
       shown: { path: '/repos/acme/api' },
-      off: JSON.stringify({ id: 70100, full_name: 'acme/api', has_pull_requests: false }),
-      on: JSON.stringify({ id: 70100, full_name: 'acme/api', has_pull_requests: true }),
+      off: { id: 70100, full_name: 'acme/api', has_pull_requests: false },
+      on: { id: 70100, full_name: 'acme/api', has_pull_requests: true },
     },
     validator: { etag: 'W/"page-one"', header: 'if-none-match' },
     foreignNext: {
-      ...first,
       headers: { link: '<https://api.github.com.evil.example/repos/acme/api/pulls?page=2>; rel="next"' },
-      body: JSON.stringify([{ ...pull, updated_at: '2026-03-05T12:00:00Z' }]),
+      body: [{ ...pull, updated_at: '2026-03-05T12:00:00Z' }],
     },
   },
   fetch: {
     reference: { repoId: '70100', repository: 'acme/api', number: '12' },
-    found: [{ path: `${LIST}/12`, body: JSON.stringify(pull) }],
+    found: [{ path: `${LIST}/12`, body: pull }],
     gone: [
       { path: `${LIST}/12`, status: 404, body: said('Not Found') },
-      { path: '/repos/acme/api', body: JSON.stringify({ id: 70100, full_name: 'acme/api' }) },
-    ],
-    hidden: [
-      { path: `${LIST}/12`, status: 404, body: said('Not Found') },
-      { path: '/repos/acme/api', status: 404, body: said('Not Found') },
+      { path: '/repos/acme/api', body: { id: 70100, full_name: 'acme/api' } },
     ],
     reviews: {
-      of: { path: `${LIST}/12`, body: JSON.stringify(pull) },
+      of: { path: `${LIST}/12`, body: pull },
       answer: { path: `${LIST}/12/reviews`, query: { per_page: '100' }, body: REVIEWS },
       facts: {
         reviews: {
@@ -204,8 +194,8 @@ export const profile: ConnectorProfile = {
   },
   check: {
     good: [
-      { path: '/user', body: JSON.stringify({ login: 'worksync-bot', id: 1 }) },
-      { path: '/repos/acme/api', body: JSON.stringify({ id: 70100, full_name: 'acme/api', archived: false }) },
+      { path: '/user', body: { login: 'worksync-bot', id: 1 } },
+      { path: '/repos/acme/api', body: { id: 70100, full_name: 'acme/api', archived: false } },
       { path: LIST, query: { state: 'all', per_page: '1' }, body: '[]' },
       {
         path: '/repos/acme/api/issues',
@@ -219,4 +209,4 @@ export const profile: ConnectorProfile = {
       { path: '/repos/acme/api', status: 401, body: said('Bad credentials') },
     ],
   },
-};
+});

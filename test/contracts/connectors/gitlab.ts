@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { standardSignature } from '../../../src/connectors/kit/verify.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
-import { type ConnectorProfile, type Exchange, from, ignored, waits } from './profile.ts';
+import { type Exchange, from, ignored, profileOf, waits } from './profile.ts';
 
 const ORIGIN = 'https://gitlab.com';
 const PROJECT = '/api/v4/projects/acme%2Fplatform%2Fapi';
@@ -35,7 +35,7 @@ function commitPage(messages: readonly string[], next?: string): Exchange {
     path: `${BY_NUMBER}/12/commits`,
     query: { per_page: '100', page: messages.includes('Three') ? '1' : '2' },
     headers: next ? { link } : {},
-    body: JSON.stringify(messages.map((message) => ({ id: 'a', message }))),
+    body: messages.map((message) => ({ id: 'a', message })),
   };
 }
 
@@ -66,15 +66,14 @@ function page(number: number): Exchange {
     path: LIST,
     query: number === 1 ? QUERY : { ...QUERY, page: String(number) },
     headers: { link: links.join(', '), ...plain, ...(number === 1 ? { etag: 'W/"page-one"' } : {}) },
-    body: JSON.stringify(body),
+    body,
   };
 }
 
-const first: Exchange = { path: LIST, query: QUERY };
-const said = (message: string) => JSON.stringify({ message });
+const said = (message: string) => ({ message });
 const date = 'Mon, 05 Jan 2026 09:00:00 GMT';
 
-export const profile: ConnectorProfile = {
+export const profile = profileOf({
   id: 'gitlab',
   options: { token: 'glpat-contract', projects: ['acme/platform/api'], issues: true },
   containerId: '80200',
@@ -155,14 +154,8 @@ export const profile: ConnectorProfile = {
       ...from('merge_requests.get', 'fetch', 'merge_requests.get'),
       facts: { isFork: false, closedAt: null, reviewDecision: { state: 'none' } },
     },
-    {
-      ...from('issues.list', 'poll', 'issues.list'),
-      facts: { isDropped: true, closedAt: '2026-03-04T12:00:00.000Z' },
-    },
-    {
-      ...from('issues.get', 'fetch', 'issues.get'),
-      facts: { isDropped: false, closedAt: null },
-    },
+    { ...from('issues.list', 'poll', 'issues.list'), facts: { isDropped: true, closedAt: '2026-03-04T12:00:00.000Z' } },
+    { ...from('issues.get', 'fetch', 'issues.get'), facts: { isDropped: false, closedAt: null } },
     from('issues.gone', 'fetch', 'issues.gone'),
   ],
   restricted: {
@@ -202,49 +195,35 @@ export const profile: ConnectorProfile = {
   ],
   poll: {
     unit: 'acme/platform/api',
-    watermark: '2026-03-01T00:00:00.000Z',
-    walk: [1, 2, 3, 4, 5].map(page),
-    items: 10,
-    newest: '2026-03-05T12:00:00.000Z',
-    besides: [{ path: PROJECT, body: JSON.stringify({ id: 80200, path_with_namespace: 'acme/platform/api' }) }],
-    first,
+    page,
+    besides: [{ path: PROJECT, body: { id: 80200, path_with_namespace: 'acme/platform/api' } }],
     switch: {
       refused: 403,
       shown: { path: '/api/v4/projects/acme%2Fplatform%2Fapi' },
-      off: JSON.stringify({
+      off: {
         path_with_namespace: 'acme/platform/api',
         merge_requests_access_level: 'disabled',
         merge_requests_enabled: false,
-      }),
+      },
       // Only for its members.
-      on: JSON.stringify({
+      on: {
         path_with_namespace: 'acme/platform/api',
         merge_requests_access_level: 'private',
         merge_requests_enabled: false,
-      }),
+      },
     },
     validator: { etag: 'W/"page-one"', header: 'if-none-match' },
     foreignNext: {
-      ...first,
       headers: { link: `<https://gitlab.com.evil.example${LIST}?page=2>; rel="next"` },
-      body: JSON.stringify([mergeRequest]),
+      body: [mergeRequest],
     },
   },
   fetch: {
     reference: { projectId: '80200', iid: '12' },
-    found: [{ path: `${BY_NUMBER}/12`, body: JSON.stringify(mergeRequest) }],
+    found: [{ path: `${BY_NUMBER}/12`, body: mergeRequest }],
     gone: [
       { path: `${BY_NUMBER}/12`, status: 404, body: said('404 Not found') },
       { path: BY_NUMBER, query: { state: 'all', scope: 'all', 'iids[]': '12' }, body: '[]' },
-    ],
-    hidden: [
-      { path: `${BY_NUMBER}/12`, status: 404, body: said('404 Not found') },
-      {
-        path: BY_NUMBER,
-        query: { state: 'all', scope: 'all', 'iids[]': '12' },
-        status: 404,
-        body: said('404 Project Not Found'),
-      },
     ],
     unjudged: {
       reference: { projectId: '80200', iid: '12', isFollowed: 'unknown' },
@@ -254,7 +233,7 @@ export const profile: ConnectorProfile = {
       ],
     },
     reviews: {
-      of: { path: `${BY_NUMBER}/12`, body: JSON.stringify({ ...mergeRequest, detailed_merge_status: 'mergeable' }) },
+      of: { path: `${BY_NUMBER}/12`, body: { ...mergeRequest, detailed_merge_status: 'mergeable' } },
       answer: { path: `${BY_NUMBER}/12/approvals`, body: APPROVALS },
       facts: { reviewDecision: { state: 'approved', at: '2026-01-05T09:00:00.000Z' } },
     },
@@ -276,9 +255,9 @@ export const profile: ConnectorProfile = {
     good: [
       {
         path: '/api/v4/personal_access_tokens/self',
-        body: JSON.stringify({ id: 1, name: 'worksync', scopes: ['read_api'], active: true, expires_at: '2026-12-01' }),
+        body: { id: 1, name: 'worksync', scopes: ['read_api'], active: true, expires_at: '2026-12-01' },
       },
-      { path: PROJECT, body: JSON.stringify({ id: 80200, path_with_namespace: 'acme/platform/api', archived: false }) },
+      { path: PROJECT, body: { id: 80200, path_with_namespace: 'acme/platform/api', archived: false } },
       {
         path: LIST,
         query: { state: 'all', scope: 'all', per_page: '1' },
@@ -292,4 +271,4 @@ export const profile: ConnectorProfile = {
       { path: PROJECT, status: 401, body: said('401 Unauthorized') },
     ],
   },
-};
+});

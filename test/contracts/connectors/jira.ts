@@ -1,6 +1,6 @@
 import { jira } from '../../../src/connectors/jira/index.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
-import { type ConnectorProfile, type Exchange, from, hmacWebhook, ignored, waits } from './profile.ts';
+import { type Exchange, from, hmacWebhook, ignored, profileOf, waits } from './profile.ts';
 
 const ORIGIN = 'https://acme.atlassian.net';
 const SEARCH = '/rest/api/3/search/jql';
@@ -31,18 +31,15 @@ function page(number: number): Exchange {
   return {
     path: SEARCH,
     query: number === 1 ? QUERY : { ...QUERY, nextPageToken: `Ch0jU3${number}==` },
-    body: JSON.stringify(
-      number < PAGES ? { issues, nextPageToken: `Ch0jU3${number + 1}==`, isLast: false } : { issues, isLast: true },
-    ),
+    body: number < PAGES ? { issues, nextPageToken: `Ch0jU3${number + 1}==`, isLast: false } : { issues, isLast: true },
   };
 }
 
-const first: Exchange = { path: SEARCH, query: QUERY };
-const said = (message: string) => JSON.stringify({ errorMessages: [message], errors: {} });
+const said = (message: string) => ({ errorMessages: [message], errors: {} });
 const date = 'Mon, 05 Jan 2026 09:00:00 GMT';
-const tenant: Exchange = { path: '/_edge/tenant_info', body: JSON.stringify({ cloudId: CLOUD_ID }) };
+const tenant: Exchange = { path: '/_edge/tenant_info', body: { cloudId: CLOUD_ID } };
 
-export const profile: ConnectorProfile = {
+export const profile = profileOf({
   id: 'jira',
   options: {
     site: 'acme.atlassian.net',
@@ -89,35 +86,20 @@ export const profile: ConnectorProfile = {
   },
   about: ['webhookEvent', 'issue', 'issue.id'],
   leftOut: ['content'],
-  tests: [],
   poll: {
     unit: 'ENG',
-    watermark: '2026-03-01T00:00:00.000Z',
-    walk: [1, 2, 3, 4, 5].map(page),
-    items: 10,
-    newest: '2026-03-05T12:00:00.000Z',
-    first,
-    foreignNext: {
-      ...first,
-      body: JSON.stringify({ issues: [issue], nextPageToken: `https://evil.example${SEARCH}`, isLast: false }),
-    },
+    page,
+    foreignNext: { body: { issues: [issue], nextPageToken: `https://evil.example${SEARCH}`, isLast: false } },
   },
   fetch: {
     kind: 'work_item',
     reference: { issueId: '10023', projectId: '10008', issueKey: 'ENG-123' },
-    found: [{ path: ISSUE, query: { fields: FIELDS }, body: JSON.stringify(issue) }],
+    found: [{ path: ISSUE, query: { fields: FIELDS }, body: issue }],
     gone: [
       { path: ISSUE, query: { fields: FIELDS }, status: 404, body: said('Issue does not exist') },
-      { path: '/rest/api/3/project/10008', body: JSON.stringify({ id: '10008', key: 'ENG' }) },
+      { path: '/rest/api/3/project/10008', body: { id: '10008', key: 'ENG' } },
     ],
-    hidden: [
-      { path: ISSUE, query: { fields: FIELDS }, status: 404, body: said('Issue does not exist') },
-      { path: '/rest/api/3/project/10008', status: 404, body: said('No project could be found') },
-    ],
-    unjudged: {
-      reference: { issueId: '10023', isFollowed: 'unknown' },
-      missing: [{ path: ISSUE, query: { fields: FIELDS }, status: 404, body: said('Issue does not exist') }],
-    },
+    unjudged: { reference: { issueId: '10023', isFollowed: 'unknown' } },
   },
   limits: {
     '429 with retry-after': waits(90_000, { 'retry-after': '90', 'ratelimit-reason': 'jira-burst-based' }),
@@ -130,17 +112,14 @@ export const profile: ConnectorProfile = {
   check: {
     good: [
       tenant,
-      {
-        path: '/rest/api/3/myself',
-        body: JSON.stringify({ accountId: 'a', displayName: 'Sync', timeZone: 'Asia/Tokyo' }),
-      },
-      { path: '/rest/api/3/project/ENG', body: JSON.stringify({ id: '10008', key: 'ENG', name: 'Engineering' }) },
+      { path: '/rest/api/3/myself', body: { accountId: 'a', displayName: 'Sync', timeZone: 'Asia/Tokyo' } },
+      { path: '/rest/api/3/project/ENG', body: { id: '10008', key: 'ENG', name: 'Engineering' } },
       {
         path: SEARCH,
         query: { jql: 'project = "ENG" ORDER BY created ASC', fields: 'id', maxResults: '1' },
-        body: JSON.stringify({ issues: [{ id: '10001' }], isLast: true }),
+        body: { issues: [{ id: '10001' }], isLast: true },
       },
     ],
     refused: [tenant, { path: '/rest/api/3/myself', status: 401, body: said('Client must be authenticated') }],
   },
-};
+});

@@ -1,6 +1,6 @@
 import { linear } from '../../../src/connectors/linear/index.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
-import { type ConnectorProfile, type Exchange, from, hmacWebhook, ignored, waits } from './profile.ts';
+import { type Exchange, from, hmacWebhook, ignored, profileOf, waits } from './profile.ts';
 
 const ORGANIZATION = '9f2c1a7b-04d5-4c6f-8a90-b1e2d3c4f5a6';
 const TEAM = '72b2a2dc-6f4f-4423-9d34-24b5bd10634a';
@@ -21,9 +21,10 @@ const asked = (variables: object, reply: Omit<Exchange, 'path' | 'method' | 'sen
   sent: { variables },
   ...reply,
 });
-const answer = (data: object) => JSON.stringify({ data });
-const refused = (code: string, message: string) =>
-  JSON.stringify({ errors: [{ message, extensions: { code, userError: true } }] });
+const answer = (data: object) => ({ data });
+const refused = (code: string, message: string) => {
+  return { errors: [{ message, extensions: { code, userError: true } }] };
+};
 
 /** Page n of five holds two issues, each an hour older than the one before. */
 function page(number: number): Exchange {
@@ -44,7 +45,7 @@ const alone = { issueId: ISSUE, teamId: ISSUE };
 const date = 'Mon, 05 Jan 2026 09:00:00 GMT';
 const reset = String(Date.parse(date) + 240_000);
 
-export const profile: ConnectorProfile = {
+export const profile = profileOf({
   id: 'linear',
   options: { organizationId: ORGANIZATION, apiKey: 'lin_api_contract', teams: ['ENG'] },
   containerId: TEAM,
@@ -83,19 +84,14 @@ export const profile: ConnectorProfile = {
     from('issues.gone', 'fetch', 'issues.gone'),
   ],
   about: ['data', 'data.id'],
-  tests: [],
   poll: {
     unit: 'ENG',
-    watermark: '2026-03-01T00:00:00.000Z',
-    walk: [1, 2, 3, 4, 5].map(page),
-    items: 10,
-    newest: '2026-03-05T12:00:00.000Z',
-    first: asked(VARIABLES),
-    foreignNext: asked(VARIABLES, {
+    page,
+    foreignNext: {
       body: answer({
         issues: { nodes: [issue], pageInfo: { hasNextPage: true, endCursor: 'https://evil.example/graphql' } },
       }),
-    }),
+    },
   },
   fetch: {
     kind: 'work_item',
@@ -158,4 +154,4 @@ export const profile: ConnectorProfile = {
     ],
     refused: [asked({}, { status: 401, body: refused('AUTHENTICATION_ERROR', 'Authentication required') })],
   },
-};
+});

@@ -8,15 +8,20 @@ type Headers = Readonly<Record<string, string>>;
 
 /** One answer of the vendor, and the request it belongs to. */
 export interface Exchange {
-  /** `GET` unless told. */
-  readonly method?: 'GET' | 'POST';
+  /** `GET` unless told. */ readonly method?: 'GET' | 'POST';
   readonly path: string;
   /** What the request's JSON must hold, where it has a body. */
   readonly sent?: Readonly<Record<string, unknown>>;
   readonly query?: Readonly<Record<string, string | string[]>>;
   readonly status?: number;
   readonly headers?: Headers;
-  readonly body?: string;
+  /** Anything but a text is sent as JSON. */
+  readonly body?: unknown;
+}
+
+/** Returns the body of the answer. */
+export function textOf({ body = '' }: Exchange): string {
+  return typeof body === 'string' ? body : JSON.stringify(body);
 }
 
 export interface FixtureCase {
@@ -43,7 +48,7 @@ export function followedIn(options: Readonly<Record<string, unknown>>) {
 export function waits(
   atLeast: number,
   headers: Headers = {},
-  body = '',
+  body: unknown = '',
   status = 429,
 ): ConnectorProfile['limits'][string] {
   return { answer: { status, headers, body }, atLeast };
@@ -117,8 +122,7 @@ export interface ConnectorProfile {
   /** Origin of the API that those options lead to. */
   readonly origin: string;
   readonly webhook: {
-    /** Header that carries the signature, in lower case. */
-    readonly signatureHeader: string;
+    /** Header that carries the signature, in lower case. */ readonly signatureHeader: string;
     /** Three secrets of the form that the vendor gives them; any words where it gives none. */
     readonly secrets?: readonly [present: string, upcoming: string, retired: string];
     /** When the vector and what `sign` makes were sent, epoch milliseconds, where the signature tells. */
@@ -145,7 +149,7 @@ export interface ConnectorProfile {
   readonly poll: {
     readonly unit: string;
     readonly watermark: string;
-    /** A walk of more than three pages with the watermark, in the order of its requests. */
+    /** A walk with the watermark, in the order of its requests. */
     readonly walk: readonly Exchange[];
     /** What the walk looks up besides, once. */
     readonly besides?: readonly Exchange[];
@@ -156,12 +160,11 @@ export interface ConnectorProfile {
     readonly first: Exchange;
     /** How the vendor shows that the list is switched off; absent where it has no such switch. */
     readonly switch?: {
-      /** The status of the list. */
-      readonly refused: 403 | 404;
+      /** The status of the list. */ readonly refused: 403 | 404;
       /** The request that tells, and its answers: the list is switched off; and it is not, but may not be read. */
       readonly shown: Exchange;
-      readonly off: string;
-      readonly on: string;
+      readonly off: unknown;
+      readonly on: unknown;
     };
     /** What the first request must carry when a validator is known, and the answer is 304; absent where none is used. */
     readonly validator?: { readonly etag: string; readonly header: string };
@@ -169,8 +172,7 @@ export interface ConnectorProfile {
     readonly foreignNext: Exchange;
   };
   readonly fetch: {
-    /** `pull_request` unless told. */
-    readonly kind?: Item['kind'];
+    /** `pull_request` unless told. */ readonly kind?: Item['kind'];
     readonly reference: Readonly<Record<string, string>>;
     readonly found: readonly Exchange[];
     readonly gone: readonly Exchange[];
@@ -196,4 +198,51 @@ export interface ConnectorProfile {
   readonly statuses?: Readonly<Record<number, ErrorCode>>;
   /** A check that finds everything in order, and one with a refused credential. */
   readonly check: { readonly good: readonly Exchange[]; readonly refused: readonly Exchange[] };
+}
+
+type Poll = ConnectorProfile['poll'];
+type Fetch = ConnectorProfile['fetch'];
+type Unjudged = NonNullable<Fetch['unjudged']>;
+
+/** A profile without what is the same for most vendors. */
+type Given = Omit<ConnectorProfile, 'poll' | 'fetch' | 'tests' | 'limits'> &
+  Partial<Pick<ConnectorProfile, 'tests' | 'limits'>> & {
+    readonly poll: Omit<Poll, 'walk' | 'items' | 'watermark' | 'newest' | 'first' | 'foreignNext'> &
+      Partial<Pick<Poll, 'watermark' | 'newest'>> & {
+        /** Page n of five, or of so many, with two items. */ readonly page: (number: number) => Exchange;
+        readonly pages?: number;
+        readonly foreignNext: Partial<Exchange>;
+      };
+    /** What is hidden answers as what is gone, and so does its container. */
+    readonly fetch: Omit<Fetch, 'hidden' | 'unjudged'> &
+      Partial<Pick<Fetch, 'hidden'>> & { readonly unjudged?: Omit<Unjudged, 'missing'> & Partial<Unjudged> };
+  };
+
+export function profileOf({
+  poll: { page, pages = 5, foreignNext, ...poll },
+  fetch: { unjudged, ...fetch },
+  ...given
+}: Given) {
+  const gone = fetch.gone as readonly [Exchange, ...Exchange[]];
+  const { body: _body, headers: _headers, ...first } = page(1);
+  const whole: ConnectorProfile = {
+    tests: [],
+    limits: {},
+    ...given,
+    poll: {
+      watermark: '2026-03-01T00:00:00.000Z',
+      newest: '2026-03-05T12:00:00.000Z',
+      walk: Array.from({ length: pages }, (_, at) => page(at + 1)),
+      items: 2 * pages,
+      first,
+      foreignNext: { ...first, ...foreignNext },
+      ...poll,
+    },
+    fetch: {
+      hidden: [...gone.slice(0, -1), { ...(gone.at(-1) as Exchange), status: 404, body: '' }],
+      ...fetch,
+      ...(unjudged && { unjudged: { missing: [gone[0]], ...unjudged } }),
+    },
+  };
+  return whole;
 }

@@ -1,6 +1,6 @@
 import { redmine } from '../../../src/connectors/redmine/index.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
-import { type ConnectorProfile, type Exchange, from, hmacWebhook, ignored } from './profile.ts';
+import { type Exchange, from, hmacWebhook, ignored, profileOf } from './profile.ts';
 
 const ORIGIN = 'https://redmine.example.com';
 const LIST = '/issues.json';
@@ -31,16 +31,15 @@ function page(number: number): Exchange {
     path: LIST,
     query: number === 1 ? QUERY : { ...QUERY, issue_id: `>=${10 * number - 6}` },
     headers,
-    body: JSON.stringify({ issues, total_count: 2 * (PAGES - number + 1), offset: 0, limit: 100 }),
+    body: { issues, total_count: 2 * (PAGES - number + 1), offset: 0, limit: 100 },
   };
 }
 
-const first: Exchange = { path: LIST, query: QUERY };
 const MODULES = { include: 'enabled_modules' };
 const project = { id: 12, name: 'Website', identifier: 'website' };
-const user: Exchange = { path: '/users/current.json', body: JSON.stringify({ user: { id: 3, login: 'sync' } }) };
+const user: Exchange = { path: '/users/current.json', body: { user: { id: 3, login: 'sync' } } };
 
-export const profile: ConnectorProfile = {
+export const profile = profileOf({
   id: 'redmine',
   options: { url: `${ORIGIN}/`, apiKey: '0f0e0d0c-contract-key', projects: ['website'] },
   containerId: '5',
@@ -68,11 +67,7 @@ export const profile: ConnectorProfile = {
       ],
     },
     from('issues.hook', 'fetch', 'issues.get'),
-    {
-      ...from('issues.hook.other-project', 'fetch', 'issues.get'),
-      outcome: 'ignored',
-      reason: 'project_not_in_scope',
-    },
+    { ...from('issues.hook.other-project', 'fetch', 'issues.get'), outcome: 'ignored', reason: 'project_not_in_scope' },
     from('issues.private', 'fetch', 'issues.get'),
     from('issues.gone', 'fetch', 'issues.gone'),
     {
@@ -83,66 +78,54 @@ export const profile: ConnectorProfile = {
   ],
   about: ['type', 'data', 'data.issue', 'data.issue.id'],
   leftOut: ['author', 'assigned_to'],
-  tests: [],
   poll: {
     unit: 'website',
-    watermark: '2026-03-01T00:00:00.000Z',
-    walk: [1, 2, 3, 4, 5].map(page),
-    items: 10,
+    page,
     newest: '2025-12-31T23:00:00.000Z',
-    first,
     switch: {
       refused: 403,
       shown: { path: '/projects/website.json', query: MODULES },
-      off: JSON.stringify({ project: { ...project, enabled_modules: [{ id: 1, name: 'wiki' }] } }),
-      on: JSON.stringify({ project: { ...project, enabled_modules: [{ id: 2, name: 'issue_tracking' }] } }),
+      off: { project: { ...project, enabled_modules: [{ id: 1, name: 'wiki' }] } },
+      on: { project: { ...project, enabled_modules: [{ id: 2, name: 'issue_tracking' }] } },
     },
-    foreignNext: {
-      ...first,
-      body: JSON.stringify({ issues: [issue], total_count: `https://evil.example${LIST}?issue_id=1` }),
-    },
+    foreignNext: { body: { issues: [issue], total_count: `https://evil.example${LIST}?issue_id=1` } },
   },
   fetch: {
     kind: 'work_item',
     reference: { issueId: '318', projectId: '12' },
-    found: [{ path: ISSUE, body: JSON.stringify({ issue }) }],
+    found: [{ path: ISSUE, body: { issue } }],
     gone: [
       { path: ISSUE, status: 404 },
-      { path: '/projects/12.json', query: MODULES, body: JSON.stringify({ project }) },
-    ],
-    hidden: [
-      { path: ISSUE, status: 404 },
-      { path: '/projects/12.json', query: MODULES, status: 404 },
+      { path: '/projects/12.json', query: MODULES, body: { project } },
     ],
     unjudged: {
       reference: { issueId: '318', isFollowed: 'unknown' },
       found: [
-        { path: ISSUE, body: JSON.stringify({ issue }) },
-        { path: '/projects/12.json', body: JSON.stringify({ project }) },
+        { path: ISSUE, body: { issue } },
+        { path: '/projects/12.json', body: { project } },
       ],
       missing: [{ path: ISSUE, status: 404 }],
     },
   },
-  limits: {},
   check: {
     good: [
       user,
       {
         path: '/issue_statuses.json',
-        body: JSON.stringify({
+        body: {
           issue_statuses: [
             { id: 2, name: 'In Progress', is_closed: false },
             { id: 5, name: 'Closed', is_closed: true },
           ],
-        }),
+        },
       },
-      { path: '/projects/website.json', query: MODULES, body: JSON.stringify({ project }) },
+      { path: '/projects/website.json', query: MODULES, body: { project } },
       {
         path: LIST,
         query: { project_id: 'website', subproject_id: '!*', status_id: 'open', sort: 'id', limit: '100' },
-        body: JSON.stringify({ issues: [issue], total_count: 1 }),
+        body: { issues: [issue], total_count: 1 },
       },
     ],
     refused: [{ ...user, status: 401, body: '' }],
   },
-};
+});

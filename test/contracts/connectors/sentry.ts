@@ -1,6 +1,6 @@
 import { sentry } from '../../../src/connectors/sentry/index.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
-import { type ConnectorProfile, type Exchange, from, hmacWebhook, ignored, waits } from './profile.ts';
+import { type Exchange, from, hmacWebhook, ignored, profileOf, waits } from './profile.ts';
 
 const ORIGIN = 'https://sentry.example.com';
 const API = '/api/0';
@@ -29,12 +29,11 @@ function page(number: number): Exchange {
     path: LIST,
     query: number === 1 ? QUERY : { ...QUERY, cursor: `177000000000${number}:0:0` },
     headers: link(`177000000000${number + 1}:0:0`, number < PAGES),
-    body: JSON.stringify(issues),
+    body: issues,
   };
 }
 
-const first: Exchange = { path: LIST, query: QUERY };
-const said = (detail: string) => JSON.stringify({ detail });
+const said = (detail: string) => ({ detail });
 const headers = {
   date: 'Mon, 05 Jan 2026 09:00:00 GMT',
   'x-sentry-rate-limit-limit': '40',
@@ -42,7 +41,7 @@ const headers = {
   'x-sentry-rate-limit-concurrentlimit': '25',
 };
 
-export const profile: ConnectorProfile = {
+export const profile = profileOf({
   id: 'sentry',
   options: { host: 'sentry.example.com', organization: 'acme', token: 'sntrys_contract', projects: ['41'] },
   origin: ORIGIN,
@@ -52,18 +51,9 @@ export const profile: ConnectorProfile = {
     elsewhere: (hex) => ({ 'the header of the former plugins': { 'sentry-app-signature': hex } }),
   }),
   fixtures: [
-    {
-      ...from('issue.created', 'webhook', 'issue'),
-      endings: [{ state: 'open', isDropped: false }],
-    },
-    {
-      ...from('issue.resolved', 'webhook', 'issue'),
-      endings: [{ state: 'done', isDropped: false }],
-    },
-    {
-      ...from('issue.archived', 'webhook', 'issue'),
-      endings: [{ state: 'done', isDropped: true }],
-    },
+    { ...from('issue.created', 'webhook', 'issue'), endings: [{ state: 'open', isDropped: false }] },
+    { ...from('issue.resolved', 'webhook', 'issue'), endings: [{ state: 'done', isDropped: false }] },
+    { ...from('issue.archived', 'webhook', 'issue'), endings: [{ state: 'done', isDropped: true }] },
     from('issue.assigned.team', 'webhook', 'issue'),
     { file: 'issue.drifted', source: 'webhook', event: 'issue', outcome: 'references' },
     ignored('issue.other-project', 'issue', 'project_not_in_scope'),
@@ -90,30 +80,19 @@ export const profile: ConnectorProfile = {
   ],
   poll: {
     unit: '41',
-    watermark: '2026-03-01T00:00:00.000Z',
-    walk: [1, 2, 3, 4, 5].map(page),
-    items: 10,
-    newest: '2026-03-05T12:00:00.000Z',
-    first,
+    page,
     // Of the link nothing but the cursor is used.
-    foreignNext: { ...first, headers: link('https://evil.example', true), body: JSON.stringify([issue]) },
+    foreignNext: { headers: link('https://evil.example', true), body: [issue] },
   },
   fetch: {
     kind: 'work_item',
     reference: { id: '1170820242', projectId: '41', shortId: 'FRONT-END-9' },
-    found: [{ path: ISSUE, body: JSON.stringify(issue) }],
+    found: [{ path: ISSUE, body: issue }],
     gone: [
       { path: ISSUE, status: 404, body: said('The requested resource does not exist') },
-      { path: `${API}/projects/acme/41/`, body: JSON.stringify({ id: '41', slug: 'front-end' }) },
+      { path: `${API}/projects/acme/41/`, body: { id: '41', slug: 'front-end' } },
     ],
-    hidden: [
-      { path: ISSUE, status: 404, body: said('The requested resource does not exist') },
-      { path: `${API}/projects/acme/41/`, status: 404, body: said('The requested resource does not exist') },
-    ],
-    unjudged: {
-      reference: { id: '1170820242', isFollowed: 'unknown' },
-      missing: [{ path: ISSUE, status: 404, body: said('The requested resource does not exist') }],
-    },
+    unjudged: { reference: { id: '1170820242', isFollowed: 'unknown' } },
   },
   limits: {
     'only a reset': waits(20_000, { ...headers, 'x-sentry-rate-limit-remaining': '0' }),
@@ -125,9 +104,9 @@ export const profile: ConnectorProfile = {
   },
   check: {
     good: [
-      { path: `${API}/organizations/acme/`, body: JSON.stringify({ slug: 'acme', name: 'Acme' }) },
+      { path: `${API}/organizations/acme/`, body: { slug: 'acme', name: 'Acme' } },
       { path: LIST, query: { ...QUERY, sort: 'new' }, headers: link('1:0:0', false), body: '[]' },
     ],
     refused: [{ path: `${API}/organizations/acme/`, status: 401, body: said('Invalid token') }],
   },
-};
+});

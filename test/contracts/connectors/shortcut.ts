@@ -1,6 +1,6 @@
 import { shortcut } from '../../../src/connectors/shortcut/index.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
-import { type ConnectorProfile, type Exchange, from, hmacWebhook, ignored } from './profile.ts';
+import { type Exchange, from, hmacWebhook, ignored, profileOf } from './profile.ts';
 
 const API = '/api/v3';
 const SEARCH = `${API}/stories/search`;
@@ -30,14 +30,13 @@ function page(number: number): Exchange {
     method: 'POST',
     path: SEARCH,
     sent: { group_id: TEAM_ID, includes_description: true, updated_at_start: iso(start), ...until },
-    body: JSON.stringify(stories),
+    body: stories,
   };
 }
 
-const first: Exchange = { method: 'POST', path: SEARCH };
-const member: Exchange = { path: `${API}/member`, body: JSON.stringify({ id: 'm', name: 'sync' }) };
+const member: Exchange = { path: `${API}/member`, body: { id: 'm', name: 'sync' } };
 
-export const profile: ConnectorProfile = {
+export const profile = profileOf({
   id: 'shortcut',
   options: { token: 'token-contract', teams: [TEAM_ID] },
   origin: 'https://api.app.shortcut.com',
@@ -62,11 +61,7 @@ export const profile: ConnectorProfile = {
       ],
     },
     from('stories.hook', 'fetch', 'stories.judged'),
-    {
-      ...from('stories.hook.other-team', 'fetch', 'stories.judged'),
-      outcome: 'ignored',
-      reason: 'team_not_in_scope',
-    },
+    { ...from('stories.hook.other-team', 'fetch', 'stories.judged'), outcome: 'ignored', reason: 'team_not_in_scope' },
     from('stories.gone', 'fetch', 'stories.gone'),
   ],
   about: [
@@ -74,40 +69,30 @@ export const profile: ConnectorProfile = {
     'actions',
     ...[0, 1, 2, 3].flatMap((at) => ['', '.id', '.entity_type'].map((part) => `actions.${at}${part}`)),
   ],
-  tests: [],
   poll: {
     unit: TEAM_ID,
     watermark: '2026-01-01T12:00:00.000Z',
-    walk: [1, 2, 3, 4].map(page),
-    items: 8,
+    page,
+    pages: PAGES,
     newest: '2026-01-04T13:50:00.000Z',
-    first,
-    foreignNext: { ...first, body: JSON.stringify({ data: [story], next: 'https://evil.example/stories' }) },
+    foreignNext: { body: { data: [story], next: 'https://evil.example/stories' } },
   },
   fetch: {
     kind: 'work_item',
     reference: { storyId: '318', teamId: TEAM_ID },
-    found: [{ path: STORY, body: JSON.stringify(story) }],
+    found: [{ path: STORY, body: story }],
     gone: [
       { path: STORY, status: 404 },
-      { path: TEAM, body: JSON.stringify(team) },
-    ],
-    hidden: [
-      { path: STORY, status: 404 },
-      { path: TEAM, status: 404 },
+      { path: TEAM, body: team },
     ],
     unjudged: {
       reference: { storyId: '318', isFollowed: 'unknown' },
       found: [
-        { path: STORY, body: JSON.stringify(story) },
-        { path: TEAM, body: JSON.stringify(team) },
+        { path: STORY, body: story },
+        { path: TEAM, body: team },
       ],
       missing: [{ path: STORY, status: 404 }],
     },
   },
-  limits: {},
-  check: {
-    good: [member, { path: TEAM, body: JSON.stringify(team) }],
-    refused: [{ ...member, status: 401, body: '' }],
-  },
-};
+  check: { good: [member, { path: TEAM, body: team }], refused: [{ ...member, status: 401, body: '' }] },
+});

@@ -12,47 +12,39 @@ const KINDS = {
 } as const;
 type Kind = keyof typeof KINDS;
 
-/** Names of a connector by use; the keys are the words between underscores in the templates. */
-interface Names {
-  /** `azure-boards` */
-  readonly id: string;
-  /** In code: `azureBoards` */
-  readonly name: string;
-  /** For people: `Azure Boards` */
-  readonly title: string;
-  /** In names of headers: `Azure-Boards` */
-  readonly Id: string;
-  /** In variables: `AZURE_BOARDS` */
-  readonly ENV: string;
-  /** Before the numbers of its facts: `AZ` */
-  readonly FACT: string;
-}
+type Names = NonNullable<ReturnType<typeof namesOf>>;
 
 const ID = /^[a-z][a-z0-9]{1,29}(?:-[a-z0-9]{1,30}){0,3}$/;
 
-/** Undefined where this cannot be an id. */
-function namesOf(id: string): Names | undefined {
+/**
+ * Returns the names of a connector by use; the keys are the words between underscores in the templates. Undefined if this cannot be
+ * an id.
+ */
+function namesOf(id: string) {
   if (!ID.test(id)) return undefined;
   const words = id.split('-').map((word) => word.charAt(0).toUpperCase() + word.slice(1));
   const joined = words.join('');
   return {
+    /** `azure-boards` */
     id,
+    /** In code: `azureBoards` */
     name: joined.charAt(0).toLowerCase() + joined.slice(1),
+    /** For people: `Azure Boards` */
     title: words.join(' '),
+    /** In names of headers: `Azure-Boards` */
     Id: words.join('-'),
+    /** In variables: `AZURE_BOARDS` */
     ENV: id.toUpperCase().replaceAll('-', '_'),
+    /** Before the numbers of its facts: `AZ` */
     FACT: id.slice(0, 2).toUpperCase(),
   };
 }
 
-interface Registration {
-  readonly path: string;
-  /** The text of the file with the new connector in it. */
-  edit(text: string): string;
-}
+/** Returns the text of a file with the new connector in it. */
+type Edit = (text: string) => string;
 
 /** Every place that lists connectors by hand; what is generated from the registry is not among them. */
-function registrations({ id, name, title, ENV }: Names, kind: Kind): readonly Registration[] {
+function registrations({ id, name, title, ENV }: Names, kind: Kind): readonly (readonly [path: string, edit: Edit])[] {
   const key = id === name ? id : `'${id}'`;
   const facts = `  ${key}: {
     title: '${title}',
@@ -62,60 +54,34 @@ function registrations({ id, name, title, ENV }: Names, kind: Kind): readonly Re
   },\n`;
   const isGit = kind === 'git';
   const [payload, label] = isGit ? ['pull.repository', 'path'] : ['item.project', 'key'];
-  return [
-    ...(isGit
-      ? [{ path: 'src/model/git-providers.ts', edit: (text: string) => before(text, '} satisfies', facts) }]
-      : []),
-    {
-      path: 'src/connectors/registry.ts',
-      edit: (text) => listed(imported(text, `import { ${name} } from './${id}/index.ts';`), name),
-    },
-    {
-      path: 'test/contracts/connectors/index.ts',
-      edit: (text) => listed(imported(text, `import { profile as ${name} } from './${id}.ts';`), name),
-    },
-    {
-      path: 'test/support/vendors/model-providers/index.ts',
-      edit: (text) => listed(imported(text, `import { ${name} } from './${id}.ts';`), name),
-    },
-    {
-      path: 'test/support/vendors/vendor-requests/index.ts',
-      edit: (text) =>
-        listed(imported(text, `import { ${name} } from './${id}.ts';`), id === name ? name : `${key}: ${name}`),
-    },
-    {
-      path: 'test/laws/scope-names.test.ts',
-      edit: (text) =>
-        before(
-          text,
-          '  generic: {\n',
-          `  ${key}: {
+  const law = `  ${key}: {
     id: numbered,
     name: ${isGit ? 'path' : 'plain'},
     render: (provider, { id, name }) => webhook(provider, () => ({ '${payload}': { id, ${label}: name } })),
-  },\n`,
-        ),
-    },
-    {
-      path: 'test/deep/canaries.test.ts',
-      edit: (text) =>
-        before(
-          text,
-          '    generic: {\n',
-          `    ${key}: {
+  },\n`;
+  const canary = `    ${key}: {
       ...{ connector: '${id}', apiUrl: api(port, '${id}'), ${isGit ? "repositories: ['acme/app']" : "projects: ['app']"} },
       token: secret('${ENV}_TOKEN'),
       ...hooks('${ENV}'),
-    },\n`,
-        ),
-    },
-    { path: 'README.md', edit: (text) => before(text, '| anything that speaks', row(title, id, isGit)) },
+    },\n`;
+  return [
+    ...(isGit ? [['src/model/git-providers.ts', (text: string) => before(text, '} satisfies', facts)] as const] : []),
+    ['src/connectors/registry.ts', registered(`{ ${name} }`, `./${id}/index.ts`, name)],
+    ['test/contracts/connectors/index.ts', registered(`{ profile as ${name} }`, `./${id}.ts`, name)],
+    ['test/support/vendors/model-providers/index.ts', registered(`{ ${name} }`, `./${id}.ts`, name)],
+    [
+      'test/support/vendors/vendor-requests/index.ts',
+      registered(`{ ${name} }`, `./${id}.ts`, id === name ? name : `${key}: ${name}`),
+    ],
+    ['test/laws/scope-names.test.ts', (text) => before(text, '  generic: {\n', law)],
+    ['test/deep/canaries.test.ts', (text) => before(text, '    generic: {\n', canary)],
+    ['README.md', (text) => before(text, '| anything that speaks', row(title, id, isGit))],
   ];
 }
 
 /** The formatter puts imports in order. */
-function imported(text: string, line: string): string {
-  return before(text, 'import ', `${line}\n`);
+function registered(names: string, file: string, entry: string): Edit {
+  return (text) => listed(before(text, 'import ', `import ${names} from '${file}';\n`), entry);
 }
 
 /** Puts an entry into the one list of the file, in the order of names. */
@@ -163,7 +129,7 @@ function createConnector(top: string, id: string, kind: string): readonly string
     throw new Refused(`"${kind}" is no kind of connector: write tracker or git`);
   if (existsSync(join(top, 'src/connectors', id))) throw new Refused(`src/connectors/${id} is there already`);
   const edited = registrations(names, kind).map(
-    ({ path, edit }) => [path, edit(readFileSync(join(top, path), 'utf8'))] as const,
+    ([path, edit]) => [path, edit(readFileSync(join(top, path), 'utf8'))] as const,
   );
   const made = filesOf(names, kind);
   for (const [path, text] of [...made, ...edited]) {

@@ -127,10 +127,7 @@ describe('lists', () => {
         project,
         states(),
       ],
-      {
-        found: ['1 Proposed', '4 Completed', '5 undefined'],
-        ...{ next: '5;5;3', newest: '2026-01-05T08:59:30.000Z' },
-      },
+      { found: ['1 Proposed', '4 Completed', '5 undefined'], ...{ next: '5;5;3', newest: '2026-01-05T08:59:30.000Z' } },
     ],
     'request each project and each type once, and accept a type that is gone': [
       read({ watermark: OLD, page: '5;5;3' }),
@@ -143,10 +140,7 @@ describe('lists', () => {
         states(),
         states('Epic', 404),
       ],
-      {
-        found: ['1 Proposed', '2 Proposed', '3 undefined'],
-        project: { id: PROJECT, name: 'Website' },
-      },
+      { found: ['1 Proposed', '2 Proposed', '3 undefined'], project: { id: PROJECT, name: 'Website' } },
     ],
     'reject an answer that names no next batch': [
       poll(),

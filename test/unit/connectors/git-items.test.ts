@@ -336,12 +336,7 @@ describe('GitHub', () => {
 
   it('writes lists in every documented form: null, null elements, teams among the reviewers', () => {
     const requested_reviewers = [null, { login: 'ben' }, { slug: 'platform' }];
-    const lists = {
-      labels: [null, { name: 'api' }],
-      assignees: null,
-      requested_reviewers,
-      requested_teams: [],
-    };
+    const lists = { labels: [null, { name: 'api' }], assignees: null, requested_reviewers, requested_teams: [] };
     const item = itemOf(hook('pull_request', { action: 'edited', pull_request: { ...hub, ...lists } }));
     expect(item).toMatchObject({ labels: ['api'], reviewers: ['acme/platform', 'ben'] });
     expect(item).not.toHaveProperty('assignees');

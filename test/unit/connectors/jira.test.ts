@@ -485,9 +485,7 @@ describe('a webhook', () => {
     for (const description of ['', ' \n'])
       expect(
         itemOf(ofHook({ ...created, issue: { ...issue, fields: { ...issue.fields, description } } })),
-      ).toMatchObject({
-        description: null,
-      });
+      ).toMatchObject({ description: null });
   });
 
   it.each<[string, object, object]>([

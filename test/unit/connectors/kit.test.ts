@@ -7,17 +7,23 @@ import { gitlab } from '../../../src/connectors/gitlab/index.ts';
 import { jira } from '../../../src/connectors/jira/index.ts';
 import { createListing, createMemory } from '../../../src/connectors/kit/cached-reads.ts';
 import { messageText, withCommits } from '../../../src/connectors/kit/commits.ts';
-import { countedPagesOf, pagesOf } from '../../../src/connectors/kit/pages.ts';
 import { absent, instant, readAnswer, shapeOf, webAddress } from '../../../src/connectors/kit/payload.ts';
-import { type Budget, createBudget, type RateLimitUse, rateFrom } from '../../../src/connectors/kit/rate-limit.ts';
 import {
   createRedelivery,
   type HookDeliveries,
   type ListedAttempt,
   type RedeliveryRules,
 } from '../../../src/connectors/kit/redelivery.ts';
+import { type Budget, createBudget, type RateLimitUse, rateFrom } from '../../../src/connectors/kit/refusal.ts';
 import { NUMBERS, samplesOf, UUIDS } from '../../../src/connectors/kit/sample.ts';
-import { type ListedPage, type ListRequest, type Order, pollPage } from '../../../src/connectors/kit/walk.ts';
+import {
+  countedPagesOf,
+  type ListedPage,
+  type ListRequest,
+  type Order,
+  pagesOf,
+  pollPage,
+} from '../../../src/connectors/kit/walk.ts';
 import { linear } from '../../../src/connectors/linear/index.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import type { PullRequest } from '../../../src/model/item.ts';
@@ -458,8 +464,7 @@ describe('walks', () => {
   const { signal } = new AbortController();
 
   interface ListedAges {
-    /** When each element of the page was changed, in minutes before now. */
-    readonly ages?: readonly number[];
+    /** When each element of the page was changed, in minutes before now. */ readonly ages?: readonly number[];
     readonly next?: string;
     /** How far the provider's clock is ahead of ours, milliseconds; absent: the answer has no date. */
     readonly ahead?: number;

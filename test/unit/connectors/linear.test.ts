@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { Connection } from '../../../src/connectors/connector.ts';
+import * as queries from '../../../src/connectors/linear/connect.ts';
 import { linear } from '../../../src/connectors/linear/index.ts';
-import * as queries from '../../../src/connectors/linear/queries.ts';
 import type { WorkItem } from '../../../src/model/item.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';

@@ -16,8 +16,7 @@ type Render = (state: State, at: number) => Rendered;
  * each field stands.
  */
 export interface ModelProvider {
-  /** The connector's id. */
-  readonly id: string;
+  /** The connector's id. */ readonly id: string;
   /** As in a configuration file; the item is in scope. */
   readonly options: Readonly<Record<string, unknown>>;
   /** The fields that may change, each with its values; the first is what it begins with. */

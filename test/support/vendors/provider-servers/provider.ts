@@ -80,8 +80,7 @@ export interface Happening {
 
 /** A vendor of a project of work items. */
 export interface Tracker extends Api {
-  /** Secret of its webhooks. */
-  readonly secret: string;
+  /** Secret of its webhooks. */ readonly secret: string;
   /** Undefined where the vendor sends none for it. */
   issueHook(issue: HeldIssue, happening: Happening): Hook | undefined;
   itemKey(issue: HeldIssue): ItemKey;

@@ -75,9 +75,7 @@ export const gitlab = described('https://gitlab.com/api/v4', {
   [`GET ${MERGE_REQUEST}/commits ${PAGE}`]: {},
   [`GET ${MERGE_REQUEST}/approvals`]: {},
   [`POST ${PROJECT}/merge_requests`]: { body: opened },
-  [`PUT ${MERGE_REQUEST}`]: {
-    body: fields({ ...written, state_event: z.enum(['close', 'reopen']).optional() }),
-  },
+  [`PUT ${MERGE_REQUEST}`]: { body: fields({ ...written, state_event: z.enum(['close', 'reopen']).optional() }) },
   [`GET ${ISSUE}`]: {},
   [`PUT ${ISSUE}`]: { body: fields({ state_event: z.enum(['close', 'reopen']) }) },
   ...notesOf(MERGE_REQUEST),

@@ -213,8 +213,7 @@ const schema = buildSchema(`
   input MarkPullRequestReadyForReviewInput { clientMutationId: String pullRequestId: ID! }
   type ConvertPullRequestToDraftPayload { clientMutationId: String pullRequest: PullRequest }
   type MarkPullRequestReadyForReviewPayload { clientMutationId: String pullRequest: PullRequest }
-  type Mutation {
-    convertPullRequestToDraft(input: ConvertPullRequestToDraftInput!): ConvertPullRequestToDraftPayload
+  type Mutation { convertPullRequestToDraft(input: ConvertPullRequestToDraftInput!): ConvertPullRequestToDraftPayload
     markPullRequestReadyForReview(input: MarkPullRequestReadyForReviewInput!): MarkPullRequestReadyForReviewPayload
   }
 `);

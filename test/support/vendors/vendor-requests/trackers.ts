@@ -66,10 +66,7 @@ const PROJECT_ORDERS = ['category', 'issueCount', 'key', 'lastIssueUpdatedTime',
   .flatMap((order) => [order, `-${order}`, `+${order}`])
   .join('|');
 const adf = z.looseObject({ type: z.literal('doc'), version: z.literal(1), content: z.array(z.unknown()) });
-const comment = fields({
-  body: adf,
-  properties: z.array(fields({ key: z.string(), value: z.unknown() })).optional(),
-});
+const comment = fields({ body: adf, properties: z.array(fields({ key: z.string(), value: z.unknown() })).optional() });
 const webhook = fields({
   name: z.string(),
   url: z.url(),
@@ -111,10 +108,7 @@ export const jira = described('https://api.atlassian.com/ex/jira/{cloudId}', {
   [`PUT ${ISSUE}/comment/{id} expand notifyUsers=true|false overrideEditableFlag=true|false`]: { body: comment },
   [`GET ${ISSUE}/transitions expand transitionId includeUnavailableTransitions=true|false`]: {},
   [`POST ${ISSUE}/transitions`]: {
-    body: fields({
-      transition: fields({ id: z.string() }),
-      fields: z.record(z.string(), z.unknown()).optional(),
-    }),
+    body: fields({ transition: fields({ id: z.string() }), fields: z.record(z.string(), z.unknown()).optional() }),
   },
 });
 
