@@ -11,9 +11,9 @@ import { bindServerFacts, writeServerFact } from '../../../src/store/workspace/s
 import { type Breaker, createBreaker } from '../../../src/sync/outbox/breaker.ts';
 import { createChangeScheduler } from '../../../src/sync/outbox/change-scheduler.ts';
 import { claimChange } from '../../../src/sync/outbox/claim.ts';
+import { createSender, type SendAndSettle } from '../../../src/sync/outbox/outbox.ts';
 import type { OutboxContext } from '../../../src/sync/outbox/outbox-context.ts';
 import type { PreparedRequest } from '../../../src/sync/outbox/request.ts';
-import { createSender, type SendAndSettle } from '../../../src/sync/outbox/send.ts';
 import type { Slot } from '../../../src/sync/quota/slot.ts';
 import { createThrottle, type Throttle } from '../../../src/sync/quota/throttle.ts';
 import type { ApiRequest, ApiResponse } from '../../../src/workspace-api/exchange.ts';

@@ -14,9 +14,8 @@ import { writeServerFact } from '../../../../src/store/workspace/server-facts.ts
 import { readSweepPosition } from '../../../../src/store/workspace/sweep-position.ts';
 import { enqueueInitialReads, enqueueReads } from '../../../../src/store/workspace/workspace-reads.ts';
 import { beginSweep } from '../../../../src/store/workspace/workspace-sweeps.ts';
-import { createOutbox } from '../../../../src/sync/outbox/outbox.ts';
+import { createOutbox, sendRequest } from '../../../../src/sync/outbox/outbox.ts';
 import type { PreparedRequest } from '../../../../src/sync/outbox/request.ts';
-import { sendRequest } from '../../../../src/sync/outbox/send.ts';
 import { SWEEP, workspaceSweepJobs } from '../../../../src/sync/outbox/sweep-jobs.ts';
 import { createWorkspaceClient, type SendContext } from '../../../../src/workspace-api/typed-client.ts';
 import { type Answer, added, linkOf, outboxBench } from '../../../support/cost/outbox-bench.ts';
