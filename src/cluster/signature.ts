@@ -33,12 +33,7 @@ export interface Signed {
 }
 
 /** Signs and verifies requests between the processes of an installation. */
-export interface Signatures {
-  /** Returns the value of the header. @param to id of the receiving process */
-  sign(request: SignedRequest, body: Buffer | undefined, to: string, identity: Identity): string;
-  /** Returns undefined for a request without a signature, and `wrong` if it was signed for another request or receiver. */
-  verify(request: SignedRequest, own: string | undefined): Signed | 'wrong' | undefined;
-}
+export type Signatures = ReturnType<typeof createSignatures>;
 
 interface SignaturesDeps {
   /** The secret that all processes of the installation have. */
@@ -66,7 +61,7 @@ interface Statement extends Signed {
   readonly nonce: string;
 }
 
-export function createSignatures({ secretKey, installation, now, random }: SignaturesDeps): Signatures {
+export function createSignatures({ secretKey, installation, now, random }: SignaturesDeps) {
   const key = Buffer.from(hkdfSync('sha256', secretKey, installation, 'worksync requests between replicas', 32));
   const nonces = createNonceCache(now);
 
@@ -78,13 +73,15 @@ export function createSignatures({ secretKey, installation, now, random }: Signa
   }
 
   return {
-    sign(request, body, to, identity) {
+    /** Returns the value of the header. @param to id of the receiving process */
+    sign(request: SignedRequest, body: Buffer | undefined, to: string, identity: Identity) {
       const nonce = random.bytes(NONCE_BYTES).toString('base64url');
       const content: Statement = { to, at: now(), nonce, identity, body: digestOf(body) };
       const statement = Buffer.from(JSON.stringify(content)).toString('base64url');
       return `${statement}.${macOf(statement, request).toString('base64url')}`;
     },
-    verify(request, own) {
+    /** Returns undefined for a request without a signature, and `wrong` if it was signed for another request or receiver. */
+    verify(request: SignedRequest, own: string | undefined) {
       const given = request.headers[SIGNATURE_HEADER];
       if (given === undefined) return undefined;
       if (typeof given !== 'string' || given.length > LONGEST_TEXT) return 'wrong';

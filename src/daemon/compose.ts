@@ -12,13 +12,13 @@ import type { DaemonOptions, Flags } from '../platform/config/daemon-options.ts'
 import type { LoadedConfig } from '../platform/config/load.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import type { TraceExport } from '../platform/config/trace-export.ts';
-import { createServerClocks, type ServerClocks } from '../platform/http/server-clocks.ts';
+import { createServerClocks } from '../platform/http/server-clocks.ts';
 import { isSameSecret } from '../platform/lib/digest.ts';
 import { doAll } from '../platform/lib/failures.ts';
 import { createScheduler, type Timetable } from '../platform/lib/scheduler.ts';
 import type { Tracer } from '../platform/lib/tracer.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
-import { acquireDataFolder, type DataFolder } from '../store/installation/data-folder.ts';
+import { acquireDataFolder } from '../store/installation/data-folder.ts';
 import type { Installation } from '../store/installation/installation.ts';
 import { installationRuns } from '../store/installation/job-runs.ts';
 import { createGroupCommit } from '../sync/intake/append.ts';
@@ -31,7 +31,7 @@ import type { Embedded } from './embedded.ts';
 import { createNotifications } from './notifications.ts';
 import { type OpenStore, openStore, secretBoxBeside } from './open-store.ts';
 import { openPartition } from './partition.ts';
-import { type ConfigSource, createReload, type Reload } from './reload.ts';
+import { type ConfigSource, createReload } from './reload.ts';
 import { type Daemon, serve } from './serve.ts';
 import { createStoreHealth, integrityJob, type StoreHealth } from './store-health.ts';
 import { createRemoteReceivers, recordTriageStart } from './webhook-receivers.ts';
@@ -41,19 +41,7 @@ import { createWorkspaces, type OnConfigured, type OpenedWorkspace, type Workspa
 export const SUCCESSION: Succession = { careful: 60_000, untouched: MAX_TIME_IN_FLIGHT };
 
 /** The daemon with everything open and connected. Nothing runs yet. */
-export interface Composition {
-  readonly folder: DataFolder;
-  readonly installation: Installation;
-  readonly serverClocks: ServerClocks;
-  readonly workspaces: Workspaces;
-  readonly reload: Reload;
-  /** Starts the stages and opens the servers. */
-  serve(): Promise<Daemon>;
-  /** Returns the address of the process that owns a workspace; undefined if it has no owner. */
-  ownerAddress(workspace: string): Promise<string | undefined>;
-  /** Closes everything in reverse order. Idempotent. */
-  close(onClosing?: OnClosing): Promise<void>;
-}
+export type Composition = Awaited<ReturnType<typeof compose>>;
 
 export interface ComposeInput {
   readonly config: LoadedConfig;
@@ -82,7 +70,7 @@ export interface ComposeInput {
  * A workspace that cannot be opened does not affect the others. If none can be opened, everything is closed again, and the reason
  * of the first is thrown.
  */
-export async function compose(input: ComposeInput, context: ProcessContext): Promise<Composition> {
+export async function compose(input: ComposeInput, context: ProcessContext) {
   const closers = createClosers();
   try {
     const serverClocks = createServerClocks(context.http, context.clock);
@@ -120,7 +108,8 @@ export async function compose(input: ComposeInput, context: ProcessContext): Pro
       serverClocks,
       workspaces,
       reload,
-      async serve() {
+      /** Starts the stages and opens the servers. */
+      async serve(): Promise<Daemon> {
         const servers = await serve(daemon, {
           options,
           flags,
@@ -144,7 +133,9 @@ export async function compose(input: ComposeInput, context: ProcessContext): Pro
         closers.add('the servers', () => servers.stop(), { stores: true });
         return servers;
       },
-      ownerAddress: async (workspace) => (await store.holder.ownerOf(workspace))?.address,
+      /** Returns the address of the process that owns a workspace; undefined if it has no owner. */
+      ownerAddress: async (workspace: string) => (await store.holder.ownerOf(workspace))?.address,
+      /** Closes everything in reverse order. Idempotent. */
       close: closers.closeAll,
     };
   } catch (error) {

@@ -3,7 +3,6 @@
 import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
 import type { LoadedConfig } from '../platform/config/load.ts';
 import type { Cancel } from '../platform/lib/clock.ts';
-import type { Stage } from '../platform/lib/scheduler.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import type { ConfigChanges, Workspaces } from './workspaces.ts';
@@ -19,12 +18,7 @@ export interface ConfigSource {
 }
 
 /** Applies changes of the configuration without a restart. */
-export interface Reload extends Stage {
-  /** Applies the files now; a workspace without a file closes at once. */
-  now(): Promise<void>;
-  /** Returns the reason why the configuration as a whole could not be read the last time. */
-  fault(): SyncError | undefined;
-}
+export type Reload = ReturnType<typeof createReload>;
 
 /** Time without another change before the files are read, milliseconds, because a file may be half written. */
 const DEBOUNCE = 2_000;
@@ -36,7 +30,7 @@ export function createReload(
   source: ConfigSource,
   workspaces: Pick<Workspaces, 'apply' | 'partitions'>,
   scrubber: Scrubber,
-): Reload {
+) {
   /** The stamp of the applied files, a promise until it was read. */
   let appliedStamp = source.stamp();
   /** The stamp of files that changed; they are applied if it is still the same after the debounce. */
@@ -122,7 +116,9 @@ export function createReload(
   }
 
   return {
+    /** Applies the files now; a workspace without a file closes at once. */
     now: async () => applyNext(await source.stamp(), 0),
+    /** Returns the reason why the configuration as a whole could not be read the last time. */
     fault: () => fault,
     start() {
       isStarted = true;

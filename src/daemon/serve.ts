@@ -3,7 +3,6 @@
 import { resolve } from 'node:path';
 import { daemonConfiguration } from '../admin/effective-config.ts';
 import { readShared, type Sharing } from '../admin/replica-status.ts';
-import type { Status } from '../admin/status.ts';
 import { readOwnStatus, readProcessStatus, readWholeStatus, readWorkspaceList } from '../admin/whole-status.ts';
 import type { LeaseHolder } from '../cluster/lease-holder.ts';
 import type { Identity } from '../cluster/signature.ts';
@@ -25,7 +24,7 @@ import type { Scrubber } from '../platform/observe/scrubber.ts';
 import type { DataFolder } from '../store/installation/data-folder.ts';
 import type { Installation } from '../store/installation/installation.ts';
 import { webhookRoutes } from '../sync/intake/webhook-routes.ts';
-import { type GuardedRoute, guardDoors, signedBy } from '../web/access-control.ts';
+import { guardDoors, signedBy } from '../web/access-control.ts';
 import { adminRoutes } from '../web/admin-routes.ts';
 import { ciRoutes } from '../web/ci-routes.ts';
 import type { Elsewhere } from '../web/forward-request.ts';
@@ -45,21 +44,7 @@ import { versionHeaderOf } from './workspace-send.ts';
 import type { Workspaces } from './workspaces.ts';
 
 /** The running daemon: all partitions behind one server, or behind two if the pages have a port of their own. */
-export interface Daemon {
-  /** The address for webhooks, for example `http://127.0.0.1:8080`. */
-  readonly address: string;
-  /** The address on which the pages are served. */
-  readonly adminAddress: string;
-  /** The address of the pages for browsers. */
-  readonly pagesAddress: string;
-  /** Returns all routes of both servers. */
-  routes(): readonly GuardedRoute[];
-  status(): Promise<Status>;
-  /** Returns a link that logs a browser in, once, within ten minutes. */
-  loginLink(): Promise<string>;
-  /** Reports not ready, then closes the servers after they answered the requests in flight. The partitions go on. */
-  stop(): Promise<void>;
-}
+export type Daemon = Awaited<ReturnType<typeof serve>>;
 
 interface ServeInput {
   readonly options: DaemonOptions;
@@ -82,7 +67,7 @@ interface ServeInput {
 }
 
 /** Registers the routes, opens the servers, starts the workspaces and announces the address to commands. */
-export async function serve(daemon: DaemonContext, input: ServeInput): Promise<Daemon> {
+export async function serve(daemon: DaemonContext, input: ServeInput) {
   const { clock, health, random } = daemon;
   const { options, workspaces, reload, folder, scrubber } = input;
   const startedAt = clock.now();
@@ -131,14 +116,20 @@ export async function serve(daemon: DaemonContext, input: ServeInput): Promise<D
     await doAll([() => Promise.all(servers.map((each) => closeServer(each, clock))), () => refusals.stop()]);
   }
   return {
+    /** The address for webhooks, for example `http://127.0.0.1:8080`. */
     address,
+    /** The address on which the pages are served. */
     adminAddress,
+    /** The address of the pages for browsers. */
     pagesAddress,
+    /** Returns all routes of both servers. */
     routes: () => guarded.flat(),
     status: views.web.status,
+    /** Returns a link that logs a browser in, once, within ten minutes. */
     async loginLink() {
       return `${pagesAddress}${linkPath(await access.doorOptions.sessions.makeLink({ role: 'admin', workspaces: null }))}`;
     },
+    /** Reports not ready, then closes the servers after they answered the requests in flight. The partitions go on. */
     stop: () => (stopped ??= stop()),
   };
 }

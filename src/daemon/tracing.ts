@@ -1,5 +1,4 @@
 import type { TraceExport } from '../platform/config/trace-export.ts';
-import type { Tracer } from '../platform/lib/tracer.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
 import { createSpanExporter, createSpanTracer, traceRequest } from '../platform/observe/span-exporter.ts';
 import type { ProcessContext } from './daemon-context.ts';
@@ -13,11 +12,7 @@ interface TraceSource {
 }
 
 /** The export of traces by OTLP. */
-export interface Tracing {
-  readonly tracer: Tracer;
-  /** Sends the spans that are still queued. */
-  stop(): Promise<void>;
-}
+export type Tracing = ReturnType<typeof createTracing>;
 
 /** Largest answer of a collector, bytes: some words. */
 const LARGEST_ANSWER = 64 * 1024;
@@ -26,7 +21,7 @@ export function createTracing(
   context: ProcessContext,
   traces: TraceExport,
   { installation, version, scrubber }: TraceSource,
-): Tracing {
+) {
   const { http, random, metrics } = context;
   const { url, ratio, propagates } = traces;
   const headers = { ...traces.headers, 'content-type': 'application/json' };
@@ -48,6 +43,7 @@ export function createTracing(
   });
   return {
     tracer: createSpanTracer({ installation, ratio, propagates, take: exporter.take }),
+    /** Sends the spans that are still queued. */
     stop: exporter.stop,
   };
 }

@@ -40,14 +40,7 @@ export interface Heard {
  * outbox's own answers and the workspace's webhooks do, and only reconcile reads it. If the outcome of a write is unknown,
  * worksync reads the resource that it may have changed. Never rejects: the caller gets the answer even if it cannot be stored.
  */
-export interface ResponseCapture {
-  /** Captures an answer that is certainly this workspace's. */
-  answered(asked: Asked, heard: Heard): Promise<void>;
-  /** Records a failed request; if it may have been carried out, worksync reads its result. */
-  failed(asked: Asked, error: SyncError): Promise<void>;
-  /** Records an answer that may be another workspace's, and so proves nothing. */
-  unproved(asked: Asked, status: number): Promise<void>;
-}
+export type ResponseCapture = ReturnType<typeof createResponseCapture>;
 
 interface CaptureContext extends WorkspaceContext {
   readonly routeOf: RouteOf;
@@ -58,7 +51,7 @@ interface CaptureContext extends WorkspaceContext {
   readonly outbox: WakeSignal;
 }
 
-export function createResponseCapture(context: CaptureContext): ResponseCapture {
+export function createResponseCapture(context: CaptureContext) {
   const { store, routeOf, clock } = context;
 
   async function readAgain(asked: Asked): Promise<void> {
@@ -99,16 +92,19 @@ export function createResponseCapture(context: CaptureContext): ResponseCapture 
   }
 
   return {
-    answered: (asked, heard) =>
+    /** Captures an answer that is certainly this workspace's. */
+    answered: (asked: Asked, heard: Heard) =>
       quietly(async () => {
         if (isSuccess(heard.status)) await take(asked, heard);
         else if (mayHaveActed(heard.status)) await readAgain(asked);
       }),
-    unproved: (asked, status) =>
+    /** Records an answer that may be another workspace's, and so proves nothing. */
+    unproved: (asked: Asked, status: number) =>
       quietly(async () => {
         if (isSuccess(status) || mayHaveActed(status)) await readAgain(asked);
       }),
-    failed: (asked, error) =>
+    /** Records a failed request; if it may have been carried out, worksync reads its result. */
+    failed: (asked: Asked, error: SyncError) =>
       quietly(async () => {
         if (!wasNotSent(error)) await readAgain(asked);
       }),

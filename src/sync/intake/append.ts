@@ -55,12 +55,7 @@ export function createCollector(deps: CollectorDeps): Collector {
 }
 
 /** Makes deliveries of all workspaces durable. Deliveries that arrive together share one write to the disk. */
-export interface GroupCommit {
-  /** Resolves once the delivery is durable. Throws the error of the commit. */
-  append(workspace: number, delivery: NewDelivery): Promise<AppendedRow>;
-  /** Whether deliveries arrive faster than the disk writes. Work that can wait should then wait. */
-  isCrowded(): boolean;
-}
+export type GroupCommit = ReturnType<typeof createGroupCommit>;
 
 interface GroupCommitDeps extends Pick<Store, 'checkFileReplaced'> {
   readonly sql: Sql;
@@ -86,7 +81,7 @@ interface PendingAppend {
  * Commits together the deliveries that arrive in successive turns of the event loop, or while a commit runs. A single
  * delivery waits for one turn. A commit is one INSERT, and one UPDATE for each repeat, without a transaction around them.
  */
-export function createGroupCommit({ sql, checkFileReplaced, clock }: GroupCommitDeps): GroupCommit {
+export function createGroupCommit({ sql, checkFileReplaced, clock }: GroupCommitDeps) {
   const queue: PendingAppend[] = [];
   let isRunning = false;
   let crowdedAt = Number.NEGATIVE_INFINITY;
@@ -142,12 +137,14 @@ export function createGroupCommit({ sql, checkFileReplaced, clock }: GroupCommit
   }
 
   return {
-    append(workspace, delivery) {
-      return new Promise((resolve, reject) => {
+    /** Resolves once the delivery is durable. Throws the error of the commit. */
+    append(workspace: number, delivery: NewDelivery) {
+      return new Promise<AppendedRow>((resolve, reject) => {
         queue.push({ workspace, delivery, resolve, reject });
         if (!isRunning) void run();
       });
     },
+    /** Whether deliveries arrive faster than the disk writes. Work that can wait should then wait. */
     isCrowded: () => clock.monotonic() - crowdedAt < CROWD,
   };
 }

@@ -223,17 +223,13 @@ function wire(context: ThrottleContext, limits: Limits, stored: StoredState): Th
 }
 
 /** Requests that follow another one of their turn, in the order of their arrival. */
-interface Followers extends Pick<WaitQueue, 'enter' | 'close'> {
-  waits(): boolean;
-  serveFirst(): void;
-  running(): number;
-}
+type Followers = ReturnType<typeof createFollowers>;
 
-function createFollowers(onEnd: () => void): Followers {
+function createFollowers(onEnd: () => void) {
   const waiting: { readonly serve: () => void; readonly reject: () => void }[] = [];
   const served = new Set<Promise<void>>();
   return {
-    enter({ signal }, serve, reject) {
+    enter({ signal }: SlotRequest, serve: () => Promise<void>, reject: () => void) {
       const cancel = () => {
         waiting.splice(waiting.indexOf(follower), 1);
         reject();

@@ -26,23 +26,7 @@ type PriorityClass = 'interactive' | 'live' | 'backfill';
  * p-queue starts a job synchronously, so its reservation is visible before any other code runs. It stays paused and
  * opens for one job at a time, so that a late urgent request still goes first.
  */
-export interface WaitQueue {
-  /**
-   * Calls `serve` when the turn of the request comes, or `reject` if it is cancelled first. The request occupies its
-   * place until `serve` settles.
-   */
-  enter(request: SlotRequest, serve: () => Promise<void>, reject: () => void): void;
-  /** Serves the most urgent request, of this class at the lowest. False if there is none or no place is free. */
-  serveOne(lowest: PriorityClass): boolean;
-  setConcurrency(concurrency: number): void;
-  /** Whether a request of this class waits and a place is free for it. */
-  waits(of: PriorityClass): boolean;
-  waiting(): Record<Lane, number>;
-  /** Calls back after a place became free or a request was cancelled. */
-  onChange(listener: () => void): void;
-  /** Rejects waiting requests. Resolves when all places are free. */
-  close(): Promise<void>;
-}
+export type WaitQueue = ReturnType<typeof createWaitQueue>;
 
 /** A priority above that of every due time. */
 const FRONT = Number.MAX_VALUE;
@@ -54,7 +38,7 @@ interface Waiter {
   readonly request: SlotRequest;
 }
 
-export function createWaitQueue(concurrency: number): WaitQueue {
+export function createWaitQueue(concurrency: number) {
   const queue = new PQueue({ concurrency, autoStart: false });
   const waiters = new Map<string, Waiter>();
   let nextId = 1;
@@ -64,7 +48,11 @@ export function createWaitQueue(concurrency: number): WaitQueue {
     [...waiters.values()].filter(({ request }) => priorityClassOf(request) === priority);
 
   return {
-    enter(request, serve, reject) {
+    /**
+     * Calls `serve` when the turn of the request comes, or `reject` if it is cancelled first. The request occupies its
+     * place until `serve` settles.
+     */
+    enter(request: SlotRequest, serve: () => Promise<void>, reject: () => void) {
       const id = String(nextId++);
       // p-queue applies its signal to a running job too, so the caller's is detached before the job starts.
       const cancellation = new AbortController();
@@ -86,7 +74,8 @@ export function createWaitQueue(concurrency: number): WaitQueue {
       });
     },
 
-    serveOne(lowest) {
+    /** Serves the most urgent request, of this class at the lowest. False if there is none or no place is free. */
+    serveOne(lowest: PriorityClass) {
       if (waiters.size === 0 || isFull()) return false;
       if (lowest !== 'backfill') {
         const interactive = waitersOf('interactive');
@@ -100,11 +89,12 @@ export function createWaitQueue(concurrency: number): WaitQueue {
       return queue.pending > before;
     },
 
-    setConcurrency(next) {
+    setConcurrency(next: number) {
       queue.concurrency = next;
     },
 
-    waits(of) {
+    /** Whether a request of this class waits and a place is free for it. */
+    waits(of: PriorityClass) {
       return !isFull() && waitersOf(of).length > 0;
     },
 
@@ -114,8 +104,10 @@ export function createWaitQueue(concurrency: number): WaitQueue {
       return counts;
     },
 
-    onChange: (listener) => queue.addEventListener('next', listener),
+    /** Calls back after a place became free or a request was cancelled. */
+    onChange: (listener: () => void) => queue.addEventListener('next', listener),
 
+    /** Rejects waiting requests. Resolves when all places are free. */
     async close() {
       queue.clear();
       await queue.onPendingZero();
@@ -137,16 +129,14 @@ function priorityOf(request: SlotRequest): number {
 }
 
 /** One timer for one deadline. Setting the same deadline again has no effect. */
-export interface DeadlineTimer {
-  /** Replaces the deadline, monotonic milliseconds. Infinity clears it. */
-  set(at: number): void;
-}
+export type DeadlineTimer = ReturnType<typeof createDeadlineTimer>;
 
-export function createDeadlineTimer(clock: Clock, callback: () => void): DeadlineTimer {
+export function createDeadlineTimer(clock: Clock, callback: () => void) {
   let deadline = Number.POSITIVE_INFINITY;
   let cancel: Cancel | undefined;
   return {
-    set(at) {
+    /** Replaces the deadline, monotonic milliseconds. Infinity clears it. */
+    set(at: number) {
       if (at === deadline) return;
       cancel?.();
       cancel = undefined;

@@ -6,7 +6,7 @@ import type { Item, ItemReference } from '../../model/item.ts';
 import { type PostedComment, parseStatus } from '../../model/notice.ts';
 import { type Clock, onClockSetBack, sleep } from '../../platform/lib/clock.ts';
 import { backoff } from '../../platform/lib/random.ts';
-import type { Job, Stage } from '../../platform/lib/scheduler.ts';
+import type { Job } from '../../platform/lib/scheduler.ts';
 import { createWakeSignal, type WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { findItem, itemName, readFields } from '../../store/items/items.ts';
 import {
@@ -51,11 +51,7 @@ export interface WriteBackContext extends WorkspaceContext {
   readonly outbox: WakeSignal;
 }
 
-export interface WriteBack extends Stage {
-  /** To notify after a commit that may contain a notice. */
-  readonly wakeSignal: WakeSignal;
-  readonly jobs: readonly Job[];
-}
+export type WriteBack = ReturnType<typeof createWriteBack>;
 
 const FIRST_PAUSE = 5_000;
 const LONGEST_PAUSE = 3_600_000;
@@ -81,7 +77,7 @@ const NOTHING_LINKED = 'Not linked to a task any more.';
  * place, a closed item stays closed, and a status replaces the status of the same name. So a write with unknown outcome
  * is sent again, once the first request must have arrived.
  */
-export function createWriteBack(context: WriteBackContext): WriteBack {
+export function createWriteBack(context: WriteBackContext) {
   const { store, clock, random, logger, pauses } = context;
   const wakeSignal = createWakeSignal();
   const names = context.connections.map(({ name }) => name);
@@ -182,8 +178,11 @@ export function createWriteBack(context: WriteBackContext): WriteBack {
 
   const everyMs = context.readTasksEvery;
   return {
+    /** To notify after a commit that may contain a notice. */
     wakeSignal,
-    jobs: [{ name: 'tasks', when: everyMs === undefined ? 'off' : { everyMs }, run: readTasks }],
+    jobs: [
+      { name: 'tasks', when: everyMs === undefined ? 'off' : { everyMs }, run: readTasks },
+    ] satisfies readonly Job[],
     start() {
       if (running || names.length === 0) return;
       stopping = new AbortController();
