@@ -5,19 +5,16 @@ import { ownProxies } from '../platform/config/proxies.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import { OWN_VARIANT } from '../reference-service/http/variant.ts';
 import { createWorkspaceService } from '../reference-service/service.ts';
-import type { ProcessContext } from './daemon-context.ts';
+import type { DaemonContext, ProcessContext } from './daemon-context.ts';
 
 /** The reference service that this process runs for a workspace without a `url`. */
 export type Embedded = Awaited<ReturnType<typeof startEmbedded>>;
 
 /** Starts the service on a free loopback port, on a file of its own beside the database. */
-export async function startEmbedded(
-  { config, folder, secretKey }: { config: WorkspaceConfig; folder: string; secretKey?: Buffer },
-  context: ProcessContext,
-) {
-  const { clock, random, logger, metrics } = context;
+export async function startEmbedded(context: DaemonContext, config: WorkspaceConfig) {
+  const { clock, random, logger, metrics, folder, secretKey } = context;
   const service = await createWorkspaceService({
-    file: serviceDatabase(folder, config.name),
+    file: serviceDatabase(folder.path, config.name),
     clock,
     random,
     logger: logger.child({ service: config.name }),

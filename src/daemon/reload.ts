@@ -3,19 +3,8 @@
 import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
 import type { LoadedConfig } from '../platform/config/load.ts';
 import type { Cancel } from '../platform/lib/clock.ts';
-import type { Scrubber } from '../platform/observe/scrubber.ts';
-import type { DaemonContext } from './daemon-context.ts';
+import type { ConfigSource, DaemonContext } from './daemon-context.ts';
 import type { ConfigChanges, Workspaces } from './workspaces.ts';
-
-/** The configuration files, which may change while the daemon runs. */
-export interface ConfigSource {
-  /** Reads the files, and the files that contain their secrets. Throws if the configuration as a whole is wrong. */
-  load(): LoadedConfig | Promise<LoadedConfig>;
-  /** Returns another value after a file was changed, added or removed, or answers again. */
-  stamp(): string | Promise<string>;
-  /** Time between two checks for changes, milliseconds. */
-  readonly checkEvery: number;
-}
 
 /** Applies changes of the configuration without a restart. */
 export type Reload = ReturnType<typeof createReload>;
@@ -26,10 +15,9 @@ const DEBOUNCE = 2_000;
 const SPARED = 60_000;
 
 export function createReload(
-  { clock, logger }: DaemonContext,
+  { clock, logger, scrubber }: DaemonContext,
   source: ConfigSource,
   workspaces: Pick<Workspaces, 'apply' | 'partitions'>,
-  scrubber: Scrubber,
 ) {
   /** The stamp of the applied files, a promise until it was read. */
   let appliedStamp = source.stamp();

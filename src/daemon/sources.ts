@@ -48,7 +48,8 @@ export function activeConnections(
   partition: PartitionContext,
   { namesByConnection, pauses }: { readonly namesByConnection: NamesByConnection; readonly pauses: Pauses },
 ): ActiveConnection[] {
-  const { converter, grants, publicUrl } = daemon;
+  const { converter, grants } = daemon;
+  const { publicUrl } = daemon.options;
   const { clock, logger } = partition;
   const { workflow } = partition.config.rules;
   const isReviewNeeded = workflow !== undefined && needsReviews(workflow);
@@ -203,22 +204,15 @@ export function rulesOf(
   });
 }
 
-/** The open workspace for which another configuration is compiled. */
-interface CompileContext {
-  /** The configuration in use. Its URL replaces the one of the text, which need not name the workspace. */
-  readonly inUse: WorkspaceConfig;
-  readonly baseUrl: string;
-  readonly namesByConnection: NamesByConnection;
-}
-
 /**
- * Compiles the text of a configuration file, so that items can be evaluated by it. Opens nothing and sends no request. Throws
- * `config_invalid`.
+ * Compiles the text of a configuration file, so that items can be evaluated by it. The URL in use replaces the one of the text,
+ * which need not name the workspace. Opens nothing and sends no request. Throws `config_invalid`.
  */
 export async function compileConfig(
   text: string,
   { connectors, converter }: DaemonContext,
-  { inUse, baseUrl, namesByConnection }: CompileContext,
+  { config: inUse, address }: PartitionContext,
+  namesByConnection: NamesByConnection,
 ): Promise<TriedConfig> {
   const file = `${inUse.name}.yaml`;
   const config =
@@ -227,7 +221,11 @@ export async function compileConfig(
       : readConfigText(text, { connectors, apiOverrides }, file);
   return {
     config,
-    rules: rulesOf({ ...config, workspace: { ...config.workspace, url: inUse.workspace.url } }, baseUrl, connectors),
+    rules: rulesOf(
+      { ...config, workspace: { ...config.workspace, url: inUse.workspace.url } },
+      address.baseUrl,
+      connectors,
+    ),
     sources: sourcesOf(config.connections, connectors, namesByConnection, converter),
   };
 }

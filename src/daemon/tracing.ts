@@ -1,15 +1,6 @@
 import type { TraceExport } from '../platform/config/trace-export.ts';
-import type { Scrubber } from '../platform/observe/scrubber.ts';
 import { createSpanExporter, createSpanTracer, traceRequest } from '../platform/observe/span-exporter.ts';
-import type { ProcessContext } from './daemon-context.ts';
-
-/** The sender of the traces. */
-interface TraceSource {
-  /** The id of the installation. */
-  readonly installation: string;
-  readonly version: string;
-  readonly scrubber: Scrubber;
-}
+import type { ProcessContext, ProcessSettings } from './daemon-context.ts';
 
 /** The export of traces by OTLP. */
 export type Tracing = ReturnType<typeof createTracing>;
@@ -17,12 +8,8 @@ export type Tracing = ReturnType<typeof createTracing>;
 /** Largest answer of a collector, bytes: some words. */
 const LARGEST_ANSWER = 64 * 1024;
 
-export function createTracing(
-  context: ProcessContext,
-  traces: TraceExport,
-  { installation, version, scrubber }: TraceSource,
-) {
-  const { http, random, metrics } = context;
+export function createTracing(context: ProcessContext & ProcessSettings, traces: TraceExport, installation: string) {
+  const { http, random, metrics, version, scrubber } = context;
   const { url, ratio, propagates } = traces;
   const headers = { ...traces.headers, 'content-type': 'application/json' };
   const instance = { 'service.version': version, 'service.instance.id': random.uuid() };
