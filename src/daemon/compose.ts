@@ -18,9 +18,10 @@ import type { Tracer } from '../platform/lib/tracer.ts';
 import { acquireDataFolder } from '../store/installation/data-folder.ts';
 import type { Installation } from '../store/installation/installation.ts';
 import { installationRuns } from '../store/installation/job-runs.ts';
+import type { WakeSignals } from '../store/workspace-context.ts';
 import { createGroupCommit } from '../sync/intake/append.ts';
 import { createGrants } from '../sync/intake/grants.ts';
-import { type RetainedWorkspace, retentionJob } from '../sync/intake/retention.ts';
+import { retentionJob } from '../sync/intake/retention.ts';
 import { createConverter } from '../sync/worker/converter.ts';
 import type {
   ConfigSource,
@@ -28,7 +29,6 @@ import type {
   ProcessContext,
   ProcessSettings,
   Succession,
-  WakeSignals,
   WorkspaceAddress,
 } from './daemon-context.ts';
 import type { Embedded } from './embedded.ts';
@@ -135,11 +135,7 @@ async function openServices(
     converter,
     grants: createGrants({ installation, isShared, http, clock, logger, box, keepSecret }),
     scheduler: createScheduler(context),
-    groupCommit: createGroupCommit({
-      sql: installation.query,
-      checkFileReplaced: installation.checkFileReplaced,
-      clock,
-    }),
+    groupCommit: createGroupCommit(installation, clock),
     tokenBook: createTokenBook(installation.query, onTokenChange),
     causeTimes: createCauseTimesByWorkspace(),
     tracer: tracing?.tracer,
@@ -162,11 +158,7 @@ async function openTracing(
 function openUpkeep(daemon: DaemonContext, storeHealth: StoreHealth, workspaces: () => Workspaces): Timetable {
   const { installation, logger, clock, scheduler } = daemon;
   const integrity = integrityJob(daemon);
-  const retained = (): readonly RetainedWorkspace[] =>
-    workspaces()
-      .partitions()
-      .map(({ name, store, config: { retention } }) => ({ name, store, retention }));
-  const retention = retentionJob({ query: installation.query, workspaces: retained, clock, logger });
+  const retention = retentionJob(installation.query, clock, logger, () => workspaces().partitions());
   const upkeep = scheduler.open([integrity, retention], installationRuns(installation), logger);
   storeHealth.watch(installation, () => upkeep.runNow(integrity.name));
   return upkeep;

@@ -20,7 +20,6 @@ import { systemRandom } from '../platform/lib/random.ts';
 import type { Scheduler } from '../platform/lib/scheduler.ts';
 import { noSteps, type Steps } from '../platform/lib/steps.ts';
 import type { Tracer } from '../platform/lib/tracer.ts';
-import type { WakeSignal } from '../platform/lib/wake-signal.ts';
 import { createHealth, type Health } from '../platform/observe/health.ts';
 import { mergingRepeats } from '../platform/observe/merged-repeats.ts';
 import { createMetrics, type Metrics } from '../platform/observe/metrics.ts';
@@ -28,7 +27,7 @@ import type { Scrubber } from '../platform/observe/scrubber.ts';
 import type { DataFolder } from '../store/installation/data-folder.ts';
 import type { Installation } from '../store/installation/installation.ts';
 import type { StoreTime } from '../store/installation/leases.ts';
-import type { WorkspaceContext } from '../store/workspace-context.ts';
+import type { WakeSignals, WorkspaceContext } from '../store/workspace-context.ts';
 import type { GroupCommit } from '../sync/intake/append.ts';
 import type { Grants } from '../sync/intake/grants.ts';
 import type { Throttle } from '../sync/quota/throttle.ts';
@@ -146,12 +145,6 @@ export interface PartitionContext extends WorkspaceContext, WakeSignals {
 export interface WorkspaceAddress {
   readonly baseUrl: string;
   readonly apiKey: () => string;
-}
-
-/** The wake signals of one workspace. They outlive a partition: rows that a closed partition still stores wake the next one. */
-export interface WakeSignals {
-  readonly inbox: WakeSignal;
-  readonly outbox: WakeSignal;
 }
 
 /** Returns the parts that log, count and trace the work for a workspace. */

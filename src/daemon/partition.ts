@@ -48,7 +48,7 @@ async function openWithThrottle(
 ): Promise<Partition> {
   const { config, address } = input;
   const clock = await daemon.ledgerClock();
-  const throttle = await createThrottle({ ...workspace, clock, quota: config.quota, ...daemon.succession });
+  const throttle = await createThrottle({ ...workspace, clock }, config.quota, daemon.succession);
   try {
     await resumeAfterKeyChange(workspace.store, throttle, address.apiKey(), config.workspace);
     return await assemble(daemon, { ...workspace, ...input, throttle });

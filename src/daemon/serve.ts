@@ -20,7 +20,7 @@ import { doAll } from '../platform/lib/failures.ts';
 import { programVersion } from '../platform/lib/program-folder.ts';
 import { fileReads } from '../platform/lib/regular-files.ts';
 import type { Installation } from '../store/installation/installation.ts';
-import { webhookRoutes } from '../sync/intake/webhook-routes.ts';
+import { type FindReceiver, webhookRoutes } from '../sync/intake/webhook-routes.ts';
 import { guardDoors, signedBy } from '../web/access-control.ts';
 import { adminRoutes } from '../web/admin-routes.ts';
 import { ciRoutes } from '../web/ci-routes.ts';
@@ -36,7 +36,6 @@ import { createCallers } from '../web/token-callers.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import { workspaceIdOf } from './partition-stages.ts';
 import type { Reload } from './reload.ts';
-import type { FindReceiver } from './webhook-receivers.ts';
 import { versionHeaderOf } from './workspace-send.ts';
 import type { Workspaces } from './workspaces.ts';
 
@@ -178,16 +177,14 @@ function addPublicRoutes(
   remoteReceiver: FindReceiver | undefined,
   forwarding: OwnerForwarding | undefined,
 ): void {
-  webhookRoutes(server, {
-    find(workspace, connection) {
-      const partition = workspaces.find(workspace);
-      return partition ? partition.receivers.get(connection) : remoteReceiver?.(workspace, connection);
-    },
-    // An unknown workspace may be configured at another process. Then the sender must repeat the request.
-    isBroken: (workspace) => workspaces.broken().has(workspace) || differsFromPeers(holder),
-    clock,
-    largestDelivery: Math.max(...connectors.map(({ largestDelivery }) => largestDelivery)),
-  });
+  const findReceiver: FindReceiver = (workspace, connection) => {
+    const partition = workspaces.find(workspace);
+    return partition ? partition.receivers.get(connection) : remoteReceiver?.(workspace, connection);
+  };
+  // An unknown workspace may be configured at another process. Then the sender must repeat the request.
+  const isBroken = (workspace: string) => workspaces.broken().has(workspace) || differsFromPeers(holder);
+  const largest = Math.max(...connectors.map(({ largestDelivery }) => largestDelivery));
+  webhookRoutes(server, clock, findReceiver, isBroken, largest);
   const gateway = gatewayRoutes(server, {
     passages: () => workspaces.partitions().map(({ upstream }) => upstream),
     passage: (name) => workspaces.find(name)?.upstream,

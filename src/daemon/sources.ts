@@ -19,7 +19,6 @@ import {
 } from '../sync/reconcile/context.ts';
 import { needsReviews } from '../sync/reconcile/workflow/workflow-rules.ts';
 import { type Converter, parseInWorker } from '../sync/worker/converter.ts';
-import type { WritableConnection } from '../sync/write-back/write-back.ts';
 import { apiOverrides } from '../workspace-api/contract.ts';
 import type { DaemonContext, PartitionContext, ProcessContext } from './daemon-context.ts';
 
@@ -75,6 +74,8 @@ export function activeConnections(
       names,
       secrets,
       readsReviews: secrets.length === 0 && isReviewNeeded && connector.fetchesReviews?.(options) === true,
+      writeBack: config.writeBack,
+      covers: (item) => isCovered(item, { connector, options, names }),
       schedule: poll,
       sweep,
       webhookUrl: takesWebhooks ? webhookUrlOf(publicUrl, partition.config.name, name) : undefined,
@@ -228,22 +229,6 @@ export async function compileConfig(
     ),
     sources: sourcesOf(config.connections, connectors, namesByConnection, converter),
   };
-}
-
-/** Returns the connections for which any write-back is configured. */
-export function writableOf(
-  configs: readonly ConnectionConfig[],
-  active: readonly ActiveConnection[],
-): WritableConnection[] {
-  const settings = new Map(configs.map(({ name, writeBack }) => [name, writeBack]));
-  return active.flatMap((each) => {
-    const { name, connection, connector } = each;
-    const { comment = false, close = false, status = false } = settings.get(name) ?? {};
-    if (comment === false && close === false && status === false) return [];
-    const closeFields = typeof close === 'object' ? close.fields : undefined;
-    const reference = (item: Item) => connector.reference(item);
-    return [{ name, connection, closeFields, reference, covers: (item: Item) => isCovered(item, each) }];
-  });
 }
 
 /** Whether an item is in the scope of its connection, as far as the item and the configured names show it. */

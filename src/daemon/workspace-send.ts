@@ -43,11 +43,7 @@ export function openWorkspaceApi({ http, converter }: DaemonContext, partition: 
     cut: lease.lost ? AbortSignal.any([cut.signal, lease.lost]) : cut.signal,
   };
   const exchange = createSend(endpoint);
-  const capture = createResponseCapture({
-    ...partition,
-    routeOf: createRouteOf(api),
-    readLarge,
-  });
+  const capture = createResponseCapture(partition, createRouteOf(api), readLarge);
   const withSlot = createWithSlot(partition);
   const send = directSend(exchange, withSlot, partition, capture);
   const names = { workspaceId: config.workspace.id, api };

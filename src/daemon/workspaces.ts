@@ -10,7 +10,8 @@ import { doAll, throwAll } from '../platform/lib/failures.ts';
 import { backoff } from '../platform/lib/random.ts';
 import { createWakeSignal } from '../platform/lib/wake-signal.ts';
 import { piecesOf } from '../platform/lib/yield.ts';
-import type { DaemonContext, WakeSignals } from './daemon-context.ts';
+import type { WakeSignals } from '../store/workspace-context.ts';
+import type { DaemonContext } from './daemon-context.ts';
 import type { Embedded } from './embedded.ts';
 import type { Partition } from './partition.ts';
 

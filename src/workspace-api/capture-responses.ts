@@ -3,13 +3,12 @@ import { mayBeCut } from '../model/delivery.ts';
 import { asSyncError, type SyncError, wasSent } from '../model/errors/sync-error.ts';
 import { JsonError, parseJson } from '../platform/http/parse-json.ts';
 import { isSafe, isSuccess } from '../platform/http/semantics.ts';
-import type { WakeSignal } from '../platform/lib/wake-signal.ts';
 import { LARGE } from '../platform/lib/yield.ts';
 import { existingEntities, findEntity, json } from '../store/changes/entities.ts';
 import { readRecordsRoute } from '../store/workspace/server-capabilities.ts';
 import { type Answer, appendAnswer } from '../store/workspace/workspace-answers.ts';
 import { enqueueReads } from '../store/workspace/workspace-reads.ts';
-import type { WorkspaceContext } from '../store/workspace-context.ts';
+import type { WakeSignals, WorkspaceContext } from '../store/workspace-context.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import { readBody } from './answer.ts';
 import { type ApiOverrides, ROUTES, type Route, type RouteName } from './contract.ts';
@@ -42,17 +41,8 @@ export interface Heard {
  */
 export type ResponseCapture = ReturnType<typeof createResponseCapture>;
 
-interface CaptureContext extends WorkspaceContext {
-  readonly routeOf: RouteOf;
-  readonly readLarge: ReadLarge;
-  /** Notified when a delivery was appended to the inbox. */
-  readonly inbox: WakeSignal;
-  /** Notified when a read was requested. */
-  readonly outbox: WakeSignal;
-}
-
-export function createResponseCapture(context: CaptureContext) {
-  const { store, routeOf, clock } = context;
+export function createResponseCapture(context: WorkspaceContext & WakeSignals, routeOf: RouteOf, readLarge: ReadLarge) {
+  const { store, clock } = context;
 
   async function readAgain(asked: Asked): Promise<void> {
     const matched = isSafe(asked.method) ? undefined : routeOf(asked.method, asked.path);
@@ -80,7 +70,7 @@ export function createResponseCapture(context: CaptureContext) {
     if (contract.response === undefined || body.length === 0) return undefined;
     if (body.length <= LARGE) return readBody(contract, body);
     // A copy, because the caller gets the same bytes.
-    return context.readLarge(route, Buffer.from(body));
+    return readLarge(route, Buffer.from(body));
   }
 
   async function quietly(work: () => Promise<void>): Promise<void> {

@@ -8,6 +8,7 @@ import {
   windowOf,
   withinCap,
 } from '../../model/windows.ts';
+import type { WorkspaceConfig } from '../../platform/config/schema.ts';
 import type { Cooldown } from './cooldown.ts';
 import {
   burstCeilingOf,
@@ -20,23 +21,8 @@ import {
 } from './share.ts';
 import type { WindowLedger } from './window-ledger.ts';
 
-export interface QuotaOptions {
-  /** Requests per `window`; 0 lifts this limit. */
-  readonly requests: number;
-  /** Milliseconds. */
-  readonly window: number;
-  /** Requests per `burstWindow`; 0 lifts this limit. */
-  readonly burst: number;
-  /** Milliseconds. */
-  readonly burstWindow: number;
-  /**
-   * The part of both caps for the background lanes. Even at 1, a small reserve is kept for people for one long window
-   * after an interactive request.
-   */
-  readonly share: ConfiguredShare;
-  /** Most requests in flight at once. */
-  readonly concurrency: number;
-}
+/** The configured quota. 0 `requests` or 0 `burst` lift that limit, in tests and benchmarks. */
+export type QuotaOptions = WorkspaceConfig['quota'];
 
 /** The state of the quota at one moment. Times are monotonic milliseconds. */
 export interface QuotaState {

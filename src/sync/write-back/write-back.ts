@@ -1,8 +1,6 @@
-import type { CloseFields, Connection } from '../../connectors/connector.ts';
 import { MAX_TIME_IN_FLIGHT } from '../../model/change.ts';
 import type { ErrorCode } from '../../model/errors/codes.ts';
 import { asSyncError, type SyncError, wasSent } from '../../model/errors/sync-error.ts';
-import type { Item, ItemReference } from '../../model/item.ts';
 import { type PostedComment, parseStatus } from '../../model/notice.ts';
 import { type Clock, onClockSetBack, sleep } from '../../platform/lib/clock.ts';
 import { backoff } from '../../platform/lib/random.ts';
@@ -23,33 +21,7 @@ import {
 } from '../../store/items/notices.ts';
 import { retryUntilCommitted } from '../../store/retry-until-committed.ts';
 import { enqueueTaskListRead } from '../../store/workspace/workspace-reads.ts';
-import type { WorkspaceContext } from '../../store/workspace-context.ts';
-import type { Pauses } from '../intake/pauses.ts';
-
-/** A connection to whose vendor worksync may write. */
-export interface WritableConnection {
-  readonly name: string;
-  readonly connection: Pick<Connection, 'comment' | 'close' | 'status'>;
-  /** Values of the fields that closing fills in. */
-  readonly closeFields?: CloseFields | undefined;
-  reference(item: Item): ItemReference;
-  /** Whether the item is in the scope. */
-  covers(item: Item): boolean;
-}
-
-export interface WriteBackContext extends WorkspaceContext {
-  /** The connections for which write-back is switched on. */
-  readonly connections: readonly WritableConnection[];
-  readonly pauses: Pauses;
-  /** Returns undefined until the workspace has reported its id. */
-  readonly workspaceId: () => Promise<string | undefined>;
-  /**
-   * The interval, in milliseconds, at which the task list is read to detect finished tasks. Undefined if nothing needs
-   * it, or the workspace's own webhooks report them.
-   */
-  readonly readTasksEvery?: number;
-  readonly outbox: WakeSignal;
-}
+import type { ActiveConnection, IntakeContext } from '../intake/active-connection.ts';
 
 export type WriteBack = ReturnType<typeof createWriteBack>;
 
@@ -69,6 +41,13 @@ const REFUSALS: ReadonlySet<ErrorCode> = new Set([
   'refused',
 ]);
 
+/** Whether any write-back is configured. */
+function isWritable({ writeBack }: ActiveConnection): boolean {
+  return (
+    writeBack !== undefined && [writeBack.comment, writeBack.close, writeBack.status].some((each) => each !== false)
+  );
+}
+
 /** The comment of an item that is no longer linked to a task. */
 const NOTHING_LINKED = 'Not linked to a task any more.';
 
@@ -76,11 +55,19 @@ const NOTHING_LINKED = 'Not linked to a task any more.';
  * Writes the notices of reconcile to vendors. Each write can be repeated: a comment has a marker and is updated in
  * place, a closed item stays closed, and a status replaces the status of the same name. So a write with unknown outcome
  * is sent again, once the first request must have arrived.
+ *
+ * @param workspaceId returns undefined until the workspace has reported its id
+ * @param readTasksEvery the interval, in milliseconds, at which the task list is read to detect finished tasks. Absent: nothing
+ *   needs it, or the workspace's own webhooks report them
  */
-export function createWriteBack(context: WriteBackContext) {
+export function createWriteBack(
+  context: IntakeContext,
+  workspaceId: () => Promise<string | undefined>,
+  readTasksEvery?: number,
+) {
   const { store, clock, random, logger, pauses } = context;
   const wakeSignal = createWakeSignal();
-  const names = context.connections.map(({ name }) => name);
+  const names = context.connections.filter(isWritable).map(({ name }) => name);
   const pauseLeft = (connection: string) => pauses.left(connection, 'fetch');
   const unpaused = () => names.filter((name) => pauseLeft(name) === 0);
   const loggedRefusals = new Set<string>();
@@ -114,13 +101,13 @@ export function createWriteBack(context: WriteBackContext) {
   async function writeDue(signal: AbortSignal): Promise<number> {
     await clampTimesIfSetBack();
     const due = await dueNotices(store.query, unpaused(), clock.now());
-    const workspaceId = due.length === 0 ? undefined : await context.workspaceId();
+    const id = due.length === 0 ? undefined : await workspaceId();
     // The marker of a comment contains the id; a commit status needs none.
-    const isReady = ({ kind }: NoticeRow) => kind === 'status' || workspaceId !== undefined;
+    const isReady = ({ kind }: NoticeRow) => kind === 'status' || id !== undefined;
     for (const notice of due.filter(isReady)) {
       if (signal.aborted) return 0;
       // A rate limit may have paused the connection during this pass.
-      if (pauseLeft(notice.connection) === 0) await write(notice, workspaceId ?? '', signal);
+      if (pauseLeft(notice.connection) === 0) await write(notice, id ?? '', signal);
     }
     return due.every(isReady) ? untilNext() : ID_PAUSE;
   }
@@ -132,12 +119,12 @@ export function createWriteBack(context: WriteBackContext) {
   }
 
   /** Commits the begin of the write before it is sent, so that a restart knows that its outcome is unknown. */
-  async function write(notice: NoticeRow, workspaceId: string, signal: AbortSignal): Promise<void> {
+  async function write(notice: NoticeRow, id: string, signal: AbortSignal): Promise<void> {
     const { item_key: itemKey, kind, connection } = notice;
     let item = itemKey;
     try {
       item = await itemName(store.query, itemKey);
-      const send = await prepare(context, notice, workspaceId);
+      const send = await prepare(context, notice, id);
       // It is requested again by the first change of an item that came back into the scope.
       if (send === 'out of scope') return await store.commit((transaction) => withdraw(transaction, kind, [itemKey]));
       if (send && !(await store.commit((transaction) => beginNotice(transaction, notice)))) return;
@@ -176,12 +163,11 @@ export function createWriteBack(context: WriteBackContext) {
     context.outbox.notify();
   }
 
-  const everyMs = context.readTasksEvery;
   return {
     /** To notify after a commit that may contain a notice. */
     wakeSignal,
     jobs: [
-      { name: 'tasks', when: everyMs === undefined ? 'off' : { everyMs }, run: readTasks },
+      { name: 'tasks', when: readTasksEvery === undefined ? 'off' : { everyMs: readTasksEvery }, run: readTasks },
     ] satisfies readonly Job[],
     start() {
       if (running || names.length === 0) return;
@@ -201,7 +187,7 @@ export function createWriteBack(context: WriteBackContext) {
  * Lets refused writes be tried again: all of them at the start, when begun ones wait until they must have arrived; those for which the
  * credential lacked a right also after an hour, because it may have been granted.
  */
-function createRetries({ store, clock }: WriteBackContext) {
+function createRetries({ store, clock }: IntakeContext) {
   let isStarted = false;
   let dueAt = Number.POSITIVE_INFINITY;
   return {
@@ -230,7 +216,7 @@ function pauseAfter({ code, retryAfter = 0 }: SyncError, drawn: number): number 
 
 /** Stores that a write was carried out. A second write could undo what a person has done at the vendor since. */
 function storeSuccess(
-  context: WriteBackContext,
+  context: IntakeContext,
   notice: NoticeRow,
   posted: PostedComment | undefined,
   signal: AbortSignal,
@@ -251,7 +237,7 @@ type Send = (signal: AbortSignal) => Promise<PostedComment | undefined>;
  * undefined if there is nothing to write, and nothing is written to an item that has left the scope of its connection.
  */
 async function prepare(
-  context: WriteBackContext,
+  context: IntakeContext,
   notice: NoticeRow,
   workspaceId: string,
 ): Promise<Send | 'out of scope' | undefined> {
@@ -262,9 +248,9 @@ async function prepare(
   const target = context.connections.find(({ name }) => name === notice.connection);
   if (!row || !target || row.gone === 1) return undefined;
   const { item } = readFields(row);
-  if (!target.covers(item)) return 'out of scope';
-  const reference = target.reference(item);
-  const { connection, closeFields } = target;
+  if (target.covers?.(item) === false) return 'out of scope';
+  const { connection, connector, writeBack } = target;
+  const reference = connector.reference(item);
   if (kind === 'status') {
     const status = parseStatus(wanted);
     // Only the present head of an open pull request needs a status.
@@ -275,9 +261,10 @@ async function prepare(
       return undefined;
     };
   }
+  const close = writeBack?.close;
   if (kind === 'close')
     return async (signal) => {
-      await connection.close?.(reference, signal, closeFields);
+      await connection.close?.(reference, signal, typeof close === 'object' ? close.fields : undefined);
       return undefined;
     };
   const marker = `<!-- worksync:${workspaceId}:tasks -->`;

@@ -65,9 +65,7 @@ export async function outboxBench(
 ): Promise<OutboxBench> {
   const clock = createTravellingClock();
   const random = systemRandom();
-  const throttle = await createThrottle({
-    ...{ store, clock, random, logger: silentLogger, meter: silentMeter, quota: QUOTA },
-  });
+  const throttle = await createThrottle({ store, clock, random, logger: silentLogger, meter: silentMeter }, QUOTA);
   await store.commit(async (query) => {
     await bindServerFacts(query, BASE_URL);
     for (const fact of [TASKS_READ, PULL_REQUESTS_READ]) await writeMeta(query, fact, '1');

@@ -15,6 +15,7 @@ import { readSweepPosition } from '../../../../src/store/workspace/sweep-positio
 import { enqueueInitialReads, enqueueReads } from '../../../../src/store/workspace/workspace-reads.ts';
 import { beginSweep } from '../../../../src/store/workspace/workspace-sweeps.ts';
 import { createOutbox, sendRequest } from '../../../../src/sync/outbox/outbox.ts';
+import type { OutboxContext } from '../../../../src/sync/outbox/outbox-context.ts';
 import type { PreparedRequest } from '../../../../src/sync/outbox/request.ts';
 import { SWEEP, workspaceSweepJobs } from '../../../../src/sync/outbox/sweep-jobs.ts';
 import { createWorkspaceClient, type SendContext } from '../../../../src/workspace-api/typed-client.ts';
@@ -392,8 +393,8 @@ describe('the sweep of the workspace', () => {
   /** Returns the job of this name. */
   function jobOver(store: Store, name: string, { clock = createTravellingClock(), outbox = createWakeSignal() } = {}) {
     const quota = { requests: 200, window: 15 * MINUTE };
-    const parts = { store, clock, logger: silentLogger, outbox, quota, recordsPullRequests: true };
-    const job = workspaceSweepJobs({ ...parts, when: { everyMs: 24 * HOUR } }).find((each) => each.name === name);
+    const parts = { store, clock, logger: silentLogger, outbox, recordsPullRequests: true } as unknown as OutboxContext;
+    const job = workspaceSweepJobs(parts, { everyMs: 24 * HOUR }, quota).find((each) => each.name === name);
     if (!job) throw new Error(`there is no job ${name}`);
     return { clock, outbox, run: (signal = new AbortController().signal) => job.run(signal) };
   }

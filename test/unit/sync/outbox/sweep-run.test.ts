@@ -13,6 +13,7 @@ import type { RecordsRoute } from '../../../../src/store/workspace/server-capabi
 import { writeServerFact } from '../../../../src/store/workspace/server-facts.ts';
 import { readSweepPosition } from '../../../../src/store/workspace/sweep-position.ts';
 import { enqueueReads } from '../../../../src/store/workspace/workspace-reads.ts';
+import type { OutboxContext } from '../../../../src/sync/outbox/outbox-context.ts';
 import { SWEEP, workspaceSweepJobs } from '../../../../src/sync/outbox/sweep-jobs.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
@@ -42,7 +43,8 @@ function jobOver(
   const clock = createTravellingClock();
   const outbox = createWakeSignal();
   const quota = { requests: 50 * readsPerDay, window: DAY };
-  const jobs = workspaceSweepJobs({ store, clock, logger: silentLogger, outbox, quota, recordsPullRequests, when });
+  const parts = { store, clock, logger: silentLogger, outbox, recordsPullRequests } as unknown as OutboxContext;
+  const jobs = workspaceSweepJobs(parts, when, quota);
   const run = async () => jobs.find((job) => job.name === name)?.run(new AbortController().signal);
   return { clock, outbox, run, names: jobs.map((job) => job.name) };
 }
