@@ -119,7 +119,7 @@ async function openServices(
 ): Promise<DaemonContext> {
   const { installation, clock, ledgerClock, isShared, holder } = store;
   const context = { ...process, clock };
-  const { http, logger, random, secretKey, demoSecret, config } = context;
+  const { random, secretKey, demoSecret, config } = context;
   const tracing = await openTracing(context, installation);
   if (tracing) closers.add('the traces', () => tracing.stop());
   const converter = context.converter ?? createConverter();
@@ -133,7 +133,7 @@ async function openServices(
     holder,
     sharing: isShared ? sharingOf(context, store) : undefined,
     converter,
-    grants: createGrants({ installation, isShared, http, clock, logger, box, keepSecret }),
+    grants: createGrants({ ...context, installation, isShared, box, keepSecret }),
     scheduler: createScheduler(context),
     groupCommit: createGroupCommit(installation, clock),
     tokenBook: createTokenBook(installation.query, onTokenChange),

@@ -67,23 +67,22 @@ type Opening = Omit<OpenOptions, 'file' | 'migrations'> & Pick<ProcessContext, '
 const ON_SHARED =
   'the data folder lies on a file system that machines share: SQLite cannot rely on its locks; use a local disk or PostgreSQL';
 
-async function openFile(
-  { clock, logger, createLeaseHolder }: ProcessContext,
-  folder: string,
-  opening: Opening,
-): Promise<OpenStore> {
+async function openFile(context: ProcessContext, folder: string, opening: Opening): Promise<OpenStore> {
   const fileSystem = sharedFileSystemOf(folder);
-  if (fileSystem !== undefined) logger.warn({ folder, fileSystem }, ON_SHARED);
+  if (fileSystem !== undefined) context.logger.warn({ folder, fileSystem }, ON_SHARED);
   const installation = await openInstallation(folder, opening);
-  return {
-    installation,
-    holder: createLeaseHolder?.(installation) ?? soleHolder,
-    clock,
-    isShared: false,
-    ledgerClock: async () => clock,
-    listensAt: () => undefined,
-    close: () => installation.close(),
-  };
+  return byLocalClock(context, installation, false, () => installation.close());
+}
+
+/** Returns a store whose only clock is that of this process. */
+function byLocalClock(
+  { clock, createLeaseHolder }: ProcessContext,
+  installation: Installation,
+  isShared: boolean,
+  close: () => Promise<void>,
+): OpenStore {
+  const holder = createLeaseHolder?.(installation) ?? soleHolder;
+  return { installation, holder, clock, isShared, ledgerClock: async () => clock, listensAt: () => undefined, close };
 }
 
 async function openServer(address: string, opening: Opening): Promise<SharedDatabase> {
@@ -99,9 +98,10 @@ async function openShared(
   { installation, leaseDatabase, time: storeTime }: SharedDatabase,
   configDigest: () => string,
 ): Promise<OpenStore> {
-  const { random, logger, createLeaseHolder, options, version } = context;
+  const { random, logger, options, version } = context;
   const { replicaAddress } = options;
   const close = () => doAll([() => leaseDatabase.close(), () => installation.close()]);
+  if (context.createLeaseHolder) return byLocalClock(context, installation, true, close);
   const suspendAwareClock = createSuspendAwareClock(context.clock);
   const elapsed = () => {
     suspendAwareClock.update();
@@ -111,19 +111,6 @@ async function openShared(
   let address = replicaAddress ?? '';
   let adminAddress: string | undefined;
   const facts = { version, startedAt: context.clock.now(), host: hostname() };
-  if (createLeaseHolder) {
-    const { clock } = context;
-    const holder = createLeaseHolder(installation);
-    return {
-      installation,
-      holder,
-      clock,
-      isShared: true,
-      ledgerClock: async () => clock,
-      listensAt: () => undefined,
-      close,
-    };
-  }
   try {
     await sampleClock(installation, storeClock, elapsed);
   } catch (error) {

@@ -2,12 +2,10 @@ import type { TraceExport } from '../platform/config/trace-export.ts';
 import { createSpanExporter, createSpanTracer, traceRequest } from '../platform/observe/span-exporter.ts';
 import type { ProcessContext, ProcessSettings } from './daemon-context.ts';
 
-/** The export of traces by OTLP. */
-export type Tracing = ReturnType<typeof createTracing>;
-
 /** Largest answer of a collector, bytes: some words. */
 const LARGEST_ANSWER = 64 * 1024;
 
+/** The export of traces by OTLP. */
 export function createTracing(context: ProcessContext & ProcessSettings, traces: TraceExport, installation: string) {
   const { http, random, metrics, version, scrubber } = context;
   const { url, ratio, propagates } = traces;

@@ -14,12 +14,7 @@ import { type DaemonContext, observersOf } from './daemon-context.ts';
 import type { Notifications } from './notifications.ts';
 
 /** The configured proofs of the workspace's own webhooks. Each has two values while one replaces the other. */
-interface Subscription {
-  readonly key: readonly string[];
-  readonly secret: readonly string[];
-  /** Prefix of the header names. */
-  readonly headers: string;
-}
+type Subscription = NonNullable<WorkspaceConfig['workspace']['webhook']>;
 
 /** The receivers of one workspace, by connection. */
 export type Receivers = ReadonlyMap<string, Receiver>;

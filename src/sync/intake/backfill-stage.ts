@@ -21,8 +21,6 @@ import type { ActiveConnection, IntakeContext } from './active-connection.ts';
 import { LONGEST_RETRY, retryPause } from './pauses.ts';
 import { appendRead, endlessList, type PageSelection, readPages } from './read-pages.ts';
 
-export type Backfills = ReturnType<typeof createBackfills>;
-
 /**
  * The time between two pages of a connection, milliseconds, because polls, fetches and people share the vendor's
  * limits.

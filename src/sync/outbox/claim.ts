@@ -93,7 +93,7 @@ export async function prepareNext(
     }
     if (await holdIfStatusIsOff(query, change, request, eligible)) continue;
     const blocked = await waitOf(query, change, { ...request, itemKey: row?.item_key ?? null }, now);
-    if (blocked === undefined) return storeInFlight(query, { change, row, request, slotTimes }, now);
+    if (blocked === undefined) return storeInFlight(query, change, row, request, slotTimes, now);
     await updateChange(query, change.entity, blocked);
   }
   return undefined;
@@ -121,16 +121,12 @@ function isEmpty({ kind, desired, known }: EntityRow): boolean {
   return kind !== 'pull_request' && desired === null && known === null;
 }
 
-interface Claim {
-  readonly change: OutboxRow;
-  readonly row: EntityRow | undefined;
-  readonly request: RequestContent;
-  readonly slotTimes: SlotTimes;
-}
-
 async function storeInFlight(
   query: Scope,
-  { change, row, request, slotTimes }: Claim,
+  change: OutboxRow,
+  row: EntityRow | undefined,
+  request: RequestContent,
+  slotTimes: SlotTimes,
   now: number,
 ): Promise<PreparedRequest> {
   const { entity, kind, lane, attempts, since, due } = change;

@@ -1,7 +1,8 @@
 import type { Action } from '../../model/change.ts';
 import type { ErrorCode } from '../../model/errors/codes.ts';
 import { asSyncError, type SyncError, wasSent } from '../../model/errors/sync-error.ts';
-import { type Clock, sleep } from '../../platform/lib/clock.ts';
+import { sleep } from '../../platform/lib/clock.ts';
+import { waitForWork } from '../../platform/lib/wake-signal.ts';
 import { yieldToEventLoop } from '../../platform/lib/yield.ts';
 import type { DueChange } from '../../store/changes/next-change.ts';
 import { backoffAfterDbError, retryUntilCommitted } from '../../store/retry-until-committed.ts';
@@ -131,19 +132,6 @@ export function createOutbox(context: OutboxContext) {
   };
 }
 
-/** Waits for `timeoutMs`, or until `wake` resolves because more urgent work may have arrived. */
-export async function waitForWork(
-  clock: Clock,
-  timeoutMs: number,
-  wake: Promise<void>,
-  signal: AbortSignal,
-): Promise<void> {
-  const woken = new AbortController();
-  const timer = sleep(clock, timeoutMs, AbortSignal.any([signal, woken.signal]));
-  await Promise.race([timer, wake]);
-  woken.abort();
-}
-
 /**
  * Acquires a quota slot for the next change.
  * Returns undefined for a backfill change as soon as live work is due or may have arrived: backfills must not delay it.
@@ -176,11 +164,6 @@ export async function acquireSlot(
  * Never rejects. A request that cannot be settled now is found in flight at the next start.
  */
 export type SendAndSettle = (prepared: PreparedRequest, slot: Slot) => Promise<void>;
-
-interface CommittedAnswer extends Pick<ApiAnswer<unknown>, 'status' | 'body'> {
-  /** Runs in the same transaction. */
-  readonly work: ((transaction: Scope) => Promise<void>) | undefined;
-}
 
 /** Statuses with which servers answer for a route that they do not have. */
 const NO_ROUTE: ReadonlySet<number | undefined> = new Set([404, 405, 410, 501]);
@@ -218,18 +201,20 @@ export function createSender(context: OutboxContext, scheduler: ChangeScheduler,
     }
   }
 
+  /** @param work runs in the transaction that settles the change */
   async function handleAnswer(
     prepared: PreparedRequest,
     slot: Slot,
-    { status, body }: ApiAnswer<unknown>,
+    answer: ApiAnswer<unknown>,
     work?: (transaction: Scope) => Promise<void>,
   ): Promise<void> {
     const { action, entity, trace } = prepared;
+    const { status } = answer;
     const answeredAt = clock.now();
     breaker.passed(entity, isWrite(prepared));
     const fields = { action, item: trace.itemName, entity, status, deliveries: trace.deliveries };
     logger.info(fields, 'request answered');
-    await retryUntilCommitted(context, () => commitAnswer(prepared, slot, { status, body, work }), signal);
+    await retryUntilCommitted(context, () => commitAnswer(prepared, slot, answer, work), signal);
     recordSpans(prepared, { answeredAt, outcome: 'answered', status });
     if (action === 'read-tasks') isFirstReadRefused = false;
     reportRecovery();
@@ -238,7 +223,8 @@ export function createSender(context: OutboxContext, scheduler: ChangeScheduler,
   async function commitAnswer(
     prepared: PreparedRequest,
     slot: Slot,
-    { status, body, work }: CommittedAnswer,
+    { status, body }: ApiAnswer<unknown>,
+    work?: (transaction: Scope) => Promise<void>,
   ): Promise<void> {
     const receiptTimes = await store.commit(async (transaction) => {
       await slot.complete({ status, key: null }, transaction);

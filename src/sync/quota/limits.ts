@@ -65,11 +65,14 @@ interface Queued {
   readonly backfills: number;
 }
 
-export function createLimits(quota: QuotaOptions) {
+function windowsOf(quota: QuotaOptions) {
   const long: SharedWindow = { ...windowOf(quota.requests, quota.window), ceilingOf };
   const burst: SharedWindow = { ...windowOf(quota.burst, quota.burstWindow), ceilingOf: burstCeilingOf };
-  const windows = [long, burst].filter(({ cap }) => cap > 0);
+  return { long, burst, windows: [long, burst].filter(({ cap }) => cap > 0) };
+}
 
+export function createLimits(quota: QuotaOptions) {
+  const { long, burst, windows } = windowsOf(quota);
   const longestHold = Math.max(0, ...windows.map(({ hold }) => hold));
   const ceiling = (window: SharedWindow, { cooldown }: QuotaState) =>
     window.ceilingOf(quota.share, cooldown.quietSince);

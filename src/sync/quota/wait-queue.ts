@@ -103,8 +103,6 @@ function placeOf(request: SlotRequest): number {
 }
 
 /** One timer for one deadline. Setting the same deadline again has no effect. */
-export type DeadlineTimer = ReturnType<typeof createDeadlineTimer>;
-
 export function createDeadlineTimer(clock: Clock, callback: () => void) {
   let deadline = Number.POSITIVE_INFINITY;
   let cancel: Cancel | undefined;

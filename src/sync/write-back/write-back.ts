@@ -2,10 +2,11 @@ import { MAX_TIME_IN_FLIGHT } from '../../model/change.ts';
 import type { ErrorCode } from '../../model/errors/codes.ts';
 import { asSyncError, type SyncError, wasSent } from '../../model/errors/sync-error.ts';
 import { type PostedComment, parseStatus } from '../../model/notice.ts';
-import { type Clock, onClockSetBack, sleep } from '../../platform/lib/clock.ts';
+import { onClockSetBack } from '../../platform/lib/clock.ts';
+import type { Logger } from '../../platform/lib/logger.ts';
 import { backoff } from '../../platform/lib/random.ts';
 import type { Job } from '../../platform/lib/scheduler.ts';
-import { createWakeSignal, type WakeSignal } from '../../platform/lib/wake-signal.ts';
+import { createWakeSignal, waitForWork } from '../../platform/lib/wake-signal.ts';
 import { findItem, itemName, readFields } from '../../store/items/items.ts';
 import {
   beginNotice,
@@ -22,8 +23,6 @@ import {
 import { retryUntilCommitted } from '../../store/retry-until-committed.ts';
 import { enqueueTaskListRead } from '../../store/workspace/workspace-reads.ts';
 import type { ActiveConnection, IntakeContext } from '../intake/active-connection.ts';
-
-export type WriteBack = ReturnType<typeof createWriteBack>;
 
 const FIRST_PAUSE = 5_000;
 const LONGEST_PAUSE = 3_600_000;
@@ -80,20 +79,11 @@ export function createWriteBack(
 
   async function run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const pause = await logFailure(async () => {
+      const pause = await logFailure(logger, async () => {
         await refused.retryIfDue();
         return Math.min(await writeDue(signal), refused.untilDue());
       });
-      await waitFor(clock, pause ?? FIRST_PAUSE, wakeSignal, signal);
-    }
-  }
-
-  async function logFailure<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
-    try {
-      return await work();
-    } catch (error) {
-      logger.error({ error: asSyncError(error) }, 'pending writes to vendors could not be read or stored');
-      return undefined;
+      await waitForWork(clock, pause ?? FIRST_PAUSE, wakeSignal.wait(), signal);
     }
   }
 
@@ -159,7 +149,7 @@ export function createWriteBack(
 
   async function readTasks(): Promise<void> {
     const request = { now: clock.now(), usedShare: 0, lane: 'read', notBefore: 0 } as const;
-    await logFailure(() => store.commit((transaction) => enqueueTaskListRead(transaction, request)));
+    await logFailure(logger, () => store.commit((transaction) => enqueueTaskListRead(transaction, request)));
     context.outbox.notify();
   }
 
@@ -181,6 +171,15 @@ export function createWriteBack(
       running = undefined;
     },
   };
+}
+
+async function logFailure<Result>(logger: Logger, work: () => Promise<Result>): Promise<Result | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    logger.error({ error: asSyncError(error) }, 'pending writes to vendors could not be read or stored');
+    return undefined;
+  }
 }
 
 /**
@@ -271,14 +270,4 @@ async function prepare(
   // The previous comment may not exist, if its write failed. Then there is nothing to correct.
   const comment = wanted === null ? { marker, text: NOTHING_LINKED, isCorrection: true } : { marker, text: wanted };
   return async (signal) => connection.comment?.(reference, comment, signal);
-}
-
-/** Resolves after `ms`, or when the wake signal fires. */
-async function waitFor(clock: Clock, ms: number, wakeSignal: WakeSignal, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
-  if (ms === Number.POSITIVE_INFINITY) return wakeSignal.wait();
-  const woken = new AbortController();
-  const timer = sleep(clock, ms, AbortSignal.any([signal, woken.signal]));
-  await Promise.race([timer, wakeSignal.wait()]);
-  woken.abort();
 }
