@@ -1,4 +1,4 @@
-import type { ConfigSource } from '../daemon/reload.ts';
+import type { ConfigSource } from '../daemon/daemon-context.ts';
 import { stampOf } from '../platform/config/config-files.ts';
 import type { Environment } from '../platform/config/interpolate.ts';
 import {

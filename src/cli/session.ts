@@ -1,6 +1,5 @@
 import { connectors } from '../connectors/registry.ts';
-import { createProcessContext, type ProcessContext } from '../daemon/daemon-context.ts';
-import type { ConfigSource } from '../daemon/reload.ts';
+import { createProcessContext, type ProcessContext, type ProcessSettings } from '../daemon/daemon-context.ts';
 import { draftFiles } from '../platform/config/config-files.ts';
 import {
   configText,
@@ -14,7 +13,7 @@ import { commandEnvironment, type EnvFile } from '../platform/config/env-file.ts
 import type { Environment } from '../platform/config/interpolate.ts';
 import { type LoadedConfig, type LoadInput, loadConfig, readAhead } from '../platform/config/load.ts';
 import { type ConfiguredToken, configuredTokens, secretKeyOf } from '../platform/config/tokens.ts';
-import { secretsOfExport, type TraceExport, traceSettings } from '../platform/config/trace-export.ts';
+import { secretsOfExport, traceSettings } from '../platform/config/trace-export.ts';
 import { systemRandom } from '../platform/lib/random.ts';
 import { type Files, fileReads } from '../platform/lib/regular-files.ts';
 import { createLogger } from '../platform/observe/pino-logger.ts';
@@ -24,26 +23,16 @@ import { apiOverrides } from '../workspace-api/contract.ts';
 import { configSource } from './config-source.ts';
 
 /** The start of a command that works on the configured workspaces. */
-export interface Session {
-  readonly version: string;
-  readonly options: DaemonOptions;
+export interface Session extends ProcessSettings {
   readonly flags: Flags;
-  readonly config: LoadedConfig;
   /** Absent without a `.env`. */
   readonly envFile?: EnvFile;
   /** Lists the drafts of `worksync init` beside the configuration, which worksync does not read. */
   readonly drafts: () => Promise<readonly string[]>;
-  /** The source from which the configuration is read again. */
-  readonly source: ConfigSource;
   /** Tokens for pages, metrics and admin actions, as the environment sets them. */
   readonly tokens: readonly ConfiguredToken[];
-  readonly scrubber: Scrubber;
   /** The demo's webhook secret: the one of the running daemon, or a new one. */
   readonly demoSecret: string;
-  /** The key of the environment. */
-  readonly secretKey?: Buffer;
-  /** The destination of traces; absent: no tracing. */
-  readonly traces?: TraceExport;
   readonly parts: ProcessContext;
 }
 

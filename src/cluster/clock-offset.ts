@@ -4,14 +4,7 @@ import type { Clock } from '../platform/lib/clock.ts';
  * An estimate of the database's clock, which all processes over it share. Samples correct it; between them it runs with the local
  * monotonic clock. Values of `elapsed` are milliseconds of that clock, which is never set.
  */
-export interface ClockOffset {
-  /** Adds a sample: the server's time, and the local monotonic time before and after the query. */
-  addSample(now: number, query: QueryInterval): void;
-  /** Returns the time by which the server is ahead of `elapsed`; undefined before the first sample. */
-  ahead(): number | undefined;
-  /** Returns how often the server's clock was set since the first sample, by more than a query can take. */
-  timesSet(): number;
-}
+export type ClockOffset = ReturnType<typeof createClockOffset>;
 
 /** The local monotonic time before and after a query. */
 export interface QueryInterval {
@@ -22,11 +15,12 @@ export interface QueryInterval {
 /** A smaller difference, milliseconds, is the latency of an answer or the drift of a clock that is slewed. */
 const JUMP = 2_000;
 
-export function createClockOffset(): ClockOffset {
+export function createClockOffset() {
   let ahead: number | undefined;
   let timesSet = 0;
   return {
-    addSample(now, { began, ended }) {
+    /** Adds a sample: the server's time, and the local monotonic time before and after the query. */
+    addSample(now: number, { began, ended }: QueryInterval) {
       const least = now - ended;
       const most = now - began;
       if (ahead === undefined) {
@@ -38,7 +32,9 @@ export function createClockOffset(): ClockOffset {
       // The estimate follows a clock that drifts, but leaves its value only as far as the sample proves.
       ahead = isSet ? (least + most) / 2 : Math.min(Math.max(ahead, least), most);
     },
+    /** Returns the time by which the server is ahead of `elapsed`; undefined before the first sample. */
     ahead: () => ahead,
+    /** Returns how often the server's clock was set since the first sample, by more than a query can take. */
     timesSet: () => timesSet,
   };
 }

@@ -1,7 +1,6 @@
 // Design: src/decisions/leases.md
 
 import type { Logger } from '../platform/lib/logger.ts';
-import type { Installation } from '../store/installation/installation.ts';
 import {
   lockLeases,
   ownerOf,
@@ -19,16 +18,8 @@ import { numbersOf } from '../store/workspace-numbers.ts';
 import type { Sql } from '../store/workspace-scope.ts';
 import type { QueryInterval } from './clock-offset.ts';
 import type { LeaseHolder, OwnershipAge } from './lease-holder.ts';
-import { createPeers, type Peers, shareOf } from './peers.ts';
-import {
-  createRenewals,
-  createTerms,
-  type HolderContext,
-  type OwnedLease,
-  type Term,
-  type Terms,
-  TTL,
-} from './term.ts';
+import { createPeers, shareOf } from './peers.ts';
+import { createRenewals, createTerms, type HolderContext, type OwnedLease, type Term, TTL } from './term.ts';
 
 /** Time between two renewals, milliseconds. A dead process is detected one TTL after others read its last renewal. */
 const RENEW_EVERY = 500;
@@ -57,6 +48,7 @@ export function createPostgresLeaseHolder(context: HolderContext): LeaseHolder {
   const pause = (hasFailed: boolean) =>
     hasFailed ? RENEW_EVERY : Math.min(RENEW_EVERY, Math.ceil(reaper.nextExpiry() - elapsed()));
   const renewals = createRenewals(context, renewAndBalance, pause);
+  const ageOf = (since: number | undefined) => (since === undefined ? undefined : Math.max(0, elapsed() - since));
   let names: readonly string[] = [];
   let wanted: ReadonlyMap<string, number> = new Map();
   let isStopped = false;
@@ -122,7 +114,17 @@ export function createPostgresLeaseHolder(context: HolderContext): LeaseHolder {
     },
     onChange: (call) => void calls.push(call),
     replicas: peers.all,
-    ...ownershipViews({ query, elapsed, peers, terms, unowned, wanted: () => wanted }),
+    async ownerOf(workspace) {
+      const owner = await ownerOf(query, workspace);
+      return owner && peers.peerOf(owner);
+    },
+    owners: async () => new Map((await ownersOf(query)).map((each) => [each.workspace, peers.peerOf(each)])),
+    owned: () => withAges(wanted, (number) => ageOf(terms.current?.owned.get(number)?.since)),
+    unowned() {
+      const ages = unowned.unowned();
+      return withAges(wanted, (number) => ages.get(number));
+    },
+    renewedAgo: () => ageOf(terms.current && terms.current.trustedUntil - TTL),
     async stop() {
       isStopped = true;
       await renewals.stop();
@@ -223,32 +225,6 @@ async function freeFor(
   return unownedOf(query, others);
 }
 
-/** The views of leases: of this process and of others. */
-function ownershipViews(deps: {
-  readonly query: Installation['query'];
-  readonly elapsed: () => number;
-  readonly peers: Peers;
-  readonly terms: Terms;
-  readonly unowned: UnownedMonitor;
-  readonly wanted: () => ReadonlyMap<string, number>;
-}): Pick<LeaseHolder, 'ownerOf' | 'owners' | 'owned' | 'unowned' | 'renewedAgo'> {
-  const { query, elapsed, peers, terms, unowned, wanted } = deps;
-  const ageOf = (since: number | undefined) => (since === undefined ? undefined : Math.max(0, elapsed() - since));
-  return {
-    async ownerOf(workspace) {
-      const owner = await ownerOf(query, workspace);
-      return owner && peers.peerOf(owner);
-    },
-    owners: async () => new Map((await ownersOf(query)).map((each) => [each.workspace, peers.peerOf(each)])),
-    owned: () => withAges(wanted(), (number) => ageOf(terms.current?.owned.get(number)?.since)),
-    unowned() {
-      const ages = unowned.unowned();
-      return withAges(wanted(), (number) => ages.get(number));
-    },
-    renewedAgo: () => ageOf(terms.current && terms.current.trustedUntil - TTL),
-  };
-}
-
 /** Returns the workspaces whose age is known. */
 function withAges(
   wanted: ReadonlyMap<string, number>,
@@ -290,8 +266,6 @@ export function createExpiryReaper(ttl: number) {
     nextExpiry: () => Math.min(...[...renewals.values()].map(({ since }) => since + ttl)),
   };
 }
-
-type UnownedMonitor = ReturnType<typeof createUnownedMonitor>;
 
 /** Time between two checks, milliseconds. A lease that moves between processes has no owner for less. */
 const CHECK_EVERY = 10_000;

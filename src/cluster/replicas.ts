@@ -5,7 +5,7 @@ import type { AnswerRoom } from '../platform/http/admission.ts';
 import { requestStreamed, type StreamedAnswer } from '../platform/http/daemon-client.ts';
 import type { LeaseHolder } from './lease-holder.ts';
 import type { Peer } from './peers.ts';
-import { type Identity, SIGNATURE_HEADER, type Signatures, type Signed, type SignedRequest } from './signature.ts';
+import { type Identity, SIGNATURE_HEADER, type Signatures, type SignedRequest } from './signature.ts';
 
 /** A request that this process forwards to another one. */
 export interface ForwardedRequest {
@@ -35,20 +35,7 @@ export interface PeerAnswer<Answer> {
 }
 
 /** The other processes over the same database. */
-export interface Replicas {
-  /** Returns another process that owns the workspace; undefined if it has no owner, or this process owns it. */
-  ownerOf(workspace: string): Promise<Peer | undefined>;
-  /** Throws what `requestStreamed` throws. */
-  forward(to: Peer, request: ForwardedRequest): Promise<StreamedAnswer>;
-  /**
-   * Sends a request for JSON once to each other process. Never rejects.
-   *
-   * @param request absent: a read in the name of this process, for facts that the others know at once
-   */
-  requestAll<Answer>(path: string, request?: BroadcastRequest): Promise<readonly PeerAnswer<Answer>[]>;
-  /** Verifies the signature of a received request. */
-  verify(request: SignedRequest): Signed | 'wrong' | undefined;
-}
+export type Replicas = ReturnType<typeof createReplicas>;
 
 /** Time for the whole answer once it has begun, milliseconds: longer than live updates of a page. */
 const LONGEST_ANSWER = 120_000;
@@ -62,7 +49,7 @@ const OWN_REQUEST: BroadcastRequest = {
   patience: BROADCAST_TIMEOUT,
 };
 
-export function createReplicas(holder: LeaseHolder, signatures: Signatures): Replicas {
+export function createReplicas(holder: LeaseHolder, signatures: Signatures) {
   async function forward(to: Peer, request: ForwardedRequest): Promise<StreamedAnswer> {
     const { method, url, body, headers, identity, isAdmin, patience, signal } = request;
     const signature = signatures.sign({ method, url, headers }, body, to.id, identity);
@@ -100,16 +87,24 @@ export function createReplicas(holder: LeaseHolder, signatures: Signatures): Rep
   }
 
   return {
-    async ownerOf(workspace) {
+    /** Returns another process that owns the workspace; undefined if it has no owner, or this process owns it. */
+    async ownerOf(workspace: string) {
       const owner = await holder.ownerOf(workspace);
       return owner === undefined || owner.isOwn || !isReachable(owner) ? undefined : owner;
     },
+    /** Throws what `requestStreamed` throws. */
     forward,
-    requestAll: (path, request = OWN_REQUEST) => {
+    /**
+     * Sends a request for JSON once to each other process. Never rejects.
+     *
+     * @param request absent: a read in the name of this process, for facts that the others know at once
+     */
+    requestAll<Answer>(path: string, request = OWN_REQUEST) {
       const others = holder.replicas().filter((each) => !each.isOwn && isReachable(each));
-      return Promise.all(others.map((each) => requestOne<never>(each, path, request)));
+      return Promise.all(others.map((each) => requestOne<Answer>(each, path, request)));
     },
-    verify: (request) => signatures.verify(request, holder.replicas().find(({ isOwn }) => isOwn)?.id),
+    /** Verifies the signature of a received request. */
+    verify: (request: SignedRequest) => signatures.verify(request, holder.replicas().find(({ isOwn }) => isOwn)?.id),
   };
 }
 

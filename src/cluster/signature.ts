@@ -2,6 +2,7 @@
 
 import { createHmac, hash, hkdfSync } from 'node:crypto';
 import type { Access } from '../model/caller.ts';
+import type { Clock } from '../platform/lib/clock.ts';
 import { isSameSecret } from '../platform/lib/digest.ts';
 import type { Random } from '../platform/lib/random.ts';
 
@@ -32,23 +33,7 @@ export interface Signed {
   readonly body: string;
 }
 
-/** Signs and verifies requests between the processes of an installation. */
-export interface Signatures {
-  /** Returns the value of the header. @param to id of the receiving process */
-  sign(request: SignedRequest, body: Buffer | undefined, to: string, identity: Identity): string;
-  /** Returns undefined for a request without a signature, and `wrong` if it was signed for another request or receiver. */
-  verify(request: SignedRequest, own: string | undefined): Signed | 'wrong' | undefined;
-}
-
-interface SignaturesDeps {
-  /** The secret that all processes of the installation have. */
-  readonly secretKey: Buffer;
-  /** The id of the installation, because another one may have the same secret. */
-  readonly installation: string;
-  /** Returns epoch milliseconds by the clock that all processes share. */
-  readonly now: () => number;
-  readonly random: Random;
-}
+export type Signatures = ReturnType<typeof createSignatures>;
 
 export const SIGNATURE_HEADER = 'x-worksync-replica';
 
@@ -66,9 +51,16 @@ interface Statement extends Signed {
   readonly nonce: string;
 }
 
-export function createSignatures({ secretKey, installation, now, random }: SignaturesDeps): Signatures {
+/**
+ * Signs and verifies requests between the processes of an installation.
+ *
+ * @param secretKey the secret that all its processes have
+ * @param installation its id, because another one may have the same secret
+ * @param clock the clock that all processes share
+ */
+export function createSignatures(secretKey: Buffer, installation: string, clock: Pick<Clock, 'now'>, random: Random) {
   const key = Buffer.from(hkdfSync('sha256', secretKey, installation, 'worksync requests between replicas', 32));
-  const nonces = createNonceCache(now);
+  const nonces = createNonceCache(clock);
 
   function macOf(statement: string, { method, url, headers }: SignedRequest): Buffer {
     const covered = COVERED.map((name) => headers[name] ?? null);
@@ -78,13 +70,15 @@ export function createSignatures({ secretKey, installation, now, random }: Signa
   }
 
   return {
-    sign(request, body, to, identity) {
+    /** Returns the value of the header. @param to id of the receiving process */
+    sign(request: SignedRequest, body: Buffer | undefined, to: string, identity: Identity) {
       const nonce = random.bytes(NONCE_BYTES).toString('base64url');
-      const content: Statement = { to, at: now(), nonce, identity, body: digestOf(body) };
+      const content: Statement = { to, at: clock.now(), nonce, identity, body: digestOf(body) };
       const statement = Buffer.from(JSON.stringify(content)).toString('base64url');
       return `${statement}.${macOf(statement, request).toString('base64url')}`;
     },
-    verify(request, own) {
+    /** Returns undefined for a request without a signature, and `wrong` if it was signed for another request or receiver. */
+    verify(request: SignedRequest, own: string | undefined) {
       const given = request.headers[SIGNATURE_HEADER];
       if (given === undefined) return undefined;
       if (typeof given !== 'string' || given.length > LONGEST_TEXT) return 'wrong';
@@ -93,7 +87,7 @@ export function createSignatures({ secretKey, installation, now, random }: Signa
       const expected = macOf(statement, request).toString('base64url');
       if (more.length > 0 || !isSameSecret(mac, expected)) return 'wrong';
       const { to, at, nonce, identity, body } = JSON.parse(Buffer.from(statement, 'base64url').toString()) as Statement;
-      if (to !== own || Math.abs(now() - at) > VALID_FOR || !nonces.addIfNew(nonce)) return 'wrong';
+      if (to !== own || Math.abs(clock.now() - at) > VALID_FOR || !nonces.addIfNew(nonce)) return 'wrong';
       return { identity, body };
     },
   };
@@ -109,16 +103,16 @@ function digestOf(body: Buffer | undefined): string {
 }
 
 /** Creates a cache that accepts each nonce once. It holds only nonces of valid signatures, for as long as these are valid. */
-function createNonceCache(now: () => number) {
+function createNonceCache(clock: Pick<Clock, 'now'>) {
   const until = new Map<string, number>();
   return {
     addIfNew(nonce: string): boolean {
       for (const [old, end] of until) {
-        if (end > now()) break;
+        if (end > clock.now()) break;
         until.delete(old);
       }
       if (until.has(nonce)) return false;
-      until.set(nonce, now() + 2 * VALID_FOR);
+      until.set(nonce, clock.now() + 2 * VALID_FOR);
       return true;
     },
   };

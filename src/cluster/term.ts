@@ -59,8 +59,6 @@ export interface HolderContext {
   readonly onTakeover?: (workspaces: number) => void;
 }
 
-export type Terms = ReturnType<typeof createTerms>;
-
 /**
  * Creates the terms of this process, one after the other.
  *

@@ -8,30 +8,34 @@ import { createSignatures } from '../cluster/signature.ts';
 import { createTokenBook } from '../gateway/token-book.ts';
 import { MAX_TIME_IN_FLIGHT } from '../model/change.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
-import type { DaemonOptions, Flags } from '../platform/config/daemon-options.ts';
 import type { LoadedConfig } from '../platform/config/load.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
-import type { TraceExport } from '../platform/config/trace-export.ts';
-import { createServerClocks, type ServerClocks } from '../platform/http/server-clocks.ts';
+import { createServerClocks } from '../platform/http/server-clocks.ts';
 import { isSameSecret } from '../platform/lib/digest.ts';
 import { doAll } from '../platform/lib/failures.ts';
 import { createScheduler, type Timetable } from '../platform/lib/scheduler.ts';
 import type { Tracer } from '../platform/lib/tracer.ts';
-import type { Scrubber } from '../platform/observe/scrubber.ts';
-import { acquireDataFolder, type DataFolder } from '../store/installation/data-folder.ts';
+import { acquireDataFolder } from '../store/installation/data-folder.ts';
 import type { Installation } from '../store/installation/installation.ts';
 import { installationRuns } from '../store/installation/job-runs.ts';
+import type { WakeSignals } from '../store/workspace-context.ts';
 import { createGroupCommit } from '../sync/intake/append.ts';
 import { createGrants } from '../sync/intake/grants.ts';
-import { type RetainedWorkspace, retentionJob } from '../sync/intake/retention.ts';
+import { retentionJob } from '../sync/intake/retention.ts';
 import { createConverter } from '../sync/worker/converter.ts';
-import type { Token } from '../web/token-callers.ts';
-import type { DaemonContext, ProcessContext, Succession, WakeSignals, WorkspaceAddress } from './daemon-context.ts';
+import type {
+  ConfigSource,
+  DaemonContext,
+  ProcessContext,
+  ProcessSettings,
+  Succession,
+  WorkspaceAddress,
+} from './daemon-context.ts';
 import type { Embedded } from './embedded.ts';
 import { createNotifications } from './notifications.ts';
 import { type OpenStore, openStore, secretBoxBeside } from './open-store.ts';
 import { openPartition } from './partition.ts';
-import { type ConfigSource, createReload, type Reload } from './reload.ts';
+import { createReload } from './reload.ts';
 import { type Daemon, serve } from './serve.ts';
 import { createStoreHealth, integrityJob, type StoreHealth } from './store-health.ts';
 import { createRemoteReceivers, recordTriageStart } from './webhook-receivers.ts';
@@ -41,100 +45,51 @@ import { createWorkspaces, type OnConfigured, type OpenedWorkspace, type Workspa
 export const SUCCESSION: Succession = { careful: 60_000, untouched: MAX_TIME_IN_FLIGHT };
 
 /** The daemon with everything open and connected. Nothing runs yet. */
-export interface Composition {
-  readonly folder: DataFolder;
-  readonly installation: Installation;
-  readonly serverClocks: ServerClocks;
-  readonly workspaces: Workspaces;
-  readonly reload: Reload;
-  /** Starts the stages and opens the servers. */
-  serve(): Promise<Daemon>;
-  /** Returns the address of the process that owns a workspace; undefined if it has no owner. */
-  ownerAddress(workspace: string): Promise<string | undefined>;
-  /** Closes everything in reverse order. Idempotent. */
-  close(onClosing?: OnClosing): Promise<void>;
-}
-
-export interface ComposeInput {
-  readonly config: LoadedConfig;
-  readonly options: DaemonOptions;
-  /** The flags of the command; absent: all options come from the environment or are defaults. */
-  readonly flags?: Flags;
-  readonly scrubber: Scrubber;
-  readonly version: string;
-  /** The files from which the configuration is reloaded; absent: it never changes. */
-  readonly source?: ConfigSource;
-  /** The configured tokens for pages, metrics and admin actions. */
-  readonly tokens?: readonly Token[];
-  /** The key for values that are stored encrypted; absent: a key file beside the database. */
-  readonly secretKey?: Buffer;
-  /** The webhook secret of the demo. Configurations name it as WORKSYNC_DEMO_SECRET. */
-  readonly demoSecret?: string;
-  /** The destination of traces; absent: no traces are created. */
-  readonly traces?: TraceExport;
-  readonly onLag?: (milliseconds: number) => void;
-  /** Called with every statement of the database; for tests that count independently. */
-  readonly onStatement?: (sql: string) => void;
-}
+export type Composition = Awaited<ReturnType<typeof compose>>;
 
 /**
  * Composes the daemon from its configuration: opens the store, then the workspaces. `serve` then starts the stages and the servers.
  * A workspace that cannot be opened does not affect the others. If none can be opened, everything is closed again, and the reason
  * of the first is thrown.
  */
-export async function compose(input: ComposeInput, context: ProcessContext): Promise<Composition> {
+export async function compose(settings: ProcessSettings, context: ProcessContext) {
   const closers = createClosers();
   try {
     const serverClocks = createServerClocks(context.http, context.clock);
-    const folder = acquireDataFolder(input.options.data);
+    const folder = acquireDataFolder(settings.options.data);
     closers.add('the data folder', () => folder.release());
     closers.add('the HTTP client', () => serverClocks.http.close());
 
-    const { random, steps, checkFile } = context;
+    const process = { ...context, ...settings, folder, serverClocks, http: serverClocks.http };
     const storeHealth = createStoreHealth(context);
-    const opening = { random, steps, checkFile, onFault: storeHealth.record, onStatement: input.onStatement };
     const configured = (): readonly WorkspaceConfig[] => workspaces.configured();
-    const store = await openStore({ ...input, folder: folder.path, workspaces: configured, opening }, context);
+    const store = await openStore(process, folder.path, configured, storeHealth.record);
     closers.add('the database', () => store.close());
     const onTokenChange = async () => remote?.notifications.notifyTokenChange();
-    const daemon = await openServices(input, { ...context, http: serverClocks.http }, store, onTokenChange, closers);
+    const daemon = await openServices(process, store, onTokenChange, closers);
     const upkeep = openUpkeep(daemon, storeHealth, () => workspaces);
 
     closers.add('the leases', () => store.holder.stop());
-    const open = workspaceOpener(daemon, { folder: folder.path, secretKey: input.secretKey, isShared: store.isShared });
     const onConfigured: OnConfigured = async (configs) => {
       if (store.isShared) await recordTriageStart(configs, daemon);
     };
-    const workspaces = createWorkspaces(daemon, store.holder, open, onConfigured);
+    const workspaces = createWorkspaces(daemon, store.holder, workspaceOpener(daemon), onConfigured);
     closers.add('the workspaces', () => workspaces.stop(), { stores: true });
     store.holder.onChange(() => workspaces.followLeases());
-    await workspaces.apply(input.config);
+    await workspaces.apply(settings.config);
     requireAnyOpen(workspaces);
 
     const remote = store.isShared ? openRemote(daemon, workspaces) : undefined;
-    const { config, options, flags, scrubber, demoSecret, tokens = [], source = unchanging(config) } = input;
-    const reload = createReload(daemon, source, workspaces, scrubber);
+    const reload = createReload(daemon, settings.source ?? unchanging(settings.config), workspaces);
     return {
       folder,
       installation: store.installation,
       serverClocks,
       workspaces,
       reload,
-      async serve() {
-        const servers = await serve(daemon, {
-          options,
-          flags,
-          tokens,
-          scrubber,
-          folder,
-          serverClocks,
-          workspaces,
-          reload,
-          demoSecret: demoSecret && config.secrets.find((secret) => isSameSecret(secret, demoSecret)),
-          holder: store.holder,
-          remoteReceiver: remote?.findReceiver,
-          sharing: store.isShared ? sharingOf(input, store, context) : undefined,
-        });
+      /** Starts the stages and opens the servers. */
+      async serve(): Promise<Daemon> {
+        const servers = await serve(daemon, workspaces, reload, remote?.findReceiver);
         announcePorts(store, servers);
         for (const stage of [storeHealth, upkeep, remote?.notifications]) stage?.start();
         closers.add('the notifications of other processes', async () => remote?.notifications.stop());
@@ -144,7 +99,9 @@ export async function compose(input: ComposeInput, context: ProcessContext): Pro
         closers.add('the servers', () => servers.stop(), { stores: true });
         return servers;
       },
-      ownerAddress: async (workspace) => (await store.holder.ownerOf(workspace))?.address,
+      /** Returns the address of the process that owns a workspace; undefined if it has no owner. */
+      ownerAddress: async (workspace: string) => (await store.holder.ownerOf(workspace))?.address,
+      /** Closes everything in reverse order. Idempotent. */
       close: closers.closeAll,
     };
   } catch (error) {
@@ -155,79 +112,64 @@ export async function compose(input: ComposeInput, context: ProcessContext): Pro
 
 /** Opens the services that all workspaces of the process share. */
 async function openServices(
-  input: ComposeInput,
-  base: ProcessContext,
-  { installation, clock, ledgerClock, isShared }: OpenStore,
+  process: ProcessContext & ProcessSettings & Pick<DaemonContext, 'folder' | 'serverClocks'>,
+  store: OpenStore,
   onTokenChange: () => Promise<void>,
   closers: Closers,
 ): Promise<DaemonContext> {
-  const context = { ...base, clock };
-  const { http, logger, random } = context;
-  const tracing = await openTracing(input, context, installation);
+  const { installation, clock, ledgerClock, isShared, holder } = store;
+  const context = { ...process, clock };
+  const { random, secretKey, demoSecret, config } = context;
+  const tracing = await openTracing(context, installation);
   if (tracing) closers.add('the traces', () => tracing.stop());
   const converter = context.converter ?? createConverter();
   closers.add('the converter', () => converter.close());
-  const box = secretBoxBeside(installation.file, input.secretKey, random);
-  const keepSecret = input.scrubber.addForNow;
+  const box = secretBoxBeside(installation.file, secretKey, random);
+  const keepSecret = context.scrubber.addForNow;
   return {
     ...context,
-    version: input.version,
+    demoSecret: demoSecret && config.secrets.find((secret) => isSameSecret(secret, demoSecret)),
     installation,
+    holder,
+    sharing: isShared ? sharingOf(context, store) : undefined,
     converter,
-    grants: createGrants({ installation, isShared, http, clock, logger, box, keepSecret }),
+    grants: createGrants({ ...context, installation, isShared, box, keepSecret }),
     scheduler: createScheduler(context),
-    groupCommit: createGroupCommit({
-      sql: installation.query,
-      checkFileReplaced: installation.checkFileReplaced,
-      clock,
-    }),
+    groupCommit: createGroupCommit(installation, clock),
     tokenBook: createTokenBook(installation.query, onTokenChange),
     causeTimes: createCauseTimesByWorkspace(),
     tracer: tracing?.tracer,
-    publicUrl: input.options.publicUrl,
     ledgerClock,
     succession: isShared ? SUCCESSION : undefined,
-    onLag: input.onLag,
   };
 }
 
 /** Opens the export of traces. Its code is loaded only if traces are exported. */
 async function openTracing(
-  { traces, version, scrubber }: ComposeInput,
-  context: ProcessContext,
+  context: ProcessContext & ProcessSettings,
   { id }: Installation,
 ): Promise<{ readonly tracer: Tracer; stop(): Promise<void> } | undefined> {
-  if (!traces) return undefined;
+  if (!context.traces) return undefined;
   const { createTracing } = await import('./tracing.ts');
-  return createTracing(context, traces, { installation: id, version, scrubber });
+  return createTracing(context, context.traces, id);
 }
 
 /** Opens the jobs of the database as a whole: the integrity check and the retention. */
 function openUpkeep(daemon: DaemonContext, storeHealth: StoreHealth, workspaces: () => Workspaces): Timetable {
   const { installation, logger, clock, scheduler } = daemon;
   const integrity = integrityJob(daemon);
-  const retained = (): readonly RetainedWorkspace[] =>
-    workspaces()
-      .partitions()
-      .map(({ name, store, config: { retention } }) => ({ name, store, retention }));
-  const retention = retentionJob({ query: installation.query, workspaces: retained, clock, logger });
+  const retention = retentionJob(installation.query, clock, logger, () => workspaces().partitions());
   const upkeep = scheduler.open([integrity, retention], installationRuns(installation), logger);
   storeHealth.watch(installation, () => upkeep.runNow(integrity.name));
   return upkeep;
 }
 
-interface OpenerInput {
-  readonly folder: string;
-  readonly secretKey: Buffer | undefined;
-  readonly isShared: boolean;
-}
-
 /** Creates the function that opens a workspace, with an embedded service if no address is configured. */
-function workspaceOpener(daemon: DaemonContext, { folder, secretKey, isShared }: OpenerInput) {
+function workspaceOpener(daemon: DaemonContext) {
   return async (config: WorkspaceConfig, wakeSignals: WakeSignals, lease: Lease): Promise<OpenedWorkspace> => {
     const isEmbedded = config.workspace.url === undefined;
-    if (isEmbedded && isShared) throw embeddedNotShared(config);
-    const service = isEmbedded ? await openEmbedded({ config, folder, secretKey }, daemon) : undefined;
+    if (isEmbedded && daemon.sharing) throw embeddedNotShared(config);
+    const service = isEmbedded ? await openEmbedded(daemon, config) : undefined;
     try {
       const address = addressOf(config, service);
       return { service, partition: await openPartition(daemon, { ...wakeSignals, config, address, lease }) };
@@ -239,12 +181,9 @@ function workspaceOpener(daemon: DaemonContext, { folder, secretKey, isShared }:
 }
 
 /** Starts the reference service. Its code is loaded only if a workspace is embedded. */
-async function openEmbedded(
-  place: { config: WorkspaceConfig; folder: string; secretKey?: Buffer },
-  context: ProcessContext,
-): Promise<Embedded> {
+async function openEmbedded(daemon: DaemonContext, config: WorkspaceConfig): Promise<Embedded> {
   const { startEmbedded } = await import('./embedded.ts');
-  return startEmbedded(place, context);
+  return startEmbedded(daemon, config);
 }
 
 /** An embedded service keeps its rows in one data folder, so each machine would have another workspace. */
@@ -273,12 +212,11 @@ function openRemote(daemon: DaemonContext, workspaces: Workspaces) {
 
 /** Creates the signed requests between the processes over one database. */
 function sharingOf(
-  { secretKey }: ComposeInput,
-  { installation, holder, clock }: OpenStore,
-  { random }: ProcessContext,
+  { secretKey, clock, random }: ProcessContext & ProcessSettings,
+  { installation, holder }: OpenStore,
 ): Sharing {
   if (!secretKey) throw new SyncError('internal', 'a shared store was opened without a key');
-  const signatures = createSignatures({ secretKey, installation: installation.id, now: () => clock.now(), random });
+  const signatures = createSignatures(secretKey, installation.id, clock, random);
   return { holder, replicas: createReplicas(holder, signatures) };
 }
 

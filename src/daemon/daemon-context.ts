@@ -1,13 +1,18 @@
 import type { CauseTimes } from '../admin/cause-times.ts';
+import type { Sharing } from '../admin/replica-status.ts';
 import type { Lease, LeaseHolder } from '../cluster/lease-holder.ts';
 import type { Connector } from '../connectors/connector.ts';
 import { connectors } from '../connectors/registry.ts';
 import type { TokenBook } from '../gateway/token-book.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
+import type { DaemonOptions, Flags } from '../platform/config/daemon-options.ts';
+import type { LoadedConfig } from '../platform/config/load.ts';
 import { ownProxies } from '../platform/config/proxies.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
+import type { TraceExport } from '../platform/config/trace-export.ts';
 import { createHttpClient, type HttpClient } from '../platform/http/http-client.ts';
 import type { Listen } from '../platform/http/server.ts';
+import type { ServerClocks } from '../platform/http/server-clocks.ts';
 import { type Clock, systemClock } from '../platform/lib/clock.ts';
 import { type CheckFile, checkInWorker } from '../platform/lib/integrity.ts';
 import type { Logger } from '../platform/lib/logger.ts';
@@ -15,18 +20,19 @@ import { systemRandom } from '../platform/lib/random.ts';
 import type { Scheduler } from '../platform/lib/scheduler.ts';
 import { noSteps, type Steps } from '../platform/lib/steps.ts';
 import type { Tracer } from '../platform/lib/tracer.ts';
-import type { WakeSignal } from '../platform/lib/wake-signal.ts';
 import { createHealth, type Health } from '../platform/observe/health.ts';
 import { mergingRepeats } from '../platform/observe/merged-repeats.ts';
 import { createMetrics, type Metrics } from '../platform/observe/metrics.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
+import type { DataFolder } from '../store/installation/data-folder.ts';
 import type { Installation } from '../store/installation/installation.ts';
 import type { StoreTime } from '../store/installation/leases.ts';
-import type { WorkspaceContext } from '../store/workspace-context.ts';
+import type { WakeSignals, WorkspaceContext } from '../store/workspace-context.ts';
 import type { GroupCommit } from '../sync/intake/append.ts';
 import type { Grants } from '../sync/intake/grants.ts';
 import type { Throttle } from '../sync/quota/throttle.ts';
 import type { Converter } from '../sync/worker/converter.ts';
+import type { Token } from '../web/token-callers.ts';
 
 /** The parts from which a process composes the daemon. Tests replace the clock, the randomness, the steps or the network. */
 export interface ProcessContext extends Pick<WorkspaceContext, 'clock' | 'random' | 'logger'> {
@@ -56,11 +62,50 @@ export interface SharedDatabase {
   readonly time: StoreTime;
 }
 
-/** The process context, and the services that all workspaces of the process share. */
-export interface DaemonContext extends ProcessContext {
+/** The configuration files, which may change while the daemon runs. */
+export interface ConfigSource {
+  /** Reads the files, and the files that contain their secrets. Throws if the configuration as a whole is wrong. */
+  load(): LoadedConfig | Promise<LoadedConfig>;
+  /** Returns another value after a file was changed, added or removed, or answers again. */
+  stamp(): string | Promise<string>;
+  /** Time between two checks for changes, milliseconds. */
+  readonly checkEvery: number;
+}
+
+/** The settings with which a process starts. */
+export interface ProcessSettings {
+  /** The configuration at the start. */
+  readonly config: LoadedConfig;
+  readonly options: DaemonOptions;
+  /** The flags of the command; absent: all options come from the environment or are defaults. */
+  readonly flags?: Flags;
+  readonly scrubber: Scrubber;
   /** The version of the program. */
   readonly version: string;
+  /** The files from which the configuration is reloaded; absent: it never changes. */
+  readonly source?: ConfigSource;
+  /** The configured tokens for pages, metrics and admin actions. */
+  readonly tokens?: readonly Token[];
+  /** The key for values that are stored encrypted; absent: a key file beside the database. */
+  readonly secretKey?: Buffer;
+  /** The webhook secret of the demo. Configurations name it as WORKSYNC_DEMO_SECRET. */
+  readonly demoSecret?: string;
+  /** The destination of traces; absent: no traces are created. */
+  readonly traces?: TraceExport;
+  /** Called with the lag of each delivery, milliseconds. */
+  readonly onLag?: (milliseconds: number) => void;
+  /** Called with every statement of the database; for tests that count independently. */
+  readonly onStatement?: (sql: string) => void;
+}
+
+/** The settings and parts of the process, and the services that all its workspaces share. */
+export interface DaemonContext extends ProcessContext, Omit<ProcessSettings, 'config' | 'source'> {
+  readonly folder: DataFolder;
   readonly installation: Installation;
+  readonly serverClocks: ServerClocks;
+  readonly holder: LeaseHolder;
+  /** The cooperation with other processes over the same database; absent: this is the only process. */
+  readonly sharing?: Sharing;
   readonly converter: Converter;
   /** Shared, because several workspaces may use one OAuth grant. */
   readonly grants: Grants;
@@ -71,14 +116,10 @@ export interface DaemonContext extends ProcessContext {
   readonly causeTimes: (workspace: string) => CauseTimes;
   /** Absent: no traces are created. */
   readonly tracer?: Tracer;
-  /** The public address of the daemon, if configured. */
-  readonly publicUrl?: string;
   /** Returns the clock for the ledger of a workspace that opens now. */
   readonly ledgerClock: () => Promise<Clock>;
   /** Present if another process may have worked on a workspace until it died. */
   readonly succession?: Succession;
-  /** Called with the lag of each delivery, milliseconds. */
-  readonly onLag?: (milliseconds: number) => void;
 }
 
 /** The precautions after the owner of a workspace died, milliseconds. */
@@ -104,12 +145,6 @@ export interface PartitionContext extends WorkspaceContext, WakeSignals {
 export interface WorkspaceAddress {
   readonly baseUrl: string;
   readonly apiKey: () => string;
-}
-
-/** The wake signals of one workspace. They outlive a partition: rows that a closed partition still stores wake the next one. */
-export interface WakeSignals {
-  readonly inbox: WakeSignal;
-  readonly outbox: WakeSignal;
 }
 
 /** Returns the parts that log, count and trace the work for a workspace. */

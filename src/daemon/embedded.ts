@@ -5,36 +5,16 @@ import { ownProxies } from '../platform/config/proxies.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import { OWN_VARIANT } from '../reference-service/http/variant.ts';
 import { createWorkspaceService } from '../reference-service/service.ts';
-import type { ProcessContext } from './daemon-context.ts';
+import type { DaemonContext, ProcessContext } from './daemon-context.ts';
 
 /** The reference service that this process runs for a workspace without a `url`. */
-export interface Embedded {
-  /** Ends in `/api/v1`. */
-  readonly url: string;
-  /** The daemon's own key: created at the first start, and stored encrypted. */
-  readonly apiKey: string;
-  /** The token of an owner. */
-  readonly oauthToken: string;
-  statistics(): Promise<EmbeddedStatistics>;
-  close(): Promise<void>;
-}
-
-interface EmbeddedStatistics {
-  readonly pullRequests: number;
-  readonly links: number;
-  /** Requests received with the daemon's key since the start; `rateLimited` counts those that the quota refused. */
-  readonly requests: number;
-  readonly rateLimited: number;
-}
+export type Embedded = Awaited<ReturnType<typeof startEmbedded>>;
 
 /** Starts the service on a free loopback port, on a file of its own beside the database. */
-export async function startEmbedded(
-  { config, folder, secretKey }: { config: WorkspaceConfig; folder: string; secretKey?: Buffer },
-  context: ProcessContext,
-): Promise<Embedded> {
-  const { clock, random, logger, metrics } = context;
+export async function startEmbedded(context: DaemonContext, config: WorkspaceConfig) {
+  const { clock, random, logger, metrics, folder, secretKey } = context;
   const service = await createWorkspaceService({
-    file: serviceDatabase(folder, config.name),
+    file: serviceDatabase(folder.path, config.name),
     clock,
     random,
     logger: logger.child({ service: config.name }),
@@ -50,9 +30,13 @@ export async function startEmbedded(
   const url = await service.listen({ host: '127.0.0.1', port: 0 });
   const { apiKey, apiKeyId, oauthToken } = await service.startCredentials();
   return {
+    /** Ends in `/api/v1`. */
     url,
+    /** The daemon's own key: created at the first start, and stored encrypted. */
     apiKey,
+    /** The token of an owner. */
     oauthToken,
+    /** `requests` are those received with the daemon's key since the start; `rateLimited` counts those that the quota refused. */
     async statistics() {
       const { pullRequests, workItems, requests } = await service.statistics();
       const own = requests.get(apiKeyId);

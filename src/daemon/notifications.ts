@@ -2,18 +2,12 @@
 
 import type { Cancel } from '../platform/lib/clock.ts';
 import { createTransitionLogger } from '../platform/lib/logger.ts';
-import type { Stage } from '../platform/lib/scheduler.ts';
 import { pendingWorkspaces } from '../store/deliveries/inbox.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import { serverOf } from './open-store.ts';
 
 /** Wake signals between processes over one database: LISTEN and NOTIFY of PostgreSQL. */
-export interface Notifications extends Stage {
-  /** Notifies the owner of the workspace of a new delivery. */
-  notifyOwner(workspace: string): void;
-  /** Notifies all processes that a gateway token was created or revoked. Never rejects: see `TOKENS_READ_EVERY`. */
-  notifyTokenChange(): Promise<void>;
-}
+export type Notifications = ReturnType<typeof createNotifications>;
 
 /** Time for which notifications are collected, milliseconds, because each locks the whole server for a moment. */
 const NOTIFY_EVERY = 50;
@@ -28,7 +22,7 @@ const ALL = '*';
 const TOKENS = 'tokens';
 
 /** @param wake wakes the stages of a workspace if this process owns it */
-export function createNotifications(daemon: DaemonContext, wake: (workspace: string) => void): Notifications {
+export function createNotifications(daemon: DaemonContext, wake: (workspace: string) => void) {
   const { installation, clock, logger, tokenBook } = daemon;
   const server = serverOf(installation);
   // A channel belongs to the whole database, whatever the schema: so it needs the id of the installation.
@@ -95,10 +89,12 @@ export function createNotifications(daemon: DaemonContext, wake: (workspace: str
   }
 
   return {
-    notifyOwner(workspace) {
+    /** Notifies the owner of the workspace of a new delivery. */
+    notifyOwner(workspace: string) {
       pending.add(workspace);
       cancelNotify ??= clock.after(NOTIFY_EVERY, () => void notifyPending());
     },
+    /** Notifies all processes that a gateway token was created or revoked. Never rejects: see `TOKENS_READ_EVERY`. */
     notifyTokenChange: () => send(TOKENS),
     start() {
       schedulePoll();

@@ -6,7 +6,6 @@ import { type ClockOffset, createClockOffset, ledgerClock, offsetClock } from '.
 import { type LeaseHolder, soleHolder } from '../cluster/lease-holder.ts';
 import { createPostgresLeaseHolder } from '../cluster/postgres-holder.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
-import type { DaemonOptions } from '../platform/config/daemon-options.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import type { OpenOptions } from '../platform/database/database-types.ts';
 import { type Clock, createSuspendAwareClock } from '../platform/lib/clock.ts';
@@ -19,7 +18,7 @@ import { bumpClockEra, readClockEra } from '../store/installation/clock-changes.
 import { type Installation, openInstallation, openSharedInstallation } from '../store/installation/installation.ts';
 import { serverTime } from '../store/installation/leases.ts';
 import type { Schema } from '../store/schema/tables.ts';
-import type { ProcessContext, SharedDatabase } from './daemon-context.ts';
+import type { ProcessContext, ProcessSettings, SharedDatabase } from './daemon-context.ts';
 
 /** The open database, and the holder of the leases of its workspaces. */
 export interface OpenStore {
@@ -40,55 +39,54 @@ export interface OpenStore {
   close(): Promise<void>;
 }
 
-interface StoreInput {
-  readonly options: Pick<DaemonOptions, 'store' | 'replicaAddress'>;
-  /** The data folder. */
-  readonly folder: string;
-  readonly version: string;
-  readonly secretKey?: Buffer;
-  /** Returns the configured workspaces, which change with each reload. */
-  readonly workspaces: () => readonly WorkspaceConfig[];
-  readonly opening: Omit<OpenOptions, 'file' | 'migrations'>;
-}
-
 /** Timeout of a lease renewal, milliseconds: shorter than the time for which leases are trusted. */
 const RENEW_TIMEOUT = 2_000;
 
-/** Opens the file in the data folder, or the PostgreSQL database that several processes share. */
-export async function openStore(input: StoreInput, context: ProcessContext): Promise<OpenStore> {
-  const { store } = input.options;
-  if (store === undefined && !context.openShared) return openFile(input, context);
-  const { secretKey } = input;
+/**
+ * Opens the file in the data folder, or the PostgreSQL database that several processes share.
+ *
+ * @param workspaces returns the configured workspaces, which change with each reload
+ */
+export async function openStore(
+  context: ProcessContext & ProcessSettings,
+  folder: string,
+  workspaces: () => readonly WorkspaceConfig[],
+  onFault: OpenOptions['onFault'],
+): Promise<OpenStore> {
+  const { options, secretKey, random, steps, checkFile, onStatement } = context;
+  const { store } = options;
+  const opening = { random, steps, checkFile, onFault, onStatement };
+  if (store === undefined && !context.openShared) return openFile(context, folder, opening);
   if (!secretKey) throw keyMissing();
-  const open = context.openShared ?? (() => openServer(input, store ?? '', context));
-  return openShared({ ...input, secretKey }, await open(), context);
+  const database = await (context.openShared?.() ?? openServer(store ?? '', opening));
+  return openShared(context, database, createConfigDigest(secretKey, workspaces));
 }
+
+type Opening = Omit<OpenOptions, 'file' | 'migrations'> & Pick<ProcessContext, 'random'>;
 
 const ON_SHARED =
   'the data folder lies on a file system that machines share: SQLite cannot rely on its locks; use a local disk or PostgreSQL';
 
-async function openFile({ folder, opening }: StoreInput, context: ProcessContext): Promise<OpenStore> {
-  const { clock, random, logger, createLeaseHolder } = context;
+async function openFile(context: ProcessContext, folder: string, opening: Opening): Promise<OpenStore> {
   const fileSystem = sharedFileSystemOf(folder);
-  if (fileSystem !== undefined) logger.warn({ folder, fileSystem }, ON_SHARED);
-  const installation = await openInstallation(folder, { ...opening, random });
-  return {
-    installation,
-    holder: createLeaseHolder?.(installation) ?? soleHolder,
-    clock,
-    isShared: false,
-    ledgerClock: async () => clock,
-    listensAt: () => undefined,
-    close: () => installation.close(),
-  };
+  if (fileSystem !== undefined) context.logger.warn({ folder, fileSystem }, ON_SHARED);
+  const installation = await openInstallation(folder, opening);
+  return byLocalClock(context, installation, false, () => installation.close());
 }
 
-async function openServer(
-  { opening }: StoreInput,
-  address: string,
-  { random }: ProcessContext,
-): Promise<SharedDatabase> {
-  const installation = await openSharedInstallation(address, { ...opening, random });
+/** Returns a store whose only clock is that of this process. */
+function byLocalClock(
+  { clock, createLeaseHolder }: ProcessContext,
+  installation: Installation,
+  isShared: boolean,
+  close: () => Promise<void>,
+): OpenStore {
+  const holder = createLeaseHolder?.(installation) ?? soleHolder;
+  return { installation, holder, clock, isShared, ledgerClock: async () => clock, listensAt: () => undefined, close };
+}
+
+async function openServer(address: string, opening: Opening): Promise<SharedDatabase> {
+  const installation = await openSharedInstallation(address, opening);
   // Imported here, so that a daemon over a file does not load the driver.
   const { openApart } = await import('../platform/database/postgres.ts');
   const leaseDatabase = await openApart<Schema>({ file: address, within: RENEW_TIMEOUT });
@@ -96,13 +94,14 @@ async function openServer(
 }
 
 async function openShared(
-  input: StoreInput & { readonly secretKey: Buffer },
+  context: ProcessContext & ProcessSettings,
   { installation, leaseDatabase, time: storeTime }: SharedDatabase,
-  context: ProcessContext,
+  configDigest: () => string,
 ): Promise<OpenStore> {
-  const { random, logger, createLeaseHolder } = context;
-  const { replicaAddress } = input.options;
+  const { random, logger, options, version } = context;
+  const { replicaAddress } = options;
   const close = () => doAll([() => leaseDatabase.close(), () => installation.close()]);
+  if (context.createLeaseHolder) return byLocalClock(context, installation, true, close);
   const suspendAwareClock = createSuspendAwareClock(context.clock);
   const elapsed = () => {
     suspendAwareClock.update();
@@ -111,21 +110,7 @@ async function openShared(
   const storeClock = createClockOffset();
   let address = replicaAddress ?? '';
   let adminAddress: string | undefined;
-  const digestOf = createConfigDigest(input.secretKey);
-  const facts = { version: input.version, startedAt: context.clock.now(), host: hostname() };
-  if (createLeaseHolder) {
-    const { clock } = context;
-    const holder = createLeaseHolder(installation);
-    return {
-      installation,
-      holder,
-      clock,
-      isShared: true,
-      ledgerClock: async () => clock,
-      listensAt: () => undefined,
-      close,
-    };
-  }
+  const facts = { version, startedAt: context.clock.now(), host: hostname() };
   try {
     await sampleClock(installation, storeClock, elapsed);
   } catch (error) {
@@ -141,7 +126,7 @@ async function openShared(
     logger,
     elapsed,
     after: clock.after,
-    facts: () => ({ ...facts, adminAddress, config: digestOf(input.workspaces()) }),
+    facts: () => ({ ...facts, adminAddress, config: configDigest() }),
     address: () => address,
     async onClockSet() {
       logger.warn({}, 'the clock of PostgreSQL was set: what the quota ledgers hold counts for one more window');
@@ -191,9 +176,10 @@ export function serverOf({ asServer }: Installation): NonNullable<Installation['
  * Creates a function that hashes the configuration of all workspaces, in any order of their files. It is keyed, so that a hash
  * reveals nothing about secrets in the configuration. The last hash is cached.
  */
-function createConfigDigest(key: Buffer): (workspaces: readonly WorkspaceConfig[]) => string {
+function createConfigDigest(key: Buffer, configured: () => readonly WorkspaceConfig[]): () => string {
   let cached: { readonly workspaces: readonly WorkspaceConfig[]; readonly digest: string } | undefined;
-  return (workspaces) => {
+  return () => {
+    const workspaces = configured();
     if (cached?.workspaces !== workspaces) {
       const texts = workspaces.map((config) => JSON.stringify({ ...config, file: '' })).sort();
       const digest = createHmac('sha256', key).update(texts.join('\n')).digest('hex').slice(0, 16);

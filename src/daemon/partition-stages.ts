@@ -1,33 +1,33 @@
 import type { SyncError } from '../model/errors/sync-error.ts';
 import type { ConnectionConfig, WorkspaceConfig } from '../platform/config/schema.ts';
 import { doAll } from '../platform/lib/failures.ts';
-import { type Job, phaseOf, type Stage } from '../platform/lib/scheduler.ts';
+import { phaseOf, type Stage } from '../platform/lib/scheduler.ts';
 import type { Store } from '../store/database.ts';
 import { jobRuns } from '../store/installation/job-runs.ts';
 import { withdrawNotices } from '../store/items/notices.ts';
 import { forgetOtherRedeliveryCursors, readMeta, setTriagedConnections, WORKSPACE_ID } from '../store/meta.ts';
 import { correctOwnMoves } from '../store/tasks/correct-own-moves.ts';
 import { configureRecording } from '../store/workspace/server-capabilities.ts';
-import type { ActiveConnection } from '../sync/intake/active-connection.ts';
+import type { IntakeContext } from '../sync/intake/active-connection.ts';
 import { createCollector } from '../sync/intake/append.ts';
 import { createBackfills } from '../sync/intake/backfill-stage.ts';
 import { createFetches } from '../sync/intake/fetches.ts';
 import { createHookWatch } from '../sync/intake/hook-watch.ts';
 import { createVerification, reviewJobs } from '../sync/intake/item-reads.ts';
-import { createPauses, type Pauses } from '../sync/intake/pauses.ts';
+import { createPauses } from '../sync/intake/pauses.ts';
 import { createPolls } from '../sync/intake/polls.ts';
 import { sweepJobs as vendorSweepJobs } from '../sync/intake/sweeps.ts';
 import { createBreaker } from '../sync/outbox/breaker.ts';
 import { createOutbox } from '../sync/outbox/outbox.ts';
-import type { OutboxClient } from '../sync/outbox/outbox-context.ts';
+import type { OutboxClient, OutboxContext } from '../sync/outbox/outbox-context.ts';
 import { workspaceSweepJobs } from '../sync/outbox/sweep-jobs.ts';
 import { updateFormOf } from '../sync/outbox/task-update-body.ts';
 import type { Rules } from '../sync/reconcile/context.ts';
 import { createReconcile } from '../sync/reconcile/reconcile.ts';
-import { createWriteBack, type WriteBack } from '../sync/write-back/write-back.ts';
+import { createWriteBack } from '../sync/write-back/write-back.ts';
 import { apiOverrides } from '../workspace-api/contract.ts';
 import type { DaemonContext, PartitionContext } from './daemon-context.ts';
-import { activeConnections, openNamesByConnection, rulesOf, sourcesOf, writableOf } from './sources.ts';
+import { activeConnections, openNamesByConnection, rulesOf, sourcesOf } from './sources.ts';
 import { createReceivers } from './webhook-receivers.ts';
 
 /** Time between two reads of the task list that find finished tasks, milliseconds: one request for some hundreds of tasks. */
@@ -52,9 +52,9 @@ export async function openStages(
   // Receive → append.
   const pauses = createPauses(clock);
   const connections = activeConnections(daemon, partition, { namesByConnection, pauses });
-  const collector = createCollector({ store, clock, groupCommit, wakeSignal: inbox });
+  const collector = createCollector(partition, groupCommit, inbox);
   const received = { collector, meter, logger, tracer, onEvent: partition.notifyWrite };
-  const intake = { ...partition, connections, pauses };
+  const intake: IntakeContext = { ...partition, connections, pauses };
   const polls = createPolls(intake);
   const fetches = createFetches(intake);
   const hooks = createHookWatch(intake);
@@ -63,7 +63,9 @@ export async function openStages(
 
   // Process → evaluate → enqueue. Write-back writes the notices of reconcile to vendors.
   const { visibility } = config.quota;
-  const writeBack = openWriteBack(partition, connections, pauses);
+  const closesItems = config.connections.some(({ writeBack: { close } }) => close);
+  const readTasksEvery = config.workspace.webhook || !closesItems ? undefined : TASKS_EVERY;
+  const writeBack = createWriteBack(intake, workspaceIdOf(config, store), readTasksEvery);
   const reconcile = createReconcile({
     ...partition,
     sources,
@@ -79,7 +81,7 @@ export async function openStages(
 
   // Claim → send → settle.
   let trouble: SyncError | undefined;
-  const outbox = createOutbox({
+  const sending: OutboxContext = {
     ...partition,
     ...outboxSettings(partition),
     client,
@@ -92,11 +94,12 @@ export async function openStages(
     onTrouble(next) {
       trouble = next;
     },
-  });
+  };
+  const outbox = createOutbox(sending);
 
   const jobs = [
-    ...[...polls.jobs, ...vendorSweepJobs(intake, fetches.wakeSignal)],
-    ...[...reviewJobs(intake), ...hooks.jobs, ...writeBack.jobs, ...sweepsOf(partition)],
+    ...[...polls.jobs, ...vendorSweepJobs(intake, fetches.wakeSignal), ...reviewJobs(intake), ...hooks.jobs],
+    ...[...writeBack.jobs, ...workspaceSweepJobs(sending, config.workspace.sweep, config.quota)],
   ];
   const timetable = daemon.scheduler.open(jobs, jobRuns(store), logger, phaseOf(store.query.workspace));
   const stages: readonly Stage[] = [outbox, reconcile, fetches, writeBack, backfills, verification];
@@ -180,24 +183,6 @@ function outboxSettings({ config, address }: PartitionContext) {
       areEditsReported: config.workspace.webhook !== undefined,
     },
   };
-}
-
-function openWriteBack(partition: PartitionContext, active: readonly ActiveConnection[], pauses: Pauses): WriteBack {
-  const { config, store } = partition;
-  const closesItems = config.connections.some(({ writeBack: { close } }) => close);
-  return createWriteBack({
-    ...partition,
-    pauses,
-    connections: writableOf(config.connections, active),
-    workspaceId: workspaceIdOf(config, store),
-    readTasksEvery: config.workspace.webhook || !closesItems ? undefined : TASKS_EVERY,
-  });
-}
-
-function sweepsOf(partition: PartitionContext): readonly Job[] {
-  const { workspace, quota } = partition.config;
-  const isRecording = recordsPullRequests(partition.config);
-  return workspaceSweepJobs({ ...partition, when: workspace.sweep, quota, recordsPullRequests: isRecording });
 }
 
 /** Returns the configured id, or the id that the workspace itself has reported; the first known id is cached. */

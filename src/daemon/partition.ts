@@ -9,41 +9,19 @@ import type { Upstream } from '../gateway/upstream.ts';
 import { asSyncError } from '../model/errors/sync-error.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import { doAll } from '../platform/lib/failures.ts';
-import type { Timetable } from '../platform/lib/scheduler.ts';
 import type { Store } from '../store/database.ts';
 import { readMeta, writeMeta } from '../store/meta.ts';
 import { readStatus } from '../store/status/stored-status.ts';
 import { isTaskCached } from '../store/tasks/cached-tasks.ts';
 import type { WorkspaceContext } from '../store/workspace-context.ts';
-import type { HookWatch } from '../sync/intake/hook-watch.ts';
-import type { Polls } from '../sync/intake/polls.ts';
-import type { Outbox } from '../sync/outbox/outbox.ts';
 import { createThrottle, type Throttle } from '../sync/quota/throttle.ts';
-import type { Reconcile } from '../sync/reconcile/reconcile.ts';
 import { type DaemonContext, observersOf, type PartitionContext } from './daemon-context.ts';
 import { openStages, type PartitionStages, workspaceIdOf } from './partition-stages.ts';
 import { compileConfig } from './sources.ts';
-import type { Receivers } from './webhook-receivers.ts';
 import { openWorkspaceApi, versionHeaderOf, type WorkspaceApi } from './workspace-send.ts';
 
 /** An open workspace: its store, its throttle, its stages. Partitions share nothing but the process. */
-export interface Partition extends OpenWorkspace {
-  /** For the gateway. */
-  readonly upstream: Upstream;
-  readonly reconcile: Reconcile;
-  readonly outbox: Outbox;
-  readonly polls: Polls;
-  readonly hooks: HookWatch;
-  readonly timetable: Timetable;
-  /** Registers the listener that is called when the daemon has written to the workspace. */
-  onWrite(call: () => void): void;
-  readonly receivers: Receivers;
-  start(): void;
-  /** Starts everything but the timetable. */
-  startUnscheduled(): void;
-  /** Stops in order: accepts no new work, and waits for the requests in flight. */
-  stop(): Promise<void>;
-}
+export type Partition = Awaited<ReturnType<typeof assemble>>;
 
 /** The part of the context that the caller of `openPartition` provides. */
 export type PartitionInput = Pick<PartitionContext, 'config' | 'address' | 'lease' | 'inbox' | 'outbox'>;
@@ -70,7 +48,7 @@ async function openWithThrottle(
 ): Promise<Partition> {
   const { config, address } = input;
   const clock = await daemon.ledgerClock();
-  const throttle = await createThrottle({ ...workspace, clock, quota: config.quota, ...daemon.succession });
+  const throttle = await createThrottle({ ...workspace, clock }, config.quota, daemon.succession);
   try {
     await resumeAfterKeyChange(workspace.store, throttle, address.apiKey(), config.workspace);
     return await assemble(daemon, { ...workspace, ...input, throttle });
@@ -101,10 +79,10 @@ export async function resumeAfterKeyChange(
 }
 
 /** Creates the parts of a partition and connects them. Nothing runs before it is started. */
-async function assemble(daemon: DaemonContext, base: Omit<PartitionContext, 'notifyWrite'>): Promise<Partition> {
+async function assemble(daemon: DaemonContext, base: Omit<PartitionContext, 'notifyWrite'>) {
   let onWrite = (): void => undefined;
   const partition: PartitionContext = { ...base, notifyWrite: () => onWrite() };
-  const { config, address, store, throttle, clock, random } = partition;
+  const { config, store, throttle, clock, random } = partition;
   const api = openWorkspaceApi(daemon, partition);
   const lag = createLagWatch(clock);
   const onLag = (milliseconds: number): void => {
@@ -124,18 +102,23 @@ async function assemble(daemon: DaemonContext, base: Omit<PartitionContext, 'not
     store,
     throttle,
     random,
-    publicUrl: daemon.publicUrl,
+    publicUrl: daemon.options.publicUrl,
     ...views,
     lag: () => lag.report(),
     send: api.send,
     client: api.client,
     postponed,
-    compile: (text) => compileConfig(text, daemon, { inUse: config, baseUrl: address.baseUrl, namesByConnection }),
+    compile: (text: string) => compileConfig(text, daemon, partition, namesByConnection),
+    /** For the gateway. */
     upstream: upstreamOf(daemon, partition, api),
+    /** Wakes the outbox after changes became due without reconcile. */
     wakeOutbox: () => partition.outbox.notify(),
+    /** Wakes reconcile after a delivery was added to the inbox. */
     wakeReconcile: () => partition.inbox.notify(),
+    /** Wakes the backfills after one was requested. */
     wakeBackfills: () => stages.backfills.notify(),
-    onWrite(call) {
+    /** Registers the listener that is called when the daemon has written to the workspace. */
+    onWrite(call: () => void) {
       onWrite = call;
     },
     start() {
@@ -143,8 +126,10 @@ async function assemble(daemon: DaemonContext, base: Omit<PartitionContext, 'not
       stages.timetable.start();
       postponed.start();
     },
+    /** Starts everything but the timetable. */
     startUnscheduled: stages.start,
     startWrites: () => stages.outbox.startWrites(),
+    /** Stops in order: accepts no new work, and waits for the requests in flight. */
     stop() {
       const settleNames = () => doAll([...namesByConnection.values()].map((names) => () => names.settled()));
       const steps = [postponed.stop, stages.stop, throttle.stop, settleNames];
@@ -169,7 +154,7 @@ function viewsOf(
   { config, address, store, throttle, clock }: PartitionContext,
   { hooks, fetches, namesByConnection, trouble }: PartitionStages,
   times: CauseTimes,
-): Pick<Partition, 'describe' | 'status'> {
+): Pick<OpenWorkspace, 'describe' | 'status'> {
   const described = {
     config,
     address: address.baseUrl,
@@ -182,7 +167,7 @@ function viewsOf(
     times,
     trouble,
   };
-  const describe: Partition['describe'] = (...read) => describeOpenWorkspace(described, ...read);
+  const describe: OpenWorkspace['describe'] = (...read) => describeOpenWorkspace(described, ...read);
   return {
     describe,
     status: async (rejected) => describe(await readStatus(store.query, clock.now()), rejected, 'whole'),

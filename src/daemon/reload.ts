@@ -3,28 +3,11 @@
 import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
 import type { LoadedConfig } from '../platform/config/load.ts';
 import type { Cancel } from '../platform/lib/clock.ts';
-import type { Stage } from '../platform/lib/scheduler.ts';
-import type { Scrubber } from '../platform/observe/scrubber.ts';
-import type { DaemonContext } from './daemon-context.ts';
+import type { ConfigSource, DaemonContext } from './daemon-context.ts';
 import type { ConfigChanges, Workspaces } from './workspaces.ts';
 
-/** The configuration files, which may change while the daemon runs. */
-export interface ConfigSource {
-  /** Reads the files, and the files that contain their secrets. Throws if the configuration as a whole is wrong. */
-  load(): LoadedConfig | Promise<LoadedConfig>;
-  /** Returns another value after a file was changed, added or removed, or answers again. */
-  stamp(): string | Promise<string>;
-  /** Time between two checks for changes, milliseconds. */
-  readonly checkEvery: number;
-}
-
 /** Applies changes of the configuration without a restart. */
-export interface Reload extends Stage {
-  /** Applies the files now; a workspace without a file closes at once. */
-  now(): Promise<void>;
-  /** Returns the reason why the configuration as a whole could not be read the last time. */
-  fault(): SyncError | undefined;
-}
+export type Reload = ReturnType<typeof createReload>;
 
 /** Time without another change before the files are read, milliseconds, because a file may be half written. */
 const DEBOUNCE = 2_000;
@@ -32,11 +15,10 @@ const DEBOUNCE = 2_000;
 const SPARED = 60_000;
 
 export function createReload(
-  { clock, logger }: DaemonContext,
+  { clock, logger, scrubber }: DaemonContext,
   source: ConfigSource,
   workspaces: Pick<Workspaces, 'apply' | 'partitions'>,
-  scrubber: Scrubber,
-): Reload {
+) {
   /** The stamp of the applied files, a promise until it was read. */
   let appliedStamp = source.stamp();
   /** The stamp of files that changed; they are applied if it is still the same after the debounce. */
@@ -122,7 +104,9 @@ export function createReload(
   }
 
   return {
+    /** Applies the files now; a workspace without a file closes at once. */
     now: async () => applyNext(await source.stamp(), 0),
+    /** Returns the reason why the configuration as a whole could not be read the last time. */
     fault: () => fault,
     start() {
       isStarted = true;

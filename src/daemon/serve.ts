@@ -3,7 +3,6 @@
 import { resolve } from 'node:path';
 import { daemonConfiguration } from '../admin/effective-config.ts';
 import { readShared, type Sharing } from '../admin/replica-status.ts';
-import type { Status } from '../admin/status.ts';
 import { readOwnStatus, readProcessStatus, readWholeStatus, readWorkspaceList } from '../admin/whole-status.ts';
 import type { LeaseHolder } from '../cluster/lease-holder.ts';
 import type { Identity } from '../cluster/signature.ts';
@@ -11,21 +10,18 @@ import type { Place } from '../gateway/destination.ts';
 import { gatewayRoutes } from '../gateway/gateway.ts';
 import { createGatewayForwarding } from '../gateway/gateway-forwarding.ts';
 import { describeBuild } from '../model/build.ts';
-import { addressOfPages, type DaemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
+import { addressOfPages, environment } from '../platform/config/daemon-options.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import { createOrigins } from '../platform/http/origin.ts';
 import { createServer, listen, type Server } from '../platform/http/server.ts';
-import type { ServerClocks } from '../platform/http/server-clocks.ts';
 import type { Cancel, Clock } from '../platform/lib/clock.ts';
 import { doAll } from '../platform/lib/failures.ts';
 import { programVersion } from '../platform/lib/program-folder.ts';
 import { fileReads } from '../platform/lib/regular-files.ts';
-import type { Scrubber } from '../platform/observe/scrubber.ts';
-import type { DataFolder } from '../store/installation/data-folder.ts';
 import type { Installation } from '../store/installation/installation.ts';
-import { webhookRoutes } from '../sync/intake/webhook-routes.ts';
-import { type GuardedRoute, guardDoors, signedBy } from '../web/access-control.ts';
+import { type FindReceiver, webhookRoutes } from '../sync/intake/webhook-routes.ts';
+import { guardDoors, signedBy } from '../web/access-control.ts';
 import { adminRoutes } from '../web/admin-routes.ts';
 import { ciRoutes } from '../web/ci-routes.ts';
 import type { Elsewhere } from '../web/forward-request.ts';
@@ -36,75 +32,44 @@ import { probeRoutes, replicaRoutes, webRoutes } from '../web/page-routes.ts';
 import { workspaceRoutes } from '../web/pages/workspace-routes.ts';
 import { createRefusalLog } from '../web/refusal-log.ts';
 import { createSessions, type Sessions } from '../web/sessions.ts';
-import { createCallers, type Token } from '../web/token-callers.ts';
+import { createCallers } from '../web/token-callers.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import { workspaceIdOf } from './partition-stages.ts';
 import type { Reload } from './reload.ts';
-import type { FindReceiver } from './webhook-receivers.ts';
 import { versionHeaderOf } from './workspace-send.ts';
 import type { Workspaces } from './workspaces.ts';
 
 /** The running daemon: all partitions behind one server, or behind two if the pages have a port of their own. */
-export interface Daemon {
-  /** The address for webhooks, for example `http://127.0.0.1:8080`. */
-  readonly address: string;
-  /** The address on which the pages are served. */
-  readonly adminAddress: string;
-  /** The address of the pages for browsers. */
-  readonly pagesAddress: string;
-  /** Returns all routes of both servers. */
-  routes(): readonly GuardedRoute[];
-  status(): Promise<Status>;
-  /** Returns a link that logs a browser in, once, within ten minutes. */
-  loginLink(): Promise<string>;
-  /** Reports not ready, then closes the servers after they answered the requests in flight. The partitions go on. */
-  stop(): Promise<void>;
-}
-
-interface ServeInput {
-  readonly options: DaemonOptions;
-  /** The flags of the command; absent: all options come from the environment or are defaults. */
-  readonly flags?: Flags;
-  readonly folder: DataFolder;
-  readonly serverClocks: ServerClocks;
-  readonly workspaces: Workspaces;
-  readonly reload: Reload;
-  readonly scrubber: Scrubber;
-  /** The webhook secret of the demo, with which commands sign samples. Absent if the demo does not run. */
-  readonly demoSecret?: string | undefined;
-  readonly holder: LeaseHolder;
-  /** Finds receivers for workspaces that another process owns; absent: this is the only process. */
-  readonly remoteReceiver?: FindReceiver;
-  /** Absent: this is the only process. */
-  readonly sharing?: Sharing;
-  /** The configured tokens for pages, metrics and admin actions. */
-  readonly tokens: readonly Token[];
-}
+export type Daemon = Awaited<ReturnType<typeof serve>>;
 
 /** Registers the routes, opens the servers, starts the workspaces and announces the address to commands. */
-export async function serve(daemon: DaemonContext, input: ServeInput): Promise<Daemon> {
-  const { clock, health, random } = daemon;
-  const { options, workspaces, reload, folder, scrubber } = input;
+export async function serve(
+  daemon: DaemonContext,
+  workspaces: Workspaces,
+  reload: Reload,
+  remoteReceiver: FindReceiver | undefined,
+) {
+  const { clock, health, random, options, folder, scrubber, demoSecret } = daemon;
   const startedAt = clock.now();
   // For the commands beside this process, valid while it lives. It is announced in a file, which must contain no configured token.
   const ownToken = random.bytes(32).toString('base64url');
   scrubber.add(ownToken);
 
-  const access = createAccess(daemon, input, ownToken);
+  const access = createAccess(daemon, workspaces, ownToken);
   const { trustedProxies, publicUrl } = options;
   const server = createServer({ failureBody: malformedRequestBody, trustedProxies, publicUrl });
   const admin = options.adminPort === undefined ? server : createServer({ trustedProxies, publicUrl });
   const servers = [...new Set([server, admin])];
-  const refusals = openRefusalLog(daemon, input, server);
+  const refusals = openRefusalLog(daemon, workspaces, server);
   const guarded = servers.map((each) =>
     guardDoors(each, {
       ...access.doorOptions,
       elsewhere: access.forwarding?.forServer(each === admin && admin !== server),
     }),
   );
-  const views = statusViews(daemon, input, startedAt);
-  addPublicRoutes(server, daemon, input, access.forwarding);
-  addAdminRoutes(admin, daemon, input, access, views);
+  const views = statusViews(daemon, workspaces, reload, startedAt);
+  addPublicRoutes(server, daemon, workspaces, remoteReceiver, access.forwarding);
+  addAdminRoutes(admin, daemon, workspaces, access, views);
   if (admin !== server) probeRoutes(server, views.web);
 
   const open = daemon.listen ?? listen;
@@ -121,7 +86,7 @@ export async function serve(daemon: DaemonContext, input: ServeInput): Promise<D
     build: describeBuild(programVersion()),
     ...(admin !== server && { webhooks: address }),
     ...(pagesAddress !== adminAddress && { pages: pagesAddress }),
-    ...(input.demoSecret !== undefined && { demoSecret: input.demoSecret }),
+    ...(demoSecret !== undefined && { demoSecret }),
     ...(options.config !== undefined && { config: resolve(options.config) }),
   });
 
@@ -131,14 +96,20 @@ export async function serve(daemon: DaemonContext, input: ServeInput): Promise<D
     await doAll([() => Promise.all(servers.map((each) => closeServer(each, clock))), () => refusals.stop()]);
   }
   return {
+    /** The address for webhooks, for example `http://127.0.0.1:8080`. */
     address,
+    /** The address on which the pages are served. */
     adminAddress,
+    /** The address of the pages for browsers. */
     pagesAddress,
+    /** Returns all routes of both servers. */
     routes: () => guarded.flat(),
     status: views.web.status,
+    /** Returns a link that logs a browser in, once, within ten minutes. */
     async loginLink() {
       return `${pagesAddress}${linkPath(await access.doorOptions.sessions.makeLink({ role: 'admin', workspaces: null }))}`;
     },
+    /** Reports not ready, then closes the servers after they answered the requests in flight. The partitions go on. */
     stop: () => (stopped ??= stop()),
   };
 }
@@ -146,17 +117,13 @@ export async function serve(daemon: DaemonContext, input: ServeInput): Promise<D
 type ServerAccess = ReturnType<typeof createAccess>;
 
 /** Creates the authentication of callers, and the forwarding of requests to other processes. */
-function createAccess(daemon: DaemonContext, input: ServeInput, ownToken: string) {
-  const { installation, clock, random, logger, tokenBook } = daemon;
-  const { openMetrics, insecurePages, allowedHosts, publicUrl, host } = input.options;
-  const callers = createCallers(
-    [...input.tokens, { secret: ownToken, role: 'admin', workspaces: null, isOwn: true }],
-    clock,
-  );
+function createAccess(daemon: DaemonContext, workspaces: Workspaces, ownToken: string) {
+  const { installation, clock, random, logger, tokenBook, tokens = [], sharing } = daemon;
+  const { openMetrics, insecurePages, allowedHosts, publicUrl, host } = daemon.options;
+  const callers = createCallers([...tokens, { secret: ownToken, role: 'admin', workspaces: null, isOwn: true }], clock);
   const sessions = createSessions({ installation, clock, random, callers });
   const addressed = createOrigins({ allowedHosts, publicUrl, listens: host });
   const gatewayToken = (secret: string) => tokenBook.find(secret);
-  const { sharing, workspaces } = input;
   return {
     doorOptions: { callers, sessions, gatewayToken, addressed, openMetrics, insecurePages, logger },
     forwarding: sharing && createOwnerForwarding(daemon, sharing, workspaces, sessions),
@@ -164,8 +131,8 @@ function createAccess(daemon: DaemonContext, input: ServeInput, ownToken: string
 }
 
 function openRefusalLog(
-  { installation, clock, logger }: DaemonContext,
-  { workspaces, scrubber }: ServeInput,
+  { installation, clock, logger, scrubber }: DaemonContext,
+  workspaces: Workspaces,
   server: Server,
 ): ReturnType<typeof createRefusalLog> {
   const refusals = createRefusalLog({
@@ -185,9 +152,8 @@ function openRefusalLog(
 type StatusViews = ReturnType<typeof statusViews>;
 
 /** Returns the status as pages, metrics and commands read it. */
-function statusViews(daemon: DaemonContext, input: ServeInput, startedAt: number) {
-  const { version, clock, installation, health, metrics } = daemon;
-  const { workspaces, sharing, reload, scrubber } = input;
+function statusViews(daemon: DaemonContext, workspaces: Workspaces, reload: Reload, startedAt: number) {
+  const { version, clock, installation, health, metrics, sharing, scrubber } = daemon;
   const configFault = () => reload.fault();
   const whole = { version, startedAt, clock, installation, workspaces, health, configFault, sharing };
   return {
@@ -206,20 +172,19 @@ function statusViews(daemon: DaemonContext, input: ServeInput, startedAt: number
 /** Adds the routes for vendors and jobs: webhooks, gateway, CI. */
 function addPublicRoutes(
   server: Server,
-  { clock, random, metrics, connectors, tokenBook }: DaemonContext,
-  { workspaces, remoteReceiver, holder }: ServeInput,
+  { clock, random, metrics, connectors, tokenBook, holder }: DaemonContext,
+  workspaces: Workspaces,
+  remoteReceiver: FindReceiver | undefined,
   forwarding: OwnerForwarding | undefined,
 ): void {
-  webhookRoutes(server, {
-    find(workspace, connection) {
-      const partition = workspaces.find(workspace);
-      return partition ? partition.receivers.get(connection) : remoteReceiver?.(workspace, connection);
-    },
-    // An unknown workspace may be configured at another process. Then the sender must repeat the request.
-    isBroken: (workspace) => workspaces.broken().has(workspace) || differsFromPeers(holder),
-    clock,
-    largestDelivery: Math.max(...connectors.map(({ largestDelivery }) => largestDelivery)),
-  });
+  const findReceiver: FindReceiver = (workspace, connection) => {
+    const partition = workspaces.find(workspace);
+    return partition ? partition.receivers.get(connection) : remoteReceiver?.(workspace, connection);
+  };
+  // An unknown workspace may be configured at another process. Then the sender must repeat the request.
+  const isBroken = (workspace: string) => workspaces.broken().has(workspace) || differsFromPeers(holder);
+  const largest = Math.max(...connectors.map(({ largestDelivery }) => largestDelivery));
+  webhookRoutes(server, clock, findReceiver, isBroken, largest);
   const gateway = gatewayRoutes(server, {
     passages: () => workspaces.partitions().map(({ upstream }) => upstream),
     passage: (name) => workspaces.find(name)?.upstream,
@@ -236,8 +201,8 @@ function addPublicRoutes(
 /** Adds the routes for people and commands: pages, probes, metrics, log-in, the admin API. */
 function addAdminRoutes(
   admin: Server,
-  { version, installation, clock }: DaemonContext,
-  { flags = {}, workspaces, serverClocks, sharing }: ServeInput,
+  { version, installation, clock, flags = {}, serverClocks, sharing }: DaemonContext,
+  workspaces: Workspaces,
   { doorOptions }: ServerAccess,
   { whole, web }: StatusViews,
 ): void {

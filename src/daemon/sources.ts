@@ -19,7 +19,6 @@ import {
 } from '../sync/reconcile/context.ts';
 import { needsReviews } from '../sync/reconcile/workflow/workflow-rules.ts';
 import { type Converter, parseInWorker } from '../sync/worker/converter.ts';
-import type { WritableConnection } from '../sync/write-back/write-back.ts';
 import { apiOverrides } from '../workspace-api/contract.ts';
 import type { DaemonContext, PartitionContext, ProcessContext } from './daemon-context.ts';
 
@@ -48,7 +47,8 @@ export function activeConnections(
   partition: PartitionContext,
   { namesByConnection, pauses }: { readonly namesByConnection: NamesByConnection; readonly pauses: Pauses },
 ): ActiveConnection[] {
-  const { converter, grants, publicUrl } = daemon;
+  const { converter, grants } = daemon;
+  const { publicUrl } = daemon.options;
   const { clock, logger } = partition;
   const { workflow } = partition.config.rules;
   const isReviewNeeded = workflow !== undefined && needsReviews(workflow);
@@ -74,6 +74,8 @@ export function activeConnections(
       names,
       secrets,
       readsReviews: secrets.length === 0 && isReviewNeeded && connector.fetchesReviews?.(options) === true,
+      writeBack: config.writeBack,
+      covers: (item) => isCovered(item, { connector, options, names }),
       schedule: poll,
       sweep,
       webhookUrl: takesWebhooks ? webhookUrlOf(publicUrl, partition.config.name, name) : undefined,
@@ -203,22 +205,15 @@ export function rulesOf(
   });
 }
 
-/** The open workspace for which another configuration is compiled. */
-interface CompileContext {
-  /** The configuration in use. Its URL replaces the one of the text, which need not name the workspace. */
-  readonly inUse: WorkspaceConfig;
-  readonly baseUrl: string;
-  readonly namesByConnection: NamesByConnection;
-}
-
 /**
- * Compiles the text of a configuration file, so that items can be evaluated by it. Opens nothing and sends no request. Throws
- * `config_invalid`.
+ * Compiles the text of a configuration file, so that items can be evaluated by it. The URL in use replaces the one of the text,
+ * which need not name the workspace. Opens nothing and sends no request. Throws `config_invalid`.
  */
 export async function compileConfig(
   text: string,
   { connectors, converter }: DaemonContext,
-  { inUse, baseUrl, namesByConnection }: CompileContext,
+  { config: inUse, address }: PartitionContext,
+  namesByConnection: NamesByConnection,
 ): Promise<TriedConfig> {
   const file = `${inUse.name}.yaml`;
   const config =
@@ -227,25 +222,13 @@ export async function compileConfig(
       : readConfigText(text, { connectors, apiOverrides }, file);
   return {
     config,
-    rules: rulesOf({ ...config, workspace: { ...config.workspace, url: inUse.workspace.url } }, baseUrl, connectors),
+    rules: rulesOf(
+      { ...config, workspace: { ...config.workspace, url: inUse.workspace.url } },
+      address.baseUrl,
+      connectors,
+    ),
     sources: sourcesOf(config.connections, connectors, namesByConnection, converter),
   };
-}
-
-/** Returns the connections for which any write-back is configured. */
-export function writableOf(
-  configs: readonly ConnectionConfig[],
-  active: readonly ActiveConnection[],
-): WritableConnection[] {
-  const settings = new Map(configs.map(({ name, writeBack }) => [name, writeBack]));
-  return active.flatMap((each) => {
-    const { name, connection, connector } = each;
-    const { comment = false, close = false, status = false } = settings.get(name) ?? {};
-    if (comment === false && close === false && status === false) return [];
-    const closeFields = typeof close === 'object' ? close.fields : undefined;
-    const reference = (item: Item) => connector.reference(item);
-    return [{ name, connection, closeFields, reference, covers: (item: Item) => isCovered(item, each) }];
-  });
 }
 
 /** Whether an item is in the scope of its connection, as far as the item and the configured names show it. */

@@ -4,26 +4,21 @@ import { SyncError } from '../model/errors/sync-error.ts';
 import type { DatabaseFault } from '../platform/database/database-fault.ts';
 import type { Database } from '../platform/database/database-types.ts';
 import type { Cancel } from '../platform/lib/clock.ts';
-import type { Job, Stage } from '../platform/lib/scheduler.ts';
+import type { Job } from '../platform/lib/scheduler.ts';
 import type { Installation } from '../store/installation/installation.ts';
 import type { DaemonContext, ProcessContext } from './daemon-context.ts';
 
 type MonitoredDatabase = Pick<Database<never>, 'fault' | 'checkFileReplaced' | 'probe' | 'keptLog' | 'asFile'>;
 
 /** Monitors whether this process can store webhooks: whether the database works, and whether the volume has space. */
-export interface StoreHealth extends Stage {
-  /** Records a new fault of the database, or its end. */
-  record(fault: DatabaseFault | undefined): void;
-  /** Sets the database to monitor, which opens after this monitor is created. */
-  watch(database: MonitoredDatabase, checkIntegrity: () => Promise<void>): void;
-}
+export type StoreHealth = ReturnType<typeof createStoreHealth>;
 
 /** Time between two checks, milliseconds. While deliveries arrive, intake checks too. */
 const CHECK_EVERY = 60_000;
 /** Time between two checks while a fault may pass, or the log cannot be emptied, milliseconds. */
 const PROBE_EVERY = 2_000;
 
-export function createStoreHealth({ clock, health, metrics: { meter }, logger }: ProcessContext): StoreHealth {
+export function createStoreHealth({ clock, health, metrics: { meter }, logger }: ProcessContext) {
   let database: MonitoredDatabase | undefined;
   let checkIntegrity: () => Promise<void> = async () => undefined;
   /** Whether the disk failed and has not worked again since. */
@@ -66,7 +61,8 @@ export function createStoreHealth({ clock, health, metrics: { meter }, logger }:
   }
 
   return {
-    record(fault) {
+    /** Records a new fault of the database, or its end. */
+    record(fault: DatabaseFault | undefined) {
       report(fault?.code);
       if (fault) logger.error({ error: fault }, 'the database cannot be used');
       else logger.info({}, 'the database can be used again');
@@ -75,7 +71,8 @@ export function createStoreHealth({ clock, health, metrics: { meter }, logger }:
       isFailing = fault?.kind === 'failed';
       if (cancel) scheduleCheck();
     },
-    watch(opened, check) {
+    /** Sets the database to monitor, which opens after this monitor is created. */
+    watch(opened: MonitoredDatabase, check: () => Promise<void>) {
       database = opened;
       checkIntegrity = check;
       report(opened.fault()?.code);

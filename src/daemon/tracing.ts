@@ -1,33 +1,13 @@
 import type { TraceExport } from '../platform/config/trace-export.ts';
-import type { Tracer } from '../platform/lib/tracer.ts';
-import type { Scrubber } from '../platform/observe/scrubber.ts';
 import { createSpanExporter, createSpanTracer, traceRequest } from '../platform/observe/span-exporter.ts';
-import type { ProcessContext } from './daemon-context.ts';
-
-/** The sender of the traces. */
-interface TraceSource {
-  /** The id of the installation. */
-  readonly installation: string;
-  readonly version: string;
-  readonly scrubber: Scrubber;
-}
-
-/** The export of traces by OTLP. */
-export interface Tracing {
-  readonly tracer: Tracer;
-  /** Sends the spans that are still queued. */
-  stop(): Promise<void>;
-}
+import type { ProcessContext, ProcessSettings } from './daemon-context.ts';
 
 /** Largest answer of a collector, bytes: some words. */
 const LARGEST_ANSWER = 64 * 1024;
 
-export function createTracing(
-  context: ProcessContext,
-  traces: TraceExport,
-  { installation, version, scrubber }: TraceSource,
-): Tracing {
-  const { http, random, metrics } = context;
+/** The export of traces by OTLP. */
+export function createTracing(context: ProcessContext & ProcessSettings, traces: TraceExport, installation: string) {
+  const { http, random, metrics, version, scrubber } = context;
   const { url, ratio, propagates } = traces;
   const headers = { ...traces.headers, 'content-type': 'application/json' };
   const instance = { 'service.version': version, 'service.instance.id': random.uuid() };
@@ -48,6 +28,7 @@ export function createTracing(
   });
   return {
     tracer: createSpanTracer({ installation, ratio, propagates, take: exporter.take }),
+    /** Sends the spans that are still queued. */
     stop: exporter.stop,
   };
 }

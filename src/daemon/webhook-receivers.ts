@@ -4,23 +4,17 @@ import type { WebhookRequest } from '../connectors/connector.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import { isSameSecret } from '../platform/lib/digest.ts';
-import type { WakeSignal } from '../platform/lib/wake-signal.ts';
 import { recordTriageStarts } from '../store/meta.ts';
 import { WORKSPACE } from '../store/workspace/workspace-answers.ts';
 import { numbersOf } from '../store/workspace-numbers.ts';
 import { type Collector, createCollector } from '../sync/intake/append.ts';
-import type { Receiver } from '../sync/intake/webhook-routes.ts';
+import type { FindReceiver, Receiver } from '../sync/intake/webhook-routes.ts';
 import { verifyWorkspaceWebhook, type WebhookHeaders, webhookHeadersOf } from '../workspace-api/contract.ts';
 import { type DaemonContext, observersOf } from './daemon-context.ts';
 import type { Notifications } from './notifications.ts';
 
 /** The configured proofs of the workspace's own webhooks. Each has two values while one replaces the other. */
-interface Subscription {
-  readonly key: readonly string[];
-  readonly secret: readonly string[];
-  /** Prefix of the header names. */
-  readonly headers: string;
-}
+type Subscription = NonNullable<WorkspaceConfig['workspace']['webhook']>;
 
 /** The receivers of one workspace, by connection. */
 export type Receivers = ReadonlyMap<string, Receiver>;
@@ -105,9 +99,6 @@ function readName({ headers }: WebhookRequest, name: string): string {
   throw new SyncError('delivery_malformed', `the request has no usable ${name} header`);
 }
 
-/** Returns the receiver for a connection of a workspace; undefined if none is configured. */
-export type FindReceiver = (workspace: string, connection: string) => Receiver | undefined;
-
 /**
  * Creates the receivers for workspaces that another process owns. Every process over one database verifies and stores their
  * deliveries, because that needs no lease, and notifies the owner.
@@ -145,8 +136,7 @@ function remoteCollector(
   let opened: Promise<Collector> | undefined;
   async function open(): Promise<Collector> {
     const store = await installation.store(workspace);
-    const wakeSignal: WakeSignal = { notify: notifyOwner, wait: () => new Promise<void>(() => undefined) };
-    return createCollector({ store, clock, groupCommit, wakeSignal });
+    return createCollector({ store, clock }, groupCommit, { notify: notifyOwner });
   }
   return {
     async append(delivery) {

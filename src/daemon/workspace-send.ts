@@ -43,11 +43,7 @@ export function openWorkspaceApi({ http, converter }: DaemonContext, partition: 
     cut: lease.lost ? AbortSignal.any([cut.signal, lease.lost]) : cut.signal,
   };
   const exchange = createSend(endpoint);
-  const capture = createResponseCapture({
-    ...partition,
-    routeOf: createRouteOf(api),
-    readLarge,
-  });
+  const capture = createResponseCapture(partition, createRouteOf(api), readLarge);
   const withSlot = createWithSlot(partition);
   const send = directSend(exchange, withSlot, partition, capture);
   const names = { workspaceId: config.workspace.id, api };
@@ -132,25 +128,23 @@ function versionHeaderIn({ versionHeader = VERSION_HEADER }: ApiOverrides): stri
 }
 
 type Answered = { readonly status: number; readonly headers: Readonly<Record<string, string>> };
-
-/** Sends one request under a slot of its own, which is recorded before the request and completed after the answer. */
-type WithSlot = <Answer extends Answered>(
-  context: DirectContext & { readonly credential: 'ours' | 'theirs' },
-  /** Gets the revision of the request. */
-  exchange: (revision: number) => Promise<Answer>,
-) => Promise<Answer>;
+type WithSlot = ReturnType<typeof createWithSlot>;
 
 /**
- * Creates the way in which commands, pages and the gateway get their slots. `signal` and `patience` end the wait for a slot. If the
- * wait is known to exceed `patience`, it throws at once `rate_limited`, or the reason of the pause, with `retryAfter`.
+ * Creates the way in which commands, pages and the gateway send one request under a slot of its own, which is recorded before the
+ * request and completed after the answer. `signal` and `patience` end the wait for a slot. If the wait is known to exceed `patience`,
+ * it throws at once `rate_limited`, or the reason of the pause, with `retryAfter`. `exchange` gets the revision of the request.
  */
-function createWithSlot({ throttle, clock, store }: PartitionContext): WithSlot {
+function createWithSlot({ throttle, clock, store }: PartitionContext) {
   const recordSlot = (slot: Slot): Promise<number> =>
     store.commit(async (transaction) => {
       await slot.record(transaction);
       return nextRevision(transaction);
     });
-  return async ({ credential, ...context }, exchange) => {
+  return async <Answer extends Answered>(
+    { credential, ...context }: DirectContext & { readonly credential: 'ours' | 'theirs' },
+    exchange: (revision: number) => Promise<Answer>,
+  ): Promise<Answer> => {
     const slot = await acquireSlot(throttle, clock, context);
     let revision: number;
     try {

@@ -1,7 +1,6 @@
 // Design: src/decisions/leases.md, src/decisions/daemon.md
 
 import { isDeepStrictEqual } from 'node:util';
-import type { OpenWorkspaces } from '../admin/open-workspace.ts';
 import type { Lease, LeaseHolder } from '../cluster/lease-holder.ts';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import type { BrokenConfig, LoadedConfig } from '../platform/config/load.ts';
@@ -11,7 +10,8 @@ import { doAll, throwAll } from '../platform/lib/failures.ts';
 import { backoff } from '../platform/lib/random.ts';
 import { createWakeSignal } from '../platform/lib/wake-signal.ts';
 import { piecesOf } from '../platform/lib/yield.ts';
-import type { DaemonContext, WakeSignals } from './daemon-context.ts';
+import type { WakeSignals } from '../store/workspace-context.ts';
+import type { DaemonContext } from './daemon-context.ts';
 import type { Embedded } from './embedded.ts';
 import type { Partition } from './partition.ts';
 
@@ -25,24 +25,7 @@ import type { Partition } from './partition.ts';
  *   rejected  open with its previous configuration, because the present one cannot be opened.
  *   broken    not open: another process owns it (`held_elsewhere`), or it failed. A failure that may pass is retried.
  */
-export interface Workspaces extends OpenWorkspaces {
-  partitions(): readonly Partition[];
-  find(name: string): Partition | undefined;
-  /** Returns the reference service that this process runs for a workspace. */
-  service(name: string): Embedded | undefined;
-  /** Returns the workspaces of the configuration that was applied last. */
-  configured(): readonly WorkspaceConfig[];
-  /** Opens, changes and closes workspaces to match a configuration. Failures are recorded in `broken` and `rejected`. */
-  apply(config: AppliedConfig): Promise<ConfigChanges>;
-  /** Opens and closes workspaces to match the leases, after a change of the leases. */
-  followLeases(): Promise<void>;
-  /** Starts the open partitions, and each partition that opens later. */
-  start(): void;
-  /** Calls back with each open partition, and with each partition that opens later. */
-  onOpen(call: (partition: Partition) => void): void;
-  /** Closes all partitions. */
-  stop(): Promise<void>;
-}
+export type Workspaces = ReturnType<typeof createWorkspaces>;
 
 export interface AppliedConfig extends Pick<LoadedConfig, 'workspaces' | 'broken'> {
   /** Workspaces without a configuration that stay open for now, because their files may come back. */
@@ -69,12 +52,7 @@ type Open = (config: WorkspaceConfig, wakeSignals: WakeSignals, lease: Lease) =>
 /** Called before a configuration is applied, also for workspaces that another process owns. */
 export type OnConfigured = (workspaces: readonly WorkspaceConfig[]) => Promise<void>;
 
-export function createWorkspaces(
-  daemon: DaemonContext,
-  holder: LeaseHolder,
-  open: Open,
-  onConfigured: OnConfigured,
-): Workspaces {
+export function createWorkspaces(daemon: DaemonContext, holder: LeaseHolder, open: Open, onConfigured: OnConfigured) {
   const all = createOwnedWorkspaces(daemon, holder, open);
   const { owned, broken, rejected } = all;
   const serially = createSerialQueue();
@@ -165,16 +143,24 @@ export function createWorkspaces(
 
   return {
     partitions: () => [...owned.values()].map(({ partition }) => partition),
-    find: (name) => owned.get(name)?.partition,
-    service: (name) => owned.get(name)?.service,
+    find: (name: string) => owned.get(name)?.partition,
+    /** Returns the reference service that this process runs for a workspace. */
+    service: (name: string) => owned.get(name)?.service,
+    /** Returns the workspaces of the configuration that was applied last. */
     configured: () => current?.workspaces ?? [],
     broken: () => broken,
     rejected: () => rejected,
-    apply: (config) => serially(() => apply(config)).finally(scheduleRetry),
+    /** Opens, changes and closes workspaces to match a configuration. Failures are recorded in `broken` and `rejected`. */
+    apply: (config: AppliedConfig) => serially(() => apply(config)).finally(scheduleRetry),
+    /** Opens and closes workspaces to match the leases, after a change of the leases. */
     followLeases: () => serially(followLeases).finally(scheduleRetry),
-    forget: (name) => void broken.delete(name),
+    /** Removes a closed workspace after its rows were deleted. */
+    forget: (name: string) => void broken.delete(name),
+    /** Starts the open partitions, and each partition that opens later. */
     start: all.start,
+    /** Calls back with each open partition, and with each partition that opens later. */
     onOpen: all.onOpen,
+    /** Closes all partitions. */
     stop: () =>
       serially(async () => {
         current = undefined;

@@ -3,6 +3,7 @@ import type { Logger } from '../platform/lib/logger.ts';
 import type { Meter } from '../platform/lib/meter.ts';
 import type { Random } from '../platform/lib/random.ts';
 import type { Tracer } from '../platform/lib/tracer.ts';
+import type { WakeSignal } from '../platform/lib/wake-signal.ts';
 import type { Store } from './database.ts';
 
 /** The parts that the stages of one workspace share. */
@@ -14,4 +15,12 @@ export interface WorkspaceContext {
   readonly meter: Meter;
   /** Absent if tracing is off. */
   readonly tracer?: Tracer;
+}
+
+/** The wake signals of one workspace. They outlive a reload: rows that a closed workspace still stores wake the next stages. */
+export interface WakeSignals {
+  /** Notified after a commit that appended a delivery to the inbox. */
+  readonly inbox: WakeSignal;
+  /** Notified when a change may have become due. */
+  readonly outbox: WakeSignal;
 }

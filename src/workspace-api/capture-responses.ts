@@ -3,13 +3,12 @@ import { mayBeCut } from '../model/delivery.ts';
 import { asSyncError, type SyncError, wasSent } from '../model/errors/sync-error.ts';
 import { JsonError, parseJson } from '../platform/http/parse-json.ts';
 import { isSafe, isSuccess } from '../platform/http/semantics.ts';
-import type { WakeSignal } from '../platform/lib/wake-signal.ts';
 import { LARGE } from '../platform/lib/yield.ts';
 import { existingEntities, findEntity, json } from '../store/changes/entities.ts';
 import { readRecordsRoute } from '../store/workspace/server-capabilities.ts';
 import { type Answer, appendAnswer } from '../store/workspace/workspace-answers.ts';
 import { enqueueReads } from '../store/workspace/workspace-reads.ts';
-import type { WorkspaceContext } from '../store/workspace-context.ts';
+import type { WakeSignals, WorkspaceContext } from '../store/workspace-context.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import { readBody } from './answer.ts';
 import { type ApiOverrides, ROUTES, type Route, type RouteName } from './contract.ts';
@@ -40,26 +39,10 @@ export interface Heard {
  * outbox's own answers and the workspace's webhooks do, and only reconcile reads it. If the outcome of a write is unknown,
  * worksync reads the resource that it may have changed. Never rejects: the caller gets the answer even if it cannot be stored.
  */
-export interface ResponseCapture {
-  /** Captures an answer that is certainly this workspace's. */
-  answered(asked: Asked, heard: Heard): Promise<void>;
-  /** Records a failed request; if it may have been carried out, worksync reads its result. */
-  failed(asked: Asked, error: SyncError): Promise<void>;
-  /** Records an answer that may be another workspace's, and so proves nothing. */
-  unproved(asked: Asked, status: number): Promise<void>;
-}
+export type ResponseCapture = ReturnType<typeof createResponseCapture>;
 
-interface CaptureContext extends WorkspaceContext {
-  readonly routeOf: RouteOf;
-  readonly readLarge: ReadLarge;
-  /** Notified when a delivery was appended to the inbox. */
-  readonly inbox: WakeSignal;
-  /** Notified when a read was requested. */
-  readonly outbox: WakeSignal;
-}
-
-export function createResponseCapture(context: CaptureContext): ResponseCapture {
-  const { store, routeOf, clock } = context;
+export function createResponseCapture(context: WorkspaceContext & WakeSignals, routeOf: RouteOf, readLarge: ReadLarge) {
+  const { store, clock } = context;
 
   async function readAgain(asked: Asked): Promise<void> {
     const matched = isSafe(asked.method) ? undefined : routeOf(asked.method, asked.path);
@@ -87,7 +70,7 @@ export function createResponseCapture(context: CaptureContext): ResponseCapture 
     if (contract.response === undefined || body.length === 0) return undefined;
     if (body.length <= LARGE) return readBody(contract, body);
     // A copy, because the caller gets the same bytes.
-    return context.readLarge(route, Buffer.from(body));
+    return readLarge(route, Buffer.from(body));
   }
 
   async function quietly(work: () => Promise<void>): Promise<void> {
@@ -99,16 +82,19 @@ export function createResponseCapture(context: CaptureContext): ResponseCapture 
   }
 
   return {
-    answered: (asked, heard) =>
+    /** Captures an answer that is certainly this workspace's. */
+    answered: (asked: Asked, heard: Heard) =>
       quietly(async () => {
         if (isSuccess(heard.status)) await take(asked, heard);
         else if (mayHaveActed(heard.status)) await readAgain(asked);
       }),
-    unproved: (asked, status) =>
+    /** Records an answer that may be another workspace's, and so proves nothing. */
+    unproved: (asked: Asked, status: number) =>
       quietly(async () => {
         if (isSuccess(status) || mayHaveActed(status)) await readAgain(asked);
       }),
-    failed: (asked, error) =>
+    /** Records a failed request; if it may have been carried out, worksync reads its result. */
+    failed: (asked: Asked, error: SyncError) =>
       quietly(async () => {
         if (!wasNotSent(error)) await readAgain(asked);
       }),

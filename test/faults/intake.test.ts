@@ -72,7 +72,7 @@ describe('a full disk', () => {
       clock,
       connections: [activeWith({ connection, schedule: { everyMs: 60_000 } })],
       pauses: createPauses(clock),
-      inbox: createWakeSignal(),
+      ...{ inbox: createWakeSignal(), outbox: createWakeSignal() },
       random: systemRandom(),
       logger: silentLogger,
       meter: silentMeter,

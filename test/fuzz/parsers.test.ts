@@ -215,7 +215,7 @@ const REQUEST: SignedRequest = {
 
 it('no signature of a replica is believed that is not letter for letter a right one', () => {
   const random = systemRandom();
-  const replica = createSignatures({ secretKey: random.bytes(32), installation: 'one', now: () => 1_000, random });
+  const replica = createSignatures(random.bytes(32), 'one', { now: () => 1_000 }, random);
   const good = replica.sign(REQUEST, Buffer.from('{}'), 'me', { role: 'admin', workspaces: null, ip: '192.0.2.1' });
   fc.assert(
     fc.property(editsOf(good), (made) => {

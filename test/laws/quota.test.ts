@@ -30,7 +30,7 @@ const FULL: QuotaOptions = {
 };
 
 const open = (store: OpenedStore, clock: Clock, quota: QuotaOptions) =>
-  createThrottle({ store, clock, quota, random: seededRandom(1), logger: silentLogger, meter: silentMeter });
+  createThrottle({ store, clock, random: seededRandom(1), logger: silentLogger, meter: silentMeter }, quota);
 
 /** Fails where any sliding window of this length holds more than its cap. Times in the order of arrival or not. */
 function expectNoWindowOver(cap: number, length: number, arrivals: readonly number[]): void {

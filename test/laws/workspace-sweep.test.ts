@@ -7,6 +7,7 @@ import { createWakeSignal } from '../../src/platform/lib/wake-signal.ts';
 import { requestFetch } from '../../src/store/deliveries/wanted-fetches.ts';
 import { findItem } from '../../src/store/items/items.ts';
 import { findRunningSweep, readSweeps } from '../../src/store/workspace/workspace-sweeps.ts';
+import type { OutboxContext } from '../../src/sync/outbox/outbox-context.ts';
 import type { PreparedRequest } from '../../src/sync/outbox/request.ts';
 import { SWEEP, workspaceSweepJobs } from '../../src/sync/outbox/sweep-jobs.ts';
 import { type ConnectorFacts, createRules } from '../../src/sync/reconcile/context.ts';
@@ -123,9 +124,12 @@ class World extends PipelineWorld {
 
   #jobs() {
     const quota = { requests: 200, window: 900_000 };
-    const parts = { clock: this.clock, logger: silentLogger, outbox: createWakeSignal() };
-    const when = { everyMs: DAY };
-    return workspaceSweepJobs({ ...parts, store: this.store, recordsPullRequests: true, when, quota });
+    const parts = { store: this.store, clock: this.clock, logger: silentLogger, outbox: createWakeSignal() };
+    return workspaceSweepJobs(
+      { ...parts, recordsPullRequests: true } as unknown as OutboxContext,
+      { everyMs: DAY },
+      quota,
+    );
   }
 
   async sweep(): Promise<void> {

@@ -18,7 +18,7 @@ import { saveTaskMarks } from '../../src/store/tasks/task-creations.ts';
 import { configureLinks } from '../../src/store/workspace/server-capabilities.ts';
 import type { Scope } from '../../src/store/workspace-scope.ts';
 import { prepareNext } from '../../src/sync/outbox/claim.ts';
-import { recover } from '../../src/sync/outbox/outbox.ts';
+import { recover } from '../../src/sync/outbox/recovery.ts';
 import type { PreparedRequest } from '../../src/sync/outbox/request.ts';
 import { settle } from '../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../src/sync/outbox/settle-failure.ts';

@@ -1,3 +1,5 @@
+import { type Clock, sleep } from './clock.ts';
+
 /**
  * Wakes a stage after another one has committed rows for it. A signal carries no data, because the rows contain the work. So a missed
  * or an extra signal changes only when the stage reads them.
@@ -34,4 +36,14 @@ export function createWakeSignal(): WakeSignal {
       });
     },
   };
+}
+
+/** Waits for `ms`, or until `wake` resolves because there is work. Infinity: until `wake` resolves. */
+export async function waitForWork(clock: Clock, ms: number, wake: Promise<void>, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  if (ms === Number.POSITIVE_INFINITY) return wake;
+  const woken = new AbortController();
+  const timer = sleep(clock, ms, AbortSignal.any([signal, woken.signal]));
+  await Promise.race([timer, wake]);
+  woken.abort();
 }

@@ -1,9 +1,10 @@
 import type { Connection, Connector, Translation } from '../../connectors/connector.ts';
 import type { Delivery } from '../../model/delivery.ts';
+import type { Item } from '../../model/item.ts';
+import type { ConnectionConfig } from '../../platform/config/schema.ts';
 import type { Schedule } from '../../platform/lib/scheduler.ts';
-import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import type { StoredBody } from '../../store/deliveries/bodies.ts';
-import type { WorkspaceContext } from '../../store/workspace-context.ts';
+import type { WakeSignals, WorkspaceContext } from '../../store/workspace-context.ts';
 import type { NameBindings } from './name-bindings.ts';
 import type { Pauses } from './pauses.ts';
 
@@ -16,6 +17,10 @@ export interface ActiveConnection {
   readonly connection: Connection;
   /** The vendor's ids of the names in its scope. Absent if its scope has no names. */
   readonly names?: NameBindings;
+  /** The kinds of text that worksync writes to the vendor. Absent: none. */
+  readonly writeBack?: ConnectionConfig['writeBack'];
+  /** Whether the item is in the scope. Absent: every item is. */
+  covers?(item: Item): boolean;
   /** Live webhook secrets. Without one, the connection accepts no webhooks. */
   readonly secrets: readonly string[];
   /** Reviews of its pull requests are read by fetches, because rules need them and no webhook reports them. */
@@ -36,9 +41,7 @@ export interface ActiveConnection {
 }
 
 /** The context that the stages of intake share. */
-export interface IntakeContext extends WorkspaceContext {
+export interface IntakeContext extends WorkspaceContext, WakeSignals {
   readonly connections: readonly ActiveConnection[];
   readonly pauses: Pauses;
-  /** Notified after a commit that appended a delivery to the inbox. */
-  readonly inbox: WakeSignal;
 }

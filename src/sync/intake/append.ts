@@ -7,41 +7,38 @@ import type { Clock } from '../../platform/lib/clock.ts';
 import type { Span } from '../../platform/lib/tracer.ts';
 import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { yieldToEventLoop } from '../../platform/lib/yield.ts';
-import type { Store } from '../../store/database.ts';
 import {
   type AppendedRow,
   appendForWorkspaces,
   countPending,
   type NewDelivery,
 } from '../../store/deliveries/append-deliveries.ts';
+import type { Installation } from '../../store/installation/installation.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
-import type { Sql } from '../../store/workspace-scope.ts';
 
-/** Appends deliveries to the inbox of one workspace. */
-export interface Collector {
-  /**
-   * Resolves once the delivery is durable. Throws `disk_full`, `database_failed` or `inbox_full`; then the sender
-   * should repeat the delivery. If it was stored in spite of the error, the repeat is recognised.
-   */
-  append(delivery: NewDelivery): Promise<AppendedRow>;
-  /** Whether deliveries arrive faster than the disk writes. Work that can wait should then wait. */
-  isCrowded(): boolean;
-}
+export type Collector = ReturnType<typeof createCollector>;
 
-export interface CollectorDeps extends Pick<WorkspaceContext, 'store' | 'clock'> {
-  /** Shared by all workspaces of the process. */
-  readonly groupCommit: GroupCommit;
-  /** Notified after each commit that appended a delivery. */
-  readonly wakeSignal: WakeSignal;
-  /** The number of pending deliveries from which more are rejected. */
-  readonly mostPending?: number;
-}
-
-export function createCollector(deps: CollectorDeps): Collector {
-  const { store, groupCommit, wakeSignal } = deps;
-  const bound = createInboxBound(deps);
+/**
+ * Appends deliveries to the inbox of one workspace.
+ *
+ * @param groupCommit shared by all workspaces of the process
+ * @param wakeSignal notified after each commit that appended a delivery
+ * @param mostPending the number of pending deliveries from which more are rejected
+ */
+export function createCollector(
+  context: Pick<WorkspaceContext, 'store' | 'clock'>,
+  groupCommit: GroupCommit,
+  wakeSignal: Pick<WakeSignal, 'notify'>,
+  mostPending = 50_000,
+) {
+  const { store } = context;
+  const bound = createInboxBound(context, mostPending);
   return {
-    async append(delivery) {
+    /**
+     * Resolves once the delivery is durable. Throws `disk_full`, `database_failed` or `inbox_full`; then the sender
+     * should repeat the delivery. If it was stored in spite of the error, the repeat is recognised.
+     */
+    async append(delivery: NewDelivery) {
       await bound.check();
       const row = await groupCommit.append(store.query.workspace, delivery);
       if (row.appended !== 'repeated') {
@@ -55,17 +52,7 @@ export function createCollector(deps: CollectorDeps): Collector {
 }
 
 /** Makes deliveries of all workspaces durable. Deliveries that arrive together share one write to the disk. */
-export interface GroupCommit {
-  /** Resolves once the delivery is durable. Throws the error of the commit. */
-  append(workspace: number, delivery: NewDelivery): Promise<AppendedRow>;
-  /** Whether deliveries arrive faster than the disk writes. Work that can wait should then wait. */
-  isCrowded(): boolean;
-}
-
-interface GroupCommitDeps extends Pick<Store, 'checkFileReplaced'> {
-  readonly sql: Sql;
-  readonly clock: Clock;
-}
+export type GroupCommit = ReturnType<typeof createGroupCommit>;
 
 /** Limits of one commit, because everything else in the process waits while the disk writes. */
 const MOST_IN_COMMIT = 64;
@@ -86,7 +73,10 @@ interface PendingAppend {
  * Commits together the deliveries that arrive in successive turns of the event loop, or while a commit runs. A single
  * delivery waits for one turn. A commit is one INSERT, and one UPDATE for each repeat, without a transaction around them.
  */
-export function createGroupCommit({ sql, checkFileReplaced, clock }: GroupCommitDeps): GroupCommit {
+export function createGroupCommit(
+  { query, checkFileReplaced }: Pick<Installation, 'query' | 'checkFileReplaced'>,
+  clock: Clock,
+) {
   const queue: PendingAppend[] = [];
   let isRunning = false;
   let crowdedAt = Number.NEGATIVE_INFINITY;
@@ -128,10 +118,10 @@ export function createGroupCommit({ sql, checkFileReplaced, clock }: GroupCommit
   /** Replicas that get the same deliveries in another order wait for each other. Repeats are recognised, so nothing is stored twice. */
   async function appendAgainAfterDeadlock(deliveries: Parameters<typeof appendForWorkspaces>[1]) {
     try {
-      return await appendForWorkspaces(sql, deliveries, clock.now());
+      return await appendForWorkspaces(query, deliveries, clock.now());
     } catch (error) {
       if (!isDeadlock(error)) throw error;
-      return appendForWorkspaces(sql, deliveries, clock.now());
+      return appendForWorkspaces(query, deliveries, clock.now());
     }
   }
 
@@ -142,12 +132,14 @@ export function createGroupCommit({ sql, checkFileReplaced, clock }: GroupCommit
   }
 
   return {
-    append(workspace, delivery) {
-      return new Promise((resolve, reject) => {
+    /** Resolves once the delivery is durable. Throws the error of the commit. */
+    append(workspace: number, delivery: NewDelivery) {
+      return new Promise<AppendedRow>((resolve, reject) => {
         queue.push({ workspace, delivery, resolve, reject });
         if (!isRunning) void run();
       });
     },
+    /** Whether deliveries arrive faster than the disk writes. Work that can wait should then wait. */
     isCrowded: () => clock.monotonic() - crowdedAt < CROWD,
   };
 }
@@ -164,7 +156,6 @@ function takeBatch(queue: PendingAppend[]): PendingAppend[] {
   return queue.splice(0, count);
 }
 
-const DEFAULT_MOST_PENDING = 50_000;
 /** The shortest time between two counts of the rows while the inbox is full, milliseconds. */
 const RECOUNT = 1_000;
 /** The delay until senders should repeat while the inbox is full, milliseconds. */
@@ -175,7 +166,7 @@ const FULL_RETRY = 30_000;
  * since then. Rows that were settled meanwhile make it too high, so the rows are counted again only when it reaches the
  * limit.
  */
-function createInboxBound({ store, clock, mostPending = DEFAULT_MOST_PENDING }: CollectorDeps) {
+function createInboxBound({ store, clock }: Pick<WorkspaceContext, 'store' | 'clock'>, mostPending: number) {
   let estimate = Number.POSITIVE_INFINITY;
   let countedAt = Number.NEGATIVE_INFINITY;
   let counting: Promise<void> | undefined;

@@ -3,7 +3,6 @@ import { undefinedOn } from '../../connectors/kit/refusal.ts';
 import { asSyncError, type SyncError } from '../../model/errors/sync-error.ts';
 import { onClockSetBack } from '../../platform/lib/clock.ts';
 import { NO_PAGES, type PageTrail } from '../../platform/lib/page-trail.ts';
-import type { Stage } from '../../platform/lib/scheduler.ts';
 import { createWakeSignal, type WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { LARGE } from '../../platform/lib/yield.ts';
 import {
@@ -22,11 +21,6 @@ import type { ActiveConnection, IntakeContext } from './active-connection.ts';
 import { LONGEST_RETRY, retryPause } from './pauses.ts';
 import { appendRead, endlessList, type PageSelection, readPages } from './read-pages.ts';
 
-export interface Backfills extends Stage {
-  /** To call after a commit of `requestBackfill`. */
-  notify(): void;
-}
-
 /**
  * The time between two pages of a connection, milliseconds, because polls, fetches and people share the vendor's
  * limits.
@@ -42,7 +36,7 @@ const LONGEST_WAIT = 3_600_000;
 const FAILURE_PAUSE = 5_000;
 
 /** Reads older items of connections on request, page by page from the newest. Continues after a restart. */
-export function createBackfills(context: IntakeContext): Backfills {
+export function createBackfills(context: IntakeContext) {
   const stopping = new AbortController();
   const { signal } = stopping;
   const backfills = context.connections
@@ -55,6 +49,7 @@ export function createBackfills(context: IntakeContext): Backfills {
   }
 
   return {
+    /** To call after a commit of `requestBackfill`. */
     notify,
     start() {
       if (signal.aborted) return;

@@ -3,8 +3,7 @@ import type { ErrorCode } from '../../model/errors/codes.ts';
 import { asSyncError, type StoredFailure, type SyncError } from '../../model/errors/sync-error.ts';
 import type { Cancel } from '../../platform/lib/clock.ts';
 import { backoff } from '../../platform/lib/random.ts';
-import type { Stage } from '../../platform/lib/scheduler.ts';
-import { createWakeSignal, type WakeSignal } from '../../platform/lib/wake-signal.ts';
+import { createWakeSignal } from '../../platform/lib/wake-signal.ts';
 import { fetchKey, importKey } from '../../store/deliveries/inbox.ts';
 import {
   dropOrphanFetches,
@@ -22,14 +21,7 @@ import type { Scope } from '../../store/workspace-scope.ts';
 import type { ActiveConnection, IntakeContext } from './active-connection.ts';
 import { appendRead } from './read-pages.ts';
 
-export interface Fetches extends Stage {
-  /** To notify after a commit of `requestFetch`. */
-  readonly wakeSignal: WakeSignal;
-  /** Whether no fetch runs, and none has become due since the last notification. */
-  idle(): boolean;
-  /** Returns the failure of an object of a connection that was tried `LASTING` times, and is tried again. */
-  failureOf(connection: string): FetchFailure | undefined;
-}
+export type Fetches = ReturnType<typeof createFetches>;
 
 /** A failure, and when it happened, epoch milliseconds. */
 export type FetchFailure = StoredFailure & { readonly at: number };
@@ -55,7 +47,7 @@ const MOST_LASTING = 100;
 const STORE_PAUSE = 5_000;
 
 /** Fetches the objects that reconcile requests, and appends each as a delivery. */
-export function createFetches(context: IntakeContext): Fetches {
+export function createFetches(context: IntakeContext) {
   const wakeSignal = createWakeSignal();
   const stopping = new AbortController();
   const queues = context.connections.map((active) => createFetchQueue(context, active, stopping.signal, notify));
@@ -119,9 +111,12 @@ export function createFetches(context: IntakeContext): Fetches {
   }
 
   return {
+    /** To notify after a commit of `requestFetch`. */
     wakeSignal: { notify, wait: wakeSignal.wait },
+    /** Whether no fetch runs, and none has become due since the last notification. */
     idle: () => covered === notified && queues.every((queue) => queue.isIdle()),
-    failureOf: (connection) => queues.find(({ name }) => name === connection)?.failure(),
+    /** Returns the failure of an object of a connection that was tried `LASTING` times, and is tried again. */
+    failureOf: (connection: string) => queues.find(({ name }) => name === connection)?.failure(),
     start() {
       if (!stopping.signal.aborted) loop ??= run();
     },

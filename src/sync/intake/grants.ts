@@ -28,14 +28,7 @@ export interface GrantDeps extends Pick<WorkspaceContext, 'clock' | 'logger'> {
 }
 
 /** The OAuth 2.0 grants of this process. */
-export interface Grants {
-  /**
-   * Returns the access tokens of a grant. Connections and workspaces with equal grants share them.
-   *
-   * @param target the name of the vendor in metrics
-   */
-  tokensOf(grant: OAuthGrant, target: string): AccessTokens;
-}
+export type Grants = ReturnType<typeof createGrants>;
 
 const MINUTE = 60_000;
 /** How long before its end a token is renewed, milliseconds: longer than any request. */
@@ -59,10 +52,15 @@ const CLAIM_CHECK_INTERVAL = 250;
  * between the answer and its commit, the old token is sent again: vendors allow that for some minutes. After that, and
  * after a restore of a backup from before a rotation, the vendor rejects it, and `consent_needed` says what to do.
  */
-export function createGrants(deps: GrantDeps): Grants {
+export function createGrants(deps: GrantDeps) {
   const tokensById = new Map<string, AccessTokens>();
   return {
-    tokensOf(grant, target) {
+    /**
+     * Returns the access tokens of a grant. Connections and workspaces with equal grants share them.
+     *
+     * @param target the name of the vendor in metrics
+     */
+    tokensOf(grant: OAuthGrant, target: string) {
       const id = idOf(grant);
       const tokens = tokensById.get(id) ?? createTokens(deps, { id, grant, target });
       tokensById.set(id, tokens);

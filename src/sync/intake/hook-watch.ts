@@ -15,13 +15,7 @@ export interface HookReport {
   readonly redeliveryFailure: string | null;
 }
 
-export interface HookWatch {
-  readonly jobs: readonly Job[];
-  /** Returns undefined if the connection's webhooks cannot be checked, or the public address is not set. */
-  report(connection: string): HookReport | undefined;
-  /** Checks one connection now; called after a repair. */
-  check(connection: string, signal: AbortSignal): Promise<void>;
-}
+export type HookWatch = ReturnType<typeof createHookWatch>;
 
 const MINUTE = 60_000;
 const CHECK_EVERY = 60 * MINUTE;
@@ -37,7 +31,7 @@ export function isSilent({ state }: HookState): boolean {
 }
 
 /** Checks at the vendors that webhooks are still on, and requests redelivery of failed deliveries. */
-export function createHookWatch(context: IntakeContext): HookWatch {
+export function createHookWatch(context: IntakeContext) {
   const { store, clock, pauses, meter, logger } = context;
   const watched = context.connections.filter(
     ({ webhookUrl, connection }) => webhookUrl !== undefined && (connection.hooks || connection.redeliver),
@@ -96,7 +90,7 @@ export function createHookWatch(context: IntakeContext): HookWatch {
   }
 
   return {
-    jobs: watched.flatMap((active) => [
+    jobs: watched.flatMap((active): Job[] => [
       {
         name: `hooks.${active.name}`,
         when: { everyMs: CHECK_EVERY },
@@ -110,8 +104,10 @@ export function createHookWatch(context: IntakeContext): HookWatch {
         run: (signal) => redeliver(active, signal),
       },
     ]),
-    report: (connection) => reports.get(connection),
-    async check(connection, signal) {
+    /** Returns undefined if the connection's webhooks cannot be checked, or the public address is not set. */
+    report: (connection: string) => reports.get(connection),
+    /** Checks one connection now; called after a repair. */
+    async check(connection: string, signal: AbortSignal) {
       const active = watched.find(({ name }) => name === connection);
       if (active) await check(active, signal);
     },

@@ -1,6 +1,6 @@
 import type { Connection, Connector } from '../../connectors/connector.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
-import { afterLookup, afterReport, type Binding, type NamedUnit, type Names } from '../../model/names.ts';
+import { afterLookup, afterReport, type Binding, type NamedUnit } from '../../model/names.ts';
 import {
   loadNames,
   restartUnits,
@@ -15,34 +15,7 @@ import { affectsAllUnits } from './pauses.ts';
 /**
  * The bindings of the names in the scope of one connection, in memory and in the store. `model/names.ts` has the rule.
  */
-export interface NameBindings extends Names {
-  /** Returns the bindings; each entry is a configured name in lower case. */
-  bindings(): readonly Binding[];
-  /**
-   * Returns a number that changes with each rebind. A page that was requested under another version must not be stored.
-   */
-  version(): number;
-  /**
-   * Asks the vendor for the ids of the names whose last answer is too old. Throws only `rate_limited`, because then no
-   * other request may follow. Polls report all other failures.
-   */
-  refresh(connection: Pick<Connection, 'identify'>, signal: AbortSignal): Promise<void>;
-  /** Lets answers expire sooner, because a name was not found or a delivery contradicts a binding. */
-  recheckSoon(): void;
-  /**
-   * Binds the names to their present ids. @returns the new bindings
-   *
-   * @throws the vendor's refusals of names, together, after the other names were bound
-   */
-  rebind(connection: Pick<Connection, 'identify'>, signal: AbortSignal): Promise<readonly Binding[]>;
-  /**
-   * Returns the last thing that a delivery named, if none of the names was ever found and nothing in the scope was named
-   * since the start. It may be the one that the configuration means, under a new name.
-   */
-  unmatchedUnit(): NamedUnit | undefined;
-  /** Resolves when all bindings are stored. */
-  settled(): Promise<void>;
-}
+export type NameBindings = Awaited<ReturnType<typeof openNameBindings>>;
 
 /** How long the vendor's answer for a name is valid, without and with a reason for doubt, milliseconds. */
 const VALID_FOR = 24 * 60 * 60_000;
@@ -55,7 +28,7 @@ const DOUBTED_VALID_FOR = 15 * 60_000;
 export async function openNameBindings(
   context: WorkspaceContext,
   { connection, entries, unitOf }: { connection: string; entries: readonly string[]; unitOf?: Connector['unitOf'] },
-): Promise<NameBindings> {
+) {
   const { store, clock } = context;
   const logger = context.logger.child({ connection });
   const spelling = new Map(entries.map((entry) => [entry.toLowerCase(), entry]));
@@ -81,10 +54,14 @@ export async function openNameBindings(
   }
 
   return {
-    idOf: (entry) => cache.get(entry.toLowerCase())?.binding.id,
+    idOf: (entry: string) => cache.get(entry.toLowerCase())?.binding.id,
+    /** Returns the bindings; each entry is a configured name in lower case. */
     bindings: cache.all,
+    /**
+     * Returns a number that changes with each rebind. A page that was requested under another version must not be stored.
+     */
     version: () => version,
-    report(unit) {
+    report(unit: NamedUnit) {
       for (const entry of names) {
         const current = cache.get(entry);
         const binding = afterReport(entry, current?.binding, unit);
@@ -93,13 +70,21 @@ export async function openNameBindings(
         cache.save(entry, binding, current?.askedAt ?? null);
       }
     },
-    reportScope({ id, name }, isInScope) {
+    reportScope({ id, name }: NamedUnit, isInScope: boolean) {
       isAnyInScope ||= isInScope;
       unmatchedUnit = { id, name };
     },
+    /**
+     * Returns the last thing that a delivery named, if none of the names was ever found and nothing in the scope was named
+     * since the start. It may be the one that the configuration means, under a new name.
+     */
     unmatchedUnit: () => (isAnyInScope || cache.all().length > 0 ? undefined : unmatchedUnit),
-    addressOf: (unit) => addressOf(unit, (name) => cache.get(name.toLowerCase())?.binding, unitOf),
-    async refresh(vendor, signal) {
+    addressOf: (unit: string) => addressOf(unit, (name) => cache.get(name.toLowerCase())?.binding, unitOf),
+    /**
+     * Asks the vendor for the ids of the names whose last answer is too old. Throws only `rate_limited`, because then no
+     * other request may follow. Polls report all other failures.
+     */
+    async refresh(vendor: Pick<Connection, 'identify'>, signal: AbortSignal) {
       if (!vendor.identify) return;
       for (const entry of names.filter(isExpired)) {
         try {
@@ -116,8 +101,14 @@ export async function openNameBindings(
       }
       await cache.settled();
     },
+    /** Lets answers expire sooner, because a name was not found or a delivery contradicts a binding. */
     recheckSoon,
-    async rebind(vendor, signal) {
+    /**
+     * Binds the names to their present ids. @returns the new bindings
+     *
+     * @throws the vendor's refusals of names, together, after the other names were bound
+     */
+    async rebind(vendor: Pick<Connection, 'identify'>, signal: AbortSignal) {
       const bound: Binding[] = [];
       const failures: { readonly entry: string; readonly error: SyncError }[] = [];
       for (const binding of cache.rebound()) {
@@ -145,6 +136,7 @@ export async function openNameBindings(
       if (first !== undefined) throw together(first.error, failures, bound);
       return bound;
     },
+    /** Resolves when all bindings are stored. */
     settled: cache.settled,
   };
 }

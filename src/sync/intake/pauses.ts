@@ -54,23 +54,9 @@ export type RateLimitUse = (typeof USES)[number];
  * The pauses of connections whose vendor must get no requests for a while. Polls, fetches, backfills, sweeps and writes
  * to vendors share them. They are in memory only.
  */
-export interface Pauses {
-  /** Returns the milliseconds left; 0 if the connection is free for this use. */
-  left(connection: string, use: RateLimitUse): number;
-  /** Returns the milliseconds left of the limits that the vendor itself reported, which concern every use. */
-  vendorLimitLeft(connection: string): number;
-  /** Pauses this use and the less urgent uses for `ms`. Never shortens a pause. */
-  pause(connection: string, ms: number, from?: RateLimitUse): void;
-  /**
-   * Records a failed request. A limit that the vendor reported pauses every use. A limit that worksync applied before
-   * sending, to leave requests to more urgent uses, pauses this use and the less urgent ones.
-   *
-   * @returns the milliseconds of the pause; 0 if the error is no rate limit
-   */
-  recordFailure(connection: string, error: SyncError, use: RateLimitUse): number;
-}
+export type Pauses = ReturnType<typeof createPauses>;
 
-export function createPauses(clock: Clock): Pauses {
+export function createPauses(clock: Clock) {
   const until = new Map<string, number>();
   const leftOf = (key: string) => Math.max(0, (until.get(key) ?? 0) - clock.monotonic());
   const extend = (key: string, ms: number) => void until.set(key, clock.monotonic() + Math.max(leftOf(key), ms));
@@ -78,10 +64,19 @@ export function createPauses(clock: Clock): Pauses {
     for (const use of USES.slice(USES.indexOf(from))) extend(`${use} ${connection}`, ms);
   };
   return {
-    left: (connection, use) => leftOf(`${use} ${connection}`),
-    vendorLimitLeft: (connection) => leftOf(`vendor ${connection}`),
+    /** Returns the milliseconds left; 0 if the connection is free for this use. */
+    left: (connection: string, use: RateLimitUse) => leftOf(`${use} ${connection}`),
+    /** Returns the milliseconds left of the limits that the vendor itself reported, which concern every use. */
+    vendorLimitLeft: (connection: string) => leftOf(`vendor ${connection}`),
+    /** Pauses this use and the less urgent uses for `ms`. Never shortens a pause. */
     pause,
-    recordFailure(connection, error, use) {
+    /**
+     * Records a failed request. A limit that the vendor reported pauses every use. A limit that worksync applied before
+     * sending, to leave requests to more urgent uses, pauses this use and the less urgent ones.
+     *
+     * @returns the milliseconds of the pause; 0 if the error is no rate limit
+     */
+    recordFailure(connection: string, error: SyncError, use: RateLimitUse) {
       const ms = rateLimitPause(error);
       const isReportedByVendor = error.status !== undefined;
       if (ms > 0) pause(connection, ms, isReportedByVendor ? 'fetch' : use);

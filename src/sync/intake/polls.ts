@@ -5,26 +5,22 @@ import { LONGEST_RETRY, retryPause } from './pauses.ts';
 import { selectPolls } from './poll-walk.ts';
 import { readPages } from './read-pages.ts';
 
-export interface Polls {
-  readonly jobs: readonly Job[];
-  /**
-   * Polls every unit of one connection once, or of all connections that are not switched off. Resolves when that is
-   * done. Failures are recorded and not thrown. Skips a connection that its vendor limits.
-   */
-  pollNow(connection?: string): Promise<void>;
-  /** Resolves when the running requests are done. Cancels the retries. */
-  stop(): Promise<void>;
-}
+export type Polls = ReturnType<typeof createPolls>;
 
 /** Polls all connections, each on its own schedule. */
-export function createPolls(context: IntakeContext): Polls {
+export function createPolls(context: IntakeContext) {
   const pollers = context.connections.map((active) => createPoller(context, active));
   return {
     jobs: pollers.map(({ job }) => job),
+    /** Resolves when the running requests are done. Cancels the retries. */
     async stop() {
       await Promise.all(pollers.map((poller) => poller.stop()));
     },
-    async pollNow(connection) {
+    /**
+     * Polls every unit of one connection once, or of all connections that are not switched off. Resolves when that is
+     * done. Failures are recorded and not thrown. Skips a connection that its vendor limits.
+     */
+    async pollNow(connection?: string) {
       const selected = pollers.filter(({ name, job }) =>
         connection === undefined ? job.when !== 'off' : name === connection,
       );

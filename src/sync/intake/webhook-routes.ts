@@ -4,8 +4,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Connector, VerifiedRequest, WebhookRequest } from '../../connectors/connector.ts';
 import type { DeliveryOrigin } from '../../model/delivery.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
-import { type AddressGuard, createAddressGuard, groupOfAddress } from '../../platform/http/address-guard.ts';
-import type { Traffic } from '../../platform/http/admission.ts';
+import { createAddressGuard, groupOfAddress } from '../../platform/http/address-guard.ts';
 import type { Server, ServerReply } from '../../platform/http/server.ts';
 import { type Clock, sleep, systemClock } from '../../platform/lib/clock.ts';
 import { sha256Of } from '../../platform/lib/digest.ts';
@@ -34,15 +33,8 @@ export interface Receiver extends Pick<WorkspaceContext, 'meter' | 'logger' | 't
   readonly collector: Collector;
 }
 
-export interface WebhookDeps {
-  /** Called for each request. Returns undefined if there is no such workspace or connection. */
-  readonly find: (workspace: string, connection: string) => Receiver | undefined;
-  /** Whether the workspace is configured, but did not start. Its senders get 503, so that they repeat. */
-  readonly isBroken: (workspace: string) => boolean;
-  readonly clock: Clock;
-  /** The largest `largestDelivery` of all connectors, bytes. */
-  readonly largestDelivery: number;
-}
+/** Returns the receiver for a connection of a workspace; undefined if none is configured. */
+export type FindReceiver = (workspace: string, connection: string) => Receiver | undefined;
 
 const ROUTE = '/webhooks/:workspace/:connection';
 
@@ -68,13 +60,25 @@ const RETRY_AFTER = 30;
 /** The wrong keys of one address, in a burst and per second, above which worksync compares no keys from there. */
 const WRONG_KEYS = { burst: 60, perSecond: 1 };
 
-interface RouteContext extends WebhookDeps {
-  /** The receivers of the requests whose head was accepted. */
-  readonly receivers: WeakMap<object, Receiver>;
-  readonly traffic: Traffic;
-  readonly wrongKeys: AddressGuard;
-  /** The real time, in which senders wait. */
-  readonly networkClock: Clock;
+type RouteContext = ReturnType<typeof createContext>;
+
+function createContext(
+  { traffic }: Server,
+  clock: Clock,
+  find: FindReceiver,
+  isBroken: (workspace: string) => boolean,
+) {
+  return {
+    clock,
+    find,
+    isBroken,
+    traffic,
+    /** The receivers of the requests whose head was accepted. */
+    receivers: new WeakMap<object, Receiver>(),
+    wrongKeys: createAddressGuard(clock, WRONG_KEYS),
+    /** The real time, in which senders wait. */
+    networkClock: systemClock(),
+  };
 }
 
 /**
@@ -94,19 +98,22 @@ interface RouteContext extends WebhookDeps {
  * `GET` and `HEAD` with a shared key: 204 if it is right, 401 if not, both without a body. After too many wrong keys
  * from one address, all requests from there are answered 429, and no key is compared. Deliveries that are also signed
  * are exempt, because senders may share an address.
+ *
+ * @param isBroken whether the workspace is configured, but did not start. Its senders get 503, so that they repeat
+ * @param largestDelivery the largest of all connectors, bytes
  */
-export function webhookRoutes(server: Server, deps: WebhookDeps): void {
-  const context: RouteContext = {
-    ...deps,
-    receivers: new WeakMap(),
-    traffic: server.traffic,
-    wrongKeys: createAddressGuard(deps.clock, WRONG_KEYS),
-    networkClock: systemClock(),
-  };
+export function webhookRoutes(
+  server: Server,
+  clock: Clock,
+  find: FindReceiver,
+  isBroken: (workspace: string) => boolean,
+  largestDelivery: number,
+): void {
+  const context = createContext(server, clock, find, isBroken);
   const config = { door: 'webhook' } as const;
   server.post<Path>(ROUTE, {
     config,
-    bodyLimit: deps.largestDelivery,
+    bodyLimit: largestDelivery,
     onRequest: (request, reply, proceed) => {
       reply.type(JSON_TYPE);
       const rejection = rejectionByHead(context, request);

@@ -12,25 +12,7 @@ import type { PreparedRequest } from './request.ts';
  * them had failed before. Otherwise the workspace may be at fault: a server under maintenance may answer reads and refuse all
  * writes, and an overloaded one may refuse any request.
  */
-export interface Breaker {
-  readonly open: boolean;
-  /** True if no request has succeeded lately, whether one change fails or many do. */
-  readonly failing: boolean;
-  /** Milliseconds to wait before the next request; 0 while closed. */
-  pause(): number;
-  /** @param isWritten the workspace carried out a write */
-  passed(entity: string, isWritten: boolean): void;
-  failed(entity: string): void;
-  /**
-   * Whether the workspace answered other requests, and whether it carried out other writes, since this change first failed; and
-   * whether its last failure shows that the change itself is at fault.
-   */
-  sinceFailure(entity: string): {
-    readonly othersAnswered: boolean;
-    readonly othersWritten: boolean;
-    readonly isAtFault: boolean;
-  };
-}
+export type Breaker = ReturnType<typeof createBreaker>;
 
 /** Requests so far. */
 interface Progress {
@@ -54,7 +36,7 @@ const MAX_FAILED_CHANGES = 1_000;
 /** Pause between two requests during an outage, milliseconds. */
 export const PROBE_EVERY = 30_000;
 
-export function createBreaker(): Breaker {
+export function createBreaker() {
   let failures = 0;
   let passes = 0;
   let writes = 0;
@@ -67,18 +49,21 @@ export function createBreaker(): Breaker {
     get open() {
       return isOpen();
     },
+    /** True if no request has succeeded lately, whether one change fails or many do. */
     get failing() {
       return isFailing();
     },
+    /** Milliseconds to wait before the next request; 0 while closed. */
     pause: () => (isOpen() ? PROBE_EVERY : 0),
-    passed(entity, isWritten) {
+    /** @param isWritten the workspace carried out a write */
+    passed(entity: string, isWritten: boolean) {
       failures = 0;
       passes++;
       if (isWritten) writes++;
       failedEntities.clear();
       if (failedChanges.delete(entity)) recoveries++;
     },
-    failed(entity) {
+    failed(entity: string) {
       failures++;
       failedEntities.add(entity);
       const last = { passes, writes, recoveries };
@@ -89,7 +74,11 @@ export function createBreaker(): Breaker {
       // A dropped or held change never passes, so its entry would stay for ever.
       if (failedChanges.size > MAX_FAILED_CHANGES) failedChanges.delete(failedChanges.keys().next().value as string);
     },
-    sinceFailure(entity) {
+    /**
+     * Whether the workspace answered other requests, and whether it carried out other writes, since this change first failed; and
+     * whether its last failure shows that the change itself is at fault.
+     */
+    sinceFailure(entity: string) {
       const { first, isAtFault } = failedChanges.get(entity) ?? { first: { passes, writes }, isAtFault: false };
       return { othersAnswered: passes > first.passes, othersWritten: writes > first.writes, isAtFault };
     },

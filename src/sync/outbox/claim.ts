@@ -1,8 +1,7 @@
 import { entity as entityName, MAX_TIME_IN_FLIGHT } from '../../model/change.ts';
 import { FINAL_DELAY, type TaskUpdate } from '../../model/task.ts';
-import { type Clock, sleep } from '../../platform/lib/clock.ts';
 import { type EntityRow, findEntity, json, linkedItems, removeOrTombstone } from '../../store/changes/entities.ts';
-import { type DueChange, type Eligibility, nextChange } from '../../store/changes/next-change.ts';
+import { type Eligibility, nextChange } from '../../store/changes/next-change.ts';
 import {
   addDifference,
   findChange,
@@ -32,46 +31,6 @@ import {
   requestFor,
   type SlotTimes,
 } from './request.ts';
-
-/** Waits for `timeoutMs`, or until `wake` resolves because more urgent work may have arrived. */
-export async function waitForWork(
-  clock: Clock,
-  timeoutMs: number,
-  wake: Promise<void>,
-  signal: AbortSignal,
-): Promise<void> {
-  const woken = new AbortController();
-  const timer = sleep(clock, timeoutMs, AbortSignal.any([signal, woken.signal]));
-  await Promise.race([timer, wake]);
-  woken.abort();
-}
-
-/**
- * Acquires a quota slot for the next change.
- * Returns undefined for a backfill change as soon as live work is due or may have arrived: backfills must not delay it.
- */
-export async function acquireSlot(
-  { throttle, clock }: OutboxContext,
-  scheduler: ChangeScheduler,
-  { lane, due }: DueChange,
-  wake: Promise<void>,
-  signal: AbortSignal,
-): Promise<Slot | undefined> {
-  if (lane !== 'backfill') return throttle.acquire({ lane, due, signal });
-  const live = await scheduler.nextLiveChange();
-  const yieldToLive = new AbortController();
-  const cancelled = AbortSignal.any([signal, yieldToLive.signal]);
-  if (live) void sleep(clock, Math.max(0, live.at - clock.now()), cancelled).then(() => yieldToLive.abort());
-  void wake.then(() => yieldToLive.abort());
-  try {
-    return await throttle.acquire({ lane, due, signal: cancelled });
-  } catch (error) {
-    if (yieldToLive.signal.aborted && !signal.aborted) return undefined;
-    throw error;
-  } finally {
-    yieldToLive.abort();
-  }
-}
 
 /**
  * Claims the change to send next. One transaction selects the change, stores its request and records the slot in the
@@ -134,7 +93,7 @@ export async function prepareNext(
     }
     if (await holdIfStatusIsOff(query, change, request, eligible)) continue;
     const blocked = await waitOf(query, change, { ...request, itemKey: row?.item_key ?? null }, now);
-    if (blocked === undefined) return storeInFlight(query, { change, row, request, slotTimes }, now);
+    if (blocked === undefined) return storeInFlight(query, change, row, request, slotTimes, now);
     await updateChange(query, change.entity, blocked);
   }
   return undefined;
@@ -162,16 +121,12 @@ function isEmpty({ kind, desired, known }: EntityRow): boolean {
   return kind !== 'pull_request' && desired === null && known === null;
 }
 
-interface Claim {
-  readonly change: OutboxRow;
-  readonly row: EntityRow | undefined;
-  readonly request: RequestContent;
-  readonly slotTimes: SlotTimes;
-}
-
 async function storeInFlight(
   query: Scope,
-  { change, row, request, slotTimes }: Claim,
+  change: OutboxRow,
+  row: EntityRow | undefined,
+  request: RequestContent,
+  slotTimes: SlotTimes,
   now: number,
 ): Promise<PreparedRequest> {
   const { entity, kind, lane, attempts, since, due } = change;

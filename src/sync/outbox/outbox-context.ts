@@ -1,14 +1,13 @@
 import type { SyncError } from '../../model/errors/sync-error.ts';
 import type { TaskStatuses } from '../../model/task-status.ts';
-import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import type { UpdateForm } from '../../store/tasks/task-update-facts.ts';
-import type { WorkspaceContext } from '../../store/workspace-context.ts';
+import type { WakeSignals, WorkspaceContext } from '../../store/workspace-context.ts';
 import type { SendContext, WorkspaceClient } from '../../workspace-api/typed-client.ts';
 import type { Throttle } from '../quota/throttle.ts';
 import type { Breaker } from './breaker.ts';
 
 /** The parts and the settings of the outbox of one workspace. */
-export interface OutboxContext extends WorkspaceContext {
+export interface OutboxContext extends WorkspaceContext, WakeSignals {
   readonly throttle: Throttle;
   readonly client: OutboxClient;
   readonly breaker: Breaker;
@@ -28,10 +27,6 @@ export interface OutboxContext extends WorkspaceContext {
    * Absent: its requests cannot be in flight any more.
    */
   readonly untouched?: number;
-  /** Notified when a change may have become due. */
-  readonly outbox: WakeSignal;
-  /** Notified when an answer was appended to the inbox. */
-  readonly inbox: WakeSignal;
   /** Called with the reason when the workspace cannot be written to, and with undefined when it can again. */
   readonly onTrouble?: (trouble: SyncError | undefined) => void;
   /** Called when a write was sent: caches of the workspace may be stale. */

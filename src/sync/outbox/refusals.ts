@@ -32,22 +32,13 @@ export const MAX_ATTEMPTS = 5;
 /** The outcome of a request that was not answered with a success. */
 export type FailureOutcome = Exclude<RequestOutcome, 'answered'>;
 
-/** Settles a refusal that has a meaning for this kind of request; undefined if it has none. */
-export async function settleRefusal(
+/** Settles a failed request; undefined if the failure has no meaning for this kind of request. */
+export type Settle<Outcome = FailureOutcome | undefined> = (
   query: Scope,
   prepared: PreparedRequest,
   error: SyncError,
   context: SettleContext,
-): Promise<FailureOutcome | undefined> {
-  return (
-    (await settleRefusedUpdate(query, prepared, error, context)) ??
-    (await settleRefusedList(query, prepared, error, context)) ??
-    (await settleRefusedRead(query, prepared, error, context)) ??
-    (await settleRefusedLink(query, prepared, error, context)) ??
-    (await settleRefusedCreation(query, prepared, error, context)) ??
-    (await settleRefusedRecord(query, prepared, error, context))
-  );
-}
+) => Promise<Outcome>;
 
 /** Whether the status is a client error that does not end by itself, whichever server answered. */
 export function isLastingClientError({ status = 0 }: SyncError): boolean {
@@ -83,15 +74,10 @@ export async function holdUnlessChanged(
 }
 
 /** Requests the list of tasks, which shows the meaning of the refusal, and repeats the request afterwards. */
-export async function againAfterTaskList(
-  query: Scope,
-  prepared: PreparedRequest,
-  error: SyncError,
-  { now, usedShare }: SettleContext,
-): Promise<FailureOutcome> {
+export const againAfterTaskList: Settle<FailureOutcome> = async (query, prepared, error, { now, usedShare }) => {
   await enqueueTaskListRead(query, { now, usedShare, lane: 'read', notBefore: 0 });
   return repeatAfterCheck(query, prepared, error, now);
-}
+};
 
 async function repeatAfterCheck(
   query: Scope,
@@ -141,12 +127,7 @@ const UNMATCHED_ATTEMPTS = 2;
  * is at fault, but perhaps for this task only: the change is held, and the status is switched off once three tasks
  * have refused it.
  */
-async function settleRefusedUpdate(
-  query: Scope,
-  prepared: PreparedRequest,
-  error: SyncError,
-  context: SettleContext,
-): Promise<FailureOutcome | undefined> {
+const settleRefusedUpdate: Settle = async (query, prepared, error, context) => {
   if (prepared.kind !== 'task_update' || isCredentialRefused(prepared, error)) return undefined;
   if (prepared.action === 'read-task') return settleRefusedUpdateRead(query, prepared, error, context);
   const { now } = context;
@@ -167,15 +148,10 @@ async function settleRefusedUpdate(
   }
   if (error.own) await noteStatusRefused(query, update.word, taskId as string, now);
   return holdUnlessChanged(query, prepared, errorText(error));
-}
+};
 
 /** Settles the refusal of the route for updates. A 404 may concern one task, although it was read, so a second task has to confirm it. */
-async function settleRefusedUpdateRoute(
-  query: Scope,
-  prepared: PreparedRequest,
-  error: SyncError,
-  { now }: SettleContext,
-): Promise<FailureOutcome> {
+const settleRefusedUpdateRoute: Settle<FailureOutcome> = async (query, prepared, error, { now }) => {
   const { entity, attempts } = prepared;
   const { status = 0 } = error;
   const refusal = { status, resource: entity, isCertain: status !== 404 };
@@ -183,7 +159,7 @@ async function settleRefusedUpdateRoute(
     return updateAgain(query, prepared, error, { attempts, notBefore: now + MAX_BLOCK });
   if (attempts + 1 >= MAX_ATTEMPTS) return holdUnlessChanged(query, prepared, errorText(error));
   return updateAgain(query, prepared, error, { attempts: attempts + 1, notBefore: now + PROBE_EVERY });
-}
+};
 
 async function updateAgain(
   query: Scope,
@@ -214,12 +190,7 @@ async function leaveFieldsOut(query: Scope, { entity }: PreparedRequest): Promis
  * work, or if no list contains the task. A second refusal after a list with the task concerns the route, and updates
  * wait; if the route works for other tasks, it concerns this one, which is held in the end.
  */
-async function settleRefusedUpdateRead(
-  query: Scope,
-  prepared: PreparedRequest,
-  error: SyncError,
-  context: SettleContext,
-): Promise<FailureOutcome | undefined> {
+const settleRefusedUpdateRead: Settle = async (query, prepared, error, context) => {
   const { status = 0 } = error;
   const { entity, taskId, attempts, isChecked = false } = prepared;
   const { now, usedShare } = context;
@@ -245,7 +216,7 @@ async function settleRefusedUpdateRead(
     error: errorText(error),
   });
   return 'again';
-}
+};
 
 /** How often a list is restarted before it ends as incomplete. */
 const MAX_RESTARTS = 2;
@@ -254,12 +225,7 @@ const MAX_RESTARTS = 2;
  * Restarts a list whose cursor is refused, because a server that has forgotten a cursor never accepts it again.
  * A refused first page of the records may show that the server has no route for records.
  */
-async function settleRefusedList(
-  query: Scope,
-  prepared: PreparedRequest,
-  error: SyncError,
-  context: SettleContext,
-): Promise<FailureOutcome | undefined> {
+const settleRefusedList: Settle = async (query, prepared, error, context) => {
   const name = LISTS[prepared.action];
   if (name === undefined) return undefined;
   const { cursor, limit, restarts = 0, began = prepared.sentAt } = prepared.body as ListPosition;
@@ -284,7 +250,7 @@ async function settleRefusedList(
   if (!isClosed) return undefined;
   await closeRecords(query, context.now);
   return 'settled';
-}
+};
 
 function refusalOf(error: SyncError): RouteRefusal {
   return { status: error.status, own: error.own, error: errorText(error) };
@@ -294,12 +260,7 @@ function refusalOf(error: SyncError): RouteRefusal {
  * Settles the refusal of a read that other work does not depend on. "Not found" is an answer only if it certainly
  * concerns this one thing. Otherwise the list of tasks shows whether the task still exists.
  */
-async function settleRefusedRead(
-  query: Scope,
-  prepared: PreparedRequest,
-  error: SyncError,
-  context: SettleContext,
-): Promise<FailureOutcome | undefined> {
+const settleRefusedRead: Settle = async (query, prepared, error, context) => {
   const route = prepared.kind === 'read' ? OPTIONAL_READS[prepared.action] : undefined;
   if (route === undefined || error.status === undefined || isCredentialRefused(prepared, error)) return undefined;
   const { action, entity, taskId } = prepared;
@@ -319,7 +280,7 @@ async function settleRefusedRead(
   if (prepared.isChecked) return giveUpRead(query, prepared, errorText(error));
   if (isAbsent && taskId !== null) await enqueueTaskListRead(query, { now, usedShare, lane: 'read', notBefore: 0 });
   return repeatAfterCheck(query, prepared, error, now);
-}
+};
 
 /** Whether the route works, or the task is known to be gone: then "not found" concerns this one thing. */
 async function isAbsenceCertain(
@@ -358,12 +319,7 @@ async function giveUpRead(query: Scope, { entity, taskId }: PreparedRequest, err
  * Settles the removal of a link that is gone already, or the addition of a link that exists already. The links of the
  * task show whether that is so. If they cannot be read, the refusal of the workspace is believed.
  */
-async function settleRefusedLink(
-  query: Scope,
-  prepared: PreparedRequest,
-  error: SyncError,
-  context: SettleContext,
-): Promise<FailureOutcome | undefined> {
+const settleRefusedLink: Settle = async (query, prepared, error, context) => {
   const { action, entity, attempts, taskId, isChecked } = prepared;
   const isGone = action === 'remove-link' && error.code === 'not_found';
   const isDuplicate = action === 'add-link' && error.code === 'conflict';
@@ -386,7 +342,7 @@ async function settleRefusedLink(
     error: errorText(error),
   });
   return 'again';
-}
+};
 
 /** Statuses with which servers refuse the content of a creation or an update. */
 const CONTENT_REFUSALS: ReadonlySet<number> = new Set([400, 409, 422]);
@@ -405,12 +361,7 @@ export function isUpdateRefused(error: SyncError, prepared: PreparedRequest): bo
 }
 
 /** Repeats a refused creation without its optional fields, because the server may refuse only one of them. */
-async function settleRefusedCreation(
-  query: Scope,
-  prepared: PreparedRequest,
-  error: SyncError,
-  context: SettleContext,
-): Promise<FailureOutcome | undefined> {
+const settleRefusedCreation: Settle = async (query, prepared, error, context) => {
   const { now } = context;
   if (prepared.action !== 'create-task') return undefined;
   await resumeAfterCreation(query, now);
@@ -426,19 +377,33 @@ async function settleRefusedCreation(
     error: `${errorText(error)}; sent again without ${without.join(', ')}`.slice(0, 500),
   });
   return 'again';
-}
+};
 
 /** Drops a refused record if the refusals show that the workspace has no route for records. */
-async function settleRefusedRecord(
-  query: Scope,
-  prepared: PreparedRequest,
-  error: SyncError,
-  { now }: SettleContext,
-): Promise<FailureOutcome | undefined> {
+const settleRefusedRecord: Settle = async (query, prepared, error, { now }) => {
   if (prepared.action !== 'record-pull-request') return undefined;
   const isClosed = await noteRecordRefused(query, refusalOf(error), now);
   if (isClosed) await closeRecords(query, now);
   if (!isClosed && (await readRecordsRoute(query)).state !== 'closed') return undefined;
   await removeChange(query, prepared.entity);
   return 'settled';
-}
+};
+
+/** In this order; the first that returns an outcome has settled the request. */
+const MEANINGS = [
+  settleRefusedUpdate,
+  settleRefusedList,
+  settleRefusedRead,
+  settleRefusedLink,
+  settleRefusedCreation,
+  settleRefusedRecord,
+];
+
+/** Settles a refusal that has a meaning for this kind of request; undefined if it has none. */
+export const settleRefusal: Settle = async (...failure) => {
+  for (const settleMeaning of MEANINGS) {
+    const outcome = await settleMeaning(...failure);
+    if (outcome !== undefined) return outcome;
+  }
+  return undefined;
+};

@@ -18,18 +18,14 @@ import {
   isLastingClientError,
   isOutcomeUnknown,
   MAX_ATTEMPTS,
+  type Settle,
   settleRefusal,
 } from './refusals.ts';
 import { historyRow, type PreparedRequest } from './request.ts';
 import { awaitTaskList, pendingAgain, type SettleContext } from './settle.ts';
 
 /** Settles a failed request: its change is pending again, held, settled by the refusal, or its outcome is unknown. */
-export async function settleFailure(
-  query: Scope,
-  prepared: PreparedRequest,
-  error: SyncError,
-  context: SettleContext,
-): Promise<FailureOutcome> {
+export const settleFailure: Settle<FailureOutcome> = async (query, prepared, error, context) => {
   const outcome = await settleChange(query, prepared, error, context);
   const { now } = context;
   await addRequest(query, historyRow(prepared, { now, status: error.status, outcome, error: errorText(error) }));
@@ -37,14 +33,9 @@ export async function settleFailure(
   const isRepeatedUpdate = prepared.kind === 'task_update' && outcome === 'again';
   if (outcome === 'held' || isRepeatedUpdate) await reevaluateItem(query, prepared.entity, context);
   return outcome;
-}
+};
 
-async function settleChange(
-  query: Scope,
-  prepared: PreparedRequest,
-  error: SyncError,
-  context: SettleContext,
-): Promise<FailureOutcome> {
+const settleChange: Settle<FailureOutcome> = async (query, prepared, error, context) => {
   const text = errorText(error);
   const refusal = await settleRefusal(query, prepared, error, context);
   if (refusal !== undefined) return refusal;
@@ -63,7 +54,7 @@ async function settleChange(
   }
   if (isHeldAtOnce(prepared, error)) return holdUnlessChanged(query, prepared, text);
   return retryLater(query, prepared, error, context);
-}
+};
 
 /** Requests a new evaluation after a change was held or failed: of its task, or of its item, whose notice may wait for the change. */
 async function reevaluateItem(query: Scope, entity: string, { now, random }: SettleContext): Promise<void> {
@@ -95,12 +86,7 @@ const FAST_ATTEMPTS = 3;
  * Repeats a request after a pause. Holds the change instead if it failed `MAX_ATTEMPTS` times and is at fault: the
  * server refuses it for good, or other writes succeeded meanwhile.
  */
-async function retryLater(
-  query: Scope,
-  prepared: PreparedRequest,
-  error: SyncError,
-  context: SettleContext,
-): Promise<FailureOutcome> {
+const retryLater: Settle<FailureOutcome> = async (query, prepared, error, context) => {
   const { outage = false, atFault = false, now } = context;
   // The workspace stored nothing because of its own state, although reads succeed. Then no change is ever held.
   const isBlameless = error.code === 'workspace_full';
@@ -118,7 +104,7 @@ async function retryLater(
   const notBefore = now + retryPause(prepared, attempts, context);
   await updateChange(query, prepared.entity, { ...columns, attempts, not_before: notBefore, error: text });
   return 'again';
-}
+};
 
 /** Attempts that were not sent lengthen the pauses, but never bring a change nearer to being held. */
 function attemptsAfter(attempts: number, isSent: boolean, isOutage: boolean): number {

@@ -1,7 +1,6 @@
 import { entity } from '../../model/change.ts';
 import { sleep } from '../../platform/lib/clock.ts';
 import type { Job, Schedule } from '../../platform/lib/scheduler.ts';
-import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { yieldToEventLoop } from '../../platform/lib/yield.ts';
 import { findChange } from '../../store/changes/outbox-rows.ts';
 import { readRecordsRoute } from '../../store/workspace/server-capabilities.ts';
@@ -14,18 +13,12 @@ import {
 } from '../../store/workspace/sweep-position.ts';
 import { enqueueReads } from '../../store/workspace/workspace-reads.ts';
 import { beginSweep, recordsSwept, type Sweep } from '../../store/workspace/workspace-sweeps.ts';
-import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
+import type { QuotaOptions } from '../quota/limits.ts';
+import type { OutboxContext } from './outbox-context.ts';
 
-export interface WorkspaceSweepContext extends Pick<WorkspaceContext, 'store' | 'clock' | 'logger'> {
-  readonly when: Schedule;
-  /** The requests that the workspace allows in one window, and the length of the window in milliseconds. */
-  readonly quota: { readonly requests: number; readonly window: number };
-  /** Whether any connection records its pull requests in the workspace. */
-  readonly recordsPullRequests: boolean;
-  /** Notified when a read was requested. */
-  readonly outbox: WakeSignal;
-}
+/** The requests that the workspace allows in one window, and the length of the window in milliseconds. */
+type LongWindow = Pick<QuotaOptions, 'requests' | 'window'>;
 
 export const SWEEP = 'workspace.sweep';
 const LINKS = 'workspace.links';
@@ -37,11 +30,11 @@ const DAY = 86_400_000;
  * Returns the jobs that sweep the workspace: the lists, and one by one what no list contains.
  * The jobs only request reads, as changes of the lowest lane. Reconcile compares their answers with the known state.
  */
-export function workspaceSweepJobs(context: WorkspaceSweepContext): Job[] {
-  const { when, recordsPullRequests } = context;
+export function workspaceSweepJobs(context: OutboxContext, when: Schedule, quota: LongWindow): Job[] {
+  const { recordsPullRequests } = context;
   return [
     { name: SWEEP, when, run: () => sweepLists(context) },
-    { name: LINKS, when, run: (signal) => sweepUnlisted(context, signal) },
+    { name: LINKS, when, run: (signal) => sweepUnlisted(context, when, quota, signal) },
     ...(recordsPullRequests ? [{ name: RECORDS, when: { everyMs: DAY }, run: () => checkRecordsRoute(context) }] : []),
   ];
 }
@@ -50,7 +43,7 @@ export function workspaceSweepJobs(context: WorkspaceSweepContext): Job[] {
 const CLOSED_RECENTLY = DAY / 2;
 
 /** Requests the list of records if the workspace had no route for them, because it may have one now. */
-async function checkRecordsRoute({ store, clock, outbox }: WorkspaceSweepContext): Promise<void> {
+async function checkRecordsRoute({ store, clock, outbox }: OutboxContext): Promise<void> {
   await store.commit(async (transaction) => {
     const { state, since } = await readRecordsRoute(transaction);
     if (state !== 'closed' || clock.now() - since < CLOSED_RECENTLY) return;
@@ -63,7 +56,7 @@ async function checkRecordsRoute({ store, clock, outbox }: WorkspaceSweepContext
  * Starts a sweep of the lists if none is running; the answers end it.
  * Requests a list again if a running sweep lacks it and its read is not pending any more.
  */
-async function sweepLists({ store, clock, outbox, recordsPullRequests }: WorkspaceSweepContext): Promise<void> {
+async function sweepLists({ store, clock, outbox, recordsPullRequests }: OutboxContext): Promise<void> {
   await store.commit(async (transaction) => {
     const now = clock.now();
     const { isNew, sweep: begun } = await beginSweep(transaction, now);
@@ -96,8 +89,13 @@ const RUN_SHARE = 0.9;
 const ANSWER_CHECK_EVERY = 30_000;
 
 /** Reads one by one what no list contains, from the position of the last run, until the interval ends. */
-async function sweepUnlisted(context: WorkspaceSweepContext, signal: AbortSignal): Promise<void> {
-  const { clock, when, quota } = context;
+async function sweepUnlisted(
+  context: OutboxContext,
+  when: Schedule,
+  quota: LongWindow,
+  signal: AbortSignal,
+): Promise<void> {
+  const { clock } = context;
   const pace = msPerRead(quota);
   const interval = typeof when === 'object' && 'everyMs' in when ? when.everyMs : DAY;
   const until = clock.monotonic() + RUN_SHARE * interval;
@@ -110,12 +108,12 @@ async function sweepUnlisted(context: WorkspaceSweepContext, signal: AbortSignal
   }
 }
 
-function msPerRead({ requests, window }: WorkspaceSweepContext['quota']): number {
+function msPerRead({ requests, window }: LongWindow): number {
   return DAY / Math.max(1, Math.floor((UNLISTED_SHARE * requests * DAY) / window));
 }
 
 /** Returns the position of an unfinished sweep, or the start of a new one. */
-async function resume({ store, clock }: WorkspaceSweepContext): Promise<SweepPosition> {
+async function resume({ store, clock }: OutboxContext): Promise<SweepPosition> {
   const last = await readSweepPosition(store.query);
   if (last && last.endedAt === null) return last;
   return { startedAt: clock.now(), endedAt: null, readAt: 0, read: 0, after: SWEEP_START };
@@ -123,7 +121,7 @@ async function resume({ store, clock }: WorkspaceSweepContext): Promise<SweepPos
 
 /** Waits until the last read was answered, so that reads do not accumulate while the quota is used up. */
 async function waitForAnswer(
-  { store, clock }: WorkspaceSweepContext,
+  { store, clock }: OutboxContext,
   { after, read }: SweepPosition,
   signal: AbortSignal,
 ): Promise<void> {
@@ -138,7 +136,7 @@ function readOf({ kind, name }: SweepPosition['after']): string {
 
 /** Requests the next read, and stores the new position with it. @returns the position; undefined at the end */
 async function requestNext(
-  { store, clock, outbox, logger }: WorkspaceSweepContext,
+  { store, clock, outbox, logger }: OutboxContext,
   position: SweepPosition,
 ): Promise<SweepPosition | undefined> {
   const found = await findNext(store.query, position.after);

@@ -205,12 +205,6 @@ export function pausedUntil(cooldown: Cooldown): Pause {
   return cooldown.halt !== null && cooldown.halt.until > refusal.until ? cooldown.halt : refusal;
 }
 
-interface CooldownContext extends WorkspaceContext {
-  readonly smallestShare: number;
-  readonly measure: () => QuotaMeasure;
-  readonly onChange: () => void;
-}
-
 export interface QuotaMeasure extends WindowSnapshots {
   readonly share: number;
 }
@@ -224,13 +218,18 @@ interface Request {
 }
 
 /** Updates the cooldown from the answers of the workspace. */
-export function createCooldownControl(initial: Cooldown, context: CooldownContext) {
-  const { clock, random, logger, meter, smallestShare, measure } = context;
+export function createCooldownControl(
+  initial: Cooldown,
+  { clock, random, logger, meter }: WorkspaceContext,
+  smallestShare: number,
+  measure: () => QuotaMeasure,
+  onChange: () => void,
+) {
   let cooldown = initial;
 
   const change = (next: Cooldown) => {
     cooldown = next;
-    context.onChange();
+    onChange();
   };
 
   const refuse = ({ lane, started }: Request, hint: number | undefined) => {

@@ -8,6 +8,7 @@ import {
   windowOf,
   withinCap,
 } from '../../model/windows.ts';
+import type { WorkspaceConfig } from '../../platform/config/schema.ts';
 import type { Cooldown } from './cooldown.ts';
 import {
   burstCeilingOf,
@@ -20,23 +21,8 @@ import {
 } from './share.ts';
 import type { WindowLedger } from './window-ledger.ts';
 
-export interface QuotaOptions {
-  /** Requests per `window`; 0 lifts this limit. */
-  readonly requests: number;
-  /** Milliseconds. */
-  readonly window: number;
-  /** Requests per `burstWindow`; 0 lifts this limit. */
-  readonly burst: number;
-  /** Milliseconds. */
-  readonly burstWindow: number;
-  /**
-   * The part of both caps for the background lanes. Even at 1, a small reserve is kept for people for one long window
-   * after an interactive request.
-   */
-  readonly share: ConfiguredShare;
-  /** Most requests in flight at once. */
-  readonly concurrency: number;
-}
+/** The configured quota. 0 `requests` or 0 `burst` lift that limit, in tests and benchmarks. */
+export type QuotaOptions = WorkspaceConfig['quota'];
 
 /** The state of the quota at one moment. Times are monotonic milliseconds. */
 export interface QuotaState {
@@ -71,36 +57,7 @@ const MIN_OBSERVATION = 60_000;
  * A backfill also needs a free slot for each live request, at the recent rate, until its own slot is free again. A
  * reserve stays free besides, and backfills are spread evenly, so that live work finds a slot every few seconds.
  */
-export interface Limits {
-  /** Without lifted limits. */
-  readonly windows: readonly Window[];
-  /** Milliseconds. */
-  readonly longestHold: number;
-  /** One request of the largest cap. */
-  readonly smallestShare: number;
-  /** Background's share of the long window. */
-  share(state: QuotaState): number;
-  /** Upper bound to which a reduced share grows. */
-  ceiling(state: QuotaState): number;
-  /** Time from which any lane has room: not after now if it has room now, Infinity if an answer must come first. */
-  roomForAll(state: QuotaState): number;
-  roomForBackground(state: QuotaState): number;
-  /** Time to check again: also a growing share or the end of the reserve for people can make room. */
-  nextForBackground(state: QuotaState): number;
-  roomForBackfill(state: QuotaState): number;
-  nextForBackfill(state: QuotaState): number;
-  /** Start of the last of this many more interactive requests; not before `from`. */
-  interactiveServedAt(state: QuotaState, from: number, requests: number): number;
-  /** See `Throttle.usedShare`. Backfills and status changes do not count, because they yield to the other lanes. */
-  usedShare(state: QuotaState): number;
-  paces(state: QuotaState): { slots: number; hold: number }[];
-  /** Start of the last of these background requests, not before `from`, if nothing else arrives. */
-  drainedAt(state: QuotaState, from: number, queued: Queued): number;
-  /** Whether nothing is in flight and no request counts in a window. */
-  isIdle(state: QuotaState): boolean;
-  used(state: QuotaState): Pick<WindowSnapshot, 'used' | 'cap'>;
-  snapshot(state: QuotaState): { long: WindowSnapshot; burst: WindowSnapshot };
-}
+export type Limits = ReturnType<typeof createLimits>;
 
 interface Queued {
   /** All background requests, backfills included. */
@@ -108,11 +65,14 @@ interface Queued {
   readonly backfills: number;
 }
 
-export function createLimits(quota: QuotaOptions): Limits {
+function windowsOf(quota: QuotaOptions) {
   const long: SharedWindow = { ...windowOf(quota.requests, quota.window), ceilingOf };
   const burst: SharedWindow = { ...windowOf(quota.burst, quota.burstWindow), ceilingOf: burstCeilingOf };
-  const windows = [long, burst].filter(({ cap }) => cap > 0);
+  return { long, burst, windows: [long, burst].filter(({ cap }) => cap > 0) };
+}
 
+export function createLimits(quota: QuotaOptions) {
+  const { long, burst, windows } = windowsOf(quota);
   const longestHold = Math.max(0, ...windows.map(({ hold }) => hold));
   const ceiling = (window: SharedWindow, { cooldown }: QuotaState) =>
     window.ceilingOf(quota.share, cooldown.quietSince);
@@ -174,31 +134,43 @@ export function createLimits(quota: QuotaOptions): Limits {
   };
 
   return {
+    /** Without lifted limits. */
     windows,
+    /** Milliseconds. */
     longestHold,
+    /** One request of the largest cap. */
     smallestShare: 1 / Math.max(1, ...windows.map(({ cap }) => cap)),
-    share: (state) => share(long, state),
-    ceiling: (state) => ceiling(long, state).at(state.now),
+    /** Background's share of the long window. */
+    share: (state: QuotaState) => share(long, state),
+    /** Upper bound to which a reduced share grows. */
+    ceiling: (state: QuotaState) => ceiling(long, state).at(state.now),
+    /** Time from which any lane has room: not after now if it has room now, Infinity if an answer must come first. */
     roomForAll,
     roomForBackground,
-    nextForBackground: (state) => Math.min(roomForBackground(state), Math.max(roomForAll(state), nextGrowth(state))),
+    /** Time to check again: also a growing share or the end of the reserve for people can make room. */
+    nextForBackground: (state: QuotaState) =>
+      Math.min(roomForBackground(state), Math.max(roomForAll(state), nextGrowth(state))),
     roomForBackfill,
-    nextForBackfill: (state) =>
+    nextForBackfill: (state: QuotaState) =>
       Math.min(
         roomForBackfill(state),
         Math.max(roomForAll(state), nextEvenBackfill(state), besideLive(state), nextGrowth(state)),
       ),
-    interactiveServedAt: ({ ledger }, from, requests) =>
+    /** Start of the last of this many more interactive requests; not before `from`. */
+    interactiveServedAt: ({ ledger }: QuotaState, from: number, requests: number) =>
       lastStart(windowConstraints(windows, ledger.all), from, requests),
-    usedShare(state) {
+    /** See `Throttle.usedShare`. Backfills and status changes do not count, because they yield to the other lanes. */
+    usedShare(state: QuotaState) {
       if (long.cap === 0) return 0;
       const { used, usedByBackground, usedByBackfill, backgroundLimit } = describe(long, quota.window, state);
       const yielding = usedByBackfill + usedAt(state.ledger.status, long.hold, state.now);
       const ofShare = (usedByBackground - yielding) / (backgroundLimit ?? 1);
       return Math.min(1, Math.max((used - yielding) / long.cap, ofShare));
     },
-    paces: (state) => windows.map((window) => ({ slots: backgroundSlots(window, state), hold: window.hold })),
-    drainedAt(state, from, { requests, backfills }) {
+    paces: (state: QuotaState) =>
+      windows.map((window) => ({ slots: backgroundSlots(window, state), hold: window.hold })),
+    /** Start of the last of these background requests, not before `from`, if nothing else arrives. */
+    drainedAt(state: QuotaState, from: number, { requests, backfills }: Queued) {
       const live = lastOf(state, from, backgroundSlots, requests - backfills);
       if (backfills === 0) return live;
       const isFree = (now: number) => besideLive({ ...state, now }) === Number.NEGATIVE_INFINITY;
@@ -206,9 +178,10 @@ export function createLimits(quota: QuotaOptions): Limits {
       const all = lastOf(state, from, backfillSlots, requests);
       return Math.max(live, all, first + (backfills - 1) * backfillInterval(state));
     },
-    isIdle: ({ ledger, now }) => windows.every(({ hold }) => usedAt(ledger.all, hold, now) === 0),
-    used: (state) => withinCap(useOf(long, state)),
-    snapshot: (state) => ({
+    /** Whether nothing is in flight and no request counts in a window. */
+    isIdle: ({ ledger, now }: QuotaState) => windows.every(({ hold }) => usedAt(ledger.all, hold, now) === 0),
+    used: (state: QuotaState) => withinCap(useOf(long, state)),
+    snapshot: (state: QuotaState) => ({
       long: describe(long, quota.window, state),
       burst: describe(burst, quota.burstWindow, state),
     }),

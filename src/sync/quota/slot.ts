@@ -35,14 +35,6 @@ export interface Slot {
 /** Milliseconds without another write. */
 const HEARTBEAT_INTERVAL = 5_000;
 
-interface SlotsContext extends WorkspaceContext {
-  readonly ledger: WindowLedger;
-  readonly control: CooldownControl;
-  readonly measure: () => QuotaMeasure;
-  readonly wasUnclean: boolean;
-  readonly isIdle: () => boolean;
-}
-
 interface SlotEvents {
   /** The request is about to be sent. */
   readonly onRecorded: () => void;
@@ -50,9 +42,16 @@ interface SlotEvents {
 }
 
 /** Creates the slots that are given out, and writes their rows. */
-export function createSlots(context: SlotsContext) {
-  const { store, logger, meter, ledger, control, measure, wasUnclean, clock } = context;
-  const heartbeat = createHeartbeat(context);
+export function createSlots(
+  context: WorkspaceContext,
+  ledger: WindowLedger,
+  control: CooldownControl,
+  measure: () => QuotaMeasure,
+  wasUnclean: boolean,
+  isIdle: () => boolean,
+) {
+  const { store, logger, meter, clock } = context;
+  const heartbeat = createHeartbeat(context, ledger, isIdle);
   /** The running marker may be stored; it is known to be committed. */
   let mayBeMarked = wasUnclean;
   let isMarked = wasUnclean;
@@ -124,7 +123,7 @@ export function createSlots(context: SlotsContext) {
 }
 
 /** Stores the time while any window contains a request: after a reboot, only stored time is known to have passed. */
-function createHeartbeat({ store, clock, logger, ledger, isIdle }: SlotsContext) {
+function createHeartbeat({ store, clock, logger }: WorkspaceContext, ledger: WindowLedger, isIdle: () => boolean) {
   const failures = createTransitionLogger(logger, 'warn', {
     failed: 'the time of the ledger could not be stored',
     again: 'the time of the ledger is stored again',

@@ -2,7 +2,7 @@
 
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { Lane } from '../../model/lane.ts';
-import { type WindowSnapshot, withinCap } from '../../model/windows.ts';
+import { withinCap } from '../../model/windows.ts';
 import type { Cancel, Clock } from '../../platform/lib/clock.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import {
@@ -10,15 +10,12 @@ import {
   createCooldownControl,
   isProbing,
   isShared,
-  type KeyRefusal,
-  type ObservedUse,
-  type Pause,
   pausedUntil,
   readCooldown,
   writeCooldown,
 } from './cooldown.ts';
 import { createLimits, type Limits, type QuotaOptions, type QuotaState } from './limits.ts';
-import { type ConfiguredShare, storeShare } from './share.ts';
+import { storeShare } from './share.ts';
 import { createSlots, durably, remainingCaution, type Slot, wasUncleanShutdown } from './slot.ts';
 import { createDeadlineTimer, createWaitQueue, type SlotRequest, type WaitQueue } from './wait-queue.ts';
 import { type Entry, openWindowLedger, type WindowLedger, wasUsed } from './window-ledger.ts';
@@ -39,80 +36,62 @@ import { type Entry, openWindowLedger, type WindowLedger, wasUsed } from './wind
  * A crash leaves no trace of `reserved`, and leaves `sent` as a row without an end. `limits.ts` decides which lanes may
  * send; of their requests the most urgent goes first. `cooldown.ts` defines the effect of a refusal.
  */
-export interface Throttle {
-  /** Resolves with a slot when the request's turn comes. Rejects with `aborted`. */
-  acquire(request: SlotRequest): Promise<Slot>;
-  /** The used part, 0..1, of the available long window: of the cap or of the background's share. Excludes backfills and status changes. */
-  usedShare(): number;
-  /** Background requests that each window admits at the present share; `hold` in milliseconds. */
-  paces(): readonly { readonly slots: number; readonly hold: number }[];
-  snapshot(): QuotaSnapshot;
-  /** Requests in the long window, and its cap; null if lifted. Cheaper than `snapshot`. */
-  used(): { readonly used: number; readonly cap: number | null };
-  /** Start of the last of these background requests if nothing else arrives, epoch milliseconds. */
-  drainedAt(requests: number, backfills?: number): number;
-  /** Whether the daemon's key was rejected, and is not yet known to be accepted again. */
-  isHalted(): boolean;
-  /** Forgets that the key was rejected, because the daemon has a new one. A pause after a 429 stays. */
-  resume(): Promise<void>;
-  /** Ends a throttle through which nothing was sent, without a write. */
-  abandon(): Promise<void>;
-  /** Rejects waiting requests with `aborted`. Resolves when all slots have ended. */
-  stop(): Promise<void>;
-}
-
-export interface ThrottleContext extends WorkspaceContext {
-  readonly quota: QuotaOptions;
-  /** Time with few requests in flight after an unclean end, milliseconds; one long window if absent. */
-  readonly careful?: number;
-  /** Time for which unanswered requests of the previous process can still be in flight; `UNKNOWN_GRACE` if absent. */
-  readonly untouched?: number;
-}
+export type Throttle = ReturnType<typeof wire>;
 
 /** A request without an answer for this long no longer delays the others, milliseconds. */
 const SLOW_AFTER = 1_000;
 
-/** Restores the state of the previous process. Throws if the database fails. */
-export async function createThrottle(context: ThrottleContext): Promise<Throttle> {
-  const { clock, store, logger, quota } = context;
+/**
+ * Restores the state of the previous process. Throws if the database fails.
+ *
+ * @param careful time with few requests in flight after an unclean end, milliseconds; one long window if absent
+ * @param untouched time for which unanswered requests of the previous process can still be in flight; `UNKNOWN_GRACE` if absent
+ */
+export async function createThrottle(
+  context: WorkspaceContext,
+  quota: QuotaOptions,
+  { careful, untouched }: { readonly careful?: number; readonly untouched?: number } = {},
+): Promise<Throttle> {
+  const { clock, store, logger } = context;
   const limits = createLimits(quota);
-  const { previousShare, ...stored } = await durably(store, async (query) => ({
+  const stored = await durably(store, async (query) => ({
     previousShare: await storeShare(query, quota.share, wasUsed),
-    ledger: await openWindowLedger(query, clock, limits.windows, context.untouched),
+    ledger: await openWindowLedger(query, clock, limits.windows, untouched),
     cooldown: await readCooldown(query, clock),
     wasUnclean: await wasUncleanShutdown(query),
     remainingCaution: await remainingCaution(query),
   }));
-  if (previousShare !== undefined) {
+  if (stored.previousShare !== undefined) {
     logger.info(
-      { share: quota.share, before: previousShare },
+      { share: quota.share, before: stored.previousShare },
       quota.share === 'auto'
         ? 'quota.share is auto now: background work uses nearly all of the quota while no other use is detected; set a number to keep a fixed part'
         : 'quota.share has changed',
     );
   }
-  return wire(context, limits, stored);
+  const { ledger, cooldown, wasUnclean } = stored;
+  const caution = wasUnclean ? (careful ?? limits.longestHold) : stored.remainingCaution;
+  return wire(context, quota, limits, ledger, cooldown, wasUnclean, caution);
 }
 
-interface StoredState {
-  readonly ledger: WindowLedger;
-  readonly cooldown: Cooldown;
-  readonly wasUnclean: boolean;
-  /** Milliseconds. */
-  readonly remainingCaution: number;
-}
-
-function wire(context: ThrottleContext, limits: Limits, stored: StoredState): Throttle {
-  const { clock, store, meter, quota } = context;
-  const { ledger, wasUnclean } = stored;
-  const queue = createWaitQueue(quota.concurrency);
+/** @param caution time with few requests in flight, milliseconds */
+function wire(
+  context: WorkspaceContext,
+  quota: QuotaOptions,
+  limits: Limits,
+  ledger: WindowLedger,
+  cooldown: Cooldown,
+  wasUnclean: boolean,
+  caution: number,
+) {
+  const { clock, store, meter } = context;
+  const queue = createWaitQueue(() => pump());
   const timer = createDeadlineTimer(clock, () => pump());
   /** Requests that have waited long for their answer. */
   const slow = new Set<Entry>();
   // After a crash another one is likely, and requests in flight at a crash count for longer than they must. So few are
   // in flight for a while.
-  const cautiousUntil =
-    clock.monotonic() + (wasUnclean ? (context.careful ?? limits.longestHold) : stored.remainingCaution);
+  const cautiousUntil = clock.monotonic() + caution;
   /** Time of the last interactive request. After a restart the ledger contains it. */
   let requestedAt = Number.NEGATIVE_INFINITY;
   let stopped = false;
@@ -122,15 +101,9 @@ function wire(context: ThrottleContext, limits: Limits, stored: StoredState): Th
     interactiveAt: Math.max(requestedAt, ledger.latest.get('interactive') ?? Number.NEGATIVE_INFINITY),
   });
   const measure = () => ({ ...limits.snapshot(state()), share: limits.share(state()) });
-  const { smallestShare } = limits;
-  const control = createCooldownControl(stored.cooldown, {
-    ...context,
-    smallestShare,
-    measure,
-    onChange: () => pump(),
-  });
+  const control = createCooldownControl(cooldown, context, limits.smallestShare, measure, () => pump());
   const isIdle = () => limits.isIdle(state());
-  const slots = createSlots({ ...context, ledger, control, measure, wasUnclean, isIdle });
+  const slots = createSlots(context, ledger, control, measure, wasUnclean, isIdle);
 
   const concurrency = () => {
     const { cooldown } = control;
@@ -140,17 +113,14 @@ function wire(context: ThrottleContext, limits: Limits, stored: StoredState): Th
     return isOneByOne ? Math.min(quota.concurrency, 1 + slow.size) : quota.concurrency;
   };
 
-  const followers = createFollowers(() => pump());
+  const isFull = () => queue.running() >= concurrency();
 
   const pump = () => {
     if (stopped) return;
-    while (followers.waits() && isAdmitted(limits, state())) followers.serveFirst();
-    // Followers bypass the queue, and may be in flight after the requests that they follow have ended.
-    const freePlaces = () => concurrency() - followers.running();
-    const isFull = () => freePlaces() <= 0;
-    queue.setConcurrency(Math.max(1, freePlaces()));
+    // Following requests need no free place. They may be in flight after the requests that they follow have ended.
+    while (queue.waits('follower') && isAdmitted(limits, state())) queue.serveOne('follower');
     while (!isFull() && serveNext(queue, limits, state()));
-    timer.set(nextAdmission({ waits: (lanes) => !isFull() && queue.waits(lanes), followers }, limits, state()));
+    timer.set(nextAdmission(queue, isFull(), limits, state()));
   };
 
   /** Reserves a slot at once and passes it to `grant`. Resolves when the slot has ended. */
@@ -174,20 +144,19 @@ function wire(context: ThrottleContext, limits: Limits, stored: StoredState): Th
     stopped = true;
     timer.set(Number.POSITIVE_INFINITY);
     await slots.stopHeartbeat();
-    await Promise.all([queue.close(), followers.close()]);
+    await queue.close();
   };
 
-  queue.onChange(pump);
   pump();
 
   return {
-    acquire(request) {
+    /** Resolves with a slot when the request's turn comes. Rejects with `aborted`. */
+    acquire(request: SlotRequest) {
       if (stopped || request.signal?.aborted) return Promise.reject(cancelled());
       const since = clock.monotonic();
       if (request.lane === 'interactive') requestedAt = since;
       const slot = new Promise<Slot>((resolve, reject) => {
-        const place = request.isFollower ? followers : queue;
-        place.enter(
+        queue.enter(
           request,
           () => serve(request, since, resolve),
           () => reject(cancelled()),
@@ -197,67 +166,35 @@ function wire(context: ThrottleContext, limits: Limits, stored: StoredState): Th
       return slot;
     },
 
+    /** The used part, 0..1, of the available long window: of the cap or of the background's share. Excludes backfills and status changes. */
     usedShare: () => limits.usedShare(state()),
+    /** Background requests that each window admits at the present share; `hold` in milliseconds. */
     paces: () => limits.paces(state()),
+    /** Whether the daemon's key was rejected, and is not yet known to be accepted again. */
     isHalted: () => control.cooldown.halt !== null,
-    snapshot: () => snapshotOf(state(), limits, queue.waiting(), context),
+    snapshot: () => snapshotOf(state(), limits, queue.waiting(), quota, clock),
+    /** Requests in the long window, and its cap; null if lifted. Cheaper than `snapshot`. */
     used: () => limits.used(state()),
 
-    drainedAt(requests, backfills = 0) {
+    /** Start of the last of these background requests if nothing else arrives, epoch milliseconds. */
+    drainedAt(requests: number, backfills = 0) {
       const current = state();
       const from = Math.max(current.now, pausedUntil(current.cooldown).until);
       return wallTimeOf(limits.drainedAt(current, from, { requests, backfills }), clock);
     },
 
+    /** Forgets that the key was rejected, because the daemon has a new one. A pause after a 429 stays. */
     async resume() {
       if (control.clearHalt()) await durably(store, (query) => writeCooldown(query, clock, control.cooldown));
     },
 
+    /** Ends a throttle through which nothing was sent, without a write. */
     abandon: end,
 
+    /** Rejects waiting requests with `aborted`. Resolves when all slots have ended. */
     async stop() {
       await end();
       await slots.recordShutdown(cautiousUntil - clock.monotonic());
-    },
-  };
-}
-
-/** Requests that follow another one of their turn, in the order of their arrival. */
-interface Followers extends Pick<WaitQueue, 'enter' | 'close'> {
-  waits(): boolean;
-  serveFirst(): void;
-  running(): number;
-}
-
-function createFollowers(onEnd: () => void): Followers {
-  const waiting: { readonly serve: () => void; readonly reject: () => void }[] = [];
-  const served = new Set<Promise<void>>();
-  return {
-    enter({ signal }, serve, reject) {
-      const cancel = () => {
-        waiting.splice(waiting.indexOf(follower), 1);
-        reject();
-      };
-      const follower = {
-        serve() {
-          signal?.removeEventListener('abort', cancel);
-          const ended = serve().finally(() => {
-            served.delete(ended);
-            onEnd();
-          });
-          served.add(ended);
-        },
-        reject,
-      };
-      signal?.addEventListener('abort', cancel, { once: true });
-      waiting.push(follower);
-    },
-    waits: () => waiting.length > 0,
-    serveFirst: () => waiting.shift()?.serve(),
-    running: () => served.size,
-    async close() {
-      for (const { reject } of waiting.splice(0)) reject();
-      await Promise.all(served);
     },
   };
 }
@@ -273,17 +210,16 @@ function serveNext(queue: WaitQueue, limits: Limits, state: QuotaState): boolean
   const { cooldown, now } = state;
   if (pausedUntil(cooldown).until > now || limits.roomForAll(state) > now) return false;
   if (limits.roomForBackground(state) > now) return queue.serveOne('interactive');
-  return queue.serveOne(limits.roomForBackfill(state) > now ? 'live' : 'backfill');
+  if (limits.roomForBackfill(state) > now) return queue.serveOne('interactive', 'live');
+  return queue.serveOne('interactive', 'live', 'backfill');
 }
 
 /** Time at which a waiting request may be admitted; Infinity if none waits, or an answer must come first. */
-function nextAdmission(
-  { waits, followers }: Pick<WaitQueue, 'waits'> & { readonly followers: Followers },
-  limits: Limits,
-  state: QuotaState,
-): number {
+function nextAdmission(queue: WaitQueue, isFull: boolean, limits: Limits, state: QuotaState): number {
+  const waits = (of: Parameters<WaitQueue['waits']>[0]) => !isFull && queue.waits(of);
   const interactive = waits('interactive') ? limits.roomForAll(state) : Number.POSITIVE_INFINITY;
-  const live = followers.waits() || waits('live') ? limits.nextForBackground(state) : Number.POSITIVE_INFINITY;
+  const isLiveWaiting = queue.waits('follower') || waits('live');
+  const live = isLiveWaiting ? limits.nextForBackground(state) : Number.POSITIVE_INFINITY;
   const backfill = waits('backfill') ? limits.nextForBackfill(state) : Number.POSITIVE_INFINITY;
   return Math.max(pausedUntil(state.cooldown).until, Math.min(interactive, live, backfill));
 }
@@ -292,34 +228,15 @@ function cancelled(): SyncError {
   return new SyncError('aborted', 'the request for a quota slot was cancelled');
 }
 
-export interface QuotaSnapshot {
-  readonly long: WindowSnapshot;
-  readonly burst: WindowSnapshot;
-  readonly configuredShare: ConfiguredShare;
-  readonly effectiveShare: number;
-  /** Upper bound of the share: the configured one, or the present ceiling of `auto`. */
-  readonly ceiling: number;
-  /** Refused, and no proof of room since: one request at a time. */
-  readonly limited: boolean;
-  /** End in epoch milliseconds, and reason; null if nothing pauses. */
-  readonly paused: Pause | null;
-  /** The rejection of the daemon's key, until an answer shows that it is accepted. */
-  readonly halt: KeyRefusal | null;
-  readonly waiting: Readonly<Record<Lane, number>>;
-  readonly inFlight: number;
-  /** Earliest start of a background request, epoch milliseconds; null if an answer must come first. */
-  readonly nextSlotAt: number | null;
-  /** Start of an interactive request that arrives now, epoch milliseconds. */
-  readonly nextForPeopleAt: number;
-  readonly lastRefusal: ObservedUse | null;
-}
+export type QuotaSnapshot = ReturnType<typeof snapshotOf>;
 
 function snapshotOf(
   state: QuotaState,
   limits: Limits,
-  waiting: QuotaSnapshot['waiting'],
-  { clock, quota }: ThrottleContext,
-): QuotaSnapshot {
+  waiting: Readonly<Record<Lane, number>>,
+  quota: QuotaOptions,
+  clock: Clock,
+) {
   const { cooldown, ledger, now } = state;
   const { until, code, reason } = pausedUntil(cooldown);
   const from = Math.max(now, until);
@@ -331,13 +248,19 @@ function snapshotOf(
     burst: withinCap(burst),
     configuredShare: quota.share,
     effectiveShare: limits.share(state),
+    /** Upper bound of the share: the configured one, or the present ceiling of `auto`. */
     ceiling: limits.ceiling(state),
+    /** Refused, and no proof of room since: one request at a time. */
     limited: cooldown.limited,
+    /** End in epoch milliseconds, and reason; null if nothing pauses. */
     paused: until > now ? { until: toWall(until), code, reason } : null,
+    /** The rejection of the daemon's key, until an answer shows that it is accepted. */
     halt: cooldown.halt && { code: cooldown.halt.code, reason: cooldown.halt.reason },
     waiting,
     inFlight: ledger.all.inFlight,
+    /** Earliest start of a background request, epoch milliseconds; null if an answer must come first. */
     nextSlotAt: next === Number.POSITIVE_INFINITY ? null : toWall(next),
+    /** Start of an interactive request that arrives now, epoch milliseconds. */
     nextForPeopleAt: toWall(limits.interactiveServedAt(state, from, waiting.interactive + 1)),
     lastRefusal: cooldown.observed ? { ...cooldown.observed, at: toWall(cooldown.observed.at) } : null,
   };

@@ -36,29 +36,7 @@ export interface Entry {
  * updated when the request ends, within transactions that are needed anyway. After a crash in between, the next start
  * counts the request as just sent.
  */
-export interface WindowLedger {
-  readonly all: WindowUse;
-  readonly background: WindowUse;
-  /** Parts of `background`. */
-  readonly backfill: WindowUse;
-  readonly status: WindowUse;
-  /** Time since which all requests are known, monotonic milliseconds. */
-  readonly since: number;
-  /** Start of the latest request of each lane that still counts. */
-  readonly latest: ReadonlyMap<Lane, number>;
-  readonly uses: UseCount;
-  /** Reserves a slot in memory. */
-  open(lane: Lane, caller?: string): Entry;
-  record(entry: Entry, query: Scope): Promise<void>;
-  /** Frees the slot, because nothing was sent. */
-  release(entry: Entry): void;
-  /** Ends the request now; `status` is undefined if no answer came. */
-  complete(entry: Entry, status: number | undefined): void;
-  /** Writes the end, and counts the request for its caller: once, however often this is called. */
-  recordEnd(entry: Entry, query: Scope): Promise<void>;
-  /** Stores the present time, so that a later boot knows how much time has passed. */
-  heartbeat(query: Scope): Promise<void>;
-}
+export type WindowLedger = ReturnType<typeof createEmptyLedger>;
 
 /**
  * Converts a row to times of the present boot. Of another boot, only the time up to `lastSeen`, its latest known moment,
@@ -147,7 +125,7 @@ function createEmptyLedger(
   clock: Clock,
   windows: readonly Window[],
   { firstId, since }: { readonly firstId: number; readonly since: number },
-): WindowLedger & { latest: Map<Lane, number> } {
+) {
   const longestHold = Math.max(0, ...windows.map((window) => window.hold));
   let nextId = firstId;
   // The next write of a row deletes those of released entries. If it is rolled back, they use a slot after the next
@@ -155,18 +133,20 @@ function createEmptyLedger(
   let unsentIds: number[] = [];
   const latest = new Map<Lane, number>();
   const uses = createUseCount(clock);
+  const counts = { all: unused(), background: unused(), backfill: unused(), status: unused() };
 
-  const ledger: ReturnType<typeof createEmptyLedger> = {
+  return {
+    /** `backfill` and `status` are parts of `background`. */
+    ...counts,
+    /** Time since which all requests are known, monotonic milliseconds. */
     since,
+    /** Start of the latest request of each lane that still counts. */
     latest,
     uses,
-    all: { inFlight: 0, completed: [] },
-    background: { inFlight: 0, completed: [] },
-    backfill: { inFlight: 0, completed: [] },
-    status: { inFlight: 0, completed: [] },
 
-    open(lane, caller = lane) {
-      for (const use of usesOf(ledger, lane)) use.inFlight += 1;
+    /** Reserves a slot in memory. */
+    open(lane: Lane, caller: string = lane): Entry {
+      for (const use of usesOf(counts, lane)) use.inFlight += 1;
       // Ids are assigned here, because the database would reuse the id of a rolled-back row.
       const id = nextId++;
       const started = clock.monotonic();
@@ -174,7 +154,7 @@ function createEmptyLedger(
       return { id, lane, caller, started, recorded: false, state: 'open', completed: 0, status: undefined };
     },
 
-    async record(entry, query) {
+    async record(entry: Entry, query: Scope) {
       entry.recorded = true;
       const unsent = unsentIds;
       unsentIds = [];
@@ -183,40 +163,49 @@ function createEmptyLedger(
       await addLedgerRow(query, { id, boot: clock.bootId, lane, caller, started });
     },
 
-    release(entry) {
+    /** Frees the slot, because nothing was sent. */
+    release(entry: Entry) {
       entry.state = 'released';
-      for (const use of usesOf(ledger, entry.lane)) use.inFlight -= 1;
+      for (const use of usesOf(counts, entry.lane)) use.inFlight -= 1;
       if (entry.recorded) unsentIds.push(entry.id);
     },
 
-    complete(entry, status) {
+    /** Ends the request now; `status` is undefined if no answer came. */
+    complete(entry: Entry, status: number | undefined) {
       const now = clock.monotonic();
       entry.state = 'completed';
       entry.status = status;
       entry.completed = status === undefined ? now + UNKNOWN_GRACE : now;
-      for (const use of usesOf(ledger, entry.lane)) {
+      for (const use of usesOf(counts, entry.lane)) {
         use.inFlight -= 1;
         addCompletion(use.completed, entry.completed);
         forgetBefore(use.completed, now - longestHold);
       }
     },
 
-    async recordEnd(entry, query) {
+    /** Writes the end, and counts the request for its caller: once, however often this is called. */
+    async recordEnd(entry: Entry, query: Scope) {
       const isFirst = await endLedgerRow(query, entry.id, entry.completed, entry.status);
       if (isFirst) await uses.add(query, entry);
     },
 
-    heartbeat: (query) =>
+    /** Stores the present time, so that a later boot knows how much time has passed. */
+    heartbeat: (query: Scope) =>
       writeMeta(
         query,
         HEARTBEAT_KEY,
         JSON.stringify({ boot: clock.bootId, at: clock.monotonic(), since } satisfies Heartbeat),
       ),
   };
-  return ledger;
 }
 
-function usesOf({ all, background, backfill, status }: WindowLedger, lane: Lane): WindowUse[] {
+function unused(): WindowUse {
+  return { inFlight: 0, completed: [] };
+}
+
+type WindowUses = Readonly<Record<'all' | 'background' | 'backfill' | 'status', WindowUse>>;
+
+function usesOf({ all, background, backfill, status }: WindowUses, lane: Lane): WindowUse[] {
   if (lane === 'interactive') return [all];
   if (lane === 'backfill') return [all, background, backfill];
   return lane === 'status' ? [all, background, status] : [all, background];
@@ -245,8 +234,6 @@ export const QUARTER = 15 * 60_000;
 const MAX_CREDENTIALS = 64;
 const UNAUTHORIZED = 401;
 const TOO_MANY_REQUESTS = 429;
-
-type UseCount = ReturnType<typeof createUseCount>;
 
 export function quarterOf(time: number): number {
   return Math.floor(time / QUARTER) * QUARTER;

@@ -1,13 +1,12 @@
-import type { CloseFields, Connection } from '../../connectors/connector.ts';
 import { MAX_TIME_IN_FLIGHT } from '../../model/change.ts';
 import type { ErrorCode } from '../../model/errors/codes.ts';
 import { asSyncError, type SyncError, wasSent } from '../../model/errors/sync-error.ts';
-import type { Item, ItemReference } from '../../model/item.ts';
 import { type PostedComment, parseStatus } from '../../model/notice.ts';
-import { type Clock, onClockSetBack, sleep } from '../../platform/lib/clock.ts';
+import { onClockSetBack } from '../../platform/lib/clock.ts';
+import type { Logger } from '../../platform/lib/logger.ts';
 import { backoff } from '../../platform/lib/random.ts';
-import type { Job, Stage } from '../../platform/lib/scheduler.ts';
-import { createWakeSignal, type WakeSignal } from '../../platform/lib/wake-signal.ts';
+import type { Job } from '../../platform/lib/scheduler.ts';
+import { createWakeSignal, waitForWork } from '../../platform/lib/wake-signal.ts';
 import { findItem, itemName, readFields } from '../../store/items/items.ts';
 import {
   beginNotice,
@@ -23,39 +22,7 @@ import {
 } from '../../store/items/notices.ts';
 import { retryUntilCommitted } from '../../store/retry-until-committed.ts';
 import { enqueueTaskListRead } from '../../store/workspace/workspace-reads.ts';
-import type { WorkspaceContext } from '../../store/workspace-context.ts';
-import type { Pauses } from '../intake/pauses.ts';
-
-/** A connection to whose vendor worksync may write. */
-export interface WritableConnection {
-  readonly name: string;
-  readonly connection: Pick<Connection, 'comment' | 'close' | 'status'>;
-  /** Values of the fields that closing fills in. */
-  readonly closeFields?: CloseFields | undefined;
-  reference(item: Item): ItemReference;
-  /** Whether the item is in the scope. */
-  covers(item: Item): boolean;
-}
-
-export interface WriteBackContext extends WorkspaceContext {
-  /** The connections for which write-back is switched on. */
-  readonly connections: readonly WritableConnection[];
-  readonly pauses: Pauses;
-  /** Returns undefined until the workspace has reported its id. */
-  readonly workspaceId: () => Promise<string | undefined>;
-  /**
-   * The interval, in milliseconds, at which the task list is read to detect finished tasks. Undefined if nothing needs
-   * it, or the workspace's own webhooks report them.
-   */
-  readonly readTasksEvery?: number;
-  readonly outbox: WakeSignal;
-}
-
-export interface WriteBack extends Stage {
-  /** To notify after a commit that may contain a notice. */
-  readonly wakeSignal: WakeSignal;
-  readonly jobs: readonly Job[];
-}
+import type { ActiveConnection, IntakeContext } from '../intake/active-connection.ts';
 
 const FIRST_PAUSE = 5_000;
 const LONGEST_PAUSE = 3_600_000;
@@ -73,6 +40,13 @@ const REFUSALS: ReadonlySet<ErrorCode> = new Set([
   'refused',
 ]);
 
+/** Whether any write-back is configured. */
+function isWritable({ writeBack }: ActiveConnection): boolean {
+  return (
+    writeBack !== undefined && [writeBack.comment, writeBack.close, writeBack.status].some((each) => each !== false)
+  );
+}
+
 /** The comment of an item that is no longer linked to a task. */
 const NOTHING_LINKED = 'Not linked to a task any more.';
 
@@ -80,11 +54,19 @@ const NOTHING_LINKED = 'Not linked to a task any more.';
  * Writes the notices of reconcile to vendors. Each write can be repeated: a comment has a marker and is updated in
  * place, a closed item stays closed, and a status replaces the status of the same name. So a write with unknown outcome
  * is sent again, once the first request must have arrived.
+ *
+ * @param workspaceId returns undefined until the workspace has reported its id
+ * @param readTasksEvery the interval, in milliseconds, at which the task list is read to detect finished tasks. Absent: nothing
+ *   needs it, or the workspace's own webhooks report them
  */
-export function createWriteBack(context: WriteBackContext): WriteBack {
+export function createWriteBack(
+  context: IntakeContext,
+  workspaceId: () => Promise<string | undefined>,
+  readTasksEvery?: number,
+) {
   const { store, clock, random, logger, pauses } = context;
   const wakeSignal = createWakeSignal();
-  const names = context.connections.map(({ name }) => name);
+  const names = context.connections.filter(isWritable).map(({ name }) => name);
   const pauseLeft = (connection: string) => pauses.left(connection, 'fetch');
   const unpaused = () => names.filter((name) => pauseLeft(name) === 0);
   const loggedRefusals = new Set<string>();
@@ -97,20 +79,11 @@ export function createWriteBack(context: WriteBackContext): WriteBack {
 
   async function run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const pause = await logFailure(async () => {
+      const pause = await logFailure(logger, async () => {
         await refused.retryIfDue();
         return Math.min(await writeDue(signal), refused.untilDue());
       });
-      await waitFor(clock, pause ?? FIRST_PAUSE, wakeSignal, signal);
-    }
-  }
-
-  async function logFailure<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
-    try {
-      return await work();
-    } catch (error) {
-      logger.error({ error: asSyncError(error) }, 'pending writes to vendors could not be read or stored');
-      return undefined;
+      await waitForWork(clock, pause ?? FIRST_PAUSE, wakeSignal.wait(), signal);
     }
   }
 
@@ -118,13 +91,13 @@ export function createWriteBack(context: WriteBackContext): WriteBack {
   async function writeDue(signal: AbortSignal): Promise<number> {
     await clampTimesIfSetBack();
     const due = await dueNotices(store.query, unpaused(), clock.now());
-    const workspaceId = due.length === 0 ? undefined : await context.workspaceId();
+    const id = due.length === 0 ? undefined : await workspaceId();
     // The marker of a comment contains the id; a commit status needs none.
-    const isReady = ({ kind }: NoticeRow) => kind === 'status' || workspaceId !== undefined;
+    const isReady = ({ kind }: NoticeRow) => kind === 'status' || id !== undefined;
     for (const notice of due.filter(isReady)) {
       if (signal.aborted) return 0;
       // A rate limit may have paused the connection during this pass.
-      if (pauseLeft(notice.connection) === 0) await write(notice, workspaceId ?? '', signal);
+      if (pauseLeft(notice.connection) === 0) await write(notice, id ?? '', signal);
     }
     return due.every(isReady) ? untilNext() : ID_PAUSE;
   }
@@ -136,12 +109,12 @@ export function createWriteBack(context: WriteBackContext): WriteBack {
   }
 
   /** Commits the begin of the write before it is sent, so that a restart knows that its outcome is unknown. */
-  async function write(notice: NoticeRow, workspaceId: string, signal: AbortSignal): Promise<void> {
+  async function write(notice: NoticeRow, id: string, signal: AbortSignal): Promise<void> {
     const { item_key: itemKey, kind, connection } = notice;
     let item = itemKey;
     try {
       item = await itemName(store.query, itemKey);
-      const send = await prepare(context, notice, workspaceId);
+      const send = await prepare(context, notice, id);
       // It is requested again by the first change of an item that came back into the scope.
       if (send === 'out of scope') return await store.commit((transaction) => withdraw(transaction, kind, [itemKey]));
       if (send && !(await store.commit((transaction) => beginNotice(transaction, notice)))) return;
@@ -176,14 +149,16 @@ export function createWriteBack(context: WriteBackContext): WriteBack {
 
   async function readTasks(): Promise<void> {
     const request = { now: clock.now(), usedShare: 0, lane: 'read', notBefore: 0 } as const;
-    await logFailure(() => store.commit((transaction) => enqueueTaskListRead(transaction, request)));
+    await logFailure(logger, () => store.commit((transaction) => enqueueTaskListRead(transaction, request)));
     context.outbox.notify();
   }
 
-  const everyMs = context.readTasksEvery;
   return {
+    /** To notify after a commit that may contain a notice. */
     wakeSignal,
-    jobs: [{ name: 'tasks', when: everyMs === undefined ? 'off' : { everyMs }, run: readTasks }],
+    jobs: [
+      { name: 'tasks', when: readTasksEvery === undefined ? 'off' : { everyMs: readTasksEvery }, run: readTasks },
+    ] satisfies readonly Job[],
     start() {
       if (running || names.length === 0) return;
       stopping = new AbortController();
@@ -198,11 +173,20 @@ export function createWriteBack(context: WriteBackContext): WriteBack {
   };
 }
 
+async function logFailure<Result>(logger: Logger, work: () => Promise<Result>): Promise<Result | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    logger.error({ error: asSyncError(error) }, 'pending writes to vendors could not be read or stored');
+    return undefined;
+  }
+}
+
 /**
  * Lets refused writes be tried again: all of them at the start, when begun ones wait until they must have arrived; those for which the
  * credential lacked a right also after an hour, because it may have been granted.
  */
-function createRetries({ store, clock }: WriteBackContext) {
+function createRetries({ store, clock }: IntakeContext) {
   let isStarted = false;
   let dueAt = Number.POSITIVE_INFINITY;
   return {
@@ -231,7 +215,7 @@ function pauseAfter({ code, retryAfter = 0 }: SyncError, drawn: number): number 
 
 /** Stores that a write was carried out. A second write could undo what a person has done at the vendor since. */
 function storeSuccess(
-  context: WriteBackContext,
+  context: IntakeContext,
   notice: NoticeRow,
   posted: PostedComment | undefined,
   signal: AbortSignal,
@@ -252,7 +236,7 @@ type Send = (signal: AbortSignal) => Promise<PostedComment | undefined>;
  * undefined if there is nothing to write, and nothing is written to an item that has left the scope of its connection.
  */
 async function prepare(
-  context: WriteBackContext,
+  context: IntakeContext,
   notice: NoticeRow,
   workspaceId: string,
 ): Promise<Send | 'out of scope' | undefined> {
@@ -263,9 +247,9 @@ async function prepare(
   const target = context.connections.find(({ name }) => name === notice.connection);
   if (!row || !target || row.gone === 1) return undefined;
   const { item } = readFields(row);
-  if (!target.covers(item)) return 'out of scope';
-  const reference = target.reference(item);
-  const { connection, closeFields } = target;
+  if (target.covers?.(item) === false) return 'out of scope';
+  const { connection, connector, writeBack } = target;
+  const reference = connector.reference(item);
   if (kind === 'status') {
     const status = parseStatus(wanted);
     // Only the present head of an open pull request needs a status.
@@ -276,23 +260,14 @@ async function prepare(
       return undefined;
     };
   }
+  const close = writeBack?.close;
   if (kind === 'close')
     return async (signal) => {
-      await connection.close?.(reference, signal, closeFields);
+      await connection.close?.(reference, signal, typeof close === 'object' ? close.fields : undefined);
       return undefined;
     };
   const marker = `<!-- worksync:${workspaceId}:tasks -->`;
   // The previous comment may not exist, if its write failed. Then there is nothing to correct.
   const comment = wanted === null ? { marker, text: NOTHING_LINKED, isCorrection: true } : { marker, text: wanted };
   return async (signal) => connection.comment?.(reference, comment, signal);
-}
-
-/** Resolves after `ms`, or when the wake signal fires. */
-async function waitFor(clock: Clock, ms: number, wakeSignal: WakeSignal, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
-  if (ms === Number.POSITIVE_INFINITY) return wakeSignal.wait();
-  const woken = new AbortController();
-  const timer = sleep(clock, ms, AbortSignal.any([signal, woken.signal]));
-  await Promise.race([timer, wakeSignal.wait()]);
-  woken.abort();
 }

@@ -82,7 +82,7 @@ export function connect(options: ConnectOptions): Workspace {
   const transport = createSend({ http, baseUrl: url, apiKey: typeof apiKey === 'string' ? () => apiKey : apiKey });
   const clock = systemClock();
   const pacing = createPacing(clock, windowsOf(quota));
-  const send = repeating({ send: transport, pacing, clock, random: systemRandom(), attempts });
+  const send = repeating(transport, pacing, clock, systemRandom(), attempts);
   const methods = createWorkspaceClient<Cancellable | undefined>({ send: stayingAlive(send), workspaceId });
   return { ...methods, pages: pagesOf(methods), close: () => http.close() };
 }
@@ -105,16 +105,14 @@ function stayingAlive<Context>(send: Send<Context>): Send<Context> {
   };
 }
 
-interface Repeating {
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly send: Send<Cancellable>;
-  readonly pacing: Pacing;
-  readonly attempts: number;
-}
-
 /** Repeats requests that may be repeated, after a pause. While the quota is used up, all requests pause. */
-function repeating({ send, pacing, clock, random, attempts }: Repeating): Send<Cancellable | undefined> {
+function repeating(
+  send: Send<Cancellable>,
+  pacing: Pacing,
+  clock: Clock,
+  random: Random,
+  attempts: number,
+): Send<Cancellable | undefined> {
   const sendOnce: typeof send = async (request, { signal }) => {
     const answer = await pacing.through(() => send(request, { signal }), signal);
     if (!isSuccess(answer.status)) throw failureOf(answer, request);

@@ -75,7 +75,7 @@ export async function startDaemon(options: QuotaDaemonOptions): Promise<QuotaDae
   const random = seededRandom(seed);
   const quota = { ...FULL_SHARE, ...options.quota };
   const common = { store, clock, random, logger: silentLogger, meter: silentMeter };
-  const throttle = await createThrottle({ ...common, quota, careful: succession?.careful });
+  const throttle = await createThrottle(common, quota, { careful: succession?.careful });
   const wakeSignals = { inbox: createWakeSignal(), outbox: createWakeSignal() };
   const reconcile = createReconcile({
     ...common,

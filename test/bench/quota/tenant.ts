@@ -86,7 +86,7 @@ export async function playShared(manner: Manner, seed: number, days: number, len
   const store = await openStore({ file: ':memory:' });
   const server = createServer({ clock, duration: () => D, arrives: () => 0.5 });
   const parts = { store, clock, random: seededRandom(seed), logger: silentLogger, meter: silentMeter };
-  const throttle = await createThrottle({ ...parts, quota: FULL_SHARE });
+  const throttle = await createThrottle(parts, FULL_SHARE);
   const refusals: Refusal[] = [];
   const ours = async (): Promise<void> => {
     for (;;) {
@@ -270,7 +270,7 @@ async function playTwo(seed: number): Promise<{ accepted: number; refused: numbe
     const store = await openStore({ file: ':memory:' });
     stores.push(store);
     const parts = { store, clock, random: seededRandom(seed), logger: silentLogger, meter: silentMeter };
-    const throttle = await createThrottle({ ...parts, quota: { ...FULL_SHARE, share: 'auto' } });
+    const throttle = await createThrottle(parts, { ...FULL_SHARE, share: 'auto' });
     const worker = async (): Promise<void> => {
       for (;;) {
         const isRefused = (await sendOne(throttle, store, server)) !== undefined;

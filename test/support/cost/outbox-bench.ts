@@ -8,17 +8,16 @@ import { addDifference } from '../../../src/store/changes/outbox-rows.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { PULL_REQUESTS_READ, TASKS_READ, writeMeta } from '../../../src/store/meta.ts';
 import { bindServerFacts, writeServerFact } from '../../../src/store/workspace/server-facts.ts';
-import { type Breaker, createBreaker } from '../../../src/sync/outbox/breaker.ts';
+import { createBreaker } from '../../../src/sync/outbox/breaker.ts';
 import { createChangeScheduler } from '../../../src/sync/outbox/change-scheduler.ts';
 import { claimChange } from '../../../src/sync/outbox/claim.ts';
+import { createSender } from '../../../src/sync/outbox/outbox.ts';
 import type { OutboxContext } from '../../../src/sync/outbox/outbox-context.ts';
-import type { PreparedRequest } from '../../../src/sync/outbox/request.ts';
-import { createSender, type SendAndSettle } from '../../../src/sync/outbox/send.ts';
 import type { Slot } from '../../../src/sync/quota/slot.ts';
-import { createThrottle, type Throttle } from '../../../src/sync/quota/throttle.ts';
+import { createThrottle } from '../../../src/sync/quota/throttle.ts';
 import type { ApiRequest, ApiResponse } from '../../../src/workspace-api/exchange.ts';
 import { createWorkspaceClient, type SendContext } from '../../../src/workspace-api/typed-client.ts';
-import { createTravellingClock, type TravellingClock } from '../fakes/travelling-clock.ts';
+import { createTravellingClock } from '../fakes/travelling-clock.ts';
 
 const MINUTE = 60_000;
 const QUOTA = { requests: 100, window: 15 * MINUTE, burst: 50, burstWindow: MINUTE, share: 1, concurrency: 4 };
@@ -32,22 +31,6 @@ export type Answer = Pick<ApiResponse, 'status'> & {
   readonly headers?: ApiResponse['headers'];
 };
 
-/** The parts that claim a change and send it, with a store that contains pending links. */
-export interface OutboxBench {
-  readonly store: Store;
-  readonly clock: TravellingClock;
-  readonly throttle: Throttle;
-  readonly breaker: Breaker;
-  readonly context: OutboxContext;
-  /** The reported troubles: codes of errors, and undefined for their end. */
-  readonly told: (string | undefined)[];
-  readonly attempt: SendAndSettle;
-  slot(): Promise<Slot>;
-  take(slot: Slot, entity?: string): Promise<PreparedRequest | undefined>;
-  /** Claims the change and sends it. */
-  send(entity: string): Promise<void>;
-}
-
 export const linkOf = (number: number) => `link:jira:cloud:issue:${number}>t${number}`;
 const urlOf = (number: number) => `https://tracker.example/${number}`;
 
@@ -57,17 +40,16 @@ export const added = (number: number): Answer => ({
   json: { workItemId: `w${number}`, taskId: `t${number}`, url: urlOf(number), externalId: null },
 });
 
+/** The parts that claim a change and send it, with a store that contains pending links. */
 export async function outboxBench(
   store: Store,
   links: number,
   answer: (taskId: string, request: ApiRequest) => Answer | undefined | Promise<Answer> = () => added(1),
   taskUpdates: OutboxContext['taskUpdates'] = { form: 'whole', statuses: {}, areEditsReported: true },
-): Promise<OutboxBench> {
+) {
   const clock = createTravellingClock();
   const random = systemRandom();
-  const throttle = await createThrottle({
-    ...{ store, clock, random, logger: silentLogger, meter: silentMeter, quota: QUOTA },
-  });
+  const throttle = await createThrottle({ store, clock, random, logger: silentLogger, meter: silentMeter }, QUOTA);
   await store.commit(async (query) => {
     await bindServerFacts(query, BASE_URL);
     for (const fact of [TASKS_READ, PULL_REQUESTS_READ]) await writeMeta(query, fact, '1');
@@ -89,6 +71,7 @@ export async function outboxBench(
       return { status: said.status, headers: said.headers ?? {}, body: Buffer.from(JSON.stringify(said.json ?? {})) };
     },
   });
+  /** The reported troubles: codes of errors, and undefined for their end. */
   const told: (string | undefined)[] = [];
   const stopping = new AbortController();
   // As at the end of a process: what cannot be stored is left as it is.
@@ -109,7 +92,8 @@ export async function outboxBench(
     claimChange(context, scheduler, own, { entity: entity ?? '', isCurrent: () => entity !== undefined }, clock.now());
   return {
     ...{ store, clock, throttle, breaker, context, told, attempt, slot, take },
-    async send(entity) {
+    /** Claims the change and sends it. */
+    async send(entity: string) {
       const own = await slot();
       const prepared = await take(own, entity);
       if (!prepared) throw new Error(`nothing of ${entity} is to be sent`);

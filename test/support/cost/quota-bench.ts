@@ -2,9 +2,10 @@ import type { Lane } from '../../../src/model/lane.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import type { Store } from '../../../src/store/database.ts';
+import type { WorkspaceContext } from '../../../src/store/workspace-context.ts';
 import type { QuotaOptions } from '../../../src/sync/quota/limits.ts';
 import type { Slot } from '../../../src/sync/quota/slot.ts';
-import { createThrottle, type Throttle, type ThrottleContext } from '../../../src/sync/quota/throttle.ts';
+import { createThrottle, type Throttle } from '../../../src/sync/quota/throttle.ts';
 import { createTravellingClock, type TravellingClock } from '../fakes/travelling-clock.ts';
 import { openTestStore } from '../harness/intake.ts';
 
@@ -39,13 +40,13 @@ export interface QuotaBench {
   restart(quota?: Partial<QuotaOptions>): Promise<QuotaBench>;
 }
 
-type BenchParts = Partial<Pick<ThrottleContext, 'clock' | 'store' | 'logger'>> & { readonly clock?: TravellingClock };
+type BenchParts = Partial<Pick<WorkspaceContext, 'store' | 'logger'>> & { readonly clock?: TravellingClock };
 
 /** A throttle over a store of its own, with a travelling clock. */
 export async function openQuotaBench(quota: Partial<QuotaOptions> = {}, parts: BenchParts = {}): Promise<QuotaBench> {
   const { clock = createTravellingClock(), store = await openTestStore(), logger = silentLogger } = parts;
   const options = { store, clock, random, logger, meter: silentMeter };
-  const throttle = await createThrottle({ ...options, quota: { ...QUOTA, ...quota } });
+  const throttle = await createThrottle(options, { ...QUOTA, ...quota });
   const granted: string[] = [];
   const acquire: QuotaBench['acquire'] = async (lane, due = 1, signal) => {
     const slot = await throttle.acquire({ lane, due, signal });

@@ -37,7 +37,7 @@ const connection = connectionWith({
 });
 const backfills = createBackfills({
   ...{ store, clock, random: systemRandom(), logger: silentLogger, meter: silentMeter },
-  inbox: createWakeSignal(),
+  ...{ inbox: createWakeSignal(), outbox: createWakeSignal() },
   pauses: createPauses(clock),
   connections: [
     {

@@ -26,7 +26,7 @@ const polls = createPolls({
   store,
   clock: systemClock(),
   random: systemRandom(),
-  inbox: createWakeSignal(),
+  ...{ inbox: createWakeSignal(), outbox: createWakeSignal() },
   pauses: createPauses(systemClock()),
   logger: silentLogger,
   meter: silentMeter,

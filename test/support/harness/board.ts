@@ -27,9 +27,9 @@ import { enqueueTaskListRead } from '../../../src/store/workspace/workspace-read
 import { createBreaker } from '../../../src/sync/outbox/breaker.ts';
 import type { ChangeScheduler } from '../../../src/sync/outbox/change-scheduler.ts';
 import { prepareNext } from '../../../src/sync/outbox/claim.ts';
-import { recover } from '../../../src/sync/outbox/outbox.ts';
+import { createSender } from '../../../src/sync/outbox/outbox.ts';
 import type { OutboxClient, OutboxContext } from '../../../src/sync/outbox/outbox-context.ts';
-import { createSender } from '../../../src/sync/outbox/send.ts';
+import { recover } from '../../../src/sync/outbox/recovery.ts';
 import type { Slot } from '../../../src/sync/quota/slot.ts';
 import { applyBatch } from '../../../src/sync/reconcile/apply-batch.ts';
 import {

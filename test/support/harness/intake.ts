@@ -67,7 +67,13 @@ export function intakeContext(
   parts: Pick<IntakeContext, 'store' | 'clock' | 'connections'> & Partial<IntakeContext>,
 ): IntakeContext {
   const silent = { random: systemRandom(), logger: silentLogger, meter: silentMeter };
-  return { ...silent, pauses: createPauses(parts.clock), inbox: createWakeSignal(), ...parts };
+  return {
+    ...silent,
+    pauses: createPauses(parts.clock),
+    inbox: createWakeSignal(),
+    outbox: createWakeSignal(),
+    ...parts,
+  };
 }
 
 export interface Endpoint {
@@ -99,13 +105,9 @@ export async function openEndpoint(
   const clock = createTravellingClock();
   const counts = new Map<string, number>();
   const warnings: LogFields[] = [];
-  const collector = createCollector({
-    store,
-    clock,
-    groupCommit: createGroupCommit({ sql: store.query.whole, checkFileReplaced: store.checkFileReplaced, clock }),
-    wakeSignal: createWakeSignal(),
-    mostPending: options.mostPending,
-  });
+  const { checkFileReplaced } = store;
+  const groupCommit = createGroupCommit({ query: store.query.whole, checkFileReplaced }, clock);
+  const collector = createCollector({ store, clock }, groupCommit, createWakeSignal(), options.mostPending);
   const meter: Meter = {
     ...silentMeter,
     count(_name, labels) {
@@ -119,12 +121,9 @@ export async function openEndpoint(
     connections.map((active): [string, Receiver] => [`main/${active.name}`, { ...active, collector, meter, logger }]),
   );
   const server = createServer(options);
-  webhookRoutes(server, {
-    isBroken: () => false,
-    find: (workspace, connection) => receivers.get(`${workspace}/${connection}`),
-    clock,
-    largestDelivery: Math.max(...connections.map(({ connector }) => connector.largestDelivery)),
-  });
+  const find = (workspace: string, connection: string) => receivers.get(`${workspace}/${connection}`);
+  const largest = Math.max(...connections.map(({ connector }) => connector.largestDelivery));
+  webhookRoutes(server, clock, find, () => false, largest);
   const url = await server.listen({ host: '127.0.0.1', port: 0 });
   onTestFinished(() => server.close());
   return {

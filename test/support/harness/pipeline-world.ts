@@ -12,7 +12,7 @@ import {
   tasksWereRead,
 } from '../../../src/store/workspace/workspace-reads.ts';
 import { prepareNext } from '../../../src/sync/outbox/claim.ts';
-import { recover } from '../../../src/sync/outbox/outbox.ts';
+import { recover } from '../../../src/sync/outbox/recovery.ts';
 import type { PreparedRequest } from '../../../src/sync/outbox/request.ts';
 import { settle } from '../../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../../src/sync/outbox/settle-failure.ts';

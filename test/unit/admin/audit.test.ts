@@ -152,8 +152,8 @@ describe('the use of the quota by caller', () => {
     store = opened;
     const clock = createTravellingClock();
     const quota = { requests: 200, window: 15 * MINUTE, burst: 0, burstWindow: MINUTE, share: 1, concurrency: 8 };
-    const deps = { store: opened, clock, random, logger: silentLogger, meter: silentMeter, quota };
-    const throttle = await createThrottle(deps);
+    const parts = { store: opened, clock, random, logger: silentLogger, meter: silentMeter };
+    const throttle = await createThrottle(parts, quota);
     const send = async (lane: Lane, caller?: string, status = 200, retryAfter?: number) => {
       const slot = await throttle.acquire({ lane, caller, due: 1 });
       await opened.commit((query) => slot.record(query));

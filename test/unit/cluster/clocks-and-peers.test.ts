@@ -240,8 +240,8 @@ const REQUEST: SignedRequest = {
 };
 
 let now = 1_000_000;
-function signer(changes: { secretKey?: Buffer; installation?: string } = {}) {
-  return createSignatures({ secretKey: KEY, installation: 'one', now: () => now, random: systemRandom(), ...changes });
+function signer({ secretKey = KEY, installation = 'one' } = {}) {
+  return createSignatures(secretKey, installation, { now: () => now }, systemRandom());
 }
 
 /** The request as it arrives, with changes made on the way. */

@@ -196,7 +196,11 @@ test('logs a configuration that could not be applied, and applies the next one',
   };
   const source = { load: () => config, stamp: () => '', checkEvery: 1_000 };
   const clock = createTravellingClock();
-  const reload = createReload({ clock, logger } as unknown as DaemonContext, source, workspaces, createScrubber());
+  const reload = createReload(
+    { clock, logger, scrubber: createScrubber() } as unknown as DaemonContext,
+    source,
+    workspaces,
+  );
   await reload.now();
   expect(errors).toMatchObject([{ error: { message: 'a fault of ours' } }]);
   await reload.now();

@@ -4,16 +4,14 @@ import type { ErrorCode } from '../../../src/model/errors/codes.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import type { Item, PullRequest } from '../../../src/model/item.ts';
 import { type LogFields, silentLogger } from '../../../src/platform/lib/logger.ts';
-import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { saveItem } from '../../../src/store/items/items.ts';
 import { type NoticeRow, noticesOf, requestNotice } from '../../../src/store/items/notices.ts';
-import { createPauses } from '../../../src/sync/intake/pauses.ts';
+import type { ActiveConnection } from '../../../src/sync/intake/active-connection.ts';
 import { createWriteBack } from '../../../src/sync/write-back/write-back.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
-import { openTestStore } from '../../support/harness/intake.ts';
+import { intakeContext, openTestStore } from '../../support/harness/intake.ts';
 import { itemRow, pull } from '../../support/rows/items.ts';
 
 const HOUR = 3_600_000;
@@ -61,17 +59,15 @@ async function open({ item, isGone = false, isCovered = true }: Setting = {}) {
     status: { right: 'a right', write: () => write('status') },
   };
   const reference = ({ kind, key }: Item) => ({ kind, key, locator: {} });
+  const common = { connector: { reference }, writeBack: { comment: true, close: false, status: true } };
+  const connections = [
+    { ...common, name: 'gitlab', connection: {} },
+    { ...common, name: 'github', connection, covers: () => isCovered },
+  ] as unknown as ActiveConnection[];
   const start = () => {
-    const writeBack = createWriteBack({
-      ...{ store: { ...stored, commit }, clock, logger, meter: silentMeter, pauses: createPauses(clock) },
-      random: { ...systemRandom(), float: () => 1 },
-      connections: [
-        { name: 'gitlab', connection: {}, reference, covers: () => true },
-        { name: 'github', connection, reference, covers: () => isCovered },
-      ],
-      workspaceId: async () => world.workspaceId,
-      outbox: createWakeSignal(),
-    });
+    const random = { ...systemRandom(), float: () => 1 };
+    const context = intakeContext({ store: { ...stored, commit }, clock, logger, random, connections });
+    const writeBack = createWriteBack(context, async () => world.workspaceId);
     writeBack.start();
     onTestFinished(() => writeBack.stop());
     return writeBack;

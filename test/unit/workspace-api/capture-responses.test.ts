@@ -53,15 +53,12 @@ async function captureOver(store: Store) {
   const signals = { inbox: createWakeSignal(), outbox: createWakeSignal() };
   const notified: string[] = [];
   for (const name of ['inbox', 'outbox'] as const) void signals[name].wait().then(() => notified.push(name));
-  const capture = createResponseCapture({
-    ...{ store, logger, meter: silentMeter, ...signals, routeOf: createRouteOf() },
-    ...{ clock: createTravellingClock(), random: systemRandom() },
-    readLarge: async (route, bytes) => {
-      const content = readLargeAnswer(route, bytes);
-      // A worker takes the memory.
-      copied.push(bytes.fill(0));
-      return content;
-    },
+  const parts = { store, logger, meter: silentMeter, clock: createTravellingClock(), random: systemRandom() };
+  const capture = createResponseCapture({ ...parts, ...signals }, createRouteOf(), async (route, bytes) => {
+    const content = readLargeAnswer(route, bytes);
+    // A worker takes the memory.
+    copied.push(bytes.fill(0));
+    return content;
   });
   return { capture, errors, copied, notified };
 }

@@ -55,10 +55,9 @@ const addAudit = ({ query }: Query, ...rows: { readonly at: number; readonly act
 /** Returns a run of the job over one workspace. */
 function retentionOf(
   store: Store,
-  workspaces: readonly RetainedWorkspace[] = [{ name: 'test', store, retention: RETENTION }],
+  workspaces: readonly RetainedWorkspace[] = [{ name: 'test', store, config: { retention: RETENTION } }],
 ) {
-  const deps = { query: store.query.whole, clock: createTravellingClock(), logger: silentLogger };
-  const job = retentionJob({ ...deps, workspaces: () => workspaces });
+  const job = retentionJob(store.query.whole, createTravellingClock(), silentLogger, () => workspaces);
   return async () => job.run(new AbortController().signal);
 }
 
@@ -151,13 +150,12 @@ async function openMany(count: number) {
       turns.push(index);
       return store.commitRelaxed(work);
     };
-    open.push({ name: `${index}`, store: { ...store, commitRelaxed }, retention: RETENTION });
+    open.push({ name: `${index}`, store: { ...store, commitRelaxed }, config: { retention: RETENTION } });
   }
   const purged: unknown[] = [];
   const info = (fields: LogFields) => void purged.push([fields['workspace'], fields['bodies']]);
   const logger = { ...silentLogger, info };
-  const deps = { query: installation.query, clock: createTravellingClock(), logger };
-  const job = retentionJob({ ...deps, workspaces: () => open });
+  const job = retentionJob(installation.query, createTravellingClock(), logger, () => open);
   const fill = async (index: number, deliveries: number) => {
     const { store } = open[index] as RetainedWorkspace;
     for (let at = 0; at < deliveries; at++) await addDelivery(store, `key-${at}`, NOW - 15 * DAY);

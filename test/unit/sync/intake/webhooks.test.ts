@@ -12,7 +12,7 @@ import type { Store } from '../../../../src/store/database.ts';
 import type { Appended, NewDelivery } from '../../../../src/store/deliveries/append-deliveries.ts';
 import { forgetOtherRedeliveryCursors, redeliveryCursor } from '../../../../src/store/meta.ts';
 import type { Sql } from '../../../../src/store/workspace-scope.ts';
-import { type CollectorDeps, createCollector, createGroupCommit } from '../../../../src/sync/intake/append.ts';
+import { createCollector, createGroupCommit } from '../../../../src/sync/intake/append.ts';
 import { createHookWatch } from '../../../../src/sync/intake/hook-watch.ts';
 import { type Receiver, webhookRoutes } from '../../../../src/sync/intake/webhook-routes.ts';
 import { notesConnector, SECRET, signed } from '../../../support/fakes/notes.ts';
@@ -70,12 +70,8 @@ async function bench(parts: Parts = {}) {
       return turn();
     },
   });
-  webhookRoutes(server, {
-    find: (workspace, connection) => (`${workspace}/${connection}` === 'main/notes' ? receiver : undefined),
-    isBroken: () => isBroken,
-    clock,
-    largestDelivery: LARGEST,
-  });
+  const find = (...names: readonly string[]) => (names.join('/') === 'main/notes' ? receiver : undefined);
+  webhookRoutes(server, clock, find, () => isBroken, LARGEST);
   const url = await server.listen({ host: '127.0.0.1', port: 0 });
   onTestFinished(() => server.close());
   const post = async (body = BODY, headers: Record<string, string> = signed(body), path = '/webhooks/main/notes') => {
@@ -245,7 +241,9 @@ test('forgets the cursor of a connection that is no longer configured', async ()
 describe('the group commit of deliveries', () => {
   type StoreOptions = NonNullable<Parameters<typeof openTestStore>[0]>;
 
-  interface Parts extends StoreOptions, Partial<Pick<CollectorDeps, 'wakeSignal' | 'mostPending'>> {
+  interface Parts extends StoreOptions {
+    readonly wakeSignal?: ReturnType<typeof createWakeSignal>;
+    readonly mostPending?: number;
     readonly checkFileReplaced?: Store['checkFileReplaced'];
     /** Errors of the first statements. */
     readonly failures?: unknown[];
@@ -264,7 +262,7 @@ describe('the group commit of deliveries', () => {
   }
 
   /** Opens a store and the collector of its inbox, and counts the statements that store deliveries. */
-  async function bench({ checkFileReplaced, onStatement, steps, failures = [], ...deps }: Parts = {}) {
+  async function bench({ onStatement, steps, failures = [], ...parts }: Parts = {}) {
     let inserts = 0;
     const store = await openTestStore({
       ...(steps && { steps }),
@@ -274,13 +272,10 @@ describe('the group commit of deliveries', () => {
       },
     });
     const clock = createTravellingClock();
-    const look = checkFileReplaced ?? store.checkFileReplaced;
-    const groupCommit = createGroupCommit({
-      sql: failingAtFirst(store.query.whole, failures),
-      checkFileReplaced: look,
-      clock,
-    });
-    const collector = createCollector({ store, groupCommit, wakeSignal: createWakeSignal(), ...deps, clock });
+    const { checkFileReplaced = store.checkFileReplaced, wakeSignal = createWakeSignal(), mostPending } = parts;
+    const query = failingAtFirst(store.query.whole, failures);
+    const groupCommit = createGroupCommit({ query, checkFileReplaced }, clock);
+    const collector = createCollector({ store, clock }, groupCommit, wakeSignal, mostPending);
     const append = async (key: string, body = Buffer.from('body')) => {
       const delivery = { connection: 'notes', key, source: 'webhook' as const, event: 'note', body };
       return (await collector.append(delivery)).appended;

@@ -10,14 +10,8 @@ import { configureLinks } from '../../../../src/store/workspace/server-capabilit
 import { noteLinksRead } from '../../../../src/store/workspace/workspace-reads.ts';
 import type { Scope } from '../../../../src/store/workspace-scope.ts';
 import { type ChangeScheduler, createChangeScheduler } from '../../../../src/sync/outbox/change-scheduler.ts';
-import {
-  acquireSlot,
-  claimChange,
-  MAX_BLOCK,
-  prepareNext,
-  UNVERIFIED_PAUSE,
-  waitOf,
-} from '../../../../src/sync/outbox/claim.ts';
+import { claimChange, MAX_BLOCK, prepareNext, UNVERIFIED_PAUSE, waitOf } from '../../../../src/sync/outbox/claim.ts';
+import { acquireSlot } from '../../../../src/sync/outbox/outbox.ts';
 import { differenceOf, digestOf, type PlannedWrite, readPlan } from '../../../../src/sync/outbox/planned-writes.ts';
 import { type PreparedRequest, writeFor } from '../../../../src/sync/outbox/request.ts';
 import { settle } from '../../../../src/sync/outbox/settle.ts';

@@ -18,7 +18,7 @@ import { writeServerFact } from '../../../../src/store/workspace/server-facts.ts
 import type { Scope } from '../../../../src/store/workspace-scope.ts';
 import { MAX_BLOCK } from '../../../../src/sync/outbox/claim.ts';
 import { type ListAnswer, type ListPosition, nextListStep } from '../../../../src/sync/outbox/list-pages.ts';
-import { recover } from '../../../../src/sync/outbox/outbox.ts';
+import { recover } from '../../../../src/sync/outbox/recovery.ts';
 import { type SettleContext, settle } from '../../../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../../../src/sync/outbox/settle-failure.ts';
 import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';

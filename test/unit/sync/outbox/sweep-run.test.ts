@@ -6,13 +6,14 @@ import { silentLogger } from '../../../../src/platform/lib/logger.ts';
 import type { Schedule } from '../../../../src/platform/lib/scheduler.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
 import { blankEntity, saveEntity } from '../../../../src/store/changes/entities.ts';
-import { updateChange } from '../../../../src/store/changes/outbox-rows.ts';
+import { removeChange, updateChange } from '../../../../src/store/changes/outbox-rows.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { saveItem } from '../../../../src/store/items/items.ts';
 import type { RecordsRoute } from '../../../../src/store/workspace/server-capabilities.ts';
 import { writeServerFact } from '../../../../src/store/workspace/server-facts.ts';
 import { readSweepPosition } from '../../../../src/store/workspace/sweep-position.ts';
 import { enqueueReads } from '../../../../src/store/workspace/workspace-reads.ts';
+import type { OutboxContext } from '../../../../src/sync/outbox/outbox-context.ts';
 import { SWEEP, workspaceSweepJobs } from '../../../../src/sync/outbox/sweep-jobs.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
@@ -37,18 +38,26 @@ async function linkTasks({ query }: Store, count: number): Promise<void> {
 function jobOver(
   store: Store,
   name: string,
-  { when = { everyMs: DAY } as Schedule, recordsPullRequests = true, readsPerDay = 4 } = {},
+  {
+    when = { everyMs: DAY } as Schedule,
+    recordsPullRequests = true,
+    readsPerDay = 4,
+    clock = createTravellingClock(),
+  } = {},
 ) {
-  const clock = createTravellingClock();
   const outbox = createWakeSignal();
   const quota = { requests: 50 * readsPerDay, window: DAY };
-  const jobs = workspaceSweepJobs({ store, clock, logger: silentLogger, outbox, quota, recordsPullRequests, when });
-  const run = async () => jobs.find((job) => job.name === name)?.run(new AbortController().signal);
+  const parts = { store, clock, logger: silentLogger, outbox, recordsPullRequests } as unknown as OutboxContext;
+  const jobs = workspaceSweepJobs(parts, when, quota);
+  const run = async (signal = new AbortController().signal) => jobs.find((job) => job.name === name)?.run(signal);
   return { clock, outbox, run, names: jobs.map((job) => job.name) };
 }
 
 const read = ({ query }: Store) =>
-  query.selectFrom('outbox').select(['entity', 'next_since']).orderBy('entity').execute();
+  query.selectFrom('outbox').select(['entity', 'next_since', 'since', 'lane']).orderBy('entity').execute();
+const entities = async (store: Store) => (await read(store)).map((row) => row.entity);
+/** Answers all reads. */
+const answerAll = ({ query }: Store) => query.deleteFrom('outbox').execute();
 
 it.each<[count: number, readsPerDay: number, when: Schedule]>([
   [2, 4, { everyMs: 12 * HOUR }],
@@ -70,9 +79,56 @@ it.each<[count: number, readsPerDay: number, when: Schedule]>([
   while (!isOver && clock.elapsed() < 2 * DAY) {
     await clock.advance(60_000);
     requested += (await read(store)).length;
-    await store.query.deleteFrom('outbox').execute();
+    await answerAll(store);
   }
   expect([isOver, requested]).toEqual([true, count]);
+});
+
+it('continues where the process ended, and after the last task begins again with the first', async () => {
+  const store = await openTestStore();
+  await linkTasks(store, 3);
+  const clock = createTravellingClock();
+  /** Runs the job until the process ends after some hours. Returns the reads, each answered at once. */
+  async function runFor(hours: number): Promise<string[]> {
+    const stopping = new AbortController();
+    const running = jobOver(store, 'workspace.links', { clock, readsPerDay: 24 }).run(stopping.signal);
+    const seen: string[] = [];
+    for (let minutes = 0; minutes < 60 * hours; minutes++) {
+      await clock.advance(60_000);
+      seen.push(...(await entities(store)));
+      await answerAll(store);
+    }
+    stopping.abort();
+    await clock.advance(HOUR);
+    await running;
+    return seen;
+  }
+  const [first, second, third] = ['t0', 't1', 't2'].map(entity.readLinks);
+  expect(await runFor(1.5)).toEqual([first, second]);
+  expect(await runFor(2)).toEqual([third]);
+  expect((await readSweepPosition(store.query))?.endedAt).not.toBeNull();
+  expect(await runFor(0.5)).toEqual([first]);
+});
+
+it('waits for the answer to its last read, and for the time between two reads', async () => {
+  const store = await openTestStore();
+  await linkTasks(store, 3);
+  const stopping = new AbortController();
+  const { clock, run } = jobOver(store, 'workspace.links', { readsPerDay: 24 });
+  const running = run(stopping.signal);
+  await clock.advance(5 * HOUR);
+  expect(await entities(store)).toEqual([entity.readLinks('t0')]);
+  await answerAll(store);
+  await clock.advance(30_000);
+  expect(await entities(store)).toEqual([entity.readLinks('t1')]);
+  await answerAll(store);
+  await clock.advance(HOUR - 60_000);
+  expect(await entities(store)).toEqual([]);
+  await clock.advance(2 * 60_000);
+  expect(await read(store)).toMatchObject([{ entity: entity.readLinks('t2'), lane: 'backfill' }]);
+  stopping.abort();
+  await running;
+  expect(clock.pending).toBe(0);
 });
 
 it('requests no read, and stores no end, once the workspace is lost', async () => {
@@ -92,7 +148,7 @@ it('requests no read, and stores no end, once the workspace is lost', async () =
   const second = run().catch(asSyncError);
   await clock.advance(0);
   await outbox.wait();
-  await stored.query.deleteFrom('outbox').execute();
+  await answerAll(stored);
   isLost = true;
   expect(await runFor(DAY, second)).toMatchObject({ code: 'lease_lost' });
   expect(await readSweepPosition(stored.query)).toMatchObject({ read: 1, endedAt: null });
@@ -114,10 +170,23 @@ it.each<[state: RecordsRoute['state'], recordsPullRequests: boolean, lists: read
   const sweeps = () => store.query.selectFrom('workspace_sweeps').select(['tasks_at', 'records_at']).execute();
   await run();
   const first = [{ tasks_at: null, records_at: lists === TASKS ? clock.now() : null }];
-  expect([(await read(store)).map((row) => row.entity), await sweeps()]).toEqual([lists, first]);
+  expect([await entities(store), await sweeps()]).toEqual([lists, first]);
   await clock.advance(HOUR);
   await run();
   expect(await sweeps()).toEqual(first);
+});
+
+it('requests a missing list again, but not one that is pending', async () => {
+  const store = await openTestStore();
+  await writeServerFact(store.query, 'records', { state: 'open', since: 0 });
+  const { clock, run } = jobOver(store, SWEEP);
+  await run();
+  const first = { since: clock.now(), lane: 'backfill' };
+  await removeChange(store.query, entity.readTasks);
+  await clock.advance(HOUR);
+  await run();
+  const [records, tasks] = [...RECORDS, ...TASKS].map((name) => ({ entity: name, ...first }));
+  expect(await read(store)).toMatchObject([{ ...records }, { ...tasks, since: clock.now() }]);
 });
 
 it('lists the tasks again after a read that was in flight before the sweep began', async () => {
@@ -126,30 +195,30 @@ it('lists the tasks again after a read that was in flight before the sweep began
   await updateChange(store.query, entity.readTasks, { state: 'sending' });
   const { clock, run } = jobOver(store, SWEEP);
   await run();
-  expect(await read(store)).toEqual([{ entity: entity.readTasks, next_since: clock.now() }]);
+  expect(await read(store)).toMatchObject([{ entity: entity.readTasks, next_since: clock.now() }]);
 });
 
-describe('a closed route for records', () => {
+describe('a route for records', () => {
   const JOB = 'workspace.records';
-  const close = (store: Store, since: number) => writeServerFact(store.query, 'records', { state: 'closed', since });
 
-  it.each([
-    [DAY / 2 - 1, false],
-    [DAY / 2, true],
-  ])('of %i ms is tried: %j', async (age, isTried) => {
+  it.each<[state: RecordsRoute['state'], age: number, isTried: boolean]>([
+    ['closed', DAY / 2 - 1, false],
+    ['closed', DAY / 2, true],
+    ['open', DAY, false],
+  ])('that is %s for %i ms is tried: %j', async (state, age, isTried) => {
     const store = await openTestStore();
     const { clock, outbox, run } = jobOver(store, JOB);
-    await close(store, clock.now() - age);
+    await writeServerFact(store.query, 'records', { state, since: clock.now() - age });
     await run();
     await outbox.wait();
-    expect((await read(store)).map((row) => row.entity)).toEqual(isTried ? RECORDS : []);
+    expect(await entities(store)).toEqual(isTried ? RECORDS : []);
   });
 
   it.each([SWEEP, JOB])(
-    'is regarded by the owner of the workspace alone, in one transaction of the job %s',
+    'that is closed is regarded by the owner of the workspace alone, in one transaction of the job %s',
     async (name) => {
       const getReady = async (store: Store) => {
-        await close(store, 0);
+        await writeServerFact(store.query, 'records', { state: 'closed', since: 0 });
         return jobOver(store, name).run;
       };
       expect(await remainsOf(getReady)).toEqual([]);
