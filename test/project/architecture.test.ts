@@ -11,6 +11,7 @@ const PACKAGE_OWNERS: Readonly<Record<string, readonly string[]>> = {
   'lz4-napi': ['store/deliveries/bodies.ts'],
   kysely: ['platform/database', 'store', 'reference-service'],
   pg: ['platform/database'],
+  'p-queue': ['sync/quota'],
   pino: ['platform/observe'],
   'prom-client': ['platform/observe'],
   'node-cron': ['platform/lib/cron.ts'],

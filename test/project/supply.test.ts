@@ -32,7 +32,7 @@ describe('the packages', () => {
   });
 
   it.each<[name: string, change: Partial<Locked>, fault: string]>([
-    ['one-more', {}, '90 packages are installed for production; 89 may be'],
+    ['one-more', {}, '91 packages are installed for production; 90 may be'],
     ['ret', { license: 'GPL-3.0-only' }, 'ret has the licence GPL-3.0-only'],
     ['ret', { license: undefined }, 'ret has the licence of nobody knows what'],
     ['swagger-ui-dist', { license: 'X' }, 'swagger-ui-dist has'],

@@ -85,7 +85,7 @@ function wire(
   caution: number,
 ) {
   const { clock, store, meter } = context;
-  const queue = createWaitQueue(() => pump());
+  const queue = createWaitQueue(quota.concurrency);
   const timer = createDeadlineTimer(clock, () => pump());
   /** Requests that have waited long for their answer. */
   const slow = new Set<Entry>();
@@ -113,14 +113,17 @@ function wire(
     return isOneByOne ? Math.min(quota.concurrency, 1 + slow.size) : quota.concurrency;
   };
 
-  const isFull = () => queue.running() >= concurrency();
+  const followers = createFollowers(() => pump());
 
   const pump = () => {
     if (stopped) return;
-    // Following requests need no free place. They may be in flight after the requests that they follow have ended.
-    while (queue.waits('follower') && isAdmitted(limits, state())) queue.serveOne('follower');
+    while (followers.waits() && isAdmitted(limits, state())) followers.serveFirst();
+    // Followers bypass the queue, and may be in flight after the requests that they follow have ended.
+    const freePlaces = () => concurrency() - followers.running();
+    const isFull = () => freePlaces() <= 0;
+    queue.setConcurrency(Math.max(1, freePlaces()));
     while (!isFull() && serveNext(queue, limits, state()));
-    timer.set(nextAdmission(queue, isFull(), limits, state()));
+    timer.set(nextAdmission({ waits: (lanes) => !isFull() && queue.waits(lanes), followers }, limits, state()));
   };
 
   /** Reserves a slot at once and passes it to `grant`. Resolves when the slot has ended. */
@@ -144,9 +147,10 @@ function wire(
     stopped = true;
     timer.set(Number.POSITIVE_INFINITY);
     await slots.stopHeartbeat();
-    await queue.close();
+    await Promise.all([queue.close(), followers.close()]);
   };
 
+  queue.onChange(pump);
   pump();
 
   return {
@@ -156,7 +160,8 @@ function wire(
       const since = clock.monotonic();
       if (request.lane === 'interactive') requestedAt = since;
       const slot = new Promise<Slot>((resolve, reject) => {
-        queue.enter(
+        const place = request.isFollower ? followers : queue;
+        place.enter(
           request,
           () => serve(request, since, resolve),
           () => reject(cancelled()),
@@ -199,6 +204,42 @@ function wire(
   };
 }
 
+/** Requests that follow another one of their turn, in the order of their arrival. */
+type Followers = ReturnType<typeof createFollowers>;
+
+function createFollowers(onEnd: () => void) {
+  const waiting: { readonly serve: () => void; readonly reject: () => void }[] = [];
+  const served = new Set<Promise<void>>();
+  return {
+    enter({ signal }: SlotRequest, serve: () => Promise<void>, reject: () => void) {
+      const cancel = () => {
+        waiting.splice(waiting.indexOf(follower), 1);
+        reject();
+      };
+      const follower = {
+        serve() {
+          signal?.removeEventListener('abort', cancel);
+          const ended = serve().finally(() => {
+            served.delete(ended);
+            onEnd();
+          });
+          served.add(ended);
+        },
+        reject,
+      };
+      signal?.addEventListener('abort', cancel, { once: true });
+      waiting.push(follower);
+    },
+    waits: () => waiting.length > 0,
+    serveFirst: () => waiting.shift()?.serve(),
+    running: () => served.size,
+    async close() {
+      for (const { reject } of waiting.splice(0)) reject();
+      await Promise.all(served);
+    },
+  };
+}
+
 /** Whether a request of the live background lanes is admitted. */
 function isAdmitted(limits: Limits, state: QuotaState): boolean {
   const { cooldown, now } = state;
@@ -210,16 +251,17 @@ function serveNext(queue: WaitQueue, limits: Limits, state: QuotaState): boolean
   const { cooldown, now } = state;
   if (pausedUntil(cooldown).until > now || limits.roomForAll(state) > now) return false;
   if (limits.roomForBackground(state) > now) return queue.serveOne('interactive');
-  if (limits.roomForBackfill(state) > now) return queue.serveOne('interactive', 'live');
-  return queue.serveOne('interactive', 'live', 'backfill');
+  return queue.serveOne(limits.roomForBackfill(state) > now ? 'live' : 'backfill');
 }
 
 /** Time at which a waiting request may be admitted; Infinity if none waits, or an answer must come first. */
-function nextAdmission(queue: WaitQueue, isFull: boolean, limits: Limits, state: QuotaState): number {
-  const waits = (of: Parameters<WaitQueue['waits']>[0]) => !isFull && queue.waits(of);
+function nextAdmission(
+  { waits, followers }: Pick<WaitQueue, 'waits'> & { readonly followers: Followers },
+  limits: Limits,
+  state: QuotaState,
+): number {
   const interactive = waits('interactive') ? limits.roomForAll(state) : Number.POSITIVE_INFINITY;
-  const isLiveWaiting = queue.waits('follower') || waits('live');
-  const live = isLiveWaiting ? limits.nextForBackground(state) : Number.POSITIVE_INFINITY;
+  const live = followers.waits() || waits('live') ? limits.nextForBackground(state) : Number.POSITIVE_INFINITY;
   const backfill = waits('backfill') ? limits.nextForBackfill(state) : Number.POSITIVE_INFINITY;
   return Math.max(pausedUntil(state.cooldown).until, Math.min(interactive, live, backfill));
 }

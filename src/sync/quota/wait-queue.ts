@@ -1,3 +1,4 @@
+import PQueue from 'p-queue';
 import { LANES, type Lane } from '../../model/lane.ts';
 import type { Cancel, Clock } from '../../platform/lib/clock.ts';
 
@@ -16,90 +17,115 @@ export interface SlotRequest {
   readonly signal?: AbortSignal;
 }
 
-/** Classes of requests, most urgent first: those that follow another one, people and commands, the live background lanes, backfills. */
-type PriorityClass = 'follower' | 'interactive' | 'live' | 'backfill';
+/** Classes of lanes, most urgent first: people and commands, the live background lanes, backfills. */
+type PriorityClass = 'interactive' | 'live' | 'backfill';
 
+/**
+ * Requests that wait for a slot, most urgent first, and at most `concurrency` that have one.
+ *
+ * p-queue starts a job synchronously, so its reservation is visible before any other code runs. It stays paused and
+ * opens for one job at a time, so that a late urgent request still goes first.
+ */
+export type WaitQueue = ReturnType<typeof createWaitQueue>;
+
+/** A priority above that of every due time. */
+const FRONT = Number.MAX_VALUE;
 /** More milliseconds than any due time, but addable without loss of precision. */
 const BEHIND_ALL = 1e15;
 
 interface Waiter {
+  readonly id: string;
   readonly request: SlotRequest;
-  readonly serve: () => Promise<void>;
-  readonly reject: () => void;
-  readonly cancel: () => void;
 }
 
-export type WaitQueue = ReturnType<typeof createWaitQueue>;
+export function createWaitQueue(concurrency: number) {
+  const queue = new PQueue({ concurrency, autoStart: false });
+  const waiters = new Map<string, Waiter>();
+  let nextId = 1;
 
-/** Requests that wait for a slot, and those that have one. @param onChange called after a request ended or was cancelled */
-export function createWaitQueue(onChange: () => void) {
-  /** In the order of their arrival. */
-  const waiters: Waiter[] = [];
-  const served = new Set<Promise<void>>();
-
-  function leave(waiter: Waiter): void {
-    waiter.request.signal?.removeEventListener('abort', waiter.cancel);
-    waiters.splice(waiters.indexOf(waiter), 1);
-  }
+  const isFull = () => queue.pending >= queue.concurrency;
+  const waitersOf = (priority: PriorityClass) =>
+    [...waiters.values()].filter(({ request }) => priorityClassOf(request) === priority);
 
   return {
-    /** Calls `serve` when the turn of the request comes, or `reject` if it is cancelled first. The request ends when `serve` settles. */
+    /**
+     * Calls `serve` when the turn of the request comes, or `reject` if it is cancelled first. The request occupies its
+     * place until `serve` settles.
+     */
     enter(request: SlotRequest, serve: () => Promise<void>, reject: () => void) {
-      const cancel = () => {
-        leave(waiter);
-        reject();
-        onChange();
+      const id = String(nextId++);
+      // p-queue applies its signal to a running job too, so the caller's is detached before the job starts.
+      const cancellation = new AbortController();
+      const cancel = () => cancellation.abort();
+      const leave = () => {
+        request.signal?.removeEventListener('abort', cancel);
+        waiters.delete(id);
       };
-      const waiter = { request, serve, reject, cancel };
+      const job = () => {
+        queue.pause();
+        leave();
+        return serve();
+      };
       request.signal?.addEventListener('abort', cancel, { once: true });
-      waiters.push(waiter);
-    },
-
-    /** Serves the most urgent request of these classes, at once. False if there is none. */
-    serveOne(...classes: readonly PriorityClass[]): boolean {
-      const allowed = waiters.filter(({ request }) => classes.includes(classOf(request)));
-      const [first] = allowed.toSorted((a, b) => placeOf(a.request) - placeOf(b.request));
-      if (first === undefined) return false;
-      leave(first);
-      const ended = first.serve().finally(() => {
-        served.delete(ended);
-        onChange();
+      waiters.set(id, { id, request });
+      queue.add(job, { id, priority: priorityOf(request), signal: cancellation.signal }).catch(() => {
+        leave();
+        reject();
       });
-      served.add(ended);
-      return true;
     },
 
-    /** The number of requests that were served and have not ended. */
-    running: () => served.size,
-    waits: (of: PriorityClass) => waiters.some(({ request }) => classOf(request) === of),
+    /** Serves the most urgent request, of this class at the lowest. False if there is none or no place is free. */
+    serveOne(lowest: PriorityClass) {
+      if (waiters.size === 0 || isFull()) return false;
+      if (lowest !== 'backfill') {
+        const interactive = waitersOf('interactive');
+        const first = mostUrgent(lowest === 'interactive' ? interactive : [...interactive, ...waitersOf('live')]);
+        if (first === undefined) return false;
+        queue.setPriority(first.id, FRONT);
+      }
+      const before = queue.pending;
+      queue.start();
+      queue.pause();
+      return queue.pending > before;
+    },
 
-    /** The number of waiting requests by lane, without those that follow another one. */
-    waiting(): Record<Lane, number> {
+    setConcurrency(next: number) {
+      queue.concurrency = next;
+    },
+
+    /** Whether a request of this class waits and a place is free for it. */
+    waits(of: PriorityClass) {
+      return !isFull() && waitersOf(of).length > 0;
+    },
+
+    waiting() {
       const counts = Object.fromEntries(LANES.map((lane) => [lane, 0])) as Record<Lane, number>;
-      for (const { request } of waiters) if (!request.isFollower) counts[request.lane] += 1;
+      for (const { request } of waiters.values()) counts[request.lane] += 1;
       return counts;
     },
 
-    /** Rejects waiting requests. Resolves when all that were served have ended. */
+    /** Calls back after a place became free or a request was cancelled. */
+    onChange: (listener: () => void) => queue.addEventListener('next', listener),
+
+    /** Rejects waiting requests. Resolves when all places are free. */
     async close() {
-      for (const waiter of [...waiters]) {
-        leave(waiter);
-        waiter.reject();
-      }
-      await Promise.all(served);
+      queue.clear();
+      await queue.onPendingZero();
     },
   };
 }
 
-function classOf({ lane, isFollower }: SlotRequest): PriorityClass {
-  if (isFollower) return 'follower';
+function mostUrgent(waiters: readonly Waiter[]): Waiter | undefined {
+  return waiters.toSorted((a, b) => a.request.due - b.request.due)[0];
+}
+
+function priorityClassOf({ lane }: SlotRequest): PriorityClass {
   return lane === 'interactive' || lane === 'backfill' ? lane : 'live';
 }
 
-/** Following requests go in the order of their arrival. Backfills go last although their due times are the oldest. */
-function placeOf(request: SlotRequest): number {
-  if (request.isFollower) return 0;
-  return classOf(request) === 'backfill' ? request.due + BEHIND_ALL : request.due;
+/** Backfills go last although their due times are the oldest. */
+function priorityOf(request: SlotRequest): number {
+  return priorityClassOf(request) === 'backfill' ? -request.due - BEHIND_ALL : -request.due;
 }
 
 /** One timer for one deadline. Setting the same deadline again has no effect. */
