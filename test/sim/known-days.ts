@@ -6,7 +6,7 @@ import { drawPlan, type Happening, type Plan } from './plan.ts';
 
 /**
  * Days without disturbances, of which each request, log line and number of rows is known. A change of what the daemon does shows here
- * what it costs: `--write` records the days anew if the change is intended. The files hold, for each ten minutes, numbers and a digest.
+ * what it costs: `--write` records the days anew if the change is intended. The files hold a row for each ten minutes.
  */
 const FOLDER = join(import.meta.dirname, 'known');
 
@@ -34,21 +34,20 @@ export function knownDays(): Plan[] {
 /** Returns at most one difference, because later ones may follow from it, with the lines of its ten minutes. */
 export function unlikeKnown({ seed }: Plan, events: readonly Event[]): string[] {
   const path = fileOf(seed);
-  const known = existsSync(path) ? readFileSync(path, 'utf8').split('\n') : [];
+  const known = existsSync(path) ? readFileSync(path, 'utf8').trimEnd().split('\n') : [];
   const periods = periodsOf(events);
-  const lines = [...periods.flatMap(summaryOf), ''];
-  const at = Array.from({ length: Math.max(known.length, lines.length) }).findIndex(
-    (_, line) => known[line] !== lines[line],
+  const rows = periods.map(rowOf);
+  const at = Array.from({ length: Math.max(known.length, rows.length) }).findIndex(
+    (_, row) => known[row] !== rows[row],
   );
   if (at === -1) return [];
-  const period = periods.findLast(({ start }) => lines.indexOf(start) <= at) ?? { lines: [] };
-  const details = period.lines.map(({ text }) => `  ${text}`).join('\n');
-  return [`known: day ${seed}, line ${at + 1} is "${lines[at] ?? ''}", and was "${known[at] ?? ''}"\n${details}`];
+  const details = periods[at]?.lines.map(({ text }) => `  ${text}`).join('\n');
+  return [`known: day ${seed} is now\n${rows[at] ?? ''}\nand was\n${known[at] ?? ''}\n${details ?? ''}`];
 }
 
 export function writeKnown({ seed }: Plan, events: readonly Event[]): void {
   mkdirSync(FOLDER, { recursive: true });
-  writeFileSync(fileOf(seed), [...periodsOf(events).flatMap(summaryOf), ''].join('\n'));
+  writeFileSync(fileOf(seed), `${periodsOf(events).map(rowOf).join('\n')}\n`);
 }
 
 const fileOf = (seed: number) => join(FOLDER, `day-${seed}.txt`);
@@ -83,13 +82,13 @@ function periodsOf(events: readonly Event[]): Period[] {
   return periods;
 }
 
-/** The number of lines of each group, and a hash of all lines with their moments. */
-function summaryOf({ start, lines }: Period): string[] {
+/** The hash of all lines with their moments, and the number of lines of each group. */
+function rowOf({ start, lines }: Period): string {
   const groups = new Map<string, number>();
   for (const { group } of lines) groups.set(group, (groups.get(group) ?? 0) + 1);
   const digest = hash('sha256', lines.map(({ text }) => text).join('\n'), 'hex').slice(0, 8);
-  const numbers = [...groups.keys()].toSorted().map((group) => `  ${group}: ${groups.get(group)}`);
-  return [start, ...numbers, `  digest: ${digest}`];
+  const counts = [...groups].toSorted().map(([group, count]) => `${count} ${group}`);
+  return `${start} ${digest}: ${counts.join(', ')}`;
 }
 
 function lineOf(event: Event, before: Map<string, string>): Line | undefined {
