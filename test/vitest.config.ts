@@ -67,7 +67,7 @@ const ONLY_DEEP = ['test/**/*.deep.test.ts'];
 const WHOLE_ON_POSTGRES = ['test/scenarios/**/*.test.ts', ...LAWS_OF_STORES, ...KILLS, 'test/deep/canaries.test.ts'];
 
 /** Days pass in them, of which each second is a statement to PostgreSQL: six times as long as over a file. */
-const DAYS = ['at-rest', 'backfill', 'day.deep', 'quota', 'sweep', 'trouble', 'workspace-sweep', 'write-back'].map(
+const DAYS = ['at-rest', 'backfill', 'sweep', 'trouble', 'workspace-sweep', 'write-back'].map(
   (name) => `test/scenarios/${name}.test.ts`,
 );
 

@@ -1,9 +1,7 @@
-import { createHmac } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { errorAnswer } from '../support/fakes/weather.ts';
-import { createWorld, GITHUB, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
+import { createWorld, GITHUB, type World } from '../support/harness/daemon.ts';
 import { isDeep, sampleOf } from '../support/harness/depth.ts';
 import { listenLocally } from '../support/harness/listen.ts';
 import { type PullSetting, pullEvent, pullObject } from '../support/vendors/github-payloads.ts';
@@ -136,23 +134,6 @@ describe('with a quota that is lifted as far as it may be', () => {
     expect(fetched.filter((number) => number.startsWith('unexpected'))).toEqual([]);
     expect(new Set(fetched).size).toBeGreaterThan(orders.length / 2);
   });
-  it('one delivery a hundred times, at once and one after another, before and after a restart, has one effect', async () => {
-    const before = (await world.requests()).received;
-    const deliver = () => world.deliver('pull_request', pullEvent(FINAL), { id: 'the-same' });
-    const answers = await Promise.all(Array.from({ length: 50 }, deliver));
-    await world.settled();
-    for (let copy = 0; copy < 25; copy++) answers.push(await deliver());
-    await world.restart();
-    for (let copy = 0; copy < 25; copy++) answers.push(await deliver());
-    await world.settled();
-    expect(new Set(answers)).toEqual(new Set([202]));
-    expect(answers).toHaveLength(100);
-    expect(await world.records()).toHaveLength(1);
-    expect((await world.requests()).received - before).toBe(1);
-    expect(
-      (await world.partition().status()).deliveries.latest.filter(({ source }) => source === 'webhook'),
-    ).toHaveLength(1);
-  });
 });
 
 function permutations<Element>(elements: readonly Element[]): Element[][] {
@@ -161,78 +142,3 @@ function permutations<Element>(elements: readonly Element[]): Element[][] {
     permutations(elements.filter((_, other) => other !== index)).map((rest) => [first, ...rest]),
   );
 }
-
-describe('a pull request of Bitbucket', () => {
-  type Json = Readonly<Record<string, unknown>>;
-  const fixture = new URL('../../src/connectors/bitbucket/fixtures/pullrequest.created.json', import.meta.url);
-  const event = JSON.parse(readFileSync(fixture, 'utf8')) as Json;
-  const TITLE = 'Answer with problem details';
-  /** Its texts name no task: keys that are not known yet would be looked for, and this is about the record alone. */
-  const whole = {
-    ...(event['pullrequest'] as Json),
-    ...{ title: TITLE, description: 'Errors get a type.' },
-    source: { branch: { name: 'problem-details' }, commit: { hash: '4f1d2c3b5a69' }, repository: null },
-  };
-  let id = 0;
-
-  beforeAll(async () => {
-    const common = { webhookSecrets: WEBHOOK_SECRET, poll: 'off' };
-    const bitbucket = { connector: 'bitbucket', repositories: ['acme/api'], ...common };
-    world = await createWorld({ config: { connections: { bitbucket } } });
-    await world.settled();
-  });
-  beforeEach(() => void id++);
-  afterAll(() => world.close());
-
-  /** A signed delivery about the pull request, a second after the one before. */
-  async function deliver(key: string, fields: Json = {}): Promise<string> {
-    await world.clock.advance(1_000);
-    const updated_on = new Date(world.clock.now()).toISOString().replace('Z', '001+00:00');
-    const body = JSON.stringify({ ...event, pullrequest: { ...whole, id, updated_on, ...fields } });
-    await post(key, body);
-    await world.settled();
-    await world.clock.advance(60_000);
-    return body;
-  }
-
-  async function post(key: string, body: string): Promise<void> {
-    const signature = `sha256=${createHmac('sha256', WEBHOOK_SECRET).update(body).digest('hex')}`;
-    const headers = { 'content-type': 'application/json', 'x-event-key': key, 'x-hub-signature': signature };
-    expect(await world.post('bitbucket', { headers, body })).toBe(202);
-  }
-
-  const record = async () => (await world.records()).find(({ identifier }) => identifier === String(id));
-
-  it('is recorded with its reviewers by UUID, and without labels and assignees', async () => {
-    await deliver('pullrequest:created');
-    expect(await record()).toMatchObject({
-      ...{ provider: 'bitbucket', repoId: '{7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10}', state: 'open' },
-      reviewers: ['{b2c0ffee-0002-4a5b-8c9d-000000000002}', '{c3c0ffee-0003-4a5b-8c9d-000000000003}'],
-    });
-    for (const field of ['labels', 'assignees'] as const) expect((await record())?.[field] ?? []).toEqual([]);
-  });
-
-  it.each(['DECLINED', 'SUPERSEDED'])('that is %s is final: nothing more is sent, whatever comes', async (state) => {
-    await deliver('pullrequest:created');
-    const rejected = await deliver('pullrequest:rejected', { state });
-    const final = { state: 'declined', title: TITLE };
-    expect(await record()).toMatchObject(final);
-    const cost = await world.costOf(async () => {
-      await deliver('pullrequest:comment_created', { title: 'Renamed after the end', state });
-      await deliver('pullrequest:updated', { title: 'As if it were open', state: 'OPEN' });
-      await post('pullrequest:rejected', rejected);
-      await world.settled();
-      await world.restart();
-      await world.settled();
-    });
-    expect(cost).toBe(0);
-    expect(await record()).toMatchObject(final);
-  });
-
-  it('that was sent again after a failure is one delivery', async () => {
-    const body = await deliver('pullrequest:created');
-    const before = (await world.partition().status()).deliveries;
-    await post('pullrequest:created', body);
-    expect((await world.partition().status()).deliveries).toEqual(before);
-  });
-});

@@ -86,25 +86,6 @@ async function names() {
   return connection?.names;
 }
 
-it('a repository that is renamed is followed by its id, and shown under its new name', async () => {
-  repositories.set(1, { name: 'acme/api', pulls: [1] });
-  await open();
-  expect(await names()).toEqual([]);
-
-  repositories.set(1, { name: 'acme/core', pulls: [1] });
-  moved.set('acme/api', 1);
-  await hook(1, 2);
-  expect(await records()).toEqual(['1#1', '1#2']);
-  expect(await names()).toEqual([{ name: 'acme/api', id: '1', called: 'acme/core', elsewhere: null }]);
-
-  // Also after a restart, and by polls.
-  await world.restart();
-  await hook(1, 3);
-  repositories.set(1, { name: 'acme/core', pulls: [1, 2, 3, 4] });
-  await polled('1#4');
-  expect(await records()).toEqual(['1#1', '1#2', '1#3', '1#4']);
-});
-
 it('nothing is taken from a repository that was made under the same name, until somebody says that it is meant', async () => {
   repositories.set(1, { name: 'acme/api', pulls: [1] });
   await open();

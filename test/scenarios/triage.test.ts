@@ -80,20 +80,6 @@ describe('triage', () => {
     expect(await linksOf(bug?.taskId ?? '')).toEqual([{ url: issue(1).url, externalId: `worksync:${issue(1).key}` }]);
   });
 
-  it('makes one task, whatever is repeated, edited, closed and opened again, and after restarts', async () => {
-    await open(EVERYTHING);
-    await say(1);
-    await world.settled();
-    for (const state of ['open', 'in_progress', 'done', 'open'] as const) {
-      await world.clock.advance(1_000);
-      await say(1, { state, title: `Now ${state}` });
-      await world.restart();
-      await world.settled();
-    }
-    expect((await tasks()).map(({ title }) => title)).toEqual(['Issue 1']);
-    expect(await linksOf((await tasks())[0]?.taskId ?? '')).toHaveLength(1);
-  });
-
   it('first looks whether a task that an item names was made meanwhile', async () => {
     await open(EVERYTHING);
     await world.settled();

@@ -96,33 +96,6 @@ describe('a key that is revoked', () => {
   });
 });
 
-describe('a minute in which most answers are lost', () => {
-  const cases: readonly [string, (index: number) => { before?: Fault; after?: Fault }][] = [
-    ['by all of these', (index) => [{}, { before: 'cut' as const }, { after: 'cut' as const }][index % 3] ?? {}],
-    ['by errors', (index) => (index % 3 < 2 ? { before: errorAnswer(500, 'internal_error') } : {})],
-    ['by connections cut on the way in', (index) => (index % 3 < 2 ? { before: 'cut' } : {})],
-    ['by connections cut on the way out', (index) => (index % 3 < 2 ? { after: 'cut' } : {})],
-    ['by a proxy', (index) => (index % 3 < 2 ? { after: { status: 502, body: '<h1>Bad gateway' } } : {})],
-  ];
-  it.each(sampleOf(cases, 5))('%s doubles nothing and loses nothing', async (_name, faultOf) => {
-    const { taskId: task } = await world.bug();
-    let count = 0;
-    world.weather.turn({ before: () => faultOf(++count).before, after: () => faultOf(count).after });
-    for (const number of upTo(8)) await world.pull({ number, title: `BUG-1: part ${number}` });
-    await world.pass(55 * SECOND);
-    world.weather.clear();
-    await world.settled();
-    expect(await recorded()).toEqual(upTo(8));
-    const links = await world.links(task);
-    expect(new Set(links.map(({ url }) => url)).size).toBe(8);
-    expect(links).toHaveLength(8);
-    expect(world.weather.answers.get('POST 201 pull-request-records')).toBe(8);
-    expect(world.weather.answers.get('POST 201 work-items')).toBe(8);
-    expect(await byState()).toEqual(NOTHING_LEFT);
-    expect(count).toBeGreaterThan(8);
-  });
-});
-
 describe('a workspace that is not there', () => {
   it('at the first start lets the daemon start, say so, take deliveries, and catch up', async () => {
     const plugIn = await world.unplugService();

@@ -66,19 +66,6 @@ describe('the sweep of the workspace', () => {
     expect(world.weather.arrivals.filter(({ method }) => method !== 'GET')).toEqual([]);
   });
 
-  it('costs two lists and one write, behind what somebody waits for', async () => {
-    await open();
-    await editByHand('3', 'By hand');
-    world.weather.arrivals.length = 0;
-    await world.partition().timetable.runNow('workspace.sweep');
-    await world.settled();
-    expect(world.weather.arrivals.map(({ method, url }) => `${method} ${url.replace(/^.*\//, '')}`)).toEqual([
-      'GET pull-request-records?limit=100',
-      'GET tasks?all=true',
-      'POST pull-request-records',
-    ]);
-  });
-
   it('tells of a task that people changed, and leaves it', async () => {
     await open();
     const { taskId, key } = await world.bug();

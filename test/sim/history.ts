@@ -1,5 +1,3 @@
-import { createHash } from 'node:crypto';
-
 /** An observation from outside, of the network and the machines, as plain JSON. `at` is virtual milliseconds. */
 export type Event = { readonly at: number } & (
   | Sent
@@ -161,13 +159,8 @@ export interface Look {
   readonly left: number | undefined;
 }
 
-export interface History {
+export interface Recorder {
   readonly events: readonly Event[];
-  /** The hash of everything recorded. */
-  hash(): string;
-}
-
-export interface Recorder extends History {
   record(event: WithoutTime<Event>): void;
 }
 
@@ -178,11 +171,6 @@ export function createRecorder(now: () => number): Recorder {
   return {
     events,
     record: (event) => void events.push({ at: now(), ...event } as Event),
-    hash() {
-      const digest = createHash('sha256');
-      for (const event of events) digest.update(`${JSON.stringify(event)}\n`);
-      return digest.digest('hex');
-    },
   };
 }
 

@@ -8,7 +8,7 @@ import { createTemplates } from './templates.ts';
 
 /**
  * `npm run sim -- --seed S --runs N` plays N runs from seed S on. A run that fails is shrunk, and one command repeats it:
- * `--keep` names the happenings of the plan that are left. `--events` prints what was seen, `--hashes` a hash of that, and
+ * `--keep` names the happenings of the plan that are left. `--events` prints what was seen, and
  * `--no-shrink` leaves failures as long as they are. `--kept` plays failures that were found before, and `--known` the days
  * whose every line is known; `--write` records these anew. `--replicas 3` plays only plans with three replicas, and `--calm-every 5` a calm
  * day only after each fifth seed, which takes half of the time.
@@ -26,7 +26,6 @@ const { values } = parseArgs({
     known: { type: 'boolean', default: false },
     write: { type: 'boolean', default: false },
     events: { type: 'boolean', default: false },
-    hashes: { type: 'boolean', default: false },
     replicas: { type: 'string' },
     'calm-every': { type: 'string', default: '1' },
     shrink: { type: 'boolean', default: true },
@@ -76,14 +75,13 @@ function isOfReplicas({ replicas }: Plan): boolean {
 }
 
 async function run(plan: Plan, places: readonly number[], isQuiet = false): Promise<readonly string[]> {
-  const { events, hash, elapsed } = await play(
+  const { events, elapsed } = await play(
     only(plan, places),
     templates,
     plan.isKnown || plan.seed % Number(values['calm-every']) === 0,
   );
   if (isQuiet) return violations(events);
   if (values.events) for (const event of events) print(JSON.stringify(event));
-  if (values.hashes) print(`${plan.seed} ${hash()}`);
   virtual += elapsed;
   if (plan.isKnown && values.write) writeKnown(plan, events);
   return [...violations(events), ...(plan.isKnown ? unlikeKnown(plan, events) : [])];

@@ -4,7 +4,7 @@ import type { Hook } from '../support/vendors/provider-servers/provider.ts';
 import { calmDay } from './calm.ts';
 import { contestsOfNobody, differences } from './checker-convergence.ts';
 import { complaintsAbout, statusWrong } from './checker-store.ts';
-import type { History } from './history.ts';
+import type { Event } from './history.ts';
 import { ProcessEnded } from './life.ts';
 import { WORKSPACE } from './network.ts';
 import { createOperator, lookAtAll, lookAtWorkspace } from './operator.ts';
@@ -15,7 +15,8 @@ import type { Templates } from './templates.ts';
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 
-export interface Played extends History {
+interface Played {
+  readonly events: readonly Event[];
   /** Virtual milliseconds. */
   readonly elapsed: number;
 }
@@ -57,7 +58,7 @@ export async function play(plan: Plan, templates: Templates, isCalm = true): Pro
     await site.noteRows();
     if (plan.isKnown) for (const [name, count] of site.counts.all()) recorder.record({ what: 'counted', name, count });
     await tellEnd(site, isCalm);
-    return { events: recorder.events, hash: recorder.hash, elapsed: clock.elapsed() };
+    return { events: recorder.events, elapsed: clock.elapsed() };
   } finally {
     await site.close();
     process.off('unhandledRejection', unhandled);
@@ -444,7 +445,7 @@ async function tellStatus(site: Site): Promise<void> {
 }
 
 /** Broken deliveries that were repaired after the backup that was put back. */
-function lostByRestore(events: History['events']): ReadonlySet<string> {
+function lostByRestore(events: readonly Event[]): ReadonlySet<string> {
   if (!events.some(({ what }) => what === 'restored')) return new Set();
   return new Set(events.flatMap((event) => (event.what === 'hook' && event.isBroken ? [event.key] : [])));
 }
