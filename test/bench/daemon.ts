@@ -101,7 +101,7 @@ export function spawnDaemon(setup: Setup): ChildProcess {
 /** The port that the daemon says it listens on. */
 export async function announcedPort(daemon: ChildProcess, folder: string): Promise<number> {
   let said = '';
-  // Whoever stopped reading would close the pipe, and with it the daemon's end of it.
+  // A reader that stops closes the pipe, and with it the daemon's end of it.
   for await (const text of daemon.stdout?.iterator({ destroyOnReturn: false }) ?? []) {
     said += String(text);
     const port = /Status page: http:\/\/127\.0\.0\.1:(\d+)\//.exec(said)?.[1];

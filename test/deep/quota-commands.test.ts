@@ -59,7 +59,7 @@ it('twenty command lines beside a loaded daemon all get their answer, and no win
   const ended = await Promise.all(commands);
 
   expect(ended.filter(({ code }) => code !== 0)).toEqual([]);
-  // Whatever was still waiting is sent.
+  // The changes that still wait are sent.
   expect(await worksync(['once', '--json', ...flags])).toMatchObject({ code: 0 });
   // Each command and each change is a request of its own; the daemon read both lists before.
   expect(arrivals.length).toBeGreaterThanOrEqual(COMMANDS + CHANGES + 2);

@@ -24,7 +24,7 @@ afterEach(() => world?.close());
 /** How long nothing happens: many rounds of what the process does, so that one more or less says nothing. */
 const RESTED = 5 * HOUR;
 
-/** What so many workspaces cost while nothing happens: timers that are set, and statements. */
+/** The timers and the statements of so many workspaces while nothing happens. */
 async function rest(count: number) {
   const statements: string[] = [];
   const opened = await createWorld({ config: CONFIG, onStatement: (statement) => statements.push(statement) });

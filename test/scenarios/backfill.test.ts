@@ -151,7 +151,7 @@ describe('a backfill', () => {
     await world.restart();
     await world.clock.advance(DAY);
     expect(forge.asked).toEqual(asked);
-    // Who asks for it again sees the one that is paused.
+    // A second request returns the one that is paused.
     expect(await ask()).toMatchObject({ outcome: 'running', progress: { state: 'paused' } });
     expect(await tell('backfill-resume')).toEqual({ resumed: true });
     await finished();

@@ -10,7 +10,7 @@ import { folderOfTest } from '../support/harness/folder.ts';
 import { ON_POSTGRES } from '../support/postgres/store-place.ts';
 import { pullEvent } from '../support/vendors/github-payloads.ts';
 
-/** What `check` collects beside configuration and credentials; `unit/admin/check-facts.test.ts` has every judgement. */
+/** Findings of `check` beside configuration and credentials. */
 
 const MINUTE = 60_000;
 const ADMIN = 'an-admin-token-for-tests-only-and-a-long-one';

@@ -344,7 +344,7 @@ describe('once and check', () => {
       { level: 'ok', subject: 'daemon', message: expect.stringMatching(/^none uses the data folder .*data, so/) },
       { level: 'ok', subject: 'own: workspace', message: `${service.url} answers and accepts the key: 0 tasks` },
     ]);
-    // What GitHub says depends on the network here; but the exit code must follow it.
+    // The finding about GitHub depends on the network here, and the exit code must follow it.
     expect(found.code).toBe(findings.some(({ level }) => level === 'error') ? 1 : 0);
 
     await service.close();

@@ -17,7 +17,7 @@ import {
 
 let running: TestService;
 let client: Workspace;
-/** What the service does instead, first to last. */
+/** Faults of the next requests, first to last. */
 let faults: (Fault | undefined)[] = [];
 let asked: string[] = [];
 

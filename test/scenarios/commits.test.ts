@@ -7,10 +7,10 @@ import { type PullSetting, pullEvent, pullObject } from '../support/vendors/gith
 let world: World;
 let close: () => void;
 let apiUrl: string;
-/** What GitHub holds of the pull request, and what it was asked. */
+/** The pull request as GitHub has it, and the requests to GitHub. */
 let held: { head: string; updated: string; messages: readonly string[] };
 let asked: string[];
-/** What happens while the next request for the pull request is answered, with what GitHub held before. */
+/** Runs while the next request for the pull request is answered with its state from before. */
 let whileAnswering: () => Promise<unknown>;
 /** And when its commits were answered. */
 let afterCommits: () => void;

@@ -226,8 +226,8 @@ describe('every route', () => {
 });
 
 /**
- * What a browser sends from a page that is none of ours: its own origin, or, where its name leads to this machine by now (DNS
- * rebinding), that name as the host of the request too. Browsers set both themselves.
+ * A browser sends the origin of a foreign page, and after DNS rebinding its name as the host of the request too. Browsers set both
+ * themselves.
  */
 const FOREIGN_HOSTS = sampleOf(
   ['127.0.0.1.evil.example', 'evil.example', 'localhost.evil.example:8080', 'localhost.', '0.0.0.0'],

@@ -6,7 +6,7 @@ import { githubVendor } from '../support/vendors/provider-servers/github.ts';
 import { gitlabVendor } from '../support/vendors/provider-servers/gitlab.ts';
 import type { HeldPull, Vendor } from '../support/vendors/provider-servers/provider.ts';
 
-/** What is opened through the workspace comes back as a webhook: the daemon takes it for what it is. */
+/** A pull request that was opened through the workspace comes back as a webhook. */
 
 const UUID = '{7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10}';
 /** Milliseconds of the API, which webhooks of some vendors do not have. */

@@ -26,7 +26,7 @@ const TASKS = '/workspaces/current/tasks';
 const BUGS = '/workspaces/current/bugs';
 
 let world: World;
-/** What else happens to requests, whoever sends them. */
+/** A fault for requests of any sender. */
 let before: Faults['before'];
 /** A task that the daemon knows. */
 let taskId: string;
@@ -101,7 +101,7 @@ async function oauthToken(): Promise<string> {
 
 const waiting = () => world.partition().throttle.snapshot().waiting.interactive;
 
-/** Whatever waits may go on while time passes. */
+/** Lets time pass until the work is done. */
 async function whileTimePasses<Result>(work: Promise<Result>): Promise<Result> {
   let isDone = false;
   const watched = work.finally(() => {
@@ -303,7 +303,7 @@ describe('with the quota of the workspace unused', () => {
       expect(asked()).toHaveLength(5);
       expect(answers.at(-1)).toMatchObject({ status: 429, body: SHAPE });
       expect(answers.at(-1)?.headers.get('retry-after')).toBe('60');
-      // Whoever is known is not turned away with them.
+      // Known credentials are not refused with them.
       expect((await ask(TASKS, { secret: (await token()).secret })).status).toBe(200);
       await world.clock.advance(MINUTE);
       expect((await ask(TASKS)).status).toBe(200);

@@ -139,7 +139,7 @@ describe('what is not signed', () => {
     await flood();
     expect(endpoint.isSuspect()).toBe(true);
     expect(endpoint.warnings).toHaveLength(1);
-    // Whoever shares the address with a forger is heard.
+    // A valid sender at the same address is accepted.
     expect((await endpoint.post(PATH, 'y', signed('y', 'id-y'))).status).toBe(202);
     await flood();
     expect(endpoint.isSuspect()).toBe(true);

@@ -77,7 +77,7 @@ beforeAll(async () => {
   writeFileSync(file, 'x');
   announced = acquireDataFolder(data);
   announced.announce({ address, token: 'token' });
-  // What a CI job has in place of the folder.
+  // A CI job has these variables in place of the folder.
   vi.stubEnv('WORKSYNC_URL', address);
   vi.stubEnv('WORKSYNC_TOKEN', 'wsg_a-token-of-some-length');
 });
@@ -95,7 +95,7 @@ const isOneOf = ([group, operation = '']: readonly string[]) =>
 const ASKING = (await allCommands()).filter(({ path }) => isOneOf(path) && !ASK_NOBODY.includes(path.join(' ')));
 const NAMED = ASKING.map(({ path, command }) => [path.join(' '), { path, command }] as const);
 
-/** What commander wants, and `--config` and `--data` where the command takes them. */
+/** Arguments that commander requires, and `--config` and `--data` where the command takes them. */
 function argumentsOf(name: string, { path, command }: Leaf): string[] {
   const given = command.registeredArguments.filter(({ required }) => required).map(() => 'x');
   const mandatory = command.options.filter((option) => option.mandatory);

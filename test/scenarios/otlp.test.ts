@@ -8,7 +8,7 @@ import { createTravellingClock } from '../support/fakes/travelling-clock.ts';
 import { createWorld, WEBHOOK_SECRET, type World, type WorldOptions } from '../support/harness/daemon.ts';
 import { pullEvent } from '../support/vendors/github-payloads.ts';
 
-/** What a collector of OpenTelemetry gets to see: from a webhook to the written record. */
+/** Spans that a collector of OpenTelemetry receives, from a webhook to the written record. */
 
 let world: World;
 let collector: OtlpCollector;

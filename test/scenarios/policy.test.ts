@@ -4,9 +4,9 @@ import { createWorld, WEBHOOK_SECRET, type World } from '../support/harness/daem
 import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 /**
- * Who may have what done by writing texts at a vendor (the confused deputy): the table of SECURITY.md, against a public repository and the
- * whole daemon. The rule is the same for everybody who can write there: a name makes a link. Everything else is a rule of the
- * configuration, or the act of a person in the workspace.
+ * The table of SECURITY.md about texts at a vendor (the confused deputy), against a public repository and the whole daemon. One rule
+ * holds for everybody who can write there: a name makes a link. Everything else is a rule of the configuration, or the act of a person
+ * in the workspace.
  */
 interface Author {
   readonly login: string;
@@ -26,9 +26,9 @@ const AUTHORS: Readonly<Record<string, Author>> = {
 const PUBLIC = { id: 5_001, full_name: 'acme/app', name: 'app', private: false, default_branch: 'main' };
 
 let world: World;
-/** What was asked of the vendor that changes something there: `PATCH issues/1 closed`. */
+/** Requests to the vendor that change something there: `PATCH issues/1 closed`. */
 let written: string[];
-/** What the daemon asked of the workspace that changes something there: `POST work-items`. */
+/** Requests of the daemon to the workspace that change something there: `POST work-items`. */
 let changes: string[];
 afterEach(() => world.close());
 

@@ -165,7 +165,7 @@ describe.each(PROFILES)('a signed delivery of $id', (profile) => {
     await settled();
     const before = await effects();
     expect(await post('other-secret', id, first!)).toBe(401);
-    // The same secret by mistake: it is proved, and about something that nobody follows there.
+    // A connection with the same secret by mistake accepts it, and follows nothing that it is about.
     expect(TAKEN).toContain(await post('other-scope', id, first!));
     expect(TAKEN).toContain(await post('test', `${id}-elsewhere`, first!));
     await settled();
@@ -200,7 +200,7 @@ describe('a signed delivery that comes again', () => {
       await settled();
     };
     const answers: (readonly [string, number])[] = [];
-    // What the first one tells is no longer so when it comes again.
+    // The first one is outdated when it comes again.
     await postAll(0);
     await postAll(1);
     expect(answers.filter(([, status]) => !TAKEN.includes(status))).toEqual([]);

@@ -6,7 +6,7 @@ import { createScrubber } from '../../src/platform/observe/scrubber.ts';
 import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
 import { pullEvent } from '../support/vendors/github-payloads.ts';
 
-/** What became of a delivery, told by the log alone: one line for each step, all under its number. */
+/** The log alone shows the course of a delivery: one line for each step, all with its number. */
 
 type Line = Readonly<Record<string, unknown>>;
 

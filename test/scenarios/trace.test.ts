@@ -6,7 +6,7 @@ import { standardSignature } from '../../src/connectors/kit/verify.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
 import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
 
-/** What happened to a delivery, and to an item: as pages and commands are told. */
+/** The course of a delivery and of an item, as pages and commands show it. */
 
 let world: World;
 beforeEach(async () => {

@@ -17,7 +17,7 @@ async function records() {
   return (await world.records()).map(({ title, state }) => ({ title, state }));
 }
 
-/** What is shown of the delivery that the command named. */
+/** The page of the delivery that the command named. */
 async function shown(told: string): Promise<string> {
   const key = /deliveries show (\S+)/.exec(told)?.[1] ?? 'none';
   return (await commandLine('deliveries', 'show', key, ...here())).stdout;

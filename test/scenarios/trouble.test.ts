@@ -35,7 +35,7 @@ const recorded = async () => (await world.records()).map(({ identifier }) => Num
 
 const upTo = (last: number) => Array.from({ length: last }, (_, index) => index + 1);
 const status = () => world.partition().status();
-/** What the whole is. Webhooks are stored all the while, so that no balancer may take the daemon out. */
+/** The verdict of the daemon. Webhooks are stored all the while, so the daemon stays ready for a load balancer. */
 async function verdict(): Promise<string> {
   expect((await fetch(`${world.daemon().address}/readyz`)).status).toBe(200);
   return (await world.daemon().status()).verdict;
@@ -289,7 +289,7 @@ it('reports a connection without polls whose fetches fail again and again', asyn
 });
 
 describe('one change that always fails', () => {
-  /** Of the quota: 200 in a quarter of an hour. */
+  /** The time of one request at a rate of 200 in a quarter of an hour. */
   const SLOT = (15 * MINUTE) / 200;
 
   it('is held after five attempts, visibly, and holds up nobody else', async () => {

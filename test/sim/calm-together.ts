@@ -134,7 +134,7 @@ async function databaseAway(site: Site, seconds: number, { promised }: Pick<Ways
   await pass(5 * SECOND);
 }
 
-/** Whoever may not own the workspace any more does not wait for an answer of it. */
+/** A process that may not own the workspace any more does not wait for an answer of it. */
 async function databaseHangs(site: Site, { change }: Pick<Ways, 'change'>): Promise<void> {
   const { databaseServer, pass, weather, clock, replicas, recorder } = site;
   if (!databaseServer) return;

@@ -164,7 +164,7 @@ const AT_ONCE = 2;
 /** So long a workspace may take to end and to begin anew, milliseconds: what is asked until then was asked by what ends. */
 const BEGINS_WITHIN = 10_000;
 
-/** What one process has learned of the workspace. */
+/** Knowledge of one process about the workspace. */
 interface View {
   failures: number;
   readonly about: Set<string>;

@@ -85,7 +85,7 @@ export type Happening = { readonly at: number } & (
   | { readonly do: 'store-away'; readonly share: number; readonly for: number }
   /** Its answers come late, by so many milliseconds at most. */
   | { readonly do: 'store-slow'; readonly by: number; readonly for: number }
-  /** Whoever owns the workspace then. */
+  /** The replica that owns the workspace then. */
   | { readonly do: 'sleep-owner'; readonly back: number }
   | { readonly do: 'others'; readonly requests: number; readonly for: number }
   | { readonly do: 'reload'; readonly visibility: number; readonly poll: number; readonly concurrency: number }

@@ -457,7 +457,7 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
       if (!running) return;
       const { life } = running;
       await during(ending ?? running.composition.close()).catch((error: unknown) => {
-        // Whoever cannot give back its leases says so, and ends all the same.
+        // A process that cannot give back its leases reports that, and ends all the same.
         if (!(error instanceof DatabaseFault && error.kind === 'away')) throw error;
       });
       // A process with a timer does not end, nor does one that waits for an answer.

@@ -51,7 +51,7 @@ interface LogWatch {
   readonly isQuiet: () => boolean;
   /** Called with the key of an unreadable delivery of which the log warns. */
   readonly onWarned: (key: string) => void;
-  /** Whatever is said, but for what only looks for faults. */
+  /** All lines of the log, except those of a search for faults. */
   readonly onSaid?: ((text: string) => void) | undefined;
 }
 

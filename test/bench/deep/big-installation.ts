@@ -82,7 +82,7 @@ function withoutIndexes(database: BetterSqlite.Database, work: () => void): void
   for (const { name } of made) database.exec(`drop index "${name}"`);
   work();
   for (const { sql } of made) database.exec(sql);
-  // What SQLite was told of an index goes with it.
+  // Dropping an index drops its statistics too.
   database.exec('delete from sqlite_stat1');
   const tell = database.prepare('insert into sqlite_stat1 (tbl, idx, stat) values (@tbl, @idx, @stat)');
   for (const each of told) tell.run(each);

@@ -8,7 +8,7 @@ const SIZE = { items: 1_000_000, deliveries: 10_000_000, tasks: 100_000, held: 1
 const SETTLING = 3_000;
 
 /**
- * What a start and a look at the status cost after years: 1 000 000 items and 10 000 000 deliveries of one workspace. It has
+ * The cost of a start and of a status after years: 1 000 000 items and 10 000 000 deliveries of one workspace. It has
  * run once before, as after an update.
  */
 export const bigStart: Bench = {

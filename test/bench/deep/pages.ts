@@ -34,7 +34,7 @@ const STALE = 16_000;
 const ASSETS = (['page.css', 'page.js', 'icon.svg'] as const).map(assetPath);
 
 /**
- * What the worst of all pages takes: milliseconds of CPU for an answer, and in one turn; its first paint in a browser on this
+ * The cost of the worst of all pages: milliseconds of CPU for an answer, and in one turn; its first paint in a browser on this
  * machine; and all of them together, compressed, as kilobytes.
  */
 export const pages: Bench = {
@@ -68,7 +68,7 @@ async function costs(daemon: Watched, paths: readonly string[], name: string): P
   const used = new Map<string, number>();
   const turns = new Map<string, number>();
   for (const path of paths) {
-    // What is kept of an answer for the next one is as old as it may be.
+    // The cached part of an answer is as old as it may be.
     await pause(SETTLING);
     used.set(path, (await costOf(daemon, path, [])) * 1_000);
     const begin = Date.now();

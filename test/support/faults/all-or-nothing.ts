@@ -63,7 +63,7 @@ async function rowsAround(getReady: GetReady, outcome: Outcome) {
     const work = await getReady(store);
     const before = await allRows(installation);
     isReady = true;
-    // Whoever works there may say that it could not.
+    // The work may report that it failed.
     if (outcome.kind === 'lives') await work();
     else await work().catch(() => undefined);
     isReady = false;

@@ -71,7 +71,7 @@ export async function startFastDaemon(options: FastDaemonOptions): Promise<FastD
       createLeaseHolder: () => soleHolder,
       metrics,
       connectors,
-      // What it does is what matters here, not in which thread: one more thread for each kill takes a second.
+      // Its work matters here, not its thread: one more thread for each kill takes a second.
       converter: createInlineConverter(connectors),
       http: createHttpClient({ steps, meter: metrics.meter }),
     },

@@ -158,7 +158,7 @@ export interface World extends Hands {
   ): Promise<number>;
   /** A pull request of acme/app opens, or changes, at GitHub: now, unless told. Its webhook is stored. */
   pull(setting?: PullSetting, options?: { id?: string; action?: string; connection?: string }): Promise<void>;
-  /** The same; everything is settled afterwards, and a minute has passed. */
+  /** Does as `pull` does, then settles everything and lets a minute pass. */
   edit(setting: PullSetting, id?: string): Promise<void>;
   /** The requests of the daemon's key that work takes. */
   costOf(work: () => Promise<unknown>): Promise<number>;
@@ -392,7 +392,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   }
 
   const post: World['post'] = async (connection, { headers, body }) => {
-    // What a world does at its start comes before all deliveries, however long its database takes.
+    // The work of a start comes before all deliveries, however long its database takes.
     if (!isBegun) await quiet();
     const { daemon, inside } = running;
     const target = `${daemon.address}/webhooks/test/${connection}`;
@@ -524,7 +524,7 @@ function daemonQuota({ requests, window, burst, burstWindow }: Quota) {
   return { requests, window: `${window / 1_000}s`, burst, burstWindow: `${burstWindow / 1_000}s`, share: 1 };
 }
 
-/** Whatever is sent to a vendor, its stand-in or not, must be documented. */
+/** Throws for a request that the vendor does not document, also to its stand-in. */
 function vendorClient(steps: Steps, { meter }: Pick<Metrics, 'meter'>): HttpClient {
   return documentedOnly(createHttpClient({ steps, meter }));
 }

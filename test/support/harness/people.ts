@@ -14,7 +14,7 @@ export async function allRecords(people: Pick<WorkspaceClient<object>, 'listPull
   return found.toSorted((left, right) => Number(left.identifier) - Number(right.identifier));
 }
 
-/** What a person does most, and sees, in a workspace. */
+/** Frequent actions and views of a person in a workspace. */
 export function handsOf(people: WorkspaceClient<object>) {
   const tasks = async () => (await people.listTasks({ query: { all: true } }, {})).body.tasks.toReversed();
   return {

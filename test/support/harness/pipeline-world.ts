@@ -27,7 +27,7 @@ import { translateAll } from '../../../src/sync/reconcile/translate-deliveries.t
 import type { OpenedStore } from './store.ts';
 
 /**
- * What becomes of a request: answered; carried out or not, and no answer; never left this machine; refused by a 503. `late`: no
+ * The fate of a request: answered; carried out or not, and no answer; never left this machine; refused by a 503. `late`: no
  * answer, and whoever plays the server carries it out later.
  */
 export type Outcome = 'answered' | 'lost after' | 'lost before' | 'late' | 'unsent' | 'failed after' | 'failed before';

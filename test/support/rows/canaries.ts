@@ -45,7 +45,7 @@ function formsOf(secret: string): string[] {
     encodeURIComponent(secret),
     whole.toString('hex'),
     whole.toString('hex').toUpperCase(),
-    // What depends on the secret alone, wherever it stands.
+    // The part that depends on the secret alone, wherever it stands.
     ...[0, 1, 2].flatMap((shift) => {
       const text = Buffer.concat([Buffer.alloc(shift), whole]).toString('base64');
       const core = text.slice(Math.ceil((shift * 8) / 6), Math.floor(((shift + whole.length) * 8) / 6));

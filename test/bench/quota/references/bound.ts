@@ -16,7 +16,7 @@ const PARTS = 6;
 /**
  * The most events that any schedule, also one that knows everything, can show within `longest` seconds: an upper bound.
  *
- * Of all requests that start within one window's length at most `cap` are let in. Where each request pays a price for
+ * At most `cap` of all requests that start within one window's length are let in. Where each request pays a price for
  * every window that it falls into instead, the items no longer compete, and the best writes of each are found exactly by
  * dynamic programming; what all of them gain, and the price of all that the windows could hold, is no less than what any
  * real schedule gains. Prices are moved towards the windows that are overfull; the lowest bound that was met is kept.
