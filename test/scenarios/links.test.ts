@@ -45,6 +45,28 @@ describe('beside what people do', () => {
   afterAll(() => world.close());
 
   describe('an automatic link', () => {
+    it('vanishes when the text stops naming the task, and comes back when it names it anew', async () => {
+      await edit('KEY: fix');
+      expect(await links()).toEqual(automatic());
+      await edit('fix');
+      expect(await links()).toEqual([]);
+      await edit('fix of KEY');
+      expect(await links()).toEqual(automatic());
+    });
+
+    it('that a person removed stays removed while the text goes on naming the task', async () => {
+      await edit('KEY: fix');
+      await removeByHand();
+      await edit('KEY: fix it');
+      await edit('KEY: fix it', { labels: ['late'] });
+      const head = `${key.toLowerCase()}-fix`;
+      await edit('Fix it, see KEY', { head });
+      await world.restart();
+      await edit('Fix it all, see KEY', { head });
+      await edit('Fix it all, see KEY', { head, merged: true });
+      expect(await links()).toEqual([]);
+    });
+
     it('that a person removed is added again when the text stopped naming the task and names it anew', async () => {
       await edit('KEY: fix');
       await removeByHand();
@@ -54,6 +76,16 @@ describe('beside what people do', () => {
       expect(await links()).toEqual([]);
       await edit('KEY: fix it again');
       expect(await links()).toEqual(automatic());
+    });
+
+    it('that a person removed and put back is the person’s own from then on', async () => {
+      await edit('KEY: fix');
+      await removeByHand();
+      await edit('KEY: fix it');
+      await addByHand();
+      await edit('KEY: fix it well');
+      await edit('fix it well');
+      expect(await links()).toEqual(byHand());
     });
 
     it('is still ours when the repository was renamed, and is removed when its key vanishes', async () => {
@@ -106,6 +138,41 @@ describe('beside what people do', () => {
       expect(await links()).toHaveLength(1);
     });
   });
+
+  describe('a link that a person made', () => {
+    it('before the text named the task is never removed when the key vanishes', async () => {
+      await addByHand();
+      await edit('KEY: fix');
+      expect(await links()).toEqual(byHand());
+      await edit('fix');
+      await edit('fix', { merged: true });
+      expect(await links()).toEqual(byHand());
+    });
+
+    it('for a pull request that names no task is left alone', async () => {
+      await edit('fix');
+      await addByHand();
+      await edit('fix it');
+      await edit('fix it', { state: 'closed' });
+      expect(await links()).toEqual(byHand());
+    });
+
+    it('while ours was on its way is taken for the person’s', async () => {
+      await edit('Before');
+      let isAdded = false;
+      world.weather.turn({
+        async before({ method, url }) {
+          if (method !== 'POST' || !url.endsWith('/work-items') || isAdded) return undefined;
+          isAdded = true;
+          await addByHand();
+          return undefined;
+        },
+      });
+      await edit('KEY: fix');
+      await edit('fix');
+      expect(await links()).toEqual(byHand());
+    });
+  });
 });
 
 describe('a lost database', () => {
@@ -130,7 +197,7 @@ describe('a lost database', () => {
     expect(await world.records()).toEqual(before);
     expect(await links()).toEqual(automatic());
 
-    // The task is asked who made the links before one is removed.
+    // Who made the links is asked of the task before one is removed.
     await edit('fix', same);
     expect(await links()).toEqual([]);
     expect(await world.links(other)).toHaveLength(1);

@@ -1,5 +1,5 @@
 import type { Happening, Hooks, PullChange } from './plan.ts';
-import type { Replica, Site } from './site.ts';
+import type { Site } from './site.ts';
 
 export const SECOND = 1_000;
 export const MINUTE = 60 * SECOND;
@@ -26,9 +26,6 @@ export interface Ways {
   seen(name: string, within: number, number?: number): Promise<void>;
   change(hooks: Hooks, wish: PullChange, number?: number): Promise<void>;
 }
-
-/** Returns the status of the only process. */
-export const statusOf = (site: Site) => site.status(site.replicas[0] as Replica);
 
 /** Until a write has left, and nobody knows what became of it. */
 export async function whileOnItsWay({ recorder, settings, pass }: Site): Promise<void> {

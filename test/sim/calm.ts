@@ -1,40 +1,11 @@
 import { allRecords } from '../support/harness/people.ts';
-import {
-  endsAmid,
-  goesThroughTroubles,
-  goneUnheard,
-  guards,
-  nameGoesToAnother,
-  namesOnly,
-  startsAgain,
-  unreadable,
-} from './calm-alone.ts';
+import { endsAmid, startsAgain } from './calm-alone.ts';
 import { together } from './calm-together.ts';
-import {
-  type Act,
-  MINUTE,
-  MOST_NAMED,
-  NEVER,
-  NUMBER,
-  OLD_ONES,
-  PROMPT,
-  SECOND,
-  type Ways,
-  whileOnItsWay,
-} from './calm-ways.ts';
+import { type Act, MINUTE, MOST_NAMED, NUMBER, PROMPT, SECOND, type Ways, whileOnItsWay } from './calm-ways.ts';
 import { WORKSPACE } from './network.ts';
-import { createOperator, leftToDo, lookAtWorkspace } from './operator.ts';
-import type { Forge, Happening, Hooks, Plan, PullChange } from './plan.ts';
+import { lookAtWorkspace } from './operator.ts';
+import type { Happening, Hooks, Plan, PullChange } from './plan.ts';
 import type { Site } from './site.ts';
-
-/** That people give at once. */
-const COMMANDS = 5;
-
-/** Stores deliveries, any number at once. */
-const STORES = 'insert into "inbox"';
-const MOST_OF_CROWD = 4;
-
-type Pull = Extract<Happening, { do: 'pull' }>;
 
 /**
  * After everything is healed and settled nothing is disturbed any more, and the quota is unused: so whatever happens now must be
@@ -135,25 +106,10 @@ export async function calmDay(site: Site, plan: Plan, act: Act): Promise<void> {
     site.weather.clear();
     await seen('what was changed while a write was on its way', 2 * MINUTE);
   });
-  if (replicas.length === 1)
-    await phase('a crowd of webhooks comes', 4, 8, async () => {
-      await crowd(site, forge as Forge);
-      await seen('a crowd of webhooks', MINUTE);
-      await site.pass(2 * MINUTE);
-    });
-  if (replicas.length === 1 && forge === 'github') {
-    await namesOnly(site, ways, act);
-    await unreadable(site, ways, act);
-  }
-  if (replicas.length === 1) await phase('strangers send webhooks', 0, 8, () => strangers(site, forge as string));
-  if (replicas.length === 1)
-    await aloneAgain(site, plan, ways, async () => {
-      // Linear keeps what was deleted, and lists it.
-      const kept = heard.find((name) => name !== 'linear');
-      if (kept) await goneUnheard(site, kept, ways, act);
-      if (forge === 'github') await nameGoesToAnother(site, ways);
-    });
-  else await together(site, plan, ways);
+  if (replicas.length === 1) {
+    await startsAgain(site, ways);
+    await endsAmid(site, plan, ways);
+  } else await together(site, plan, ways);
 }
 
 /** Neither of the workspace nor of providers is asked more than polls, sweeps and hooks need, nor of the database. */
@@ -173,81 +129,8 @@ async function nothingHappens(
 /** Returns 12 for `BUG-12`. */
 const numberOf = (key: string) => Number(key.split('-')[1] ?? 0);
 
-/** Deliveries that arrive together are stored in one commit. */
-async function crowd({ network, providers, replicas, statements, tell, during }: Site, forge: Forge): Promise<void> {
-  const [{ origin }] = replicas as [Site['replicas'][number]];
-  const url = `${origin}/webhooks/test/${forge}`;
-  const change = (place: number): Happening => ({
-    ...{ at: 0, do: 'pull', forge, number: NUMBER, hooks: NEVER },
-    change: { labels: place % 2 === 0 ? ['api'] : ['bug'] },
-  });
-  const hooks = Array.from({ length: 20 }, (_, place) => providers.change(change(place) as Pull, `crowd-${place}`));
-  const before = statements.count(STORES);
-  const answers = Promise.all(
-    hooks.flatMap((hook) => (hook ? network.direct.request({ method: 'POST', url, target: 'hook', ...hook() }) : [])),
-  );
-  await during(answers);
-  const [refused] = (await answers).filter(({ status }) => status !== 202);
-  if (refused) tell(`a webhook of a crowd was answered ${refused.status}`);
-  const stored = statements.count(STORES) - before;
-  if (stored > MOST_OF_CROWD) tell(`waste: ${hooks.length} webhooks at once were stored by ${stored} statements`);
-}
-
-/** They are refused at once, each as it deserves. */
-async function strangers({ network, recorder, replicas, pass, clock }: Site, forge: string): Promise<void> {
-  const [{ origin }] = replicas as [Site['replicas'][number]];
-  const cases = [
-    [401, `test/${forge}`, {}],
-    [404, 'test/unknown', {}],
-    [404, `unknown/${forge}`, {}],
-    [415, `test/${forge}`, { 'content-encoding': 'gzip' }],
-    [413, `test/${forge}`, { 'content-length': '999999999' }],
-  ] as const;
-  for (const [wanted, path, more] of cases) {
-    const from = clock.elapsed();
-    let took: number | null = null;
-    const headers = { 'content-type': 'application/json', ...more };
-    const url = `${origin}/webhooks/${path}`;
-    void network.send('a stranger', { method: 'POST', url, headers, body: '{}', target: 'hook' }).then((answer) => {
-      if (answer?.status === wanted) took = clock.elapsed() - from;
-    });
-    await pass(12 * SECOND);
-    recorder.record({ what: 'promised', name: `${wanted} for ${path}`, within: 12 * SECOND, took });
-  }
-}
-
 /** Deliveries of the generic connector are signed with their time: whose clock is wrong refuses them. */
 function heardTrackers({ replicas, databaseServer }: Site, trackers: Plan['trackers']): Plan['trackers'] {
   const wrong = [...replicas.map(({ machine }) => machine.ahead), databaseServer?.ahead ?? 0];
   return trackers.filter((name) => name !== 'generic' || wrong.every((ahead) => ahead === 0));
-}
-
-async function aloneAgain(site: Site, plan: Plan, ways: Ways, goesUnheard: () => Promise<void>): Promise<void> {
-  const [forge] = plan.forges;
-  await startsAgain(site, ways);
-  await endsAmid(site, plan, ways);
-  await guards(site, ways);
-  await goesThroughTroubles(site, forge as Forge, ways);
-  await goesUnheard();
-  await goesBack(site, forge as Forge, ways);
-}
-
-/** Old ones wait behind whatever happens now; those from the time before the plan, which were not requested, come with them. */
-async function goesBack(site: Site, forge: Forge, { phase, promised, seen, change }: Ways): Promise<void> {
-  await phase('a pull request changes amid a backfill', 4 * OLD_ONES, 60, async () => {
-    site.providers.addOld(forge, OLD_ONES);
-    await site.during(createOperator(site).backfill(forge));
-    await site.pass(MINUTE);
-    await change(PROMPT, { labels: ['amid'] });
-    await seen('a webhook amid a backfill', 2 * MINUTE);
-    for (let time = 0; time < 3; time++) {
-      let answered = 0;
-      const asks = Array.from({ length: COMMANDS }, () => createOperator(site).askWorkspace());
-      for (const ask of asks) void ask.then(() => answered++);
-      await promised('commands amid a backfill', 2 * MINUTE, async () => answered === COMMANDS);
-      await site.pass(2 * MINUTE);
-    }
-    // Whatever else was asked in this window was before it in line.
-    await promised('the end of a backfill', 15 * MINUTE, async () => (await leftToDo(site)) === 0);
-  });
 }

@@ -3,7 +3,7 @@ import { askedLimited, impatience, restless } from './checker-throttle.ts';
 import { rewrites, writtenWrongly } from './checker-waste.ts';
 import type { Event, Look } from './history.ts';
 import { isEcho } from './jira-writes.ts';
-import { ASKED_BY_PEOPLE, WORKSPACE } from './network.ts';
+import { WORKSPACE } from './network.ts';
 
 /** Returns everything observed that must never happen. Knows nothing of the program except what can be observed. */
 export function violations(events: readonly Event[]): string[] {
@@ -209,10 +209,7 @@ function isNewLink({ method, path, status }: Exchange): boolean {
 
 /** By arrivals at the service: refused ones too, since whoever is refused should not have asked. */
 function overQuota(events: readonly Event[]): string[] {
-  const asked = exchanges(events);
-  const times = asked.map(({ at }) => at);
-  // Requests of people may use the part of the quota that the share leaves free.
-  const ofItself = asked.filter(({ path }) => !path.endsWith(ASKED_BY_PEOPLE)).map(({ at }) => at);
+  const times = exchanges(events).map(({ at }) => at);
   const shares = all(events, 'configured').map(({ share }) =>
     share === 'auto' ? { long: 0.985, burst: 0.8 } : { long: share, burst: share },
   );
@@ -220,8 +217,8 @@ function overQuota(events: readonly Event[]): string[] {
   return [
     ...over(times, 40, MINUTE),
     ...over(times, 200, 15 * MINUTE),
-    ...over(ofItself, Math.floor(40 * burst), MINUTE),
-    ...over(ofItself, Math.floor(200 * long), 15 * MINUTE),
+    ...over(times, Math.floor(40 * burst), MINUTE),
+    ...over(times, Math.floor(200 * long), 15 * MINUTE),
   ];
 }
 

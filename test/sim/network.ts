@@ -240,9 +240,6 @@ export function handlerOf(server: Server): Handle {
 /** Where the workspace is. Providers are at `<connection>.test`, and processes at `replica-<number>.test`. */
 export const WORKSPACE = 'workspace.test';
 
-/** Only what people have asked reads a list of one. */
-export const ASKED_BY_PEOPLE = 'tasks?limit=1';
-
 /** How servers are told how long a page may be: the workspace, GitHub and GitLab, Bitbucket. */
 const NAMES = ['limit', 'per_page', 'pagelen'];
 

@@ -13,14 +13,10 @@ export interface Operator {
   backfill(connection: Forge): Promise<void>;
   pause(connection: Forge): Promise<void>;
   resume(connection: Forge): Promise<void>;
-  /** Says that what the names of a connection lead to now is meant. */
-  rebind(connection: Forge): Promise<void>;
   /** Starts a sweep of the workspace. */
   sweep(): Promise<void>;
   /** Looks at whatever a person may look at: it changes nothing, and has an answer or a reason. */
   look(): Promise<void>;
-  /** Has the daemon ask the workspace something, as commands do. */
-  askWorkspace(): Promise<void>;
 }
 
 const MANY = 50;
@@ -65,7 +61,6 @@ export function createOperator({ atWork, providers }: Site): Operator {
     },
     pause: async (connection) => void (await ask('backfill-pause', { connection })),
     resume: async (connection) => void (await ask('backfill-resume', { connection })),
-    rebind: async (connection) => void (await ask('rebind', { connection })),
     sweep: async () => void (await ask('sweep', {})),
     async look() {
       // The release of a change that is not held is refused.
@@ -78,9 +73,6 @@ export function createOperator({ atWork, providers }: Site): Operator {
       if (targets.length > 0) await answerOf('changes-show', { targets });
       const page = (await answerOf('deliveries', { limit: MANY })) as DeliveryPage | undefined;
       for (const { id } of page?.deliveries.slice(0, FEW) ?? []) await answerOf('delivery', { delivery: String(id) });
-    },
-    async askWorkspace() {
-      await atWork()?.partition.client.listTasks({ query: { limit: 1 } }, { lane: 'interactive' });
     },
   };
 }

@@ -50,16 +50,12 @@ export const BLANK: Fields = {
 };
 
 const FIRST_NAME = 'acme/app';
-/** Ids at GitHub: of ours, and of one that gets its first name. */
-const [OURS, OTHER] = ['5001', '9001'];
+/** Its id at GitHub. */
+const OURS = '5001';
 
 /** A repository at GitHub that gets other names, or other owners. All but the last of its names lead on by its id. */
 export interface Renamed {
   rename(name: string): void;
-  /** Another repository has its first name, or no more. */
-  giveName(isGiven: boolean): void;
-  /** The webhook as another sender would send it. */
-  ofAnother(hook: Hook, secret: string): Hook;
   /** Addresses that its pull request had so far. */
   urls(first: string): readonly string[];
   hook(hook: Hook, secret: string): Hook;
@@ -71,21 +67,12 @@ export function createRenamed(): Renamed {
   const names = [FIRST_NAME];
   const present = () => names.at(-1) as string;
   const inPresentWords = (text: string) => text.replaceAll(FIRST_NAME, present());
-  let isGiven = false;
   return {
     rename: (name) => void names.push(name),
-    giveName(next) {
-      isGiven = next;
-    },
-    ofAnother: ({ headers, body }, secret) =>
-      signed(headers, withOtherId(body.replaceAll(present(), FIRST_NAME)), secret),
     urls: (first) => [...new Set(names)].map((name) => first.replace(FIRST_NAME, name)),
     hook: ({ headers, body }, secret) => signed(headers, inPresentWords(body), secret),
     answer(request, answer) {
       const { origin, pathname } = new URL(request.url);
-      const path = pathname.replace(`/repositories/${OTHER}`, `/repos/${FIRST_NAME}`);
-      const isOfOther = path !== pathname || (isGiven && `${path}/`.startsWith(`/repos/${FIRST_NAME}/`));
-      if (isOfOther) return ofOther(request, path, answer);
       const asked = names.find((name) => pathname === `/repos/${name}` || pathname.startsWith(`/repos/${name}/`));
       if (asked !== undefined && asked !== present()) {
         const location = `${origin}/repositories/${OURS}${pathname.slice(`/repos/${asked}`.length)}`;
@@ -102,20 +89,6 @@ export function createRenamed(): Renamed {
       return known === etag ? { status: 304, headers: told, body: '' } : { status: given.status, headers: told, body };
     },
   };
-}
-
-/** It is new, and empty, and stays there whatever it is called. */
-function ofOther(request: HttpRequest, path: string, answer: (request: HttpRequest) => PlainAnswer): PlainAnswer {
-  const headers = { 'content-type': 'application/json' };
-  if (path === `/repos/${FIRST_NAME}/pulls`) return { status: 200, headers, body: '[]' };
-  if (path !== `/repos/${FIRST_NAME}`) return { status: 404, headers, body: JSON.stringify({ message: 'Not Found' }) };
-  const { 'if-none-match': _, ...asked } = request.headers ?? {};
-  const { body } = answer({ ...request, url: new URL(path, request.url).href, headers: asked });
-  return { status: 200, headers, body: withOtherId(body) };
-}
-
-function withOtherId(body: string): string {
-  return body.replaceAll(`"id":${OURS}`, `"id":${OTHER}`);
 }
 
 /** As GitHub signs it. */

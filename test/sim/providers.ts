@@ -50,10 +50,6 @@ export interface Providers {
   comment(number: number, delivery: string): (() => Hook) | undefined;
   /** The repository at GitHub gets another name, or another owner too. */
   rename(name: string): void;
-  /** Another repository there gets its first name, or has it no more. */
-  giveName(isGiven: boolean): void;
-  /** The webhook that that one would send. */
-  ofAnother(hook: Hook): Hook;
   /** A webhook of GitHub of which nothing can be read, though it is GitHub's. */
   garbled(hook: Hook): Hook;
   held(): Pick<Look, 'pulls' | 'issues'>;
@@ -187,8 +183,6 @@ export function openProviders(
       return () => renamed.hook(github.vendor.hook(pull, 'commented', delivery), SECRET);
     },
     rename: renamed.rename,
-    giveName: renamed.giveName,
-    ofAnother: (hook) => renamed.ofAnother(hook, SECRET),
     garbled: ({ headers, body }) => signed(headers, body.replaceAll('"number":', '"numero":'), SECRET),
     past,
     addOld(forge, count) {

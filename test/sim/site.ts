@@ -97,8 +97,6 @@ export interface Settings {
   visibility: number;
   poll: number;
   concurrency: number;
-  /** New records and tasks at once that need nobody's approval. */
-  creations?: number | 'off';
 }
 
 /** Which replica owns which workspace, and for which time it changed hands. */
@@ -283,7 +281,7 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
   function configure(next: Settings): void {
     present = next;
     loaded = undefined;
-    const { visibility, poll, concurrency, creations = 'off' } = next;
+    const { visibility, poll, concurrency } = next;
     recorder.record({
       ...{ what: 'configured', share: plan.share, concurrency },
       ...(plan.workflow && { workflow: plan.workflow }),
@@ -296,7 +294,7 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
         ...(plan.workflow && { api: { taskUpdate: plan.workflow } }),
       },
       quota: { ...window, ...pace },
-      guard: { removals: 'off', creations, repairs: 'off' },
+      guard: { removals: 'off', creations: 'off', repairs: 'off' },
       // Others than before, though they change nothing: all open items are evaluated again.
       rules: {
         ...{ triage: [{ create: 'bug' }], trailers: ['Task', `Poll-${poll}`], links: [STORIES] },
