@@ -1,12 +1,10 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
-import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { imageOf } from '../../src/admin/deploy-templates.ts';
 import { EXAMPLE_URL } from '../../src/admin/init.ts';
-import { askQuestions } from '../../src/cli/init-questions.ts';
 import { connectors } from '../../src/connectors/registry.ts';
 import { loadConfig } from '../../src/platform/config/load.ts';
 import { apiOverrides } from '../../src/workspace-api/contract.ts';
@@ -369,22 +367,4 @@ describe('on a terminal', () => {
       await close();
     }
   });
-});
-
-it('asks for what no flag says, and takes the standard answer for none', async () => {
-  const input = new PassThrough();
-  const output = new PassThrough();
-  const asked = askQuestions(
-    [
-      { key: 'from', text: 'Start from', standard: 'github' },
-      { key: 'name', text: 'Name' },
-      { key: 'url', text: 'Address' },
-    ],
-    input,
-    output,
-  );
-  // Each is answered when it was asked.
-  const lines = ['\n', ' ours \n', '\n'];
-  output.on('data', (text) => String(text).endsWith(': ') && input.write(lines.shift() ?? ''));
-  expect(await asked).toEqual({ from: 'github', name: 'ours' });
 });

@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { createClockOffset } from '../../src/cluster/clock-offset.ts';
 import type { LeaseHolder } from '../../src/cluster/lease-holder.ts';
-import { fencedHttpClient } from '../../src/cluster/lease-holder.ts';
 import { createPostgresLeaseHolder } from '../../src/cluster/postgres-holder.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';
@@ -160,28 +159,6 @@ describe('a daemon over a shared database', () => {
     await world.until(() => names().length === 1, 10 * SECOND);
     await world.settled();
     expect((await world.partition().status()).pullRequests.total).toBe(1);
-  });
-});
-
-describe('the way to the workspace', () => {
-  it('is open only as long as the lease is trusted', async () => {
-    let isHeld = true;
-    const sent: string[] = [];
-    const http = {
-      request: async ({ url }: { readonly url: string }) => {
-        sent.push(url);
-        return { status: 200, headers: {}, body: Buffer.from('{}') };
-      },
-      close: async () => undefined,
-    };
-    const lease = { isTrusted: () => isHeld, fence: async () => undefined };
-    const { request } = fencedHttpClient(http, lease);
-    const wanted = { method: 'GET', url: 'http://127.0.0.1/tasks', target: 'workspace' } as const;
-    await request(wanted);
-    isHeld = false;
-    await expect(request(wanted)).rejects.toMatchObject({ code: 'lease_lost' });
-    expect(sent).toHaveLength(1);
-    expect(fencedHttpClient(http, { isTrusted: () => true })).toBe(http);
   });
 });
 

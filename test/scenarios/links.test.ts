@@ -197,7 +197,7 @@ describe('a lost database', () => {
     expect(await world.records()).toEqual(before);
     expect(await links()).toEqual(automatic());
 
-    // Who made the links is asked of the task before one is removed.
+    // The task is asked who made the links before one is removed.
     await edit('fix', same);
     expect(await links()).toEqual([]);
     expect(await world.links(other)).toHaveLength(1);
