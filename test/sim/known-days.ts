@@ -87,7 +87,9 @@ function rowOf({ start, lines }: Period): string {
   const groups = new Map<string, number>();
   for (const { group } of lines) groups.set(group, (groups.get(group) ?? 0) + 1);
   const digest = hash('sha256', lines.map(({ text }) => text).join('\n'), 'hex').slice(0, 8);
-  const counts = [...groups].toSorted().map(([group, count]) => `${count} ${group}`);
+  const counts = [...groups]
+    .toSorted(([one], [other]) => (one < other ? -1 : 1))
+    .map(([group, count]) => `${count} ${group}`);
   return `${start} ${digest}: ${counts.join(', ')}`;
 }
 
