@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { describeExplained } from '../../src/cli/explained.ts';
+import type { Grammar } from '../../src/model/link.ts';
 import { createTracker, issue, tell } from '../support/fakes/tracker.ts';
 import { createWorld, GITHUB, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
 import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
@@ -12,10 +13,11 @@ afterEach(() => world.close());
 const ask: World['ask'] = (question, asked) => world.ask(question, asked);
 const edit = (setting: PullSetting, id?: string) => world.edit(setting, id);
 
-async function open(rules: object = {}): Promise<void> {
+async function open(rules: object = {}, grammar: Partial<Grammar> = {}): Promise<void> {
+  const { connector } = createTracker();
   world = await createWorld({
     tokens: [{ secret: TOKEN, role: 'read', workspaces: null }],
-    connectors: [createTracker().connector],
+    connectors: [{ ...connector, grammar: { ...(connector.grammar as Grammar), ...grammar } }],
     config: {
       rules,
       connections: {
@@ -124,6 +126,15 @@ describe('explain', () => {
       const second = (await ask('explain', { target })).items[0];
       expect(second?.triage).toBe('rule 1 says that no task is created');
     }
+  });
+
+  it('links by an address without a word, where the vendor wants one before other names', async () => {
+    await open({ triage: [{ create: 'bug' }] }, { needsWord: true });
+    for (const number of [1, 2]) await say(number);
+    await edit({ title: 'A change', body: `ENG-2, and ${issue(1).url}` });
+    const { items } = await ask('explain', { target: PULL });
+    expect(items[0]?.links).toMatchObject([{ task: 'BUG-1', reason: { rule: 'item-url', via: issue(1).key } }]);
+    expect(items[0]?.others).toMatchObject([{ text: 'ENG-2', outcome: 'unworded' }]);
   });
 
   it('shows that an issue left the scope, and leaves its task alone until it comes back', async () => {
