@@ -77,17 +77,19 @@ export async function runSequentially<Result>(
   steps: readonly ((query: Scope) => Promise<Result>)[],
 ): Promise<Result[]> {
   if (query.unitOfWork?.isPrefetch) return settleAll(steps.map((step) => step(query)));
-  // A single step already batches its own reads.
-  if (steps.length > 1) await prefetch(query, steps);
+  await prefetch(query, steps);
   const results: Result[] = [];
   for (const step of steps) results.push(await step(query));
   return results;
 }
 
-/** Runs the steps ahead, as described above, to read their rows together. Does nothing outside of a unit of work. */
+/**
+ * Runs the steps ahead, as described above, to read their rows together. Does nothing outside of a unit of work, or for a single
+ * step, which reads its own rows together.
+ */
 export async function prefetch(query: Scope, steps: readonly ((query: Scope) => Promise<unknown>)[]): Promise<void> {
   const unit = query.unitOfWork;
-  if (unit === undefined || unit.isPrefetch || steps.length === 0) return;
+  if (unit === undefined || unit.isPrefetch || steps.length < 2) return;
   await Promise.allSettled(steps.map((step) => step(prefetchScope(query, unit))));
 }
 
