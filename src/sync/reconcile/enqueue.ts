@@ -74,14 +74,6 @@ export async function enqueueChange(
   });
 }
 
-/** A limit that was exceeded. */
-interface ExceededLimit {
-  readonly effect: Effect;
-  /** How many changes are held because of it. */
-  readonly held: number;
-  readonly reason: string;
-}
-
 const GUARD_TEXTS: Readonly<Record<Effect, readonly [what: string, key: keyof GuardLimits]>> = {
   removal: ['removals or closings', 'removals'],
   creation: ['creations', 'creations'],
@@ -91,11 +83,12 @@ const GUARD_TEXTS: Readonly<Record<Effect, readonly [what: string, key: keyof Gu
 
 /**
  * Holds the changes above the limits, the latest first. Counts the changes that wait together in the transaction that
- * adds to them, so that no surplus change can be sent first. Returns the limits that were exceeded just now.
+ * adds to them, so that no surplus change can be sent first. Returns the limits that were exceeded just now, and how
+ * many changes are held because of each.
  */
-export async function guardChanges(query: Scope, limits: GuardLimits): Promise<ExceededLimit[]> {
+export async function guardChanges(query: Scope, limits: GuardLimits) {
   const tallies = await guardTally(query);
-  const exceeded: ExceededLimit[] = [];
+  const exceeded: { effect: Effect; held: number; reason: string }[] = [];
   for (const effect of EFFECTS) {
     if (tallies[effect].fresh === 0) continue;
     const [what, key] = GUARD_TEXTS[effect];
@@ -117,12 +110,6 @@ export function surplusOf(limit: number, { fresh, ahead }: GuardTally): number {
   return Math.max(0, Math.min(fresh, fresh + ahead - limit));
 }
 
-/** New creations of a connection that are sent after all other changes, because it has too many at once. */
-interface Burst {
-  readonly connection: string;
-  readonly changes: number;
-}
-
 /** The reasons for the evaluations of a batch. */
 export interface EvaluationCauses {
   /** The live webhooks that caused evaluations, by item and by task. */
@@ -136,14 +123,15 @@ export interface EvaluationCauses {
  * Exempts the new changes that live webhooks caused from the limits of the guard. The guard still decides on removals, on
  * creations by authors who are not trusted, and on the status changes of a delivery that causes too many.
  *
- * Must run before the guard decides. Returns the bursts among the creations.
+ * Must run before the guard decides. Returns how many new creations of each connection are sent after all other changes,
+ * because it has too many at once.
  */
 export async function passLiveChanges(
   query: Scope,
   causes: EvaluationCauses,
   guard: GuardLimits,
   { now, rules, liveStatuses }: BatchContext,
-): Promise<readonly Burst[]> {
+): Promise<readonly { connection: string; changes: number }[]> {
   if (causes.webhooks.size + causes.answeredTasks.size === 0) return [];
   const changes = await undecidedChanges(query);
   if (changes.length === 0) return [];
@@ -151,7 +139,7 @@ export async function passLiveChanges(
   const items = new Map(rows.map((row) => [row.key, row]));
   const ofDeliveries = await statusesByDelivery(query, changes, { causes, items });
   const statuses = await withinLimit(query, ofDeliveries, liveStatuses, guard.statuses);
-  const bursts: Burst[] = [];
+  const bursts: { connection: string; changes: number }[] = [];
   const late: UndecidedChange[] = [];
   const creations = changes.filter(({ effect, item_key }) => {
     const row = item_key !== null && causes.webhooks.has(item_key) ? items.get(item_key) : undefined;

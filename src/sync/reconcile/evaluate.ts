@@ -225,12 +225,9 @@ export class EvaluationQueue implements EvaluationCauses {
   async #evaluateItems(items: readonly EvaluatedItem[]): Promise<void> {
     this.evaluated += items.length;
     for (const { item } of items) if (item.kind === 'work_item') this.workItems.push(item.key);
-    const evaluations = items.map(({ item, connection, cause }) => async (query: Scope) => ({
-      item,
-      cause,
-      result: await evaluate({ ...this.#context, query, item, connection, cause }),
-    }));
-    for (const evaluated of await runSequentially(this.#query, evaluations)) this.#addResult(evaluated);
+    const evaluations = items.map((item) => (query: Scope) => evaluate({ ...this.#context, ...item, query }));
+    const results = await runSequentially(this.#query, evaluations);
+    for (const [index, result] of results.entries()) this.#addResult(items[index] as EvaluatedItem, result);
   }
 
   async #evaluateTasks(): Promise<void> {
@@ -241,7 +238,7 @@ export class EvaluationQueue implements EvaluationCauses {
     }
   }
 
-  #addResult({ item: { key }, cause: { webhook }, result }: EvaluatedResult): void {
+  #addResult({ item: { key }, cause: { webhook } }: EvaluatedItem, result: EvaluationResult): void {
     const { unknownKeys, unknownIds, dependents, tasks } = result;
     for (const task of tasks) this.#tasks.add(task);
     if (unknownKeys.length + unknownIds.length > 0) this.#unknownNames.set(key, { unknownKeys, unknownIds });
@@ -253,8 +250,6 @@ export class EvaluationQueue implements EvaluationCauses {
 }
 
 type WebhooksOfItems = ReadonlyMap<ItemKey, Webhook | undefined>;
-
-type EvaluatedResult = Pick<EvaluatedItem, 'item' | 'cause'> & { readonly result: EvaluationResult };
 
 function earlierOf(one: number | undefined, other: number | undefined): number | undefined {
   return one === undefined || other === undefined ? (one ?? other) : Math.min(one, other);

@@ -63,38 +63,33 @@ export type TriageDecision =
   /** `why` has one reason for each rule, in their order, or one reason against all of them. */
   | { readonly outcome: 'no rule'; readonly why: Names };
 
-export interface Triage {
-  /** Whether any rules are configured. */
-  readonly isOn: boolean;
-  /**
-   * Returns the decision of the first matching rule. Pure.
-   *
-   * @param since the time at which triage was switched on for the connection, epoch milliseconds: the default of rules
-   * without one
-   */
-  decide(item: WorkItem, connection: string, since: number): TriageDecision;
-  /** Whether fields of created tasks follow their items. */
-  readonly syncs: boolean;
-  /**
-   * Returns the fields of its task that follow an item: by the first rule that creates tasks of such items, or that did
-   * before their status changed. Undefined if there is no such rule. Pure.
-   */
-  fieldsOf(item: WorkItem, connection: string): ItemFields | undefined;
-}
+export type Triage = ReturnType<typeof createTriage>;
 
-export function createTriage({ triage, send = OPTIONAL_TASK_FIELDS, users }: TriageInput): Triage {
+export function createTriage({ triage, send = OPTIONAL_TASK_FIELDS, users }: TriageInput) {
   const rules = triage.map((rule) => ({ rule, conditions: conditionsOf(rule) }));
   const creating = rules.filter(({ rule }) => rule.create !== 'nothing');
   return {
+    /** Whether any rules are configured. */
     isOn: rules.length > 0,
+    /** Whether fields of created tasks follow their items. */
     syncs: creating.some(({ rule: { sync = [] } }) => sync.length > 0),
-    fieldsOf(item, connection) {
+    /**
+     * Returns the fields of its task that follow an item: by the first rule that creates tasks of such items, or that did
+     * before their status changed. Undefined if there is no such rule. Pure.
+     */
+    fieldsOf(item: WorkItem, connection: string): ItemFields | undefined {
       const fits = ({ conditions }: (typeof rules)[number], isAnyStatus: boolean) =>
         conditions.every(({ name, matches }) => (isAnyStatus && name === 'status') || matches(item, connection));
       const found = creating.find((each) => fits(each, false)) ?? creating.find((each) => fits(each, true));
       return found && syncedFields(taskOf(item, connection, found.rule, { users, send }), found.rule.sync ?? [], send);
     },
-    decide(item, connection, since) {
+    /**
+     * Returns the decision of the first matching rule. Pure.
+     *
+     * @param since the time at which triage was switched on for the connection, epoch milliseconds: the default of rules
+     * without one
+     */
+    decide(item: WorkItem, connection: string, since: number): TriageDecision {
       const movedTo = movedToOf(item);
       if (movedTo !== undefined) return { outcome: 'no rule', why: [`moved to ${movedTo}`] };
       const why: string[] = [];

@@ -66,21 +66,10 @@ export interface LinkRulesInput {
   readonly grammars: readonly (NumberSpace & { readonly grammar?: Grammar })[];
 }
 
-export interface LinkRules {
-  /**
-   * Returns everything that an item's texts name, each once. Pure.
-   *
-   * @param idPrefixes the prefixes of the ids of the workspace's tasks. Absent: the usual ones
-   */
-  mentionsOf(item: Item, reader: Reader, idPrefixes?: readonly string[]): readonly Mention[];
-  /** Returns the names beyond the limit, which make no link; undefined if there are none. */
-  leftOutOf(item: Item, reader: Reader, idPrefixes?: readonly string[]): LeftOut | undefined;
-  /** Returns the names of the item that a web address leads to. */
-  namesOfAddress(text: string): readonly string[];
-}
+export type LinkRules = ReturnType<typeof createLinkRules>;
 
 /** Names that an item has beyond the limit. */
-export interface LeftOut extends Pick<Mention, 'rule' | 'place' | 'text'> {
+interface LeftOut extends Pick<Mention, 'rule' | 'place' | 'text'> {
   /** All of them; rule, place and text are those of the first one. */
   readonly names: ReadonlySet<string>;
 }
@@ -106,7 +95,7 @@ interface CompiledRules extends NameConfig {
   }[];
 }
 
-export function createLinkRules(input: LinkRulesInput): LinkRules {
+export function createLinkRules(input: LinkRulesInput) {
   const spaces = input.grammars.map(({ grammar = PLAIN_GRAMMAR, ...space }) => ({ ...space, grammar }));
   const grammars = spaces.map(({ grammar }) => grammar);
   const rules: CompiledRules = {
@@ -135,6 +124,7 @@ export function createLinkRules(input: LinkRulesInput): LinkRules {
     if (compiled?.prefixes.join() !== prefixes.join()) compiled = { prefixes, ids: idPattern(prefixes) };
     return compiled.ids;
   }
+  /** @param idPrefixes the prefixes of the ids of the workspace's tasks */
   function find(item: Item, reader: Reader, idPrefixes: readonly string[] = USUAL_ID_PREFIXES): Found {
     const ids = idPatternOf(idPrefixes);
     const cached = cache.get(item);
@@ -145,9 +135,12 @@ export function createLinkRules(input: LinkRulesInput): LinkRules {
     return found;
   }
   return {
-    mentionsOf: (...given) => find(...given).mentions,
-    leftOutOf: (...given) => find(...given).leftOut,
-    namesOfAddress: (text) => namesOfAddress(text, spaces),
+    /** Returns everything that an item's texts name, each once. Pure. */
+    mentionsOf: (...given: Parameters<typeof find>) => find(...given).mentions,
+    /** Returns the names beyond the limit, which make no link; undefined if there are none. */
+    leftOutOf: (...given: Parameters<typeof find>) => find(...given).leftOut,
+    /** Returns the names of the item that a web address leads to. */
+    namesOfAddress: (text: string) => namesOfAddress(text, spaces),
   };
 }
 
@@ -168,8 +161,7 @@ function findMentions(item: Item, reader: Reader, rules: CompiledRules): Found {
   const mentions = new MentionCollector();
   for (const text of textsOf(item, rules)) {
     for (const token of scan(text.searched, scanOptionsOf(text, rules))) {
-      const names = namesOfToken(token, text.place, { item, reader, config: rules });
-      for (const name of names) mentions.add(name, text, token);
+      for (const name of namesOfToken(token, text.place, item, reader, rules)) mentions.add(name, text, token);
     }
     if (text.place === 'trailer') addTrailerIds(text, mentions);
   }
