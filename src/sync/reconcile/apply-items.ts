@@ -99,7 +99,7 @@ export class BatchItems {
     if (!stored && item.gone && delivery.source !== 'webhook') return true;
     // A replayed fetch is no authority on the present existence: if it differs, the item is fetched again.
     const result = mergeNewest(stored, item, delivery.isReplayed ? 'webhook' : delivery.source);
-    await this.#fetchIfNeeded({ translated, connection, received: item, before: stored, result });
+    await this.#fetchIfNeeded(translated, connection, item, stored, result);
     const isVerified = mayVerify && (!isUnverified || verifies(result, delivery.source));
     if (result.outcome === 'applied') {
       // The merged item may lack content of the delivery. An empty hash ensures that the fetched object is merged, even
@@ -123,7 +123,13 @@ export class BatchItems {
   }
 
   /** Requests the object if only a fetch can settle its state, or if its commits are missing. */
-  async #fetchIfNeeded({ translated, connection, received, before, result }: MergedDelivery): Promise<void> {
+  async #fetchIfNeeded(
+    translated: Translated,
+    connection: ReconcileConnection,
+    received: Item,
+    before: StoredItem | undefined,
+    result: MergeResult,
+  ): Promise<void> {
     const { delivery } = translated;
     const merged = result.outcome === 'applied' ? result.stored : undefined;
     const current = (merged ?? (mayLackCommits(translated) ? before : undefined))?.item;
@@ -229,15 +235,6 @@ interface ItemSource {
   readonly delivery: PendingDelivery;
   readonly connection: ReconcileConnection;
   readonly place: number;
-}
-
-interface MergedDelivery {
-  readonly translated: Translated;
-  readonly connection: ReconcileConnection;
-  /** The content of the delivery itself. */
-  readonly received: Item;
-  readonly before: StoredItem | undefined;
-  readonly result: MergeResult;
 }
 
 /**

@@ -19,12 +19,15 @@ import { findItems, type ItemRow, readDeliveries, readFields } from '../../store
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { BatchContext, Evaluation, GuardLimits, LiveStatuses } from './context.ts';
 
-/** The entity that a change is about, and its place in the outbox. */
-interface ChangeTarget {
-  readonly name: string;
-  readonly kind: EntityKind;
-  readonly lane: Lane;
-}
+/** The lanes of changes that neither a backfill nor a sweep caused. */
+const LANES: Readonly<Record<EntityKind, Lane>> = {
+  pull_request: 'mirror',
+  link: 'link',
+  document: 'link',
+  read: 'link',
+  task: 'triage',
+  task_update: 'status',
+};
 
 interface ChangeDetails {
   /** The request to send is another one than at the last evaluation. */
@@ -37,11 +40,12 @@ interface ChangeDetails {
 /** Enqueues a change if desired and known state differ. Otherwise removes the change that may be waiting. */
 export async function enqueueDifference(
   evaluation: Evaluation,
-  target: ChangeTarget,
+  kind: EntityKind,
+  name: string,
   { differs, ...details }: ChangeDetails & { readonly differs: boolean },
 ): Promise<void> {
-  if (!differs) return dropDifference(evaluation.query, target.name);
-  await enqueueChange(evaluation, target, details);
+  if (!differs) return dropDifference(evaluation.query, name);
+  await enqueueChange(evaluation, kind, name, details);
 }
 
 /** The part of an evaluation that a change needs. `item` is absent if no item caused it. */
@@ -52,15 +56,16 @@ type ChangeCause = Pick<Evaluation, 'query' | 'cause' | 'usedShare' | 'visibilit
 /** Writes a change to the outbox, due after the debounce of its lane. */
 export async function enqueueChange(
   { query, item, cause, usedShare, visibility }: ChangeCause,
-  { name, kind, lane }: ChangeTarget,
+  kind: EntityKind,
+  name: string,
   details: ChangeDetails,
 ): Promise<void> {
-  const ownLane = cause.isBackfill || cause.isSweep ? 'backfill' : lane;
-  const debounce = debounceOf(ownLane, usedShare, visibility);
+  const lane = cause.isBackfill || cause.isSweep ? 'backfill' : LANES[kind];
+  const debounce = debounceOf(lane, usedShare, visibility);
   await addDifference(query, {
     entity: name,
     kind,
-    lane: ownLane,
+    lane,
     since: cause.since,
     // One millisecond apart, because changes with the same due time are sent in the order of their names.
     due: dueAfter(cause.since, cause.latest ?? cause.since, debounce) + (cause.place ?? 0),

@@ -115,8 +115,11 @@ async function addLink(evaluation: Evaluation, row: EntityRow, reason: LinkReaso
   await saveEntity(evaluation.query, { ...row, desired, hand });
   // A link that a person removed is not added again while the text still names the task.
   const differs = row.known === null && row.hand !== 'removed';
-  const target = { name: row.entity, kind: 'link', lane: 'link' } as const;
-  await enqueueDifference(evaluation, target, { differs, renewed: row.desired !== desired, effect: 'creation' });
+  await enqueueDifference(evaluation, 'link', row.entity, {
+    differs,
+    renewed: row.desired !== desired,
+    effect: 'creation',
+  });
 }
 
 /** Dates a reason by the provider's time of the state that named the task first. */
@@ -146,13 +149,14 @@ async function removeLink(evaluation: Evaluation, row: EntityRow): Promise<void>
   const { externalId } = json<KnownLink>(row.known) ?? {};
   if (externalId !== undefined && row.remote_id !== null) {
     const renewed = row.desired !== null;
-    const target = { name: row.entity, kind: 'link', lane: 'link' } as const;
     const notBefore = undoableFrom(json<Written>(row.written));
-    return enqueueDifference(evaluation, target, { differs: true, renewed, effect: 'removal', notBefore });
+    return enqueueChange(evaluation, 'link', row.entity, { renewed, effect: 'removal', notBefore });
   }
   // Only the task's links show the owner and the id. Their answer causes another evaluation.
-  const target = { name: entity.readLinks(row.task_id as string), kind: 'read', lane: 'link' } as const;
-  await enqueueChange(evaluation, target, { renewed: true, effect: 'removal' });
+  await enqueueChange(evaluation, 'read', entity.readLinks(row.task_id as string), {
+    renewed: true,
+    effect: 'removal',
+  });
 }
 
 /** Cancels a link that the workspace does not have. If a request is in flight, its answer decides. */
@@ -166,8 +170,7 @@ async function cancelLink(evaluation: Evaluation, row: EntityRow): Promise<void>
     return removeTaskFromRecord(evaluation, row.task_id as string);
   }
   await saveEntity(query, { ...row, desired: null });
-  const target = { name: row.entity, kind: 'link', lane: 'link' } as const;
-  await enqueueChange(evaluation, target, { renewed: row.desired !== null, effect: 'removal' });
+  await enqueueChange(evaluation, 'link', row.entity, { renewed: row.desired !== null, effect: 'removal' });
 }
 
 /**

@@ -59,8 +59,7 @@ export async function evaluateRecord(evaluation: Evaluation, item: PullRequest):
   const differs = isRecorded && desired !== undefined && recordDiffers({ ...desired }, known, capabilities);
   const isRepair = differs && (await isFoundBySweep(evaluation, name, known));
   const effect = effectOf('pull_request', desired && { ...desired }, known) ?? (isRepair ? 'repair' : null);
-  const target = { name, kind: 'pull_request', lane: 'mirror' } as const;
-  await enqueueDifference(evaluation, target, { differs, renewed: row.desired !== stored, effect });
+  await enqueueDifference(evaluation, 'pull_request', name, { differs, renewed: row.desired !== stored, effect });
   return known;
 }
 

@@ -20,7 +20,7 @@ import { evaluateLinks, keepLinksOfLostNames } from './evaluate-links.ts';
 import { evaluateRecord } from './evaluate-record.ts';
 import { adoptTask, evaluateWorkItem } from './evaluate-work-item.ts';
 import { placeNameOf } from './link-rules/lookup-names.ts';
-import { desiredLinks, type Resolution, type Resolved, resolve } from './resolve.ts';
+import { desiredLinks, type Resolved, resolve } from './resolve.ts';
 import { type CountedDecision, evaluateTaskUpdate } from './workflow/evaluate-task.ts';
 import { linksOfReverted, savePhase } from './workflow/linked-items.ts';
 
@@ -106,7 +106,7 @@ async function itemsOfLostNames({ query, item }: Evaluation): Promise<readonly I
 type UnknownNames = Pick<EvaluationResult, 'unknownKeys' | 'unknownIds'>;
 
 /** Returns all unknown keys, but only those unknown ids that the text did not contain before. */
-function unknownNamesIn({ resolved, added }: Resolution): UnknownNames {
+function unknownNamesIn({ resolved, added }: Awaited<ReturnType<typeof resolve>>): UnknownNames {
   const unknown = resolved.filter(({ outcome, rule }) => outcome === 'unknown' && !rule.startsWith('item-'));
   const isKey = ({ name }: Resolved) => !name.includes(':');
   const ids = unknown.filter((each) => !isKey(each) && added.has(each.name) && !isIdentifierOfCode(each));

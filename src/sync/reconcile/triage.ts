@@ -176,7 +176,7 @@ function taskOf(
   rule: TriageRule,
   { users, send }: Required<Pick<TriageInput, 'users' | 'send'>>,
 ): NewTask {
-  const userOf = userFinder(users, { connection, connector: item.connector, emails: item.emails ?? {} });
+  const userOf = userFinder(users, item, connection);
   const labels = [...new Set([...(item.labels ?? []), ...rule.labels])]
     .map((label) => beginningOf(label.trim(), MAX_LABEL_LENGTH))
     .filter((label) => label !== '')
@@ -253,19 +253,9 @@ function priorityOf(priority: string | null | undefined, map: TriageRule['priori
   return configured ?? map?.['*'] ?? usual;
 }
 
-interface PersonNames {
-  readonly connection: string;
-  readonly connector: string;
-  /** E-mail addresses by the vendor's names, if the vendor returns them. */
-  readonly emails: Readonly<Record<string, string>>;
-}
-
 /** Returns a function that finds the workspace user of a vendor's name, ignoring case. */
-function userFinder(
-  users: Users,
-  { connection, connector, emails }: PersonNames,
-): (name: string | null | undefined) => string | undefined {
-  return (name) => {
+function userFinder(users: Users, { connector, emails = {} }: Item, connection: string) {
+  return (name: string | null | undefined): string | undefined => {
     if (!name) return undefined;
     const email = Object.hasOwn(emails, name) ? emails[name] : undefined;
     return (
@@ -276,8 +266,7 @@ function userFinder(
 
 /** Creates the function that tells whether the author of an item is a user of the workspace. */
 export function createIsUser(users: Users): (item: Item, connection: string) => boolean {
-  return ({ author, connector, emails = {} }, connection) =>
-    userFinder(users, { connection, connector, emails })(author) !== undefined;
+  return (item, connection) => userFinder(users, item, connection)(item.author) !== undefined;
 }
 
 function findUser(users: Users, table: string, name: string): string | undefined {

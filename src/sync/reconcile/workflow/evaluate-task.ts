@@ -38,20 +38,11 @@ import type { EvaluationContext } from '../context.ts';
 import { enqueueChange } from '../enqueue.ts';
 import { linkedItemsOf } from './linked-items.ts';
 import { isMerged, type JudgedItem, type Target, type Wanted, wantedStatus } from './target.ts';
-import { olderText, type TaskState, type Transition, transitionTo } from './transition.ts';
+import { olderText, type TaskState, transitionTo } from './transition.ts';
 import type { NotCounted, Workflow } from './workflow-rules.ts';
 
 /** The decision about a task, with the facts that led to it. */
-export interface TaskEvaluation {
-  readonly task: Task;
-  readonly items: readonly JudgedItem[];
-  readonly wanted: Wanted;
-  readonly target: Target | undefined;
-  readonly state: TaskState;
-  readonly transition: Transition | undefined;
-  readonly addLabels: readonly string[];
-  readonly removeLabels: readonly string[];
-}
+export type TaskEvaluation = NonNullable<Awaited<ReturnType<typeof decideTask>>>;
 
 /** A decision that counts in the metrics: a new change by a rule, or why the status stays. */
 export type CountedDecision = { readonly rule: string } | { readonly stays: NoMove };
@@ -88,9 +79,8 @@ export async function evaluateTaskUpdate(
   const decider = evaluation?.target?.decider ?? evaluation?.items[0]?.linked;
   const desired = JSON.stringify(update);
   await saveEntity(query, { ...row, known, desired, item_key: decider?.item.key ?? null });
-  const changeTarget = { name, kind: 'task_update', lane: 'status' } as const;
   const cause = { since: context.now, waiting: [] };
-  await enqueueChange({ ...context, query, cause, item: decider?.item }, changeTarget, {
+  await enqueueChange({ ...context, query, cause, item: decider?.item }, 'task_update', name, {
     renewed: row.desired !== desired,
     effect: 'status',
   });
@@ -301,11 +291,7 @@ function writtenStatus(
 }
 
 /** Decides what the rules want for a task. Returns undefined while an item is unverified after a restore. */
-export async function decideTask(
-  query: Scope,
-  workflow: Workflow,
-  facts: TaskFacts,
-): Promise<TaskEvaluation | undefined> {
+export async function decideTask(query: Scope, workflow: Workflow, facts: TaskFacts) {
   const { task, written, row, change, now } = facts;
   const linked = await linkedItemsOf(query, workflow, task.taskId);
   if (linked.isUnverified) return undefined;
