@@ -108,9 +108,9 @@ export async function applyListedDocuments(query: Scope, answer: Answer, context
 async function updateKnownDocument(
   query: Scope,
   { documentId, taskId, isMissing, updatedAt }: KnownDocument & { readonly documentId: string },
-  { sentAt, asOf }: Pick<Answer, 'sentAt' | 'asOf'>,
+  { sentAt, asOf }: Answer,
   { now }: AnswerContext,
-): Promise<{ readonly reevaluate: readonly string[]; readonly isMoved: boolean }> {
+) {
   const row = await findEntity(query, entity.document(documentId));
   if (!row || (row.known_at ?? 0) >= sentAt || (await findChange(query, row.entity))?.sent != null)
     return { reevaluate: [], isMoved: false };

@@ -19,14 +19,6 @@ import type { Evaluation } from './context.ts';
 import { enqueueChange, enqueueDifference } from './enqueue.ts';
 import { type KnownRecord, recordEntity } from './evaluate-record.ts';
 
-/** The desired work-item link of a task (W39). */
-export interface LinkRecord {
-  readonly url: string;
-  readonly title?: string;
-  readonly externalId: string;
-  readonly provider: string;
-}
-
 /** The known state of a link. */
 export interface KnownLink {
   readonly url?: string;
@@ -128,8 +120,8 @@ function withNamedAt(reason: LinkReason, row: EntityRow, { item }: Evaluation): 
   return { ...reason, namedAt: before?.namedAt ?? item.updatedAt };
 }
 
-/** Returns undefined while the item has no address. */
-export function desiredLink(item: Pick<Item, 'key' | 'connector' | 'url' | 'title'>): LinkRecord | undefined {
+/** Returns the desired work-item link of a task (W39); undefined while the item has no address. */
+export function desiredLink(item: Item) {
   if (!item.url) return undefined;
   return {
     url: item.url,

@@ -10,26 +10,6 @@ import type { ConnectorFacts, Evaluation, ReconcileConnection } from './context.
 import { enqueueDifference } from './enqueue.ts';
 import { isSameValue } from './newest-wins.ts';
 
-/** The desired record of a pull request (W58, W59). An absent field is not compared. */
-export interface PullRequestRecord {
-  readonly provider: string;
-  readonly repoId: string;
-  readonly identifier: string;
-  readonly title: string;
-  readonly headBranch: string;
-  readonly baseBranch: string;
-  readonly description?: string;
-  readonly state?: string;
-  readonly draft?: boolean;
-  readonly url?: string;
-  readonly author?: string | null;
-  readonly reviewers?: readonly string[];
-  readonly labels?: readonly string[];
-  readonly assignees?: readonly string[];
-  readonly createdAt?: string;
-  readonly mergedAt?: string | null;
-}
-
 /**
  * A record as the workspace returned it: the fields that worksync writes, and the tasks that have a link with its URL.
  */
@@ -71,8 +51,11 @@ async function isFoundBySweep({ query, cause, now }: Evaluation, name: string, k
   return true;
 }
 
-/** Returns undefined while a field that the workspace requires is not known. */
-export function desiredRecord(item: PullRequest, connector: ConnectorFacts): PullRequestRecord | undefined {
+/**
+ * Returns the desired record of a pull request (W58, W59); undefined while a field that the workspace requires is not known. An
+ * absent field is not compared.
+ */
+export function desiredRecord(item: PullRequest, connector: ConnectorFacts) {
   // The workspace trims titles. An untrimmed title would differ from the known one forever.
   const title = item.title?.trim();
   if (item.gone || !title || !item.headBranch || !item.baseBranch) return undefined;

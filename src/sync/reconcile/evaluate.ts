@@ -24,15 +24,7 @@ import { desiredLinks, type Resolved, resolve } from './resolve.ts';
 import { type CountedDecision, evaluateTaskUpdate } from './workflow/evaluate-task.ts';
 import { linksOfReverted, savePhase } from './workflow/linked-items.ts';
 
-export interface EvaluationResult {
-  /** Task keys and ids that the item names and that are not cached. */
-  readonly unknownKeys: readonly string[];
-  readonly unknownIds: readonly string[];
-  /** Items to evaluate again: they name this one, and its tasks or names have changed. */
-  readonly dependents: readonly ItemKey[];
-  /** Tasks whose status depends on this item. */
-  readonly tasks: readonly string[];
-}
+export type EvaluationResult = Awaited<ReturnType<typeof evaluate>>;
 
 /**
  * Computes the desired state of the workspace for one item, compares it with the known state, and enqueues the
@@ -41,14 +33,17 @@ export interface EvaluationResult {
  *
  * Must have no effect besides rows and its result: a prefetch runs it once more before, discards both, and ignores its
  * errors (`runSequentially`).
+ *
+ * Returns the task keys and ids that the item names and that are not cached, the items to evaluate again because they name this
+ * one and its tasks or names have changed, and the tasks whose status depends on this item.
  */
-export async function evaluate(evaluation: Evaluation): Promise<EvaluationResult> {
+export async function evaluate(evaluation: Evaluation) {
   const { item, query } = evaluation;
   // With tombstones: a list of links may have shown that a link is gone.
   const before = movesTasks(evaluation) ? await allLinksOfItem(query, item.key) : [];
   if (item.gone) {
     await withdrawChanges(query, item.key);
-    return { unknownKeys: [], unknownIds: [], dependents: [], tasks: await tasksToEvaluate(evaluation, before) };
+    return { ...NO_NAMES, dependents: [], tasks: await tasksToEvaluate(evaluation, before) };
   }
   const record = item.kind === 'pull_request' ? await evaluateRecord(evaluation, item) : undefined;
   const resolution = await resolve(evaluation);
@@ -103,7 +98,12 @@ async function itemsOfLostNames({ query, item }: Evaluation): Promise<readonly I
   return lost.length === 0 ? [] : itemsNaming(query, lost);
 }
 
-type UnknownNames = Pick<EvaluationResult, 'unknownKeys' | 'unknownIds'>;
+interface UnknownNames {
+  readonly unknownKeys: readonly string[];
+  readonly unknownIds: readonly string[];
+}
+
+const NO_NAMES: UnknownNames = { unknownKeys: [], unknownIds: [] };
 
 /** Returns all unknown keys, but only those unknown ids that the text did not contain before. */
 function unknownNamesIn({ resolved, added }: Awaited<ReturnType<typeof resolve>>): UnknownNames {

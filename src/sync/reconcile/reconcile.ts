@@ -2,7 +2,6 @@ import { asSyncError } from '../../model/errors/sync-error.ts';
 import { USUAL_ID_PREFIXES } from '../../model/task.ts';
 import { sleep } from '../../platform/lib/clock.ts';
 import { backoff } from '../../platform/lib/random.ts';
-import type { Stage } from '../../platform/lib/scheduler.ts';
 import { createAdaptiveBatchSize, yieldForRequests } from '../../platform/lib/yield.ts';
 import { entitiesOf, findEntities } from '../../store/changes/entities.ts';
 import { changesAfter } from '../../store/changes/outbox-rows.ts';
@@ -22,12 +21,7 @@ import {
 import { forgetRulesInForce, rulesInForceSince } from './workflow/evaluate-task.ts';
 import type { Workflow } from './workflow/workflow-rules.ts';
 
-export interface Reconcile extends Stage {
-  /** Processes all pending deliveries and resolves when none is left. */
-  drain(): Promise<void>;
-  /** Whether the present rules have evaluated all changes in the outbox. Until then none may be sent. */
-  areChangesCurrent(): boolean;
-}
+export type Reconcile = ReturnType<typeof createReconcile>;
 
 /** Deliveries read at once, and their bytes: the main thread translates so many in a few milliseconds. */
 const BATCH = 100;
@@ -41,7 +35,7 @@ const CROWD_CHECK_MS = 10;
  * Creates the stage between inbox and outbox: process → evaluate → enqueue. Takes pending deliveries in batches, oldest
  * first.
  */
-export function createReconcile(context: ReconcileContext): Reconcile {
+export function createReconcile(context: ReconcileContext) {
   const { store, clock, logger, random, inbox } = context;
   const contexts = createBatchContexts(context);
   const poisonMessages = createPoisonMessages(context, BATCH);
@@ -115,14 +109,16 @@ export function createReconcile(context: ReconcileContext): Reconcile {
   }
 
   return {
+    /** Processes all pending deliveries and resolves when none is left. */
     drain: () => drain(),
+    /** Whether the present rules have evaluated all changes in the outbox. Until then none may be sent. */
     areChangesCurrent: reevaluation.areChangesCurrent,
-    start() {
+    start(): void {
       if (running) return;
       stopping = new AbortController();
       running = run(stopping.signal);
     },
-    async stop() {
+    async stop(): Promise<void> {
       stopping?.abort();
       inbox.notify();
       await running;

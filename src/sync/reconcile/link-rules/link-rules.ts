@@ -4,10 +4,9 @@ import type { Item, PullRequest } from '../../../model/item.ts';
 import type { Grammar } from '../../../model/link.ts';
 import { USUAL_ID_PREFIXES } from '../../../model/task.ts';
 import { cut } from '../../../model/text-limits.ts';
-import { createGlob, createPattern, type Pattern, type PatternText } from '../../../platform/lib/pattern.ts';
+import { createGlob, createPattern, type PatternText } from '../../../platform/lib/pattern.ts';
 import {
   MAX_NAME_LENGTH,
-  type NameConfig,
   type NumberSpace,
   nameOf,
   namesOfAddress,
@@ -83,42 +82,34 @@ const MAX_SEARCHED_BY_PATTERNS = 10_000;
 /** Messages of commits that are searched. Connectors return at most so many, and bound their total length. */
 const MAX_COMMITS = 250;
 
-/** The compiled rules. */
-interface CompiledRules extends NameConfig {
-  readonly trailers: ReadonlySet<string>;
-  readonly scanOptions: ScanOptions;
-  readonly patterns: readonly {
-    readonly pattern: Pattern;
-    readonly place?: readonly string[];
-    readonly task: string;
-    readonly connection?: readonly Pattern[];
-  }[];
-}
+type CompiledRules = ReturnType<typeof compileRules>;
 
-export function createLinkRules(input: LinkRulesInput) {
+function compileRules(input: LinkRulesInput) {
   const spaces = input.grammars.map(({ grammar = PLAIN_GRAMMAR, ...space }) => ({ ...space, grammar }));
   const grammars = spaces.map(({ grammar }) => grammar);
-  const rules: CompiledRules = {
+  const scanOptions: ScanOptions = {
+    words: wordPattern([PLAIN_GRAMMAR, ...grammars].flatMap(wordsOf)),
+    shortIds: grammars.some(({ names }) => names.includes('short-id')),
+    folded: foldedPattern(grammars),
+  };
+  return {
     idPrefixes: USUAL_ID_PREFIXES,
     addresses: input.addresses.flatMap((address) => parseWorkspaceAddress(address) ?? []),
     spaces,
     hostNumbers: spaces.filter(({ grammar }) => grammar.names.includes('host-number')),
     trailers: new Set(input.trailers.map((name) => name.toLowerCase())),
-    scanOptions: {
-      words: wordPattern([PLAIN_GRAMMAR, ...grammars].flatMap(wordsOf)),
-      shortIds: grammars.some(({ names }) => names.includes('short-id')),
-      folded: foldedPattern(grammars),
-    },
+    scanOptions,
     patterns: input.links.map(({ pattern, connection, ...rest }) => ({
       ...rest,
       pattern: createPattern(pattern),
       connection: connection?.map(createGlob),
     })),
   };
-  const cache = new WeakMap<
-    Item,
-    { readonly reader: Reader; readonly ids: RegExp | undefined; readonly found: Found }
-  >();
+}
+
+export function createLinkRules(input: LinkRulesInput) {
+  const rules = compileRules(input);
+  const cache = new WeakMap<Item, { reader: Reader; ids: RegExp | undefined; found: Found }>();
   let compiled: { readonly prefixes: readonly string[]; readonly ids: RegExp | undefined } | undefined;
   function idPatternOf(prefixes: readonly string[]): RegExp | undefined {
     if (compiled?.prefixes.join() !== prefixes.join()) compiled = { prefixes, ids: idPattern(prefixes) };
@@ -140,14 +131,11 @@ export function createLinkRules(input: LinkRulesInput) {
     /** Returns the names beyond the limit, which make no link; undefined if there are none. */
     leftOutOf: (...given: Parameters<typeof find>) => find(...given).leftOut,
     /** Returns the names of the item that a web address leads to. */
-    namesOfAddress: (text: string) => namesOfAddress(text, spaces),
+    namesOfAddress: (text: string) => namesOfAddress(text, rules.spaces),
   };
 }
 
-interface Found {
-  readonly mentions: readonly Mention[];
-  readonly leftOut: LeftOut | undefined;
-}
+type Found = ReturnType<MentionCollector['found']>;
 
 /** A text of an item. */
 interface ItemText {
@@ -304,7 +292,7 @@ class MentionCollector {
     return rule.startsWith('item-') ? ++this.#ofItems > MAX_NAMES : ++this.#ofTasks > MAX_NAMES;
   }
 
-  found(): Found {
+  found(): { readonly mentions: readonly Mention[]; readonly leftOut: LeftOut | undefined } {
     const leftOut = this.#firstLeftOut && { ...this.#firstLeftOut, names: this.#leftOut };
     return { mentions: [...this.#mentions.values()], leftOut };
   }
