@@ -110,11 +110,9 @@ export class Batch {
   async prefetch(batch: readonly Translated[]): Promise<void> {
     await this.items.load(batch);
     const changed = batch.flatMap((translated) => this.items.changedBy(translated));
+    const keys = changed.map(({ item }) => item.key);
     await Promise.all([
-      findItems(
-        this.#query,
-        changed.map(({ item }) => item.key),
-      ),
+      findItems(this.#query, keys),
       prefetchFetches(this.#query, [...batch.flatMap(referencesIn), ...changed.map(({ reference }) => reference)]),
       prefetchNotices(this.#query, batch.flatMap(commentedItems)),
       this.#prefetchAnswers(batch),

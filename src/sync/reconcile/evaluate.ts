@@ -271,10 +271,8 @@ async function evaluateNotices({ query, item, connection, rules, now }: Evaluati
   if (!comment && !close && !status) return;
   const all = await linksOfItem(query, item.key);
   const links = all.filter(({ known, hand }) => known !== null && hand !== 'removed');
-  const tasks = await tasksByIds(
-    query,
-    links.map(({ task_id }) => task_id as string),
-  );
+  const taskIds = links.map(({ task_id }) => task_id as string);
+  const tasks = await tasksByIds(query, taskIds);
   const notice = { itemKey: item.key, connection: connection.name, now };
   // Each notice costs its readers a mail and the vendor two requests, so it waits until all links are made.
   const isIncomplete = await areUnderWay(query, [entity.task(item.key), ...all.map((link) => link.entity)]);

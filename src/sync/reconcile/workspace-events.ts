@@ -60,10 +60,11 @@ const idsShape = z.object({ taskId: id, workItemId: id, documentId: id }).catch(
  */
 export function translateEvent({ body, receivedAt }: Pick<Delivery, 'body' | 'receivedAt'>): WorkspaceEvent {
   const { type, time, data, workspaceid: workspaceId } = parse(eventShape, readJson(body));
-  if (Date.parse(time ?? '') < receivedAt - MAX_AGE_MS) return ignored('the event is older than 24 hours');
+  if (Date.parse(time ?? '') < receivedAt - MAX_AGE_MS)
+    return { outcome: 'ignored', reason: 'the event is older than 24 hours' };
   const content = contentOfEvent(type, data);
-  if (content === undefined) return { ...ignored('unknown event type'), unknownType: type };
-  if (typeof content === 'string') return ignored(content);
+  if (content === undefined) return { outcome: 'ignored', reason: 'unknown event type', unknownType: type };
+  if (typeof content === 'string') return { outcome: 'ignored', reason: content };
   const [action, resource] = content;
   const key = actorShape.parse(data['actor']);
   const answer = {
@@ -75,10 +76,6 @@ export function translateEvent({ body, receivedAt }: Pick<Delivery, 'body' | 're
     ...(key && { key: key.id }),
   };
   return { outcome: 'answer', answer };
-}
-
-function ignored(reason: string) {
-  return { outcome: 'ignored', reason } as const;
 }
 
 type EventData = Readonly<Record<string, unknown>>;

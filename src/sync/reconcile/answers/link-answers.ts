@@ -73,12 +73,10 @@ export async function compareLinks(
   return hasChanged;
 }
 
-/** Loads the changes of links by one statement. */
-export async function loadChanges(query: Scope, links: readonly EntityRow[]): Promise<void> {
-  await findChanges(
-    query,
-    links.map((link) => link.entity),
-  );
+/** Loads the changes of entities by one statement. */
+export async function loadChanges(query: Scope, rows: readonly EntityRow[]): Promise<void> {
+  const names = rows.map((row) => row.entity);
+  await findChanges(query, names);
 }
 
 /**

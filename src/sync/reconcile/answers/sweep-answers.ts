@@ -81,10 +81,8 @@ export async function continueComparison(
   await flushRows(query);
   const { absent, next } = await absentRecords(query, { listBegan: began, after });
   const reevaluate: ItemKey[] = [];
-  await findChanges(
-    query,
-    absent.map((row) => row.entity),
-  );
+  const names = absent.map((row) => row.entity);
+  await findChanges(query, names);
   for (const row of absent) {
     if ((await findChange(query, row.entity))?.sent != null) continue;
     if (row.item_key === null) await forgetEntity(query, row.entity);

@@ -51,10 +51,8 @@ export async function applyTasks(
  * state that is older than the cached one changes nothing. A task is read if the order of the two is unknown.
  */
 async function saveTasks(query: Scope, tasks: readonly ListedTask[], context: AnswerContext): Promise<ListedTask[]> {
-  const cachedTasks = await tasksByKeys(
-    query,
-    tasks.map(({ key }) => key),
-  );
+  const keys = tasks.map(({ key }) => key);
+  const cachedTasks = await tasksByKeys(query, keys);
   const creations = tasks.filter(mayBeCreation).map(({ source }) => entity.task(source));
   const updates = await updatesOf(query, tasks, cachedTasks);
   await Promise.all([findEntities(query, creations), findChanges(query, creations)]);
@@ -145,14 +143,10 @@ function mayBeCreation({ source }: ListedTask): boolean {
 /** Returns the items that name these tasks, that they were created for, or that are linked to them. */
 export async function itemsOfTasks(query: Scope, tasks: readonly ListedTask[]): Promise<ItemKey[]> {
   const names = tasks.flatMap(({ taskId, key }) => [key, nameOf.taskId(taskId)]);
-  const linked = await linkedItems(
-    query,
-    tasks.map(({ taskId }) => taskId),
-  );
-  const sources = await existingItems(
-    query,
-    tasks.map(({ source }) => source),
-  );
+  const ids = tasks.map(({ taskId }) => taskId);
+  const linked = await linkedItems(query, ids);
+  const keys = tasks.map(({ source }) => source);
+  const sources = await existingItems(query, keys);
   const addresses = tasks.flatMap(({ description }) => normalUrl(addressIn(itemLineIn(description))) ?? []);
   const described = await itemsNamed(query, addresses.map(nameOf.url));
   return [...(await itemsNaming(query, names)), ...linked, ...sources, ...described.map(({ itemKey }) => itemKey)];

@@ -193,11 +193,8 @@ async function wantedFields(
   const keys = await linkedItems(query, [taskId]);
   const creations = await findEntities(query, keys.map(entity.task));
   const created = creations.filter(({ remote_id, known }) => remote_id === taskId && known !== null);
-  const rows = await findItems(
-    query,
-    created.flatMap(({ item_key }) => item_key ?? []),
-  );
-  for (const row of rows) {
+  const createdFor = created.flatMap(({ item_key }) => item_key ?? []);
+  for (const row of await findItems(query, createdFor)) {
     const { item } = readFields(row);
     if (row.gone === 1 || row.unverified === 1 || !sources.has(row.connection)) continue;
     if (item.kind !== 'work_item' || movedToOf(item) !== undefined) continue;

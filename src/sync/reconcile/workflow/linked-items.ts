@@ -23,10 +23,8 @@ import { isRevert, type LinkedItem, type Workflow } from './workflow-rules.ts';
  */
 export async function linkedItemsOf(query: Scope, workflow: Workflow, taskId: string) {
   const links = (await linksOfTask(query, taskId)).filter(isLink);
-  const changes = await findChanges(
-    query,
-    links.map(({ entity }) => entity),
-  );
+  const names = links.map(({ entity }) => entity);
+  const changes = await findChanges(query, names);
   const held = new Set(changes.filter(({ state }) => state === 'held').map(({ entity }) => entity));
   const counted = new Map(links.filter(({ entity }) => !held.has(entity)).map((row) => [row.item_key, row]));
   const rows = await findItems(query, [...counted.keys()]);
