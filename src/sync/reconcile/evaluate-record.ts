@@ -84,7 +84,7 @@ export function desiredRecord(item: PullRequest, connector: ConnectorFacts) {
 /**
  * Returns the repository id that is sent to the workspace: `<host>:<id>` for a host other than the vendor's public one.
  */
-export function sentRepoId(item: PullRequest, connector: ConnectorFacts): string {
+function sentRepoId(item: PullRequest, connector: ConnectorFacts): string {
   return item.host === connector.publicHost ? item.repoId : `${item.host}:${item.repoId}`;
 }
 
