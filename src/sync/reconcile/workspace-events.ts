@@ -85,20 +85,16 @@ type EventContent = readonly [action: Answer['action'], content: unknown];
 function contentOfEvent(type: string, data: EventData): EventContent | string | undefined {
   const dot = type.indexOf('.');
   const noun = nounOf(type.slice(0, Math.max(0, dot)));
-  const verb = type.slice(dot + 1).toLowerCase();
-  switch (noun) {
-    case 'task':
-      return taskEvent(verb, data);
-    case 'workitem':
-      return linkEvent(verb, data);
-    case 'pullrequest':
-      return recordEvent(verb, data);
-    case 'document':
-      return documentEvent(verb, data);
-    default:
-      return undefined;
-  }
+  return READERS.get(noun)?.(type.slice(dot + 1).toLowerCase(), data);
 }
+
+/** The readers of events by the noun of their type. */
+const READERS = new Map<string, (verb: string, data: EventData) => EventContent | string | undefined>([
+  ['task', taskEvent],
+  ['workitem', linkEvent],
+  ['pullrequest', recordEvent],
+  ['document', documentEvent],
+]);
 
 function nounOf(name: string): string {
   return name.replaceAll(/[_-]/g, '').toLowerCase();

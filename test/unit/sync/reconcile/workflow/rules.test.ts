@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { entity } from '../../../../../src/model/change.ts';
 import type { PullRequest, WorkItem } from '../../../../../src/model/item.ts';
 import type { TaskUpdate } from '../../../../../src/model/task.ts';
+import type { WrittenStatus } from '../../../../../src/model/written-status.ts';
 import {
   blankEntity,
   type EntityRow,
@@ -16,8 +17,8 @@ import {
   updateChange,
 } from '../../../../../src/store/changes/outbox-rows.ts';
 import { saveTask } from '../../../../../src/store/tasks/cached-tasks.ts';
-import { createRules } from '../../../../../src/sync/reconcile/context.ts';
-import { evaluateTaskUpdate } from '../../../../../src/sync/reconcile/workflow/evaluate-task.ts';
+import { createRules, PLAIN_RULES } from '../../../../../src/sync/reconcile/context.ts';
+import { evaluateTaskUpdate, releaseTaskStatus } from '../../../../../src/sync/reconcile/workflow/evaluate-task.ts';
 import type { WorkflowInput, WorkflowRule } from '../../../../../src/sync/reconcile/workflow/workflow-rules.ts';
 import { type BoardOptions, openBoard, time } from '../../../../support/harness/board.ts';
 import {
@@ -625,4 +626,64 @@ describe('the fields of a task that follow its work item', () => {
     if (expected === MOVE) expect(update).not.toMatchObject(TITLE);
     if (expected === MOVE) expect(update).not.toHaveProperty('itemLabels');
   });
+});
+
+// Updates that nothing wants any more.
+
+const NAME = entity.taskUpdate('t1');
+const CACHED = { taskId: 't1', key: 'BUG-1', title: '', source: 'api', status: 'open', updatedAt: '' };
+const CHANGE = { entity: NAME, kind: 'task_update', lane: 'status', since: 1, due: 1, weight: 1, waiting: [] } as const;
+const CONTEXT = { now: START, usedShare: 0, rules: PLAIN_RULES, sources: SOURCES };
+const WITHOUT_PRESET = createRules({
+  ...{ trailers: [], links: [], addresses: [], users: {}, grammars: [], documents: false, triage: [] },
+  workflow: {
+    rules: [{ when: { pullRequest: ['open'] }, set: { status: 'review' } }],
+    several: 'all',
+    bots: 'names',
+    since: 0,
+  },
+});
+const UNKNOWN = { sent: JSON.stringify({ body: { status: 'review', from: 'open' } }) };
+
+it.each<[claim: string, isKept: boolean, change: Partial<OutboxRow>]>([
+  ['withdraws an update that waits', false, { state: 'pending' }],
+  ['withdraws a held update', false, { state: 'held' }],
+  ['keeps an update in flight', true, { state: 'sending', ...UNKNOWN }],
+  ['keeps an update whose outcome is unknown', true, UNKNOWN],
+])('%s if nothing wants it any more, or if the task is gone', async (_claim, isKept, change) => {
+  for (const isGone of [false, true]) {
+    const { query, commit } = await openTestStore();
+    if (!isGone) await saveTask(query, CACHED, START);
+    await addDifference(query, CHANGE);
+    await updateChange(query, NAME, change);
+    await commit((own) => evaluateTaskUpdate(CONTEXT, own, 't1'));
+    expect((await findChange(query, NAME)) !== undefined).toBe(isKept);
+  }
+});
+
+const TO_REVIEW: TaskUpdate = { status: 'review', from: 'open' };
+const TO_WIP: TaskUpdate = { addLabels: ['wip'], from: 'open' };
+
+it.each<[claim: string, desired: object | undefined, status: string, ...sent: TaskUpdate[]]>([
+  ['is confirmed if it may have moved the task', { from: 'open' }, 'open', TO_REVIEW],
+  ['is confirmed if an earlier attempt may have moved the task', { from: 'open' }, 'open', TO_REVIEW, TO_WIP],
+  ['is not confirmed if the task has its status', undefined, 'review', TO_REVIEW],
+  ['is not confirmed if it sets no status', undefined, 'open', TO_WIP],
+])('an unwanted update whose outcome is unknown %s', async (_claim, desired, status, ...attempted) => {
+  const { query, commit } = await openTestStore();
+  await saveTask(query, { ...CACHED, status }, START);
+  const row = blankEntity(NAME, 'task_update', { task_id: 't1' });
+  await saveEntity(query, { ...row, known: '{}', desired: JSON.stringify(TO_REVIEW) });
+  await addDifference(query, CHANGE);
+  await updateChange(query, NAME, { sent: JSON.stringify({ body: attempted.pop(), attempted }) });
+  await commit((own) => evaluateTaskUpdate({ ...CONTEXT, rules: WITHOUT_PRESET }, own, 't1'));
+  const stored = await findEntity(query, NAME);
+  expect(json<TaskUpdate>(stored?.desired ?? null)).toEqual(desired);
+  // A task with the status of an attempt was moved by it.
+  expect(json<WrittenStatus>(stored?.known ?? null)?.status).toBe(status === 'review' ? 'review' : undefined);
+});
+
+it('releases no status of a task that is gone', async () => {
+  const { commit } = await openTestStore();
+  expect(await commit((own) => releaseTaskStatus(own, PLAIN_RULES.workflow, 't1', START))).toBe(false);
 });
