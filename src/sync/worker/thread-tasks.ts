@@ -19,34 +19,44 @@ import { readLargeAnswer } from '../../workspace-api/large-answers.ts';
  * do it.
  */
 export type WorkerTask =
-  | {
-      readonly task: 'translate';
-      readonly connector: string;
-      readonly options: unknown;
-      /** The vendor's ids of the names in the scope. */
-      readonly names?: readonly (readonly [entry: string, id: string])[] | undefined;
-      readonly source: Delivery['source'];
-      readonly event: string;
-      readonly body: StoredBody;
-    }
-  /** Splits a page into its elements. */
-  | { readonly task: 'parts'; readonly body: StoredBody }
-  /** Parses the body of an answer, as received. */
-  | { readonly task: 'read'; readonly bytes: Uint8Array; readonly keep: Shape | true }
+  | ({ readonly task: 'translate' } & TranslateTask)
+  | ({ readonly task: 'parts' } & PartsTask)
+  | ({ readonly task: 'read' } & ReadTask)
   /** Parses the body of a successful answer of the workspace, as received. */
   | { readonly task: 'answer'; readonly route: RouteName; readonly bytes: Uint8Array }
-  /** Loads all workspaces: the input of `loadConfig` that the thread does not have itself. */
-  | {
-      readonly task: 'config';
-      readonly path?: string | undefined;
-      readonly text?: string | undefined;
-      readonly env: Environment;
-      readonly envFile?: LoadInput['envFile'];
-      /** The contents of the files. */
-      readonly known: KnownFiles['known'];
-    }
+  | ({ readonly task: 'config' } & ConfigTask)
   /** Checks the text of one workspace. */
   | { readonly task: 'configText'; readonly text: string; readonly file: string };
+
+interface TranslateTask {
+  readonly connector: string;
+  readonly options: unknown;
+  /** The vendor's ids of the names in the scope. */
+  readonly names?: readonly (readonly [entry: string, id: string])[] | undefined;
+  readonly source: Delivery['source'];
+  readonly event: string;
+  readonly body: StoredBody;
+}
+
+interface PartsTask {
+  readonly body: StoredBody;
+}
+
+interface ReadTask {
+  /** The body of an answer, as received. */
+  readonly bytes: Uint8Array;
+  readonly keep: Shape | true;
+}
+
+/** All workspaces: the input of `loadConfig` that the thread does not have itself. */
+interface ConfigTask {
+  readonly path?: string | undefined;
+  readonly text?: string | undefined;
+  readonly env: Environment;
+  readonly envFile?: LoadInput['envFile'];
+  /** The contents of the files. */
+  readonly known: KnownFiles['known'];
+}
 
 /** The input of one kind of task. */
 export type TaskInput<Kind extends WorkerTask['task']> = Omit<Extract<WorkerTask, { readonly task: Kind }>, 'task'>;
@@ -101,7 +111,7 @@ function transferableConfig({ broken, ...config }: LoadedConfig) {
 }
 
 /** Returns the parsed part of an answer. In the answer of a vendor, long texts are set apart. */
-function parse({ bytes, keep }: TaskInput<'read'>): { readonly content: unknown } {
+function parse({ bytes, keep }: ReadTask): { readonly content: unknown } {
   try {
     return { content: keepApart(parseJson(bytes), keep) };
   } catch (error) {
@@ -115,7 +125,7 @@ function parse({ bytes, keep }: TaskInput<'read'>): { readonly content: unknown 
  * Translates a delivery. Returns also the names and ids that it mentioned, and the units that it named, with whether each
  * is in the scope.
  */
-function translate(task: TaskInput<'translate'>, connectors: readonly Connector<unknown>[]) {
+function translate(task: TranslateTask, connectors: readonly Connector<unknown>[]) {
   const connector = connectors.find(({ id }) => id === task.connector);
   if (!connector) throw new SyncError('config_invalid', `there is no connector "${task.connector}"`);
   const reported: NamedUnit[] = [];
@@ -140,7 +150,7 @@ function bytesOf({ body, unpacked_length }: StoredBody): Buffer {
 const DEEPEST_LIST = 4;
 
 /** Returns each element of a page as a page of its own, with the SHA-256 of the element. */
-function partsOf({ body }: TaskInput<'parts'>) {
+function partsOf({ body }: PartsTask) {
   const page = parseJson(bytesOf(body));
   const path = pathToList(page);
   if (path === undefined) return [];

@@ -15,7 +15,10 @@ export interface Phase {
 }
 
 /** The phase of an item when it was last evaluated, as stored with the item. Epoch milliseconds. */
-export interface StoredPhase extends Omit<Phase, 'reopenedAt'> {
+export interface StoredPhase {
+  readonly name: PhaseName;
+  readonly after: number;
+  readonly at: number;
   /** The provider's time of the state that was evaluated last. */
   readonly seen: number;
 }
