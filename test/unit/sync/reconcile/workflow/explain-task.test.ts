@@ -27,7 +27,7 @@ const textOf = (reason: Reported) => reason && (reason.detail ? `${reason.code}:
 /** The part of each item in the status, by the number of the item. */
 async function partsOf(board: Board, key = 'BUG-1') {
   const { items } = await board.explain(key);
-  return items.map(({ name, reason }) => `${name.slice('acme/app'.length)} ${textOf(reason)}`);
+  return items.map(({ name, reason }) => `${name.slice('acme/app'.length)} ${textOf(reason)}`).toSorted();
 }
 
 const OPENED = opened(1, 'BUG-1');
