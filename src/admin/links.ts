@@ -126,13 +126,10 @@ export async function explainStatuses(
   taskIds: readonly string[],
   clock: Clock,
 ): Promise<readonly ExplainedTask[]> {
-  const {
-    store: { query },
-    rules: { workflow, triage },
-  } = workspace;
+  const { rules } = workspace;
   const statuses: ExplainedTask[] = [];
   for (const taskId of taskIds.slice(0, MOST_STATUSES)) {
-    const explained = await explainTask(query, taskId, { workflow, triage, now: clock.now() });
+    const explained = await explainTask(workspace.store.query, taskId, rules, clock.now());
     if (explained) statuses.push(explained);
     await yieldForRequests();
   }

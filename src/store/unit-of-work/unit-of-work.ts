@@ -77,62 +77,50 @@ export async function runSequentially<Result>(
   steps: readonly ((query: Scope) => Promise<Result>)[],
 ): Promise<Result[]> {
   if (query.unitOfWork?.isPrefetch) return settleAll(steps.map((step) => step(query)));
-  // A single step already batches its own reads.
-  if (steps.length > 1) await prefetch(query, steps);
+  await prefetch(query, steps);
   const results: Result[] = [];
   for (const step of steps) results.push(await step(query));
   return results;
 }
 
-/** Runs the steps ahead, as described above, to read their rows together. Does nothing outside of a unit of work. */
+/**
+ * Runs the steps ahead, as described above, to read their rows together. Does nothing outside of a unit of work, or for a single
+ * step, which reads its own rows together.
+ */
 export async function prefetch(query: Scope, steps: readonly ((query: Scope) => Promise<unknown>)[]): Promise<void> {
   const unit = query.unitOfWork;
-  if (unit === undefined || unit.isPrefetch || steps.length === 0) return;
+  if (unit === undefined || unit.isPrefetch || steps.length < 2) return;
   await Promise.allSettled(steps.map((step) => step(prefetchScope(query, unit))));
 }
 
-/** A row that a dry run would change. */
-export interface DryRunRow<T extends CachedTable> {
-  /** Undefined if there is no such row. */
-  readonly before: CachedRow<T> | undefined;
-  /** Null if it would be removed. */
-  readonly after: CachedRow<T> | null;
-}
-
 /** A unit of work whose writes never reach the database. */
-export interface DryRun {
-  /** Reads on this scope see what was written on it before. */
-  readonly scope: Scope;
-  /** Returns the rows that would change. */
-  changed<T extends CachedTable>(table: T): readonly DryRunRow<T>[];
-}
+export type DryRun = ReturnType<typeof beginDryRun>;
 
 /** Begins a dry run. @param query outside of a transaction, because nothing is written and no writer has to wait */
-export function beginDryRun(query: Scope): DryRun {
+export function beginDryRun(query: Scope) {
   const unit = createUnit(query);
   return {
+    /** Reads on this scope see what was written on it before. */
     scope: scopeWithUnit(query, { ...unit, flush: async () => undefined }),
-    changed: <T extends CachedTable>(table: T) => unit.changed(table) as unknown as readonly DryRunRow<T>[],
+    /** Returns the rows that would change. */
+    changed: <T extends CachedTable>(table: T) => unit.changed(table) as unknown as readonly ChangedRow<CachedRow<T>>[],
   };
 }
 
-interface UnitOfWork extends CachedRows {
-  /** Returns true if the table has writes that have not reached the database. */
-  isDirty(table: string): boolean;
-  /** Returns the rows of a table that the writes change. */
-  changed(table: CachedTable): readonly ChangedRow[];
-}
+type UnitOfWork = ReturnType<typeof createUnit>;
 
 /** Creates an empty unit of work over the database. Rows are read on demand. */
-function createUnit(query: Scope): UnitOfWork {
+function createUnit(query: Scope) {
   let stored = new Map<CachedTable, IdentityMap>();
   let written = new Map<CachedTable, PendingWrites>();
   const storedOf = (table: CachedTable) => getOrCreate(stored, table, () => new IdentityMap(query, table));
   return {
-    of: (table) => getOrCreate(written, table, () => new PendingWrites(table, storedOf(table))),
-    isDirty: (table) => table in CACHED_TABLES && written.get(table as CachedTable)?.isEmpty === false,
-    changed: (table) => written.get(table)?.changedFrom(storedOf(table)) ?? [],
-    async flush() {
+    of: (table: CachedTable) => getOrCreate(written, table, () => new PendingWrites(table, storedOf(table))),
+    /** Returns true if the table has writes that have not reached the database. */
+    isDirty: (table: string) => table in CACHED_TABLES && written.get(table as CachedTable)?.isEmpty === false,
+    /** Returns the rows of a table that the writes change. */
+    changed: (table: CachedTable) => written.get(table)?.changedFrom(storedOf(table)) ?? [],
+    async flush(): Promise<void> {
       // Concurrently, because over a network each table would cost a round trip.
       await settleAll([...written].map(([table, rows]) => flush(query, table, rows, storedOf(table))));
       // The caches do not see what plain statements change from now on, so all rows are read again.
@@ -199,11 +187,11 @@ function getOrCreate<Key, Value>(map: Map<Key, Value>, key: Key, create: () => V
 }
 
 /** A row whose stored state and pending state differ. */
-interface ChangedRow {
+interface ChangedRow<Row = AnyRow> {
   /** Undefined if the database has no such row or no lookup has read it. */
-  readonly before: AnyRow | undefined;
+  readonly before: Row | undefined;
   /** Null if the row is removed. */
-  readonly after: AnyRow | null;
+  readonly after: Row | null;
 }
 
 /** Writes to one table that have not reached the database yet, over the rows of `base`. */

@@ -18,27 +18,11 @@ import type { Answer } from '../../store/workspace/workspace-answers.ts';
 import { enqueueTaskListRead } from '../../store/workspace/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { applyAnswer } from './answers/apply-answer.ts';
-import { BatchItems, FetchRequests, itemsIn } from './apply-items.ts';
-import type { BatchContext, Cause, EvaluatedItem, ReconcileConnection } from './context.ts';
+import { BatchItems, itemsIn } from './apply-items.ts';
+import type { BatchContext, ReconcileConnection } from './context.ts';
 import { guardChanges, passLiveChanges } from './enqueue.ts';
 import { EvaluationQueue } from './evaluate.ts';
 import { reasonOf, type Translated } from './translate-deliveries.ts';
-import type { CountedDecision } from './workflow/evaluate-task.ts';
-
-export interface BatchResult {
-  readonly outcomes: readonly DeliveryOutcome[];
-  /** An answer of the workspace was applied. The outbox may wait for that answer before it sends its first change. */
-  readonly answersApplied: boolean;
-  /** The set of task keys may have changed. */
-  readonly tasksChanged: boolean;
-  /** How many items were evaluated. */
-  readonly evaluated: number;
-  readonly fetchesRequested: number;
-  /** The decisions about the statuses of tasks. */
-  readonly decisions: readonly CountedDecision[];
-  /** The items that deliveries have changed. */
-  readonly changed: ReadonlyMap<ItemKey, { readonly cause: Cause }>;
-}
 
 /** Items and tasks to evaluate although no delivery of the batch concerns them. */
 export interface FurtherEvaluations {
@@ -55,7 +39,7 @@ export async function applyBatch(
   batch: readonly Translated[],
   context: BatchContext,
   further: FurtherEvaluations = { items: [], tasks: [] },
-): Promise<BatchResult> {
+): Promise<Batch> {
   const unitOfWork = query.unitOfWork ? query : beginUnitOfWork(query);
   const applied = new Batch(unitOfWork, context);
   await applied.prefetch(batch);
@@ -102,50 +86,33 @@ const TASK_ANSWERS: ReadonlySet<Answer['action']> = new Set([
   'saw-tasks',
 ]);
 
-class Batch implements BatchResult {
+/** The deliveries of a batch, and what they led to. */
+export class Batch {
   readonly outcomes: DeliveryOutcome[] = [];
   readonly rejected: RejectedPage[] = [];
+  /** An answer of the workspace was applied. The outbox may wait for that answer before it sends its first change. */
   answersApplied = false;
+  /** The set of task keys may have changed. */
   tasksChanged = false;
   readonly evaluations: EvaluationQueue;
+  readonly items: BatchItems;
   readonly #query: Scope;
   readonly #context: BatchContext;
-  readonly #fetches: FetchRequests;
-  readonly #items: BatchItems;
 
   constructor(query: Scope, context: BatchContext) {
     this.#query = query;
     this.#context = context;
-    this.#fetches = new FetchRequests(query, context);
-    this.#items = new BatchItems(query, context, this.#fetches);
+    this.items = new BatchItems(query, context);
     this.evaluations = new EvaluationQueue(query, context);
-  }
-
-  get evaluated(): number {
-    return this.evaluations.evaluated;
-  }
-
-  get decisions(): readonly CountedDecision[] {
-    return this.evaluations.decisions;
-  }
-
-  get changed(): ReadonlyMap<ItemKey, EvaluatedItem> {
-    return this.#items.changed;
-  }
-
-  get fetchesRequested(): number {
-    return this.#fetches.count;
   }
 
   /** Reads in one query what shows that an item is unchanged, then the rows that the changed ones need. */
   async prefetch(batch: readonly Translated[]): Promise<void> {
-    await this.#items.load(batch);
-    const changed = batch.flatMap((translated) => this.#items.changedBy(translated));
+    await this.items.load(batch);
+    const changed = batch.flatMap((translated) => this.items.changedBy(translated));
+    const keys = changed.map(({ item }) => item.key);
     await Promise.all([
-      findItems(
-        this.#query,
-        changed.map(({ item }) => item.key),
-      ),
+      findItems(this.#query, keys),
       prefetchFetches(this.#query, [...batch.flatMap(referencesIn), ...changed.map(({ reference }) => reference)]),
       prefetchNotices(this.#query, batch.flatMap(commentedItems)),
       this.#prefetchAnswers(batch),
@@ -157,7 +124,7 @@ class Batch implements BatchResult {
       if (!answer) return [];
       return async (ahead: Scope) => {
         const { edited = [] } = await applyAnswer(ahead, answer, this.#context);
-        for (const key of edited) await this.#fetches.requestItem(delivery, key, ahead);
+        for (const key of edited) await this.items.requestItem(delivery, key, ahead);
       };
     });
     await prefetch(this.#query, works);
@@ -171,8 +138,8 @@ class Batch implements BatchResult {
     if (answer) return this.#applyAnswer(delivery, answer);
     if (translation?.outcome === 'ignored') {
       const { outside } = translation;
-      if (connection && outside && (await this.#items.hasLeftScope(outside, delivery.connection)))
-        await this.#items.apply(translated, connection, outside);
+      if (connection && outside && (await this.items.hasLeftScope(outside, delivery.connection)))
+        await this.items.apply(translated, connection, outside);
       this.outcomes.push({ id: delivery.id, state: 'ignored', reason: translation.reason });
       return;
     }
@@ -199,14 +166,14 @@ class Batch implements BatchResult {
   ): Promise<void> {
     const { delivery, part } = translated;
     const isWhole = translation.outcome === 'items';
-    const items = itemsIn(translation).filter(({ key }) => isWhole || this.#items.isKnown(key));
+    const items = itemsIn(translation).filter(({ key }) => isWhole || this.items.isKnown(key));
     const isApplied = (key: ItemKey) => !isWhole && items.some((item) => item.key === key);
     for (const reference of translation.references ?? [])
-      if (!isApplied(reference.key)) await this.#fetches.request(delivery, reference);
+      if (!isApplied(reference.key)) await this.items.requestFetch(delivery, reference);
     let superseded = items.length > 0;
     for (const [index, item] of items.entries()) {
       const place = (part?.start ?? 0) + index;
-      if (await this.#items.apply(translated, connection, item, place)) superseded = false;
+      if (await this.items.apply(translated, connection, item, place)) superseded = false;
     }
     if (part && !superseded) part.whole.isApplied = true;
     if (part && !part.isLast) return;
@@ -227,7 +194,7 @@ class Batch implements BatchResult {
   async evaluate(further: FurtherEvaluations): Promise<void> {
     for (const key of further.items) this.evaluations.add(key);
     for (const task of further.tasks) this.evaluations.addTask(task);
-    await this.evaluations.evaluate(this.#items.changed);
+    await this.evaluations.evaluate(this.items.changed);
   }
 
   #quarantine({ id, key, connection, event }: PendingDelivery, failure: SyncError): void {
@@ -242,7 +209,7 @@ class Batch implements BatchResult {
     for (const key of reevaluate) this.evaluations.add(key, { isSweep, wantedAt });
     for (const task of tasks) this.evaluations.addTask(task, wantedAt);
     if (swept) this.#context.logger.info({ tasks: swept.tasks, records: swept.records }, 'workspace swept');
-    for (const key of edited) if (await this.#fetches.requestItem(delivery, key)) this.#fetches.count++;
+    for (const key of edited) if (await this.items.requestItem(delivery, key)) this.items.fetchesRequested++;
     this.answersApplied = true;
     if (TASK_ANSWERS.has(answer.action)) this.tasksChanged = true;
     this.outcomes.push({ id: delivery.id, state: 'applied' });

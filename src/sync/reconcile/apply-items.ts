@@ -22,19 +22,18 @@ import type { Translated } from './translate-deliveries.ts';
 export class BatchItems {
   /** The items that the batch changed, by their keys. */
   readonly changed = new Map<ItemKey, EvaluatedItem>();
+  fetchesRequested = 0;
   readonly #query: Scope;
   readonly #context: BatchContext;
-  readonly #fetches: FetchRequests;
   #versions = new Map<ItemKey, ItemVersion>();
   /** By the items as the deliveries contain them. */
   readonly #received = new Map<Item, ReceivedItem>();
   readonly #stored = new Map<ItemKey, StoredItem>();
   #lastBeforeRestore: number | undefined;
 
-  constructor(query: Scope, context: BatchContext, fetches: FetchRequests) {
+  constructor(query: Scope, context: BatchContext) {
     this.#query = query;
     this.#context = context;
-    this.#fetches = fetches;
   }
 
   /** Reads only the columns that show whether an item is unchanged. */
@@ -100,7 +99,7 @@ export class BatchItems {
     if (!stored && item.gone && delivery.source !== 'webhook') return true;
     // A replayed fetch is no authority on the present existence: if it differs, the item is fetched again.
     const result = mergeNewest(stored, item, delivery.isReplayed ? 'webhook' : delivery.source);
-    await this.#requestFetch({ translated, connection, received: item, before: stored, result });
+    await this.#fetchIfNeeded(translated, connection, item, stored, result);
     const isVerified = mayVerify && (!isUnverified || verifies(result, delivery.source));
     if (result.outcome === 'applied') {
       // The merged item may lack content of the delivery. An empty hash ensures that the fetched object is merged, even
@@ -124,7 +123,13 @@ export class BatchItems {
   }
 
   /** Requests the object if only a fetch can settle its state, or if its commits are missing. */
-  async #requestFetch({ translated, connection, received, before, result }: MergedDelivery): Promise<void> {
+  async #fetchIfNeeded(
+    translated: Translated,
+    connection: ReconcileConnection,
+    received: Item,
+    before: StoredItem | undefined,
+    result: MergeResult,
+  ): Promise<void> {
     const { delivery } = translated;
     const merged = result.outcome === 'applied' ? result.stored : undefined;
     const current = (merged ?? (mayLackCommits(translated) ? before : undefined))?.item;
@@ -132,7 +137,7 @@ export class BatchItems {
       connection.fetchesCommits && current && needsCommits(before?.item, current, delivery.source, received);
     if (!lacksCommits && !result.needsFetch) return;
     const isCovered = !result.needsFetch && current !== undefined && isCoveredByFetch(current, delivery.source);
-    await this.#fetches.request(delivery, connection.reference(received), isCovered);
+    await this.requestFetch(delivery, connection.reference(received), isCovered);
   }
 
   async #findStored(key: ItemKey, version: ItemVersion | undefined): Promise<StoredItem | undefined> {
@@ -181,14 +186,40 @@ export class BatchItems {
     const own = delivery.source === 'backfill' ? [] : [{ id: delivery.id, at: delivery.isImport ? null : at }];
     const waiting = [...(before?.waiting ?? []), ...own];
     const since = before?.since ?? at;
-    const webhook = liveWebhookOf(delivery, this.#context) ?? before?.webhook;
+    const webhook = liveWebhookOf(delivery, this.#context.now) ?? before?.webhook;
     const cause = { since, latest: at, place, waiting, isBackfill, delivery: delivery.id, webhook };
     this.changed.set(item.key, { item, connection, cause });
+  }
+
+  /**
+   * Requests an object that a delivery names without its whole content.
+   *
+   * @param isCovered a waiting or running fetch returns the missing content, or shows that it must be requested again
+   */
+  async requestFetch(delivery: PendingDelivery, reference: ItemReference, isCovered = false): Promise<void> {
+    this.fetchesRequested++;
+    const { now } = this.#context;
+    const { connection, id: deliveryId } = delivery;
+    const isLive = liveWebhookOf(delivery, now) !== undefined;
+    await requestFetch(this.#query, { connection, reference, deliveryId, now, isCovered, isLive });
+  }
+
+  /**
+   * Requests an item by the connection that it came through. Returns false if that connection is no longer configured.
+   */
+  async requestItem({ id }: PendingDelivery, key: ItemKey, query = this.#query): Promise<boolean> {
+    const { now, sources } = this.#context;
+    const row = await findItem(query, key);
+    const connection = row && sources.get(row.connection);
+    if (!connection) return false;
+    const reference = connection.reference(readFields(row).item);
+    await requestFetch(query, { connection: row.connection, reference, deliveryId: id, now });
+    return true;
   }
 }
 
 /** Returns the webhook that a delivery is, or because of which it was fetched, if it is live and nobody replays it. */
-function liveWebhookOf(delivery: PendingDelivery, { now }: Pick<BatchContext, 'now'>): Webhook | undefined {
+function liveWebhookOf(delivery: PendingDelivery, now: number): Webhook | undefined {
   const webhook = delivery.isReplayed ? undefined : webhookOf(delivery);
   return webhook !== undefined && isLiveAt(webhook, now) ? webhook : undefined;
 }
@@ -204,15 +235,6 @@ interface ItemSource {
   readonly delivery: PendingDelivery;
   readonly connection: ReconcileConnection;
   readonly place: number;
-}
-
-interface MergedDelivery {
-  readonly translated: Translated;
-  readonly connection: ReconcileConnection;
-  /** The content of the delivery itself. */
-  readonly received: Item;
-  readonly before: StoredItem | undefined;
-  readonly result: MergeResult;
 }
 
 /**
@@ -289,40 +311,4 @@ export function itemsIn(translation: Translation | undefined): readonly Item[] {
  */
 function hashOf(item: Item): string {
   return createHash('sha1').update(JSON.stringify(item)).digest('base64');
-}
-
-/** Requests the objects that the deliveries of a batch name without their whole content. */
-export class FetchRequests {
-  count = 0;
-  readonly #query: Scope;
-  readonly #context: BatchContext;
-
-  constructor(query: Scope, context: BatchContext) {
-    this.#query = query;
-    this.#context = context;
-  }
-
-  /**
-   * @param isCovered a waiting or running fetch returns the missing content, or shows that it must be requested again
-   */
-  async request(delivery: PendingDelivery, reference: ItemReference, isCovered = false): Promise<void> {
-    this.count++;
-    const { now } = this.#context;
-    const { connection, id: deliveryId } = delivery;
-    const isLive = liveWebhookOf(delivery, this.#context) !== undefined;
-    await requestFetch(this.#query, { connection, reference, deliveryId, now, isCovered, isLive });
-  }
-
-  /**
-   * Requests an item by the connection that it came through. Returns false if that connection is no longer configured.
-   */
-  async requestItem({ id }: PendingDelivery, key: ItemKey, query = this.#query): Promise<boolean> {
-    const { now, sources } = this.#context;
-    const row = await findItem(query, key);
-    const connection = row && sources.get(row.connection);
-    if (!connection) return false;
-    const reference = connection.reference(readFields(row).item);
-    await requestFetch(query, { connection: row.connection, reference, deliveryId: id, now });
-    return true;
-  }
 }

@@ -261,21 +261,19 @@ export function createBatchContexts(context: ReconcileContext) {
  * unknown key above the highest cached one may be a new task; one below it never was a task or is gone. A prefix that
  * no task has (`UTF-8`, `CVE-2026`) is not of this workspace. Most unknown keys therefore cause no request.
  */
-export interface KeyHorizon {
-  mayBeNew(taskKey: string): boolean;
-}
+export type KeyHorizon = ReturnType<typeof createKeyHorizon>;
 
 /** Prefixes of the workspace's own kinds (W30): they count before the first task of that kind exists. */
 const OWN_PREFIXES = ['BUG', 'IDEA'];
 
-export function createKeyHorizon(taskKeys: Iterable<string>): KeyHorizon {
+export function createKeyHorizon(taskKeys: Iterable<string>) {
   const highest = new Map<string, number>(OWN_PREFIXES.map((prefix) => [prefix, 0]));
   for (const taskKey of taskKeys) {
     const [prefix, number] = splitKey(taskKey);
     highest.set(prefix, Math.max(highest.get(prefix) ?? 0, number));
   }
   return {
-    mayBeNew(taskKey) {
+    mayBeNew(taskKey: string): boolean {
       const [prefix, number] = splitKey(taskKey);
       return number > (highest.get(prefix) ?? Number.POSITIVE_INFINITY);
     },

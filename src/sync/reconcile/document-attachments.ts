@@ -71,12 +71,8 @@ async function attachDocument(evaluation: Evaluation, documentId: string, taskId
   if (known?.taskId || known?.isMissing || row.hand === 'removed') return;
   const renewed = row.task_id !== taskId;
   await saveEntity(query, { ...row, task_id: taskId, desired: JSON.stringify({ documentId }) });
-  if (known) {
-    const target = { name, kind: 'document', lane: 'link' } as const;
-    return enqueueChange(evaluation, target, { renewed, effect: 'creation' });
-  }
-  const read = { name: entity.readDocument(documentId), kind: 'read', lane: 'link' } as const;
-  await enqueueChange(evaluation, read, { renewed: false, effect: null });
+  if (known) return enqueueChange(evaluation, 'document', name, { renewed, effect: 'creation' });
+  await enqueueChange(evaluation, 'read', entity.readDocument(documentId), { renewed: false, effect: null });
 }
 
 /** Cancels a waiting attachment, because the item no longer names the document. An existing attachment stays. */
@@ -112,9 +108,9 @@ export async function applyListedDocuments(query: Scope, answer: Answer, context
 async function updateKnownDocument(
   query: Scope,
   { documentId, taskId, isMissing, updatedAt }: KnownDocument & { readonly documentId: string },
-  { sentAt, asOf }: Pick<Answer, 'sentAt' | 'asOf'>,
+  { sentAt, asOf }: Answer,
   { now }: AnswerContext,
-): Promise<{ readonly reevaluate: readonly string[]; readonly isMoved: boolean }> {
+) {
   const row = await findEntity(query, entity.document(documentId));
   if (!row || (row.known_at ?? 0) >= sentAt || (await findChange(query, row.entity))?.sent != null)
     return { reevaluate: [], isMoved: false };

@@ -19,12 +19,15 @@ import { findItems, type ItemRow, readDeliveries, readFields } from '../../store
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { BatchContext, Evaluation, GuardLimits, LiveStatuses } from './context.ts';
 
-/** The entity that a change is about, and its place in the outbox. */
-interface ChangeTarget {
-  readonly name: string;
-  readonly kind: EntityKind;
-  readonly lane: Lane;
-}
+/** The lanes of changes that neither a backfill nor a sweep caused. */
+const LANES: Readonly<Record<EntityKind, Lane>> = {
+  pull_request: 'mirror',
+  link: 'link',
+  document: 'link',
+  read: 'link',
+  task: 'triage',
+  task_update: 'status',
+};
 
 interface ChangeDetails {
   /** The request to send is another one than at the last evaluation. */
@@ -37,11 +40,12 @@ interface ChangeDetails {
 /** Enqueues a change if desired and known state differ. Otherwise removes the change that may be waiting. */
 export async function enqueueDifference(
   evaluation: Evaluation,
-  target: ChangeTarget,
+  kind: EntityKind,
+  name: string,
   { differs, ...details }: ChangeDetails & { readonly differs: boolean },
 ): Promise<void> {
-  if (!differs) return dropDifference(evaluation.query, target.name);
-  await enqueueChange(evaluation, target, details);
+  if (!differs) return dropDifference(evaluation.query, name);
+  await enqueueChange(evaluation, kind, name, details);
 }
 
 /** The part of an evaluation that a change needs. `item` is absent if no item caused it. */
@@ -52,15 +56,16 @@ type ChangeCause = Pick<Evaluation, 'query' | 'cause' | 'usedShare' | 'visibilit
 /** Writes a change to the outbox, due after the debounce of its lane. */
 export async function enqueueChange(
   { query, item, cause, usedShare, visibility }: ChangeCause,
-  { name, kind, lane }: ChangeTarget,
+  kind: EntityKind,
+  name: string,
   details: ChangeDetails,
 ): Promise<void> {
-  const ownLane = cause.isBackfill || cause.isSweep ? 'backfill' : lane;
-  const debounce = debounceOf(ownLane, usedShare, visibility);
+  const lane = cause.isBackfill || cause.isSweep ? 'backfill' : LANES[kind];
+  const debounce = debounceOf(lane, usedShare, visibility);
   await addDifference(query, {
     entity: name,
     kind,
-    lane: ownLane,
+    lane,
     since: cause.since,
     // One millisecond apart, because changes with the same due time are sent in the order of their names.
     due: dueAfter(cause.since, cause.latest ?? cause.since, debounce) + (cause.place ?? 0),
@@ -74,14 +79,6 @@ export async function enqueueChange(
   });
 }
 
-/** A limit that was exceeded. */
-interface ExceededLimit {
-  readonly effect: Effect;
-  /** How many changes are held because of it. */
-  readonly held: number;
-  readonly reason: string;
-}
-
 const GUARD_TEXTS: Readonly<Record<Effect, readonly [what: string, key: keyof GuardLimits]>> = {
   removal: ['removals or closings', 'removals'],
   creation: ['creations', 'creations'],
@@ -91,11 +88,12 @@ const GUARD_TEXTS: Readonly<Record<Effect, readonly [what: string, key: keyof Gu
 
 /**
  * Holds the changes above the limits, the latest first. Counts the changes that wait together in the transaction that
- * adds to them, so that no surplus change can be sent first. Returns the limits that were exceeded just now.
+ * adds to them, so that no surplus change can be sent first. Returns the limits that were exceeded just now, and how
+ * many changes are held because of each.
  */
-export async function guardChanges(query: Scope, limits: GuardLimits): Promise<ExceededLimit[]> {
+export async function guardChanges(query: Scope, limits: GuardLimits) {
   const tallies = await guardTally(query);
-  const exceeded: ExceededLimit[] = [];
+  const exceeded: { effect: Effect; held: number; reason: string }[] = [];
   for (const effect of EFFECTS) {
     if (tallies[effect].fresh === 0) continue;
     const [what, key] = GUARD_TEXTS[effect];
@@ -117,12 +115,6 @@ export function surplusOf(limit: number, { fresh, ahead }: GuardTally): number {
   return Math.max(0, Math.min(fresh, fresh + ahead - limit));
 }
 
-/** New creations of a connection that are sent after all other changes, because it has too many at once. */
-interface Burst {
-  readonly connection: string;
-  readonly changes: number;
-}
-
 /** The reasons for the evaluations of a batch. */
 export interface EvaluationCauses {
   /** The live webhooks that caused evaluations, by item and by task. */
@@ -136,14 +128,15 @@ export interface EvaluationCauses {
  * Exempts the new changes that live webhooks caused from the limits of the guard. The guard still decides on removals, on
  * creations by authors who are not trusted, and on the status changes of a delivery that causes too many.
  *
- * Must run before the guard decides. Returns the bursts among the creations.
+ * Must run before the guard decides. Returns how many new creations of each connection are sent after all other changes,
+ * because it has too many at once.
  */
 export async function passLiveChanges(
   query: Scope,
   causes: EvaluationCauses,
   guard: GuardLimits,
   { now, rules, liveStatuses }: BatchContext,
-): Promise<readonly Burst[]> {
+): Promise<readonly { connection: string; changes: number }[]> {
   if (causes.webhooks.size + causes.answeredTasks.size === 0) return [];
   const changes = await undecidedChanges(query);
   if (changes.length === 0) return [];
@@ -151,7 +144,7 @@ export async function passLiveChanges(
   const items = new Map(rows.map((row) => [row.key, row]));
   const ofDeliveries = await statusesByDelivery(query, changes, { causes, items });
   const statuses = await withinLimit(query, ofDeliveries, liveStatuses, guard.statuses);
-  const bursts: Burst[] = [];
+  const bursts: { connection: string; changes: number }[] = [];
   const late: UndecidedChange[] = [];
   const creations = changes.filter(({ effect, item_key }) => {
     const row = item_key !== null && causes.webhooks.has(item_key) ? items.get(item_key) : undefined;

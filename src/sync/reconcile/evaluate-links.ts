@@ -19,14 +19,6 @@ import type { Evaluation } from './context.ts';
 import { enqueueChange, enqueueDifference } from './enqueue.ts';
 import { type KnownRecord, recordEntity } from './evaluate-record.ts';
 
-/** The desired work-item link of a task (W39). */
-export interface LinkRecord {
-  readonly url: string;
-  readonly title?: string;
-  readonly externalId: string;
-  readonly provider: string;
-}
-
 /** The known state of a link. */
 export interface KnownLink {
   readonly url?: string;
@@ -115,8 +107,11 @@ async function addLink(evaluation: Evaluation, row: EntityRow, reason: LinkReaso
   await saveEntity(evaluation.query, { ...row, desired, hand });
   // A link that a person removed is not added again while the text still names the task.
   const differs = row.known === null && row.hand !== 'removed';
-  const target = { name: row.entity, kind: 'link', lane: 'link' } as const;
-  await enqueueDifference(evaluation, target, { differs, renewed: row.desired !== desired, effect: 'creation' });
+  await enqueueDifference(evaluation, 'link', row.entity, {
+    differs,
+    renewed: row.desired !== desired,
+    effect: 'creation',
+  });
 }
 
 /** Dates a reason by the provider's time of the state that named the task first. */
@@ -125,8 +120,8 @@ function withNamedAt(reason: LinkReason, row: EntityRow, { item }: Evaluation): 
   return { ...reason, namedAt: before?.namedAt ?? item.updatedAt };
 }
 
-/** Returns undefined while the item has no address. */
-export function desiredLink(item: Pick<Item, 'key' | 'connector' | 'url' | 'title'>): LinkRecord | undefined {
+/** Returns the desired work-item link of a task (W39); undefined while the item has no address. */
+export function desiredLink(item: Item) {
   if (!item.url) return undefined;
   return {
     url: item.url,
@@ -146,13 +141,14 @@ async function removeLink(evaluation: Evaluation, row: EntityRow): Promise<void>
   const { externalId } = json<KnownLink>(row.known) ?? {};
   if (externalId !== undefined && row.remote_id !== null) {
     const renewed = row.desired !== null;
-    const target = { name: row.entity, kind: 'link', lane: 'link' } as const;
     const notBefore = undoableFrom(json<Written>(row.written));
-    return enqueueDifference(evaluation, target, { differs: true, renewed, effect: 'removal', notBefore });
+    return enqueueChange(evaluation, 'link', row.entity, { renewed, effect: 'removal', notBefore });
   }
   // Only the task's links show the owner and the id. Their answer causes another evaluation.
-  const target = { name: entity.readLinks(row.task_id as string), kind: 'read', lane: 'link' } as const;
-  await enqueueChange(evaluation, target, { renewed: true, effect: 'removal' });
+  await enqueueChange(evaluation, 'read', entity.readLinks(row.task_id as string), {
+    renewed: true,
+    effect: 'removal',
+  });
 }
 
 /** Cancels a link that the workspace does not have. If a request is in flight, its answer decides. */
@@ -166,8 +162,7 @@ async function cancelLink(evaluation: Evaluation, row: EntityRow): Promise<void>
     return removeTaskFromRecord(evaluation, row.task_id as string);
   }
   await saveEntity(query, { ...row, desired: null });
-  const target = { name: row.entity, kind: 'link', lane: 'link' } as const;
-  await enqueueChange(evaluation, target, { renewed: row.desired !== null, effect: 'removal' });
+  await enqueueChange(evaluation, 'link', row.entity, { renewed: row.desired !== null, effect: 'removal' });
 }
 
 /**

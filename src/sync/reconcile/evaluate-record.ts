@@ -10,26 +10,6 @@ import type { ConnectorFacts, Evaluation, ReconcileConnection } from './context.
 import { enqueueDifference } from './enqueue.ts';
 import { isSameValue } from './newest-wins.ts';
 
-/** The desired record of a pull request (W58, W59). An absent field is not compared. */
-export interface PullRequestRecord {
-  readonly provider: string;
-  readonly repoId: string;
-  readonly identifier: string;
-  readonly title: string;
-  readonly headBranch: string;
-  readonly baseBranch: string;
-  readonly description?: string;
-  readonly state?: string;
-  readonly draft?: boolean;
-  readonly url?: string;
-  readonly author?: string | null;
-  readonly reviewers?: readonly string[];
-  readonly labels?: readonly string[];
-  readonly assignees?: readonly string[];
-  readonly createdAt?: string;
-  readonly mergedAt?: string | null;
-}
-
 /**
  * A record as the workspace returned it: the fields that worksync writes, and the tasks that have a link with its URL.
  */
@@ -59,8 +39,7 @@ export async function evaluateRecord(evaluation: Evaluation, item: PullRequest):
   const differs = isRecorded && desired !== undefined && recordDiffers({ ...desired }, known, capabilities);
   const isRepair = differs && (await isFoundBySweep(evaluation, name, known));
   const effect = effectOf('pull_request', desired && { ...desired }, known) ?? (isRepair ? 'repair' : null);
-  const target = { name, kind: 'pull_request', lane: 'mirror' } as const;
-  await enqueueDifference(evaluation, target, { differs, renewed: row.desired !== stored, effect });
+  await enqueueDifference(evaluation, 'pull_request', name, { differs, renewed: row.desired !== stored, effect });
   return known;
 }
 
@@ -72,8 +51,11 @@ async function isFoundBySweep({ query, cause, now }: Evaluation, name: string, k
   return true;
 }
 
-/** Returns undefined while a field that the workspace requires is not known. */
-export function desiredRecord(item: PullRequest, connector: ConnectorFacts): PullRequestRecord | undefined {
+/**
+ * Returns the desired record of a pull request (W58, W59); undefined while a field that the workspace requires is not known. An
+ * absent field is not compared.
+ */
+export function desiredRecord(item: PullRequest, connector: ConnectorFacts) {
   // The workspace trims titles. An untrimmed title would differ from the known one forever.
   const title = item.title?.trim();
   if (item.gone || !title || !item.headBranch || !item.baseBranch) return undefined;
@@ -102,7 +84,7 @@ export function desiredRecord(item: PullRequest, connector: ConnectorFacts): Pul
 /**
  * Returns the repository id that is sent to the workspace: `<host>:<id>` for a host other than the vendor's public one.
  */
-export function sentRepoId(item: PullRequest, connector: ConnectorFacts): string {
+function sentRepoId(item: PullRequest, connector: ConnectorFacts): string {
   return item.host === connector.publicHost ? item.repoId : `${item.host}:${item.repoId}`;
 }
 

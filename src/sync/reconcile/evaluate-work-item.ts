@@ -93,8 +93,7 @@ async function evaluateTask(evaluation: Evaluation, item: WorkItem, taskIds: rea
   const desired = isDesired ? JSON.stringify(decision.task) : null;
   await saveEntity(query, { ...row, desired });
   if (!isDesired) return;
-  const target = { name, kind: 'task', lane: 'triage' } as const;
-  await enqueueChange(evaluation, target, { renewed: row.desired !== desired, effect: 'creation' });
+  await enqueueChange(evaluation, 'task', name, { renewed: row.desired !== desired, effect: 'creation' });
 }
 
 /** Returns the decision of the triage rules, whether or not it was carried out. */

@@ -20,19 +20,11 @@ import { evaluateLinks, keepLinksOfLostNames } from './evaluate-links.ts';
 import { evaluateRecord } from './evaluate-record.ts';
 import { adoptTask, evaluateWorkItem } from './evaluate-work-item.ts';
 import { placeNameOf } from './link-rules/lookup-names.ts';
-import { desiredLinks, type Resolution, type Resolved, resolve } from './resolve.ts';
+import { desiredLinks, type Resolved, resolve } from './resolve.ts';
 import { type CountedDecision, evaluateTaskUpdate } from './workflow/evaluate-task.ts';
 import { linksOfReverted, savePhase } from './workflow/linked-items.ts';
 
-export interface EvaluationResult {
-  /** Task keys and ids that the item names and that are not cached. */
-  readonly unknownKeys: readonly string[];
-  readonly unknownIds: readonly string[];
-  /** Items to evaluate again: they name this one, and its tasks or names have changed. */
-  readonly dependents: readonly ItemKey[];
-  /** Tasks whose status depends on this item. */
-  readonly tasks: readonly string[];
-}
+export type EvaluationResult = Awaited<ReturnType<typeof evaluate>>;
 
 /**
  * Computes the desired state of the workspace for one item, compares it with the known state, and enqueues the
@@ -41,14 +33,17 @@ export interface EvaluationResult {
  *
  * Must have no effect besides rows and its result: a prefetch runs it once more before, discards both, and ignores its
  * errors (`runSequentially`).
+ *
+ * Returns the task keys and ids that the item names and that are not cached, the items to evaluate again because they name this
+ * one and its tasks or names have changed, and the tasks whose status depends on this item.
  */
-export async function evaluate(evaluation: Evaluation): Promise<EvaluationResult> {
+export async function evaluate(evaluation: Evaluation) {
   const { item, query } = evaluation;
   // With tombstones: a list of links may have shown that a link is gone.
   const before = movesTasks(evaluation) ? await allLinksOfItem(query, item.key) : [];
   if (item.gone) {
     await withdrawChanges(query, item.key);
-    return { unknownKeys: [], unknownIds: [], dependents: [], tasks: await tasksToEvaluate(evaluation, before) };
+    return { ...NO_NAMES, dependents: [], tasks: await tasksToEvaluate(evaluation, before) };
   }
   const record = item.kind === 'pull_request' ? await evaluateRecord(evaluation, item) : undefined;
   const resolution = await resolve(evaluation);
@@ -103,10 +98,15 @@ async function itemsOfLostNames({ query, item }: Evaluation): Promise<readonly I
   return lost.length === 0 ? [] : itemsNaming(query, lost);
 }
 
-type UnknownNames = Pick<EvaluationResult, 'unknownKeys' | 'unknownIds'>;
+interface UnknownNames {
+  readonly unknownKeys: readonly string[];
+  readonly unknownIds: readonly string[];
+}
+
+const NO_NAMES: UnknownNames = { unknownKeys: [], unknownIds: [] };
 
 /** Returns all unknown keys, but only those unknown ids that the text did not contain before. */
-function unknownNamesIn({ resolved, added }: Resolution): UnknownNames {
+function unknownNamesIn({ resolved, added }: Awaited<ReturnType<typeof resolve>>): UnknownNames {
   const unknown = resolved.filter(({ outcome, rule }) => outcome === 'unknown' && !rule.startsWith('item-'));
   const isKey = ({ name }: Resolved) => !name.includes(':');
   const ids = unknown.filter((each) => !isKey(each) && added.has(each.name) && !isIdentifierOfCode(each));
@@ -225,12 +225,9 @@ export class EvaluationQueue implements EvaluationCauses {
   async #evaluateItems(items: readonly EvaluatedItem[]): Promise<void> {
     this.evaluated += items.length;
     for (const { item } of items) if (item.kind === 'work_item') this.workItems.push(item.key);
-    const evaluations = items.map(({ item, connection, cause }) => async (query: Scope) => ({
-      item,
-      cause,
-      result: await evaluate({ ...this.#context, query, item, connection, cause }),
-    }));
-    for (const evaluated of await runSequentially(this.#query, evaluations)) this.#addResult(evaluated);
+    const evaluations = items.map((item) => (query: Scope) => evaluate({ ...this.#context, ...item, query }));
+    const results = await runSequentially(this.#query, evaluations);
+    for (const [index, result] of results.entries()) this.#addResult(items[index] as EvaluatedItem, result);
   }
 
   async #evaluateTasks(): Promise<void> {
@@ -241,7 +238,7 @@ export class EvaluationQueue implements EvaluationCauses {
     }
   }
 
-  #addResult({ item: { key }, cause: { webhook }, result }: EvaluatedResult): void {
+  #addResult({ item: { key }, cause: { webhook } }: EvaluatedItem, result: EvaluationResult): void {
     const { unknownKeys, unknownIds, dependents, tasks } = result;
     for (const task of tasks) this.#tasks.add(task);
     if (unknownKeys.length + unknownIds.length > 0) this.#unknownNames.set(key, { unknownKeys, unknownIds });
@@ -253,8 +250,6 @@ export class EvaluationQueue implements EvaluationCauses {
 }
 
 type WebhooksOfItems = ReadonlyMap<ItemKey, Webhook | undefined>;
-
-type EvaluatedResult = Pick<EvaluatedItem, 'item' | 'cause'> & { readonly result: EvaluationResult };
 
 function earlierOf(one: number | undefined, other: number | undefined): number | undefined {
   return one === undefined || other === undefined ? (one ?? other) : Math.min(one, other);
@@ -276,10 +271,8 @@ async function evaluateNotices({ query, item, connection, rules, now }: Evaluati
   if (!comment && !close && !status) return;
   const all = await linksOfItem(query, item.key);
   const links = all.filter(({ known, hand }) => known !== null && hand !== 'removed');
-  const tasks = await tasksByIds(
-    query,
-    links.map(({ task_id }) => task_id as string),
-  );
+  const taskIds = links.map(({ task_id }) => task_id as string);
+  const tasks = await tasksByIds(query, taskIds);
   const notice = { itemKey: item.key, connection: connection.name, now };
   // Each notice costs its readers a mail and the vendor two requests, so it waits until all links are made.
   const isIncomplete = await areUnderWay(query, [entity.task(item.key), ...all.map((link) => link.entity)]);

@@ -7,7 +7,7 @@ import { type EntityRow, findEntity, json, linksOfItem } from '../../store/chang
 import { findChange } from '../../store/changes/outbox-rows.ts';
 import { type DeliverySummary, findDelivery } from '../../store/deliveries/inbox.ts';
 import { findItem, readFields } from '../../store/items/items.ts';
-import { type NoticeRow, noticesOf } from '../../store/items/notices.ts';
+import { noticesOf } from '../../store/items/notices.ts';
 import { taskIdPrefixes, taskNameOf, tasksByIds } from '../../store/tasks/cached-tasks.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { Evaluation, ReconcileConnection, ReconcileConnections, Rules } from './context.ts';
@@ -59,23 +59,7 @@ interface ExplainedMention extends Pick<Resolved, 'rule' | 'place' | 'text'> {
   readonly why: string;
 }
 
-export interface ExplainedItem {
-  readonly item: string;
-  readonly connection: string;
-  readonly url: string | null;
-  readonly title: string | null;
-  readonly gone: boolean;
-  /** The place outside the scope that a work item was moved to, or the key of the item in which it goes on. */
-  readonly movedTo: string | null;
-  readonly links: readonly ExplainedLink[];
-  readonly others: readonly ExplainedMention[];
-  /** For a work item: whether it becomes a task, and the reason. */
-  readonly triage: string | null;
-  /** The notices that worksync writes to the vendor. */
-  readonly writeBack: readonly Pick<NoticeRow, 'kind' | 'state' | 'wanted' | 'error'>[];
-  /** Why worksync writes nothing about the item to the vendor. Null: it may write, or the scope is not the reason. */
-  readonly notWritten: string | null;
-}
+export type ExplainedItem = NonNullable<Awaited<ReturnType<typeof explainItem>>>;
 
 interface ExplainContext {
   readonly sources: ReconcileConnections;
@@ -86,11 +70,7 @@ interface ExplainContext {
 }
 
 /** Returns the stored state of an item and the decisions that reconcile would make now. Writes nothing. */
-export async function explainItem(
-  query: Scope,
-  itemKey: string,
-  { sources, rules, now, task }: ExplainContext,
-): Promise<ExplainedItem | undefined> {
+export async function explainItem(query: Scope, itemKey: string, { sources, rules, now, task }: ExplainContext) {
   const row = await findItem(query, itemKey);
   if (!row) return undefined;
   const { item } = readFields(row);
@@ -112,22 +92,22 @@ export async function explainItem(
     url: item.url ?? null,
     title: item.title ?? null,
     gone: item.gone ?? false,
+    /** The place outside the scope that a work item was moved to, or the key of the item in which it goes on. */
     movedTo: movedToOf(item) ?? null,
     links,
   };
   const leftOut = evaluation ? explainLeftOut(evaluation, task) : [];
   if (task) return { ...head, others: leftOut, triage: null, writeBack: [], notWritten: null };
   const resolved = evaluation ? await resolveReadOnly(evaluation) : [];
+  const notices = await noticesOf(query, itemKey);
   return {
     ...head,
     others: [...resolved.filter(({ outcome }) => outcome !== 'linked').map(explainMention), ...leftOut],
-    writeBack: (await noticesOf(query, itemKey)).map(({ kind, state, wanted, error }) => ({
-      kind,
-      state,
-      wanted,
-      error,
-    })),
+    /** The notices that worksync writes to the vendor. */
+    writeBack: notices.map(({ kind, state, wanted, error }) => ({ kind, state, wanted, error })),
+    /** Why worksync writes nothing about the item to the vendor. Null: it may write, or the scope is not the reason. */
     notWritten: explainNotWritten(item, connection),
+    /** For a work item: whether it becomes a task, and the reason. */
     triage: evaluation ? await explainTriage(evaluation) : `the connection "${row.connection}" is no longer configured`,
   };
 }

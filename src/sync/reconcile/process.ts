@@ -14,7 +14,7 @@ import {
   settleDeliveries,
 } from '../../store/deliveries/inbox.ts';
 import { readMeta, writeMeta } from '../../store/meta.ts';
-import { applyBatch, type BatchResult } from './apply-batch.ts';
+import { applyBatch, type Batch } from './apply-batch.ts';
 import type { BatchContexts, ReconcileContext } from './context.ts';
 import { partsOf, reasonOf, type Translated, translateAll, weightOf } from './translate-deliveries.ts';
 
@@ -97,7 +97,7 @@ export function createProcessor(
     }
   }
 
-  async function commitBatch(batch: readonly Translated[]): Promise<BatchResult> {
+  async function commitBatch(batch: readonly Translated[]): Promise<Batch> {
     const contextNow = await contexts.load();
     const items = batch.reduce((sum, each) => sum + weightOf(each), 0);
     // A relaxed commit is safe: until it is on disk the deliveries are pending, and the outbox commits each request
@@ -124,7 +124,7 @@ export function createProcessor(
   }
 
   /** Reports the settled deliveries, and notifies the stages that may have new work. */
-  function recordOutcomes(batch: readonly PendingDelivery[], result: BatchResult, startedAt: number): void {
+  function recordOutcomes(batch: readonly PendingDelivery[], result: Batch, startedAt: number): void {
     const deliveries = new Map(batch.map((each) => [each.id, each]));
     const changed = changedItems(result);
     for (const outcome of result.outcomes) {
@@ -133,9 +133,11 @@ export function createProcessor(
     }
     countDecisions(meter, result);
     if (result.tasksChanged) contexts.invalidate();
-    if (result.evaluated > 0 || result.answersApplied) context.outbox.notify();
-    if (result.evaluated > 0 || result.answersApplied) context.writeBack?.notify();
-    if (result.fetchesRequested > 0) context.fetches.notify();
+    if (result.evaluations.evaluated > 0 || result.answersApplied) {
+      context.outbox.notify();
+      context.writeBack?.notify();
+    }
+    if (result.items.fetchesRequested > 0) context.fetches.notify();
   }
 
   /** Writes one log line, one count and one span for a settled delivery. */
@@ -159,8 +161,8 @@ export function createProcessor(
 }
 
 /** Counts the decisions about the statuses of tasks: changes by rule, and those that stay by reason. */
-export function countDecisions(meter: Meter, { decisions }: Pick<BatchResult, 'decisions'>): void {
-  for (const decision of decisions) {
+export function countDecisions(meter: Meter, { evaluations }: Batch): void {
+  for (const decision of evaluations.decisions) {
     if ('rule' in decision) meter.count('task_moves_total', { rule: decision.rule });
     else meter.count('task_stays_total', { reason: decision.stays });
   }
@@ -185,9 +187,9 @@ export function isDeliveryFault(error: unknown): boolean {
  * Returns the items that each delivery changed, by its id. Includes pages of backfills, although no change waits for
  * them.
  */
-function changedItems({ changed }: BatchResult): ReadonlyMap<number, readonly ItemKey[]> {
+function changedItems({ items }: Batch): ReadonlyMap<number, readonly ItemKey[]> {
   const keys = new Map<number, ItemKey[]>();
-  for (const [key, { cause }] of changed) {
+  for (const [key, { cause }] of items.changed) {
     const ids = new Set(cause.waiting.map(({ id }) => id));
     if (cause.delivery !== undefined) ids.add(cause.delivery);
     for (const id of ids) {

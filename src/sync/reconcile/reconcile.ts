@@ -2,7 +2,6 @@ import { asSyncError } from '../../model/errors/sync-error.ts';
 import { USUAL_ID_PREFIXES } from '../../model/task.ts';
 import { sleep } from '../../platform/lib/clock.ts';
 import { backoff } from '../../platform/lib/random.ts';
-import type { Stage } from '../../platform/lib/scheduler.ts';
 import { createAdaptiveBatchSize, yieldForRequests } from '../../platform/lib/yield.ts';
 import { entitiesOf, findEntities } from '../../store/changes/entities.ts';
 import { changesAfter } from '../../store/changes/outbox-rows.ts';
@@ -20,13 +19,9 @@ import {
   isDeliveryFault,
 } from './process.ts';
 import { forgetRulesInForce, rulesInForceSince } from './workflow/evaluate-task.ts';
+import type { Workflow } from './workflow/workflow-rules.ts';
 
-export interface Reconcile extends Stage {
-  /** Processes all pending deliveries and resolves when none is left. */
-  drain(): Promise<void>;
-  /** Whether the present rules have evaluated all changes in the outbox. Until then none may be sent. */
-  areChangesCurrent(): boolean;
-}
+export type Reconcile = ReturnType<typeof createReconcile>;
 
 /** Deliveries read at once, and their bytes: the main thread translates so many in a few milliseconds. */
 const BATCH = 100;
@@ -40,7 +35,7 @@ const CROWD_CHECK_MS = 10;
  * Creates the stage between inbox and outbox: process → evaluate → enqueue. Takes pending deliveries in batches, oldest
  * first.
  */
-export function createReconcile(context: ReconcileContext): Reconcile {
+export function createReconcile(context: ReconcileContext) {
   const { store, clock, logger, random, inbox } = context;
   const contexts = createBatchContexts(context);
   const poisonMessages = createPoisonMessages(context, BATCH);
@@ -114,14 +109,16 @@ export function createReconcile(context: ReconcileContext): Reconcile {
   }
 
   return {
+    /** Processes all pending deliveries and resolves when none is left. */
     drain: () => drain(),
+    /** Whether the present rules have evaluated all changes in the outbox. Until then none may be sent. */
     areChangesCurrent: reevaluation.areChangesCurrent,
-    start() {
+    start(): void {
       if (running) return;
       stopping = new AbortController();
       running = run(stopping.signal);
     },
-    async stop() {
+    async stop(): Promise<void> {
       stopping?.abort();
       inbox.notify();
       await running;
@@ -157,15 +154,13 @@ export function createReevaluation(context: ReconcileContext, contexts: BatchCon
    */
   async function reevaluateAll(signal: AbortSignal): Promise<void> {
     const digest = digestOf(rules, await contexts.idPrefixes());
-    const { isOn, since } = rules.workflow;
-    if (isOn && digest !== done) {
+    if (rules.workflow.isOn && digest !== done) {
       // Stored at the start, so that all work that begins from now on is newer than the rules.
       await store.commit((transaction) => rulesInForceSince(transaction, rules.workflow, clock.now()));
     }
     while (digest !== undefined && digest !== done && !signal.aborted) {
-      const includesFinished = isOn && since !== undefined;
       const batch = await store.commit((transaction) =>
-        nextToReevaluate(transaction, { digest, isOn, includesFinished, limit: batchSize.size() }),
+        nextToReevaluate(transaction, digest, rules.workflow, batchSize.size()),
       );
       if (batch?.phase !== 'changes') areChangesCurrent = true;
       if (batch === undefined) done = digest;
@@ -201,7 +196,6 @@ export function createReevaluation(context: ReconcileContext, contexts: BatchCon
 
   return {
     reevaluate: reevaluateAll,
-    /** Whether the present rules have evaluated all changes in the outbox. Until then none may be sent. */
     areChangesCurrent: () => areChangesCurrent,
   };
 }
@@ -226,18 +220,13 @@ interface ReevaluationBatch {
   readonly phase: Phase;
 }
 
-interface BatchRequest {
-  readonly digest: string;
-  /** There are rules for tasks. */
-  readonly isOn: boolean;
-  /** `since` of the rules for tasks reaches back to finished items. */
-  readonly includesFinished: boolean;
-  readonly limit: number;
-}
-
 /** Returns the next changes and items that were not evaluated by these rules, in the order of the phases; undefined when all were. */
-async function nextToReevaluate(query: Scope, request: BatchRequest): Promise<ReevaluationBatch | undefined> {
-  const { digest, isOn, includesFinished, limit } = request;
+async function nextToReevaluate(
+  query: Scope,
+  digest: string,
+  { isOn, since }: Workflow,
+  limit: number,
+): Promise<ReevaluationBatch | undefined> {
   if ((await rulesEvaluatedBy(query)) === digest) return undefined;
   const [progressOf, position = '', began] = ((await readMeta(query, PROGRESS)) ?? '').split('\n');
   const isBegun = progressOf === digest;
@@ -246,20 +235,20 @@ async function nextToReevaluate(query: Scope, request: BatchRequest): Promise<Re
   const present = isBegun ? PHASES.indexOf((began ?? 'open') as Phase) : 0;
   for (const phase of PHASES.slice(present)) {
     const after = isBegun && phase === PHASES[present] ? position : '';
-    const names = await NEXT[phase](query, after, limit, includesFinished);
+    // Only a configured `since` reaches back to finished items.
+    const names = phase === 'finished' && since === undefined ? [] : await NEXT[phase](query, after, limit);
     if (names.length > 0) return { names, phase };
   }
   await writeMeta(query, EVALUATED_BY, digest);
   return undefined;
 }
 
-type NextNames = (query: Scope, after: string, limit: number, includesFinished: boolean) => Promise<readonly string[]>;
+type NextNames = (query: Scope, after: string, limit: number) => Promise<readonly string[]>;
 
 const NEXT: Readonly<Record<Phase, NextNames>> = {
   changes: changesAfter,
   open: openItemsAfter,
-  finished: async (query, after, limit, includesFinished) =>
-    includesFinished ? itemsAfter(query, after, { finished: true, most: limit }) : [],
+  finished: (query, after, limit) => itemsAfter(query, after, { finished: true, most: limit }),
 };
 
 /**

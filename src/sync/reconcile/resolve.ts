@@ -27,14 +27,11 @@ export interface Resolved extends Mention {
   readonly tasks: readonly string[];
 }
 
-export interface Resolution {
-  readonly resolved: readonly Resolved[];
-  /** Names that the item's text did not contain before. */
-  readonly added: ReadonlySet<string>;
-}
-
-/** Stores the mentions of an item's texts and resolves them to tasks, items and documents. */
-export async function resolve(evaluation: Evaluation): Promise<Resolution> {
+/**
+ * Stores the mentions of an item's texts and resolves them to tasks, items and documents. Returns also the names that the
+ * texts did not contain before.
+ */
+export async function resolve(evaluation: Evaluation) {
   const { query, item, cause } = evaluation;
   const { reasons, added } = await saveMentions(query, item.key, mentionsToStore(evaluation), cause.delivery);
   return { resolved: await resolveAll(evaluation, mentionsIn(evaluation), reasons), added };
@@ -201,14 +198,9 @@ export function desiredLinks(resolved: readonly Resolved[]): Map<string, LinkRea
 /** Places that name the work itself. A description only tells about it. */
 const CARRYING: ReadonlySet<string> = new Set(['branch', 'title', 'trailer']);
 
-interface StrongMention {
-  readonly strength: 'closing' | 'carrying';
-  readonly place: string;
-}
-
-/** Returns the strongest mention of each task. A task that is only mentioned is left out. */
-function strengthsOf(resolved: readonly Resolved[]): ReadonlyMap<string, StrongMention> {
-  const strengths = new Map<string, StrongMention>();
+/** Returns the strongest mention of each task, and its place. A task that is only mentioned is left out. */
+function strengthsOf(resolved: readonly Resolved[]) {
+  const strengths = new Map<string, { readonly strength: 'closing' | 'carrying'; readonly place: string }>();
   for (const { tasks, intent, place, rule } of resolved) {
     const isCarrying = CARRYING.has(place) || rule.startsWith('pattern');
     for (const taskId of tasks) {

@@ -54,8 +54,7 @@ export async function translateAll(
   context: TranslationContext,
 ): Promise<Translated[]> {
   const translated: Translated[] = [];
-  for (const delivery of deliveries)
-    translated.push(withStorableContent(newestFirst(await translateDelivery(delivery, context))));
+  for (const delivery of deliveries) translated.push(newestFirst(await translateDelivery(delivery, context)));
   return translated;
 }
 
@@ -123,15 +122,6 @@ export function reasonOf({ code, message }: SyncError, place = ''): string {
   return `${code}: ${place}${message}`.slice(0, 500);
 }
 
-/**
- * Converts the vendor's texts to the form that the database stores, because later deliveries are compared with stored
- * texts.
- */
-function withStorableContent(translated: Translated): Translated {
-  const { translation } = translated;
-  return translation ? { ...translated, translation: withStorableTexts(translation) } : translated;
-}
-
 async function translateDelivery(delivery: PendingDelivery, context: TranslationContext): Promise<Translated> {
   if (delivery.connection === WORKSPACE) return translateWorkspaceDelivery(delivery);
   const connection = context.sources.get(delivery.connection);
@@ -141,12 +131,14 @@ async function translateDelivery(delivery: PendingDelivery, context: Translation
   }
   const { worker } = connection;
   const isForWorker = worker !== undefined && (delivery.bytes > LARGE || context.isSuspected(delivery));
-  const translate = async (body: PendingDelivery['stored'] | undefined): Promise<Translation> => {
+  const translate: TranslateBody = async (body) => {
     if (isForWorker) return worker.translate(body ? { ...headOf(delivery), stored: body } : delivery);
     return connection.translate(body ? { ...headOf(delivery), body: body.body } : delivery);
   };
   try {
-    return { delivery, connection, ...(await translatePage(delivery, { translate, worker, query: context.query })) };
+    const { translation, rejected } = await translatePage(delivery, translate, worker, context.query);
+    // The form that the database stores, because later deliveries are compared with stored texts.
+    return { delivery, connection, translation: withStorableTexts(translation), ...(rejected && { rejected }) };
   } catch (error) {
     return { delivery, failure: asSyncError(error) };
   }
@@ -173,12 +165,8 @@ function translateWorkspaceDelivery(delivery: PendingDelivery): Translated {
   }
 }
 
-interface PageTranslator {
-  /** Translates the delivery, with this body in place of its own if one is given. */
-  readonly translate: (body: PendingDelivery['stored'] | undefined) => Promise<Translation>;
-  readonly worker: WorkerTranslator | undefined;
-  readonly query: Scope;
-}
+/** Translates a delivery, with this body in place of its own if one is given. */
+type TranslateBody = (body?: PendingDelivery['stored']) => Promise<Translation>;
 
 /**
  * Translates a delivery. If this fails for a page, translates the page element by element, so that only the faulty
@@ -186,16 +174,18 @@ interface PageTranslator {
  */
 async function translatePage(
   delivery: PendingDelivery,
-  { translate, worker, query }: PageTranslator,
-): Promise<Pick<Translated, 'translation' | 'rejected'>> {
+  translate: TranslateBody,
+  worker: WorkerTranslator | undefined,
+  query: Scope,
+): Promise<{ readonly translation: Translation; readonly rejected?: readonly RejectedPart[] }> {
   try {
-    return { translation: await translate(undefined) };
+    return { translation: await translate() };
   } catch (thrown) {
     const error = asSyncError(thrown);
     if (!worker || !isPage(delivery) || !ELEMENT_FAILURES.has(error.code)) throw error;
     const elements = await worker.elements(delivery.stored);
     if (elements.length < 2) throw error;
-    const { translations, rejected } = await translateElements(elements, delivery, { translate, query });
+    const { translations, rejected } = await translateElements(elements, delivery, translate, query);
     if (translations.length === 0 && error.code === 'delivery_malformed') throw error;
     return { translation: joinTranslations(translations), rejected };
   }
@@ -210,8 +200,9 @@ const ELEMENT_FAILURES: ReadonlySet<SyncError['code']> = new Set(['over_budget',
 async function translateElements(
   elements: readonly PageElement[],
   { connection }: PendingDelivery,
-  { translate, query }: Omit<PageTranslator, 'worker'>,
-): Promise<{ readonly translations: readonly Translation[]; readonly rejected: readonly RejectedPart[] }> {
+  translate: TranslateBody,
+  query: Scope,
+) {
   const contents = elements.map(({ content }) => content);
   const quarantined = await costlyParts(query, connection, contents);
   const translations: Translation[] = [];

@@ -63,38 +63,33 @@ export type TriageDecision =
   /** `why` has one reason for each rule, in their order, or one reason against all of them. */
   | { readonly outcome: 'no rule'; readonly why: Names };
 
-export interface Triage {
-  /** Whether any rules are configured. */
-  readonly isOn: boolean;
-  /**
-   * Returns the decision of the first matching rule. Pure.
-   *
-   * @param since the time at which triage was switched on for the connection, epoch milliseconds: the default of rules
-   * without one
-   */
-  decide(item: WorkItem, connection: string, since: number): TriageDecision;
-  /** Whether fields of created tasks follow their items. */
-  readonly syncs: boolean;
-  /**
-   * Returns the fields of its task that follow an item: by the first rule that creates tasks of such items, or that did
-   * before their status changed. Undefined if there is no such rule. Pure.
-   */
-  fieldsOf(item: WorkItem, connection: string): ItemFields | undefined;
-}
+export type Triage = ReturnType<typeof createTriage>;
 
-export function createTriage({ triage, send = OPTIONAL_TASK_FIELDS, users }: TriageInput): Triage {
+export function createTriage({ triage, send = OPTIONAL_TASK_FIELDS, users }: TriageInput) {
   const rules = triage.map((rule) => ({ rule, conditions: conditionsOf(rule) }));
   const creating = rules.filter(({ rule }) => rule.create !== 'nothing');
   return {
+    /** Whether any rules are configured. */
     isOn: rules.length > 0,
+    /** Whether fields of created tasks follow their items. */
     syncs: creating.some(({ rule: { sync = [] } }) => sync.length > 0),
-    fieldsOf(item, connection) {
+    /**
+     * Returns the fields of its task that follow an item: by the first rule that creates tasks of such items, or that did
+     * before their status changed. Undefined if there is no such rule. Pure.
+     */
+    fieldsOf(item: WorkItem, connection: string): ItemFields | undefined {
       const fits = ({ conditions }: (typeof rules)[number], isAnyStatus: boolean) =>
         conditions.every(({ name, matches }) => (isAnyStatus && name === 'status') || matches(item, connection));
       const found = creating.find((each) => fits(each, false)) ?? creating.find((each) => fits(each, true));
       return found && syncedFields(taskOf(item, connection, found.rule, { users, send }), found.rule.sync ?? [], send);
     },
-    decide(item, connection, since) {
+    /**
+     * Returns the decision of the first matching rule. Pure.
+     *
+     * @param since the time at which triage was switched on for the connection, epoch milliseconds: the default of rules
+     * without one
+     */
+    decide(item: WorkItem, connection: string, since: number): TriageDecision {
       const movedTo = movedToOf(item);
       if (movedTo !== undefined) return { outcome: 'no rule', why: [`moved to ${movedTo}`] };
       const why: string[] = [];
@@ -181,7 +176,7 @@ function taskOf(
   rule: TriageRule,
   { users, send }: Required<Pick<TriageInput, 'users' | 'send'>>,
 ): NewTask {
-  const userOf = userFinder(users, { connection, connector: item.connector, emails: item.emails ?? {} });
+  const userOf = userFinder(users, item, connection);
   const labels = [...new Set([...(item.labels ?? []), ...rule.labels])]
     .map((label) => beginningOf(label.trim(), MAX_LABEL_LENGTH))
     .filter((label) => label !== '')
@@ -258,19 +253,9 @@ function priorityOf(priority: string | null | undefined, map: TriageRule['priori
   return configured ?? map?.['*'] ?? usual;
 }
 
-interface PersonNames {
-  readonly connection: string;
-  readonly connector: string;
-  /** E-mail addresses by the vendor's names, if the vendor returns them. */
-  readonly emails: Readonly<Record<string, string>>;
-}
-
 /** Returns a function that finds the workspace user of a vendor's name, ignoring case. */
-function userFinder(
-  users: Users,
-  { connection, connector, emails }: PersonNames,
-): (name: string | null | undefined) => string | undefined {
-  return (name) => {
+function userFinder(users: Users, { connector, emails = {} }: Item, connection: string) {
+  return (name: string | null | undefined): string | undefined => {
     if (!name) return undefined;
     const email = Object.hasOwn(emails, name) ? emails[name] : undefined;
     return (
@@ -281,8 +266,7 @@ function userFinder(
 
 /** Creates the function that tells whether the author of an item is a user of the workspace. */
 export function createIsUser(users: Users): (item: Item, connection: string) => boolean {
-  return ({ author, connector, emails = {} }, connection) =>
-    userFinder(users, { connection, connector, emails })(author) !== undefined;
+  return (item, connection) => userFinder(users, item, connection)(item.author) !== undefined;
 }
 
 function findUser(users: Users, table: string, name: string): string | undefined {

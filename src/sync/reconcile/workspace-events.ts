@@ -60,10 +60,11 @@ const idsShape = z.object({ taskId: id, workItemId: id, documentId: id }).catch(
  */
 export function translateEvent({ body, receivedAt }: Pick<Delivery, 'body' | 'receivedAt'>): WorkspaceEvent {
   const { type, time, data, workspaceid: workspaceId } = parse(eventShape, readJson(body));
-  if (Date.parse(time ?? '') < receivedAt - MAX_AGE_MS) return ignored('the event is older than 24 hours');
+  if (Date.parse(time ?? '') < receivedAt - MAX_AGE_MS)
+    return { outcome: 'ignored', reason: 'the event is older than 24 hours' };
   const content = contentOfEvent(type, data);
-  if (content === undefined) return { ...ignored('unknown event type'), unknownType: type };
-  if (typeof content === 'string') return ignored(content);
+  if (content === undefined) return { outcome: 'ignored', reason: 'unknown event type', unknownType: type };
+  if (typeof content === 'string') return { outcome: 'ignored', reason: content };
   const [action, resource] = content;
   const key = actorShape.parse(data['actor']);
   const answer = {
@@ -77,10 +78,6 @@ export function translateEvent({ body, receivedAt }: Pick<Delivery, 'body' | 're
   return { outcome: 'answer', answer };
 }
 
-function ignored(reason: string) {
-  return { outcome: 'ignored', reason } as const;
-}
-
 type EventData = Readonly<Record<string, unknown>>;
 type EventContent = readonly [action: Answer['action'], content: unknown];
 
@@ -88,20 +85,16 @@ type EventContent = readonly [action: Answer['action'], content: unknown];
 function contentOfEvent(type: string, data: EventData): EventContent | string | undefined {
   const dot = type.indexOf('.');
   const noun = nounOf(type.slice(0, Math.max(0, dot)));
-  const verb = type.slice(dot + 1).toLowerCase();
-  switch (noun) {
-    case 'task':
-      return taskEvent(verb, data);
-    case 'workitem':
-      return linkEvent(verb, data);
-    case 'pullrequest':
-      return recordEvent(verb, data);
-    case 'document':
-      return documentEvent(verb, data);
-    default:
-      return undefined;
-  }
+  return READERS.get(noun)?.(type.slice(dot + 1).toLowerCase(), data);
 }
+
+/** The readers of events by the noun of their type. */
+const READERS = new Map<string, (verb: string, data: EventData) => EventContent | string | undefined>([
+  ['task', taskEvent],
+  ['workitem', linkEvent],
+  ['pullrequest', recordEvent],
+  ['document', documentEvent],
+]);
 
 function nounOf(name: string): string {
   return name.replaceAll(/[_-]/g, '').toLowerCase();

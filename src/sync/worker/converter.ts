@@ -1,7 +1,6 @@
 import type { Connector } from '../../connectors/connector.ts';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { LoadedConfig } from '../../platform/config/load.ts';
-import type { WorkspaceConfig } from '../../platform/config/schema.ts';
 import type { HttpAnswer, HttpClient, HttpRequest } from '../../platform/http/http-client.ts';
 import { isSuccess } from '../../platform/http/semantics.ts';
 import { systemClock } from '../../platform/lib/clock.ts';
@@ -13,44 +12,19 @@ import type { StoredBody } from '../../store/deliveries/bodies.ts';
 import type { RouteName } from '../../workspace-api/contract.ts';
 import type { ReadLarge } from '../../workspace-api/large-answers.ts';
 import {
-  type ConfigTask,
-  type ConfigTextTask,
-  type PageElement,
-  type ParsedContent,
-  type PartsTask,
   performTask,
+  type TaskInput,
   type TaskResult,
-  type TransferableConfig,
+  type TaskResults,
   type TransferableError,
-  type TranslateTask,
   type WorkerTask,
-  type WorkerTranslation,
 } from './thread-tasks.ts';
 
 /**
  * Parses bodies and configurations that are too large, or too likely to exceed a budget, for the main thread. Throws
  * the errors of the parsers, and `over_budget` if a task used too much time or memory.
  */
-export interface Converter {
-  translate(task: TranslateTask): Promise<WorkerTranslation>;
-  /** Returns each element of a page as a page of its own; empty if the body is no page. */
-  parts(task: PartsTask): Promise<readonly PageElement[]>;
-  /**
-   * Returns the fields of a JSON body that the shape names, with long texts set apart (`platform/lib/json-apart.ts`).
-   * The caller must not use the bytes afterwards. Throws `answer_malformed`, `answer_too_large`, `over_budget`.
-   */
-  read(bytes: Buffer, keep: Shape | true): Promise<unknown>;
-  /**
-   * Parses an answer of the workspace (`workspace-api/large-answers.ts`). The caller must not use the bytes afterwards.
-   * Throws `answer_malformed`, `over_budget`.
-   */
-  answer(route: RouteName, bytes: Buffer): Promise<unknown>;
-  /** Runs `loadConfig`. @param bytes the size of all its files together */
-  config(task: ConfigTask, bytes: number): Promise<LoadedConfig>;
-  /** Runs `readConfigText`. */
-  configText(task: ConfigTextTask): Promise<WorkspaceConfig>;
-  close(): Promise<void>;
-}
+export type Converter = ReturnType<typeof converterOver>;
 
 /** The heap of the thread, MiB. Parsing a body of 25 MB takes about ten times its size. */
 const MEMORY = 384;
@@ -99,27 +73,34 @@ interface TaskRunner {
   close(): Promise<void>;
 }
 
-function converterOver({ perform, close }: TaskRunner): Converter {
-  const run = async (task: WorkerTask, budget: WorkBudget): Promise<unknown> => {
-    const result = await perform(task, budget);
+function converterOver({ perform, close }: TaskRunner) {
+  async function run<Kind extends WorkerTask['task']>(task: Kind, input: TaskInput<Kind>, bytes: number) {
+    const result = await perform({ task, ...input } as unknown as WorkerTask, budgetFor(bytes));
     if ('error' in result) throw errorOf(result.error);
-    return result.value;
-  };
-  const parse = async (task: WorkerTask & { readonly bytes: Uint8Array }): Promise<unknown> =>
-    ((await run(task, budgetFor(task.bytes.length))) as ParsedContent).content;
-  const budgetOf = ({ body, unpacked_length }: StoredBody) => budgetFor(unpacked_length ?? body.length);
+    return result.value as TaskResults[Kind];
+  }
+  const sizeOf = ({ body, unpacked_length }: StoredBody) => unpacked_length ?? body.length;
   return {
-    translate: async (task) => (await run({ task: 'translate', ...task }, budgetOf(task.body))) as WorkerTranslation,
-    parts: async (task) => (await run({ task: 'parts', ...task }, budgetOf(task.body))) as readonly PageElement[],
-    read: (bytes, keep) => parse({ task: 'read', bytes, keep }),
-    answer: (route, bytes) => parse({ task: 'answer', route, bytes }),
-    async config(task, bytes) {
-      const result = (await run({ task: 'config', ...task }, budgetFor(bytes))) as TransferableConfig;
-      const { broken, ...config } = result;
+    translate: (task: TaskInput<'translate'>) => run('translate', task, sizeOf(task.body)),
+    /** Returns each element of a page as a page of its own; empty if the body is no page. */
+    parts: (task: TaskInput<'parts'>) => run('parts', task, sizeOf(task.body)),
+    /**
+     * Returns the fields of a JSON body that the shape names, with long texts set apart (`platform/lib/json-apart.ts`).
+     * The caller must not use the bytes afterwards. Throws `answer_malformed`, `answer_too_large`, `over_budget`.
+     */
+    read: async (bytes: Buffer, keep: Shape | true) => (await run('read', { bytes, keep }, bytes.length)).content,
+    /**
+     * Parses an answer of the workspace (`workspace-api/large-answers.ts`). The caller must not use the bytes afterwards.
+     * Throws `answer_malformed`, `over_budget`.
+     */
+    answer: async (route: RouteName, bytes: Buffer) => (await run('answer', { route, bytes }, bytes.length)).content,
+    /** Runs `loadConfig`. @param bytes the size of all its files together */
+    async config(task: TaskInput<'config'>, bytes: number): Promise<LoadedConfig> {
+      const { broken, ...config } = await run('config', task, bytes);
       return { ...config, broken: broken.map(({ error, ...each }) => ({ ...each, error: errorOf(error) })) };
     },
-    configText: async (task) =>
-      (await run({ task: 'configText', ...task }, budgetFor(task.text.length))) as WorkspaceConfig,
+    /** Runs `readConfigText`. */
+    configText: (task: TaskInput<'configText'>) => run('configText', task, task.text.length),
     close,
   };
 }

@@ -1,16 +1,10 @@
 import { hash } from 'node:crypto';
-import type { Connector, Translation } from '../../connectors/connector.ts';
+import type { Connector } from '../../connectors/connector.ts';
 import type { Delivery } from '../../model/delivery.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import type { NamedUnit, Names } from '../../model/names.ts';
 import type { Environment } from '../../platform/config/interpolate.ts';
-import {
-  type BrokenConfig,
-  type LoadedConfig,
-  type LoadInput,
-  loadConfig,
-  readConfigText,
-} from '../../platform/config/load.ts';
+import { type LoadedConfig, type LoadInput, loadConfig, readConfigText } from '../../platform/config/load.ts';
 import type { WorkspaceConfig } from '../../platform/config/schema.ts';
 import { JsonError, parseJson } from '../../platform/http/parse-json.ts';
 import { keepApart, TooMuch } from '../../platform/lib/json-apart.ts';
@@ -28,11 +22,13 @@ export type WorkerTask =
   | ({ readonly task: 'translate' } & TranslateTask)
   | ({ readonly task: 'parts' } & PartsTask)
   | ({ readonly task: 'read' } & ReadTask)
-  | ({ readonly task: 'answer' } & AnswerTask)
+  /** Parses the body of a successful answer of the workspace, as received. */
+  | { readonly task: 'answer'; readonly route: RouteName; readonly bytes: Uint8Array }
   | ({ readonly task: 'config' } & ConfigTask)
-  | ({ readonly task: 'configText' } & ConfigTextTask);
+  /** Checks the text of one workspace. */
+  | { readonly task: 'configText'; readonly text: string; readonly file: string };
 
-export interface TranslateTask {
+interface TranslateTask {
   readonly connector: string;
   readonly options: unknown;
   /** The vendor's ids of the names in the scope. */
@@ -42,23 +38,8 @@ export interface TranslateTask {
   readonly body: StoredBody;
 }
 
-export interface WorkerTranslation {
-  readonly translation: Translation;
-  /** The names and ids that the delivery mentioned. */
-  readonly reported: readonly NamedUnit[];
-  /** The units that the delivery named, and whether each is in the scope. */
-  readonly scopes: readonly (readonly [unit: NamedUnit, isInScope: boolean])[];
-}
-
-export interface PartsTask {
+interface PartsTask {
   readonly body: StoredBody;
-}
-
-/** One element of a page, as a page of its own. */
-export interface PageElement {
-  readonly body: Uint8Array;
-  /** The SHA-256 of the element. */
-  readonly content: string;
 }
 
 interface ReadTask {
@@ -67,20 +48,8 @@ interface ReadTask {
   readonly keep: Shape | true;
 }
 
-/** An answer of the workspace. */
-interface AnswerTask {
-  readonly route: RouteName;
-  /** The body of a success, as received. */
-  readonly bytes: Uint8Array;
-}
-
-/** The parsed part of an answer. In the answer of a vendor, long texts are set apart. */
-export interface ParsedContent {
-  readonly content: unknown;
-}
-
 /** All workspaces: the input of `loadConfig` that the thread does not have itself. */
-export interface ConfigTask {
+interface ConfigTask {
   readonly path?: string | undefined;
   readonly text?: string | undefined;
   readonly env: Environment;
@@ -89,23 +58,23 @@ export interface ConfigTask {
   readonly known: KnownFiles['known'];
 }
 
-/** The text of one workspace, which is only checked. */
-export interface ConfigTextTask {
-  readonly text: string;
-  readonly file: string;
+/** The input of one kind of task. */
+export type TaskInput<Kind extends WorkerTask['task']> = Omit<Extract<WorkerTask, { readonly task: Kind }>, 'task'>;
+
+/** The results by the kind of the task. */
+export interface TaskResults {
+  readonly translate: ReturnType<typeof translate>;
+  readonly parts: ReturnType<typeof partsOf>;
+  readonly read: ReturnType<typeof parse>;
+  readonly answer: ReturnType<typeof parse>;
+  readonly config: ReturnType<typeof transferableConfig>;
+  readonly configText: WorkspaceConfig;
 }
 
 /** An error as it passes between two threads. */
 export type TransferableError = Pick<SyncError, 'code' | 'message' | 'hint'>;
 
-/** A configuration as it passes between two threads. */
-export interface TransferableConfig extends Omit<LoadedConfig, 'broken'> {
-  readonly broken: readonly (Omit<BrokenConfig, 'error'> & { readonly error: TransferableError })[];
-}
-
-type ResultValue = WorkerTranslation | readonly PageElement[] | ParsedContent | TransferableConfig | WorkspaceConfig;
-
-export type TaskResult = { readonly value: ResultValue } | { readonly error: TransferableError };
+export type TaskResult = { readonly value: TaskResults[WorkerTask['task']] } | { readonly error: TransferableError };
 
 /** Never throws. */
 export function performTask(task: WorkerTask, connectors: readonly Connector<unknown>[]): TaskResult {
@@ -116,7 +85,7 @@ export function performTask(task: WorkerTask, connectors: readonly Connector<unk
   }
 }
 
-function resultOf(task: WorkerTask, connectors: readonly Connector<unknown>[]): ResultValue {
+function resultOf(task: WorkerTask, connectors: readonly Connector<unknown>[]): TaskResults[WorkerTask['task']] {
   switch (task.task) {
     case 'translate':
       return translate(task, connectors);
@@ -137,11 +106,12 @@ function transferableError({ code, message, hint }: SyncError): TransferableErro
   return { code, message, hint };
 }
 
-function transferableConfig({ broken, ...config }: LoadedConfig): TransferableConfig {
+function transferableConfig({ broken, ...config }: LoadedConfig) {
   return { ...config, broken: broken.map(({ error, ...each }) => ({ ...each, error: transferableError(error) })) };
 }
 
-function parse({ bytes, keep }: ReadTask): ParsedContent {
+/** Returns the parsed part of an answer. In the answer of a vendor, long texts are set apart. */
+function parse({ bytes, keep }: ReadTask): { readonly content: unknown } {
   try {
     return { content: keepApart(parseJson(bytes), keep) };
   } catch (error) {
@@ -151,7 +121,11 @@ function parse({ bytes, keep }: ReadTask): ParsedContent {
   }
 }
 
-function translate(task: TranslateTask, connectors: readonly Connector<unknown>[]): WorkerTranslation {
+/**
+ * Translates a delivery. Returns also the names and ids that it mentioned, and the units that it named, with whether each
+ * is in the scope.
+ */
+function translate(task: TranslateTask, connectors: readonly Connector<unknown>[]) {
   const connector = connectors.find(({ id }) => id === task.connector);
   if (!connector) throw new SyncError('config_invalid', `there is no connector "${task.connector}"`);
   const reported: NamedUnit[] = [];
@@ -175,12 +149,13 @@ function bytesOf({ body, unpacked_length }: StoredBody): Buffer {
 /** The deepest level at which a page may contain its list. */
 const DEEPEST_LIST = 4;
 
-function partsOf({ body }: PartsTask): PageElement[] {
+/** Returns each element of a page as a page of its own, with the SHA-256 of the element. */
+function partsOf({ body }: PartsTask) {
   const page = parseJson(bytesOf(body));
   const path = pathToList(page);
   if (path === undefined) return [];
   return (valueAt(page, path) as readonly unknown[]).map((element) => ({
-    body: Buffer.from(JSON.stringify(withList(page, path, [element]))),
+    body: Buffer.from(JSON.stringify(withList(page, path, [element]))) as Uint8Array,
     content: hash('sha256', JSON.stringify(element) ?? '', 'hex'),
   }));
 }

@@ -8,18 +8,8 @@ import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
-import {
-  blankEntity,
-  type EntityRow,
-  findEntities,
-  findEntity,
-  json,
-  linkedItems,
-} from '../../../src/store/changes/entities.ts';
-import { findChange } from '../../../src/store/changes/outbox-rows.ts';
+import { type EntityRow, findEntities, json, linkedItems } from '../../../src/store/changes/entities.ts';
 import { type StoredBody, unpackBody } from '../../../src/store/deliveries/bodies.ts';
-import { tasksByIds } from '../../../src/store/tasks/cached-tasks.ts';
-
 import { readTaskUpdateFacts, type UpdateForm } from '../../../src/store/tasks/task-update-facts.ts';
 import { unfinishedTasksOf } from '../../../src/store/tasks/unfinished-tasks.ts';
 import { readAnswer } from '../../../src/store/workspace/workspace-answers.ts';
@@ -43,9 +33,9 @@ import { createReevaluation } from '../../../src/sync/reconcile/reconcile.ts';
 import type { Translated } from '../../../src/sync/reconcile/translate-deliveries.ts';
 import {
   decideTask,
+  loadTask,
   releaseTaskStatus,
   type TaskEvaluation,
-  withNamedStatus,
 } from '../../../src/sync/reconcile/workflow/evaluate-task.ts';
 import { type ExplainedTask, explainTask } from '../../../src/sync/reconcile/workflow/explain-task.ts';
 import type { WorkflowInput } from '../../../src/sync/reconcile/workflow/workflow-rules.ts';
@@ -403,18 +393,15 @@ export async function openBoard({
     writes: (key) => written.get(key) ?? 0,
     labels: (key) => labels.get(key) ?? [],
     async decide(key) {
-      const [task] = await tasksByIds(store.query, [idOf(key)]);
-      const name = entity.taskUpdate(idOf(key));
-      const row = (await findEntity(store.query, name)) ?? blankEntity(name, 'task_update', { task_id: idOf(key) });
-      const written = json<WrittenStatus>(row.known) ?? {};
-      const own = withNamedStatus(task as never, compiled.workflow);
-      const input = { task: own, written, row, change: await findChange(store.query, name), now: at(now) };
-      const evaluation = await decideTask(store.query, compiled.workflow, input);
+      const facts = await loadTask(store.query, compiled.workflow, idOf(key), at(now));
+      if (facts === undefined) throw new Error('the task is not cached');
+      const written = json<WrittenStatus>(facts.row.known) ?? {};
+      const evaluation = await decideTask(store.query, compiled.workflow, { ...facts, written });
       if (evaluation === undefined) throw new Error('an item is unverified');
       return evaluation;
     },
     async explain(key) {
-      const explained = await explainTask(store.query, idOf(key), { ...compiled, now: at(now) });
+      const explained = await explainTask(store.query, idOf(key), compiled, at(now));
       if (explained === undefined) throw new Error('the task is not cached');
       return explained;
     },

@@ -20,7 +20,7 @@ import { applyDocument, applyListedDocuments } from '../document-attachments.ts'
 import { applyAddedLink, applyReportedLink, applyReportedRemoval } from './link-answers.ts';
 import { applyLinkList } from './link-lists.ts';
 import { applyOwnRecord, applyRecordPage, applyReportedRecords, continueRecordEvaluation } from './record-answers.ts';
-import { linkShape, namedResources, recordPage, recordShape, taskList, taskShape } from './shapes.ts';
+import { namedResources, recordPage, recordShape, taskList, taskShape } from './shapes.ts';
 import { continueComparison, type SweepResult } from './sweep-answers.ts';
 import { applyCreatedTask, applyTaskList, applyTasks, itemsOfTasks, saveWorkspaceId } from './task-answers.ts';
 
@@ -63,25 +63,10 @@ async function applyParsed(query: Scope, answer: Answer, context: AnswerContext)
   if (answer.workspaceId !== undefined) await writeMeta(query, WORKSPACE_ID, answer.workspaceId);
   // On a server without the route for records, pull requests that other clients see there are not our records.
   if (RECORD_ANSWERS.has(answer.action) && (await readRecordsRoute(query)).state !== 'open') return { reevaluate: [] };
-  switch (answer.action) {
-    case 'read-tasks': {
-      const applied = await applyTaskList(query, answer, context);
-      const { began = answer.sentAt, isEnd = true } = answer.page ?? {};
-      if (isEnd) await onTaskListApplied(query, began, context.now);
-      return applied;
-    }
-    case 'read-pull-requests':
-      return applyRecordPage(query, answer, context);
-    case 'compare-records':
-      return { ...(await continueComparison(query, answer, context)), isSweep: true };
-    case 'saw-record-edit':
-      return applyReportedRecords(query, answer, [recordShape.parse(answer.body)], context);
-    default: {
-      const task = taskOfUpdate(answer.entity);
-      const reevaluate = await applyPlain(query, answer as PlainAnswer, context);
-      return { reevaluate, ...(task !== undefined && { tasks: [task] }) };
-    }
-  }
+  const applied = await ANSWERS[answer.action](query, answer, context);
+  if ('reevaluate' in applied) return applied;
+  const task = taskOfUpdate(answer.entity);
+  return { reevaluate: applied, ...(task !== undefined && { tasks: [task] }) };
 }
 
 const RECORD_ANSWERS: ReadonlySet<Answer['action']> = new Set([
@@ -91,69 +76,60 @@ const RECORD_ANSWERS: ReadonlySet<Answer['action']> = new Set([
   'read-records',
 ]);
 
-/** An answer whose only further effect is the evaluation of items. */
-type PlainAnswer = Answer & {
-  readonly action: Exclude<
-    Answer['action'],
-    'read-tasks' | 'read-pull-requests' | 'compare-records' | 'saw-record-edit'
-  >;
+/** Applies an answer. Returns its effects, or the items to evaluate if it has no other effect. */
+type Apply = (query: Scope, answer: Answer, context: AnswerContext) => Promise<AppliedAnswer | readonly ItemKey[]>;
+
+const applyRecord = (query: Scope, answer: Answer, { now }: AnswerContext) =>
+  applyReportedRecords(query, [recordShape.parse(answer.body)], { answer, now, isSwept: false });
+
+const applyRecords: Apply = async (query, answer, { now }) => {
+  const { pullRequests } = recordPage.parse(answer.body);
+  return (await applyReportedRecords(query, pullRequests, { answer, now, isSwept: false })).reevaluate;
 };
 
-/** Returns the items to evaluate. */
-async function applyPlain(query: Scope, answer: PlainAnswer, context: AnswerContext): Promise<readonly ItemKey[]> {
-  switch (answer.action) {
-    case 'saw-record':
-      return (await applyReportedRecords(query, answer, [recordShape.parse(answer.body)], context)).reevaluate;
-    case 'saw-records':
-    case 'read-records': {
-      const { pullRequests } = recordPage.parse(answer.body);
-      return (await applyReportedRecords(query, answer, pullRequests, context)).reevaluate;
-    }
-    case 'read-links':
-      return applyLinkList(query, answer, context);
-    case 'record-pull-request':
-      return applyOwnRecord(query, answer, recordShape.parse(answer.body), context);
-    case 'add-link':
-      return applyAddedLink(query, answer);
-    case 'create-task':
-      return applyCreatedTask(query, answer, context);
-    case 'named':
-      await requestNamedResources(query, answer, context);
-      return [];
-    case 'read-task':
-      if (answer.body === null) {
-        await requestTaskList(query, context.now);
-        return [];
-      }
-      return taskOfUpdate(answer.entity) !== undefined
-        ? applyUpdatedTask(query, answer, context)
-        : applyTask(query, answer, context);
-    case 'update-task':
-      return applyUpdatedTask(query, answer, context);
-    case 'saw-task':
-      return applyTask(query, answer, context);
-    case 'saw-tasks':
-      return applyTasks(query, taskList.parse(answer.body).tasks, { ...context, order: answer });
-    case 'saw-link':
-      return applyReportedLink(query, linkShape.parse(answer.body), answer, context);
-    case 'saw-link-removed':
-      return applyReportedRemoval(query, answer, context);
-    case 'read-document':
-      return applyDocument(query, answer, context);
-    case 'saw-documents':
-      return applyListedDocuments(query, answer, context);
-    case 'look-again':
-      return taskOfUpdate(answer.entity) === undefined ? [answer.entity] : [];
-    case 'evaluate-records':
-      return continueRecordEvaluation(query, answer, context);
-    case 'remove-link': {
-      const row = await findEntity(query, answer.entity);
-      return row?.item_key ? [row.item_key] : [];
-    }
-    case 'attach-document':
-      return [];
-  }
-}
+const ANSWERS: Readonly<Record<Answer['action'], Apply>> = {
+  async 'read-tasks'(query, answer, context) {
+    const applied = await applyTaskList(query, answer, context);
+    const { began = answer.sentAt, isEnd = true } = answer.page ?? {};
+    if (isEnd) await onTaskListApplied(query, began, context.now);
+    return applied;
+  },
+  'read-pull-requests': applyRecordPage,
+  'compare-records': async (query, answer, context) => ({
+    ...(await continueComparison(query, answer, context)),
+    isSweep: true,
+  }),
+  'saw-record-edit': applyRecord,
+  'saw-record': async (query, answer, context) => (await applyRecord(query, answer, context)).reevaluate,
+  'saw-records': applyRecords,
+  'read-records': applyRecords,
+  'read-links': applyLinkList,
+  'record-pull-request': applyOwnRecord,
+  'add-link': applyAddedLink,
+  'create-task': applyCreatedTask,
+  named: requestNamedResources,
+  async 'read-task'(query, answer, context) {
+    if (answer.body !== null)
+      return (taskOfUpdate(answer.entity) === undefined ? applyTask : applyUpdatedTask)(query, answer, context);
+    await requestTaskList(query, context.now);
+    return [];
+  },
+  'update-task': applyUpdatedTask,
+  'saw-task': applyTask,
+  'saw-tasks': (query, answer, context) =>
+    applyTasks(query, taskList.parse(answer.body).tasks, { ...context, order: answer }),
+  'saw-link': applyReportedLink,
+  'saw-link-removed': applyReportedRemoval,
+  'read-document': applyDocument,
+  'saw-documents': applyListedDocuments,
+  'look-again': async (_query, { entity: name }) => (taskOfUpdate(name) === undefined ? [name] : []),
+  'evaluate-records': continueRecordEvaluation,
+  async 'remove-link'(query, answer) {
+    const row = await findEntity(query, answer.entity);
+    return row?.item_key ? [row.item_key] : [];
+  },
+  'attach-document': async () => [],
+};
 
 /** Returns the id of the task if the name is that of a task update. No evaluation of the task has an effect before the answer. */
 function taskOfUpdate(name: string): string | undefined {
@@ -184,7 +160,7 @@ async function applyTask(query: Scope, answer: Answer, context: AnswerContext): 
 }
 
 /** Requests reads of the resources that an event names. Reads of links and documents go behind all other requests. */
-async function requestNamedResources(query: Scope, answer: Answer, context: AnswerContext): Promise<void> {
+async function requestNamedResources(query: Scope, answer: Answer, context: AnswerContext): Promise<ItemKey[]> {
   const { taskIds, isNew, linkTaskIds, workItemId, documentIds } = namedResources.parse(answer.body);
   const { now } = context;
   const known = isNew ? await existingTasks(query, taskIds) : new Set<string>();
@@ -200,6 +176,7 @@ async function requestNamedResources(query: Scope, answer: Answer, context: Answ
   // Loads all of them by one statement.
   await findChanges(query, reads);
   await enqueueReads(query, reads, now, 'backfill');
+  return [];
 }
 
 /** Recognizes an event about a link that worksync added itself, or has read since. */

@@ -38,9 +38,9 @@ import { type ListedLink, type ListedRecord, linkShape } from './shapes.ts';
 // follows from the writes of worksync. The `externalId` that a server returns counts only for links that worksync does
 // not know, for example after the loss of its database.
 
-/** The answer that reports the state of a link. */
-export interface LinkReport extends Pick<Answer, 'receivedRevision'> {
-  readonly asOf: number;
+/** An answer that reports the state of links or records. */
+export interface Report {
+  readonly answer: Answer;
   readonly now: number;
   /** Whether a sweep round reports what is found. */
   readonly isSwept: boolean;
@@ -54,7 +54,7 @@ export async function compareLinks(
   query: Scope,
   itemKey: ItemKey,
   record: ListedRecord,
-  report: LinkReport,
+  report: Report,
 ): Promise<boolean> {
   const links = await allLinksOfItem(query, itemKey);
   await loadChanges(query, links);
@@ -65,7 +65,7 @@ export async function compareLinks(
     // server that stores addresses in its own spelling finds no task by ours.
     const known = json<KnownLink>(link.known);
     const isListed = known?.spelled === undefined && (known?.url ?? record.url) === record.url;
-    if (!isListed || !mayUpdate(link, report.asOf)) continue;
+    if (!isListed || !mayUpdate(link, report.answer.asOf ?? 0)) continue;
     if (!exists) await applyMissingLink(query, link, report);
     else if (link.known === null) await applyRecordedLink(query, link, record, report);
     hasChanged ||= (await findEntity(query, link.entity))?.known !== link.known;
@@ -73,23 +73,16 @@ export async function compareLinks(
   return hasChanged;
 }
 
-/** Loads the changes of links by one statement. */
-export async function loadChanges(query: Scope, links: readonly EntityRow[]): Promise<void> {
-  await findChanges(
-    query,
-    links.map((link) => link.entity),
-  );
+/** Loads the changes of entities by one statement. */
+export async function loadChanges(query: Scope, rows: readonly EntityRow[]): Promise<void> {
+  const names = rows.map((row) => row.entity);
+  await findChanges(query, names);
 }
 
 /**
  * Stores a link that the record shows. Its owner is unknown, so the links of the task are read before it is removed.
  */
-async function applyRecordedLink(
-  query: Scope,
-  link: EntityRow,
-  record: ListedRecord,
-  report: LinkReport,
-): Promise<void> {
+async function applyRecordedLink(query: Scope, link: EntityRow, record: ListedRecord, report: Report): Promise<void> {
   const change = await findChange(query, link.entity);
   if (change && change.state !== 'pending') return;
   const url = json<KnownLink>(link.desired)?.url ?? record.url ?? undefined;
@@ -99,16 +92,16 @@ async function applyRecordedLink(
 }
 
 /** Saves a link as of the receipt of the answer, so that the answer to a later request may override it. */
-export async function saveLink(
-  query: Scope,
-  row: EntityRow,
-  { now, receivedRevision }: Pick<LinkReport, 'now' | 'receivedRevision'>,
-): Promise<void> {
-  await saveEntity(query, { ...row, known_at: now, revision: receivedRevision ?? (await currentRevision(query)) });
+export async function saveLink(query: Scope, row: EntityRow, { answer, now }: Omit<Report, 'isSwept'>): Promise<void> {
+  await saveEntity(query, {
+    ...row,
+    known_at: now,
+    revision: answer.receivedRevision ?? (await currentRevision(query)),
+  });
 }
 
 /** Stores that the workspace does not have a link: our removal took effect, or a person removed it. */
-export async function applyMissingLink(query: Scope, link: EntityRow, report: LinkReport): Promise<void> {
+export async function applyMissingLink(query: Scope, link: EntityRow, report: Report): Promise<void> {
   if (link.known === null) return;
   const change = await findChange(query, link.entity);
   if (change?.state === 'sending') return;
@@ -121,7 +114,7 @@ export async function applyMissingLink(query: Scope, link: EntityRow, report: Li
 }
 
 /** Settles a removal that waits, or whose answer was lost, because it has taken effect. */
-async function settleRemoval(query: Scope, link: EntityRow, change: OutboxRow, report: LinkReport): Promise<void> {
+async function settleRemoval(query: Scope, link: EntityRow, change: OutboxRow, report: Report): Promise<void> {
   await saveLink(query, { ...link, known: null, hand: link.desired === null ? 'gone' : null }, report);
   if (link.desired === null) return removeChange(query, change.entity);
   // The link became desired again meanwhile.
@@ -173,13 +166,9 @@ async function mayBeExisting(query: Scope, { written }: EntityRow): Promise<bool
  * link with an unknown id is added; one that was removed under this id stays removed. If the address is known under
  * another id, the links of the task are read, because only they show which of the two exists.
  */
-export async function applyReportedLink(
-  query: Scope,
-  link: ListedLink,
-  answer: Answer,
-  { now }: AnswerContext,
-): Promise<ItemKey[]> {
-  const { asOf, receivedRevision } = answer;
+export async function applyReportedLink(query: Scope, answer: Answer, { now }: AnswerContext): Promise<ItemKey[]> {
+  const link = linkShape.parse(answer.body);
+  const { asOf } = answer;
   const taskId = link.taskId ?? '';
   const rows = await allLinksOfTask(query, taskId);
   await loadChanges(query, rows);
@@ -201,7 +190,7 @@ export async function applyReportedLink(
   const change = await findChange(query, row.entity);
   if (change && (change.state !== 'pending' || change.sent !== null)) return [];
   const known = JSON.stringify({ url: link.url, externalId: link.externalId ?? null } satisfies KnownLink);
-  await saveLink(query, { ...row, known, remote_id: link.workItemId, hand: 'manual' }, { receivedRevision, now });
+  await saveLink(query, { ...row, known, remote_id: link.workItemId, hand: 'manual' }, { answer, now });
   return row.item_key ? [row.item_key] : [];
 }
 
@@ -218,12 +207,8 @@ async function requestLinks(query: Scope, taskId: string, now: number): Promise<
 }
 
 /** Saves a link that a person added: its task is the item's task. Returns the items to evaluate. */
-export async function saveForeignLink(
-  query: Scope,
-  link: ListedLink,
-  { asOf, receivedRevision }: Pick<Answer, 'asOf' | 'receivedRevision'>,
-  now: number,
-): Promise<ItemKey[]> {
+export async function saveForeignLink(query: Scope, link: ListedLink, answer: Answer, now: number): Promise<ItemKey[]> {
+  const { asOf } = answer;
   if (link.taskId === undefined || isAutomatic(link.externalId)) return [];
   const reevaluate: ItemKey[] = [];
   for (const itemKey of await itemsAtAddress(query, link.url)) {
@@ -237,7 +222,7 @@ export async function saveForeignLink(
     }
     const known = JSON.stringify({ url: link.url, externalId: link.externalId ?? null } satisfies KnownLink);
     const ids = { item_key: itemKey, task_id: link.taskId, known, remote_id: link.workItemId, hand: 'manual' } as const;
-    await saveLink(query, blankEntity(name, 'link', ids), { receivedRevision, now });
+    await saveLink(query, blankEntity(name, 'link', ids), { answer, now });
     reevaluate.push(itemKey);
   }
   return reevaluate;
@@ -275,7 +260,6 @@ export async function applyReportedRemoval(query: Scope, answer: Answer, { now }
   }
   if (answer.asOf !== undefined && !mayUpdate(row, answer.asOf)) return [];
   if (url != null && comparableUrl(urlOf(row)) !== comparableUrl(url)) return requestLinks(query, taskId, now);
-  const { asOf = 0, receivedRevision } = answer;
-  await applyMissingLink(query, row, { asOf, receivedRevision, now, isSwept: false });
+  await applyMissingLink(query, row, { answer, now, isSwept: false });
   return row.item_key ? [row.item_key] : [];
 }

@@ -15,8 +15,8 @@ import type { KnownLink } from '../evaluate-links.ts';
 import {
   applyMissingLink,
   comparableUrl,
-  type LinkReport,
   loadChanges,
+  type Report,
   saveForeignLink,
   saveLink,
   sentAction,
@@ -26,13 +26,13 @@ import {
 import { type ListedLink, linkList } from './shapes.ts';
 
 /** Applies the list of all links of one task, with their owners and ids. */
-export async function applyLinkList(query: Scope, answer: Answer, { now }: AnswerContext): Promise<ItemKey[]> {
+export async function applyLinkList(query: Scope, given: Answer, { now }: AnswerContext): Promise<ItemKey[]> {
+  const { asOf = 0 } = given;
+  const answer = { ...given, asOf };
   const { workItems, isLast = null, unreadable } = linkList.parse(answer.body);
   const isComplete = isLast !== false && unreadable === 0 && !mayBeCut(workItems.length, isLast);
   const taskId = answer.entity.slice(entity.readLinks('').length);
-  const asOf = answer.asOf ?? 0;
-  const { receivedRevision } = answer;
-  const report = { asOf, receivedRevision, now, isSwept: true };
+  const report = { answer, now, isSwept: true };
   const reevaluate: ItemKey[] = [];
   const rows = await allLinksOfTask(query, taskId);
   await loadChanges(query, rows);
@@ -41,7 +41,7 @@ export async function applyLinkList(query: Scope, answer: Answer, { now }: Answe
   for (const row of rows) {
     if (!mayUpdate(row, asOf)) continue;
     const link = matches.get(row.entity);
-    if (link) await applyListedLink(query, row, { ...link, ownUrl: addresses.get(row.entity) }, report);
+    if (link) await applyListedLink(query, row, link, addresses.get(row.entity), report);
     else if (isComplete) await applyMissingLink(query, row, report);
     if (row.item_key) reevaluate.push(row.item_key);
   }
@@ -49,9 +49,7 @@ export async function applyLinkList(query: Scope, answer: Answer, { now }: Answe
   await noteLinksRead(query, taskId, { revision, sentAt: answer.sentAt });
   const matched = new Set(matches.values());
   const others = workItems.filter((link) => !matched.has(link));
-  const works = others.map(
-    (link) => (own: Scope) => saveForeignLink(own, { ...link, taskId }, { asOf, receivedRevision }, now),
-  );
+  const works = others.map((link) => (own: Scope) => saveForeignLink(own, { ...link, taskId }, answer, now));
   const foreign = (await runSequentially(query, works)).flat();
   const findings = foreign.map((key) => ({ what: 'link-added' as const, entity: entity.link(key, taskId) }));
   await addFindings(query, findings, now);
@@ -121,17 +119,19 @@ async function addressesOf(query: Scope, rows: readonly EntityRow[]): Promise<Re
   return addresses;
 }
 
-type MatchedLink = ListedLink & {
-  /** The address in our spelling. */
-  readonly ownUrl: string | undefined;
-};
-
-async function applyListedLink(query: Scope, row: EntityRow, link: MatchedLink, report: LinkReport): Promise<void> {
+/** @param ours the address in our spelling */
+async function applyListedLink(
+  query: Scope,
+  row: EntityRow,
+  link: ListedLink,
+  ours: string | undefined,
+  report: Report,
+): Promise<void> {
   const change = await findChange(query, row.entity);
   if (change?.state === 'sending') return;
   const isOurs = isOwn(row, link, change);
   // Our spelling is kept if the server's address differs only in its spelling.
-  const url = comparableUrl(link.ownUrl) === comparableUrl(link.url) ? link.ownUrl : link.url;
+  const url = comparableUrl(ours) === comparableUrl(link.url) ? ours : link.url;
   const known = {
     url,
     ...serverSpelling(link.url, url),

@@ -27,15 +27,9 @@ import type { ListedTask } from './shapes.ts';
 type Candidate = Pick<ListedTask, 'taskId' | 'key' | 'title'>;
 
 /** The candidates of one creation by the sign that identified them, the most reliable sign first. */
-interface Candidates {
-  readonly source: readonly Candidate[];
-  readonly description: readonly Candidate[];
-  readonly title: readonly Candidate[];
-}
+type Candidates = Readonly<Record<'source' | 'description' | 'title', readonly Candidate[]>>;
 
-/** The candidates by the entities of the creations, stored until the last page of the list. */
-type CandidatesByEntity = Readonly<Record<string, Candidates>>;
-
+/** Name of the stored fact: the candidates by the entities of the creations, until the last page of the list. */
 const CANDIDATES = 'creates.candidates';
 const NONE: Candidates = { source: [], description: [], title: [] };
 /** The largest number of candidates that a person is shown. */
@@ -64,18 +58,16 @@ export async function collectCandidates(query: Scope, tasks: readonly ListedTask
       // Pages overlap, and a repeated read begins again with the first page.
       const isNew = ({ taskId }: Candidate) => !known[sign].some((each) => each.taskId === taskId);
       const more = tasks.filter(matches[sign]).filter(isNew);
-      return [...known[sign], ...more.map(({ taskId, key, title }) => ({ taskId, key, title }))].slice(
-        0,
-        MAX_CANDIDATES,
-      );
+      const all = [...known[sign], ...more.map(({ taskId, key, title }) => ({ taskId, key, title }))];
+      return all.slice(0, MAX_CANDIDATES);
     };
     return [change.entity, { source: add('source'), description: add('description'), title: add('title') }] as const;
   });
   await writeMeta(query, CANDIDATES, JSON.stringify(Object.fromEntries(found)));
 }
 
-async function readCandidates(query: Scope): Promise<CandidatesByEntity> {
-  return json<CandidatesByEntity>((await readMeta(query, CANDIDATES)) ?? null) ?? {};
+async function readCandidates(query: Scope): Promise<Readonly<Record<string, Candidates>>> {
+  return json((await readMeta(query, CANDIDATES)) ?? null) ?? {};
 }
 
 function matchersOf(change: OutboxRow): Readonly<Record<keyof Candidates, (task: ListedTask) => boolean>> {
@@ -120,10 +112,8 @@ export async function settleCreates(query: Scope, began: number, context: Answer
   const candidates = await readCandidates(query);
   const areMarksShown = await areMarksKnown(query);
   // Loads all of them by one statement.
-  await findEntities(
-    query,
-    lost.map((change) => change.entity),
-  );
+  const names = lost.map((change) => change.entity);
+  await findEntities(query, names);
   for (const change of lost) {
     const { source, description, title } = candidates[change.entity] ?? NONE;
     const found = [source, description, title].find((each) => each.length > 0) ?? [];

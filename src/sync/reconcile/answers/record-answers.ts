@@ -19,8 +19,8 @@ import { type Answer, appendAnswer } from '../../../store/workspace/workspace-an
 import type { Scope } from '../../../store/workspace-scope.ts';
 import type { AnswerContext } from '../context.ts';
 import { differingFields } from '../evaluate-record.ts';
-import { compareLinks } from './link-answers.ts';
-import { type ListedRecord, recordPage } from './shapes.ts';
+import { compareLinks, type Report } from './link-answers.ts';
+import { type ListedRecord, recordPage, recordShape } from './shapes.ts';
 import { advanceByRecords, sweepOf } from './sweep-answers.ts';
 
 type RecordFields = Readonly<Record<string, unknown>>;
@@ -49,17 +49,15 @@ function entityOf({ provider, repoId, identifier }: ListedRecord): string {
  * Applies the answer to our own write. The record is known as worksync wrote it, so that the server's spelling is no
  * difference. Returns the items to evaluate.
  */
-export async function applyOwnRecord(
-  query: Scope,
-  answer: Answer,
-  record: ListedRecord,
-  context: AnswerContext,
-): Promise<ItemKey[]> {
+export async function applyOwnRecord(query: Scope, answer: Answer, { now }: AnswerContext): Promise<ItemKey[]> {
+  const record = recordShape.parse(answer.body);
+  const row = await rowOf(query, record);
+  return saveKnown(query, row, json(row.known) ?? record, record, { answer, now, isSwept: false });
+}
+
+async function rowOf(query: Scope, record: ListedRecord): Promise<EntityRow> {
   const name = entityOf(record);
-  const row = (await findEntity(query, name)) ?? blankEntity(name, 'pull_request');
-  const { sentAt, asOf = 0, receivedRevision } = answer;
-  const report = { record, sentAt, asOf, receivedRevision, context, isSwept: false };
-  return saveKnown(query, { row, known: json(row.known) ?? record }, report);
+  return (await findEntity(query, name)) ?? blankEntity(name, 'pull_request');
 }
 
 interface RecordChanges {
@@ -71,39 +69,25 @@ interface RecordChanges {
 
 const NO_CHANGES: RecordChanges = { reevaluate: [], edited: [] };
 
-/** A record as an answer reported it. */
-interface RecordReport {
-  readonly record: ListedRecord;
-  /** The time when the answer was requested, epoch milliseconds. */
-  readonly sentAt: number;
-  /** The revision as of which the answer is true, for its links. */
-  readonly asOf: number;
-  readonly receivedRevision: number | undefined;
-  readonly context: AnswerContext;
-  /** Whether a sweep round reports what is found. */
-  readonly isSwept: boolean;
-}
-
 /**
  * Applies a record as it exists in the workspace: the echo of our own write, or another client's. The latter becomes
  * the known state; if it differs from the provider's state, the record is written again. Content decides which of them
  * it is, not time. A report that was requested before our last write is ignored.
  */
-async function applyReported(query: Scope, report: RecordReport): Promise<RecordChanges> {
-  const { record, sentAt, context } = report;
-  const name = entityOf(record);
-  const row = (await findEntity(query, name)) ?? blankEntity(name, 'pull_request');
+async function applyReported(query: Scope, record: ListedRecord, report: Report): Promise<RecordChanges> {
+  const row = await rowOf(query, record);
   const known = json(row.known);
-  if (known === undefined) return { reevaluate: await saveKnown(query, { row, known: record }, report), edited: [] };
+  if (known === undefined) return { reevaluate: await saveKnown(query, row, record, record, report), edited: [] };
   if (isOlder(record.updatedAt, known[CHANGED_AT])) return NO_CHANGES;
-  const isOutdated = (row.known_at ?? 0) > sentAt;
+  const isOutdated = (row.known_at ?? 0) > report.answer.sentAt;
   if (isEcho(known, record)) {
     if (isOutdated && !known[SPELLING]) return NO_CHANGES;
-    return { reevaluate: await saveKnown(query, { row, known }, report), edited: [] };
+    return { reevaluate: await saveKnown(query, row, known, record, report), edited: [] };
   }
-  if (isOutdated || (await isRequestOpen(query, name))) return NO_CHANGES;
+  // The answer to our own request that is in flight, or has an unknown outcome, settles both.
+  if (isOutdated || (await findChange(query, row.entity))?.sent != null) return NO_CHANGES;
   const { taskIds = known['taskIds'] } = record;
-  await saveKnown(query, { row: { ...row, known_at: context.now }, known: { ...record, taskIds } }, report);
+  await saveKnown(query, { ...row, known_at: report.now }, { ...record, taskIds }, record, report);
   const edited = row.item_key === null ? [] : [row.item_key];
   return { reevaluate: edited, edited };
 }
@@ -115,23 +99,19 @@ function isEcho(known: RecordFields, record: ListedRecord): boolean {
   return spelling === spellingOf(record);
 }
 
-/** Whether our own request is in flight or has an unknown outcome: its answer settles both. */
-async function isRequestOpen(query: Scope, name: string): Promise<boolean> {
-  const change = await findChange(query, name);
-  return change?.sent != null;
-}
-
 /** Saves the known record and compares its links. Returns the items to evaluate. */
 async function saveKnown(
   query: Scope,
-  { row, known }: { readonly row: EntityRow; readonly known: RecordFields },
-  { record, asOf, receivedRevision, context, isSwept }: RecordReport,
+  row: EntityRow,
+  known: RecordFields,
+  record: ListedRecord,
+  report: Report,
 ): Promise<ItemKey[]> {
+  const { asOf = 0 } = report.answer;
   const taskIds = record.taskIds && (await withoutRemovedLinks(query, row.item_key, record.taskIds, asOf));
   const next = JSON.stringify({ ...known, taskIds: taskIds ?? known['taskIds'], ...echoMarks(record) });
-  if (next !== row.known) await saveEntity(query, { ...row, known: next, known_at: row.known_at ?? context.now });
+  if (next !== row.known) await saveEntity(query, { ...row, known: next, known_at: row.known_at ?? report.now });
   if (row.item_key === null) return [];
-  const report = { asOf, receivedRevision, now: context.now, isSwept };
   const hasChanged = record.taskIds ? await compareLinks(query, row.item_key, record, report) : false;
   return hasChanged || row.known === null ? [row.item_key] : [];
 }
@@ -148,13 +128,10 @@ async function withoutRemovedLinks(query: Scope, itemKey: ItemKey | null, taskId
 
 export async function applyReportedRecords(
   query: Scope,
-  { sentAt, asOf = 0, receivedRevision }: Answer,
   records: readonly ListedRecord[],
-  context: AnswerContext,
-  isSwept = false,
+  report: Report,
 ): Promise<RecordChanges> {
-  const answer = { sentAt, asOf, receivedRevision };
-  const works = records.map((record) => (own: Scope) => applyReported(own, { ...answer, record, context, isSwept }));
+  const works = records.map((record) => (own: Scope) => applyReported(own, record, report));
   const changes = await runSequentially(query, works);
   return {
     reevaluate: changes.flatMap(({ reevaluate }) => reevaluate),
@@ -162,24 +139,19 @@ export async function applyReportedRecords(
   };
 }
 
-interface AppliedPage {
-  readonly reevaluate: readonly ItemKey[];
-  readonly isSweep: boolean;
-}
-
 /** Applies a page of the list of all records. Changes that a sweep finds on it go behind all others. */
-export async function applyRecordPage(query: Scope, answer: Answer, context: AnswerContext): Promise<AppliedPage> {
+export async function applyRecordPage(query: Scope, answer: Answer, { now }: AnswerContext) {
   const { pullRequests } = recordPage.parse(answer.body);
-  const { page = WHOLE_LIST } = answer;
   const sweep = await sweepOf(query, answer);
-  const { reevaluate } = await applyReportedRecords(query, answer, pullRequests, context, sweep !== undefined);
-  if (page.isEnd) await writeMeta(query, PULL_REQUESTS_READ, String(context.now));
-  if (page.isEnd && (await takeReopened(query))) await evaluateRecordsFrom(query, '', context.now);
-  if (sweep) await advanceByRecords(query, sweep, answer, { listed: pullRequests.map(entityOf), ...page }, context);
-  return { reevaluate, isSweep: sweep !== undefined };
+  const isSwept = sweep !== undefined;
+  const { reevaluate } = await applyReportedRecords(query, pullRequests, { answer, now, isSwept });
+  if (answer.page?.isEnd !== false) {
+    await writeMeta(query, PULL_REQUESTS_READ, String(now));
+    if (await takeReopened(query)) await evaluateRecordsFrom(query, '', now);
+  }
+  if (sweep) await advanceByRecords(query, sweep, answer, pullRequests.map(entityOf), now);
+  return { reevaluate, isSweep: isSwept };
 }
-
-const WHOLE_LIST = { isEnd: true, isComplete: true };
 
 /**
  * Appends the next step of the comparison of all mirrored records with the workspace. Each step is a delivery of its

@@ -7,13 +7,11 @@ import { type Answer, appendAnswer } from '../../../store/workspace/workspace-an
 import { enqueueReads } from '../../../store/workspace/workspace-reads.ts';
 import {
   absentRecords,
-  addFindings,
   beginList,
   findRunningSweep,
   noteListed,
   recordsSwept,
   type Sweep,
-  tasksSwept,
 } from '../../../store/workspace/workspace-sweeps.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import type { AnswerContext } from '../context.ts';
@@ -34,68 +32,36 @@ export async function sweepOf(query: Scope, { sentAt }: Answer): Promise<Sweep |
   return sweep && sentAt >= sweep.started_at ? sweep : undefined;
 }
 
-interface SweptTasks {
-  readonly count: number;
-  /** Keys of tasks that people changed, and of tasks that are gone. */
-  readonly changed: readonly string[];
-  readonly missing: readonly string[];
-}
-
-/** Advances the round by a complete list of tasks. Returns the round if this ends it. */
-export async function advanceByTasks(
-  query: Scope,
-  sweep: Sweep,
-  { count, changed, missing }: SweptTasks,
-  { now }: AnswerContext,
-): Promise<Sweep | undefined> {
-  const findings = [
-    ...changed.map((key) => ({ what: 'task-changed' as const, entity: key })),
-    ...missing.map((key) => ({ what: 'task-missing' as const, entity: key })),
-  ];
-  await addFindings(query, findings, now);
-  return tasksSwept(query, sweep, count, now);
-}
-
-interface SweptPage {
-  /** The entities of the records on the page. */
-  readonly listed: readonly string[];
-  readonly isEnd: boolean;
-  readonly isComplete: boolean;
-}
-
 /**
- * Advances the round by a page of records. Only a list that began within the round can prove that a record is missing.
+ * Advances the round by a page of records, whose entities are given. Only a list that began within the round can prove that a record is missing.
  * A list that begins again replaces the previous one.
  */
 export async function advanceByRecords(
   query: Scope,
   sweep: Sweep,
-  { cursor, sentAt }: Answer,
-  { listed, isEnd, isComplete }: SweptPage,
-  { now }: AnswerContext,
+  { cursor, sentAt, page }: Answer,
+  listed: readonly string[],
+  now: number,
 ): Promise<void> {
   if (sweep.records_at !== null) return;
+  const { isEnd, isComplete } = page ?? { isEnd: true, isComplete: true };
   const { list_began_at: began } = cursor === undefined ? await beginList(query, sweep, sentAt) : sweep;
   if (began !== null) await noteListed(query, listed);
   if (!isEnd) return;
   if (began === null) await enqueueReads(query, [entity.readPullRequests], now, 'backfill');
   // An incomplete list proves no absence.
   else if (!isComplete) await recordsSwept(query, sweep, now);
-  else await compareFrom(query, sweep, { began, after: '' }, now);
-}
-
-interface ComparisonStep {
-  /** The time when the first page of the compared list was requested. */
-  readonly began: number;
-  /** The known record that was compared last. */
-  readonly after: string;
+  else await compareFrom(query, sweep, began, '', now);
 }
 
 /**
  * Appends the next step as a delivery of its own, so that no other work waits for all steps and a crash repeats only
  * one.
+ *
+ * @param began when the first page of the compared list was requested
+ * @param after the known record that was compared last
  */
-async function compareFrom(query: Scope, { id }: Sweep, { began, after }: ComparisonStep, now: number): Promise<void> {
+async function compareFrom(query: Scope, { id }: Sweep, began: number, after: string, now: number): Promise<void> {
   const answer = { action: 'compare-records', entity: after, sentAt: began, body: null } as const;
   await flushRows(query);
   await appendAnswer(query, answer, `compare-${id}-${began}-${after}`, now);
@@ -115,10 +81,8 @@ export async function continueComparison(
   await flushRows(query);
   const { absent, next } = await absentRecords(query, { listBegan: began, after });
   const reevaluate: ItemKey[] = [];
-  await findChanges(
-    query,
-    absent.map((row) => row.entity),
-  );
+  const names = absent.map((row) => row.entity);
+  await findChanges(query, names);
   for (const row of absent) {
     if ((await findChange(query, row.entity))?.sent != null) continue;
     if (row.item_key === null) await forgetEntity(query, row.entity);
@@ -128,6 +92,6 @@ export async function continueComparison(
     }
   }
   if (next === undefined) return { reevaluate, swept: await recordsSwept(query, sweep, now) };
-  await compareFrom(query, sweep, { began, after: next }, now);
+  await compareFrom(query, sweep, began, next, now);
   return { reevaluate };
 }

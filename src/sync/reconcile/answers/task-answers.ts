@@ -18,6 +18,7 @@ import {
   noteLinksRead,
   requestTaskReads,
 } from '../../../store/workspace/workspace-reads.ts';
+import { addFindings, tasksSwept } from '../../../store/workspace/workspace-sweeps.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import type { AnswerContext, ReportOrder } from '../context.ts';
 import { nameOf, normalUrl } from '../link-rules/lookup-names.ts';
@@ -30,7 +31,7 @@ import {
   settleCreates,
 } from './lost-creations.ts';
 import { type ListedTask, taskList, taskShape } from './shapes.ts';
-import { advanceByTasks, type SweepResult, sweepOf } from './sweep-answers.ts';
+import { type SweepResult, sweepOf } from './sweep-answers.ts';
 
 /**
  * Caches tasks. Returns the items to evaluate: those that name a changed task, that it was created for, or that are
@@ -50,10 +51,8 @@ export async function applyTasks(
  * state that is older than the cached one changes nothing. A task is read if the order of the two is unknown.
  */
 async function saveTasks(query: Scope, tasks: readonly ListedTask[], context: AnswerContext): Promise<ListedTask[]> {
-  const cachedTasks = await tasksByKeys(
-    query,
-    tasks.map(({ key }) => key),
-  );
+  const keys = tasks.map(({ key }) => key);
+  const cachedTasks = await tasksByKeys(query, keys);
   const creations = tasks.filter(mayBeCreation).map(({ source }) => entity.task(source));
   const updates = await updatesOf(query, tasks, cachedTasks);
   await Promise.all([findEntities(query, creations), findChanges(query, creations)]);
@@ -144,14 +143,10 @@ function mayBeCreation({ source }: ListedTask): boolean {
 /** Returns the items that name these tasks, that they were created for, or that are linked to them. */
 export async function itemsOfTasks(query: Scope, tasks: readonly ListedTask[]): Promise<ItemKey[]> {
   const names = tasks.flatMap(({ taskId, key }) => [key, nameOf.taskId(taskId)]);
-  const linked = await linkedItems(
-    query,
-    tasks.map(({ taskId }) => taskId),
-  );
-  const sources = await existingItems(
-    query,
-    tasks.map(({ source }) => source),
-  );
+  const ids = tasks.map(({ taskId }) => taskId);
+  const linked = await linkedItems(query, ids);
+  const keys = tasks.map(({ source }) => source);
+  const sources = await existingItems(query, keys);
   const addresses = tasks.flatMap(({ description }) => normalUrl(addressIn(itemLineIn(description))) ?? []);
   const described = await itemsNamed(query, addresses.map(nameOf.url));
   return [...(await itemsNaming(query, names)), ...linked, ...sources, ...described.map(({ itemKey }) => itemKey)];
@@ -194,7 +189,7 @@ export async function applyTaskList(query: Scope, answer: Answer, context: Answe
   await saveWorkspaceId(query, tasks[0]);
   if (!isEnd) return { reevaluate: await itemsOfTasks(query, changed) };
   await writeMeta(query, TASKS_READ, String(context.now));
-  const lacking = isComplete ? await lackingTasks(query, { began, now: context.now }) : undefined;
+  const lacking = isComplete ? await lackingTasks(query, began, context.now) : undefined;
   const missing = lacking === undefined ? [] : await forgetTasks(query, lacking, began);
   await forgetLinkReads(query, lacking ?? []);
   await flushRows(query);
@@ -207,8 +202,12 @@ export async function applyTaskList(query: Scope, answer: Answer, context: Answe
   await markTasksVerified(query, began);
   const reevaluate = [...(await itemsOfTasks(query, changed)), ...adopted];
   if (!sweep) return { reevaluate };
-  const found = { count: await countTasks(query), changed: differing, missing };
-  return { reevaluate, swept: await advanceByTasks(query, sweep, found, context) };
+  const findings = [
+    ...differing.map((key) => ({ what: 'task-changed' as const, entity: key })),
+    ...missing.map((key) => ({ what: 'task-missing' as const, entity: key })),
+  ];
+  await addFindings(query, findings, now);
+  return { reevaluate, swept: await tasksSwept(query, sweep, await countTasks(query), now) };
 }
 
 function isFirstPage({ cursor, page, sentAt }: Answer): boolean {
@@ -221,10 +220,7 @@ const RECENT_MS = 3_600_000;
 /**
  * Returns the cached tasks that a list lacks; undefined if one of them is so recent that the list cannot be complete.
  */
-async function lackingTasks(
-  query: Scope,
-  { began, now }: { readonly began: number; readonly now: number },
-): Promise<readonly string[] | undefined> {
+async function lackingTasks(query: Scope, began: number, now: number): Promise<readonly string[] | undefined> {
   const lacking = await tasksReadBefore(query, began);
   const isIncomplete = lacking.some(({ seenAt }) => seenAt > now - RECENT_MS);
   return isIncomplete ? undefined : lacking.map(({ taskId }) => taskId);

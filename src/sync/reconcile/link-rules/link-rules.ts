@@ -4,10 +4,9 @@ import type { Item, PullRequest } from '../../../model/item.ts';
 import type { Grammar } from '../../../model/link.ts';
 import { USUAL_ID_PREFIXES } from '../../../model/task.ts';
 import { cut } from '../../../model/text-limits.ts';
-import { createGlob, createPattern, type Pattern, type PatternText } from '../../../platform/lib/pattern.ts';
+import { createGlob, createPattern, type PatternText } from '../../../platform/lib/pattern.ts';
 import {
   MAX_NAME_LENGTH,
-  type NameConfig,
   type NumberSpace,
   nameOf,
   namesOfAddress,
@@ -66,21 +65,10 @@ export interface LinkRulesInput {
   readonly grammars: readonly (NumberSpace & { readonly grammar?: Grammar })[];
 }
 
-export interface LinkRules {
-  /**
-   * Returns everything that an item's texts name, each once. Pure.
-   *
-   * @param idPrefixes the prefixes of the ids of the workspace's tasks. Absent: the usual ones
-   */
-  mentionsOf(item: Item, reader: Reader, idPrefixes?: readonly string[]): readonly Mention[];
-  /** Returns the names beyond the limit, which make no link; undefined if there are none. */
-  leftOutOf(item: Item, reader: Reader, idPrefixes?: readonly string[]): LeftOut | undefined;
-  /** Returns the names of the item that a web address leads to. */
-  namesOfAddress(text: string): readonly string[];
-}
+export type LinkRules = ReturnType<typeof createLinkRules>;
 
 /** Names that an item has beyond the limit. */
-export interface LeftOut extends Pick<Mention, 'rule' | 'place' | 'text'> {
+interface LeftOut extends Pick<Mention, 'rule' | 'place' | 'text'> {
   /** All of them; rule, place and text are those of the first one. */
   readonly names: ReadonlySet<string>;
 }
@@ -94,47 +82,40 @@ const MAX_SEARCHED_BY_PATTERNS = 10_000;
 /** Messages of commits that are searched. Connectors return at most so many, and bound their total length. */
 const MAX_COMMITS = 250;
 
-/** The compiled rules. */
-interface CompiledRules extends NameConfig {
-  readonly trailers: ReadonlySet<string>;
-  readonly scanOptions: ScanOptions;
-  readonly patterns: readonly {
-    readonly pattern: Pattern;
-    readonly place?: readonly string[];
-    readonly task: string;
-    readonly connection?: readonly Pattern[];
-  }[];
-}
+type CompiledRules = ReturnType<typeof compileRules>;
 
-export function createLinkRules(input: LinkRulesInput): LinkRules {
+function compileRules(input: LinkRulesInput) {
   const spaces = input.grammars.map(({ grammar = PLAIN_GRAMMAR, ...space }) => ({ ...space, grammar }));
   const grammars = spaces.map(({ grammar }) => grammar);
-  const rules: CompiledRules = {
+  const scanOptions: ScanOptions = {
+    words: wordPattern([PLAIN_GRAMMAR, ...grammars].flatMap(wordsOf)),
+    shortIds: grammars.some(({ names }) => names.includes('short-id')),
+    folded: foldedPattern(grammars),
+  };
+  return {
     idPrefixes: USUAL_ID_PREFIXES,
     addresses: input.addresses.flatMap((address) => parseWorkspaceAddress(address) ?? []),
     spaces,
     hostNumbers: spaces.filter(({ grammar }) => grammar.names.includes('host-number')),
     trailers: new Set(input.trailers.map((name) => name.toLowerCase())),
-    scanOptions: {
-      words: wordPattern([PLAIN_GRAMMAR, ...grammars].flatMap(wordsOf)),
-      shortIds: grammars.some(({ names }) => names.includes('short-id')),
-      folded: foldedPattern(grammars),
-    },
+    scanOptions,
     patterns: input.links.map(({ pattern, connection, ...rest }) => ({
       ...rest,
       pattern: createPattern(pattern),
       connection: connection?.map(createGlob),
     })),
   };
-  const cache = new WeakMap<
-    Item,
-    { readonly reader: Reader; readonly ids: RegExp | undefined; readonly found: Found }
-  >();
+}
+
+export function createLinkRules(input: LinkRulesInput) {
+  const rules = compileRules(input);
+  const cache = new WeakMap<Item, { reader: Reader; ids: RegExp | undefined; found: Found }>();
   let compiled: { readonly prefixes: readonly string[]; readonly ids: RegExp | undefined } | undefined;
   function idPatternOf(prefixes: readonly string[]): RegExp | undefined {
     if (compiled?.prefixes.join() !== prefixes.join()) compiled = { prefixes, ids: idPattern(prefixes) };
     return compiled.ids;
   }
+  /** @param idPrefixes the prefixes of the ids of the workspace's tasks */
   function find(item: Item, reader: Reader, idPrefixes: readonly string[] = USUAL_ID_PREFIXES): Found {
     const ids = idPatternOf(idPrefixes);
     const cached = cache.get(item);
@@ -145,16 +126,16 @@ export function createLinkRules(input: LinkRulesInput): LinkRules {
     return found;
   }
   return {
-    mentionsOf: (...given) => find(...given).mentions,
-    leftOutOf: (...given) => find(...given).leftOut,
-    namesOfAddress: (text) => namesOfAddress(text, spaces),
+    /** Returns everything that an item's texts name, each once. Pure. */
+    mentionsOf: (...given: Parameters<typeof find>) => find(...given).mentions,
+    /** Returns the names beyond the limit, which make no link; undefined if there are none. */
+    leftOutOf: (...given: Parameters<typeof find>) => find(...given).leftOut,
+    /** Returns the names of the item that a web address leads to. */
+    namesOfAddress: (text: string) => namesOfAddress(text, rules.spaces),
   };
 }
 
-interface Found {
-  readonly mentions: readonly Mention[];
-  readonly leftOut: LeftOut | undefined;
-}
+type Found = ReturnType<MentionCollector['found']>;
 
 /** A text of an item. */
 interface ItemText {
@@ -168,8 +149,7 @@ function findMentions(item: Item, reader: Reader, rules: CompiledRules): Found {
   const mentions = new MentionCollector();
   for (const text of textsOf(item, rules)) {
     for (const token of scan(text.searched, scanOptionsOf(text, rules))) {
-      const names = namesOfToken(token, text.place, { item, reader, config: rules });
-      for (const name of names) mentions.add(name, text, token);
+      for (const name of namesOfToken(token, text.place, item, reader, rules)) mentions.add(name, text, token);
     }
     if (text.place === 'trailer') addTrailerIds(text, mentions);
   }
@@ -312,7 +292,7 @@ class MentionCollector {
     return rule.startsWith('item-') ? ++this.#ofItems > MAX_NAMES : ++this.#ofTasks > MAX_NAMES;
   }
 
-  found(): Found {
+  found(): { readonly mentions: readonly Mention[]; readonly leftOut: LeftOut | undefined } {
     const leftOut = this.#firstLeftOut && { ...this.#firstLeftOut, names: this.#leftOut };
     return { mentions: [...this.#mentions.values()], leftOut };
   }

@@ -115,36 +115,35 @@ export interface NameConfig {
   readonly hostNumbers: readonly NumberSpace[];
 }
 
-interface TokenContext {
-  readonly item: Item;
-  readonly reader: Reader;
-  readonly config: NameConfig;
-}
-
 export const TASK_KEY = /^[A-Za-z][A-Za-z0-9]*-[1-9][0-9]{0,8}$/;
 export const TASK_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
 /** Returns the names that a token may mean. Only pull requests name items of trackers. */
-export function namesOfToken(token: NameToken, place: string, context: TokenContext): RuleName[] {
-  const { item } = context;
+export function namesOfToken(
+  token: NameToken,
+  place: string,
+  item: Item,
+  reader: Reader,
+  config: NameConfig,
+): RuleName[] {
   const isPull = item.kind === 'pull_request';
   switch (token.kind) {
     case 'key': {
       const key = { name: token.text, rule: place === 'trailer' ? 'trailer' : 'task-key' };
-      return isPull ? [key, ...namesOfPrefixed(token.text, item, context.reader)] : [key];
+      return isPull ? [key, ...namesOfPrefixed(token.text, item, reader)] : [key];
     }
     case 'id':
       return idsIn(token.text)
         .filter((id) => TASK_ID.test(id))
         .map((id) => ({ name: nameOf.taskId(id), rule: 'task-id' }));
     case 'url':
-      return readingsOf(token.text).flatMap((text) => namesOfUrl(text, context));
+      return readingsOf(token.text).flatMap((text) => namesOfUrl(text, item, config));
     case 'short-id':
       return isPull && token.word !== undefined ? [{ name: token.text, rule: 'item-key' }] : [];
     case 'prefix-number':
       return isPull ? [{ name: token.text, rule: 'item-number' }] : [];
     default:
-      return isPull ? namesOfNumber(token, item, context) : [];
+      return isPull ? namesOfNumber(token, item, reader, config) : [];
   }
 }
 
@@ -162,20 +161,19 @@ function numberOf(key: string): string {
  * Returns the names of `#12`: an item of the same project, and, behind a keyword, an item of a host that counts over
  * all projects.
  */
-function namesOfNumber(token: NameToken, item: PullRequest, { reader, config }: TokenContext): RuleName[] {
+function namesOfNumber(token: NameToken, item: PullRequest, { grammar }: Reader, config: NameConfig): RuleName[] {
   const at = token.text.lastIndexOf('#');
   const [path, number] = [token.text.slice(0, at), token.text.slice(at + 1)];
   const names: string[] = [];
   // A path may begin with the underscores of emphasis.
   const projects = path === '' ? [item.repoId] : [...new Set([path, path.replace(/^_{1,3}/, '')])];
-  if (reader.grammar?.names.includes('number'))
-    names.push(...projects.map((project) => nameOf.number(item, project, number)));
+  if (grammar?.names.includes('number')) names.push(...projects.map((project) => nameOf.number(item, project, number)));
   if (path === '' && token.word !== undefined)
     names.push(...config.hostNumbers.map((space) => nameOf.hostNumber(space, number)));
   return names.map((name) => ({ name, rule: 'item-number' }));
 }
 
-function namesOfUrl(text: string, { item, config }: TokenContext): RuleName[] {
+function namesOfUrl(text: string, item: Item, config: NameConfig): RuleName[] {
   if (normalUrl(text) === undefined) return [];
   for (const address of config.addresses) {
     const path = pathWithin(address, text);
@@ -218,14 +216,10 @@ function namesOfWorkspacePath(path: readonly string[], idPrefixes: readonly stri
   return task === undefined ? [] : [{ name: nameOf.taskId(task), rule: 'task-url' }];
 }
 
-/** The address of the workspace's API or pages, in the parts that addresses of its tasks are compared by. */
-export interface WorkspaceAddress {
-  readonly host: string;
-  /** The segments that all addresses of the workspace begin with. */
-  readonly path: readonly string[];
-}
+type WorkspaceAddress = NonNullable<ReturnType<typeof parseWorkspaceAddress>>;
 
-export function parseWorkspaceAddress(text: string): WorkspaceAddress | undefined {
+/** Returns the host of the workspace's API or pages, and the segments that all its addresses begin with. */
+export function parseWorkspaceAddress(text: string) {
   const url = URL.parse(text);
   return url === null ? undefined : { host: url.host, path: segmentsOf(url.pathname) };
 }
@@ -255,24 +249,7 @@ function segmentsOf(path: string): string[] {
     });
 }
 
-/** One spelling of an address, compiled. See `Grammar.addresses`. */
-interface AddressForm {
-  /** Matches host and path. Each part ends at a slash, so that matching takes linear time. */
-  readonly pattern: RegExp;
-  readonly parameter: { readonly name: string; readonly value: RegExp } | undefined;
-  readonly firstSpelling: string;
-}
-
-/** An item's address, as one of the forms reads it. */
-export interface ReadAddress {
-  /** Host and path of its first spelling. */
-  readonly url: string;
-  /** The project's path and the item's number, if the form has both. */
-  readonly path?: string | undefined;
-  readonly number?: string | undefined;
-}
-
-const compiled = new WeakMap<Grammar, Map<string, readonly AddressForm[]>>();
+const compiled = new WeakMap<Grammar, Map<string, ReturnType<typeof compile>>>();
 
 /**
  * Reads an address by the forms of a connection.
@@ -281,16 +258,12 @@ const compiled = new WeakMap<Grammar, Map<string, readonly AddressForm[]>>();
  * @param text the whole address
  * @param host the connection's own host
  */
-export function readAddress(
-  grammar: Grammar,
-  host: string,
-  { url, text }: { url: string; text: string },
-): ReadAddress[] {
-  const byHost = compiled.get(grammar) ?? new Map<string, readonly AddressForm[]>();
+export function readAddress(grammar: Grammar, host: string, { url, text }: { url: string; text: string }) {
+  const byHost = compiled.get(grammar) ?? new Map<string, ReturnType<typeof compile>>();
   compiled.set(grammar, byHost);
   const forms = byHost.get(host) ?? (grammar.addresses ?? []).flatMap((spellings) => compile(spellings, host));
   byHost.set(host, forms);
-  const found = new Map<string, ReadAddress>();
+  const found = new Map<string, ReturnType<typeof fill>>();
   for (const { pattern, parameter, firstSpelling } of forms) {
     const parts = pattern.exec(url)?.groups;
     if (parts === undefined) continue;
@@ -306,8 +279,11 @@ function parameterOf(text: string, name: string): string | null | undefined {
   return URL.parse(text)?.searchParams.get(name);
 }
 
-/** Folds the case of all parts but a project's path, because vendors ignore it there. */
-function fill(spelling: string, parts: Readonly<Record<string, string>>): ReadAddress {
+/**
+ * Returns host and path of the first spelling, and the project's path and the item's number, if the form has both. Folds the
+ * case of all parts but a project's path, because vendors ignore it there.
+ */
+function fill(spelling: string, parts: Readonly<Record<string, string | undefined>>) {
   const url = spelling.slice(2).replaceAll(PART, (_part, name: string) => {
     const value = parts[name] ?? '';
     if (name === 'path') return value;
@@ -325,7 +301,11 @@ const PATTERNS: Readonly<Record<string, string>> = {
   site: '[^/]+',
 };
 
-function compile(spellings: readonly string[], host: string): AddressForm[] {
+/**
+ * Compiles the spellings of an address: see `Grammar.addresses`. Each part of a pattern ends at a slash, so that matching takes
+ * linear time.
+ */
+function compile(spellings: readonly string[], host: string) {
   const firstSpelling = spellings[0] as string;
   return spellings.map((spelling) => {
     const [address = '', query] = spelling.slice(2).split('?');

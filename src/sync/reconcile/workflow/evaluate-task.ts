@@ -34,25 +34,15 @@ import { forgetMeta, readMeta, writeMeta } from '../../../store/meta.ts';
 import { tasksByIds } from '../../../store/tasks/cached-tasks.ts';
 import { noteContest } from '../../../store/tasks/task-update-facts.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
-import type { EvaluationContext, ReconcileConnections } from '../context.ts';
+import type { EvaluationContext } from '../context.ts';
 import { enqueueChange } from '../enqueue.ts';
-import type { Triage } from '../triage.ts';
 import { linkedItemsOf } from './linked-items.ts';
 import { isMerged, type JudgedItem, type Target, type Wanted, wantedStatus } from './target.ts';
-import { olderText, type TaskState, type Transition, transitionTo } from './transition.ts';
+import { olderText, type TaskState, transitionTo } from './transition.ts';
 import type { NotCounted, Workflow } from './workflow-rules.ts';
 
 /** The decision about a task, with the facts that led to it. */
-export interface TaskEvaluation {
-  readonly task: Task;
-  readonly items: readonly JudgedItem[];
-  readonly wanted: Wanted;
-  readonly target: Target | undefined;
-  readonly state: TaskState;
-  readonly transition: Transition | undefined;
-  readonly addLabels: readonly string[];
-  readonly removeLabels: readonly string[];
-}
+export type TaskEvaluation = NonNullable<Awaited<ReturnType<typeof decideTask>>>;
 
 /** A decision that counts in the metrics: a new change by a rule, or why the status stays. */
 export type CountedDecision = { readonly rule: string } | { readonly stays: NoMove };
@@ -67,33 +57,30 @@ export async function evaluateTaskUpdate(
   taskId: string,
 ): Promise<CountedDecision | undefined> {
   const name = entity.taskUpdate(taskId);
-  const change = await findChange(query, name);
   // The answer of a request in flight causes another evaluation.
-  if (change?.state === 'sending') return undefined;
-  const row = (await findEntity(query, name)) ?? blankEntity(name, 'task_update', { task_id: taskId });
-  const [cached] = await tasksByIds(query, [taskId]);
-  if (cached === undefined) {
+  if ((await findChange(query, name))?.state === 'sending') return undefined;
+  const facts = await loadTask(query, context.rules.workflow, taskId, context.now);
+  if (facts === undefined) {
     await dropDifference(query, name);
     return undefined;
   }
-  const input = { row, change, task: withNamedStatus(cached, context.rules.workflow) };
-  const wanted = await wantedUpdate(context, query, input);
+  const { row } = facts;
+  const wanted = await wantedUpdate(context, query, facts);
   if (wanted === undefined) return undefined;
   const { known, update, evaluation, contestedAt } = wanted;
   if (contestedAt !== undefined) await noteContest(query, contestedAt, context.now);
   if (update === undefined) {
     await dropDifference(query, name);
     const isNew = row.known === null && known === '{}';
-    const desired = confirmationOf(change, input.task);
+    const desired = confirmationOf(facts);
     if (!isNew && (row.known !== known || row.desired !== desired)) await saveEntity(query, { ...row, known, desired });
     return reasonToStay(evaluation);
   }
   const decider = evaluation?.target?.decider ?? evaluation?.items[0]?.linked;
   const desired = JSON.stringify(update);
   await saveEntity(query, { ...row, known, desired, item_key: decider?.item.key ?? null });
-  const changeTarget = { name, kind: 'task_update', lane: 'status' } as const;
   const cause = { since: context.now, waiting: [] };
-  await enqueueChange({ ...context, query, cause, item: decider?.item }, changeTarget, {
+  await enqueueChange({ ...context, query, cause, item: decider?.item }, 'task_update', name, {
     renewed: row.desired !== desired,
     effect: 'status',
   });
@@ -104,7 +91,7 @@ export async function evaluateTaskUpdate(
  * Returns an update that changes nothing if an attempt of unknown outcome may have moved the task: the read before the update shows
  * the outcome. Otherwise null.
  */
-function confirmationOf(change: OutboxRow | undefined, { status }: Task): string | null {
+function confirmationOf({ change, task: { status } }: TaskFacts): string | null {
   const mayHaveMoved = attemptsOf(change).some((update) => update.status !== undefined && update.status !== status);
   return mayHaveMoved ? JSON.stringify({ from: status } satisfies TaskUpdate) : null;
 }
@@ -114,33 +101,22 @@ function reasonToStay(evaluation: TaskEvaluation | undefined): CountedDecision |
   return transition?.outcome === 'none' && transition.why !== 'same' ? { stays: transition.why } : undefined;
 }
 
-interface WantedUpdate {
-  /** The facts that worksync remembers from now on. */
-  readonly known: string;
-  /** Undefined: the task stays as it is. */
-  readonly update: TaskUpdate | undefined;
-  /** Undefined if there are no rules for the status. */
-  readonly evaluation: TaskEvaluation | undefined;
-  /** When others reverted the status that worksync had just written. Undefined unless this evaluation is the first to see it. */
-  readonly contestedAt: number | undefined;
-}
-
 /** Returns the update of a task that its rules want. Undefined while an item is unverified after a restore. */
-async function wantedUpdate(
-  { rules: { workflow, triage }, sources, now }: EvaluationContext,
-  query: Scope,
-  { row, change, task }: { readonly row: EntityRow; readonly change: OutboxRow | undefined; readonly task: Task },
-): Promise<WantedUpdate | undefined> {
+async function wantedUpdate(context: EvaluationContext, query: Scope, facts: TaskFacts) {
+  const { workflow, triage } = context.rules;
+  const { row, change, task, now } = facts;
   const stored = json<WrittenStatus>(row.known) ?? {};
-  const written = workflow.isOn ? writtenStatus(row, task, { workflow, change, now }) : stored;
-  const evaluation = workflow.isOn ? await decideTask(query, workflow, { task, written, row, change, now }) : undefined;
+  const written = workflow.isOn ? facts.written : stored;
+  const evaluation = workflow.isOn ? await decideTask(query, workflow, facts) : undefined;
   if (workflow.isOn && evaluation === undefined) return undefined;
   const before = json<TaskUpdate>(row.desired);
   const ofRules = evaluation && updateOf(workflow, evaluation, now, before);
   const hasFields = triage.syncs && !areFieldsPostponed(change, before, ofRules);
-  const wish = hasFields ? await wantedFields(query, { triage, sources }, task.taskId, written) : undefined;
+  const wish = hasFields ? await wantedFields(query, context, task.taskId, written) : undefined;
+  /** The facts that worksync remembers from now on. */
   const known = JSON.stringify(evaluation ? rememberedOf(workflow, written, evaluation) : written);
   const update = mergedUpdate(task, written, ofRules, wish);
+  // When others reverted the status that worksync had just written. Undefined unless this evaluation is the first to see it.
   const lastContest = written.contested?.at(-1);
   const contestedAt = lastContest === stored.contested?.at(-1) ? undefined : lastContest;
   return { known, update, evaluation, contestedAt };
@@ -210,18 +186,15 @@ function mergedUpdate(
 /** Returns the fields to write because of the work item for which a task was created. Undefined if there are none. */
 async function wantedFields(
   query: Scope,
-  { triage, sources }: { readonly triage: Triage; readonly sources: ReconcileConnections },
+  { rules: { triage }, sources }: EvaluationContext,
   taskId: string,
   written: WrittenStatus,
 ): Promise<FieldWish | undefined> {
   const keys = await linkedItems(query, [taskId]);
   const creations = await findEntities(query, keys.map(entity.task));
   const created = creations.filter(({ remote_id, known }) => remote_id === taskId && known !== null);
-  const rows = await findItems(
-    query,
-    created.flatMap(({ item_key }) => item_key ?? []),
-  );
-  for (const row of rows) {
+  const createdFor = created.flatMap(({ item_key }) => item_key ?? []);
+  for (const row of await findItems(query, createdFor)) {
     const { item } = readFields(row);
     if (row.gone === 1 || row.unverified === 1 || !sources.has(row.connection)) continue;
     if (item.kind !== 'work_item' || movedToOf(item) !== undefined) continue;
@@ -235,8 +208,7 @@ async function wantedFields(
 
 /** Lets a field of a task follow its work item again. Returns whether a person had edited it. */
 export async function releaseTaskField(query: Scope, taskId: string, field: SyncField): Promise<boolean> {
-  const name = entity.taskUpdate(taskId);
-  const row = (await findEntity(query, name)) ?? blankEntity(name, 'task_update', { task_id: taskId });
+  const row = await updateRow(query, taskId);
   const written = json<WrittenStatus>(row.known) ?? {};
   await saveEntity(query, { ...row, known: JSON.stringify(afterFieldRelease(written, field)) });
   return fieldsOfPeople(written).includes(field);
@@ -252,19 +224,34 @@ export async function releaseTaskStatus(
   taskId: string,
   now: number,
 ): Promise<boolean> {
-  const name = entity.taskUpdate(taskId);
-  const row = (await findEntity(query, name)) ?? blankEntity(name, 'task_update', { task_id: taskId });
-  const [cached] = await tasksByIds(query, [taskId]);
-  if (cached === undefined) return false;
-  const task = withNamedStatus(cached, workflow);
-  const written = writtenStatus(row, task, { workflow, change: await findChange(query, name), now });
+  const facts = await loadTask(query, workflow, taskId, now);
+  if (facts === undefined) return false;
+  const { row, task, written } = facts;
   await saveEntity(query, { ...row, known: JSON.stringify(afterRelease(written, task.status)) });
   const isOfPerson = written.status !== task.status && (task.statusBefore ?? 0) > 0;
   return isOfPerson || isContested(written, now);
 }
 
+async function updateRow(query: Scope, taskId: string): Promise<EntityRow> {
+  const name = entity.taskUpdate(taskId);
+  return (await findEntity(query, name)) ?? blankEntity(name, 'task_update', { task_id: taskId });
+}
+
+/** The stored facts about a task and its updates. */
+export type TaskFacts = NonNullable<Awaited<ReturnType<typeof loadTask>>>;
+
+/** Loads the facts by which the rules decide about a task. Undefined if the task is not cached. */
+export async function loadTask(query: Scope, workflow: Workflow, taskId: string, now: number) {
+  const change = await findChange(query, entity.taskUpdate(taskId));
+  const row = await updateRow(query, taskId);
+  const [cached] = await tasksByIds(query, [taskId]);
+  if (cached === undefined) return undefined;
+  const task = withNamedStatus(cached, workflow);
+  return { task, row, change, written: writtenStatus(row, task, change, workflow, now), now };
+}
+
 /** Returns a cached task with the names of its statuses. */
-export function withNamedStatus(task: Task, { statuses }: Workflow): Task {
+function withNamedStatus(task: Task, { statuses }: Workflow): Task {
   const { status, formerStatus } = task;
   return {
     ...task,
@@ -274,7 +261,7 @@ export function withNamedStatus(task: Task, { statuses }: Workflow): Task {
 }
 
 /** Returns the sent updates of a task whose outcome is unknown, the oldest first. */
-function attemptsOf(change: Pick<OutboxRow, 'sent'> | undefined): readonly TaskUpdate[] {
+function attemptsOf(change: OutboxRow | undefined): readonly TaskUpdate[] {
   // A part of `PreparedRequest`.
   const last = json<{ readonly body: TaskUpdate; readonly attempted?: readonly TaskUpdate[] }>(change?.sent ?? null);
   return last === undefined ? [] : [...(last.attempted ?? []), last.body];
@@ -284,17 +271,13 @@ function attemptsOf(change: Pick<OutboxRow, 'sent'> | undefined): readonly TaskU
  * Returns the facts about the status that worksync wrote, compared with the present status. If an attempt of unknown outcome
  * wanted the present status, that attempt has set it.
  */
-export function writtenStatus(
+function writtenStatus(
   { known }: EntityRow,
   task: Task,
-  context: {
-    readonly workflow: Workflow;
-    readonly change: Pick<OutboxRow, 'sent'> | undefined;
-    readonly now: number;
-  },
+  change: OutboxRow | undefined,
+  { statuses }: Workflow,
+  now: number,
 ): WrittenStatus {
-  const { change, now } = context;
-  const { statuses } = context.workflow;
   const { status, formerStatus = '', statusBefore: setBefore = 0 } = task;
   const isReopened = isFinalStatus(statuses, formerStatus) && !isFinalStatus(statuses, status);
   const stored = json<WrittenStatus>(known) ?? {};
@@ -304,21 +287,9 @@ export function writtenStatus(
   return afterObservation(written, { status, setBefore, isReopened, isLower }, now);
 }
 
-interface DecisionInput {
-  readonly task: Task;
-  readonly written: WrittenStatus;
-  /** The entity of the updates of the task, and the change that waits. */
-  readonly row: EntityRow;
-  readonly change: OutboxRow | undefined;
-  readonly now: number;
-}
-
 /** Decides what the rules want for a task. Returns undefined while an item is unverified after a restore. */
-export async function decideTask(
-  query: Scope,
-  workflow: Workflow,
-  { task, written, row, change, now }: DecisionInput,
-): Promise<TaskEvaluation | undefined> {
+export async function decideTask(query: Scope, workflow: Workflow, facts: TaskFacts) {
+  const { task, written, row, change, now } = facts;
   const linked = await linkedItemsOf(query, workflow, task.taskId);
   if (linked.isUnverified) return undefined;
   const { since } = workflow;
@@ -332,22 +303,18 @@ export async function decideTask(
     const detail = olderText(each.phase.at, switchedOnAt);
     return { linked: each, judgement: { counts: false, isTrusted, why: 'older-than-rule', detail } };
   });
-  const state = stateOf(task, written, now);
+  const state = stateOf(facts);
   const wanted = wantedStatus(items, written.epoch ?? 0);
   const target = hasWorkElsewhere(items) ? targetOfTheRest(wanted) : targetOf(wanted, state, workflow, now);
   const counted = items.filter(({ judgement }) => judgement.counts);
   const phases = counted.map((each) => each.linked.phase);
   const waiting = change && json<TaskUpdate>(row.desired)?.status;
   const transition =
-    target &&
-    transitionTo(target, state, {
-      ...{ phases, waiting, inForceSince: changedAt },
-      statuses: workflow.statuses,
-    });
+    target && transitionTo(target, state, { phases, waiting, inForceSince: changedAt, statuses: workflow.statuses });
   return { task, items, wanted, target, state, transition, ...labelsOf(items, written, changedAt) };
 }
 
-export function stateOf({ status, statusBefore = 0 }: Task, written: WrittenStatus, now: number): TaskState {
+export function stateOf({ task: { status, statusBefore = 0 }, written, now }: TaskFacts): TaskState {
   return {
     status,
     isOurs: written.status === status,
@@ -388,18 +355,12 @@ function abandonedTarget(
 /** Name of the stored fact: the id of the rules, when they were changed last, and when they were switched on. */
 const IN_FORCE = 'workflow.in_force';
 
-/** Start of the rules, epoch milliseconds. `changedAt`: earlier work starts no move. `switchedOnAt`: earlier work does not count. */
-interface InForce {
-  readonly changedAt: number;
-  readonly switchedOnAt: number;
-}
-
 /**
- * Returns when the rules were changed last and switched on, if `since` is not configured. New rules are stored with the present time,
- * changed ones with that of the newest known state: what happened since then, as while the process was replaced by one of
+ * Returns when the rules were changed last and switched on, if `since` is not configured; epoch milliseconds. Work from before
+ * `changedAt` starts no move, work from before `switchedOnAt` does not count. New rules are stored with the present time, changed ones with that of the newest known state: what happened since then, as while the process was replaced by one of
  * another version, was never evaluated by the former rules.
  */
-export async function rulesInForceSince(query: Scope, { id }: Workflow, now: number): Promise<InForce> {
+export async function rulesInForceSince(query: Scope, { id }: Workflow, now: number) {
   const [storedId, changedAt, switchedOnAt = changedAt] = ((await readMeta(query, IN_FORCE)) ?? '').split(' ');
   const stored = storedId === id ? { changedAt: Number(changedAt), switchedOnAt: Number(switchedOnAt) } : undefined;
   // Providers date work to the second.
@@ -410,7 +371,7 @@ export async function rulesInForceSince(query: Scope, { id }: Workflow, now: num
 }
 
 /** @param switchedOnAt absent: the rules are new */
-async function startOf(query: Scope, start: number, switchedOnAt: string | undefined): Promise<InForce> {
+async function startOf(query: Scope, start: number, switchedOnAt: string | undefined) {
   if (switchedOnAt === undefined) return { changedAt: start, switchedOnAt: start };
   const newest = await newestProviderTime(query);
   return { changedAt: newest === undefined ? start : Math.min(start, newest + 1), switchedOnAt: Number(switchedOnAt) };

@@ -1,22 +1,20 @@
 // Design: src/decisions/workflow.md
 
 import { entity } from '../../../model/change.ts';
-import type { ItemKey } from '../../../model/item.ts';
-import { fieldsOfPeople, type SyncField } from '../../../model/synced-fields.ts';
+import { fieldsOfPeople } from '../../../model/synced-fields.ts';
 import { describeUpdate, type Task, type TaskUpdate, taskName } from '../../../model/task.ts';
 import { type NoMove, PREVIOUS } from '../../../model/workflow.ts';
 import type { WrittenStatus } from '../../../model/written-status.ts';
-import { blankEntity, type EntityRow, findEntity, json } from '../../../store/changes/entities.ts';
-import { findChange, type OutboxRow } from '../../../store/changes/outbox-rows.ts';
-import { cachedStatus, tasksByIds } from '../../../store/tasks/cached-tasks.ts';
+import { type EntityRow, json } from '../../../store/changes/entities.ts';
+import type { OutboxRow } from '../../../store/changes/outbox-rows.ts';
+import { cachedStatus } from '../../../store/tasks/cached-tasks.ts';
 import { beginDryRun } from '../../../store/unit-of-work/unit-of-work.ts';
 import { taskUpdatesOffUntil } from '../../../store/workspace/server-capabilities.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
-import type { Triage } from '../triage.ts';
-import { decideTask, stateOf, type TaskEvaluation, withNamedStatus, writtenStatus } from './evaluate-task.ts';
+import type { Rules } from '../context.ts';
+import { decideTask, loadTask, stateOf, type TaskEvaluation, type TaskFacts } from './evaluate-task.ts';
 import { type JudgedItem, surveyOf } from './target.ts';
-import type { TaskState } from './transition.ts';
-import type { NotCounted, Workflow } from './workflow-rules.ts';
+import type { NotCounted } from './workflow-rules.ts';
 
 /** Why the rules change nothing, or which part an item has in that. */
 export type ReasonCode =
@@ -113,83 +111,11 @@ export const REASONS: Readonly<Record<ReasonCode, ReasonWords>> = {
   labels: { text: 'asks for labels only' },
 };
 
-export interface Reason {
-  readonly code: ReasonCode;
-  readonly text: string;
-  /** The missing condition, or the names of items. */
-  readonly detail: string | null;
-  /** Names the command or the setting that helps. */
-  readonly remedy: string | null;
-}
-
-/** The update of a task that waits in the outbox. */
-export interface ExplainedChange {
-  readonly state: OutboxRow['state'];
-  /** See `describeUpdate`. */
-  readonly sets: string;
-  /** Why the last attempt failed, or why the change is held. */
-  readonly error: string | null;
-  /** Its earliest time, epoch milliseconds. */
-  readonly notBefore: number;
-  /** When it is sent if nothing else arrives, epoch milliseconds; null while the workspace is blocked. */
-  readonly expectedAt: number | null;
-}
-
-/** One linked item, and its part in the status of the task. Times are epoch milliseconds. */
-export interface ExplainedPart {
-  readonly key: ItemKey;
-  /** `acme/app#347` */
-  readonly name: string;
-  readonly connection: string;
-  readonly phase: string;
-  readonly since: number;
-  readonly strength: string;
-  readonly place: string;
-  readonly counts: boolean;
-  /** The rule that fits, and its status; null if there is none. */
-  readonly rule: string | null;
-  readonly status: string | null;
-  readonly reason: Reason;
-}
-
 /** The status of a task as the rules see it. Plain JSON; times are epoch milliseconds. */
-export interface ExplainedTask {
-  readonly taskId: string;
-  /** See `taskName`. */
-  readonly name: string;
-  readonly status: string;
-  /** When the workspace reported this status last. */
-  readonly knownAt: number;
-  /**
-   * The author of the status: worksync by a rule, a person, or the creator of the task. `since`: the latest time at which the
-   * status can have been set; null for the creator.
-   */
-  readonly setBy: {
-    readonly who: 'worksync' | 'person' | 'creation';
-    readonly rule: string | null;
-    readonly since: number | null;
-  };
-  /** The status before the first move by worksync. */
-  readonly previous: string | null;
-  readonly wanted: { readonly status: string; readonly rule: string; readonly item: string | null } | null;
-  /** Why the status stays; null if it is about to change. */
-  readonly reason: Reason | null;
-  /** Labels that the rules add to the task and remove from it. */
-  readonly labels: { readonly add: readonly string[]; readonly remove: readonly string[] };
-  readonly change: ExplainedChange | null;
-  /** Synced fields that a person has edited, until `links release-field`. */
-  readonly fieldsOfPeople: readonly SyncField[];
-  readonly items: readonly ExplainedPart[];
-  /** Linked items that are left out. */
-  readonly more: number;
-}
+export type ExplainedTask = NonNullable<Awaited<ReturnType<typeof explainTask>>>;
 
-export interface ExplainTaskContext {
-  readonly workflow: Workflow;
-  readonly triage: Triage;
-  /** Wall clock, epoch milliseconds. */
-  readonly now: number;
-}
+/** Items of one answer. */
+const MOST_ITEMS = 50;
 
 /**
  * Returns why a task has its status, and its fields that people own. Undefined if no rules update tasks, or the task is not
@@ -198,87 +124,70 @@ export interface ExplainTaskContext {
 export async function explainTask(
   query: Scope,
   taskId: string,
-  { workflow, triage, now }: ExplainTaskContext,
-): Promise<ExplainedTask | undefined> {
+  { workflow, triage }: Pick<Rules, 'workflow' | 'triage'>,
+  now: number,
+) {
   const { scope } = beginDryRun(query);
-  const [cached] = workflow.isOn || triage.syncs ? await tasksByIds(scope, [taskId]) : [];
-  if (cached === undefined) return undefined;
-  const name = entity.taskUpdate(taskId);
-  const row = (await findEntity(scope, name)) ?? blankEntity(name, 'task_update', { task_id: taskId });
-  const task = withNamedStatus(cached, workflow);
-  const change = await findChange(scope, name);
-  const written = writtenStatus(row, task, { workflow, change, now });
-  const evaluation = workflow.isOn ? await decideTask(scope, workflow, { task, written, row, change, now }) : undefined;
-  return describeTask(task, written, {
-    state: stateOf(task, written, now),
-    evaluation,
-    isOn: workflow.isOn,
-    change,
-    row,
-    knownAt: (await cachedStatus(scope, taskId))?.seenAt ?? 0,
-    isOff: (await taskUpdatesOffUntil(scope, now)) !== undefined,
-  });
-}
-
-interface Decision {
-  readonly state: TaskState;
-  /** Undefined while an item is unverified. */
-  readonly evaluation: TaskEvaluation | undefined;
-  /** Rules for statuses are configured. */
-  readonly isOn: boolean;
-  readonly change: OutboxRow | undefined;
-  readonly row: EntityRow;
-  /** Epoch milliseconds. */
-  readonly knownAt: number;
-  /** The workspace takes no updates of tasks. */
-  readonly isOff: boolean;
-}
-
-/** Items of one answer. */
-const MOST_ITEMS = 50;
-
-function describeTask(task: Task, written: WrittenStatus, decision: Decision): ExplainedTask {
-  const { state, evaluation, change } = decision;
-  const isByRule = state.isOurs && written.rule !== undefined;
-  const reason = decision.isOn ? reasonOf(task, decision) : null;
+  const facts = workflow.isOn || triage.syncs ? await loadTask(scope, workflow, taskId, now) : undefined;
+  if (facts === undefined) return undefined;
+  const { task, written, row, change } = facts;
+  // Undefined while an item is unverified.
+  const evaluation = workflow.isOn ? await decideTask(scope, workflow, facts) : undefined;
+  const isOff = (await taskUpdatesOffUntil(scope, now)) !== undefined;
   const items = evaluation ? evaluation.items.map((item) => describeItem(item, evaluation, written)) : [];
-  const target = evaluation?.target;
   return {
     taskId: task.taskId,
     name: taskName(task),
     status: task.status,
-    knownAt: decision.knownAt,
-    setBy: {
-      who: isByRule ? 'worksync' : task.statusBefore ? 'person' : 'creation',
-      rule: isByRule ? (written.rule ?? null) : null,
-      since: (isByRule ? written.moves?.at(-1) : task.statusBefore) || null,
-    },
+    /** When the workspace reported this status last. */
+    knownAt: (await cachedStatus(scope, taskId))?.seenAt ?? 0,
+    setBy: setBy(facts),
+    /** The status before the first move by worksync. */
     previous: written.previous ?? null,
-    wanted: target
-      ? {
-          status: target.status === PREVIOUS ? (written.previous ?? PREVIOUS) : target.status,
-          rule: target.contribution.rule,
-          item: target.decider?.name ?? null,
-        }
-      : null,
-    reason,
+    wanted: describeTarget(evaluation?.target, written),
+    /** Why the status stays; null if it is about to change. */
+    reason: workflow.isOn ? reasonOf(facts, evaluation, isOff) : null,
+    /** Labels that the rules add to the task and remove from it. */
     labels: { add: evaluation?.addLabels ?? [], remove: evaluation?.removeLabels ?? [] },
-    change: change ? describeChange(change, decision.row) : null,
+    change: change ? describeChange(change, row) : null,
+    /** Synced fields that a person has edited, until `links release-field`. */
     fieldsOfPeople: fieldsOfPeople(written),
     items: items.slice(0, MOST_ITEMS),
+    /** Linked items that are left out. */
     more: Math.max(0, items.length - MOST_ITEMS),
   };
 }
 
-function describeChange({ state, error, due, not_before }: OutboxRow, { desired }: EntityRow): ExplainedChange {
+/** Returns the author of the status. `since`: the latest time at which it can have been set; null for the creator of the task. */
+function setBy(facts: TaskFacts) {
+  const { task, written } = facts;
+  if (stateOf(facts).isOurs && written.rule !== undefined)
+    return { who: 'worksync', rule: written.rule, since: written.moves?.at(-1) || null } as const;
+  return { who: task.statusBefore ? 'person' : 'creation', rule: null, since: task.statusBefore || null } as const;
+}
+
+function describeTarget(target: TaskEvaluation['target'], { previous = PREVIOUS }: WrittenStatus) {
+  if (target === undefined) return null;
+  const status = target.status === PREVIOUS ? previous : target.status;
+  return { status, rule: target.contribution.rule, item: target.decider?.name ?? null };
+}
+
+/** Describes the update of a task that waits in the outbox. */
+function describeChange({ state, error, due, not_before }: OutboxRow, { desired }: EntityRow) {
   const update = json<TaskUpdate>(desired);
   const sets = update ? describeUpdate(update) : '';
   const notBefore = Math.max(due, not_before, update?.notBefore ?? 0);
-  return { state, sets, error, notBefore, expectedAt: notBefore };
+  // `expectedAt`: when it is sent if nothing else arrives; null while the workspace is blocked.
+  return { state, sets, error, notBefore, expectedAt: notBefore as number | null };
 }
 
-/** @param task its key, for commands and examples in the remedy. Absent: that of an item, whose task shows the remedy */
-function reasonFor(code: ReasonCode, detail?: string, task?: Pick<Task, 'taskId' | 'key'>): Reason {
+export type Reason = ReturnType<typeof reasonFor>;
+
+/**
+ * @param detail the missing condition, or the names of items
+ * @param task its key, for commands and examples in the remedy. Absent: that of an item, whose task shows the remedy
+ */
+function reasonFor(code: ReasonCode, detail?: string, task?: Task) {
   const { text, remedy } = REASONS[code];
   const named =
     task && remedy?.replaceAll('update:BUG-12', entity.taskUpdate(task.taskId)).replaceAll('BUG-12', task.key);
@@ -286,7 +195,7 @@ function reasonFor(code: ReasonCode, detail?: string, task?: Pick<Task, 'taskId'
 }
 
 /** Returns why the status stays. Null if it is about to change, which a failed attempt only delays. */
-function reasonOf(task: Task, { evaluation, change, isOff }: Decision): Reason | null {
+function reasonOf({ task, change }: TaskFacts, evaluation: TaskEvaluation | undefined, isOff: boolean): Reason | null {
   const reason = (code: ReasonCode, detail?: string | null) => reasonFor(code, detail ?? undefined, task);
   if (evaluation === undefined) return reason('unverified');
   const { wanted, target, transition } = evaluation;
@@ -308,7 +217,8 @@ function reasonWithoutTarget(wanted: TaskEvaluation['wanted']): [code: ReasonCod
   return [item.judgement.why, item.judgement.detail ?? item.linked.name];
 }
 
-function describeItem(item: JudgedItem, evaluation: TaskEvaluation, written: WrittenStatus): ExplainedPart {
+/** Describes one linked item, and its part in the status of the task. */
+function describeItem(item: JudgedItem, evaluation: TaskEvaluation, written: WrittenStatus) {
   const { linked, judgement } = item;
   const { phase } = linked;
   return {

@@ -1,6 +1,5 @@
 import { displayNameOf, type Item, type ItemKey, type PullRequest, pullRequestKey } from '../../../model/item.ts';
 import type { LinkReason } from '../../../model/link.ts';
-import type { Strength } from '../../../model/workflow.ts';
 import { type EntityRow, json, linksOfItem, linksOfTask } from '../../../store/changes/entities.ts';
 import { findChanges } from '../../../store/changes/outbox-rows.ts';
 import { itemsNamed, saveItemNames } from '../../../store/items/item-names.ts';
@@ -14,26 +13,18 @@ import {
 } from '../../../store/items/items.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import { nameOf } from '../link-rules/lookup-names.ts';
-import { mergeTime, type Phase, phaseOf, type StoredPhase, storedPhaseOf } from './phase.ts';
+import { mergeTime, type Phase, phaseOf, type StoredPhase } from './phase.ts';
 import { isRevert, type LinkedItem, type Workflow } from './workflow-rules.ts';
-
-/** The items that are linked to a task. */
-export interface LinkedItems {
-  readonly items: readonly LinkedItem[];
-  /** Nothing from the provider has confirmed one of the items since a restore. */
-  readonly isUnverified: boolean;
-}
 
 /**
  * Returns the items that are linked to a task, with the facts that rules test. A link that a person removed or that is
- * held does not count, one that waits in the outbox does.
+ * held does not count, one that waits in the outbox does. `isUnverified`: nothing from the provider has confirmed one of
+ * the items since a restore.
  */
-export async function linkedItemsOf(query: Scope, workflow: Workflow, taskId: string): Promise<LinkedItems> {
+export async function linkedItemsOf(query: Scope, workflow: Workflow, taskId: string) {
   const links = (await linksOfTask(query, taskId)).filter(isLink);
-  const changes = await findChanges(
-    query,
-    links.map(({ entity }) => entity),
-  );
+  const names = links.map(({ entity }) => entity);
+  const changes = await findChanges(query, names);
   const held = new Set(changes.filter(({ state }) => state === 'held').map(({ entity }) => entity));
   const counted = new Map(links.filter(({ entity }) => !held.has(entity)).map((row) => [row.item_key, row]));
   const rows = await findItems(query, [...counted.keys()]);
@@ -68,14 +59,8 @@ async function linkedItem(query: Scope, workflow: Workflow, row: ItemRow, link: 
   };
 }
 
-interface TextLink {
-  readonly strength: Strength;
-  readonly place: string;
-  readonly namedAt?: number | undefined;
-}
-
 /** Returns how strongly a link binds an item to its task. */
-function textLinkOf({ desired, hand }: EntityRow, item: Item): TextLink {
+function textLinkOf({ desired, hand }: EntityRow, item: Item): Pick<LinkedItem, 'strength' | 'place' | 'namedAt'> {
   const isWorkItem = item.kind === 'work_item';
   const reason = json<{ readonly reason?: LinkReason }>(desired)?.reason;
   if (hand === 'manual' || reason === undefined)
@@ -124,7 +109,8 @@ export async function savePhase(query: Scope, workflow: Workflow, key: ItemKey, 
   const row = await findItem(query, key);
   if (row === undefined) return;
   const { item } = readFields(row);
-  const phase = storedPhaseOf(item, await phaseOfRow(query, workflow, row));
+  const { name, after, at } = await phaseOfRow(query, workflow, row);
+  const phase = { name, after, at, seen: item.updatedAt } satisfies StoredPhase;
   await saveMergeCommits(query, item, now);
   await saveWorkflowFacts(query, key, { phase: JSON.stringify(phase), reverts: revertedName(item) });
 }

@@ -43,11 +43,6 @@ export function phaseOf(stored: StoredItem, context: PhaseContext): Phase {
   return { name, ...began, ...(reopenedAt !== undefined && { reopenedAt }) };
 }
 
-/** Returns the phase in the form that is stored with the item. */
-export function storedPhaseOf(item: Item, { name, after, at }: Phase): StoredPhase {
-  return { name, after, at, seen: item.updatedAt };
-}
-
 type StoredPull = StoredItem & { readonly item: PullRequest };
 
 function isPull(stored: StoredItem): stored is StoredPull {
@@ -79,24 +74,14 @@ function workItemPhase({ state, isDropped }: WorkItem): WorkItemPhase {
   return state === 'in_progress' ? 'started' : 'open';
 }
 
-/** The decision of the reviewers, and when the review that decides was submitted. */
-interface Decision {
-  readonly state: 'approved' | 'changes';
-  /** RFC 3339; absent if the vendor does not report it. */
-  readonly at?: string | undefined;
-}
-
 /**
- * Returns the decision of the latest decisive review of each reviewer. Comments decide nothing, and a dismissed review
+ * Returns the decision of the latest decisive review of each reviewer, and when the review that decides was submitted, if
+ * the vendor reports that. Comments decide nothing, and a dismissed review
  * counts no more. The review of a reviewer who was asked again later does not count either.
  */
-function decisionOf(stored: StoredPull, hasSay: (review: Review) => boolean): Decision | undefined {
-  const { item, older } = stored;
+function decisionOf({ item, older }: StoredPull, hasSay: PhaseContext['hasSay']): PullRequest['reviewDecision'] {
   const { reviews, reviewDecision, reviewers = [] } = item;
-  if (reviews === undefined)
-    return reviewDecision === undefined || reviewDecision.state === 'none'
-      ? undefined
-      : { state: reviewDecision.state, at: reviewDecision.at };
+  if (reviews === undefined) return reviewDecision;
   const latest = new Map<string, Review>();
   for (const [, review] of Object.entries(reviews).toSorted(bySubmission))
     if (review.state !== 'commented' && hasSay(review)) latest.set(review.reviewer, review);

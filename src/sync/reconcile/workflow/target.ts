@@ -46,18 +46,6 @@ interface Counted {
   readonly hadFinished: boolean;
 }
 
-/** The counted items of a task, and the end of its work. */
-interface Survey {
-  readonly counted: readonly Counted[];
-  /** The last revert or reopening. */
-  readonly reversal: Target | undefined;
-  /** Items that finish the task, the last one last; `valid`: those that became so after the epoch. */
-  readonly finished: readonly Counted[];
-  readonly valid: readonly Counted[];
-  /** The open items that delay the end of the task. */
-  readonly blockers: readonly Counted[];
-}
-
 /**
  * Returns the status that the present state of all linked items wants for a task. Pure: no event and no earlier result
  * counts.
@@ -89,15 +77,19 @@ export function wantedStatus(items: readonly JudgedItem[], epoch: number): Wante
   return { outcome: 'nothing', item: work[0] ?? uncounted[0] };
 }
 
-/** Returns the evidence of the items of a task. @param epoch see `wantedStatus` */
-export function surveyOf(items: readonly JudgedItem[], epoch: number): Survey {
+type Survey = ReturnType<typeof surveyOf>;
+
+/** Returns the counted items of a task, and the end of its work. @param epoch see `wantedStatus` */
+export function surveyOf(items: readonly JudgedItem[], epoch: number) {
   const counted = items.flatMap(countedItem);
   const reversal = latestReversal(counted);
   const spent = Math.max(epoch, reversal?.at ?? 0);
+  // Items that finish the task, the last one last; `valid`: those that became so after the epoch.
   const finished = counted.filter(({ contribution }) => contribution.isFinal).toSorted(byTime);
   const valid = finished.filter(({ linked }) => linked.phase.at > spent);
   const last = valid.at(-1);
   const isAwaited = last?.contribution.several === 'all';
+  // The open items that delay the end of the task.
   const blockers = isAwaited ? counted.filter((each) => isBlocker(each, last.linked.phase.at)) : [];
   return { counted, reversal, finished, valid, blockers };
 }

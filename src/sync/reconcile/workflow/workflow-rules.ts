@@ -129,11 +129,9 @@ export interface Workflow {
 /** @param connections the names of the configured connections; absent: the items of all connections count */
 export function createWorkflow(input: WorkflowInput | undefined, connections?: ReadonlySet<string>): Workflow {
   if (input === undefined || (input.preset === undefined && input.rules.length === 0)) return OFF;
-  const { statuses = {}, several } = input;
-  const own = input.rules.map((rule, index) => compile(rule, `rule ${index + 1}`, { several, statuses }));
-  const standard = input.preset
-    ? STANDARD.map((rule) => compile(rule, nameOfStandard(rule), { several, statuses }))
-    : [];
+  const { statuses = {} } = input;
+  const own = input.rules.map((rule, index) => compile(rule, `rule ${index + 1}`, input));
+  const standard = input.preset ? STANDARD.map((rule) => compile(rule, nameOfStandard(rule), input)) : [];
   const rules = [...own, ...standard];
   const people = peopleOf(input);
   const isTrusted = createIsTrusted(input);
@@ -159,7 +157,7 @@ export function createWorkflow(input: WorkflowInput | undefined, connections?: R
       const trusted = isTrusted(linked.item, linked.connection);
       if (connections?.has(linked.connection) === false)
         return { counts: false, isTrusted: trusted, why: 'no-connection', detail: linked.connection };
-      const doubt = doubtOf(linked, trusted, { ...input, isListed: people.has(lower(linked.item.author ?? '')) });
+      const doubt = doubtOf(linked, trusted, input.bots, people.has(lower(linked.item.author ?? '')));
       if (doubt) return { counts: false, isTrusted: trusted, ...doubt };
       const misses: Uncounted[] = [];
       for (const rule of rules) {
@@ -224,13 +222,17 @@ const MAX_CARRIED = 10;
 /** Phases that only people who may write to the repository can cause. */
 const BY_MEMBERS: ReadonlySet<PhaseName> = new Set<PhaseName>(['merged', 'reverted', 'approved', 'changes', 'queued']);
 
-interface DoubtOptions extends Pick<WorkflowInput, 'bots'> {
-  /** The author is listed under `trust`, so that bots of that name count as people. */
-  readonly isListed: boolean;
-}
-
-/** Returns why an item does not count under any rule; undefined if rules decide. */
-function doubtOf(linked: LinkedItem, isTrusted: boolean, { bots, isListed }: DoubtOptions): Uncounted | undefined {
+/**
+ * Returns why an item does not count under any rule; undefined if rules decide.
+ *
+ * @param isListed the author is listed under `trust`, so that bots of that name count as people
+ */
+function doubtOf(
+  linked: LinkedItem,
+  isTrusted: boolean,
+  bots: WorkflowInput['bots'],
+  isListed: boolean,
+): Uncounted | undefined {
   const { item, strength, place, phase, carried, namedAt } = linked;
   const movedTo = movedToOf(item);
   if (movedTo !== undefined) return { why: 'moved', detail: movedTo };
@@ -254,11 +256,7 @@ interface CompiledRule {
   test(linked: LinkedItem, kind: string | undefined): true | Uncounted | undefined;
 }
 
-function compile(
-  rule: WorkflowRule,
-  name: string,
-  { several, statuses }: { readonly several: 'all' | 'any'; readonly statuses: TaskStatuses },
-): CompiledRule {
+function compile(rule: WorkflowRule, name: string, { several, statuses = {} }: WorkflowInput): CompiledRule {
   const { when, set, from, back = false, force = false, reopen = false } = rule;
   const isFinal = set.status !== undefined && isFinalStatus(statuses, set.status);
   const phases = [when.pullRequest ?? [], Array.isArray(when.workItem) ? when.workItem : []].flat() as Names;
@@ -266,14 +264,14 @@ function compile(
   const mayReopen =
     reopen || phases.includes('reverted') || (when.workItem !== undefined && phases.includes('reopened'));
   const conditions = conditionsOf(when);
-  const base = when.base && createBase(when.base);
+  const isBase = when.base && createBaseMatcher(when.base);
   return {
     contribution: {
       rule: name,
       status: set.status,
       rank: set.status === undefined ? undefined : rankOf(statuses, set.status),
       isFinal,
-      from: new Set(from ?? statusesToLeave(statuses, { isFinal, mayReopen })),
+      from: new Set(from ?? statusesToLeave(statuses, isFinal, mayReopen)),
       mayGoBack: back || isOfReversal || phases.includes('changes'),
       several: rule.several ?? several,
       force,
@@ -283,17 +281,16 @@ function compile(
     },
     test(linked, kind) {
       if (!isPhaseMet(when, linked) || !conditions.every((condition) => condition(linked, kind))) return undefined;
-      if (base && !base(linked)) return { why: 'base', detail: `${name} wants ${when.base?.join(', ')}` };
+      const { item } = linked;
+      if (isBase && item.kind === 'pull_request' && !isBase(branchesOf(item)))
+        return { why: 'base', detail: `${name} wants ${when.base?.join(', ')}` };
       return hasLink(linked, when.link, isFinal) || missingLink(linked, isFinal);
     },
   };
 }
 
 /** Returns the statuses that a rule without `from` leaves. */
-function statusesToLeave(
-  statuses: TaskStatuses,
-  { isFinal, mayReopen }: { readonly isFinal: boolean; readonly mayReopen: boolean },
-): Names {
+function statusesToLeave(statuses: TaskStatuses, isFinal: boolean, mayReopen: boolean): Names {
   const rank = (status: string) => rankOf(statuses, status) ?? Number.POSITIVE_INFINITY;
   return statusNames(statuses)
     .filter((status) => {
@@ -347,12 +344,6 @@ export function createNameMatcher(names: Names): (values: readonly (string | nul
 
 function matchesAny(globs: readonly Pattern[], text: string): boolean {
   return globs.some((glob) => glob.test(text));
-}
-
-/** Returns the condition for the base branch of a pull request. */
-function createBase(names: Names): (linked: LinkedItem) => boolean {
-  const matches = createBaseMatcher(names);
-  return ({ item }) => item.kind !== 'pull_request' || matches(branchesOf(item));
 }
 
 /**

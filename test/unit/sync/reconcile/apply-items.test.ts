@@ -138,11 +138,7 @@ test('a partial item does not verify the item', async () => {
 });
 
 test.each<[what: string, stored: Partial<WorkItem>, source: DeliveryOrigin]>([
-  [
-    'left the scope before the restore',
-    { containerId: '9', containerName: 'Operations', movedAway: 'Operations' },
-    'fetch',
-  ],
+  ['left it before the restore', { containerId: '9', containerName: 'Operations', movedAway: 'Operations' }, 'fetch'],
   ['left it since', {}, 'webhook'],
   ['is in a project that the configuration no longer names', { containerId: '9' }, 'fetch'],
 ])('after a restore, an issue outside the scope is verified if it %s', async (_what, fields, source) => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Item, PullRequest, Review, WorkItem } from '../../../../src/model/item.ts';
 import type { StoredItem } from '../../../../src/store/items/items.ts';
-import { clampTime, isSameValue, mergeNewest } from '../../../../src/sync/reconcile/newest-wins.ts';
+import { clampTime, mergeNewest } from '../../../../src/sync/reconcile/newest-wins.ts';
 import { bare, workItem } from '../../../support/rows/items.ts';
 
 interface Fetched {
@@ -45,6 +45,10 @@ const BACK = { gone: false };
 const CREATED = at(5, { ...A, isCreation: true });
 const QUEUED = { isQueued: true, baseBranch: 'next', labels: ['bug', 'urgent'] };
 const UNQUEUED = { isQueued: false, baseBranch: 'main', labels: ['bug'] };
+const AB = { labels: ['a', 'b'] };
+const BA = { labels: ['b', 'a'] };
+const EMAILS = { emails: { ada: 'a@b.example', ben: 'c' } };
+const SAME_EMAILS = { emails: { ben: 'c', ada: 'a@b.example' } };
 const none = { reviewDecision: { state: 'none' } } as const;
 const approved = { reviewDecision: { state: 'approved' } } as const;
 
@@ -54,6 +58,8 @@ type Row = [rule: string, outcome: Outcome, stored: Item, ...deliveries: (Item |
 const TABLE: readonly Row[] = [
   ['an undefined field is absent', 'applied', at(6, B, DRAFT), at(5, DRAFT), at(6, B, { draft: undefined })],
   ['null is a value', 'applied', at(6, { author: null }), at(5, { author: 'x' }), at(6, { author: null })],
+  ['texts by name are compared by content', 'unchanged', at(5, EMAILS), at(5, EMAILS), at(5, SAME_EMAILS)],
+  ['lists are compared in their order', 'needs fetch', at(5, BA), at(5, AB), at(5, BA)],
   ['lists are compared by content', 'unchanged', at(5, QUEUED), at(5, QUEUED), at(5, { labels: ['bug', 'urgent'] })],
   [
     'the branches of a merge are those of its oldest state',
@@ -85,13 +91,7 @@ const TABLE: readonly Row[] = [
   ['a fetched state reopens a closed one', 'applied', at(5, OPEN), at(5, CLOSED), at(5, OPEN), fetched(5, OPEN)],
   ['a newer state reopens a closed pull request', 'applied', at(6, OPEN), at(5, CLOSED), at(6, OPEN)],
   ['other fields of an open state apply', 'applied', at(9, B, WAS_MERGED), at(5, A, WAS_MERGED), at(9, B, NOT_MERGED)],
-  [
-    'only the state of an older merge applies',
-    'applied',
-    at(9, A, WAS_MERGED),
-    at(9, A, NOT_MERGED),
-    at(5, B, WAS_MERGED),
-  ],
+  ['an older merge only sets the state', 'applied', at(9, A, WAS_MERGED), at(9, A, NOT_MERGED), at(5, B, WAS_MERGED)],
   ['a declined pull request stays declined', 'applied', at(9, DECLINED), at(5, DECLINED), at(9, OPEN)],
   ['a fetch decides that a merged pull request is open', 'applied', at(9, OPEN), at(5, MERGED), fetched(9, OPEN)],
   ['a newer state reopens a work item', 'applied', work(2_000), work(1_000, 'done'), work(2_000)],
@@ -105,14 +105,7 @@ const TABLE: readonly Row[] = [
   ['a fetch restores a gone item', 'applied', at(5, A, BACK), at(5, A), fetched(9, GONE), fetched(5, A)],
   ['a fetch restores it with new content', 'applied', at(6, B, BACK), at(5, A), fetched(9, GONE), fetched(6, B)],
   ['an older report that it is gone needs a fetch', 'needs fetch', at(7, A, BACK), at(7, A), at(6, GONE)],
-  [
-    'an older report of a restored item needs one',
-    'needs fetch',
-    at(7, A, BACK),
-    at(4, GONE),
-    fetched(7, A),
-    at(6, GONE),
-  ],
+  ['an older report of a restored item too', 'needs fetch', at(7, A, BACK), at(4, GONE), fetched(7, A), at(6, GONE)],
   ['older content fills a gone item', 'needs fetch', at(6, A, GONE), at(6, GONE), at(5, A)],
   // Versions within one time.
   ['a higher version replaces', 'applied', at(5, B, v(2)), at(5, A, v(1)), at(5, B, v(2))],
@@ -130,7 +123,6 @@ const TABLE: readonly Row[] = [
     at(5, A, v(3)),
     at(5, READY, v(2)),
   ],
-  // Reviews.
 ];
 
 describe('newest wins', () => {
@@ -212,13 +204,7 @@ describe('a time from the future', () => {
     ['of 2199 prevents no merge', WAS_MERGED, at(0, NOT_MERGED), at(FAR, NOT_MERGED, B), at(1_000, WAS_MERGED, A)],
     ['of 2199 in the first delivery prevents no older state', A, at(FAR, OPEN, B), at(-9_000, OPEN, A)],
     ['of 2199 does not replace a state with a plausible time', A, at(0, A), at(FAR, B)],
-    [
-      'of 2199 only fills a field',
-      { ...A, labels: [] },
-      at(0, A),
-      at(FAR, { labels: ['x'] }),
-      at(-1_000, { labels: [] }),
-    ],
+    ['of 2199 fills a field', { ...A, labels: [] }, at(0, A), at(FAR, { labels: ['x'] }), at(-1_000, { labels: [] })],
     ['of 2199 neither reopens nor merges by its date alone', WAS_MERGED, at(0, WAS_MERGED), at(FAR, NOT_MERGED)],
     ['of 2199 is replaced by the same content with a plausible time', A, at(FAR, A), at(1_000, A), at(0, B)],
     ['of 2199 wins over another one by its arrival', B, at(FAR, A), at(FAR - 9_000, B)],
@@ -252,18 +238,4 @@ describe('a time from the future', () => {
     const later = at(RECEIVED + 2_000, { reviews: review(new Date(RECEIVED + 1_000).toISOString(), 'changes') });
     expect(merge(stored, later).item.reviews).toEqual(later.reviews);
   });
-});
-
-it.each<[unknown, unknown, boolean]>([
-  ['a', 'b', false],
-  [null, undefined, false],
-  [[], [], true],
-  [['a'], ['a', 'b'], false],
-  [['a', 'b'], ['b', 'a'], false],
-  [false, null, false],
-  [{ ada: 'a@b.example', ben: 'c' }, { ben: 'c', ada: 'a@b.example' }, true],
-  [{ ada: 'a@b.example' }, {}, false],
-])('the values %j and %j of a field are equal: %s', (left, right, expected) => {
-  expect(isSameValue(left, right)).toBe(expected);
-  expect(isSameValue(right, left)).toBe(expected);
 });

@@ -4,12 +4,7 @@ import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { appendDeliveries } from '../../../../src/store/deliveries/append-deliveries.ts';
 import { unpackBody } from '../../../../src/store/deliveries/bodies.ts';
-import {
-  countAttempt,
-  quarantinedDeliveries,
-  retryQuarantined,
-  settleDeliveries,
-} from '../../../../src/store/deliveries/inbox.ts';
+import { countAttempt, quarantinedDeliveries, settleDeliveries } from '../../../../src/store/deliveries/inbox.ts';
 import type {
   ReconcileConnection,
   ReconcileContext,
@@ -20,6 +15,7 @@ import { createTravellingClock, type TravellingClock } from '../../../support/fa
 import { withoutTable } from '../../../support/faults/without-table.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { reconcileOver } from '../../../support/harness/reconcile-over.ts';
+import type { OpenedStore } from '../../../support/harness/store.ts';
 import { pull } from '../../../support/rows/items.ts';
 
 /**
@@ -195,28 +191,41 @@ async function crash(store: Store): Promise<void> {
   await (await startAfter(store)).markBusy();
 }
 
-test('after an unclean end the oldest deliveries of one batch are suspected, and no later ones', async () => {
-  const { store, suspected } = await waiting(3);
-  await crash(store);
-  expect(suspected(await startAfter(store))).toEqual([true, true, false]);
+/** What a process does after its start. */
+type Work = (poisonMessages: PoisonMessages, store: OpenedStore) => Promise<unknown>;
+const begin: Work = (poisonMessages) => poisonMessages.markBusy();
+const end: Work = (poisonMessages) => poisonMessages.markIdle();
+const detect: Work = (poisonMessages) => poisonMessages.detect();
+const endUnstored: Work = (poisonMessages, { database }) =>
+  withoutTable(database, 'meta', () => poisonMessages.markIdle());
+const settle: Work = async (_, { query }) => {
+  const [row] = await query.selectFrom('inbox').select('id').execute();
+  await settleDeliveries(query, [{ id: row?.id as number, state: 'applied' }], 1);
+};
+
+test.each<[after: string, expected: boolean[], ...lives: Work[][]]>([
+  ['an unclean end, the oldest deliveries of one batch', [true, true, false], [begin]],
+  ['an unclean end, none that was settled', [false], [begin], [settle]],
+  ['a process that did no work, none', [false], []],
+  ['a clean end, none', [false], [begin, end]],
+  ['an unclean end that follows a clean one', [true], [begin, end, detect, begin]],
+  ['an end that could not be stored', [true], [begin], [endUnstored]],
+])('suspects after %s: %j', async (_after, expected, ...lives) => {
+  const { store, suspected } = await waiting(expected.length);
+  for (const life of lives) {
+    const poisonMessages = await startAfter(store);
+    for (const work of life) await work(poisonMessages, store);
+  }
+  expect(suspected(await startAfter(store))).toEqual(expected);
 });
 
-test('no delivery is suspected before the detection, or if none is pending', async () => {
-  const { store, suspected, ids } = await waiting(1);
-  await crash(store);
-  expect(suspected(suspicionOf(store))).toEqual([false]);
-  await settleDeliveries(store.query, [{ id: ids[0] as number, state: 'applied' }], 1);
-  expect(suspected(await startAfter(store))).toEqual([false]);
-});
-
-test('a process that did no work, or had a clean end, leaves no suspected delivery', async () => {
+test('suspects no delivery before the detection, and detects once', async () => {
   const { store, suspected } = await waiting(1);
-  await startAfter(store);
-  expect(suspected(await startAfter(store))).toEqual([false]);
-  const orderly = await startAfter(store);
-  await orderly.markBusy();
-  await orderly.markIdle();
-  expect(suspected(await startAfter(store))).toEqual([false]);
+  const first = await startAfter(store);
+  await first.markBusy();
+  await first.detect();
+  expect(suspected(first)).toEqual([false]);
+  expect(suspected(suspicionOf(store))).toEqual([false]);
 });
 
 test('a clean end keeps the suspicion and the pause of a delivery that was not tried again', async () => {
@@ -237,32 +246,6 @@ test('a clean end keeps the suspicion and the pause of a delivery that was not t
   expect(later.isSuspected({ id: other + 1 })).toBe(false);
 });
 
-test('a process that works again after a clean end can crash again', async () => {
-  const { store, suspected } = await waiting(1);
-  const stage = await startAfter(store);
-  await stage.markBusy();
-  await stage.markIdle();
-  await stage.detect();
-  await stage.markBusy();
-  expect(suspected(await startAfter(store))).toEqual([true]);
-});
-
-test('detects once: its own later work causes no suspicion', async () => {
-  const { store, suspected } = await waiting(1);
-  const stage = await startAfter(store);
-  await stage.markBusy();
-  await stage.detect();
-  expect(suspected(stage)).toEqual([false]);
-});
-
-test('an end that cannot be stored does not fail, and counts as an unclean end', async () => {
-  const { store, suspected } = await waiting(1);
-  await crash(store);
-  const next = await startAfter(store);
-  await withoutTable(store.database, 'meta', () => next.markIdle());
-  expect(suspected(await startAfter(store))).toEqual([true]);
-});
-
 test('another version retries the deliveries that exceeded their budget, once', async () => {
   const { store, ids } = await waiting(1);
   const quarantine = () =>
@@ -277,16 +260,4 @@ test('another version retries the deliveries that exceeded their budget, once', 
   await quarantine();
   await startAfter(store, '1.1.0');
   expect(await state()).toBe('quarantined');
-});
-
-test('a command retries a quarantined delivery', async () => {
-  const store = await openTestStore();
-  const first = stageOver(store);
-  await append(store, 'hook', ['hard'], 'webhook', PAGE);
-  await first.drain();
-  first.worker.length = 0;
-  const [waiting] = await quarantinedDeliveries(store.query, 1);
-  expect(await retryQuarantined(store, [waiting?.id ?? 0])).toBe(1);
-  await first.drain();
-  expect(first.worker).toEqual(['["hard"]']);
 });

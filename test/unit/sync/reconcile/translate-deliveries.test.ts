@@ -180,13 +180,7 @@ describe('an event of the workspace', () => {
     ['a removed link', 'work_item.deleted', { work_item: LINK }, 'saw-link-removed', LINK_IDS],
     ['a removed link by its ids only', 'work_item.deleted', byIds('workItem'), 'saw-link-removed', LINK_IDS],
     ['a camelCase record', 'pull_request.created', { pullRequest: RECORD }, 'saw-record', RECORD],
-    [
-      'a document',
-      'document.updated',
-      { document: DOCUMENT },
-      'saw-documents',
-      { documents: [{ documentId: 'doc_1' }] },
-    ],
+    ['a document', 'document.updated', { document: DOCUMENT }, 'saw-documents', { documents: [DOCUMENT] }],
     ['a deleted document', 'document.deleted', { resource: { documentId: 'doc_1' } }, 'saw-documents', MISSING],
   ])('understands %s', (_what, type, data, action, content) => {
     expect(contentOf(type, data)).toMatchObject([action, content]);
@@ -195,12 +189,7 @@ describe('an event of the workspace', () => {
   test.each<[what: string, type: string, data: object, content: object]>([
     ['a task id', 'task.updated', { resource: { type: 'task', id: 'tsk_1' } }, { taskIds: ['tsk_1'], isNew: false }],
     ['many tasks', 'task.updated', { resource: { taskIds: ['a', 'b', 'a', 'c/d', 7] } }, { taskIds: ['a', 'b'] }],
-    [
-      'many tasks beside one',
-      'task.created',
-      { task: TASK, resource: { taskIds: ['a'] } },
-      { taskIds: ['a', 'tsk_1'] },
-    ],
+    ['tasks beside one', 'task.created', { task: TASK, resource: { taskIds: ['a'] } }, { taskIds: ['a', 'tsk_1'] }],
     ['a task without its title', 'task.created', { task: { taskId: 'tsk_1' } }, { taskIds: ['tsk_1'], isNew: true }],
     ['a task without its status', 'task.updated', { task: { ...TASK, status: undefined } }, { taskIds: ['tsk_1'] }],
     ['a task that may be gone', 'task.deleted', { task: TASK }, { taskIds: ['tsk_1'], isNew: false }],

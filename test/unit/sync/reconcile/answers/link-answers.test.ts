@@ -124,12 +124,14 @@ const added = (body: unknown = link(), status = 201): Report => ['add-link', bod
 const EVENT = { asOf: undefined };
 const OF_T1 = { taskId: 't1', workItemId: 'w1' };
 const created = (body: object = link()): Report => ['saw-link', body, EVENT];
+const BY_OTHERS = created(foreign());
 const deleted = (fields: object = {}): Report => ['saw-link-removed', { ...OF_T1, ...fields }, EVENT];
 /** A record that lists the task of the link, and one that does not. */
 const WITH: Report = ['saw-record', recordOf(['t1'])];
 const WITHOUT: Report = ['saw-record', recordOf([])];
 /** The link of another work item, made by a person. */
 const OF_ISSUE = { workItemId: 'w7', url: ISSUE.url, externalId: null };
+const OF_BOTH = { ...OF_ISSUE, taskId: 't1' };
 const FOREIGN = entity.link(ISSUE.key, 't1');
 
 const IS_REMOVED = { known: null, hand: 'removed' } as const;
@@ -147,6 +149,7 @@ const spelled = (url: string) =>
 const ownedAs = (url: string) => ({ ...IS_OURS, known: spelled(url) as never });
 const SPELLED = { ...EXISTING, known: JSON.stringify({ url: URL, spelled: `${URL}/`, externalId: OURS }) };
 const SECOND = { workItemId: 'w2' };
+const SECOND_BY_OTHERS = created(foreign(SECOND));
 const ELSEWHERE = { url: OTHER };
 const SLASHED = { url: `${URL}/` };
 const LOST_LINK = [DESIRED, 'pending', 'add-link'] as const;
@@ -159,14 +162,7 @@ type Link = readonly [row: Partial<EntityRow>, change?: Before['change'], lost?:
 type Outcome = 'evaluated' | 'read' | 'ignored';
 
 test.each<
-  [
-    claim: string,
-    report: Report,
-    before: Link,
-    becomes?: Partial<EntityRow>,
-    outcome?: Outcome,
-    left?: Before['change'],
-  ]
+  [what: string, report: Report, row: Link, becomes?: Partial<EntityRow>, outcome?: Outcome, left?: Before['change']]
 >([
   // A record lists the tasks of its links, without their owners.
   ['a record adds a link', WITH, [DESIRED], IS_FOUND],
@@ -207,28 +203,16 @@ test.each<
   ['a list recognizes another case', listed(foreign({ url: UPPER })), LOST_LINK, ownedAs(UPPER)],
 
   // Events may be late.
-  ['a created link is added', created(foreign()), [DESIRED], { ...IS_MANUAL, known_at: NOW }],
-  [
-    'a created link replaces a waiting addition',
-    created(foreign()),
-    [DESIRED, 'pending'],
-    IS_MANUAL,
-    'evaluated',
-    'pending',
-  ],
-  ['a created link settles no lost addition', created(foreign()), LOST_LINK],
+  ['a created link is added', BY_OTHERS, [DESIRED], { ...IS_MANUAL, known_at: NOW }],
+  ['a created link replaces a waiting addition', BY_OTHERS, [DESIRED, 'pending'], IS_MANUAL, 'evaluated', 'pending'],
+  ['a created link settles no lost addition', BY_OTHERS, LOST_LINK],
   ['a created link that is known changes nothing', created(), [EXISTING]],
   ['a created link that is known with a slash changes nothing', created(link(SLASHED)), [EXISTING]],
-  ['a created link whose addition is in flight changes nothing', created(foreign()), [DESIRED, 'sending']],
+  ['a created link whose addition is in flight changes nothing', BY_OTHERS, [DESIRED, 'sending']],
   ['an older created link of ours changes nothing', created(), [DESIRED, 'pending']],
-  ['a created link that a person removed changes nothing', created(foreign()), [REMOVED]],
-  ['a created link that worksync removed changes nothing', created(foreign()), [GONE]],
-  [
-    'a created link to a removed address is added',
-    created(foreign(SECOND)),
-    [REMOVED],
-    { hand: 'manual', remote_id: 'w2' },
-  ],
+  ['a created link that a person removed changes nothing', BY_OTHERS, [REMOVED]],
+  ['a created link that worksync removed changes nothing', BY_OTHERS, [GONE]],
+  ['a created link to a removed address is added', SECOND_BY_OTHERS, [REMOVED], { hand: 'manual', remote_id: 'w2' }],
   [
     'a created link to a waiting address is read',
     created(foreign({ workItemId: 'w0' })),
@@ -350,7 +334,7 @@ test('a list of links allows the additions to its task that wait for it', async 
 
 test.each<[what: string, isSaved: boolean, report: Report]>([
   ['by a person is the link of that item', true, listed(OF_ISSUE)],
-  ['that an event reports is the link of that item', true, created({ ...OF_ISSUE, taskId: 't1' })],
+  ['that an event reports is the link of that item', true, created(OF_BOTH)],
   ['by another application is the link of that item', true, listed({ ...OF_ISSUE, externalId: 'theirs' })],
   ['of ours is ignored', false, listed({ ...OF_ISSUE, externalId: externalIdOf(ISSUE.key) })],
   ['that is no web address is ignored', false, listed({ ...OF_ISSUE, url: 'ftp://acme.example.com/browse/ENG-1' })],
@@ -377,15 +361,9 @@ const BY_PERSON = { hand: 'manual', remote_id: 'w7' } as const;
 
 test.each<[what: string, becomes: Partial<EntityRow>, revision: number, report: Report, isRead?: boolean]>([
   ["is a person's if a later list shows it again", BY_PERSON, AS_OF, listed(OF_ISSUE)],
-  ["is a person's if it is added again", BY_PERSON, AS_OF, ['saw-link', { ...OF_ISSUE, taskId: 't1' }]],
+  ["is a person's if it is added again", BY_PERSON, AS_OF, ['saw-link', OF_BOTH]],
   ['stays removed if the list was requested before', GONE, AS_OF + 1, listed(OF_ISSUE)],
-  [
-    'stays removed if the event may be late, and the links are read',
-    GONE,
-    AS_OF,
-    created({ ...OF_ISSUE, taskId: 't1' }),
-    true,
-  ],
+  ['stays removed if the event may be late, and the links are read', GONE, AS_OF, created(OF_BOTH), true],
 ])('a link to a work item that worksync removed %s', async (_what, becomes, revision, report, isRead = false) => {
   const store = await linked({});
   const ids = { item_key: ISSUE.key, task_id: 't1', revision };

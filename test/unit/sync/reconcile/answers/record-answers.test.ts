@@ -88,11 +88,7 @@ test.each<[what: string, expected: Expected, before: Before, record?: object]>([
   ['that is not known becomes known', { title: 'Theirs', isEvaluated: true }, {}],
   ['that is not known and has no item becomes known', { title: 'Theirs' }, { hasItem: false }],
   ['with other content was edited', EDITED, { known: RECORD }],
-  [
-    'without an item that has other content was edited',
-    { title: 'Theirs', knownAt: NOW },
-    { known: RECORD, hasItem: false },
-  ],
+  ['of no item with other content was edited', { title: 'Theirs', knownAt: NOW }, { known: RECORD, hasItem: false }],
   ['with the known content was not edited', UNCHANGED, { known: RECORD }, RECORD],
   ['that became known at its request was edited since', EDITED, { known: RECORD, knownAt: REQUESTED }],
   ['that became known after its request is outdated', { title: 'Ours' }, { known: RECORD, knownAt: REQUESTED + 1 }],

@@ -28,8 +28,9 @@ import { allTaskKeys } from '../../../../support/rows/task-keys.ts';
 /** The times of the requests and of the processing. */
 const REQUESTED = START + 200_000;
 const NOW = START + 210_000;
+const HOUR = 3_600_000;
 /** A complete list may lack a task that was last read at this time. */
-const LONG_AGO = REQUESTED - 3_600_000;
+const LONG_AGO = REQUESTED - HOUR;
 
 const BUG = workItem({ type: 'Bug', url: 'https://acme.example.com/browse/ENG-1', updatedAt: START });
 const NAME = entity.task(BUG.key);
@@ -150,13 +151,7 @@ describe('a reported task', () => {
     ['an event of the same time', 'open', true, {}, {}],
     ['an event of an earlier time', 'open', false, {}, { updatedAt: EARLIER }],
     ['an event without a time', 'open', true, {}, { updatedAt: undefined }],
-    [
-      'an event without a time, an hour later',
-      'review',
-      false,
-      { sentAt: REQUESTED + 3_600_000 },
-      { updatedAt: undefined },
-    ],
+    ['an event without a time, an hour later', 'review', false, { sentAt: REQUESTED + HOUR }, { updatedAt: undefined }],
   ])('with another status than worksync wrote, by %s: %s is known, and the task is read: %s', async (...row) => {
     const [, status, isRead, answer, task] = row;
     const store = await cached([{}]);
@@ -246,7 +241,7 @@ describe('a reported task', () => {
 describe('a list of tasks', () => {
   it.each<[what: string, readAt: number, kept: readonly string[], page?: Partial<ListPage>]>([
     ['removes a task that it lacks', LONG_AGO, []],
-    ['keeps a task that was read within the last hour', NOW - 3_600_000 + 1, ['BUG-9']],
+    ['keeps a task that was read within the last hour', NOW - HOUR + 1, ['BUG-9']],
     ['keeps a task that was read after its request', REQUESTED + 1, ['BUG-9']],
     ['keeps all tasks if it is not known to be complete', LONG_AGO, ['BUG-9'], { isComplete: false }],
     ['keeps all tasks until its last page', LONG_AGO, ['BUG-9'], FIRST_PAGE],

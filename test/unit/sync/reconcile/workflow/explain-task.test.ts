@@ -27,11 +27,12 @@ const textOf = (reason: Reported) => reason && (reason.detail ? `${reason.code}:
 /** The part of each item in the status, by the number of the item. */
 async function partsOf(board: Board, key = 'BUG-1') {
   const { items } = await board.explain(key);
-  return items.map(({ name, reason }) => `${name.slice('acme/app'.length)} ${textOf(reason)}`);
+  return items.map(({ name, reason }) => `${name.slice('acme/app'.length)} ${textOf(reason)}`).toSorted();
 }
 
 const OPENED = opened(1, 'BUG-1');
 const FIX = opened(1, 'Fixes BUG-1');
+const NAMED = changed(1, { title: 'Fixes BUG-1' });
 const STRANGER = { isPublic: true, isFork: true, author: 'eve' };
 const BUGS = Array.from({ length: 11 }, (_, index) => `BUG-${index + 1}`);
 const ELEVEN = { tasks: Object.fromEntries(BUGS.map((key) => [key, 'open'])) };
@@ -83,11 +84,7 @@ it.each<
   ['bot-text: bots are ignored', OF_ITEM, [opened(1, 'BUG-1', { isBot: true })], { bots: 'ignore' }],
   ['bot-text: description of a bot', OF_ITEM, [opened(1, 'Bump', { isBot: true, description: 'Fixes BUG-1' })]],
   ['too-many-tasks: 11 tasks', OF_ITEM, [opened(1, BUGS.join())], {}, ELEVEN],
-  [
-    'late-name: acme/app#1',
-    ['#1 late-name'],
-    [opened(1, 'A change', STRANGER), merged(), changed(1, { title: 'Fixes BUG-1' })],
-  ],
+  ['late-name: acme/app#1', ['#1 late-name'], [opened(1, 'A change', STRANGER), merged(), NAMED]],
   ['no-connection: code', OF_ITEM, [OPENED], {}, { rules: { connections: new Set(['tracker']) } }],
   ['unverified', [], [OPENED, later, restored]],
   ['same', ['#1 given-up'], [OPENED, later, closed(), later]],

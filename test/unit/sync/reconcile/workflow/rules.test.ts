@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { entity } from '../../../../../src/model/change.ts';
 import type { PullRequest, WorkItem } from '../../../../../src/model/item.ts';
 import type { TaskUpdate } from '../../../../../src/model/task.ts';
+import type { WrittenStatus } from '../../../../../src/model/written-status.ts';
 import {
   blankEntity,
   type EntityRow,
@@ -16,8 +17,8 @@ import {
   updateChange,
 } from '../../../../../src/store/changes/outbox-rows.ts';
 import { saveTask } from '../../../../../src/store/tasks/cached-tasks.ts';
-import { createRules } from '../../../../../src/sync/reconcile/context.ts';
-import { evaluateTaskUpdate } from '../../../../../src/sync/reconcile/workflow/evaluate-task.ts';
+import { createRules, PLAIN_RULES } from '../../../../../src/sync/reconcile/context.ts';
+import { evaluateTaskUpdate, releaseTaskStatus } from '../../../../../src/sync/reconcile/workflow/evaluate-task.ts';
 import type { WorkflowInput, WorkflowRule } from '../../../../../src/sync/reconcile/workflow/workflow-rules.ts';
 import { type BoardOptions, openBoard, time } from '../../../../support/harness/board.ts';
 import {
@@ -117,6 +118,7 @@ const SEEN = changed(1, { labels: ['seen'] });
 const DRAFT = opened(1, 'Fixes BUG-1', { draft: true });
 const FORK = opened(1, 'Fixes BUG-1', STRANGER);
 const MENTION = described('see BUG-1');
+const ADDRESS = described('see https://app.example.com/workspace/tasks/BUG-1');
 const NAMED = changed(1, { title: 'Fixes BUG-1' });
 const NAMELESS_FORK = opened(1, 'A change', STRANGER);
 const FIX_2 = opened(2, 'Fixes BUG-1', MEMBER);
@@ -142,6 +144,9 @@ const MERGED_MEANWHILE: Step = async (board, clock) => {
 const UNHEARD = opened(1, 'BUG-1', { createdAt: time(0), labels: ['seen'] });
 const DONE = [FIX, merged(), later];
 const REVERTED = [revert(2, 1), merged(2)];
+const REVERTED_BY_MEMBER = [revert(2, 1, MEMBER), merged(2)];
+const OTHER_REVERTED = [revert(2, 3), merged(2)];
+const ENDED = person('completed');
 const BUGS = (count: number) => Array.from({ length: count }, (_, index) => `BUG-${index + 1}`);
 const trusting = (name: string) => ({ trust: { people: [name] } });
 const connected = (name: string) => ({ rules: { connections: new Set([name]) } });
@@ -150,6 +155,7 @@ const open = (count: number) => ({ tasks: Object.fromEntries(BUGS(count).map((ke
 
 const CHANGES = reviewed(1, 'changes');
 const ASKED = changed(1, { reviewers: ['ben'] });
+const CHO_ASKED = changed(1, { reviewers: ['cho'] });
 const DRAFTED = changed(1, { draft: true });
 const OPEN_AGAIN = changed(1, { state: 'open', closedAt: null });
 const BORS = closed(1, { title: '[Merged by Bors] - Fixes BUG-1' });
@@ -207,11 +213,7 @@ const CASES: readonly Case[] = [
   ['an approval is a state of its own', ['approved'], [OPENED, APPROVAL], APPROVED],
   ['an approval of one who is asked again does not count', [], [OPENED, APPROVAL, ASKED], APPROVED],
   ['one who is asked again after changes is a review', 'review', [OPENED, later, CHANGES, later, ASKED]],
-  [
-    'another reviewer who is asked changes nothing',
-    'in_progress',
-    [OPENED, later, CHANGES, later, changed(1, { reviewers: ['cho'] })],
-  ],
+  ['another reviewer who is asked changes nothing', 'in_progress', [OPENED, later, CHANGES, later, CHO_ASKED]],
   ['one who was asked before is not asked again', 'in_progress', [ASKED_FIRST, later, CHANGES]],
   ['a decision counts as an approval', ['approved'], [OPENED, decided(1, 'approved')], APPROVED],
   ['31: an approval is dropped without an event', 'review', [OPENED, decided(1, 'changes'), decided(1, 'none')]],
@@ -232,11 +234,7 @@ const CASES: readonly Case[] = [
   ['a task stays finished after its issue leaves', 'completed', [FINISHED, later, issue({ movedAway: 'OUT' })], ISSUES],
   ['a moved work item finishes nothing', 'open', [MOVED], ISSUES],
   ['a moved work item lets the earlier status return', 'open', [MOVED, OPENED, later, closed()], ISSUES],
-  [
-    'an issue finishes its task again',
-    'completed',
-    [FIX, merged(), FINISHED, later, REOPENED_ISSUE, later, DONE_AGAIN],
-  ],
+  ['issues finish their task again', 'completed', [FIX, merged(), FINISHED, later, REOPENED_ISSUE, later, DONE_AGAIN]],
   ['24: dropped work finishes nothing', 'open', [fixed({ state: 'done', isDropped: true })], ISSUES],
   ['25: a regression reopens the task', 'in_progress', [FINISHED, later, REOPENED], ISSUES],
   ['an own rule reopens the task', 'planned', [FINISHED, later, REOPENED_ISSUE], REOPENS],
@@ -248,13 +246,9 @@ const CASES: readonly Case[] = [
 
   // Links
   ['32: the title counts', 'completed', [opened(1, 'Closes BUG-1', { description: '' }), merged()]],
-  ['1: prose takes no task out of its end', 'completed', [person('completed'), described('Background: BUG-1')]],
-  [
-    '3: an address takes no task out of its end',
-    'completed',
-    [person('completed'), described('see https://app.example.com/workspace/tasks/BUG-1')],
-  ],
-  ['2: a title with sibling keys takes none out of its end', 'completed review', [person('completed'), BOTH]],
+  ['1: prose takes no task out of its end', 'completed', [ENDED, described('Background: BUG-1')]],
+  ['3: an address takes no task out of its end', 'completed', [ENDED, ADDRESS]],
+  ['2: a title with sibling keys takes none out of its end', 'completed review', [ENDED, BOTH]],
   ['4: a mention finishes nothing', 'completed open', [opened(1, 'BUG-1', { description: 'See BUG-2' }), merged()]],
   ['one of two carried tasks is not finished', 'review', [BOTH, later, merged()]],
   ['16: all closed tasks are finished', 'completed completed', [opened(1, 'Fixes BUG-1, fixes BUG-2'), merged()]],
@@ -293,11 +287,7 @@ const CASES: readonly Case[] = [
   ['the first merge finishes the task by `several: any`', 'completed', [...TWO, merged()], { several: 'any' }],
   ['the first merge finishes by a rule with `several: any`', 'merged', [...TWO, merged(1, ON_DEVELOP)], ANY],
   ['7: a plan of several ends with the last one', 'completed', [OPENED, merged(), later, SECOND, later, merged(2)]],
-  [
-    'work that names the task later delays the end',
-    'review',
-    [opened(2, 'Other'), ...DONE, changed(2, { title: 'BUG-1' })],
-  ],
+  ['work that names it later delays the end', 'review', [opened(2, 'Other'), ...DONE, changed(2, { title: 'BUG-1' })]],
   ['a pull request that is opened after the end changes nothing', 'completed', [...DONE, FIX_2]],
   ['work that is opened after the end reopens by `reopen`', 'review', [...DONE, FIX_2], REOPEN],
   ['11: helpers of a queue delay no end', 'completed', [FIX, opened(2, 'Batch BUG-1', BOT), closed(2), merged()]],
@@ -312,12 +302,7 @@ const CASES: readonly Case[] = [
   ['the next rule adds and removes labels', ['staging'], [OPENED, later, merged()], LABELS],
   ['a label that no rule names stays', ['own', 'staging'], [labelled('own'), OPENED, later, merged()], LABELS],
   ['a label that a person takes away stays away', [], [OPENED, later, labelled(), SEEN], LABELS],
-  [
-    'a label is set again with its condition',
-    ['wip'],
-    [OPENED, later, labelled(), closed(), later, OPEN_AGAIN],
-    LABELS,
-  ],
+  ['a label returns with its condition', ['wip'], [OPENED, later, labelled(), closed(), later, OPEN_AGAIN], LABELS],
   ['a label that one item adds is not removed by another', ['wip', 'staging'], [...TWO, later, merged()], LABELS],
   ['a new rule labels nothing old', [], [OPENED, configured({ ...LABELS, since: undefined }), SEEN], only()],
   ['a new rule labels what is old by `since`', ['wip'], [OPENED, configured({ ...LABELS, since: 0 })], only()],
@@ -332,17 +317,13 @@ const CASES: readonly Case[] = [
   ['a stranger whom `trust` does not name does not count', 'open', [FORK], trusting('ann')],
   ['every stranger counts by `trust: anyone`', 'review', [FORK], { trust: 'anyone' }],
   ['the merge of a stranger’s work counts', 'completed', [FORK, merged()]],
-  ['the revert of a stranger’s work counts', 'in_progress', [FORK, merged(), revert(2, 1, MEMBER), merged(2)]],
+  ['the revert of a stranger’s work counts', 'in_progress', [FORK, merged(), ...REVERTED_BY_MEMBER]],
   ['a name that a stranger adds after the merge does not count', 'open', [NAMELESS_FORK, merged(), NAMED]],
+  ['a stranger’s name after a revert is ignored', 'open', [NAMELESS_FORK, merged(), ...REVERTED_BY_MEMBER, NAMED]],
   [
-    'a stranger’s name after a revert is ignored',
-    'open',
-    [NAMELESS_FORK, merged(), revert(2, 1, MEMBER), merged(2), NAMED],
-  ],
-  [
-    'a revert of a stranger’s late name changes no end',
+    'a revert of a late name changes no end',
     'completed',
-    [person('completed'), NAMELESS_FORK, merged(), NAMED, revert(2, 1, MEMBER), merged(2)],
+    [ENDED, NAMELESS_FORK, merged(), NAMED, ...REVERTED_BY_MEMBER],
   ],
   ['a name that a member adds after the merge counts', 'completed', [opened(1, 'A change', MEMBER), merged(), NAMED]],
   ['an approval by a member counts', 'review', [FORK, reviewed(1, 'approved', { isMember: true })]],
@@ -366,25 +347,17 @@ const CASES: readonly Case[] = [
   ['a revert that is gone reverts nothing', 'completed', [...DONE, ...REVERTED, later, changed(2, { gone: true })]],
   ['new work finishes a reverted task', 'completed', [FIX, merged(), ...REVERTED, later, FIX_3, merged(3)]],
   ['new open work on a reverted task is a review', 'review', [...DONE, ...REVERTED, later, FIX_3]],
-  [
-    'a revert by git is known by its commit',
-    'in_progress',
-    [FIX, merged(1, COMMITTED), later, REVERT_BY_GIT, merged(2)],
-  ],
+  ['git’s revert is known by its commit', 'in_progress', [FIX, merged(1, COMMITTED), later, REVERT_BY_GIT, merged(2)]],
   ['a revert by git need not name the task', 'in_progress', [FIX, merged(1, COMMITTED), later, ROLL_BACK, merged(2)]],
   ['a revert by git may arrive before the merge', 'in_progress', [FIX, ROLL_BACK, merged(2), merged(1, COMMITTED)]],
   ['a revert by git does no work of its title', 'open', [opened(1, 'Roll back BUG-1', REVERTS_COMMIT), merged()]],
-  [
-    'a revert of other work leaves a person’s end',
-    'completed',
-    [RELEASED_1, merged(), person('completed'), later, ...REVERTED],
-  ],
+  ['a revert of other work leaves a person’s end', 'completed', [RELEASED_1, merged(), ENDED, later, ...REVERTED]],
   ['a revert of another commit changes no end', 'completed', [FIX, merged(), later, REVERT_BY_GIT, merged(2)]],
   ['a revert of other work changes no end', 'completed', [...DONE, RELEASED_3, merged(3), revert(2, 3), merged(2)]],
   [
-    'a revert of other work keeps an end that waits',
+    'a revert of other work keeps a waiting end',
     'completed',
-    [FIX, merged(), RELEASED_3, merged(3), revert(2, 3), merged(2)],
+    [FIX, merged(), RELEASED_3, merged(3), ...OTHER_REVERTED],
   ],
   ['a revert without a time of its merge counts', 'in_progress', [...DONE, revert(2, 1), MERGED_UNDATED]],
   ['a title with `Revert` does not do the work that it quotes', 'open', [opened(1, 'Revert "Fixes BUG-1"'), merged()]],
@@ -618,6 +591,7 @@ describe('the fields of a task that follow its work item', () => {
   }
 
   const FAILED = { state: 'held', error: 'refused: no' } as const;
+  const HELD = { ...FAILED, guard: 'held' } as const;
   const MOVE: TaskUpdate = { from: 'open', status: 'in_progress', addLabels: ['wip'] };
   const itemLabels = { all: ['a'], add: ['a'], remove: [], added: [] };
   const TITLE = { fields: { title: 'New' } };
@@ -636,28 +610,12 @@ describe('the fields of a task that follow its work item', () => {
     ['stay while an update is in flight', MOVE, { wanted: MOVE, change: { state: 'sending' } }],
     ['are written with the status', { ...MOVE, ...TITLE }, { statuses: true }],
     ['wait if the same status failed alone', MOVE, { statuses: true, wanted: MOVE, change: FAILED }],
-    [
-      'do not wait for a status that the guard holds',
-      TITLE,
-      { statuses: true, wanted: MOVE, change: { ...FAILED, guard: 'held' } },
-    ],
+    ['do not wait for a status that the guard holds', TITLE, { statuses: true, wanted: MOVE, change: HELD }],
     ['do not wait if they failed together', TITLE, { statuses: true, wanted: { ...MOVE, ...TITLE }, change: FAILED }],
-    [
-      'do not wait if labels failed with it',
-      TITLE,
-      { statuses: true, wanted: { ...MOVE, itemLabels }, change: FAILED },
-    ],
-    [
-      'do not wait for another status',
-      TITLE,
-      { statuses: true, wanted: { ...MOVE, status: 'review' }, change: FAILED },
-    ],
+    ['do not wait if labels failed too', TITLE, { statuses: true, wanted: { ...MOVE, itemLabels }, change: FAILED }],
+    ['wait for no other status', TITLE, { statuses: true, wanted: { ...MOVE, status: 'review' }, change: FAILED }],
     ['do not wait for a status that waits', TITLE, { statuses: true, wanted: MOVE, change: { state: 'pending' } }],
-    [
-      'add a label of the item',
-      { itemLabels: { add: ['b'], remove: [] } },
-      { item: { title: 'Old', labels: ['a', 'b'] } },
-    ],
+    ['add an item label', { itemLabels: { add: ['b'], remove: [] } }, { item: { title: 'Old', labels: ['a', 'b'] } }],
     ['remove a label of the item', { itemLabels: { add: [], remove: ['a'] } }, { item: { title: 'Old', labels: [] } }],
     ['add no label that a rule adds', MOVE, { statuses: true, item: { title: 'Old', labels: ['a', 'wip'] } }],
     ['remove no label that a rule added', undefined, { known: { labels: ['+a'] }, item: { title: 'Old', labels: [] } }],
@@ -668,4 +626,64 @@ describe('the fields of a task that follow its work item', () => {
     if (expected === MOVE) expect(update).not.toMatchObject(TITLE);
     if (expected === MOVE) expect(update).not.toHaveProperty('itemLabels');
   });
+});
+
+// Updates that nothing wants any more.
+
+const NAME = entity.taskUpdate('t1');
+const CACHED = { taskId: 't1', key: 'BUG-1', title: '', source: 'api', status: 'open', updatedAt: '' };
+const CHANGE = { entity: NAME, kind: 'task_update', lane: 'status', since: 1, due: 1, weight: 1, waiting: [] } as const;
+const CONTEXT = { now: START, usedShare: 0, rules: PLAIN_RULES, sources: SOURCES };
+const WITHOUT_PRESET = createRules({
+  ...{ trailers: [], links: [], addresses: [], users: {}, grammars: [], documents: false, triage: [] },
+  workflow: {
+    rules: [{ when: { pullRequest: ['open'] }, set: { status: 'review' } }],
+    several: 'all',
+    bots: 'names',
+    since: 0,
+  },
+});
+const UNKNOWN = { sent: JSON.stringify({ body: { status: 'review', from: 'open' } }) };
+
+it.each<[claim: string, isKept: boolean, change: Partial<OutboxRow>]>([
+  ['withdraws an update that waits', false, { state: 'pending' }],
+  ['withdraws a held update', false, { state: 'held' }],
+  ['keeps an update in flight', true, { state: 'sending', ...UNKNOWN }],
+  ['keeps an update whose outcome is unknown', true, UNKNOWN],
+])('%s if nothing wants it any more, or if the task is gone', async (_claim, isKept, change) => {
+  for (const isGone of [false, true]) {
+    const { query, commit } = await openTestStore();
+    if (!isGone) await saveTask(query, CACHED, START);
+    await addDifference(query, CHANGE);
+    await updateChange(query, NAME, change);
+    await commit((own) => evaluateTaskUpdate(CONTEXT, own, 't1'));
+    expect((await findChange(query, NAME)) !== undefined).toBe(isKept);
+  }
+});
+
+const TO_REVIEW: TaskUpdate = { status: 'review', from: 'open' };
+const TO_WIP: TaskUpdate = { addLabels: ['wip'], from: 'open' };
+
+it.each<[claim: string, desired: object | undefined, status: string, ...sent: TaskUpdate[]]>([
+  ['is confirmed if it may have moved the task', { from: 'open' }, 'open', TO_REVIEW],
+  ['is confirmed if an earlier attempt may have moved the task', { from: 'open' }, 'open', TO_REVIEW, TO_WIP],
+  ['is not confirmed if the task has its status', undefined, 'review', TO_REVIEW],
+  ['is not confirmed if it sets no status', undefined, 'open', TO_WIP],
+])('an unwanted update whose outcome is unknown %s', async (_claim, desired, status, ...attempted) => {
+  const { query, commit } = await openTestStore();
+  await saveTask(query, { ...CACHED, status }, START);
+  const row = blankEntity(NAME, 'task_update', { task_id: 't1' });
+  await saveEntity(query, { ...row, known: '{}', desired: JSON.stringify(TO_REVIEW) });
+  await addDifference(query, CHANGE);
+  await updateChange(query, NAME, { sent: JSON.stringify({ body: attempted.pop(), attempted }) });
+  await commit((own) => evaluateTaskUpdate({ ...CONTEXT, rules: WITHOUT_PRESET }, own, 't1'));
+  const stored = await findEntity(query, NAME);
+  expect(json<TaskUpdate>(stored?.desired ?? null)).toEqual(desired);
+  // A task with the status of an attempt was moved by it.
+  expect(json<WrittenStatus>(stored?.known ?? null)?.status).toBe(status === 'review' ? 'review' : undefined);
+});
+
+it('releases no status of a task that is gone', async () => {
+  const { commit } = await openTestStore();
+  expect(await commit((own) => releaseTaskStatus(own, PLAIN_RULES.workflow, 't1', START))).toBe(false);
 });
