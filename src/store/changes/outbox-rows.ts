@@ -1,13 +1,13 @@
 import type { Selectable, Updateable } from 'kysely';
 import type { ChangeState, Effect } from '../../model/change.ts';
 import { piecesOf } from '../../platform/lib/yield.ts';
-import { compileNamedStatement } from '../compiled-statement.ts';
+import { compileInScope } from '../compiled-statement.ts';
 import { CHUNK_SIZE } from '../in-chunks.ts';
 import type { Tables } from '../schema/tables.ts';
 import { readCounts, sumOf } from '../status/counts.ts';
 import { type CachedRow, newRow } from '../unit-of-work/cached-tables.ts';
 import { removeRows, rowsWhere, saveRows } from '../unit-of-work/unit-of-work.ts';
-import { type Scope, scopeOf } from '../workspace-scope.ts';
+import type { Scope } from '../workspace-scope.ts';
 
 export type OutboxRow = CachedRow<'outbox'>;
 export type OutboxUpdate = Updateable<Tables['outbox']>;
@@ -238,13 +238,11 @@ export async function expedite(query: Scope, entities: readonly string[]): Promi
 
 /** Updates columns of a change without reading it. */
 export async function updateChange(query: Scope, entity: string, set: OutboxUpdate): Promise<void> {
-  await updateStatement(query.whole, { ...set, workspace: query.workspace, entity });
+  await updateStatement(query, { ...set, entity });
 }
 
-type UpdateParameters = OutboxUpdate & { readonly workspace: number; readonly entity: string };
-
-const updateStatement = compileNamedStatement((query, { workspace, entity, ...set }: UpdateParameters) =>
-  scopeOf(query, workspace).updateTable('outbox').set(set).where('entity', '=', entity),
+const updateStatement = compileInScope((query, { entity, ...set }: OutboxUpdate & Pick<OutboxRow, 'entity'>) =>
+  query.updateTable('outbox').set(set).where('entity', '=', entity),
 );
 
 export async function saveChange(query: Scope, row: OutboxRow): Promise<void> {

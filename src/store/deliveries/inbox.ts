@@ -1,11 +1,11 @@
 import { sql, type Updateable } from 'kysely';
 import type { Delivery, DeliveryOrigin, DeliveryState } from '../../model/delivery.ts';
 import { piecesOf } from '../../platform/lib/yield.ts';
-import { compileStatement } from '../compiled-statement.ts';
+import { compileInScope, compileStatement } from '../compiled-statement.ts';
 import type { Store } from '../database.ts';
 import { changeInChunks, changeKeysInChunks } from '../in-chunks.ts';
 import type { Tables } from '../schema/tables.ts';
-import { type Scope, type Sql, scopeOf } from '../workspace-scope.ts';
+import type { Scope, Sql } from '../workspace-scope.ts';
 import { packBody, type StoredBody, unpackBody } from './bodies.ts';
 
 export interface PendingDelivery extends Delivery {
@@ -110,7 +110,7 @@ export async function pendingDeliveries(
   mostBytes: number,
   skipped: ReadonlySet<number> = new Set(),
 ): Promise<PendingDelivery[]> {
-  const sizes = await pendingSizes(query.whole, { workspace: query.workspace, most: most + skipped.size });
+  const sizes = await pendingSizes(query, { most: most + skipped.size });
   const wanted = sizes.filter(({ id }) => !skipped.has(id)).slice(0, most);
   const ids = prefixWithin(wanted, mostBytes);
   if (ids.length === 0) return [];
@@ -149,8 +149,8 @@ export async function pendingDeliveries(
   });
 }
 
-const pendingSizes = compileStatement((query, { workspace, most }: { workspace: number; most: number }) =>
-  scopeOf(query, workspace)
+const pendingSizes = compileInScope((query, { most }: { readonly most: number }) =>
+  query
     .selectFrom('inbox')
     .select(({ fn }) => ['id', fn.coalesce('unpacked_length', fn<number>('length', ['body'])).as('bytes')])
     // A literal: with a parameter, SQLite has to inspect the value to use the partial index, and plans the statement each time.
@@ -418,7 +418,7 @@ export async function pendingWorkspaces(query: Sql): Promise<readonly string[]> 
   return (await withPending(query, {})).map(({ name }) => name);
 }
 
-const withPending = compileStatement<object, { readonly name: string }>((query) =>
+const withPending = compileStatement((query) =>
   query
     .selectFrom('workspaces')
     .select('name')

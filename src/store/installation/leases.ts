@@ -140,9 +140,7 @@ export function replicasOf(query: Sql): Promise<readonly RenewedReplica[]> {
   return allReplicas(query, {});
 }
 
-const allReplicas = compileStatement<object, RenewedReplica>((query) =>
-  query.selectFrom('replicas').selectAll().orderBy('id'),
-);
+const allReplicas = compileStatement((query) => query.selectFrom('replicas').selectAll().orderBy('id'));
 
 /** Removes expired processes that were not renewed meanwhile. This frees their workspaces. */
 export async function removeExpired(query: Sql, expired: readonly RenewedReplica[]): Promise<void> {
@@ -162,7 +160,7 @@ export async function unownedOf(query: Sql, workspaces: readonly number[]): Prom
   return workspaces.filter((workspace) => !isOwned.has(workspace));
 }
 
-const allOwned = compileStatement<object, { readonly workspace: number }>((query) =>
+const allOwned = compileStatement((query) =>
   query
     .selectFrom('leases')
     .innerJoin('replicas', 'replicas.incarnation', 'leases.incarnation')
