@@ -32,10 +32,7 @@ export async function requestsOfItems(query: Scope, items: readonly string[], mo
 /** Returns those of the workspaces in which `deleteRequests` would find a row. */
 export function withOldRequests(query: Sql, workspaces: readonly number[], before: number): Promise<readonly number[]> {
   return workspacesWith(query, workspaces, ({ selectFrom }) => {
-    const own = selectFrom('requests')
-      .select('requests.id')
-      .whereRef('requests.workspace', '=', 'workspaces.id')
-      .limit(1);
+    const own = selectFrom('requests').whereRef('requests.workspace', '=', 'workspaces.id');
     const surplus = own.where('requests.id', '<=', ({ selectFrom: from }) =>
       from('requests as last')
         .whereRef('last.workspace', '=', 'workspaces.id')

@@ -17,50 +17,36 @@ const HAS_OLD_BODY = sql<boolean>`settled_at is not null and body is not null`;
 const IS_TOMBSTONE = sql<boolean>`hand = 'gone'`;
 const SETTLED = ['applied', 'superseded', 'ignored'] as const;
 
-/** Returns those of the workspaces in which `purgeBodies` would find a body. */
-export function withOldBodies(query: Sql, workspaces: readonly number[], before: number): Promise<readonly number[]> {
-  return workspacesWith(query, workspaces, ({ selectFrom }) => [
+/** Returns those of these workspaces in which rows are to be deleted that are older than `before`, epoch milliseconds. */
+type FindOld = (query: Sql, workspaces: readonly number[], before: number) => Promise<readonly number[]>;
+
+/** Finds what `purgeBodies` purges. */
+export const withOldBodies: FindOld = (query, workspaces, before) =>
+  workspacesWith(query, workspaces, ({ selectFrom }) => [
     selectFrom('inbox')
       .whereRef('inbox.workspace', '=', 'workspaces.id')
       .where(HAS_OLD_BODY)
       .where('settled_at', '<', before)
-      .where('state', 'in', SETTLED)
-      .select('inbox.id')
-      .limit(1),
+      .where('state', 'in', SETTLED),
   ]);
-}
 
-/** Returns those of the workspaces in which `deleteDeliveries` would find a delivery. */
-export function withOldDeliveries(
-  query: Sql,
-  workspaces: readonly number[],
-  before: number,
-): Promise<readonly number[]> {
-  return workspacesWith(query, workspaces, ({ selectFrom }) => [
+/** Finds what `deleteDeliveries` deletes. */
+export const withOldDeliveries: FindOld = (query, workspaces, before) =>
+  workspacesWith(query, workspaces, ({ selectFrom }) => [
     selectFrom('inbox')
       .whereRef('inbox.workspace', '=', 'workspaces.id')
       .where('received_at', '<', before)
-      .where('state', '!=', 'pending')
-      .select('inbox.id')
-      .limit(1),
+      .where('state', '!=', 'pending'),
   ]);
-}
 
-/** Returns those of the workspaces in which `deleteTombstones` would find a tombstone. */
-export function withOldTombstones(
-  query: Sql,
-  workspaces: readonly number[],
-  before: number,
-): Promise<readonly number[]> {
-  return workspacesWith(query, workspaces, ({ selectFrom }) => [
+/** Finds what `deleteTombstones` deletes. */
+export const withOldTombstones: FindOld = (query, workspaces, before) =>
+  workspacesWith(query, workspaces, ({ selectFrom }) => [
     selectFrom('entities')
       .whereRef('entities.workspace', '=', 'workspaces.id')
       .where(IS_TOMBSTONE)
-      .where('entities.known_at', '<', before)
-      .select('entities.entity')
-      .limit(1),
+      .where('known_at', '<', before),
   ]);
-}
 
 /**
  * Removes the bodies of at most `most` deliveries that were settled before `before`. Bodies of pending deliveries stay because

@@ -139,11 +139,7 @@ export async function quotaUseByCaller(query: Scope, since: number): Promise<rea
 /** Returns those of these workspaces that have rows from before the given time. */
 export function withOldQuotaUse(query: Sql, workspaces: readonly number[], before: number): Promise<readonly number[]> {
   return workspacesWith(query, workspaces, ({ selectFrom }) => [
-    selectFrom('quota_use')
-      .select('quota_use.since')
-      .whereRef('quota_use.workspace', '=', 'workspaces.id')
-      .where('quota_use.since', '<', before)
-      .limit(1),
+    selectFrom('quota_use').whereRef('quota_use.workspace', '=', 'workspaces.id').where('quota_use.since', '<', before),
   ]);
 }
 

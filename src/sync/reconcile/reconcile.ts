@@ -7,7 +7,7 @@ import { createAdaptiveBatchSize, yieldForRequests } from '../../platform/lib/yi
 import { entitiesOf, findEntities } from '../../store/changes/entities.ts';
 import { changesAfter } from '../../store/changes/outbox-rows.ts';
 import { pendingDeliveries } from '../../store/deliveries/inbox.ts';
-import { itemsAfter, openItemsAfter } from '../../store/items/items.ts';
+import { itemsAfter } from '../../store/items/items.ts';
 import { readMeta, writeMeta } from '../../store/meta.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { applyBatch, type FurtherEvaluations } from './apply-batch.ts';
@@ -257,9 +257,9 @@ type NextNames = (query: Scope, after: string, limit: number, includesFinished: 
 
 const NEXT: Readonly<Record<Phase, NextNames>> = {
   changes: changesAfter,
-  open: openItemsAfter,
+  open: (query, after, limit) => itemsAfter(query, after, limit),
   finished: async (query, after, limit, includesFinished) =>
-    includesFinished ? itemsAfter(query, after, { finished: true, most: limit }) : [],
+    includesFinished ? itemsAfter(query, after, limit, true) : [],
 };
 
 /**
