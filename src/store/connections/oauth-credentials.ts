@@ -26,15 +26,10 @@ export async function loadCredential(query: Sql, id: string): Promise<StoredCred
 export async function saveCredential(query: Sql, id: string, credential: StoredCredential): Promise<void> {
   const { accessExpiresAt, renewedAt, ...rest } = credential;
   const row = { ...rest, access_expires_at: accessExpiresAt, renewed_at: renewedAt };
-  await query
-    .insertInto('oauth_credentials')
-    .values({ id, ...row })
-    .onConflict((conflict) => conflict.column('id').doUpdateSet(row))
-    .execute();
-  await query
-    .deleteFrom('oauth_credentials')
-    .where('renewed_at', '<', renewedAt - EXPIRES_AFTER)
-    .execute();
+  const saved = query.insertInto('oauth_credentials').values({ id, ...row });
+  await saved.onConflict((conflict) => conflict.column('id').doUpdateSet(row)).execute();
+  const expired = query.deleteFrom('oauth_credentials').where('renewed_at', '<', renewedAt - EXPIRES_AFTER);
+  await expired.execute();
 }
 
 /** Name of the fact that stores until when a process may renew a grant, epoch milliseconds. */
