@@ -1,12 +1,7 @@
 import { changedRows, type Scope, type Sql } from '../workspace-scope.ts';
 
 /** A token by which a job or script uses the gateway in place of the workspace's API key. Only its SHA-256 is stored. */
-export interface GatewayToken {
-  readonly id: string;
-  readonly description: string;
-  readonly createdAt: number;
-  readonly revokedAt: number | null;
-}
+export type GatewayToken = Awaited<ReturnType<typeof listGatewayTokens>>[number];
 
 export async function addGatewayToken(
   query: Scope,
@@ -37,7 +32,7 @@ export async function liveTokens(query: Sql): Promise<Map<string, LiveToken>> {
   return new Map(rows.map(({ digest, id, name }) => [digest, { id, workspace: name }]));
 }
 
-export async function listGatewayTokens(query: Scope): Promise<GatewayToken[]> {
+export async function listGatewayTokens(query: Scope) {
   return query
     .selectFrom('gateway_tokens')
     .select(['id', 'description', 'created_at as createdAt', 'revoked_at as revokedAt'])

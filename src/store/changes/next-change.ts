@@ -3,7 +3,7 @@ import { CHANGE_STATES } from '../../model/change.ts';
 import type { TaskStatuses } from '../../model/task-status.ts';
 import { compileInScope } from '../compiled-statement.ts';
 import { QUEUES, type Queue } from '../schema/tables.ts';
-import type { Scope } from '../workspace-scope.ts';
+import { changedRows, type Scope } from '../workspace-scope.ts';
 import { findChange, type OutboxRow } from './outbox-rows.ts';
 
 /** The changes that may be sent at present. */
@@ -197,22 +197,11 @@ const LONGEST_PAUSE = 1_000_000;
 export async function clampChangeTimes(query: Scope, now: number): Promise<number> {
   const changes = query.updateTable('outbox').where('state', 'in', CHANGE_STATES).where('send_queue', 'in', QUEUES);
   // The index has only due times. No change is due before its difference appeared.
-  const postdated = await changes
-    .set({ since: now, due: now })
-    .where('due', '>', now)
-    .where('since', '>', now)
-    .executeTakeFirst();
-  const paused = await changes
-    .set({ not_before: 0 })
-    .where('not_before', '>', now + LONGEST_PAUSE)
-    .executeTakeFirst();
-  const inFlight = await query
-    .updateTable('outbox')
-    .where('state', 'in', ['sending', 'unknown'])
-    .set({ next_since: now })
-    .where('next_since', '>', now)
-    .executeTakeFirst();
-  return Number(postdated.numUpdatedRows + paused.numUpdatedRows + inFlight.numUpdatedRows);
+  const postdated = changes.set({ since: now, due: now }).where('due', '>', now).where('since', '>', now);
+  const paused = changes.set({ not_before: 0 }).where('not_before', '>', now + LONGEST_PAUSE);
+  const sent = query.updateTable('outbox').where('state', 'in', ['sending', 'unknown']);
+  const inFlight = sent.set({ next_since: now }).where('next_since', '>', now);
+  return (await changedRows(postdated)) + (await changedRows(paused)) + (await changedRows(inFlight));
 }
 
 const COLUMNS = ['entity', 'send_queue', 'lane', 'due', 'not_before'] as const;

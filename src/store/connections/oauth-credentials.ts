@@ -1,20 +1,15 @@
 import type { Sql } from '../workspace-scope.ts';
 
-/** The present state of an OAuth 2.0 grant. All tokens are sealed; times are epoch milliseconds. */
-export interface StoredCredential {
-  /** The refresh token to use next. */
-  readonly refresh: string;
-  /** The previous refresh token, until the present one was used. */
-  readonly previous: string | null;
-  readonly access: string;
-  readonly accessExpiresAt: number;
-  readonly renewedAt: number;
-}
+/**
+ * The present state of an OAuth 2.0 grant: the refresh token to use next, the previous one until the present one was used, and the
+ * access token. All tokens are sealed; times are epoch milliseconds.
+ */
+export type StoredCredential = NonNullable<Awaited<ReturnType<typeof loadCredential>>>;
 
 /** Milliseconds. Vendors revoke a grant that was not used for a year. */
 const EXPIRES_AFTER = 400 * 24 * 60 * 60_000;
 
-export async function loadCredential(query: Sql, id: string): Promise<StoredCredential | undefined> {
+export async function loadCredential(query: Sql, id: string) {
   return query
     .selectFrom('oauth_credentials')
     .select(['refresh', 'previous', 'access', 'access_expires_at as accessExpiresAt', 'renewed_at as renewedAt'])

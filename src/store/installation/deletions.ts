@@ -5,7 +5,7 @@ import { forgetRefused } from '../access/refused-requests.ts';
 import { prefixWithin } from '../deliveries/inbox.ts';
 import { WORKSPACE_TABLES, type WorkspaceTable } from '../schema/tables.ts';
 import { workspacesWith } from '../workspace-numbers.ts';
-import { type Scope, type Sql, scopeOf } from '../workspace-scope.ts';
+import { changedRows, type Scope, type Sql, scopeOf } from '../workspace-scope.ts';
 import type { Installation } from './installation.ts';
 
 /** Bytes of bodies that one statement frees. More would take long, because SQLite visits all their pages. */
@@ -127,12 +127,8 @@ export async function forgetWorkspace({ query, commitRelaxed }: Installation, wo
   });
   await scopeOf(query, workspace).deleteFrom('counts').execute();
   await query.deleteFrom('leases').where('workspace', '=', workspace).execute();
-  const { name } = await query
-    .selectFrom('workspaces')
-    .select('name')
-    .where('id', '=', workspace)
-    .executeTakeFirstOrThrow();
-  await forgetRefused(query, name);
+  const own = query.selectFrom('workspaces').select('name').where('id', '=', workspace);
+  await forgetRefused(query, (await own.executeTakeFirstOrThrow()).name);
   await query.deleteFrom('workspaces').where('id', '=', workspace).execute();
   return rows;
 }
@@ -163,9 +159,5 @@ async function deleteChunkOf(scope: Scope, table: WorkspaceTable): Promise<numbe
     .selectFrom(table as 'items')
     .select(sql.ref<string>(key).as('key'))
     .limit(CHUNK_SIZE);
-  const deleted = await scope
-    .deleteFrom(table as 'items')
-    .where(sql.ref<string>(key), 'in', some)
-    .executeTakeFirst();
-  return Number(deleted.numDeletedRows);
+  return changedRows(scope.deleteFrom(table as 'items').where(sql.ref<string>(key), 'in', some));
 }

@@ -132,17 +132,13 @@ export async function assignPlace(query: Scope, place: string, next: PlaceOwner)
   return [...new Set(rows.map(({ name }) => name))];
 }
 
-export interface NamedItem {
-  readonly name: string;
-  readonly itemKey: ItemKey;
-  /** The connection that reported the item last. */
-  readonly connection: string;
-  /** The item has another name now. */
-  readonly isFormer: boolean;
-}
+export type NamedItem = Awaited<ReturnType<typeof itemsNamed>>[number];
 
-/** Returns the items with one of these names. If no item has a name now, returns the last one that had it. */
-export async function itemsNamed(query: Scope, names: readonly string[]): Promise<NamedItem[]> {
+/**
+ * Returns the items with one of these names, each with the connection that reported it last. If no item has a name now, returns the
+ * last one that had it.
+ */
+export async function itemsNamed(query: Scope, names: readonly string[]) {
   const rows = await rowsWhere(query, 'item_names', 'name', names);
   const places = rows.flatMap(({ place }) => place ?? []);
   const owners = await placeOwners(query, places);

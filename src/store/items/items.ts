@@ -231,26 +231,16 @@ export async function itemsNamingFirst(query: Scope, names: readonly string[], m
   return rows.map(({ item_key }) => item_key);
 }
 
-/** The name, title and address of an item for people. */
-export interface ItemLabel {
-  readonly key: ItemKey;
-  readonly kind: Item['kind'];
-  /** `acme/api#12`, `group/project!12`, `ENG-123`; null if only its key is known. */
-  readonly name: string | null;
-  readonly title: string | null;
-  readonly url: string | null;
-}
-
-/** Returns the labels of these items. */
-export async function itemLabels(query: Scope, keys: readonly ItemKey[]): Promise<ItemLabel[]> {
+/** Returns the names, titles and addresses of these items for people. The name is null if only the key of the item is known. */
+export async function itemLabels(query: Scope, keys: readonly ItemKey[]) {
   const labels = query
     .selectFrom('items')
     .select(['key', 'kind', 'url', ITEM_NAME.as('name')])
     .select(textIn(dialectOf(query.whole), 'fields', ['item', 'title']).as('title'));
-  const items: ItemLabel[] = [];
+  const pieces = [];
   for (const some of piecesOf([...new Set(keys)], KEYS_AT_ONCE))
-    items.push(...(await labels.where('key', 'in', some).execute()));
-  return items;
+    pieces.push(await labels.where('key', 'in', some).execute());
+  return pieces.flat();
 }
 
 /** Returns at most `most` display names that begin with the prefix. */

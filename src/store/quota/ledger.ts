@@ -2,7 +2,7 @@ import type { Selectable } from 'kysely';
 import { compileInScope } from '../compiled-statement.ts';
 import type { Tables } from '../schema/tables.ts';
 import { workspacesWith } from '../workspace-numbers.ts';
-import type { Scope, Sql } from '../workspace-scope.ts';
+import { changedRows, type Scope, type Sql } from '../workspace-scope.ts';
 
 export type LedgerRow = Selectable<Tables['ledger']>;
 
@@ -63,15 +63,7 @@ const deleteCompleted = compileInScope((query, { completedBefore }: { readonly c
 );
 
 /** The numbers of requests of one caller in one quarter of an hour. */
-export interface QuotaUse {
-  /** Start of the quarter, epoch milliseconds. */
-  readonly since: number;
-  /** The caller as in `model/caller.ts`. */
-  readonly caller: string;
-  readonly requests: number;
-  /** Number of requests that were answered 429. */
-  readonly refused: number;
-}
+export type QuotaUse = Selectable<Tables['quota_use']>;
 
 /** Counts one request. */
 export async function addQuotaUse(query: Scope, since: number, caller: string, refused: 0 | 1): Promise<void> {
@@ -129,8 +121,8 @@ export async function quotaUseByCaller(query: Scope, since: number): Promise<rea
     .where('since', '>=', since)
     .groupBy('caller')
     .execute();
-  return rows.map(({ caller, requests, refused }) => ({
-    caller,
+  return rows.map(({ requests, refused, ...row }) => ({
+    ...row,
     requests: Number(requests),
     refused: Number(refused),
   }));
@@ -149,17 +141,10 @@ export function withOldQuotaUse(query: Sql, workspaces: readonly number[], befor
  * @returns the number of deleted rows; 0 if there is nothing left to delete
  */
 export async function deleteQuotaUse(query: Scope, before: number, limit: number): Promise<number> {
-  const [last] = await query
-    .selectFrom('quota_use')
-    .select('since')
-    .where('since', '<', before)
-    .orderBy('since')
+  const old = query.selectFrom('quota_use').select('since').where('since', '<', before).orderBy('since');
+  const last = await old
     .offset(limit - 1)
     .limit(1)
-    .execute();
-  const deleted = await query
-    .deleteFrom('quota_use')
-    .where('since', last ? '<=' : '<', last ? last.since : before)
     .executeTakeFirst();
-  return Number(deleted.numDeletedRows);
+  return changedRows(query.deleteFrom('quota_use').where('since', last ? '<=' : '<', last?.since ?? before));
 }
