@@ -138,7 +138,7 @@ async function tryAll(
     for (let after: ItemKey | undefined = ''; after !== undefined; ) {
       const most = Math.min(portion.size(), left);
       // One key more shows whether there are others.
-      const keys = await itemsAfter(query, after, { finished, most: most + 1 });
+      const keys = await itemsAfter(query, after, most + 1, finished);
       if (keys.length === 0) break;
       if (left === 0) return 'items';
       const some = keys.slice(0, most);

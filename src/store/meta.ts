@@ -1,4 +1,6 @@
+import type { Insertable } from 'kysely';
 import { piecesOf } from '../platform/lib/yield.ts';
+import type { Schema } from './schema/tables.ts';
 import { rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 
@@ -37,23 +39,32 @@ export async function triageSince(query: Scope, connection: string): Promise<num
 
 /** Switches triage on for these connections, from now on unless it is on already, and off for all others. */
 export async function setTriagedConnections(query: Scope, connections: readonly string[], now: number): Promise<void> {
-  const names = connections.map((connection) => TRIAGE + connection);
-  await query
-    .deleteFrom('meta')
-    .where('name', 'like', `${TRIAGE}%`)
-    .where('name', 'not in', ['', ...names])
-    .execute();
-  const rows = names.map((name) => ({ name, value: String(now) }));
-  if (rows.length === 0) return;
-  await query
-    .insertInto('meta')
-    .values(rows)
-    .onConflict((conflict) => conflict.columns(['workspace', 'name']).doNothing())
-    .execute();
+  const { whole, workspace } = query;
+  await forgetOthers(query, TRIAGE, connections);
+  await addMissing(whole, startsOf({ workspace, connections }, now));
 }
 
-interface TriagedConnections {
-  /** Number of the workspace. */
+type MetaRow = Insertable<Schema['meta']>;
+
+function startsOf({ workspace, connections }: ConnectionsOfWorkspace, now: number): MetaRow[] {
+  return connections.map((connection) => ({ workspace, name: TRIAGE + connection, value: String(now) }));
+}
+
+async function addMissing(query: Sql, rows: readonly MetaRow[]): Promise<void> {
+  if (rows.length === 0) return;
+  const added = query.insertInto('meta').values(rows);
+  await added.onConflict((conflict) => conflict.columns(['workspace', 'name']).doNothing()).execute();
+}
+
+/** Deletes the facts with this prefix, except those of these connections. */
+async function forgetOthers(query: Scope, prefix: string, connections: readonly string[]): Promise<void> {
+  const names = connections.map((connection) => prefix + connection);
+  const all = query.deleteFrom('meta').where('name', 'like', `${prefix}%`);
+  await all.where('name', 'not in', ['', ...names]).execute();
+}
+
+/** Connections, and the number of their workspace. */
+interface ConnectionsOfWorkspace {
   readonly workspace: number;
   readonly connections: readonly string[];
 }
@@ -61,27 +72,16 @@ interface TriagedConnections {
 /** Switches triage on for connections of several workspaces, from now on unless it is on already. */
 export async function recordTriageStarts(
   query: Sql,
-  wanted: readonly TriagedConnections[],
+  wanted: readonly ConnectionsOfWorkspace[],
   now: number,
 ): Promise<void> {
-  const known = await query
-    .selectFrom('meta')
-    .select(['workspace', 'name'])
-    .where('name', 'like', `${TRIAGE}%`)
-    .execute();
+  const all = query.selectFrom('meta').select(['workspace', 'name']);
+  const known = await all.where('name', 'like', `${TRIAGE}%`).execute();
   const isKnown = new Set(known.map(({ workspace, name }) => `${workspace} ${name}`));
   const rows = wanted
-    .flatMap(({ workspace, connections }) =>
-      connections.map((connection) => ({ workspace, name: TRIAGE + connection, value: String(now) })),
-    )
+    .flatMap((each) => startsOf(each, now))
     .filter(({ workspace, name }) => !isKnown.has(`${workspace} ${name}`));
-  for (const chunk of piecesOf(rows, ROWS_AT_ONCE)) {
-    await query
-      .insertInto('meta')
-      .values(chunk)
-      .onConflict((conflict) => conflict.columns(['workspace', 'name']).doNothing())
-      .execute();
-  }
+  for (const chunk of piecesOf(rows, ROWS_AT_ONCE)) await addMissing(query, chunk);
 }
 
 /** A row has three parameters, and a statement may have 32 766. */
@@ -101,10 +101,5 @@ export async function saveRedeliveryCursor(query: Scope, connection: string, cur
 
 /** Deletes the cursors of all connections except these. */
 export async function forgetOtherRedeliveryCursors(query: Scope, connections: readonly string[]): Promise<void> {
-  const names = connections.map((connection) => PREFIX + connection);
-  await query
-    .deleteFrom('meta')
-    .where('name', 'like', `${PREFIX}%`)
-    .where('name', 'not in', ['', ...names])
-    .execute();
+  await forgetOthers(query, PREFIX, connections);
 }

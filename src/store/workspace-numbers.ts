@@ -1,4 +1,4 @@
-import type { Expression, ExpressionBuilder } from 'kysely';
+import { type ExpressionBuilder, type SelectQueryBuilder, sql } from 'kysely';
 import type { Schema } from './schema/tables.ts';
 import type { Sql } from './workspace-scope.ts';
 
@@ -26,12 +26,14 @@ async function storedNumbers(query: Sql, names: readonly string[]): Promise<Read
   return new Map(rows.map(({ id, name }) => [name, id]));
 }
 
-type RowsOfWorkspace = (build: ExpressionBuilder<Schema, 'workspaces'>) => readonly Expression<unknown>[];
+/** Selects rows of a workspace of the outer query. */
+type RowsOfWorkspace = (
+  build: ExpressionBuilder<Schema, 'workspaces'>,
+) => readonly SelectQueryBuilder<Schema, never, object>[];
 
 /**
- * Returns those of these workspaces for which one of the subqueries finds a row. Each subquery selects one column of one row, by one
- * index lookup per workspace. It is compared as a value, because PostgreSQL would turn `exists` into a join that may read the rows of
- * all workspaces.
+ * Returns those of these workspaces for which one of the subqueries finds a row, by one index lookup per workspace. The row is compared
+ * as a value, because PostgreSQL would turn `exists` into a join that may read the rows of all workspaces.
  */
 export async function workspacesWith(
   query: Sql,
@@ -42,7 +44,9 @@ export async function workspacesWith(
     .selectFrom('workspaces')
     .select('id')
     .where('id', 'in', workspaces)
-    .where((build) => build.or(rows(build).map((row) => build(row, 'is not', null))))
+    .where((build) =>
+      build.or(rows(build).map((row) => build(row.select(sql.lit(1).as('found')).limit(1), 'is not', null))),
+    )
     .execute();
   return found.map(({ id }) => id);
 }

@@ -1,15 +1,16 @@
-import type {
-  AliasedSelectQueryBuilder,
-  DeleteQueryBuilder,
-  DeleteResult,
-  Insertable,
-  InsertQueryBuilder,
-  InsertResult,
-  Kysely,
-  SelectQueryBuilder,
-  Transaction,
-  UpdateQueryBuilder,
-  UpdateResult,
+import {
+  type AliasedSelectQueryBuilder,
+  type DeleteQueryBuilder,
+  type DeleteResult,
+  type Insertable,
+  type InsertQueryBuilder,
+  type InsertResult,
+  type Kysely,
+  type SelectQueryBuilder,
+  sql,
+  type Transaction,
+  type UpdateQueryBuilder,
+  type UpdateResult,
 } from 'kysely';
 import type { Schema, Tables } from './schema/tables.ts';
 import type { CachedRows } from './unit-of-work/cached-tables.ts';
@@ -56,53 +57,45 @@ export interface Insertion<T extends Table> {
 export type NewRow<T extends Table> = Omit<Insertable<Schema[T]>, 'workspace'>;
 
 /** Returns the scope of a workspace. @param workspace its number in the table `workspaces` */
-export function scopeOf(sql: Sql, workspace: number): Scope {
-  return {
+export function scopeOf(whole: Sql, workspace: number): Scope {
+  const scope = {
     workspace,
-    whole: sql,
-    selectFrom: <T extends Table>(table: T) =>
-      sql.selectFrom(anyTable(table)).where(workspaceRef(table), '=', workspace) as unknown as SelectQueryBuilder<
-        Pick<Schema, T>,
-        T,
-        object
-      >,
-    selectJoined: <A extends Table, B extends Table>([one, column]: Column<A>, [other, same]: Column<B>) =>
-      sql
+    whole,
+    selectFrom: (table: Table) => whole.selectFrom(anyTable(table)).where(workspaceRef(table), '=', workspace),
+    selectJoined: ([one, column]: Column<Table>, [other, same]: Column<Table>) =>
+      whole
         .selectFrom(anyTable(one))
         .innerJoin(anyTable(other), (join) =>
           join
             .onRef(workspaceRef(other), '=', workspaceRef(one))
             .onRef(columnRef(other, same), '=', columnRef(one, column)),
         )
-        .where(workspaceRef(one), '=', workspace) as unknown as SelectQueryBuilder<Pick<Schema, A | B>, A | B, object>,
-    selectOver: <Alias extends string, Row>(rows: AliasedSelectQueryBuilder<Row, Alias>) =>
-      sql.selectFrom(rows) as unknown as SelectQueryBuilder<Record<Alias, Row>, Alias, object>,
-    insertInto: <T extends Table>(table: T) => ({
-      values(rows: NewRow<T> | readonly NewRow<T>[]) {
-        const own = ([rows].flat() as object[]).map((row) => ({ ...row, workspace }));
-        return sql
-          .insertInto(anyTable(table))
-          .values(own as Insertable<Schema[AnyTable]>[]) as unknown as InsertQueryBuilder<
-          Pick<Schema, T>,
-          T,
-          InsertResult
-        >;
+        .where(workspaceRef(one), '=', workspace),
+    selectOver: (rows: AliasedSelectQueryBuilder<object, string>) => whole.selectFrom(rows),
+    insertInto: (table: Table) => ({
+      values(rows: object | readonly object[]) {
+        const own = [rows].flat().map((row) => ({ ...row, workspace }));
+        return whole.insertInto(anyTable(table)).values(own as Insertable<Schema[AnyTable]>[]);
       },
     }),
-    updateTable: <T extends Table>(table: T) =>
-      sql.updateTable(anyTable(table)).where(workspaceRef(table), '=', workspace) as unknown as UpdateQueryBuilder<
-        Pick<Schema, T>,
-        T,
-        T,
-        UpdateResult
-      >,
-    deleteFrom: <T extends Table>(table: T) =>
-      sql.deleteFrom(anyTable(table)).where(workspaceRef(table), '=', workspace) as unknown as DeleteQueryBuilder<
-        Pick<Schema, T>,
-        T,
-        DeleteResult
-      >,
+    updateTable: (table: Table) => whole.updateTable(anyTable(table)).where(workspaceRef(table), '=', workspace),
+    deleteFrom: (table: Table) => whole.deleteFrom(anyTable(table)).where(workspaceRef(table), '=', workspace),
   };
+  return scope as unknown as Scope;
+}
+
+/** Returns the number of rows that a statement changed or deleted. */
+export async function changedRows(statement: {
+  executeTakeFirstOrThrow(): Promise<UpdateResult | DeleteResult>;
+}): Promise<number> {
+  const result = await statement.executeTakeFirstOrThrow();
+  return Number('numUpdatedRows' in result ? result.numUpdatedRows : result.numDeletedRows);
+}
+
+/** Returns the number of rows that a query finds. */
+export async function countRows<DB, TB extends keyof DB>(rows: SelectQueryBuilder<DB, TB, object>): Promise<number> {
+  const counted = await rows.select(sql<number>`count(*)`.as('count')).executeTakeFirstOrThrow();
+  return Number((counted as { readonly count: number }).count);
 }
 
 /** Kysely cannot type a statement on a table that is a parameter, so every table is treated as this one. */

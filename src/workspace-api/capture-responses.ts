@@ -4,7 +4,7 @@ import { asSyncError, type SyncError, wasSent } from '../model/errors/sync-error
 import { JsonError, parseJson } from '../platform/http/parse-json.ts';
 import { isSafe, isSuccess } from '../platform/http/semantics.ts';
 import { LARGE } from '../platform/lib/yield.ts';
-import { existingEntities, findEntity, json } from '../store/changes/entities.ts';
+import { findEntities, findEntity, json } from '../store/changes/entities.ts';
 import { readRecordsRoute } from '../store/workspace/server-capabilities.ts';
 import { type Answer, appendAnswer } from '../store/workspace/workspace-answers.ts';
 import { enqueueReads } from '../store/workspace/workspace-reads.ts';
@@ -115,10 +115,8 @@ export function wasNotSent(error: SyncError): boolean {
 async function ofInterest(query: Scope, news: CapturedDelivery | undefined): Promise<CapturedDelivery | undefined> {
   if (news?.action !== 'saw-documents') return news;
   const { documents } = news.body as { documents: readonly { documentId: string }[] };
-  const held = await existingEntities(
-    query,
-    documents.map(({ documentId }) => entity.document(documentId)),
-  );
+  const names = documents.map(({ documentId }) => entity.document(documentId));
+  const held = new Set((await findEntities(query, names)).map((row) => row.entity));
   const followed = documents.filter(({ documentId }) => held.has(entity.document(documentId)));
   return followed.length === 0 ? undefined : { ...news, body: { documents: followed } };
 }

@@ -1,10 +1,10 @@
 import { basename, dirname, join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { SyncError } from '../../model/errors/sync-error.ts';
-import { diskFiles, type FileContent, FileFault, type FileStats, type Files } from '../lib/regular-files.ts';
+import { diskFiles, type FileContent, FileFault, type Files } from '../lib/regular-files.ts';
 import { configFiles } from './config-files.ts';
 import { CONFIG_TEXT, environment, type Flags } from './daemon-options.ts';
-import type { Environment } from './interpolate.ts';
+import { type Environment, octal, readableByAll } from './interpolate.ts';
 
 /**
  * `.env`: variables in a file beside the configuration folder, where `worksync init` writes it. They serve `${NAME}` in
@@ -76,7 +76,7 @@ function withFile(path: string | undefined, env: Environment, files: Files): Com
       path,
       used: used.map(([name]) => name),
       overridden: values.map(([name]) => name).filter((name) => isSet(env, name)),
-      warnings: warningsOf(path, content.stats),
+      warnings: readableByAll(path, content.stats),
     },
   };
 }
@@ -146,12 +146,4 @@ function lineOf(text: string, name: string): number {
 function isSet(env: Environment, name: string): boolean {
   const plain = name.replace(/_FILE$/, '');
   return [plain, `${plain}_FILE`].some((each) => (env[each] ?? '') !== '');
-}
-
-function warningsOf(path: string, { mode }: FileStats): readonly string[] {
-  return (mode & 0o004) === 0 ? [] : [`everybody may read ${path} (mode ${octal(mode)}); set its mode to 0600`];
-}
-
-function octal(mode: number): string {
-  return (mode & 0o777).toString(8).padStart(4, '0');
 }

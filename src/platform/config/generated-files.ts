@@ -4,17 +4,11 @@ import { FOREIGN_EDITS } from '../../model/foreign-edits.ts';
 import { DAEMON_OPTIONS } from './daemon-options.ts';
 import { type ConnectorOptions, connectionKeys, workspaceFile } from './schema.ts';
 
-/** A file that is generated from the schemas; `path` is relative to the top of the project. */
-export interface GeneratedFile {
-  readonly path: string;
-  readonly content: string;
-}
-
-/** The files under `config/` that must always agree with the code. The same input yields the same bytes. */
-export function generatedFiles(
-  connectors: readonly ConnectorOptions[],
-  apiOverrides: ZodType,
-): readonly GeneratedFile[] {
+/**
+ * The files under `config/` that must always agree with the code. The same input yields the same bytes. `path` is relative to the top
+ * of the project.
+ */
+export function generatedFiles(connectors: readonly ConnectorOptions[], apiOverrides: ZodType) {
   const schema = generateSchema(connectors, apiOverrides);
   return [
     { path: 'config/schema.json', content: `${JSON.stringify(schema, null, 2)}\n` },

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { diskFiles, type FileFault, type Files } from '../lib/regular-files.ts';
+import { diskFiles, type FileFault, type FileStats, type Files } from '../lib/regular-files.ts';
 
 /** Environment variables, as returned by `environment()`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -53,7 +53,7 @@ export function createVariables(env: Environment, envFile?: EnvSource, source: F
     if (value !== undefined && path !== undefined) return { problem: `both ${name} and ${name}_FILE are set` };
     if (path !== undefined) {
       files.add(path);
-      return readSecret(name, path, { source, warnings });
+      return readSecret(name, path, source, warnings);
     }
     if (value === undefined) return undefined;
     if (/[\r\n]/.test(value))
@@ -79,25 +79,24 @@ function ownValue(env: Environment, name: string): string | undefined {
   return Object.hasOwn(env, name) && env[name] !== '' ? env[name] : undefined;
 }
 
-function readSecret(
-  name: string,
-  path: string,
-  { source, warnings }: { readonly source: Files; readonly warnings: Set<string> },
-): Found {
+function readSecret(name: string, path: string, source: Files, warnings: Set<string>): Found {
   try {
-    const {
-      bytes,
-      stats: { mode },
-    } = source.read(path, MAX_SECRET_BYTES);
-    if ((mode & 0o004) !== 0) {
-      const octal = (mode & 0o777).toString(8).padStart(4, '0');
-      warnings.add(`${name}_FILE: everybody may read ${path} (mode ${octal}); set its mode to 0600`);
-    }
+    const { bytes, stats } = source.read(path, MAX_SECRET_BYTES);
+    for (const warning of readableByAll(path, stats)) warnings.add(`${name}_FILE: ${warning}`);
     const value = secretIn(bytes);
     return 'problem' in value ? { problem: `${name}_FILE: ${path} ${value.problem}` } : value;
   } catch (error) {
     return { problem: `${name}_FILE: ${(error as FileFault).about(path)}` };
   }
+}
+
+/** Returns a warning if other users may read the file. */
+export function readableByAll(path: string, { mode }: FileStats): readonly string[] {
+  return (mode & 0o004) === 0 ? [] : [`everybody may read ${path} (mode ${octal(mode)}); set its mode to 0600`];
+}
+
+export function octal(mode: number): string {
+  return (mode & 0o777).toString(8).padStart(4, '0');
 }
 
 /** Removes what editors and shells add: no secret begins or ends with a blank or a line break. Other unusual bytes are refused. */
@@ -114,20 +113,15 @@ function secretIn(bytes: Buffer): Found {
   return isQuoted ? { problem: 'stands in quotes: a file holds the secret itself, without quotes' } : { value };
 }
 
-/** The result of an interpolation. A text with problems must not be used. */
-export interface Interpolated {
-  readonly text: string;
-  readonly problems: readonly string[];
-}
-
 const TOKEN = /\$\$|\$\{([^}]*)(\}?)/g;
 const REFERENCE = /^([A-Za-z_][A-Za-z0-9_]*)(?::([-?])((?:(?!\$\{).)*))?$/s;
 
 /**
  * Puts variables into one text: `${NAME}`, `${NAME:-default}`, `${NAME:?message}`; `$$` stands for a dollar sign.
- * It works on the text of one YAML value after parsing, so a variable's value never becomes structure.
+ * It works on the text of one YAML value after parsing, so a variable's value never becomes structure. A text with problems must not
+ * be used.
  */
-export function interpolate(source: string, variables: Variables): Interpolated {
+export function interpolate(source: string, variables: Variables) {
   const problems: string[] = [];
   const text = source.replace(TOKEN, (token, inner: string, end: string) => {
     if (token === '$$') return '$';

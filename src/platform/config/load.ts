@@ -289,11 +289,8 @@ function connectionsIn(data: unknown): readonly { readonly name: string; readonl
 function unknownUsers(document: ConfigDocument, connectors: readonly ConnectorOptions[]): readonly Problem[] {
   const { users } = document.data as { users?: unknown };
   if (typeof users !== 'object' || users === null) return [];
-  const known = [
-    'email',
-    ...connectors.map(({ id }) => id),
-    ...connectionsIn(document.data).map((connection) => connection.name),
-  ];
+  const names = connectionsIn(document.data).map((connection) => connection.name);
+  const known = ['email', ...connectors.map(({ id }) => id), ...names];
   const isKnown = new Set(known);
   const unknown = Object.keys(users)
     .filter((key) => !isKnown.has(key))
@@ -308,16 +305,13 @@ function unknownUsers(document: ConfigDocument, connectors: readonly ConnectorOp
 /** A rule for connections that do not exist would silently do nothing. */
 function unknownConnections(document: ConfigDocument, rules: WorkspaceConfig['rules'] | undefined): readonly Problem[] {
   const known = connectionsIn(document.data).map((connection) => connection.name);
+  type Conditional = readonly { readonly when: { readonly connection?: readonly string[] | undefined } }[] | undefined;
+  const inConditions = (path: readonly string[], list: Conditional = []) =>
+    list.map(({ when: { connection } }, index) => ({ path: [...path, index, 'when', 'connection'], connection }));
   const named = [
     ...(rules?.links ?? []).map(({ connection }, index) => ({ path: ['links', index, 'connection'], connection })),
-    ...(rules?.triage ?? []).map(({ when }, index) => ({
-      path: ['triage', index, 'when', 'connection'],
-      connection: when.connection,
-    })),
-    ...(rules?.workflow?.rules ?? []).map(({ when }, index) => ({
-      path: ['workflow', 'rules', index, 'when', 'connection'],
-      connection: when.connection,
-    })),
+    ...inConditions(['triage'], rules?.triage),
+    ...inConditions(['workflow', 'rules'], rules?.workflow?.rules),
   ];
   const problems = named.values().flatMap(({ path, connection = [] }) =>
     connection
@@ -336,15 +330,8 @@ function unknownConnections(document: ConfigDocument, rules: WorkspaceConfig['ru
 function nameOf(document: ConfigDocument): { readonly name?: string; readonly problems: readonly Problem[] } {
   const named = (document.data as { name?: unknown }).name;
   if (named !== undefined) return typeof named === 'string' ? { name: named, problems: [] } : { problems: [] };
-  if (document.file === CONFIG_TEXT)
-    return {
-      problems: [
-        {
-          ...document.place([]),
-          message: 'the key name is missing: a variable has no file name that could stand for it',
-        },
-      ],
-    };
+  const missing = 'the key name is missing: a variable has no file name that could stand for it';
+  if (document.file === CONFIG_TEXT) return { problems: [{ ...document.place([]), message: missing }] };
   const name = basename(document.file, extname(document.file));
   const reason = workspaceName.safeParse(name).error?.issues[0]?.message;
   if (reason === undefined) return { name, problems: [] };

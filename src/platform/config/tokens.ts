@@ -69,18 +69,12 @@ function accessOf(text: string): Access | undefined {
 
 const SECRET_KEY = 'WORKSYNC_SECRET_KEY';
 
-/** A key that the environment gives, and its text, which must never be shown. */
-export interface GivenSecretKey {
-  readonly key: Buffer;
-  readonly text: string;
-}
-
 /**
  * Returns the key of `WORKSYNC_SECRET_KEY`, or of the file that `WORKSYNC_SECRET_KEY_FILE` names, with which a workspace service
- * encrypts what it stores. Undefined if neither is set: the service then keeps a key of its own beside its database. Throws
- * `config_invalid`, never with the value.
+ * encrypts what it stores, and its text, which must never be shown. Undefined if neither is set: the service then keeps a key of its
+ * own beside its database. Throws `config_invalid`, never with the value.
  */
-export function secretKeyOf(env: Environment, files: Files = diskFiles): GivenSecretKey | undefined {
+export function secretKeyOf(env: Environment, files: Files = diskFiles) {
   const found = createVariables(env, undefined, files).get(SECRET_KEY);
   if (found === undefined) return undefined;
   if ('problem' in found) throw new SyncError('config_invalid', found.problem);

@@ -92,6 +92,9 @@ const MOST_ALIASES = 50;
 /** The resolution of an alias needs a walk through the document. */
 const MOST_ALIASES_WRITTEN = 200;
 
+/** Levels of lists and mappings. No setting needs more than ten, and deeper data would exhaust the stack of the validator. */
+const MOST_LEVELS = 100;
+
 /** `repeatedKeys` replaces the parser's check, which compares each key with every other one. */
 const READING = { prettyErrors: false, uniqueKeys: false } as const;
 
@@ -262,11 +265,24 @@ function forbidden(document: Document): readonly Fault[] {
 
 function toData(document: Document): { readonly data?: unknown; readonly faults: readonly Fault[] } {
   try {
-    return { data: document.toJS({ maxAliasCount: MOST_ALIASES }), faults: [] };
-  } catch {
-    return { faults: [TOO_MANY_ALIASES] };
+    const data: unknown = document.toJS({ maxAliasCount: MOST_ALIASES });
+    return isTooDeep(data) ? { faults: [TOO_DEEP] } : { data, faults: [] };
+  } catch (error) {
+    return { faults: [(error as Error).name === 'RangeError' ? TOO_DEEP : TOO_MANY_ALIASES] };
   }
 }
+
+/** Visits each object once in a level, because an alias makes one object the part of many. */
+function isTooDeep(data: unknown): boolean {
+  let level = new Set([data]);
+  for (let depth = 0; depth <= MOST_LEVELS && level.size > 0; depth++) {
+    const parts = [...level].flatMap((part) => (typeof part === 'object' && part !== null ? Object.values(part) : []));
+    level = new Set<unknown>(parts);
+  }
+  return level.size > 0;
+}
+
+const TOO_DEEP: Fault = { offset: 0, message: `too deep: at most ${MOST_LEVELS} levels of nesting are allowed` };
 
 const TOO_MANY_ALIASES: Fault = {
   offset: 0,

@@ -79,13 +79,13 @@ export interface FaultWatch {
  */
 export function watchFaults(
   faultIn: (error: unknown) => DatabaseFault | undefined,
-  tell: (fault: DatabaseFault | undefined) => void,
+  report: (fault: DatabaseFault | undefined) => void = () => undefined,
 ): FaultWatch {
   let present: DatabaseFault | undefined;
   const set = (next: DatabaseFault | undefined) => {
     const isNews = next?.kind !== present?.kind;
     present = next;
-    if (isNews) tell(next);
+    if (isNews) report(next);
   };
   const note = (fault: DatabaseFault) => {
     if (fault.kind !== 'busy' && (present === undefined || present.mayPass)) set(fault);

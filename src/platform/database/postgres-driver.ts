@@ -18,8 +18,8 @@ export interface PostgresDriverOptions {
   readonly writer: Pool;
   readonly readers: Pool;
   readonly watch: FaultWatch;
-  readonly steps: Steps;
-  readonly onStatement: (sql: string) => void;
+  readonly steps?: Steps | undefined;
+  readonly onStatement?: ((sql: string) => void) | undefined;
   /** Called with the number of inserted rows. */
   readonly onInserted?: (rows: number) => void;
 }
@@ -67,7 +67,7 @@ export function createConnections(options: PostgresDriverOptions): Connections {
   }
 
   async function run(client: PoolClient, statement: CompiledQuery, isAlone = false): Promise<QueryResult<never>> {
-    options.onStatement(statement.sql);
+    options.onStatement?.(statement.sql);
     const { command, rowCount, rows } = await guarded(() => query(client, statement, isAlone));
     if (command === 'INSERT') options.onInserted?.(rowCount ?? 0);
     const wrote = command === 'INSERT' || command === 'UPDATE' || command === 'DELETE';
@@ -139,7 +139,7 @@ class Connection implements DatabaseConnection {
     try {
       watch.refuse();
       this.#client = await connect(writer);
-      onStatement('begin');
+      onStatement?.('begin');
       this.#begun = guarded(() => (this.#client as PoolClient).query(begin));
       // The next statement of the transaction throws the error.
       this.#begun.catch(() => undefined);
@@ -152,21 +152,21 @@ class Connection implements DatabaseConnection {
   async commit(): Promise<void> {
     const { steps, watch, guarded, onStatement } = this.#over;
     await this.#begun;
-    steps.reached('commit', 'before');
-    onStatement('commit');
+    steps?.reached('commit', 'before');
+    onStatement?.('commit');
     // The server rolls a failed transaction back, and its answer shows it.
     const { command } = await guarded(() => this.#open().query('commit'));
     if (command === 'ROLLBACK') throw new Error('the transaction was rolled back by the server');
     this.#end(false);
     watch.wrote();
-    steps.reached('commit', 'after');
+    steps?.reached('commit', 'after');
   }
 
   /** Closes a connection that cannot even roll back; the server then does it. */
   async rollBack(): Promise<void> {
     const client = this.#client;
     if (!client) return;
-    this.#over.onStatement('rollback');
+    this.#over.onStatement?.('rollback');
     const begun = this.#begun;
     const isBroken = await this.#over
       .guarded(() => client.query('rollback'))
@@ -205,10 +205,10 @@ class Connection implements DatabaseConnection {
     await turn.enter();
     try {
       watch.refuse();
-      steps.reached('commit', 'before');
+      steps?.reached('commit', 'before');
       const result = await this.#once<Row>(writer, statement);
       watch.wrote();
-      steps.reached('commit', 'after');
+      steps?.reached('commit', 'after');
       return result;
     } finally {
       turn.leave();

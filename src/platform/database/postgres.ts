@@ -13,7 +13,6 @@ import {
   ValueNode,
 } from 'kysely';
 import pg from 'pg';
-import { noSteps } from '../lib/steps.ts';
 import { DatabaseFault, postgresFaultOf, watchFaults } from './database-fault.ts';
 import { type Database, MissingDatabaseError, type OpenOptions } from './database-types.ts';
 import { type MigrateOptions, migrate } from './migrate.ts';
@@ -31,8 +30,7 @@ import { serverAbilities } from './server-abilities.ts';
 export async function openPostgres<Tables>(
   options: OpenOptions & { readonly within?: number },
 ): Promise<Database<Tables>> {
-  const { onFault = () => undefined, onStatement = () => undefined, steps = noSteps } = options;
-  const { within = ANSWER_WITHIN } = options;
+  const { onFault, onStatement, steps, within = ANSWER_WITHIN } = options;
   const address = await openAddress(options.file);
   const watch = watchFaults((error) => postgresFaultOf(error, address.place), onFault);
   // The server cancels a slow statement first, so that a timeout of the client shows that the server does not answer.
@@ -106,14 +104,9 @@ export async function openApart<Tables>({
   readonly within: number;
 }): Promise<Pick<Database<Tables>, 'query' | 'commit' | 'close'>> {
   const address = await openAddress(file);
-  const watch = watchFaults(
-    (error) => postgresFaultOf(error, address.place),
-    () => undefined,
-  );
+  const watch = watchFaults((error) => postgresFaultOf(error, address.place));
   const pool = openPool(address, 1, { connect: within, answer: within, silence: within });
-  const pools = { writer: pool, readers: pool };
-  const connections = createConnections({ ...pools, watch, steps: noSteps, onStatement: () => undefined });
-  const query = kyselyOver<Tables>(connections, 'begin');
+  const query = kyselyOver<Tables>(createConnections({ writer: pool, readers: pool, watch }), 'begin');
   return {
     query,
     commit: (work) => query.transaction().execute(work),
@@ -127,14 +120,11 @@ async function openAddress(text: string): Promise<PostgresAddress> {
   return address;
 }
 
-/** Milliseconds. */
-interface Limits {
-  readonly connect: number;
-  /** Milliseconds after which the server cancels a statement. */
-  readonly answer: number;
-  /** Milliseconds after which the client gives up a statement that the server has not cancelled. */
-  readonly silence: number;
-}
+/**
+ * Milliseconds: for a connection, after which the server cancels a statement, and after which the client gives up a statement that the
+ * server has not cancelled.
+ */
+type Limits = Readonly<Record<'connect' | 'answer' | 'silence', number>>;
 
 const CONNECT_WITHIN = 5_000;
 const ANSWER_WITHIN = 15_000;
@@ -261,12 +251,8 @@ function createSize(pool: pg.Pool) {
   const refresh = () => {
     if (performance.now() - queriedAt < SIZE_FOR) return;
     queriedAt = performance.now();
-    void pool.query<{ size: number }>(SIZE).then(
-      ({ rows }) => {
-        last = rows[0]?.size ?? last;
-      },
-      () => undefined,
-    );
+    const read = pool.query<{ size: number }>(SIZE);
+    void read.then(({ rows }) => (last = rows[0]?.size ?? last)).catch(() => undefined);
   };
   refresh();
   return { last: () => last, refresh };
@@ -291,23 +277,18 @@ export function ownTables(query: Kysely<unknown>): DatabaseIntrospector {
   };
 }
 
-/**
- * Analyzes tables that have grown a lot. PostgreSQL itself does so once a minute and plans by guesses until then: while a database is
- * filled, it would read all rows of a workspace to find a dozen by their keys, and keep that plan. A table is analyzed when more of
- * its rows have changed than it had at the last time.
- */
-export interface Statistics {
-  /** Records that rows were inserted. */
-  inserted(rows: number): void;
-}
-
 /** Rows before the first check. Each later check follows after twice as many as the one before. */
 const FIRST_CHECK = 256;
 
 const OUTDATED = `select stats.relname as name from pg_stat_user_tables as stats join pg_class on pg_class.oid = stats.relid
   where schemaname = current_schema() and n_mod_since_analyze > greatest(reltuples, 100)`;
 
-export function createStatistics(pool: Pick<pg.Pool, 'query'>): Statistics {
+/**
+ * Analyzes tables that have grown a lot. PostgreSQL itself does so once a minute and plans by guesses until then: while a database is
+ * filled, it would read all rows of a workspace to find a dozen by their keys, and keep that plan. A table is analyzed when more of
+ * its rows have changed than it had at the last time.
+ */
+export function createStatistics(pool: Pick<pg.Pool, 'query'>) {
   let rows = 0;
   let nextCheck = FIRST_CHECK;
 
@@ -317,7 +298,8 @@ export function createStatistics(pool: Pick<pg.Pool, 'query'>): Statistics {
   }
 
   return {
-    inserted(more) {
+    /** Records that rows were inserted. */
+    inserted(more: number): void {
       rows += more;
       if (rows < nextCheck) return;
       nextCheck = rows * 2;

@@ -42,8 +42,8 @@ import {
  * one that is newer than this program.
  */
 export async function openSqlite<Tables>(options: OpenOptions): Promise<Database<Tables>> {
-  const { file, onFault = () => undefined } = options;
-  const watch = watchFaults((error) => faultOf(error, file), onFault);
+  const { file } = options;
+  const watch = watchFaults((error) => faultOf(error, file), options.onFault);
   const raw = openFile(options);
   const statements = withSteps(raw, options.steps ?? noSteps, watch);
   const query = overOneConnection<Tables>(SQLITE_DIALECT, statements, locksOf(file, watch));
@@ -161,15 +161,11 @@ async function backUp(raw: BetterSqlite.Database, destination: string, watch: Fa
   try {
     await raw.backup(destination, { progress: () => PAGES_OF_STEP });
   } catch (error) {
-    throw backupError(error, destination, watch);
+    const fault = faultOf(error, destination);
+    // A damage is one of the file itself; any other fault concerns the copy only.
+    if (fault?.kind === 'corrupt') watch.note(fault);
+    throw fault ?? error;
   }
-}
-
-/** Records a damage of the file itself; a fault of the copy concerns the copy only. */
-function backupError(error: unknown, destination: string, watch: FaultWatch): unknown {
-  const fault = faultOf(error, destination);
-  if (fault?.kind === 'corrupt') watch.note(fault);
-  return fault ?? error;
 }
 
 function openFile(options: OpenOptions): BetterSqlite.Database {
@@ -195,7 +191,8 @@ function openSound(options: OpenOptions): BetterSqlite.Database {
     raw.pragma('busy_timeout = 10');
     raw.pragma(`journal_size_limit = ${LOG_LIMIT}`);
     if (raw.pragma('synchronous', { simple: true }) !== 2) throw new Error('synchronous=FULL was not accepted');
-    if (existed) checkIntegrity(raw);
+    // Reads the first pages only: a full check of a large file would delay the start by seconds.
+    if (existed) raw.prepare('SELECT count(*) FROM sqlite_schema').get();
   } catch (error) {
     raw.close();
     throw error;
@@ -208,9 +205,14 @@ const COPY = 1;
 
 /** Marks a database that no process has open as a copy. */
 export function markAsCopy(file: string): void {
-  const raw = new BetterSqlite(file);
+  withFile(file, (raw) => raw.pragma(`user_version = ${COPY}`));
+}
+
+/** Opens a database file for one piece of work. */
+function withFile<Result>(file: string, work: (raw: BetterSqlite.Database) => Result): Result {
+  const raw = new BetterSqlite(file, { fileMustExist: true });
   try {
-    raw.pragma(`user_version = ${COPY}`);
+    return work(raw);
   } finally {
     raw.close();
   }
@@ -227,14 +229,8 @@ export async function copyDatabase(file: string, destination: string): Promise<v
     // Reads the state of this moment: otherwise the copy would begin again with each commit of another process, and never end.
     raw.exec('begin');
     raw.pragma('schema_version');
-    await backUp(
-      raw,
-      destination,
-      watchFaults(
-        (error) => faultOf(error, file),
-        () => undefined,
-      ),
-    );
+    const watch = watchFaults((error) => faultOf(error, file));
+    await backUp(raw, destination, watch);
   } finally {
     raw.close();
   }
@@ -246,17 +242,13 @@ const MAGIC = 'SQLite format 3\0';
 const HEADER_BYTES = 100;
 const AT = { pageSize: 16, pages: 28, userVersion: 60 } as const;
 
-/** Fields of the header of a database file. */
-export interface FileHeader {
-  /** Bytes of the file, and the bytes by its header. */
-  readonly bytes: number;
-  readonly expectedBytes: number;
-  /** Whether the file is marked as a copy. */
-  readonly isCopy: boolean;
-}
-
-/** Reads the first bytes of a file, and nothing else. Returns undefined if it is no database in a regular file. */
-export function readHeader(file: string): FileHeader | undefined {
+/**
+ * Reads the first bytes of a file, and nothing else.
+ *
+ * @returns the bytes of the file and the bytes by its header, and whether it is marked as a copy; undefined if it is no database in a
+ * regular file
+ */
+export function readHeader(file: string) {
   // A pipe without a writer would block.
   const handle = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
@@ -287,45 +279,31 @@ export interface SchemaObject {
 
 /** Returns the objects of a database file of unknown origin. */
 export function readObjects(file: string): readonly SchemaObject[] {
-  const raw = new BetterSqlite(file, { fileMustExist: true });
-  try {
+  return withFile(file, (raw) => {
     raw.pragma('trusted_schema = OFF');
-    const objects = `select type, name, tbl_name, sql,
-      (select group_concat(name) from pragma_table_xinfo(sqlite_schema.name)) as columns from sqlite_schema`;
-    return raw.prepare<unknown[], SchemaObject>(objects).all();
-  } finally {
-    raw.close();
-  }
+    return raw.prepare<unknown[], SchemaObject>(OBJECTS).all();
+  });
 }
+
+/** Reads each `SchemaObject` of a database. */
+export const OBJECTS = `select type, name, tbl_name, sql,
+  (select group_concat(name) from pragma_table_xinfo(sqlite_schema.name)) as columns from sqlite_schema`;
 
 /** Names of the migrations that were applied to a database file. */
 export function readMigrations(file: string): readonly string[] {
-  const raw = new BetterSqlite(file, { fileMustExist: true });
-  try {
+  return withFile(file, (raw) => {
     raw.pragma('trusted_schema = OFF');
     return raw.prepare<unknown[], string>(`select name from ${APPLIED} order by name`).pluck().all();
-  } finally {
-    raw.close();
-  }
+  });
 }
 
 /** Copies the log into the file itself, as far as the file can be read. No other process has it open. */
 export function foldLog(file: string): void {
-  let raw: BetterSqlite.Database | undefined;
   try {
-    raw = new BetterSqlite(file, { fileMustExist: true });
-    raw.pragma('wal_checkpoint(truncate)');
+    withFile(file, (raw) => raw.pragma('wal_checkpoint(truncate)'));
   } catch {
     // A damaged file stays unchanged.
-  } finally {
-    raw?.close();
   }
-}
-
-/** Checks the first pages only: a full check of a large file would delay the start by seconds. */
-function checkIntegrity(raw: BetterSqlite.Database): void {
-  raw.pragma('schema_version');
-  raw.prepare('SELECT count(*) FROM sqlite_schema').get();
 }
 
 /** A file that another program keeps locked is a fault of its own: nothing can be stored meanwhile. */
@@ -423,13 +401,9 @@ const MOST_COMPLAINTS = 10;
  */
 export function complaintsOf(file: string): readonly string[] {
   try {
-    const raw = new BetterSqlite(file, { fileMustExist: true });
-    try {
-      const rows = raw.pragma(`integrity_check(${MOST_COMPLAINTS})`) as { readonly integrity_check: string }[];
-      return rows.map((row) => row.integrity_check).filter((text) => text !== 'ok');
-    } finally {
-      raw.close();
-    }
+    const check = (raw: BetterSqlite.Database) => raw.pragma(`integrity_check(${MOST_COMPLAINTS})`);
+    const rows = withFile(file, check) as { readonly integrity_check: string }[];
+    return rows.map((row) => row.integrity_check).filter((text) => text !== 'ok');
   } catch (error) {
     const fault = faultOf(error, file);
     if (fault?.kind !== 'corrupt') throw fault ?? error;

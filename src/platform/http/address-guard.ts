@@ -10,16 +10,10 @@ export interface Patience {
 /** Addresses remembered; beyond that the oldest is forgotten. */
 const MOST_ADDRESSES = 10_000;
 
-export interface AddressGuard {
-  /** Returns false if this address has failed too often recently. */
-  admits(address: string): boolean;
-  failed(address: string): void;
-  /** The number of requests that may still fail before the address is refused. */
-  left(address: string): number;
-}
+export type AddressGuard = ReturnType<typeof createAddressGuard>;
 
 /** A token bucket for each address whose requests are refused. */
-export function createAddressGuard(clock: Clock, { burst, perSecond }: Patience): AddressGuard {
+export function createAddressGuard(clock: Clock, { burst, perSecond }: Patience) {
   const buckets = new Map<string, { tokens: number; at: number }>();
   const tokensOf = (address: string): number => {
     const bucket = buckets.get(address);
@@ -27,14 +21,16 @@ export function createAddressGuard(clock: Clock, { burst, perSecond }: Patience)
     return Math.min(burst, bucket.tokens + ((clock.monotonic() - bucket.at) / 1000) * perSecond);
   };
   return {
-    admits: (address) => tokensOf(address) >= 1,
-    failed(address) {
+    /** Returns false if this address has failed too often recently. */
+    admits: (address: string) => tokensOf(address) >= 1,
+    failed(address: string) {
       const tokens = Math.max(-burst, tokensOf(address) - 1);
       buckets.delete(address);
       buckets.set(address, { tokens, at: clock.monotonic() });
       if (buckets.size > MOST_ADDRESSES) buckets.delete(buckets.keys().next().value as string);
     },
-    left: (address) => Math.max(0, Math.floor(tokensOf(address))),
+    /** Returns the number of requests that may still fail before the address is refused. */
+    left: (address: string) => Math.max(0, Math.floor(tokensOf(address))),
   };
 }
 

@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
-import { buildConnector, type Dispatcher, EnvHttpProxyAgent } from 'undici';
+import { buildConnector, EnvHttpProxyAgent } from 'undici';
 import type { Clock } from '../lib/clock.ts';
 import { blockListOf, hostOf, isIn, isLocalName } from './private-ranges.ts';
 
@@ -116,20 +116,7 @@ export interface OutboundProxies {
   readonly noProxy: string;
 }
 
-/** The reason why a request is not sent. */
-export type ProxyRefusal = 'blocked' | 'refused';
-
-/** Sends requests through the proxies of the environment. */
-export interface OutboundProxy {
-  /**
-   * Chooses the route of a request; undefined for loopback, which no proxy serves. The target is checked as without a proxy, as
-   * far as this machine can: a literal address, and a name that resolves here to blocked addresses only.
-   */
-  routeTo(url: URL): Promise<{ readonly dispatcher: Dispatcher } | ProxyRefusal | undefined>;
-  /** Records a 407 of the proxy, which is then not used for `REFUSED_FOR`. */
-  refused(): void;
-  close(): Promise<void>;
-}
+export type OutboundProxy = ReturnType<typeof createOutboundProxy>;
 
 interface OutboundProxyOptions {
   readonly proxies: OutboundProxies;
@@ -153,7 +140,8 @@ const LOOPBACK = blockListOf(['127.0.0.0/8', '::1/128', '0.0.0.0/32', '::/128'])
 /** Names of the metadata services of clouds, which hand out credentials. */
 const METADATA_NAMES = /^(metadata(\.google\.internal)?|instance-data(\.ec2\.internal)?)$/;
 
-export function createOutboundProxy(options: OutboundProxyOptions): OutboundProxy {
+/** Sends requests through the proxies of the environment. */
+export function createOutboundProxy(options: OutboundProxyOptions) {
   const { proxies, clock, blockedRanges, agent, resolve = lookup } = options;
   // Always uses a tunnel, so that nothing of a request leaves before the tunnel is open.
   const dispatcher = new EnvHttpProxyAgent({ ...agent, ...proxies, proxyTunnel: true });
@@ -177,13 +165,19 @@ export function createOutboundProxy(options: OutboundProxyOptions): OutboundProx
   }
 
   return {
-    async routeTo(url) {
+    /**
+     * Chooses the route of a request, or the reason why it is not sent; undefined for loopback, which no proxy serves. The target is
+     * checked as without a proxy, as far as this machine can: a literal address, and a name that resolves here to blocked addresses
+     * only.
+     */
+    async routeTo(url: URL) {
       const host = hostOf(url);
       if (isLocalName(host) || isIn(LOOPBACK, host)) return undefined;
       if (METADATA_NAMES.test(host)) return 'blocked';
       if (isIP(host) === 0 ? await nameIsBlocked(host) : isIn(blocked, host)) return 'blocked';
       return clock.monotonic() < refusedUntil ? 'refused' : { dispatcher };
     },
+    /** Records a 407 of the proxy, which is then not used for `REFUSED_FOR`. */
     refused() {
       refusedUntil = clock.monotonic() + REFUSED_FOR;
     },

@@ -65,12 +65,7 @@ export interface HttpClient {
 }
 
 /** Milliseconds. `body` is the longest pause between two pieces of an answer; `total` bounds everything together. */
-interface Timeouts {
-  readonly connect: number;
-  readonly headers: number;
-  readonly body: number;
-  readonly total: number;
-}
+type Timeouts = Readonly<Record<'connect' | 'headers' | 'body' | 'total', number>>;
 
 export interface HttpClientOptions {
   /** Network time is real time: only a test of this file needs another clock. */
@@ -214,10 +209,7 @@ function credentialsIn(value: string): readonly string[] {
   return [credential, decoded.slice(decoded.indexOf(':') + 1)];
 }
 
-interface Outcome {
-  resolve(answer: HttpAnswer): void;
-  reject(error: SyncError): void;
-}
+type Outcome = Omit<PromiseWithResolvers<HttpAnswer>, 'promise'>;
 
 /** Collects one answer, and always knows whether the request may have left. */
 class Receiver implements Dispatcher.DispatchHandler {

@@ -83,24 +83,16 @@ export function createOrigins(options: OriginOptions): (request: ServerRequest) 
     const host = HOST.exec(request.host.toLowerCase());
     const isKnown = host !== null && (known.has(host[0]) || known.has(host[1] as string));
     return {
-      origin: isKnown ? originOf(`${isTls ? 'https' : 'http'}://${host[0]}`) : undefined,
+      // Without a port that the scheme implies; undefined for an impossible address.
+      origin: isKnown ? URL.parse(`${isTls ? 'https' : 'http'}://${host[0]}`)?.origin : undefined,
       isTls,
       isPrivate: isTls || isOwnMachine(request),
     };
   };
 }
 
-/** Removes a port that the scheme implies; undefined for an impossible address. */
-function originOf(address: string): string | undefined {
-  return URL.parse(address)?.origin;
-}
-
 /** A request from any proxy came from elsewhere, whatever its headers say. */
-function isOwnMachine({ headers, socket }: ServerRequest): boolean {
-  return isLoopback(socket.remoteAddress) && !FORWARDED.some((name) => headers[name] !== undefined);
-}
-
-function isLoopback(address: string | undefined): boolean {
-  if (address === undefined) return false;
-  return address === '::1' || /^(::ffff:)?127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(address);
+function isOwnMachine({ headers, socket: { remoteAddress = '' } }: ServerRequest): boolean {
+  const isLoopback = remoteAddress === '::1' || /^(::ffff:)?127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(remoteAddress);
+  return isLoopback && !FORWARDED.some((name) => headers[name] !== undefined);
 }

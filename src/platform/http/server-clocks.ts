@@ -9,20 +9,15 @@ export interface Skew {
   readonly ahead: number;
 }
 
-/** Compares our clock with the `Date` of each answer. */
-export interface ServerClocks {
-  /** An HTTP client that observes the answers. */
-  readonly http: HttpClient;
-  /** Returns the clocks of servers that have answered since that time of the monotonic clock. */
-  since(monotonic: number): readonly Skew[];
-}
+export type ServerClocks = ReturnType<typeof createServerClocks>;
 
 /** The header has whole seconds. */
 const SECOND = 1_000;
 /** Limit above the number of servers of any installation. */
 const MOST_SERVERS = 1_000;
 
-export function createServerClocks(http: HttpClient, clock: Clock): ServerClocks {
+/** Compares our clock with the `Date` of each answer. */
+export function createServerClocks(http: HttpClient, clock: Clock) {
   const known = new Map<string, { readonly ahead: number; readonly receivedAt: number }>();
 
   function note(url: string, { headers }: HttpAnswer, sentAt: number): void {
@@ -35,17 +30,20 @@ export function createServerClocks(http: HttpClient, clock: Clock): ServerClocks
     known.set(host, { ahead: distance(date, sentAt, clock.now()), receivedAt: clock.monotonic() });
   }
 
-  return {
-    http: {
-      async request(request) {
-        const sentAt = clock.now();
-        const answer = await http.request(request);
-        note(request.url, answer, sentAt);
-        return answer;
-      },
-      close: () => http.close(),
+  const observing: HttpClient = {
+    async request(request) {
+      const sentAt = clock.now();
+      const answer = await http.request(request);
+      note(request.url, answer, sentAt);
+      return answer;
     },
-    since: (monotonic) =>
+    close: () => http.close(),
+  };
+  return {
+    /** An HTTP client that observes the answers. */
+    http: observing,
+    /** Returns the clocks of servers that have answered since that time of the monotonic clock. */
+    since: (monotonic: number): readonly Skew[] =>
       [...known]
         .filter(([, { receivedAt }]) => receivedAt >= monotonic)
         .map(([server, { ahead }]) => ({ server, ahead })),

@@ -88,26 +88,21 @@ export function onClockSetBack(
   };
 }
 
-/** Elapsed time that includes the sleep of the machine, milliseconds from an arbitrary start. It never goes back. */
-export interface SuspendAwareClock {
-  now(): number;
-  /**
-   * Compares both clocks. If the wall clock advanced further than the monotonic one, the machine slept or the clock was set ahead:
-   * the difference counts as elapsed. A wall clock that was set back changes nothing.
-   *
-   * @returns whether the wall clock was set, or the machine slept, since the last call
-   */
-  update(): boolean;
-}
-
 /** A larger difference between the two clocks is no drift, milliseconds. */
 const JUMP = 2_000;
 
-export function createSuspendAwareClock(clock: Clock): SuspendAwareClock {
+/** Elapsed time that includes the sleep of the machine, milliseconds from an arbitrary start. It never goes back. */
+export function createSuspendAwareClock(clock: Clock) {
   let seen = { wall: clock.now(), monotonic: clock.monotonic() };
   let slept = 0;
   return {
     now: () => clock.monotonic() + slept,
+    /**
+     * Compares both clocks. If the wall clock advanced further than the monotonic one, the machine slept or the clock was set ahead:
+     * the difference counts as elapsed. A wall clock that was set back changes nothing.
+     *
+     * @returns whether the wall clock was set, or the machine slept, since the last call
+     */
     update() {
       const next = { wall: clock.now(), monotonic: clock.monotonic() };
       const ahead = next.wall - seen.wall - (next.monotonic - seen.monotonic);

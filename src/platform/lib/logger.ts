@@ -19,24 +19,14 @@ export const silentLogger: Logger = {
 };
 
 /** Logs the changes of repeated work: when it begins to fail, when the reason changes, and when it succeeds again. */
-export interface TransitionLogger {
-  failed(error: unknown): void;
-  succeeded(): void;
-}
-
-interface Words {
-  readonly failed: string;
-  readonly again: string;
-}
-
 export function createTransitionLogger(
   logger: Logger,
   level: 'warn' | 'error',
-  { failed, again }: Words,
-): TransitionLogger {
+  { failed, again }: { readonly failed: string; readonly again: string },
+) {
   let logged: string | undefined;
   return {
-    failed(error) {
+    failed(error: unknown) {
       const reason = String(error);
       if (reason === logged) return;
       logged = reason;

@@ -1,11 +1,7 @@
-/** Admits callers one at a time, in the order of their arrival. The cost of a turn does not grow with the number of callers. */
-export interface Queue {
-  /** Resolves at the caller's turn, which lasts until `leave`. */
-  enter(): Promise<void>;
-  leave(): void;
-}
+export type Queue = ReturnType<typeof createQueue>;
 
-export function createQueue(): Queue {
+/** Admits callers one at a time, in the order of their arrival. The cost of a turn does not grow with the number of callers. */
+export function createQueue() {
   /** The waiting callers, from `first` on. The ones before it have had their turn. */
   let waiting: (() => void)[] = [];
   let first = 0;
@@ -23,7 +19,8 @@ export function createQueue(): Queue {
   }
 
   return {
-    enter() {
+    /** Resolves at the caller's turn, which lasts until `leave`. */
+    enter(): Promise<void> {
       if (!isTaken) {
         isTaken = true;
         return Promise.resolve();

@@ -11,26 +11,23 @@ const VERSION = 'v1.';
  * Encrypts texts that must be stored and read again. An encrypted text opens only with the same key and for the same place: a
  * copy in another row does not open there.
  */
-export interface SecretBox {
-  /** @param place identity of the row and column that holds it; authenticated, not stored */
-  seal(plain: string, place: string): string;
-  /** Throws `SealError` for another key or place, and for a text that was changed. */
-  open(sealed: string, place: string): string;
-}
+export type SecretBox = ReturnType<typeof createSecretBox>;
 
 export class SealError extends Error {}
 
 /** AES-256-GCM; each text has a random nonce of its own. */
-export function createSecretBox(key: Buffer, random: Random): SecretBox {
+export function createSecretBox(key: Buffer, random: Random) {
   if (key.length !== SECRET_KEY_BYTES) throw new RangeError(`a key has ${SECRET_KEY_BYTES} bytes`);
   return {
-    seal(plain, place) {
+    /** @param place identity of the row and column that holds it; authenticated, not stored */
+    seal(plain: string, place: string): string {
       const nonce = random.bytes(NONCE_BYTES);
       const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(place));
       const hidden = Buffer.concat([cipher.update(plain, 'utf8'), cipher.final()]);
       return VERSION + Buffer.concat([nonce, cipher.getAuthTag(), hidden]).toString('base64url');
     },
-    open(sealed, place) {
+    /** Throws `SealError` for another key or place, and for a text that was changed. */
+    open(sealed: string, place: string): string {
       const bytes = sealed.startsWith(VERSION) ? Buffer.from(sealed.slice(VERSION.length), 'base64url') : undefined;
       if (bytes === undefined || bytes.length < NONCE_BYTES + TAG_BYTES) throw new SealError('not an encrypted text');
       const nonce = bytes.subarray(0, NONCE_BYTES);

@@ -4,16 +4,9 @@ import { type Clock, sleep } from './clock.ts';
  * Wakes a stage after another one has committed rows for it. A signal carries no data, because the rows contain the work. So a missed
  * or an extra signal changes only when the stage reads them.
  */
-export interface WakeSignal {
-  notify(): void;
-  /**
-   * Resolves at the next `notify`, or at once if `notify` was called while nothing waited. Never rejects. Only one stage waits at a
-   * signal: a new call replaces the one before, which then never resolves.
-   */
-  wait(): Promise<void>;
-}
+export type WakeSignal = ReturnType<typeof createWakeSignal>;
 
-export function createWakeSignal(): WakeSignal {
+export function createWakeSignal() {
   let isNotified = false;
   let wake: (() => void) | undefined;
   return {
@@ -26,7 +19,11 @@ export function createWakeSignal(): WakeSignal {
       wake = undefined;
       call();
     },
-    wait() {
+    /**
+     * Resolves at the next `notify`, or at once if `notify` was called while nothing waited. Never rejects. Only one stage waits at a
+     * signal: a new call replaces the one before, which then never resolves.
+     */
+    wait(): Promise<void> {
       if (isNotified) {
         isNotified = false;
         return Promise.resolve();

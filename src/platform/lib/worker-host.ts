@@ -19,19 +19,6 @@ export class OverBudget extends Error {
   }
 }
 
-/**
- * One thread for work that must not block the process. It is started when there is work, handles one piece after the other, and
- * ends after some idle time. A piece that exceeds its budget ends with the thread; the next piece gets a new thread.
- */
-export interface WorkerHost {
-  /**
-   * Sends `input` to the thread and resolves with its answer. Both must be cloneable. Throws `OverBudget`, or the error that
-   * ended the thread.
-   */
-  run(input: unknown, budget: WorkBudget, transfer?: readonly ArrayBuffer[]): Promise<unknown>;
-  close(): Promise<void>;
-}
-
 interface WorkerHostOptions {
   /** The thread's program: it sends `READY`, and then answers each message of `parentPort` with one. */
   readonly program: URL;
@@ -51,7 +38,11 @@ const LONGEST_START = 60_000;
 const LOOK = 50;
 const IDLE = 5_000;
 
-export function createWorkerHost({ program, clock, memory, idle = IDLE }: WorkerHostOptions): WorkerHost {
+/**
+ * One thread for work that must not block the process. It is started when there is work, handles one piece after the other, and
+ * ends after some idle time. A piece that exceeds its budget ends with the thread; the next piece gets a new thread.
+ */
+export function createWorkerHost({ program, clock, memory, idle = IDLE }: WorkerHostOptions) {
   let thread: Worker | undefined;
   let cancelIdle: Cancel = () => undefined;
   let last: Promise<unknown> = Promise.resolve();
@@ -97,7 +88,11 @@ export function createWorkerHost({ program, clock, memory, idle = IDLE }: Worker
   }
 
   return {
-    run(input, budget, transfer = []) {
+    /**
+     * Sends `input` to the thread and resolves with its answer. Both must be cloneable. Throws `OverBudget`, or the error that ended
+     * the thread.
+     */
+    run(input: unknown, budget: WorkBudget, transfer: readonly ArrayBuffer[] = []): Promise<unknown> {
       const result = last.then(() => work(input, budget, transfer));
       last = result.catch(() => undefined);
       return result;

@@ -14,11 +14,7 @@ export async function yieldForRequests(): Promise<void> {
 }
 
 /** The number of elements that are processed at once, so that other work does not wait long. */
-export interface AdaptiveBatchSize {
-  size(): number;
-  /** Runs the work on `taken` elements; its duration decides on the next size. */
-  work<Result>(taken: number, work: () => Promise<Result>): Promise<Result>;
-}
+export type AdaptiveBatchSize = ReturnType<typeof createAdaptiveBatchSize>;
 
 /** Duration of one batch, milliseconds of the wall clock: half of the longest wait of other work. */
 const AIM = 20;
@@ -29,7 +25,7 @@ const GROWTH = 1.5;
 export function createAdaptiveBatchSize(
   clock: Clock,
   { least, most }: { readonly least: number; readonly most: number },
-): AdaptiveBatchSize {
+) {
   let size = least;
 
   function adapt(taken: number, milliseconds: number): void {
@@ -41,7 +37,8 @@ export function createAdaptiveBatchSize(
 
   return {
     size: () => size,
-    async work(taken, work) {
+    /** Runs the work on `taken` elements; its duration decides on the next size. */
+    async work<Result>(taken: number, work: () => Promise<Result>): Promise<Result> {
       const begin = clock.monotonic();
       const result = await work();
       adapt(taken, clock.monotonic() - begin);

@@ -1,25 +1,15 @@
-/** The report of readiness: names of components and stable reason codes, nothing else. */
-interface HealthReport {
-  readonly ready: boolean;
-  /** Component → `ok`, or the reason why it is not. */
-  readonly components: Readonly<Record<string, string>>;
-}
-
-export interface Health {
-  /** @param reason stable code, for example of `model/errors/codes.ts`; needed if `ok` is false */
-  set(component: string, ok: boolean, reason?: string): void;
-  /** Returns true if at least one component has reported and all are well. */
-  ready(): boolean;
-  report(): HealthReport;
-}
+export type Health = ReturnType<typeof createHealth>;
 
 /** Readiness of the process. A component counts from its first report on. */
-export function createHealth(): Health {
+export function createHealth() {
   const reasons = new Map<string, string>();
   const ready = () => reasons.size > 0 && [...reasons.values()].every((reason) => reason === 'ok');
   return {
-    set: (component, ok, reason = 'failed') => void reasons.set(component, ok ? 'ok' : reason),
+    /** @param reason stable code, for example of `model/errors/codes.ts`; needed if `ok` is false */
+    set: (component: string, ok: boolean, reason = 'failed') => void reasons.set(component, ok ? 'ok' : reason),
+    /** Returns true if at least one component has reported and all are well. */
     ready,
+    /** Returns names of components, each with `ok` or the code of the reason why it is not, and nothing else. */
     report: () => ({ ready: ready(), components: Object.fromEntries(reasons) }),
   };
 }

@@ -162,43 +162,37 @@ export const METRICS: Readonly<Record<string, Declaration>> = {
   disk_full: gauge('1 while the data volume is full, else 0.'),
 };
 
-export interface MetricsOptions {
+export type Metrics = ReturnType<typeof createMetrics>;
+
+/**
+ * A registry of its own with the metrics of the table and those of the process.
+ *
+ * @param onMisuse called with a name or label that the table does not have. That is an error of the caller: without this callback it
+ * is thrown, as tests need; the daemon logs it instead, because a figure is not worth a failed request.
+ */
+export function createMetrics({
+  version,
+  onMisuse = rethrow,
+}: {
   readonly version: string;
-  /**
-   * Called with a name or label that the table does not have. That is an error of the caller: without this callback it is thrown,
-   * as tests need; the daemon logs it instead, because a figure is not worth a failed request.
-   */
   readonly onMisuse?: (error: Error) => void;
-}
-
-export interface Metrics {
-  /** The meter of the process. */
-  readonly meter: Meter;
-  /** Returns the meter for the stages of one workspace, which adds the workspace's name to metrics per workspace. */
-  forWorkspace(workspace: string): Meter;
-  /** Drops the samples that each scrape sets again. */
-  freshen(): void;
-  /** Returns the text for Prometheus. @param workspaces names of those whose samples it has; null: all */
-  expose(workspaces?: readonly string[] | null): Promise<string>;
-  readonly contentType: string;
-}
-
-/** A registry of its own with the metrics of the table and those of the process. */
-export function createMetrics(options: MetricsOptions): Metrics {
+}) {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, prefix: PREFIX });
   const made = createAll(registry);
-  const metersOf = (workspace?: string) => createMeter(made, workspace, options.onMisuse ?? rethrow);
+  /** The meter of the process, or of the stages of one workspace, which adds the workspace's name to metrics per workspace. */
+  const metersOf = (workspace?: string) => createMeter(made, workspace, onMisuse);
   const meter = metersOf();
-  meter.gauge('build_info', 1, { version: options.version, node: process.versions.node });
-  const freshen = () => {
-    for (const gauge of made.fresh) gauge.reset();
-  };
+  meter.gauge('build_info', 1, { version, node: process.versions.node });
   return {
     meter,
-    forWorkspace: metersOf,
-    freshen,
-    async expose(workspaces = null) {
+    forWorkspace: (workspace: string): Meter => metersOf(workspace),
+    /** Drops the samples that each scrape sets again. */
+    freshen() {
+      for (const gauge of made.fresh) gauge.reset();
+    },
+    /** Returns the text for Prometheus. @param workspaces names of those whose samples it has; null: all */
+    async expose(workspaces: readonly string[] | null = null): Promise<string> {
       const texts: string[] = [];
       // All samples of thousands of workspaces at once would block the event loop.
       for (const { name } of registry.getMetricsAsArray()) {
@@ -229,16 +223,11 @@ function isLabelled(line: string, label: string): boolean {
   return line.includes(`{${label}`) || line.includes(`,${label}`);
 }
 
-/** All metrics of the table, by name. */
-interface Made {
-  readonly counters: ReadonlyMap<string, Pick<Counter, 'inc'>>;
-  readonly gauges: ReadonlyMap<string, Pick<Gauge, 'set'> | FreshGauge>;
-  readonly histograms: ReadonlyMap<string, Pick<Histogram, 'observe'>>;
-  /** The gauges that each scrape sets again. */
-  readonly fresh: readonly FreshGauge[];
-}
-
-function createMeter(made: Made, workspace: string | undefined, onMisuse: (error: Error) => void): Meter {
+function createMeter(
+  made: ReturnType<typeof createAll>,
+  workspace: string | undefined,
+  onMisuse: (error: Error) => void,
+): Meter {
   const report = <Metric>(
     metrics: ReadonlyMap<string, Metric>,
     name: string,
@@ -262,7 +251,8 @@ function rethrow(error: Error): never {
   throw error;
 }
 
-function createAll(registry: Registry): Made {
+/** Creates all metrics of the table, by name; `fresh` are the gauges that each scrape sets again. */
+function createAll(registry: Registry) {
   const counters = new Map<string, Counter>();
   const gauges = new Map<string, Gauge | FreshGauge>();
   const histograms = new Map<string, Histogram>();

@@ -84,14 +84,6 @@ export interface SpanExporterDeps {
   readonly send: (spans: readonly IdentifiedSpan[], signal: AbortSignal) => Promise<CollectorAnswer>;
 }
 
-/** Sends spans to a collector in batches, with a bounded queue. */
-export interface SpanExporter {
-  /** Never waits: if too many wait already, the span is dropped. */
-  take(span: IdentifiedSpan): void;
-  /** Sends the waiting spans once, within the time that the end of the process may take. */
-  stop(): Promise<void>;
-}
-
 /** Spans that wait, and spans of one request: as many as the specification of a batching processor has. */
 const MOST_WAITING = 2_048;
 const MOST_AT_ONCE = 512;
@@ -108,8 +100,8 @@ const LONGEST_PAUSE = 30_000;
 /** "All other 4xx or 5xx response status codes MUST NOT be retried" (opentelemetry.io/docs/specs/otlp, "Failures"). */
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
-export function createSpanExporter(deps: SpanExporterDeps): SpanExporter {
-  const { clock, random, logger, meter, send } = deps;
+/** Sends spans to a collector in batches, with a bounded queue. */
+export function createSpanExporter({ clock, random, logger, meter, send }: SpanExporterDeps) {
   const stopping = new AbortController();
   /** Aborted when the end cannot wait any longer. */
   const over = new AbortController();
@@ -206,7 +198,9 @@ export function createSpanExporter(deps: SpanExporterDeps): SpanExporter {
   }
 
   return {
+    /** Never waits: if too many wait already, the span is dropped. */
     take,
+    /** Sends the waiting spans once, within the time that the end of the process may take. */
     async stop() {
       stopping.abort();
       cancelTimer?.();

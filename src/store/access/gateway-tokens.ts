@@ -1,22 +1,17 @@
-import type { Scope, Sql } from '../workspace-scope.ts';
+import { changedRows, type Scope, type Sql } from '../workspace-scope.ts';
 
 /** A token by which a job or script uses the gateway in place of the workspace's API key. Only its SHA-256 is stored. */
-export interface GatewayToken {
-  readonly id: string;
-  readonly description: string;
-  readonly createdAt: number;
-  readonly revokedAt: number | null;
-}
+export type GatewayToken = Awaited<ReturnType<typeof listGatewayTokens>>[number];
 
 export async function addGatewayToken(
   query: Scope,
-  token: { readonly id: string; readonly digest: string; readonly description: string; readonly now: number },
+  {
+    now,
+    ...token
+  }: { readonly id: string; readonly digest: string; readonly description: string; readonly now: number },
 ): Promise<void> {
-  const { id, digest, description, now } = token;
-  await query
-    .insertInto('gateway_tokens')
-    .values({ id, digest, description, created_at: now, revoked_at: null })
-    .execute();
+  const row = { ...token, created_at: now, revoked_at: null };
+  await query.insertInto('gateway_tokens').values(row).execute();
 }
 
 /** A token that is not revoked. */
@@ -37,7 +32,7 @@ export async function liveTokens(query: Sql): Promise<Map<string, LiveToken>> {
   return new Map(rows.map(({ digest, id, name }) => [digest, { id, workspace: name }]));
 }
 
-export async function listGatewayTokens(query: Scope): Promise<GatewayToken[]> {
+export async function listGatewayTokens(query: Scope) {
   return query
     .selectFrom('gateway_tokens')
     .select(['id', 'description', 'created_at as createdAt', 'revoked_at as revokedAt'])
@@ -47,11 +42,6 @@ export async function listGatewayTokens(query: Scope): Promise<GatewayToken[]> {
 
 /** Returns false if there is no such token or it is already revoked. */
 export async function revokeGatewayToken(query: Scope, id: string, now: number): Promise<boolean> {
-  const { numUpdatedRows } = await query
-    .updateTable('gateway_tokens')
-    .set({ revoked_at: now })
-    .where('id', '=', id)
-    .where('revoked_at', 'is', null)
-    .executeTakeFirst();
-  return numUpdatedRows > 0n;
+  const revoked = query.updateTable('gateway_tokens').set({ revoked_at: now });
+  return (await changedRows(revoked.where('id', '=', id).where('revoked_at', 'is', null))) > 0;
 }

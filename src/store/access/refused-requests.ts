@@ -1,4 +1,5 @@
-import type { Sql } from '../workspace-scope.ts';
+import type { NotNull } from 'kysely';
+import { countRows, type Sql } from '../workspace-scope.ts';
 
 /** Similar requests that a webhook address or the gateway refused, as one entry. Times are epoch milliseconds. */
 export interface RefusedRequest {
@@ -36,8 +37,8 @@ export async function storeRefused(query: Sql, refused: readonly RefusedRequest[
       )
       .execute();
   }
-  const known = await countRows(query, 'is not');
-  const unknown = await countRows(query, 'is');
+  const known = await countRows(refusedWhere(query, 'is not'));
+  const unknown = await countRows(refusedWhere(query, 'is'));
   await deleteOldest(query, 'is not', known - Math.max(MAX_ROWS / 2, MAX_ROWS - unknown));
   await deleteOldest(query, 'is', unknown - Math.max(MAX_ROWS / 2, MAX_ROWS - known));
 }
@@ -45,24 +46,13 @@ export async function storeRefused(query: Sql, refused: readonly RefusedRequest[
 /** The comparison of the column `workspace` with null. */
 type NullTest = 'is' | 'is not';
 
-async function countRows(query: Sql, test: NullTest): Promise<number> {
-  const { count } = await query
-    .selectFrom('refused_requests')
-    .select(({ fn }) => fn.countAll<number>().as('count'))
-    .where('workspace', test, null)
-    .executeTakeFirstOrThrow();
-  return Number(count);
+function refusedWhere(query: Sql, test: NullTest) {
+  return query.selectFrom('refused_requests').where('workspace', test, null);
 }
 
 async function deleteOldest(query: Sql, test: NullTest, count: number): Promise<void> {
   if (count <= 0) return;
-  const oldest = query
-    .selectFrom('refused_requests')
-    .select('key')
-    .where('workspace', test, null)
-    .orderBy('last_at')
-    .orderBy('key')
-    .limit(count);
+  const oldest = refusedWhere(query, test).select('key').orderBy('last_at').orderBy('key').limit(count);
   await query.deleteFrom('refused_requests').where('key', 'in', oldest).execute();
 }
 
@@ -71,12 +61,8 @@ export async function listRefused(
   query: Sql,
   { workspaces, limit }: { readonly workspaces: readonly string[] | null; readonly limit: number },
 ): Promise<readonly RefusedRequest[]> {
-  const rows = await query
-    .selectFrom('refused_requests')
-    .selectAll()
-    .orderBy('last_at', 'desc')
-    .orderBy('key')
-    .execute();
+  const all = query.selectFrom('refused_requests').selectAll();
+  const rows = await all.orderBy('last_at', 'desc').orderBy('key').execute();
   return rows
     .filter(({ workspace }) => workspaces === null || (workspace !== null && workspaces.includes(workspace)))
     .slice(0, limit)
@@ -105,20 +91,13 @@ export async function lastRefusedWebhooks(
   const rows = await query
     .selectFrom('workspaces')
     .innerJoin('refused_requests', 'refused_requests.workspace', 'workspaces.name')
-    .select(['workspaces.id', 'connection', 'status', 'code', 'count', 'last_at'])
+    .select(['workspaces.id as workspace', 'connection', 'status', 'code', 'count', 'last_at as at'])
     .where('connection', 'is not', null)
+    .$narrowType<{ connection: NotNull }>()
     .where('workspaces.id', 'in', workspaces)
     .execute();
-  const oldestFirst = rows.toSorted((one, other) => one.last_at - other.last_at);
-  const latest = new Map(oldestFirst.map((row) => [`${row.id} ${row.connection}`, row]));
-  return [...latest.values()].map(({ id, connection, last_at: at, status, code, count }) => ({
-    workspace: id,
-    connection: connection as string,
-    at,
-    status,
-    code,
-    count,
-  }));
+  const oldestFirst = rows.toSorted((one, other) => one.at - other.at);
+  return [...new Map(oldestFirst.map((row) => [`${row.workspace} ${row.connection}`, row])).values()];
 }
 
 /** Deletes the refused requests of a workspace. */

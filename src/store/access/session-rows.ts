@@ -1,5 +1,5 @@
 import type { Access } from '../../model/caller.ts';
-import type { Sql } from '../workspace-scope.ts';
+import { changedRows, type Sql } from '../workspace-scope.ts';
 
 /** A logged-in browser. */
 export interface Session extends Access {
@@ -15,11 +15,8 @@ export async function addLoginLink(
   query: Sql,
   link: Access & { readonly digest: string; readonly expiresAt: number },
 ): Promise<void> {
-  const { digest, expiresAt } = link;
-  await query
-    .insertInto('login_links')
-    .values({ digest, ...columnsOf(link), expires_at: expiresAt })
-    .execute();
+  const row = { digest: link.digest, ...columnsOf(link), expires_at: link.expiresAt };
+  await query.insertInto('login_links').values(row).execute();
 }
 
 /** Removes the link, so that it works only once, and returns its access; undefined if there is none or it has expired. */
@@ -30,41 +27,28 @@ export async function consumeLoginLink(query: Sql, digest: string, now: number):
 
 export async function addSession(query: Sql, session: Session & { readonly expiresAt: number }): Promise<void> {
   const { digest, openedBy, createdAt, seenAt, expiresAt } = session;
-  await query
-    .insertInto('sessions')
-    .values({
-      digest,
-      ...columnsOf(session),
-      opened_by: openedBy,
-      created_at: createdAt,
-      seen_at: seenAt,
-      expires_at: expiresAt,
-    })
-    .execute();
+  const times = { created_at: createdAt, seen_at: seenAt, expires_at: expiresAt };
+  const row = { digest, ...columnsOf(session), opened_by: openedBy, ...times };
+  await query.insertInto('sessions').values(row).execute();
 }
 
 /** Returns undefined if there is no such session or it has expired. */
 export async function findSession(query: Sql, digest: string, now: number): Promise<Session | undefined> {
   const row = await query
     .selectFrom('sessions')
-    .selectAll()
+    .select(['digest', 'role', 'workspaces', 'opened_by as openedBy', 'created_at as createdAt', 'seen_at as seenAt'])
     .where('digest', '=', digest)
     .where('expires_at', '>', now)
     .executeTakeFirst();
-  if (row === undefined) return undefined;
-  const { opened_by: openedBy, created_at: createdAt, seen_at: seenAt } = row;
-  return { digest, ...accessOf(row), openedBy, createdAt, seenAt };
+  return row && { ...row, ...accessOf(row) };
 }
 
 export async function touchSession(
   query: Sql,
   { digest, seenAt, expiresAt }: { readonly digest: string; readonly seenAt: number; readonly expiresAt: number },
 ): Promise<void> {
-  await query
-    .updateTable('sessions')
-    .set({ seen_at: seenAt, expires_at: expiresAt })
-    .where('digest', '=', digest)
-    .execute();
+  const times = { seen_at: seenAt, expires_at: expiresAt };
+  await query.updateTable('sessions').set(times).where('digest', '=', digest).execute();
 }
 
 export async function endSession(query: Sql, digest: string): Promise<void> {
@@ -74,8 +58,7 @@ export async function endSession(query: Sql, digest: string): Promise<void> {
 /** Deletes all sessions and all unused links. @returns the number of sessions */
 export async function endAllSessions(query: Sql): Promise<number> {
   await query.deleteFrom('login_links').execute();
-  const { numDeletedRows } = await query.deleteFrom('sessions').executeTakeFirst();
-  return Number(numDeletedRows);
+  return changedRows(query.deleteFrom('sessions'));
 }
 
 export async function purgeExpiredLogins(query: Sql, now: number): Promise<void> {

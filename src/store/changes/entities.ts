@@ -33,11 +33,6 @@ function ofKind(kind: EntityRow['kind'], rows: readonly EntityRow[]): EntityRow[
   return rows.filter((row) => row.kind === kind);
 }
 
-/** Returns those of these names that exist. */
-export async function existingEntities(query: Scope, names: readonly string[]): Promise<Set<string>> {
-  return new Set((await findEntities(query, names)).map(({ entity }) => entity));
-}
-
 /** Returns the documents that an item has claimed. */
 export async function documentsOfItem(query: Scope, itemKey: string): Promise<EntityRow[]> {
   return ofKind('document', await rowsWhere(query, 'entities', 'item_key', [itemKey]));
@@ -83,9 +78,7 @@ export async function clampKnownTimes(query: Scope, now: number): Promise<void> 
 const MAX_CREATED_TASKS = 100;
 
 /** Returns some of the tasks that worksync created for items. */
-export async function createdTasks(
-  query: Scope,
-): Promise<readonly Pick<EntityRow, 'item_key' | 'remote_id' | 'desired'>[]> {
+export async function createdTasks(query: Scope) {
   return query
     .selectFrom('entities')
     .select(['item_key', 'remote_id', 'desired'])
@@ -102,10 +95,7 @@ export async function createdTasks(
 const RECORDS_PER_PAGE = 100;
 
 /** Returns the items with a record, in the order of their records; `next` is the position of the next page. */
-export async function recordedItemsAfter(
-  query: Scope,
-  after: string,
-): Promise<{ readonly items: string[]; readonly next?: string }> {
+export async function recordedItemsAfter(query: Scope, after: string) {
   const rows = await query
     .selectFrom('entities')
     .select(['entity', 'item_key'])
@@ -116,8 +106,7 @@ export async function recordedItemsAfter(
     .limit(RECORDS_PER_PAGE)
     .execute();
   const items = rows.flatMap(({ item_key }) => item_key ?? []);
-  const next = rows.length < RECORDS_PER_PAGE ? undefined : rows.at(-1)?.entity;
-  return next === undefined ? { items } : { items, next };
+  return { items, next: rows.length < RECORDS_PER_PAGE ? undefined : rows.at(-1)?.entity };
 }
 
 /** Returns a row without any desired or known state. */

@@ -7,7 +7,8 @@ import { CHUNK_SIZE, changeInChunks, changeKeysInChunks } from '../in-chunks.ts'
 import { readMeta, writeMeta } from '../meta.ts';
 import { type Counts, readCounts, sumOf } from '../status/counts.ts';
 import { flushRows } from '../unit-of-work/unit-of-work.ts';
-import type { Scope } from '../workspace-scope.ts';
+import { changedRows, countRows, type Scope } from '../workspace-scope.ts';
+import type { OutboxRow } from './outbox-rows.ts';
 
 /** The number of unsettled changes of one effect, without those that a person confirmed or a live webhook caused. */
 export interface GuardTally {
@@ -29,12 +30,10 @@ export async function guardTally(query: Scope): Promise<Record<Effect, GuardTall
     const fresh = sumOf(own, isFresh);
     return { fresh, ahead: sumOf(own) - fresh };
   };
-  return {
-    removal: tally('removal'),
-    creation: tally('creation'),
-    repair: tally('repair'),
-    status: tally('status'),
-  };
+  return Object.fromEntries(Object.values(EFFECT_OF).map((effect) => [effect, tally(effect)])) as Record<
+    Effect,
+    GuardTally
+  >;
 }
 
 type ChangeCount = Counts['changes'][number];
@@ -56,13 +55,7 @@ export async function applyGuard(query: Scope, effect: Effect, hold: number, err
 
 const EFFECT_OF = { removals: 'removal', creations: 'creation', repairs: 'repair', statuses: 'status' } as const;
 
-interface HeldChange {
-  readonly entity: string;
-  /** When the difference appeared, epoch milliseconds. */
-  readonly since: number;
-  /** Code and message. */
-  readonly error: string | null;
-}
+type HeldChange = Pick<OutboxRow, 'entity' | 'since' | 'error'>;
 
 export type HeldChanges = Readonly<
   Record<HeldClass, { readonly count: number; readonly samples: readonly HeldChange[] }>
@@ -71,11 +64,9 @@ export type HeldChanges = Readonly<
 /** Returns the held changes by class: their number, and those that have waited longest. */
 export async function heldChanges(query: Scope, samples: number): Promise<HeldChanges> {
   const read = async (heldClass: HeldClass) => {
-    const counted = await heldOf(query, heldClass)
-      .select((build) => build.fn.countAll<number>().as('count'))
-      .executeTakeFirstOrThrow();
-    const first = heldOf(query, heldClass).select(['entity', 'since', 'error']).orderBy('due').orderBy('entity');
-    return { count: counted.count, samples: await first.limit(samples).execute() };
+    const held = heldOf(query, heldClass);
+    const first = held.select(['entity', 'since', 'error']).orderBy('due').orderBy('entity').limit(samples);
+    return { count: await countRows(held), samples: await first.execute() };
   };
   return {
     removals: await read('removals'),
@@ -130,29 +121,21 @@ async function assertHeld({ query }: Pick<Store, 'query'>, entities: readonly st
 
 async function release(query: Scope, entities: readonly string[] | ReturnType<typeof entitiesOfHeld>): Promise<number> {
   const anew = { state: 'pending', guard: 'confirmed', error: null, attempts: 0, not_before: 0, awaits: null } as const;
-  const { numUpdatedRows } = await query
-    .updateTable('outbox')
-    .set(({ eb }) => ({
-      ...anew,
-      // By releasing a creation with unknown outcome, a person states that it was not carried out.
-      sent: eb.case().when('kind', '=', 'task').then(null).else(eb.ref('sent')).end(),
-    }))
-    .where('state', '=', 'held')
-    .where('entity', 'in', entities)
-    .executeTakeFirstOrThrow();
-  return Number(numUpdatedRows);
+  const released = query.updateTable('outbox').set(({ eb }) => ({
+    ...anew,
+    // By releasing a creation with unknown outcome, a person states that it was not carried out.
+    sent: eb.case().when('kind', '=', 'task').then(null).else(eb.ref('sent')).end(),
+  }));
+  return changedRows(released.where('state', '=', 'held').where('entity', 'in', entities));
 }
 
-/** A creation or a status change on which the guard has not decided yet. */
-export interface UndecidedChange {
-  readonly entity: string;
-  readonly effect: Effect | null;
-  readonly item_key: string | null;
-  readonly task_id: string | null;
-}
+export type UndecidedChange = Awaited<ReturnType<typeof undecidedChanges>>[number];
 
-/** Returns the undecided creations and status changes, due first. They are few, because each batch decides on all of its own. */
-export async function undecidedChanges(query: Scope): Promise<readonly UndecidedChange[]> {
+/**
+ * Returns the creations and status changes on which the guard has not decided yet, due first. They are few, because each batch
+ * decides on all of its own.
+ */
+export async function undecidedChanges(query: Scope) {
   return query
     .selectJoined(['outbox', 'entity'], ['entities', 'entity'])
     .select(['outbox.entity', 'outbox.effect', 'entities.item_key', 'entities.task_id'])

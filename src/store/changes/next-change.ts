@@ -1,9 +1,9 @@
 import { type Compilable, sql } from 'kysely';
 import { CHANGE_STATES } from '../../model/change.ts';
 import type { TaskStatuses } from '../../model/task-status.ts';
-import { type CompiledStatement, compileStatement } from '../compiled-statement.ts';
+import { compileInScope } from '../compiled-statement.ts';
 import { QUEUES, type Queue } from '../schema/tables.ts';
-import { type Scope, scopeOf } from '../workspace-scope.ts';
+import { changedRows, type Scope } from '../workspace-scope.ts';
 import { findChange, type OutboxRow } from './outbox-rows.ts';
 
 /** The changes that may be sent at present. */
@@ -58,11 +58,11 @@ function selectNext(candidates: readonly Candidate[], eligible: Eligibility): Du
 
 type Candidate = Pick<OutboxRow, 'entity' | 'lane' | 'due' | 'not_before'> & { readonly send_queue: Queue };
 
-interface Order extends Pick<Eligibility, 'now' | 'retriesLast'> {
-  readonly isStatusDue: boolean;
-}
-
-function compare(a: Candidate, b: Candidate, { now, retriesLast, isStatusDue }: Order): number {
+function compare(
+  a: Candidate,
+  b: Candidate,
+  { now, retriesLast, isStatusDue }: Eligibility & { readonly isStatusDue: boolean },
+): number {
   const weight = ({ send_queue }: Candidate) => (send_queue.startsWith('finished') ? FINISHED_WEIGHT : 1);
   const age = (change: Candidate) => (now - change.due) * weight(change);
   return (
@@ -81,14 +81,13 @@ function rankOf({ send_queue }: Candidate): number {
 
 /** Parameters of the statements that select changes. */
 interface SelectParameters {
-  readonly workspace: number;
   readonly now: number;
   /** Changes that are due by then may be sent now. */
   readonly until: number;
 }
 
-function parametersOf({ workspace }: Scope, { now, leadTime = 0 }: Eligibility): SelectParameters {
-  return { workspace, now, until: now + leadTime };
+function parametersOf({ now, leadTime = 0 }: Eligibility): SelectParameters {
+  return { now, until: now + leadTime };
 }
 
 function firstOfQueues(query: Scope, eligible: Eligibility, queues: readonly Queue[]): Promise<readonly Candidate[]> {
@@ -106,10 +105,10 @@ function firstOfQueues(query: Scope, eligible: Eligibility, queues: readonly Que
     };
     return unionOf(queues.map(first));
   });
-  return statement(query.whole, parametersOf(query, eligible));
+  return statement(query, parametersOf(eligible));
 }
 
-const statements = new Map<string, CompiledStatement<SelectParameters, Candidate>>();
+const statements = new Map<string, ReturnType<typeof compileInScope<SelectParameters, Candidate>>>();
 
 /** Returns the compiled statement of this name for these queues. The number of different ones is small. */
 function compiledFor(
@@ -117,13 +116,9 @@ function compiledFor(
   { onlyWrites = false, withoutRecords = false }: Eligibility,
   queues: readonly Queue[],
   build: (scope: Scope, parameters: SelectParameters) => Compilable<Candidate>,
-): CompiledStatement<SelectParameters, Candidate> {
+) {
   const key = [name, onlyWrites, withoutRecords, ...queues].join(' ');
-  const existing = statements.get(key);
-  if (existing) return existing;
-  const statement = compileStatement<SelectParameters, Candidate>((query, parameters) =>
-    build(scopeOf(query, parameters.workspace), parameters),
-  );
+  const statement = statements.get(key) ?? compileInScope(build);
   statements.set(key, statement);
   return statement;
 }
@@ -136,17 +131,13 @@ export async function nextChange(query: Scope, eligible: Eligibility): Promise<O
 
 /** Returns when the next change may be sent, and its lane; undefined if none is pending. */
 export async function nextDue(query: Scope, eligible: Eligibility): Promise<DueChange | undefined> {
-  if (!(await isAnyPending(query))) return undefined;
+  if ((await anyPending(query, {})).length === 0) return undefined;
   return (await readyChange(query, eligible)) ?? earliest(query, eligible, queuesOf(eligible));
 }
 
 /** Answers the usual case, that a workspace has nothing to send, by one index lookup. */
-async function isAnyPending(query: Scope): Promise<boolean> {
-  return (await anyPending(query.whole, { workspace: query.workspace })).length > 0;
-}
-
-const anyPending = compileStatement<Pick<Scope, 'workspace'>, { readonly entity: string }>((query, { workspace }) =>
-  scopeOf(query, workspace).selectFrom('outbox').select('entity').where('state', '=', 'pending').limit(1),
+const anyPending = compileInScope((query) =>
+  query.selectFrom('outbox').select('entity').where('state', '=', 'pending').limit(1),
 );
 
 /** Returns when the next change that is not of a backfill may be sent. */
@@ -173,7 +164,7 @@ async function earliest(query: Scope, eligible: Eligibility, queues: readonly Qu
     };
     return unionOf([...queues.map(soonest), ...queues.map(resumed)]);
   });
-  const rows = await statement(query.whole, parametersOf(query, eligible));
+  const rows = await statement(query, parametersOf(eligible));
   const times = rows.map(({ entity, due, lane, not_before }) => {
     return { entity, due, lane, at: not_before > eligible.now ? not_before : due - leadTime };
   });
@@ -182,17 +173,16 @@ async function earliest(query: Scope, eligible: Eligibility, queues: readonly Qu
 
 /** Returns the due times of the first `count` live changes, ascending. */
 export async function firstDueTimes(query: Scope, count: number): Promise<number[]> {
-  const rows = await firstLive(query.whole, { workspace: query.workspace, count });
+  const rows = await firstLive(query, { count });
   return rows
     .map(({ due }) => due)
     .toSorted((a, b) => a - b)
     .slice(0, count);
 }
 
-const firstLive = compileStatement((query, { workspace, count }: { workspace: number; count: number }) => {
-  const scope = scopeOf(query, workspace);
-  const first = (queue: Queue) => waitingIn(scope, queue).orderBy('due').orderBy('entity').limit(count);
-  return unionOf(LIVE.map((queue) => scope.selectOver(first(queue).as(queue)).selectAll()));
+const firstLive = compileInScope((query, { count }: { readonly count: number }) => {
+  const first = (queue: Queue) => waitingIn(query, queue).orderBy('due').orderBy('entity').limit(count);
+  return unionOf(LIVE.map((queue) => query.selectOver(first(queue).as(queue)).selectAll()));
 });
 
 /** Upper limit of all pauses of changes, milliseconds. `task-creations.ts` has the longest. */
@@ -207,22 +197,11 @@ const LONGEST_PAUSE = 1_000_000;
 export async function clampChangeTimes(query: Scope, now: number): Promise<number> {
   const changes = query.updateTable('outbox').where('state', 'in', CHANGE_STATES).where('send_queue', 'in', QUEUES);
   // The index has only due times. No change is due before its difference appeared.
-  const postdated = await changes
-    .set({ since: now, due: now })
-    .where('due', '>', now)
-    .where('since', '>', now)
-    .executeTakeFirst();
-  const paused = await changes
-    .set({ not_before: 0 })
-    .where('not_before', '>', now + LONGEST_PAUSE)
-    .executeTakeFirst();
-  const inFlight = await query
-    .updateTable('outbox')
-    .where('state', 'in', ['sending', 'unknown'])
-    .set({ next_since: now })
-    .where('next_since', '>', now)
-    .executeTakeFirst();
-  return Number(postdated.numUpdatedRows + paused.numUpdatedRows + inFlight.numUpdatedRows);
+  const postdated = changes.set({ since: now, due: now }).where('due', '>', now).where('since', '>', now);
+  const paused = changes.set({ not_before: 0 }).where('not_before', '>', now + LONGEST_PAUSE);
+  const sent = query.updateTable('outbox').where('state', 'in', ['sending', 'unknown']);
+  const inFlight = sent.set({ next_since: now }).where('next_since', '>', now);
+  return (await changedRows(postdated)) + (await changedRows(paused)) + (await changedRows(inFlight));
 }
 
 const COLUMNS = ['entity', 'send_queue', 'lane', 'due', 'not_before'] as const;

@@ -1,13 +1,13 @@
 import type { Selectable, Updateable } from 'kysely';
 import type { ChangeState, Effect } from '../../model/change.ts';
 import { piecesOf } from '../../platform/lib/yield.ts';
-import { compileNamedStatement } from '../compiled-statement.ts';
+import { compileInScope } from '../compiled-statement.ts';
 import { CHUNK_SIZE } from '../in-chunks.ts';
 import type { Tables } from '../schema/tables.ts';
 import { readCounts, sumOf } from '../status/counts.ts';
 import { type CachedRow, newRow } from '../unit-of-work/cached-tables.ts';
 import { removeRows, rowsWhere, saveRows } from '../unit-of-work/unit-of-work.ts';
-import { type Scope, scopeOf } from '../workspace-scope.ts';
+import { countRows, type Scope } from '../workspace-scope.ts';
 
 export type OutboxRow = CachedRow<'outbox'>;
 export type OutboxUpdate = Updateable<Tables['outbox']>;
@@ -213,15 +213,10 @@ export async function waitingByLane(query: Scope): Promise<{ lane: OutboxRow['la
 
 /** Counts the pages of backfills that are not processed yet, and the unsettled changes of backfills except held ones. */
 export async function countBackfilled(query: Scope): Promise<{ pending: number; changes: number }> {
-  const pages = await query
-    .selectFrom('inbox')
-    .select(({ fn }) => fn.countAll<number>().as('count'))
-    .where('state', '=', 'pending')
-    .where('source', '=', 'backfill')
-    .executeTakeFirstOrThrow();
+  const pages = query.selectFrom('inbox').where('state', '=', 'pending').where('source', '=', 'backfill');
   const { changes } = await readCounts(query);
   const unsettled = sumOf(changes, ({ state, lane }) => state !== 'held' && lane === 'backfill');
-  return { pending: pages.count, changes: unsettled };
+  return { pending: await countRows(pages), changes: unsettled };
 }
 
 /** Makes changes due now and confirmed, at the request of a person. Changes that the guard holds become pending. */
@@ -238,13 +233,11 @@ export async function expedite(query: Scope, entities: readonly string[]): Promi
 
 /** Updates columns of a change without reading it. */
 export async function updateChange(query: Scope, entity: string, set: OutboxUpdate): Promise<void> {
-  await updateStatement(query.whole, { ...set, workspace: query.workspace, entity });
+  await updateStatement(query, { ...set, entity });
 }
 
-type UpdateParameters = OutboxUpdate & { readonly workspace: number; readonly entity: string };
-
-const updateStatement = compileNamedStatement((query, { workspace, entity, ...set }: UpdateParameters) =>
-  scopeOf(query, workspace).updateTable('outbox').set(set).where('entity', '=', entity),
+const updateStatement = compileInScope((query, { entity, ...set }: OutboxUpdate & Pick<OutboxRow, 'entity'>) =>
+  query.updateTable('outbox').set(set).where('entity', '=', entity),
 );
 
 export async function saveChange(query: Scope, row: OutboxRow): Promise<void> {
@@ -262,21 +255,16 @@ export function readWaiting(row: Pick<OutboxRow, 'waiting'>): WaitingDelivery[] 
 /** Returns at most `limit` changes in a state, due first. */
 export async function changesInState(query: Scope, state: ChangeState, limit: number): Promise<readonly OutboxRow[]> {
   const due = query.selectFrom('outbox').select('entity').where('state', '=', state);
-  const names = await due.orderBy('due').orderBy('entity').limit(limit).execute();
-  const rows = await findChanges(
-    query,
-    names.map(({ entity }) => entity),
-  );
+  const first = await due.orderBy('due').orderBy('entity').limit(limit).execute();
+  const names = first.map(({ entity }) => entity);
+  const rows = await findChanges(query, names);
   return rows.toSorted((a, b) => a.due - b.due || (a.entity < b.entity ? -1 : 1));
 }
 
 /** Returns the changes of these items: records, links, tasks and documents. */
 export async function changesOfItems(query: Scope, keys: readonly string[]): Promise<readonly OutboxRow[]> {
-  const entities = await rowsWhere(query, 'entities', 'item_key', keys);
-  return findChanges(
-    query,
-    entities.map(({ entity }) => entity),
-  );
+  const entities = (await rowsWhere(query, 'entities', 'item_key', keys)).map(({ entity }) => entity);
+  return findChanges(query, entities);
 }
 
 /** Retries a change without the pause after its failures. A held change becomes pending and confirmed. */

@@ -1,8 +1,8 @@
 import type { Insertable, Selectable } from 'kysely';
-import { compileNamedStatement } from '../compiled-statement.ts';
+import { compileInScope } from '../compiled-statement.ts';
 import type { Tables } from '../schema/tables.ts';
 import { workspacesWith } from '../workspace-numbers.ts';
-import { type Scope, type Sql, scopeOf } from '../workspace-scope.ts';
+import type { Scope, Sql } from '../workspace-scope.ts';
 
 export type RequestRow = Omit<Selectable<Tables['requests']>, 'workspace'>;
 
@@ -10,20 +10,12 @@ export type RequestRow = Omit<Selectable<Tables['requests']>, 'workspace'>;
 export const MOST_REQUESTS = 20_000;
 
 /** Adds a completed request, in the transaction that settles it. Its id is one more than the last id. */
-export async function addRequest(query: Scope, row: NewRequest): Promise<void> {
-  await insertStatement(query.whole, { ...row, workspace: query.workspace });
-}
-
-type NewRequest = Omit<Insertable<Tables['requests']>, 'id' | 'workspace'>;
-
-const insertStatement = compileNamedStatement((query, { workspace, ...row }: NewRequest & Pick<Scope, 'workspace'>) => {
-  const scope = scopeOf(query, workspace);
-  return scope.insertInto('requests').values({ ...row, id: nextIdOf(scope) as unknown as number });
+export const addRequest = compileInScope((query, row: Omit<Insertable<Tables['requests']>, 'id'>) => {
+  const nextId = query
+    .selectFrom('requests')
+    .select(({ fn, eb }) => eb(fn.coalesce(fn.max('id'), eb.lit(0)), '+', 1).as('id'));
+  return query.insertInto('requests').values({ ...row, id: nextId as unknown as number });
 });
-
-function nextIdOf(query: Scope) {
-  return query.selectFrom('requests').select(({ fn, eb }) => eb(fn.coalesce(fn.max('id'), eb.lit(0)), '+', 1).as('id'));
-}
 
 /** Returns the last requests for these items, the newest first. */
 export async function requestsOfItems(query: Scope, items: readonly string[], most: number): Promise<RequestRow[]> {
@@ -40,10 +32,7 @@ export async function requestsOfItems(query: Scope, items: readonly string[], mo
 /** Returns those of the workspaces in which `deleteRequests` would find a row. */
 export function withOldRequests(query: Sql, workspaces: readonly number[], before: number): Promise<readonly number[]> {
   return workspacesWith(query, workspaces, ({ selectFrom }) => {
-    const own = selectFrom('requests')
-      .select('requests.id')
-      .whereRef('requests.workspace', '=', 'workspaces.id')
-      .limit(1);
+    const own = selectFrom('requests').whereRef('requests.workspace', '=', 'workspaces.id');
     const surplus = own.where('requests.id', '<=', ({ selectFrom: from }) =>
       from('requests as last')
         .whereRef('last.workspace', '=', 'workspaces.id')

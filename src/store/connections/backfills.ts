@@ -2,7 +2,7 @@ import { type RawBuilder, type Selectable, sql } from 'kysely';
 import { type ByWorkspace, groupByWorkspace } from '../by-workspace.ts';
 import type { Store } from '../database.ts';
 import type { Tables } from '../schema/tables.ts';
-import type { Scope, Sql } from '../workspace-scope.ts';
+import { changedRows, type Scope, type Sql } from '../workspace-scope.ts';
 import { ALL_UNITS } from './unit-states.ts';
 
 /**
@@ -30,19 +30,7 @@ export async function requestBackfill(
   const running = await unfinished(query, connection).select('unit').limit(1).executeTakeFirst();
   if (running) return false;
   await dropBackfill(query, connection);
-  await query
-    .insertInto('backfills')
-    .values({
-      connection,
-      unit: ALL_UNITS,
-      since,
-      page: null,
-      total: null,
-      started_at: now,
-      finished_at: null,
-      error: null,
-    })
-    .execute();
+  await query.insertInto('backfills').values({ connection, unit: ALL_UNITS, since, started_at: now }).execute();
   return true;
 }
 
@@ -54,12 +42,12 @@ export async function stopBackfill(query: Scope, connection: string): Promise<bo
 }
 
 /** Stops reading pages until the backfill is resumed. @returns whether one was running */
-export async function pauseBackfill(query: Scope, connection: string): Promise<boolean> {
+export function pauseBackfill(query: Scope, connection: string): Promise<boolean> {
   return setUnfinished(query, connection, PAUSED);
 }
 
 /** @returns whether an unfinished backfill exists */
-export async function resumeBackfill(query: Scope, connection: string): Promise<boolean> {
+export function resumeBackfill(query: Scope, connection: string): Promise<boolean> {
   return setUnfinished(query, connection, 0);
 }
 
@@ -68,13 +56,8 @@ async function setUnfinished(
   connection: string,
   notBefore: number | RawBuilder<number>,
 ): Promise<boolean> {
-  const { numUpdatedRows } = await query
-    .updateTable('backfills')
-    .set({ not_before: notBefore })
-    .where('connection', '=', connection)
-    .where('finished_at', 'is', null)
-    .executeTakeFirstOrThrow();
-  return numUpdatedRows > 0n;
+  const own = query.updateTable('backfills').where('connection', '=', connection).where('finished_at', 'is', null);
+  return (await changedRows(own.set({ not_before: notBefore }))) > 0;
 }
 
 /** Returns the new time of a unit; a unit that was paused while its page was read stays paused. */
@@ -147,30 +130,24 @@ interface BackfilledPage {
   readonly error: string | undefined;
 }
 
-/**
- * Advances the position by the page that was read.
- *
- * @returns false if the backfill was stopped or replaced meanwhile: then the page must not be stored
- */
+/** Advances the position by a page. @returns false if the backfill was stopped or replaced: then the page must not be stored */
 export async function advanceBackfill(
   query: Scope,
   position: BackfillPosition,
   { items, total, next, error }: BackfilledPage,
   now: number,
 ): Promise<boolean> {
-  const { numUpdatedRows } = await rowAt(query, position)
-    .set({
-      page: next ?? null,
-      pages: position.pages + 1,
-      items: position.items + items,
-      error: error ?? null,
-      attempts: 0,
-      not_before: unlessPaused(0),
-      finished_at: next === undefined || error !== undefined ? now : null,
-    })
-    .$if(total !== undefined, (update) => update.set({ total: total as number }))
-    .executeTakeFirstOrThrow();
-  return numUpdatedRows > 0n;
+  const advanced = rowAt(query, position).set({
+    page: next ?? null,
+    pages: position.pages + 1,
+    items: position.items + items,
+    error: error ?? null,
+    attempts: 0,
+    not_before: unlessPaused(0),
+    finished_at: next === undefined || error !== undefined ? now : null,
+    ...(total !== undefined && { total }),
+  });
+  return (await changedRows(advanced)) > 0;
 }
 
 /** Records a failure. The page is read again, but not before `notBefore`. */
@@ -215,11 +192,8 @@ export interface BackfillBounds {
 export async function isBackfillAhead(query: Scope, connection: string, bounds: BackfillBounds): Promise<boolean> {
   const pending = query.selectFrom('inbox').select('id').where('state', '=', 'pending').limit(bounds.deliveries);
   const fetches = query.selectFrom('fetches').select('reference').where('connection', '=', connection);
-  const changes = query
-    .selectFrom('outbox')
-    .select('entity')
-    .where('lane', '=', 'backfill')
-    .where('state', '=', 'pending');
+  const inLane = query.selectFrom('outbox').select('entity').where('lane', '=', 'backfill');
+  const changes = inLane.where('state', '=', 'pending');
   return (
     (await pending.execute()).length >= bounds.deliveries ||
     (await fetches.limit(bounds.fetches).execute()).length >= bounds.fetches ||
@@ -271,11 +245,7 @@ export async function backfillsOf(
     .orderBy('unit')
     .execute();
   const backfills = groupByWorkspace(rows);
-  return (workspace) => byConnection(backfills(workspace));
-}
-
-function byConnection(rows: readonly BackfillRow[]): BackfillStatus[] {
-  return [...Map.groupBy(rows, (row) => row.connection).values()].map(statusOf);
+  return (workspace) => [...Map.groupBy(backfills(workspace), (row) => row.connection).values()].map(statusOf);
 }
 
 function statusOf(rows: readonly BackfillRow[]): BackfillStatus {

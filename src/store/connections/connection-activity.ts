@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { parseFailure } from '../../model/errors/sync-error.ts';
-import { lastRefusedWebhooks, type RefusedWebhook } from '../access/refused-requests.ts';
+import { lastRefusedWebhooks } from '../access/refused-requests.ts';
 import { type ByWorkspace, groupByWorkspace } from '../by-workspace.ts';
 import { NEVER } from '../deliveries/wanted-fetches.ts';
 import { isRefused } from '../items/notices.ts';
@@ -69,7 +69,8 @@ export async function readConnections(
         writeRefusal: writes.find(isOwn)?.error ?? null,
         unverifiedItems: unverified.find(isOwn)?.count ?? 0,
         lastSweepAt: lastCompletion(sweeps.filter(isOwn)),
-        lastRefused: refusedWebhook(refused.find(isOwn)),
+        lastRefused:
+          refused.filter(isOwn).map(({ at, status, code, count }) => ({ at, status, code, count }))[0] ?? null,
         missingUnits: missingUnits(polls.filter(isOwn), sweeps.filter(isOwn)),
       };
     });
@@ -183,12 +184,6 @@ function unverifiedCounts(query: Sql, workspaces: readonly number[]) {
     .where('workspace', 'in', workspaces)
     .where('unverified', '=', sql.lit(1))
     .groupBy(['workspace', 'connection']);
-}
-
-function refusedWebhook(row: RefusedWebhook | undefined): RefusedWebhook | null {
-  if (!row) return null;
-  const { at, status, code, count } = row;
-  return { at, status, code, count };
 }
 
 type PollRow = Awaited<ReturnType<ReturnType<typeof pollRows>['execute']>>[number];

@@ -1,20 +1,15 @@
 import type { Sql } from '../workspace-scope.ts';
 
-/** The present state of an OAuth 2.0 grant. All tokens are sealed; times are epoch milliseconds. */
-export interface StoredCredential {
-  /** The refresh token to use next. */
-  readonly refresh: string;
-  /** The previous refresh token, until the present one was used. */
-  readonly previous: string | null;
-  readonly access: string;
-  readonly accessExpiresAt: number;
-  readonly renewedAt: number;
-}
+/**
+ * The present state of an OAuth 2.0 grant: the refresh token to use next, the previous one until the present one was used, and the
+ * access token. All tokens are sealed; times are epoch milliseconds.
+ */
+export type StoredCredential = NonNullable<Awaited<ReturnType<typeof loadCredential>>>;
 
 /** Milliseconds. Vendors revoke a grant that was not used for a year. */
 const EXPIRES_AFTER = 400 * 24 * 60 * 60_000;
 
-export async function loadCredential(query: Sql, id: string): Promise<StoredCredential | undefined> {
+export async function loadCredential(query: Sql, id: string) {
   return query
     .selectFrom('oauth_credentials')
     .select(['refresh', 'previous', 'access', 'access_expires_at as accessExpiresAt', 'renewed_at as renewedAt'])
@@ -26,15 +21,10 @@ export async function loadCredential(query: Sql, id: string): Promise<StoredCred
 export async function saveCredential(query: Sql, id: string, credential: StoredCredential): Promise<void> {
   const { accessExpiresAt, renewedAt, ...rest } = credential;
   const row = { ...rest, access_expires_at: accessExpiresAt, renewed_at: renewedAt };
-  await query
-    .insertInto('oauth_credentials')
-    .values({ id, ...row })
-    .onConflict((conflict) => conflict.column('id').doUpdateSet(row))
-    .execute();
-  await query
-    .deleteFrom('oauth_credentials')
-    .where('renewed_at', '<', renewedAt - EXPIRES_AFTER)
-    .execute();
+  const saved = query.insertInto('oauth_credentials').values({ id, ...row });
+  await saved.onConflict((conflict) => conflict.column('id').doUpdateSet(row)).execute();
+  const expired = query.deleteFrom('oauth_credentials').where('renewed_at', '<', renewedAt - EXPIRES_AFTER);
+  await expired.execute();
 }
 
 /** Name of the fact that stores until when a process may renew a grant, epoch milliseconds. */

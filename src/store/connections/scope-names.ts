@@ -19,23 +19,14 @@ export async function loadNames(
   connection: string,
   entries: readonly string[],
 ): Promise<readonly StoredName[]> {
-  await query
-    .deleteFrom('scope_names')
-    .where('connection', '=', connection)
-    .where('entry', 'not in', ['', ...entries])
-    .execute();
-  return query
-    .selectFrom('scope_names')
-    .select(['entry', 'id', 'called', 'elsewhere', 'asked_at as askedAt'])
-    .where('connection', '=', connection)
-    .execute();
+  const others = query.deleteFrom('scope_names').where('connection', '=', connection);
+  await others.where('entry', 'not in', ['', ...entries]).execute();
+  const names = query.selectFrom('scope_names').select(['entry', 'id', 'called', 'elsewhere', 'asked_at as askedAt']);
+  return names.where('connection', '=', connection).execute();
 }
 
-export async function saveName(
-  query: Scope,
-  connection: string,
-  { entry, askedAt, ...rest }: StoredName,
-): Promise<void> {
+export async function saveName(query: Scope, connection: string, name: StoredName): Promise<void> {
+  const { entry, askedAt, ...rest } = name;
   const row = { ...rest, asked_at: askedAt };
   await query
     .insertInto('scope_names')

@@ -109,12 +109,8 @@ export async function outdatedFailures(
   connection: string,
   units: readonly string[],
 ): Promise<readonly string[]> {
-  const failed = await query
-    .selectFrom('polls')
-    .select('unit')
-    .where('connection', '=', connection)
-    .where('error', 'is not', null)
-    .execute();
+  const polls = query.selectFrom('polls').select('unit').where('connection', '=', connection);
+  const failed = await polls.where('error', 'is not', null).execute();
   const present = new Set(units);
   return failed.map(({ unit }) => unit).filter((unit) => !present.has(unit));
 }
@@ -141,19 +137,15 @@ export async function forgetOtherSweeps(query: Scope, connection: string, units:
 /** Keys read by one statement. It is short, so that no other work waits for it. */
 const PAGE_SIZE = 1_000;
 
-/** One page of stored items, of which only those of one connection are returned. */
-interface ItemPage {
-  readonly items: readonly { readonly key: ItemKey; readonly isGone: boolean }[];
-  /** The position of the next page; absent on the last page. */
-  readonly after?: ItemKey;
-}
-
-/** Returns the items of a connection that were read before `seenBefore`, epoch milliseconds, page by page in the order of keys. */
+/**
+ * Returns the items of a connection that were read before `seenBefore`, epoch milliseconds, page by page in the order of keys. `after`
+ * is the position of the next page; undefined on the last page.
+ */
 export async function storedItemsAfter(
   query: Scope,
   { connection, seenBefore }: { readonly connection: string; readonly seenBefore: number },
   after: ItemKey,
-): Promise<ItemPage> {
+) {
   const rows = await query
     .selectFrom('items')
     .select(['key', 'connection', 'gone', 'seen_at'])
@@ -164,6 +156,5 @@ export async function storedItemsAfter(
   const items = rows
     .filter((row) => row.connection === connection && row.seen_at < seenBefore)
     .map(({ key, gone }) => ({ key, isGone: gone === 1 }));
-  const last = rows.at(-1)?.key;
-  return rows.length < PAGE_SIZE || last === undefined ? { items } : { items, after: last };
+  return { items, after: rows.length < PAGE_SIZE ? undefined : rows.at(-1)?.key };
 }

@@ -5,7 +5,7 @@ import type { Database } from '../../platform/database/database-types.ts';
 import { dialectOf } from '../../platform/database/dialect.ts';
 import { INSTALLATION_ID, UNFINISHED_COPY } from '../installation/installation.ts';
 import type { Schema } from '../schema/tables.ts';
-import type { Sql } from '../workspace-scope.ts';
+import { changedRows, type Sql } from '../workspace-scope.ts';
 import {
   COPIED_TABLES,
   type CopiedName,
@@ -297,11 +297,7 @@ function canonical([column, value]: Cell): readonly unknown[] {
 
 /** The digest of derived rows and of facts, which are few enough to be read at once. */
 async function digestOfRest(query: Sql): Promise<RowDigest> {
-  const counts = await query
-    .selectFrom('counts')
-    .select(['workspace', 'counted', 'class', 'count'])
-    .where('count', '>', 0)
-    .execute();
+  const counts = await query.selectFrom('counts').selectAll().where('count', '>', 0).execute();
   // The databases write the same JSON with different spaces.
   const told = counts
     .map((row) => JSON.stringify([row.workspace, row.counted, JSON.parse(row.class), row.count]))
@@ -324,11 +320,8 @@ interface CopyMarker {
 }
 
 async function readMarker(query: Sql): Promise<CopyMarker | undefined> {
-  const row = await query
-    .selectFrom('installation')
-    .select('value')
-    .where('name', '=', UNFINISHED_COPY)
-    .executeTakeFirst();
+  const facts = query.selectFrom('installation').select('value');
+  const row = await facts.where('name', '=', UNFINISHED_COPY).executeTakeFirst();
   return row && (JSON.parse(row.value) as CopyMarker);
 }
 
@@ -341,19 +334,12 @@ async function beginCopy(transaction: Transaction<Schema>, facts: readonly Fact[
     .execute();
 }
 
-interface Fact {
-  readonly name: string;
-  readonly value: string;
-}
+type Fact = Awaited<ReturnType<typeof factsOf>>[number];
 
 /** Returns the facts of an installation without the marker, in the order of their names. */
-async function factsOf(query: Sql): Promise<readonly Fact[]> {
-  return query
-    .selectFrom('installation')
-    .select(['name', 'value'])
-    .where('name', '!=', UNFINISHED_COPY)
-    .orderBy('name')
-    .execute();
+async function factsOf(query: Sql) {
+  const facts = query.selectFrom('installation').select(['name', 'value']).where('name', '!=', UNFINISHED_COPY);
+  return facts.orderBy('name').execute();
 }
 
 /** Throws `not_found` if no daemon has ever used the database. */
@@ -367,26 +353,15 @@ async function idOf(query: Sql, place: string): Promise<string> {
 
 /** Throws `conflict` if another process has moved it since. */
 async function moveMarker(transaction: Transaction<Schema>, before: CopyMarker, next: CopyMarker): Promise<void> {
-  const { numUpdatedRows } = await transaction
-    .updateTable('installation')
-    .set({ value: JSON.stringify(next) })
-    .where('name', '=', UNFINISHED_COPY)
-    .where('value', '=', JSON.stringify(before))
-    .executeTakeFirst();
-  if (numUpdatedRows === 0n) throw anotherCopy();
+  const moved = transaction.updateTable('installation').set({ value: JSON.stringify(next) });
+  const marker = moved.where('name', '=', UNFINISHED_COPY).where('value', '=', JSON.stringify(before));
+  if ((await changedRows(marker)) > 0) return;
+  const hint = 'Let only one "worksync store copy" run, and repeat it when the other one has ended.';
+  throw new SyncError('conflict', 'another process copies into the same database', { hint });
 }
 
 /** Ends the copy. Throws `conflict` if another process has moved the marker since. */
 async function removeMarker(transaction: Transaction<Schema>, before: CopyMarker): Promise<void> {
-  const { numDeletedRows } = await transaction
-    .deleteFrom('installation')
-    .where('name', '=', UNFINISHED_COPY)
-    .where('value', '=', JSON.stringify(before))
-    .executeTakeFirst();
-  if (numDeletedRows === 0n) throw anotherCopy();
-}
-
-function anotherCopy(): SyncError {
-  const hint = 'Let only one "worksync store copy" run, and repeat it when the other one has ended.';
-  return new SyncError('conflict', 'another process copies into the same database', { hint });
+  await moveMarker(transaction, before, before);
+  await transaction.deleteFrom('installation').where('name', '=', UNFINISHED_COPY).execute();
 }

@@ -2,7 +2,7 @@ import { type CompiledQuery, type Selectable, sql } from 'kysely';
 import type { DeliveryOrigin } from '../../model/delivery.ts';
 import { dialectOf } from '../../platform/database/dialect.ts';
 import type { Schema } from '../schema/tables.ts';
-import type { Scope, Sql } from '../workspace-scope.ts';
+import { countRows, type Scope, type Sql } from '../workspace-scope.ts';
 import { packBody, type StoredBody } from './bodies.ts';
 import { COSTLY } from './inbox.ts';
 
@@ -161,11 +161,6 @@ function identityOf({ workspace, connection, key }: Pick<OwnedDelivery, 'workspa
 
 /** Returns the number of pending deliveries, at most `most`. */
 export async function countPending(query: Scope, most: number): Promise<number> {
-  const { count } = await query
-    .selectOver(
-      query.selectFrom('inbox').select('id').where('state', '=', sql.lit('pending')).limit(most).as('pending'),
-    )
-    .select(({ fn }) => fn.countAll<number>().as('count'))
-    .executeTakeFirstOrThrow();
-  return Number(count);
+  const pending = query.selectFrom('inbox').select('id').where('state', '=', sql.lit('pending')).limit(most);
+  return countRows(query.selectOver(pending.as('pending')));
 }

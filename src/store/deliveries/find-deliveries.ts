@@ -1,22 +1,10 @@
-import { type Selectable, sql } from 'kysely';
-import type { Delivery, DeliveryOrigin, DeliveryState } from '../../model/delivery.ts';
+import { sql } from 'kysely';
+import type { DeliveryOrigin, DeliveryState } from '../../model/delivery.ts';
 import { piecesOf } from '../../platform/lib/yield.ts';
 import type { Store } from '../database.ts';
 import { CHUNK_SIZE, changeKeysInChunks } from '../in-chunks.ts';
-import type { Tables } from '../schema/tables.ts';
-import type { Scope } from '../workspace-scope.ts';
+import { changedRows, type Scope } from '../workspace-scope.ts';
 import { REPLAYED } from './inbox.ts';
-
-/** A delivery without its body. Times are epoch milliseconds. */
-export interface ListedDelivery extends Pick<Delivery, 'id' | 'connection' | 'source' | 'event' | 'receivedAt'> {
-  /** The vendor's delivery id, or the hash of its bytes. */
-  readonly key: string;
-  readonly state: DeliveryState;
-  readonly reason: string | null;
-  readonly attempts: number;
-  /** When reconcile finished it; null while it is pending. */
-  readonly settledAt: number | null;
-}
 
 /** The deliveries to find. An absent property does not filter. */
 export interface DeliveryFilter {
@@ -32,54 +20,33 @@ export interface DeliveryPosition {
   readonly id: number;
 }
 
+/**
+ * The columns of a delivery without its body. The key is the vendor's delivery id, or the hash of its bytes. Times are epoch
+ * milliseconds; a pending delivery was not settled yet.
+ */
 const COLUMNS = [
-  'id',
-  'connection',
-  'source',
-  'event',
-  'delivery_key',
-  'state',
-  'reason',
-  'attempts',
-  'received_at',
-  'settled_at',
+  ...(['id', 'connection', 'source', 'event', 'delivery_key as key', 'state', 'reason', 'attempts'] as const),
+  ...(['received_at as receivedAt', 'settled_at as settledAt'] as const),
 ] as const;
 
-type Row = Pick<Selectable<Tables['inbox']>, (typeof COLUMNS)[number]>;
-
-function toListed({ delivery_key: key, received_at: receivedAt, settled_at: settledAt, ...row }: Row): ListedDelivery {
-  return { ...row, key, receivedAt, settledAt };
-}
+export type ListedDelivery = Awaited<ReturnType<typeof deliveriesByKey>>[number];
 
 /** Returns the deliveries with these ids, the newest first. */
 export async function deliveriesByIds(query: Scope, ids: readonly number[]): Promise<ListedDelivery[]> {
+  const newestFirst = query.selectFrom('inbox').select(COLUMNS).orderBy('id', 'desc');
   const found: ListedDelivery[] = [];
-  const newestFirst = [...new Set(ids)].sort((a, b) => b - a);
-  for (const some of piecesOf(newestFirst, CHUNK_SIZE)) {
-    const rows = await query
-      .selectFrom('inbox')
-      .select(COLUMNS)
-      .where('id', 'in', some)
-      .orderBy('id', 'desc')
-      .execute();
-    found.push(...rows.map(toListed));
-  }
+  for (const some of piecesOf(
+    [...new Set(ids)].sort((a, b) => b - a),
+    CHUNK_SIZE,
+  ))
+    found.push(...(await newestFirst.where('id', 'in', some).execute()));
   return found;
 }
 
 /** Returns the deliveries with this key. Several connections may receive a delivery with the same vendor id. */
-export async function deliveriesByKey(
-  query: Scope,
-  connections: readonly string[],
-  key: string,
-): Promise<ListedDelivery[]> {
-  const rows = await query
-    .selectFrom('inbox')
-    .select(COLUMNS)
-    .where('connection', 'in', connections)
-    .where('delivery_key', '=', key)
-    .execute();
-  return rows.map(toListed);
+export async function deliveriesByKey(query: Scope, connections: readonly string[], key: string) {
+  const ofConnections = query.selectFrom('inbox').select(COLUMNS).where('connection', 'in', connections);
+  return ofConnections.where('delivery_key', '=', key).execute();
 }
 
 /** Returns at most `most` delivery keys of a connection that begin with the prefix. */
@@ -150,26 +117,16 @@ function inState(state: 'pending' | 'quarantined') {
       .orderBy('id', 'desc');
 }
 
-/** The result of one search step. */
-export interface DeliverySearch {
-  readonly found: readonly ListedDelivery[];
-  /** The start of the next step; undefined if there are no older deliveries. */
-  readonly next: DeliveryPosition | undefined;
-}
-
 /**
  * Searches the next `most` deliveries before a position, and returns those that match, at most `wanted`. Rare deliveries need
- * several steps, so that no single step takes long.
+ * several steps, so that no single step takes long. `next` is where the next step starts; undefined without older deliveries.
  */
 export async function searchDeliveries(
   query: Scope,
   filter: DeliveryFilter,
-  {
-    before,
-    most,
-    wanted,
-  }: { readonly before: DeliveryPosition | undefined; readonly most: number; readonly wanted: number },
-): Promise<DeliverySearch> {
+  step: { readonly before: DeliveryPosition | undefined; readonly most: number; readonly wanted: number },
+) {
+  const { before, most, wanted } = step;
   const { states, connection, sources } = filter;
   const [state, ...others] = states ?? [];
   const hasIndex = (state === 'quarantined' || state === 'pending') && others.length === 0;
@@ -187,8 +144,8 @@ export async function searchDeliveries(
     .limit(wanted)
     .execute();
   const last = rows.at(-1);
-  const next = rows.length === wanted && last ? { at: last.received_at, id: last.id } : end;
-  return { found: rows.map(toListed), next };
+  const next = rows.length === wanted && last ? { at: last.receivedAt, id: last.id } : end;
+  return { found: rows, next };
 }
 
 /** Returns whether any delivery of this connection is stored, by one index lookup. */
@@ -221,26 +178,21 @@ export function isReplayable({ source, state }: Pick<ListedDelivery, 'source' | 
 /** Returns the ids of those deliveries whose body is stored. */
 export async function deliveriesWithBody(query: Scope, ids: readonly number[]): Promise<number[]> {
   if (ids.length === 0) return [];
-  const rows = await query
-    .selectFrom('inbox')
-    .select('id')
-    .where('id', 'in', ids)
-    .where('body', 'is not', null)
-    .execute();
-  return rows.map(({ id }) => id);
+  const stored = query.selectFrom('inbox').select('id').where('id', 'in', ids).where('body', 'is not', null);
+  return (await stored.execute()).map(({ id }) => id);
 }
 
 /** Makes deliveries pending, so that they are evaluated again by the present rules. @returns how many were not pending */
 export async function replayDeliveries(store: Pick<Store, 'commit'>, ids: readonly number[]): Promise<number> {
-  return changeKeysInChunks(store, ids, async (query, some) => {
-    const { numUpdatedRows } = await query
-      .updateTable('inbox')
-      .set({ state: 'pending', attempts: 0, reason: REPLAYED, settled_at: null })
-      .where('id', 'in', some)
-      .where('state', 'in', REPLAYABLE)
-      .where('source', 'not in', ['answer', 'workspace'])
-      .where('body', 'is not', null)
-      .executeTakeFirstOrThrow();
-    return Number(numUpdatedRows);
-  });
+  return changeKeysInChunks(store, ids, (query, some) =>
+    changedRows(
+      query
+        .updateTable('inbox')
+        .set({ state: 'pending', attempts: 0, reason: REPLAYED, settled_at: null })
+        .where('id', 'in', some)
+        .where('state', 'in', REPLAYABLE)
+        .where('source', 'not in', ['answer', 'workspace'])
+        .where('body', 'is not', null),
+    ),
+  );
 }

@@ -1,11 +1,11 @@
 import { sql, type Updateable } from 'kysely';
 import type { Delivery, DeliveryOrigin, DeliveryState } from '../../model/delivery.ts';
 import { piecesOf } from '../../platform/lib/yield.ts';
-import { compileStatement } from '../compiled-statement.ts';
+import { compileInScope, compileStatement } from '../compiled-statement.ts';
 import type { Store } from '../database.ts';
 import { changeInChunks, changeKeysInChunks } from '../in-chunks.ts';
 import type { Tables } from '../schema/tables.ts';
-import { type Scope, type Sql, scopeOf } from '../workspace-scope.ts';
+import { changedRows, countRows, type Scope, type Sql } from '../workspace-scope.ts';
 import { packBody, type StoredBody, unpackBody } from './bodies.ts';
 
 export interface PendingDelivery extends Delivery {
@@ -110,7 +110,7 @@ export async function pendingDeliveries(
   mostBytes: number,
   skipped: ReadonlySet<number> = new Set(),
 ): Promise<PendingDelivery[]> {
-  const sizes = await pendingSizes(query.whole, { workspace: query.workspace, most: most + skipped.size });
+  const sizes = await pendingSizes(query, { most: most + skipped.size });
   const wanted = sizes.filter(({ id }) => !skipped.has(id)).slice(0, most);
   const ids = prefixWithin(wanted, mostBytes);
   if (ids.length === 0) return [];
@@ -149,8 +149,8 @@ export async function pendingDeliveries(
   });
 }
 
-const pendingSizes = compileStatement((query, { workspace, most }: { workspace: number; most: number }) =>
-  scopeOf(query, workspace)
+const pendingSizes = compileInScope((query, { most }: { readonly most: number }) =>
+  query
     .selectFrom('inbox')
     .select(({ fn }) => ['id', fn.coalesce('unpacked_length', fn<number>('length', ['body'])).as('bytes')])
     // A literal: with a parameter, SQLite has to inspect the value to use the partial index, and plans the statement each time.
@@ -179,7 +179,7 @@ export async function pendingConnections(query: Scope, since: number): Promise<R
 }
 
 /** Returns the ids and the counted attempts of the `most` oldest pending deliveries. */
-export async function oldestPending(query: Scope, most: number): Promise<{ id: number; attempts: number }[]> {
+export async function oldestPending(query: Scope, most: number) {
   return query
     .selectFrom('inbox')
     .select(['id', 'attempts'])
@@ -215,24 +215,15 @@ export async function settleDeliveries(query: Scope, verdicts: readonly Delivery
   const groups = Map.groupBy(verdicts, ({ state, reason }) => `${state} ${reason ?? ''}`);
   for (const group of groups.values()) {
     const { state, reason } = group[0] as DeliveryOutcome;
-    await query
-      .updateTable('inbox')
-      .set({ state, reason: reason ?? null, settled_at: now })
-      .where(
-        'id',
-        'in',
-        group.map(({ id }) => id),
-      )
-      .execute();
+    const ids = group.map(({ id }) => id);
+    const settled = { state, reason: reason ?? null, settled_at: now };
+    await query.updateTable('inbox').set(settled).where('id', 'in', ids).execute();
   }
 }
 
 export async function countAttempt(query: Scope, ids: readonly number[]): Promise<void> {
-  await query
-    .updateTable('inbox')
-    .set(({ eb }) => ({ attempts: eb('attempts', '+', 1) }))
-    .where('id', 'in', ids)
-    .execute();
+  const counted = query.updateTable('inbox').set(({ eb }) => ({ attempts: eb('attempts', '+', 1) }));
+  await counted.where('id', 'in', ids).execute();
 }
 
 /** Prefix of the reason of a delivery that exceeded its time or memory. */
@@ -277,7 +268,19 @@ export interface RejectedPage {
 
 /** Puts elements of pages into quarantine. An element that is stored already keeps its body and gets the new reason. */
 export async function quarantineParts(query: Scope, pages: readonly RejectedPage[], now: number): Promise<void> {
-  const rows = pages.flatMap(({ page, parts }) => parts.map((part) => rowOfPart(page, part, now)));
+  const rows = pages.flatMap(({ page: { connection, source, event, receivedAt }, parts }) =>
+    parts.map(({ content, body, reason }) => ({
+      connection,
+      source,
+      event,
+      reason,
+      delivery_key: keyOfPart(content),
+      received_at: receivedAt,
+      state: 'quarantined' as const,
+      settled_at: now,
+      ...packBody(Buffer.from(body)),
+    })),
+  );
   if (rows.length === 0) return;
   await query
     .insertInto('inbox')
@@ -290,31 +293,12 @@ export async function quarantineParts(query: Scope, pages: readonly RejectedPage
     .execute();
 }
 
-function rowOfPart(
-  { connection, source, event, receivedAt }: RejectedPage['page'],
-  { content, body, reason }: RejectedPart,
-  now: number,
-) {
-  return {
-    connection,
-    source,
-    event,
-    reason,
-    delivery_key: keyOfPart(content),
-    received_at: receivedAt,
-    state: 'quarantined' as const,
-    settled_at: now,
-    ...packBody(Buffer.from(body)),
-  };
-}
-
 /** Makes quarantined deliveries pending: those with these ids, those quarantined for their cost, or all. @returns how many */
-export async function retryQuarantined(
+export function retryQuarantined(
   store: Pick<Store, 'commit'>,
   which: readonly number[] | 'costly' | 'all',
 ): Promise<number> {
-  const retried = { state: 'pending', attempts: 0, reason: null, settled_at: null } as const;
-  return updateQuarantined(store, which, retried);
+  return updateQuarantined(store, which, { state: 'pending', attempts: 0, reason: null, settled_at: null });
 }
 
 /**
@@ -323,7 +307,7 @@ export async function retryQuarantined(
  * @param now epoch milliseconds
  * @returns how many
  */
-export async function dismissQuarantined(
+export function dismissQuarantined(
   store: Pick<Store, 'commit'>,
   which: readonly number[] | 'all',
   now: number,
@@ -336,40 +320,22 @@ async function updateQuarantined(
   which: readonly number[] | 'costly' | 'all',
   row: Updateable<Tables['inbox']>,
 ): Promise<number> {
-  const update = async (query: Scope, ids: readonly number[] | ReturnType<typeof quarantinedIds>) => {
-    const { numUpdatedRows } = await query
-      .updateTable('inbox')
-      .set(row)
+  const update = (query: Scope) => query.updateTable('inbox').set(row).where('state', '=', 'quarantined');
+  if (typeof which !== 'string')
+    return changeKeysInChunks(store, which, (query, ids) => changedRows(update(query).where('id', 'in', ids)));
+  return changeInChunks(store, (query, most) => {
+    const some = query
+      .selectFrom('inbox')
+      .select('id')
       .where('state', '=', 'quarantined')
-      .where('id', 'in', ids)
-      .executeTakeFirstOrThrow();
-    return Number(numUpdatedRows);
-  };
-  if (typeof which !== 'string') return changeKeysInChunks(store, which, update);
-  return changeInChunks(store, (query, most) => update(query, quarantinedIds(query, which, most)));
+      .$if(which === 'costly', (costly) => costly.where('reason', 'like', `${COSTLY}%`))
+      .limit(most);
+    return changedRows(update(query).where('id', 'in', some));
+  });
 }
 
-function quarantinedIds(query: Scope, which: 'costly' | 'all', most: number) {
-  return query
-    .selectFrom('inbox')
-    .select('id')
-    .where('state', '=', 'quarantined')
-    .$if(which === 'costly', (costly) => costly.where('reason', 'like', `${COSTLY}%`))
-    .limit(most);
-}
-
-/** A delivery that a person has to examine. */
-export interface QuarantinedDelivery {
-  readonly id: number;
-  readonly connection: string;
-  readonly event: string;
-  /** Epoch milliseconds. */
-  readonly receivedAt: number;
-  readonly reason: string | null;
-}
-
-/** Returns quarantined deliveries, the latest first. */
-export async function quarantinedDeliveries(query: Scope, limit: number): Promise<QuarantinedDelivery[]> {
+/** Returns quarantined deliveries, which a person has to examine, the latest first. Times are epoch milliseconds. */
+export async function quarantinedDeliveries(query: Scope, limit: number) {
   return query
     .selectFrom('inbox')
     .select(['id', 'connection', 'event', 'received_at as receivedAt', 'reason'])
@@ -379,20 +345,10 @@ export async function quarantinedDeliveries(query: Scope, limit: number): Promis
     .execute();
 }
 
-/** The description of a delivery for people. */
-export interface DeliverySummary {
-  readonly id: number;
-  readonly connection: string;
-  readonly source: Delivery['source'];
-  readonly event: string;
-  /** The vendor's delivery id, or the hash of its bytes. */
-  readonly key: string;
-  /** Epoch milliseconds. */
-  readonly receivedAt: number;
-}
+export type DeliverySummary = Awaited<ReturnType<typeof findDelivery>>;
 
-/** Returns a delivery; undefined if its row was deleted. */
-export async function findDelivery(query: Scope, id: number): Promise<DeliverySummary | undefined> {
+/** Returns the description of a delivery for people; undefined if its row was deleted. */
+export async function findDelivery(query: Scope, id: number) {
   return query
     .selectFrom('inbox')
     .select(['id', 'connection', 'source', 'event', 'delivery_key as key', 'received_at as receivedAt'])
@@ -402,14 +358,10 @@ export async function findDelivery(query: Scope, id: number): Promise<DeliverySu
 
 /** Counts the quarantined deliveries among these ids, or all. */
 export async function countQuarantined(query: Scope, ids?: readonly number[]): Promise<number> {
-  const inQuarantine = query
-    .selectFrom('inbox')
-    .select(({ fn }) => fn.countAll<number>().as('count'))
-    .where('state', '=', 'quarantined');
-  if (ids === undefined) return Number((await inQuarantine.executeTakeFirstOrThrow()).count);
+  const inQuarantine = query.selectFrom('inbox').where('state', '=', 'quarantined');
+  if (ids === undefined) return countRows(inQuarantine);
   let count = 0;
-  for (const some of piecesOf(ids, 500))
-    count += Number((await inQuarantine.where('id', 'in', some).executeTakeFirstOrThrow()).count);
+  for (const some of piecesOf(ids, 500)) count += await countRows(inQuarantine.where('id', 'in', some));
   return count;
 }
 
@@ -418,7 +370,7 @@ export async function pendingWorkspaces(query: Sql): Promise<readonly string[]> 
   return (await withPending(query, {})).map(({ name }) => name);
 }
 
-const withPending = compileStatement<object, { readonly name: string }>((query) =>
+const withPending = compileStatement((query) =>
   query
     .selectFrom('workspaces')
     .select('name')

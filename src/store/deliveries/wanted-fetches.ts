@@ -4,7 +4,7 @@ import type { Store } from '../database.ts';
 import { changeInChunks } from '../in-chunks.ts';
 import { newRow } from '../unit-of-work/cached-tables.ts';
 import { rowsWhere, saveRows } from '../unit-of-work/unit-of-work.ts';
-import type { Scope } from '../workspace-scope.ts';
+import { changedRows, type Scope } from '../workspace-scope.ts';
 import { type Origin, originsOf } from './inbox.ts';
 
 /**
@@ -108,10 +108,8 @@ export async function dueFetches(
     .orderBy('since')
     .limit(most)
     .execute();
-  const origins = await originsOf(
-    query,
-    rows.map((row) => row.delivery_id),
-  );
+  const deliveries = rows.map((row) => row.delivery_id);
+  const origins = await originsOf(query, deliveries);
   return rows.map((row) => ({
     key: row.reference,
     reference: JSON.parse(row.reference) as ItemReference,
@@ -137,12 +135,8 @@ export async function nextFetchTime(query: Scope, now: number): Promise<number |
 
 /** Removes a completed fetch. If the object was requested again since `fetch` was read, it stays and is due at once. */
 export async function settleFetch(query: Scope, fetch: Pick<WantedFetch, 'key' | 'asks'>): Promise<void> {
-  const { numDeletedRows } = await query
-    .deleteFrom('fetches')
-    .where('reference', '=', fetch.key)
-    .where('asks', '=', fetch.asks)
-    .executeTakeFirst();
-  if (numDeletedRows > 0n) return;
+  const same = query.deleteFrom('fetches').where('reference', '=', fetch.key).where('asks', '=', fetch.asks);
+  if ((await changedRows(same)) > 0) return;
   await query.updateTable('fetches').set({ attempts: 0, error: null }).where('reference', '=', fetch.key).execute();
 }
 
@@ -178,12 +172,8 @@ export async function reviveFetches(store: Pick<Store, 'commit'>, now: number, l
       .where('not_before', '>', now)
       .where(({ or, eb }) => or([eb('not_before', '=', NEVER), eb('attempts', '>=', lasting)]))
       .limit(most);
-    const { numUpdatedRows } = await query
-      .updateTable('fetches')
-      .set({ since: sql`case when since > ${now} then ${now} else since end`, not_before: now })
-      .where('reference', 'in', some)
-      .executeTakeFirstOrThrow();
-    return Number(numUpdatedRows);
+    const since = sql<number>`case when since > ${now} then ${now} else since end`;
+    return changedRows(query.updateTable('fetches').set({ since, not_before: now }).where('reference', 'in', some));
   });
 }
 

@@ -5,7 +5,7 @@ import { forgetRefused } from '../access/refused-requests.ts';
 import { prefixWithin } from '../deliveries/inbox.ts';
 import { WORKSPACE_TABLES, type WorkspaceTable } from '../schema/tables.ts';
 import { workspacesWith } from '../workspace-numbers.ts';
-import { type Scope, type Sql, scopeOf } from '../workspace-scope.ts';
+import { changedRows, type Scope, type Sql, scopeOf } from '../workspace-scope.ts';
 import type { Installation } from './installation.ts';
 
 /** Bytes of bodies that one statement frees. More would take long, because SQLite visits all their pages. */
@@ -17,50 +17,36 @@ const HAS_OLD_BODY = sql<boolean>`settled_at is not null and body is not null`;
 const IS_TOMBSTONE = sql<boolean>`hand = 'gone'`;
 const SETTLED = ['applied', 'superseded', 'ignored'] as const;
 
-/** Returns those of the workspaces in which `purgeBodies` would find a body. */
-export function withOldBodies(query: Sql, workspaces: readonly number[], before: number): Promise<readonly number[]> {
-  return workspacesWith(query, workspaces, ({ selectFrom }) => [
+/** Returns those of these workspaces in which rows are to be deleted that are older than `before`, epoch milliseconds. */
+type FindOld = (query: Sql, workspaces: readonly number[], before: number) => Promise<readonly number[]>;
+
+/** Finds what `purgeBodies` purges. */
+export const withOldBodies: FindOld = (query, workspaces, before) =>
+  workspacesWith(query, workspaces, ({ selectFrom }) => [
     selectFrom('inbox')
       .whereRef('inbox.workspace', '=', 'workspaces.id')
       .where(HAS_OLD_BODY)
       .where('settled_at', '<', before)
-      .where('state', 'in', SETTLED)
-      .select('inbox.id')
-      .limit(1),
+      .where('state', 'in', SETTLED),
   ]);
-}
 
-/** Returns those of the workspaces in which `deleteDeliveries` would find a delivery. */
-export function withOldDeliveries(
-  query: Sql,
-  workspaces: readonly number[],
-  before: number,
-): Promise<readonly number[]> {
-  return workspacesWith(query, workspaces, ({ selectFrom }) => [
+/** Finds what `deleteDeliveries` deletes. */
+export const withOldDeliveries: FindOld = (query, workspaces, before) =>
+  workspacesWith(query, workspaces, ({ selectFrom }) => [
     selectFrom('inbox')
       .whereRef('inbox.workspace', '=', 'workspaces.id')
       .where('received_at', '<', before)
-      .where('state', '!=', 'pending')
-      .select('inbox.id')
-      .limit(1),
+      .where('state', '!=', 'pending'),
   ]);
-}
 
-/** Returns those of the workspaces in which `deleteTombstones` would find a tombstone. */
-export function withOldTombstones(
-  query: Sql,
-  workspaces: readonly number[],
-  before: number,
-): Promise<readonly number[]> {
-  return workspacesWith(query, workspaces, ({ selectFrom }) => [
+/** Finds what `deleteTombstones` deletes. */
+export const withOldTombstones: FindOld = (query, workspaces, before) =>
+  workspacesWith(query, workspaces, ({ selectFrom }) => [
     selectFrom('entities')
       .whereRef('entities.workspace', '=', 'workspaces.id')
       .where(IS_TOMBSTONE)
-      .where('entities.known_at', '<', before)
-      .select('entities.entity')
-      .limit(1),
+      .where('known_at', '<', before),
   ]);
-}
 
 /**
  * Removes the bodies of at most `most` deliveries that were settled before `before`. Bodies of pending deliveries stay because
@@ -141,12 +127,8 @@ export async function forgetWorkspace({ query, commitRelaxed }: Installation, wo
   });
   await scopeOf(query, workspace).deleteFrom('counts').execute();
   await query.deleteFrom('leases').where('workspace', '=', workspace).execute();
-  const { name } = await query
-    .selectFrom('workspaces')
-    .select('name')
-    .where('id', '=', workspace)
-    .executeTakeFirstOrThrow();
-  await forgetRefused(query, name);
+  const own = query.selectFrom('workspaces').select('name').where('id', '=', workspace);
+  await forgetRefused(query, (await own.executeTakeFirstOrThrow()).name);
   await query.deleteFrom('workspaces').where('id', '=', workspace).execute();
   return rows;
 }
@@ -177,9 +159,5 @@ async function deleteChunkOf(scope: Scope, table: WorkspaceTable): Promise<numbe
     .selectFrom(table as 'items')
     .select(sql.ref<string>(key).as('key'))
     .limit(CHUNK_SIZE);
-  const deleted = await scope
-    .deleteFrom(table as 'items')
-    .where(sql.ref<string>(key), 'in', some)
-    .executeTakeFirst();
-  return Number(deleted.numDeletedRows);
+  return changedRows(scope.deleteFrom(table as 'items').where(sql.ref<string>(key), 'in', some));
 }

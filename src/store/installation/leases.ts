@@ -71,15 +71,12 @@ export async function renew(
   return row?.now;
 }
 
-export interface Renewed {
-  /** The time of the store; undefined if the incarnation has expired. */
-  readonly now: number | undefined;
-  /** All processes, by id. */
-  readonly replicas: readonly RenewedReplica[];
-}
-
-/** Renews an incarnation and lists all processes. A server does both in one statement, because idle processes do little else. */
-export async function renewAndList(query: Sql, incarnation: string, time: StoreTime, ttl: number): Promise<Renewed> {
+/**
+ * Renews an incarnation and lists all processes by id. A server does both in one statement, because idle processes do little else.
+ *
+ * @returns the time of the store, which is undefined if the incarnation has expired, and the processes
+ */
+export async function renewAndList(query: Sql, incarnation: string, time: StoreTime, ttl: number) {
   if (dialectOf(query) === 'sqlite') {
     const now = await renew(query, incarnation, time, ttl);
     return { now, replicas: await replicasOf(query) };
@@ -140,18 +137,13 @@ export function replicasOf(query: Sql): Promise<readonly RenewedReplica[]> {
   return allReplicas(query, {});
 }
 
-const allReplicas = compileStatement<object, RenewedReplica>((query) =>
-  query.selectFrom('replicas').selectAll().orderBy('id'),
-);
+const allReplicas = compileStatement((query) => query.selectFrom('replicas').selectAll().orderBy('id'));
 
 /** Removes expired processes that were not renewed meanwhile. This frees their workspaces. */
 export async function removeExpired(query: Sql, expired: readonly RenewedReplica[]): Promise<void> {
   for (const { incarnation, expires_at } of expired) {
-    await query
-      .deleteFrom('replicas')
-      .where('incarnation', '=', incarnation)
-      .where('expires_at', '=', expires_at)
-      .execute();
+    const own = query.deleteFrom('replicas').where('incarnation', '=', incarnation);
+    await own.where('expires_at', '=', expires_at).execute();
   }
 }
 
@@ -162,7 +154,7 @@ export async function unownedOf(query: Sql, workspaces: readonly number[]): Prom
   return workspaces.filter((workspace) => !isOwned.has(workspace));
 }
 
-const allOwned = compileStatement<object, { readonly workspace: number }>((query) =>
+const allOwned = compileStatement((query) =>
   query
     .selectFrom('leases')
     .innerJoin('replicas', 'replicas.incarnation', 'leases.incarnation')
@@ -210,22 +202,13 @@ function owners(query: Sql) {
     .select(['workspaces.name as workspace', 'replicas.id', 'replicas.address', 'replicas.about']);
 }
 
-export interface TakenLease {
-  readonly epoch: number;
-  /** True if the previous owner did not release the lease: it was silent for a TTL. */
-  readonly isTakeover: boolean;
-}
-
 /**
  * Takes the leases of those workspaces that have no owner. Call it in one transaction with a renewal of the incarnation.
  *
- * @returns the leases that were taken, by workspace
+ * @returns the leases that were taken, by workspace. It was a takeover if the previous owner did not release the lease, but was silent
+ * for a TTL.
  */
-export async function takeLeases(
-  query: Sql,
-  incarnation: string,
-  workspaces: readonly number[],
-): Promise<ReadonlyMap<number, TakenLease>> {
+export async function takeLeases(query: Sql, incarnation: string, workspaces: readonly number[]) {
   const unreleased = await query
     .selectFrom('leases')
     .select('workspace')

@@ -1,4 +1,5 @@
 import type { ItemKey } from '../../model/item.ts';
+import { writeMeta } from '../meta.ts';
 import type { CachedRow } from '../unit-of-work/cached-tables.ts';
 import { removeRows, rowsWhere, saveRows } from '../unit-of-work/unit-of-work.ts';
 import type { Scope } from '../workspace-scope.ts';
@@ -119,44 +120,30 @@ async function placeOwners(query: Scope, places: readonly string[]): Promise<Map
  *
  * @returns the names that belong to other items now
  */
-export async function assignPlace(
-  query: Scope,
-  place: string,
-  { container, at }: PlaceOwner,
-): Promise<readonly string[]> {
+export async function assignPlace(query: Scope, place: string, next: PlaceOwner): Promise<readonly string[]> {
+  const { container, at } = next;
   const owner = (await placeOwners(query, [place])).get(place);
   if (owner?.container === container || (owner && owner.at >= at)) return [];
-  await saveRows(query, 'meta', [
-    { name: OWNER_PREFIX + place, value: JSON.stringify({ container, at } satisfies PlaceOwner) },
-  ]);
+  await writeMeta(query, OWNER_PREFIX + place, JSON.stringify({ container, at }));
   if (!owner) return [];
   const rows = (await rowsWhere(query, 'item_names', 'place', [place])).filter((row) => row.container !== container);
-  await removeRows(
-    query,
-    'item_names',
-    rows.filter(({ former_at }) => former_at !== null),
-  );
+  const former = rows.filter(({ former_at }) => former_at !== null);
+  await removeRows(query, 'item_names', former);
   return [...new Set(rows.map(({ name }) => name))];
 }
 
-export interface NamedItem {
-  readonly name: string;
-  readonly itemKey: ItemKey;
-  /** The connection that reported the item last. */
-  readonly connection: string;
-  /** The item has another name now. */
-  readonly isFormer: boolean;
-}
+export type NamedItem = Awaited<ReturnType<typeof itemsNamed>>[number];
 
-/** Returns the items with one of these names. If no item has a name now, returns the last one that had it. */
-export async function itemsNamed(query: Scope, names: readonly string[]): Promise<NamedItem[]> {
+/**
+ * Returns the items with one of these names, each with the connection that reported it last. If no item has a name now, returns the
+ * last one that had it.
+ */
+export async function itemsNamed(query: Scope, names: readonly string[]) {
   const rows = await rowsWhere(query, 'item_names', 'name', names);
-  const owners = await placeOwners(
-    query,
-    rows.flatMap(({ place }) => place ?? []),
-  );
+  const places = rows.flatMap(({ place }) => place ?? []);
+  const owners = await placeOwners(query, places);
   const valid = rows.filter(({ place, container }) => {
-    const owner = place === null ? undefined : owners.get(place);
+    const owner = owners.get(place ?? '');
     return owner === undefined || owner.container === container;
   });
   const keys = valid.map((row) => row.item_key);
@@ -185,27 +172,23 @@ export interface StoredMention<Reason extends object> {
 /** A reason, and the id of the delivery that brought the mention, if it is known. */
 type ReasonWithDelivery<Reason> = Reason & { readonly delivery?: number };
 
-export interface SavedMentions<Reason extends object> {
-  /** By name. */
-  readonly reasons: ReadonlyMap<string, ReasonWithDelivery<Reason>>;
-  /** Names that the text of the item did not contain before. */
-  readonly added: ReadonlySet<string>;
-}
-
 /**
  * Replaces the mentions of an item; unchanged ones are not written. A mention keeps the delivery that brought it until its reason
  * changes.
+ *
+ * @returns the reasons by name, and the names that the text of the item did not contain before
  */
 export async function saveMentions<Reason extends object>(
   query: Scope,
   itemKey: ItemKey,
   mentions: readonly StoredMention<Reason>[],
   delivery: number | undefined,
-): Promise<SavedMentions<Reason>> {
+) {
   const rows = await rowsWhere(query, 'mentions', 'item_key', [itemKey]);
   const before = new Map(rows.map(({ name, reason }) => [name, reason]));
-  const reasons = new Map<string, ReasonWithDelivery<Reason>>();
-  for (const { name, reason } of mentions) reasons.set(name, keepDelivery(reason, before.get(name), delivery));
+  const reasons = new Map(
+    mentions.map(({ name, reason }) => [name, keepDelivery(reason, before.get(name), delivery)] as const),
+  );
   const after = new Map([...reasons].map(([name, reason]) => [name, JSON.stringify(reason)]));
   const stale = rows.filter(({ name }) => !after.has(name));
   const fresh = [...after].filter(([name, reason]) => before.get(name) !== reason);
@@ -220,10 +203,8 @@ export async function itemsMentioningOther<Reason extends object>(
   query: Scope,
   mentions: ReadonlyMap<ItemKey, readonly StoredMention<Reason>[]>,
 ): Promise<ItemKey[]> {
-  const stored = Map.groupBy(
-    await rowsWhere(query, 'mentions', 'item_key', [...mentions.keys()]),
-    (row) => row.item_key,
-  );
+  const all = await rowsWhere(query, 'mentions', 'item_key', [...mentions.keys()]);
+  const stored = Map.groupBy(all, (row) => row.item_key);
   return [...mentions].flatMap(([key, wanted]) => {
     const rows = new Map((stored.get(key) ?? []).map(({ name, reason }) => [name, reason.replace(DELIVERY, '}')]));
     const isSame =

@@ -4,7 +4,7 @@ import { dialectOf, textIn } from '../../platform/database/dialect.ts';
 import { piecesOf } from '../../platform/lib/yield.ts';
 import { type CachedRow, newRow } from '../unit-of-work/cached-tables.ts';
 import { rowsWhere, saveRows } from '../unit-of-work/unit-of-work.ts';
-import type { NewRow, Scope } from '../workspace-scope.ts';
+import { countRows, type NewRow, type Scope } from '../workspace-scope.ts';
 
 export type ItemRow = CachedRow<'items'>;
 
@@ -15,15 +15,10 @@ export type ItemVersion = Pick<ItemRow, 'key' | 'provider_time' | 'hash' | 'unve
 const KEYS_AT_ONCE = 500;
 
 export async function itemVersions(query: Scope, keys: readonly ItemKey[]): Promise<Map<ItemKey, ItemVersion>> {
+  const columns = query.selectFrom('items').select(['key', 'provider_time', 'hash', 'unverified']);
   const versions = new Map<ItemKey, ItemVersion>();
-  for (const some of piecesOf(keys, KEYS_AT_ONCE)) {
-    const rows = await query
-      .selectFrom('items')
-      .select(['key', 'provider_time', 'hash', 'unverified'])
-      .where('key', 'in', some)
-      .execute();
-    for (const row of rows) versions.set(row.key, row);
-  }
+  for (const some of piecesOf(keys, KEYS_AT_ONCE))
+    for (const row of await columns.where('key', 'in', some).execute()) versions.set(row.key, row);
   return versions;
 }
 
@@ -34,11 +29,8 @@ export async function existingItems(query: Scope, keys: readonly string[]): Prom
 
 /** Returns the provider's time of the newest stored state of any item, epoch milliseconds; undefined without items. */
 export async function newestProviderTime(query: Scope): Promise<number | undefined> {
-  const row = await query
-    .selectFrom('items')
-    .select(({ fn }) => fn.max<number | null>('provider_time').as('newest'))
-    .executeTakeFirstOrThrow();
-  return row.newest ?? undefined;
+  const newest = query.selectFrom('items').select(({ fn }) => fn.max<number | null>('provider_time').as('time'));
+  return (await newest.executeTakeFirst())?.time ?? undefined;
 }
 
 /** Returns the name of an item for people, in logs; its key if it has none. */
@@ -56,14 +48,9 @@ export const ITEM_NAME = sql<string | null>`replace(
 
 /** Returns whether nothing from the provider has confirmed the item since a restore. */
 export async function isUnverified(query: Scope, key: ItemKey): Promise<boolean> {
-  const rows = await query
-    .selectFrom('items')
-    .select('key')
-    .where('key', '=', key)
-    // The exact condition of the index `items_unverified`.
-    .where('unverified', '=', sql.lit(1))
-    .execute();
-  return rows.length > 0;
+  // The exact condition of the index `items_unverified`.
+  const unverified = query.selectFrom('items').where('key', '=', key).where('unverified', '=', sql.lit(1));
+  return (await countRows(unverified)) > 0;
 }
 
 /** The position of an item in the order in which unverified items are fetched: open ones first. */
@@ -90,31 +77,13 @@ export async function unverifiedAfter(
     .execute();
 }
 
-/** Returns items that are neither finished nor gone, in the order of their keys. */
-export async function openItemsAfter(query: Scope, after: ItemKey, most: number): Promise<ItemKey[]> {
-  const rows = await query
-    .selectFrom('items')
-    .select('key')
-    .where('key', '>', after)
-    // The exact condition of the index `items_open`. With any other text the database would not use the index.
-    .where('finished', '=', sql.lit(0))
-    .where('gone', '=', sql.lit(0))
-    .orderBy('key')
-    .limit(most)
-    .execute();
-  return rows.map(({ key }) => key);
-}
-
 /** Returns items that are not gone, either open or finished ones, in the order of their keys. */
-export async function itemsAfter(
-  query: Scope,
-  after: ItemKey,
-  { finished, most }: { readonly finished: boolean; readonly most: number },
-): Promise<ItemKey[]> {
+export async function itemsAfter(query: Scope, after: ItemKey, most: number, finished = false): Promise<ItemKey[]> {
   const rows = await query
     .selectFrom('items')
     .select('key')
     .where('key', '>', after)
+    // For open items the exact condition of the index `items_open`. With any other text the database would not use the index.
     .where('finished', '=', sql.lit(finished ? 1 : 0))
     .where('gone', '=', sql.lit(0))
     .orderBy('key')
@@ -123,16 +92,10 @@ export async function itemsAfter(
   return rows.map(({ key }) => key);
 }
 
-/** The branches and the repository of an open pull request, as far as they are known. */
-export interface OpenPullRequest {
-  readonly baseBranch: string | null;
-  readonly defaultBranch: string | null;
-  readonly repoId: string | null;
-  readonly repoName: string | null;
-}
+export type OpenPullRequest = Awaited<ReturnType<typeof openPullRequests>>[number];
 
-/** Returns at most `most` open pull requests. */
-export async function openPullRequests(query: Scope, most: number): Promise<readonly OpenPullRequest[]> {
+/** Returns the branches and the repositories of at most `most` open pull requests, as far as they are known. */
+export async function openPullRequests(query: Scope, most: number) {
   const field = (name: string) => textIn(dialectOf(query.whole), 'fields', ['item', name]);
   return query
     .selectFrom('items')
@@ -220,6 +183,11 @@ export async function revertsOf(query: Scope, names: readonly string[]): Promise
 /** Items with the same address or name that are returned. People do not read a longer list. */
 const MAX_SAME_NAME = 5;
 
+/** Returns the name as the column `called` has it. */
+function withHash(name: string): string {
+  return name.replace(/!(?=\d*$)/, '#');
+}
+
 /** Returns the items with this address, as their provider spells it, the newest first. */
 export function itemsAtUrl(query: Scope, url: string): Promise<ItemKey[]> {
   return itemsWith(query, 'url', url);
@@ -228,11 +196,6 @@ export function itemsAtUrl(query: Scope, url: string): Promise<ItemKey[]> {
 /** Returns the items with this display name, the newest first: `group/project#12`, `group/project!12`, `ENG-123`. */
 export function itemsByDisplayName(query: Scope, text: string): Promise<ItemKey[]> {
   return itemsWith(query, 'called', withHash(text));
-}
-
-/** Returns the name as the column `called` has it. */
-function withHash(name: string): string {
-  return name.replace(/!(?=\d*$)/, '#');
 }
 
 async function itemsWith(query: Scope, column: 'url' | 'called', text: string): Promise<ItemKey[]> {
@@ -268,29 +231,16 @@ export async function itemsNamingFirst(query: Scope, names: readonly string[], m
   return rows.map(({ item_key }) => item_key);
 }
 
-/** The name, title and address of an item for people. */
-export interface ItemLabel {
-  readonly key: ItemKey;
-  readonly kind: Item['kind'];
-  /** `acme/api#12`, `group/project!12`, `ENG-123`; null if only its key is known. */
-  readonly name: string | null;
-  readonly title: string | null;
-  readonly url: string | null;
-}
-
-/** Returns the labels of these items. */
-export async function itemLabels(query: Scope, keys: readonly ItemKey[]): Promise<ItemLabel[]> {
-  const items: ItemLabel[] = [];
-  for (const some of piecesOf([...new Set(keys)], KEYS_AT_ONCE)) {
-    const rows = await query
-      .selectFrom('items')
-      .select(['key', 'kind', 'url', ITEM_NAME.as('name')])
-      .select(textIn(dialectOf(query.whole), 'fields', ['item', 'title']).as('title'))
-      .where('key', 'in', some)
-      .execute();
-    items.push(...rows);
-  }
-  return items;
+/** Returns the names, titles and addresses of these items for people. The name is null if only the key of the item is known. */
+export async function itemLabels(query: Scope, keys: readonly ItemKey[]) {
+  const labels = query
+    .selectFrom('items')
+    .select(['key', 'kind', 'url', ITEM_NAME.as('name')])
+    .select(textIn(dialectOf(query.whole), 'fields', ['item', 'title']).as('title'));
+  const pieces = [];
+  for (const some of piecesOf([...new Set(keys)], KEYS_AT_ONCE))
+    pieces.push(await labels.where('key', 'in', some).execute());
+  return pieces.flat();
 }
 
 /** Returns at most `most` display names that begin with the prefix. */

@@ -27,12 +27,8 @@ export type NoticeRow = CachedRow<'notices'>;
 /** The value of `done` while a write has begun and its outcome is unknown. */
 const OUTCOME_UNKNOWN = '';
 
-interface NoticeRequest {
+interface NoticeRequest extends Pick<NoticeRow, 'kind' | 'connection' | 'wanted'> {
   readonly itemKey: ItemKey;
-  readonly kind: NoticeRow['kind'];
-  readonly connection: string;
-  /** The desired text; null for none, which withdraws an earlier one. */
-  readonly wanted: string | null;
   /** The vendor has the desired state already, for example because a person set it. */
   readonly isDone?: boolean;
   /** Epoch milliseconds; absent: at once. */
@@ -40,7 +36,7 @@ interface NoticeRequest {
   readonly now: number;
 }
 
-/** Sets the desired text of a notice. An unchanged one is not written. */
+/** Sets the desired text of a notice; null withdraws an earlier one. An unchanged one is not written. */
 export async function requestNotice(query: Scope, request: NoticeRequest): Promise<void> {
   const { itemKey, kind, connection, wanted, isDone, notBefore = 0, now } = request;
   const row = await findNotice(query, itemKey, kind);
@@ -79,40 +75,19 @@ export async function withdrawNotices(
   wanted: Readonly<Record<NoticeRow['kind'], readonly string[]>>,
 ): Promise<void> {
   for (const kind of ['comment', 'close', 'status'] as const)
-    await changeInChunks(store, (query, limit) => withdrawSome(query, kind, { others: wanted[kind], limit }));
-}
-
-/** Withdraws notices of one kind, except those of `others`. Returns their number. */
-async function withdrawSome(
-  query: Scope,
-  kind: NoticeRow['kind'],
-  { others, limit }: { readonly others: readonly string[]; readonly limit: number },
-): Promise<number> {
-  const rows = await query
-    .selectFrom('notices')
-    .select('item_key')
-    .where('kind', '=', kind)
-    .where('state', 'in', ['waiting', 'refused'])
-    .where('connection', 'not in', ['', ...others])
-    .limit(limit)
-    .execute();
-  if (rows.length === 0) return 0;
-  await withdraw(
-    query,
-    kind,
-    rows.map(({ item_key }) => item_key),
-  );
-  return rows.length;
+    await changeInChunks(store, async (query, limit) => {
+      const unwritten = query.selectFrom('notices').select('item_key').where('state', 'in', ['waiting', 'refused']);
+      const unwanted = unwritten.where('kind', '=', kind).where('connection', 'not in', ['', ...wanted[kind]]);
+      const keys = (await unwanted.limit(limit).execute()).map(({ item_key }) => item_key);
+      if (keys.length > 0) await withdraw(query, kind, keys);
+      return keys.length;
+    });
 }
 
 /** Withdraws notices of one kind: what was written of them stays stored. */
 export async function withdraw(query: Scope, kind: NoticeRow['kind'], keys: readonly ItemKey[]): Promise<void> {
-  await query
-    .deleteFrom('notices')
-    .where('kind', '=', kind)
-    .where('item_key', 'in', keys)
-    .where('done', 'is', null)
-    .execute();
+  const unwritten = query.deleteFrom('notices').where('kind', '=', kind).where('item_key', 'in', keys);
+  await unwritten.where('done', 'is', null).execute();
   const tried = query.updateTable('notices').where('kind', '=', kind).where('item_key', 'in', keys);
   await tried
     .set(({ ref }) => ({ wanted: ref('done'), state: 'done', not_before: 0 }))
@@ -230,14 +205,8 @@ export async function refusalOfNotices(
   connection: string,
   kind: NoticeRow['kind'],
 ): Promise<string | undefined> {
-  const row = await query
-    .selectFrom('notices')
-    .select('error')
-    .where(isRefused)
-    .where('connection', '=', connection)
-    .where('kind', '=', kind)
-    .limit(1)
-    .executeTakeFirst();
+  const refused = query.selectFrom('notices').select('error').where(isRefused).limit(1);
+  const row = await refused.where('connection', '=', connection).where('kind', '=', kind).executeTakeFirst();
   return row?.error ?? undefined;
 }
 
@@ -246,25 +215,26 @@ export async function refusalOfNotices(
  * removed, because they may come from another clock. A notice whose outcome is unknown waits until it must have arrived.
  */
 export async function resumeNotices(query: Scope, now: number): Promise<void> {
-  const anew = { state: 'waiting', attempts: 0, not_before: 0 } as const;
-  await query.updateTable('notices').set(anew).where('state', '=', 'refused').execute();
+  await refusedAnew(query).execute();
   await endPauses(query, now);
   await waitForArrival(query, now).execute();
 }
 
 /** Lets refused notices be tried again whose credential lacked a right. */
 export async function resumeForbidden(query: Scope): Promise<void> {
+  await refusedAnew(query).where('error', 'like', 'forbidden:%').execute();
+}
+
+function refusedAnew(query: Scope) {
   const anew = { state: 'waiting', attempts: 0, not_before: 0 } as const;
-  const refused = query.updateTable('notices').set(anew).where('state', '=', 'refused');
-  await refused.where('error', 'like', 'forbidden:%').execute();
+  return query.updateTable('notices').set(anew).where('state', '=', 'refused');
 }
 
 /** Removes pauses after the clock was set back, because they would last until the old time comes again. */
 export async function clampNoticeTimes(query: Scope, now: number): Promise<void> {
   await endPauses(query, now);
-  await waitForArrival(query, now)
-    .where('not_before', '>', now + MAX_TIME_IN_FLIGHT)
-    .execute();
+  const paused = waitForArrival(query, now).where('not_before', '>', now + MAX_TIME_IN_FLIGHT);
+  await paused.execute();
 }
 
 async function endPauses(query: Scope, now: number): Promise<void> {

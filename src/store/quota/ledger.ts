@@ -1,8 +1,8 @@
 import type { Selectable } from 'kysely';
-import { compileStatement } from '../compiled-statement.ts';
+import { compileInScope } from '../compiled-statement.ts';
 import type { Tables } from '../schema/tables.ts';
 import { workspacesWith } from '../workspace-numbers.ts';
-import { type Scope, type Sql, scopeOf } from '../workspace-scope.ts';
+import { changedRows, type Scope, type Sql } from '../workspace-scope.ts';
 
 export type LedgerRow = Selectable<Tables['ledger']>;
 
@@ -15,17 +15,10 @@ export async function readLedger(query: Scope): Promise<LedgerRow[]> {
  * Adds a request that is about to be sent. The caller supplies the id, so that the id of a rolled-back row is never reused.
  * Idempotent, because a commit without an acknowledgement is repeated and may have succeeded.
  */
-export async function addLedgerRow(query: Scope, row: Omit<NewLedgerRow, 'workspace'>): Promise<void> {
-  const { id, boot, lane, caller, started } = row;
-  await insertRow(query.whole, { workspace: query.workspace, id, boot, lane, caller, started });
-}
-
-type NewLedgerRow = Pick<Scope, 'workspace'> & Pick<LedgerRow, 'id' | 'boot' | 'lane' | 'caller' | 'started'>;
-
-const insertRow = compileStatement((query, { workspace, id, boot, lane, caller, started }: NewLedgerRow) =>
-  scopeOf(query, workspace)
+export const addLedgerRow = compileInScope((query, row: Omit<LedgerRow, 'completed' | 'status'>) =>
+  query
     .insertInto('ledger')
-    .values({ id, boot, lane, caller, started })
+    .values(row)
     .onConflict((conflict) => conflict.columns(['workspace', 'id']).doNothing()),
 );
 
@@ -41,19 +34,12 @@ export async function endLedgerRow(
   completed: number,
   status: number | undefined,
 ): Promise<boolean> {
-  const ended = await updateEnd(query.whole, { workspace: query.workspace, id, completed, status: status ?? null });
+  const ended = await updateEnd(query, { id, completed, status: status ?? null });
   return ended.length > 0;
 }
 
-type LedgerEnd = Pick<Scope, 'workspace'> & Pick<LedgerRow, 'id' | 'completed' | 'status'>;
-
-const updateEnd = compileStatement((query, { workspace, id, completed, status }: LedgerEnd) =>
-  scopeOf(query, workspace)
-    .updateTable('ledger')
-    .set({ completed, status })
-    .where('id', '=', id)
-    .where('completed', 'is', null)
-    .returning('id'),
+const updateEnd = compileInScope((query, { id, ...end }: Pick<LedgerRow, 'id' | 'completed' | 'status'>) =>
+  query.updateTable('ledger').set(end).where('id', '=', id).where('completed', 'is', null).returning('id'),
 );
 
 /** Replaces the times of a row: after a reboot, or for a request whose end was not observed. */
@@ -68,42 +54,32 @@ export async function forgetLedgerRows(
   completedBefore: number,
   neverSent: readonly number[],
 ): Promise<void> {
-  await deleteCompleted(query.whole, { workspace: query.workspace, completedBefore });
+  await deleteCompleted(query, { completedBefore });
   if (neverSent.length > 0) await query.deleteFrom('ledger').where('id', 'in', neverSent).execute();
 }
 
-const deleteCompleted = compileStatement(
-  (query, { workspace, completedBefore }: { workspace: number; completedBefore: number }) =>
-    scopeOf(query, workspace).deleteFrom('ledger').where('completed', '<', completedBefore),
+const deleteCompleted = compileInScope((query, { completedBefore }: { readonly completedBefore: number }) =>
+  query.deleteFrom('ledger').where('completed', '<', completedBefore),
 );
 
 /** The numbers of requests of one caller in one quarter of an hour. */
-export interface QuotaUse {
-  /** Start of the quarter, epoch milliseconds. */
-  readonly since: number;
-  /** The caller as in `model/caller.ts`. */
-  readonly caller: string;
-  readonly requests: number;
-  /** Number of requests that were answered 429. */
-  readonly refused: number;
-}
+export type QuotaUse = Selectable<Tables['quota_use']>;
 
 /** Counts one request. */
 export async function addQuotaUse(query: Scope, since: number, caller: string, refused: 0 | 1): Promise<void> {
-  await countRequest(query.whole, { workspace: query.workspace, since, caller, refused });
+  await countRequest(query, { since, caller, refused });
 }
 
-const countRequest = compileStatement(
-  (query, { workspace, since, caller, refused }: Omit<QuotaUse, 'requests'> & Pick<Scope, 'workspace'>) =>
-    scopeOf(query, workspace)
-      .insertInto('quota_use')
-      .values({ since, caller, requests: 1, refused })
-      .onConflict((conflict) =>
-        conflict.columns(['workspace', 'since', 'caller']).doUpdateSet((update) => ({
-          requests: update('quota_use.requests', '+', 1),
-          refused: update('quota_use.refused', '+', refused),
-        })),
-      ),
+const countRequest = compileInScope((query, used: Omit<QuotaUse, 'requests'>) =>
+  query
+    .insertInto('quota_use')
+    .values({ ...used, requests: 1 })
+    .onConflict((conflict) =>
+      conflict.columns(['workspace', 'since', 'caller']).doUpdateSet((update) => ({
+        requests: update('quota_use.requests', '+', 1),
+        refused: update('quota_use.refused', '+', used.refused),
+      })),
+    ),
 );
 
 /** Raises the number of requests of a caller to `requests`. A larger stored number stays. */
@@ -145,8 +121,8 @@ export async function quotaUseByCaller(query: Scope, since: number): Promise<rea
     .where('since', '>=', since)
     .groupBy('caller')
     .execute();
-  return rows.map(({ caller, requests, refused }) => ({
-    caller,
+  return rows.map(({ requests, refused, ...row }) => ({
+    ...row,
     requests: Number(requests),
     refused: Number(refused),
   }));
@@ -155,11 +131,7 @@ export async function quotaUseByCaller(query: Scope, since: number): Promise<rea
 /** Returns those of these workspaces that have rows from before the given time. */
 export function withOldQuotaUse(query: Sql, workspaces: readonly number[], before: number): Promise<readonly number[]> {
   return workspacesWith(query, workspaces, ({ selectFrom }) => [
-    selectFrom('quota_use')
-      .select('quota_use.since')
-      .whereRef('quota_use.workspace', '=', 'workspaces.id')
-      .where('quota_use.since', '<', before)
-      .limit(1),
+    selectFrom('quota_use').whereRef('quota_use.workspace', '=', 'workspaces.id').where('quota_use.since', '<', before),
   ]);
 }
 
@@ -169,17 +141,10 @@ export function withOldQuotaUse(query: Sql, workspaces: readonly number[], befor
  * @returns the number of deleted rows; 0 if there is nothing left to delete
  */
 export async function deleteQuotaUse(query: Scope, before: number, limit: number): Promise<number> {
-  const [last] = await query
-    .selectFrom('quota_use')
-    .select('since')
-    .where('since', '<', before)
-    .orderBy('since')
+  const old = query.selectFrom('quota_use').select('since').where('since', '<', before).orderBy('since');
+  const last = await old
     .offset(limit - 1)
     .limit(1)
-    .execute();
-  const deleted = await query
-    .deleteFrom('quota_use')
-    .where('since', last ? '<=' : '<', last ? last.since : before)
     .executeTakeFirst();
-  return Number(deleted.numDeletedRows);
+  return changedRows(query.deleteFrom('quota_use').where('since', last ? '<=' : '<', last?.since ?? before));
 }

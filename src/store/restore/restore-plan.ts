@@ -1,7 +1,9 @@
 import { existsSync } from 'node:fs';
+import type { NotNull } from 'kysely';
 import { asSyncError } from '../../model/errors/sync-error.ts';
 import { copyDatabase } from '../../platform/database/sqlite.ts';
 import { openTables } from '../installation/installation.ts';
+import { countRows } from '../workspace-scope.ts';
 import { createDraft, notInBackup, previousName, type Restore, removeDatabase } from './restore.ts';
 
 /** Numbers of rows of one workspace. */
@@ -85,27 +87,11 @@ async function rowsIn(file: string): Promise<DatabaseRows> {
             .as('tokens'),
         ];
       })
+      .$narrowType<{ deliveries: NotNull; items: NotNull; tasks: NotNull; tokens: NotNull }>()
       .orderBy('name')
       .execute();
-    const { count: sessions } = await query
-      .selectFrom('sessions')
-      .select(({ fn }) => fn.countAll<number>().as('count'))
-      .executeTakeFirstOrThrow();
-    return { workspaces: workspaces.map(withoutNulls), sessions };
+    return { workspaces, sessions: await countRows(query.selectFrom('sessions')) };
   } finally {
     await close();
   }
-}
-
-/** SQLite types each subquery as nullable. */
-type NullableRows = { readonly [Column in keyof WorkspaceRows]: WorkspaceRows[Column] | null };
-
-function withoutNulls({ name, deliveries, items, tasks, tokens }: NullableRows): WorkspaceRows {
-  return {
-    name: name ?? '',
-    deliveries: deliveries ?? 0,
-    items: items ?? 0,
-    tasks: tasks ?? 0,
-    tokens: tokens ?? 0,
-  };
 }

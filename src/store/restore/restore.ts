@@ -1,11 +1,12 @@
 import { chmodSync, copyFileSync, existsSync, linkSync, renameSync, rmSync, statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { sql, type Transaction } from 'kysely';
+import { CompiledQuery, sql, type Transaction } from 'kysely';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { openDatabase } from '../../platform/database/open.ts';
 import {
   foldLog,
   markAsCopy,
+  OBJECTS,
   readHeader,
   readMigrations,
   readObjects,
@@ -58,7 +59,7 @@ export async function restoreWorkspace(
       await sql`attach database ${draft} as ${sql.id(ATTACHED)}`.execute(connection);
       try {
         return await connection.transaction().execute(async (transaction) => {
-          const from = await numberInBackup(transaction, workspace, restore);
+          const from = await numberInBackup(transaction, workspace, restore.backup);
           const to = await emptyWorkspace(transaction, workspace);
           const rows = await copyRows(transaction, from, to);
           await markWorkspaceUnverified(transaction, to);
@@ -155,12 +156,8 @@ async function emptyWorkspace(transaction: Sql, workspace: string): Promise<numb
     await deleteRows((piece) => piece(scopeOf(transaction, existing)));
     return existing;
   }
-  const created = await transaction
-    .insertInto('workspaces')
-    .values({ name: workspace })
-    .returning('id')
-    .executeTakeFirstOrThrow();
-  return created.id;
+  const created = transaction.insertInto('workspaces').values({ name: workspace }).returning('id');
+  return (await created.executeTakeFirstOrThrow()).id;
 }
 
 /** The name under which the draft is attached to the database. */
@@ -173,11 +170,7 @@ export function notInBackup(backup: string, workspace: string): SyncError {
   });
 }
 
-async function numberInBackup(
-  transaction: Sql,
-  workspace: string,
-  { backup }: Pick<Restore, 'backup'>,
-): Promise<number> {
+async function numberInBackup(transaction: Sql, workspace: string, backup: string): Promise<number> {
   const table = sql.table(`${ATTACHED}.workspaces`);
   const { rows } = await sql<{ id: number }>`select id from ${table} where name = ${workspace}`.execute(transaction);
   if (rows[0]) return rows[0].id;
@@ -264,7 +257,12 @@ export async function acceptBackup(backup: string, draft: string, checkFile: Che
 
 /** Checks only the first bytes, because the file may be a device, or larger than the disk. */
 function checkHeader(backup: string, folder: string): void {
-  const header = headerOf(backup);
+  let header: ReturnType<typeof readHeader>;
+  try {
+    header = readHeader(backup);
+  } catch (error) {
+    throw refused(backup, `it cannot be read: ${(error as Error).message}`, error);
+  }
   if (header === undefined) throw refused(backup, 'it is no database file');
   if (!header.isCopy) throw refused(backup, 'it lacks the mark of a backup');
   if (header.bytes !== header.expectedBytes)
@@ -274,14 +272,6 @@ function checkHeader(backup: string, folder: string): void {
     throw new SyncError('disk_full', `${backup} has ${header.bytes} bytes, and ${folder} has ${bavail * bsize} free`, {
       hint: 'Free space on the volume of the data folder, and repeat the command. Nothing was changed.',
     });
-}
-
-function headerOf(backup: string) {
-  try {
-    return readHeader(backup);
-  } catch (error) {
-    throw refused(backup, `it cannot be read: ${(error as Error).message}`, error);
-  }
 }
 
 async function checkSchema(backup: string, draft: string): Promise<void> {
@@ -297,9 +287,7 @@ async function checkSchema(backup: string, draft: string): Promise<void> {
     throw new SyncError(
       'database_newer',
       withReadable(`${backup} has migrations that this version does not know: ${newer.join()}`),
-      {
-        hint: 'Restore it with the version that made it, or a newer one. Nothing was changed.',
-      },
+      { hint: 'Restore it with the version that made it, or a newer one. Nothing was changed.' },
     );
   const expected = new Set((await objectsAfter(migrations)).map(fingerprint));
   const foreign = objects.filter((each) => !expected.delete(fingerprint(each)) && !OPTIONAL.has(each.name));
@@ -331,9 +319,7 @@ async function objectsAfter(names: readonly string[]): Promise<readonly SchemaOb
   );
   const database = await openDatabase({ file: ':memory:', migrations, readableSince: READABLE_SINCE });
   try {
-    const objects = sql<SchemaObject>`select type, name, tbl_name, sql,
-      (select group_concat(name) from pragma_table_xinfo(sqlite_schema.name)) as columns from sqlite_schema`;
-    return (await objects.execute(database.query)).rows;
+    return (await database.query.executeQuery(CompiledQuery.raw(OBJECTS))).rows as SchemaObject[];
   } finally {
     await database.close();
   }

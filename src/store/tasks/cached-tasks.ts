@@ -3,7 +3,7 @@ import { type ReportedState, statusHistory, type Task, taskName, USUAL_ID_PREFIX
 import { isOlder } from '../../model/workspace-time.ts';
 import { readCounts } from '../status/counts.ts';
 import { removeRows, rowsWhere, saveRows } from '../unit-of-work/unit-of-work.ts';
-import type { Scope } from '../workspace-scope.ts';
+import { countRows, type Scope } from '../workspace-scope.ts';
 
 /** Returns the cached tasks with these keys, by key. */
 export async function tasksByKeys(query: Scope, keys: readonly string[]): Promise<Map<string, Task>> {
@@ -12,27 +12,17 @@ export async function tasksByKeys(query: Scope, keys: readonly string[]): Promis
 }
 
 export async function isTaskCached(query: Scope, taskId: string): Promise<boolean> {
-  const row = await query.selectFrom('tasks').select('task_id').where('task_id', '=', taskId).executeTakeFirst();
-  return row !== undefined;
+  return (await countRows(query.selectFrom('tasks').where('task_id', '=', taskId))) > 0;
 }
 
 /** Returns the tasks that were last read before this time, epoch milliseconds. */
-export async function tasksReadBefore(
-  query: Scope,
-  before: number,
-): Promise<readonly { readonly taskId: string; readonly seenAt: number }[]> {
-  return query
-    .selectFrom('tasks')
-    .select(['task_id as taskId', 'seen_at as seenAt'])
-    .where('seen_at', '<', before)
-    .execute();
+export async function tasksReadBefore(query: Scope, before: number) {
+  const tasks = query.selectFrom('tasks').select(['task_id as taskId', 'seen_at as seenAt']);
+  return tasks.where('seen_at', '<', before).execute();
 }
 
 /** Returns the status of a cached task in the word of the server, and when the workspace reported it, epoch milliseconds. */
-export async function cachedStatus(
-  query: Scope,
-  taskId: string,
-): Promise<{ readonly status: string; readonly seenAt: number } | undefined> {
+export async function cachedStatus(query: Scope, taskId: string) {
   const [row] = await rowsWhere(query, 'tasks', 'task_id', [taskId]);
   return row && { status: row.status, seenAt: row.seen_at };
 }

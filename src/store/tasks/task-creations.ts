@@ -5,7 +5,7 @@ import { OPTIONAL_TASK_FIELDS, type OptionalTaskField } from '../../model/task.t
 import { findChanges, type OutboxRow } from '../changes/outbox-rows.ts';
 import { forgetMeta, readMeta, writeMeta } from '../meta.ts';
 import { afterTrialRefused, isOff, readServerFact, type Trial, writeServerFact } from '../workspace/server-facts.ts';
-import type { Scope } from '../workspace-scope.ts';
+import { changedRows, type Scope } from '../workspace-scope.ts';
 
 /** How long creations wait for a list of tasks, milliseconds. */
 const MAX_DELAY = 900_000;
@@ -18,11 +18,11 @@ const MAX_DELAY = 900_000;
  */
 export async function delayCreations(query: Scope, items: readonly ItemKey[], now: number): Promise<boolean> {
   if (items.length === 0) return false;
-  const { numUpdatedRows } = await unsentCreations(query)
-    .set({ not_before: now + MAX_DELAY, due: now + MAX_DELAY })
-    .where('entity', 'in', items.map(entity.task))
-    .executeTakeFirst();
-  return numUpdatedRows > 0n;
+  return (await changedRows(delayed(query, now).where('entity', 'in', items.map(entity.task)))) > 0;
+}
+
+function delayed(query: Scope, now: number) {
+  return unsentCreations(query).set({ not_before: now + MAX_DELAY, due: now + MAX_DELAY });
 }
 
 /** The name of the fact that stores since when the cached tasks are unverified, epoch milliseconds. */
@@ -36,8 +36,7 @@ const UNVERIFIED_SINCE = 'tasks_unsure_since';
  */
 export async function markTasksUnverified(query: Scope, now: number): Promise<boolean> {
   await writeMeta(query, UNVERIFIED_SINCE, String(now));
-  const delayed = unsentCreations(query).set({ not_before: now + MAX_DELAY, due: now + MAX_DELAY });
-  return (await delayed.executeTakeFirst()).numUpdatedRows > 0n;
+  return (await changedRows(delayed(query, now))) > 0;
 }
 
 export async function areTasksUnverified(query: Scope): Promise<boolean> {
@@ -70,11 +69,7 @@ export async function resumeCreations(query: Scope, sentAt: number, now: number)
     .where('not_before', '>', 0)
     .where('not_before', '<=', sentAt + MAX_DELAY)
     .execute();
-  const { numUpdatedRows } = await unsentCreations(query)
-    .set({ not_before: now + MAX_DELAY, due: now + MAX_DELAY })
-    .where('not_before', '>', sentAt + MAX_DELAY)
-    .executeTakeFirst();
-  return numUpdatedRows > 0n;
+  return (await changedRows(delayed(query, now).where('not_before', '>', sentAt + MAX_DELAY))) > 0;
 }
 
 /** Returns the creations with unknown outcome, including those on which a person has to decide. */
@@ -86,10 +81,8 @@ export async function unknownCreations(query: Scope): Promise<readonly OutboxRow
     .where('state', 'in', ['unknown', 'held'])
     .where('sent', 'is not', null)
     .execute();
-  return findChanges(
-    query,
-    rows.map((row) => row.entity),
-  );
+  const names = rows.map((row) => row.entity);
+  return findChanges(query, names);
 }
 
 /** The marks by which worksync recognises its own tasks in a list: their `source`, or the last line of their description. */

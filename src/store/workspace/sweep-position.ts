@@ -1,7 +1,7 @@
 import type { ByWorkspace } from '../by-workspace.ts';
 import { type EntityRow, json } from '../changes/entities.ts';
 import { findItems, readFields } from '../items/items.ts';
-import { writeMeta } from '../meta.ts';
+import { readMeta, writeMeta } from '../meta.ts';
 import type { Scope, Sql } from '../workspace-scope.ts';
 import { readRecordsRoute } from './server-capabilities.ts';
 
@@ -32,8 +32,8 @@ interface SweepResource {
 /** A stored name, older than the term position. */
 const POSITION = 'workspace_turn';
 
-export async function readSweepPosition({ whole, workspace }: Scope): Promise<SweepPosition | undefined> {
-  return (await sweepPositionsOf(whole, [workspace]))(workspace);
+export async function readSweepPosition(query: Scope): Promise<SweepPosition | undefined> {
+  return json<SweepPosition>((await readMeta(query, POSITION)) ?? null);
 }
 
 /** Returns the positions of several workspaces. */
@@ -61,13 +61,15 @@ export const SWEEP_START: SweepResource = { kind: 'link', name: '' };
 /** Rows read by one statement. It is short, so that no other work waits for it. */
 const PAGE_SIZE = 500;
 
-/** The result of one step: a resource to read, or the position of the next step. Neither at the end of the sweep. */
 export interface SweepStep {
   readonly found?: SweepResource;
   readonly after?: SweepResource;
 }
 
-/** Searches one page of rows for the next resource to read. */
+/**
+ * Searches one page of rows for the next resource to read. Returns it, or the position of the next step; neither at the end of the
+ * sweep.
+ */
 export async function nextSweepStep(query: Scope, { kind, name }: SweepResource): Promise<SweepStep> {
   if (kind === 'link') return nextLinks(query, name);
   return kind === 'document' ? nextDocument(query, name) : nextUnlinkedTask(query, name);
@@ -88,13 +90,9 @@ async function nextLinks(query: Scope, after: string): Promise<SweepStep> {
     .limit(PAGE_SIZE)
     .execute();
   const keys = rows.flatMap(({ item_key }) => item_key ?? []);
-  const items = await query
-    .selectFrom('items')
-    .select('key')
-    .where('key', 'in', ['', ...keys])
-    .where('kind', '=', 'work_item')
-    .execute();
-  const workItems = new Set(items.map(({ key }) => key));
+  const items = query.selectFrom('items').select('key').where('kind', '=', 'work_item');
+  const named = await items.where('key', 'in', ['', ...keys]).execute();
+  const workItems = new Set(named.map(({ key }) => key));
   const isOfWorkItem = ({ item_key }: LinkRow) => workItems.has(item_key ?? '');
   const ofPulls = rows.filter((row) => !isOfWorkItem(row));
   const unlisted = new Set(await withOtherAddress(query, ofPulls));
@@ -144,13 +142,8 @@ async function nextDocument(query: Scope, after: string): Promise<SweepStep> {
 
 /** Finds the next cached task without a known link. */
 async function nextUnlinkedTask(query: Scope, after: string): Promise<SweepStep> {
-  const rows = await query
-    .selectFrom('tasks')
-    .select('task_id')
-    .where('task_id', '>', after)
-    .orderBy('task_id')
-    .limit(PAGE_SIZE)
-    .execute();
+  const next = query.selectFrom('tasks').select('task_id').where('task_id', '>', after);
+  const rows = await next.orderBy('task_id').limit(PAGE_SIZE).execute();
   const ids = rows.map(({ task_id }) => task_id);
   const linked = await query
     .selectFrom('entities')

@@ -1,9 +1,8 @@
 import { FINDINGS, type Finding } from '../../model/foreign-edits.ts';
 import type { ByWorkspace } from '../by-workspace.ts';
-import type { EntityRow } from '../changes/entities.ts';
 import { ALL_ROWS, type CachedRow } from '../unit-of-work/cached-tables.ts';
 import { flushRows, removeRows, rowsWhere, saveRows } from '../unit-of-work/unit-of-work.ts';
-import { type Scope, type Sql, scopeOf } from '../workspace-scope.ts';
+import { countRows, type Scope, type Sql, scopeOf } from '../workspace-scope.ts';
 
 /**
  * A round of the workspace sweep. It begins with a row and with requests for two lists. Their answers advance it, even after a
@@ -12,10 +11,7 @@ import { type Scope, type Sql, scopeOf } from '../workspace-scope.ts';
 export type Sweep = CachedRow<'workspace_sweeps'>;
 
 /** Begins a round, unless one is running. @returns the running round */
-export async function beginSweep(
-  query: Scope,
-  now: number,
-): Promise<{ readonly sweep: Sweep; readonly isNew: boolean }> {
+export async function beginSweep(query: Scope, now: number) {
   const running = await findRunningSweep(query);
   const previous = await latestSweep(query);
   // A round from the future began before the clock was set back. Lists that are requested now would be older, so it could not end.
@@ -67,11 +63,7 @@ export async function noteListed(query: Scope, entities: readonly string[]): Pro
 }
 
 export async function countListed(query: Scope): Promise<number> {
-  const { count } = await query
-    .selectFrom('workspace_listed')
-    .select(({ fn }) => fn.countAll<number>().as('count'))
-    .executeTakeFirstOrThrow();
-  return count;
+  return countRows(query.selectFrom('workspace_listed'));
 }
 
 /** Records that the list of records and the missing records have been compared. @returns the round if it is complete */
@@ -120,7 +112,7 @@ const RECORDS_PER_PAGE = 100;
 export async function absentRecords(
   query: Scope,
   { listBegan, after }: { readonly listBegan: number; readonly after: string },
-): Promise<{ readonly absent: readonly EntityRow[]; readonly next?: string }> {
+) {
   const rows = await query
     .selectFrom('entities')
     .select(['entity', 'known_at'])
@@ -138,8 +130,7 @@ export async function absentRecords(
     .where('entity', 'in', ['', ...names])
     .where('entity', 'not in', query.selectFrom('workspace_listed').select('entity'))
     .execute();
-  const next = rows.length < RECORDS_PER_PAGE ? undefined : rows.at(-1)?.entity;
-  return next === undefined ? { absent } : { absent, next };
+  return { absent, next: rows.length < RECORDS_PER_PAGE ? undefined : rows.at(-1)?.entity };
 }
 
 /** A round and its findings. Times are epoch milliseconds. */
@@ -164,8 +155,7 @@ export interface SweepReports {
 }
 
 export async function readSweeps({ whole, workspace }: Scope): Promise<SweepReports> {
-  const reports = await sweepsOf(whole, [workspace]);
-  return reports(workspace);
+  return (await sweepsOf(whole, [workspace]))(workspace);
 }
 
 /** Returns the reports of several workspaces. Few rounds have findings, so the findings are read one round at a time. */

@@ -9,7 +9,7 @@ import {
   findItems,
   isUnverified,
   itemName,
-  openItemsAfter,
+  itemsAfter,
   readFields,
   type UnverifiedPosition,
   unverifiedAfter,
@@ -173,7 +173,7 @@ export function reviewJobs(context: IntakeContext): Job[] {
 /** Yields the items of a connection whose reviews may have changed. */
 async function* itemsToReview(context: IntakeContext, active: ActiveConnection): AsyncGenerator<Item> {
   for (let after: ItemKey | undefined = ''; after !== undefined; ) {
-    const keys: readonly ItemKey[] = await openItemsAfter(context.store.query, after, OPEN_BATCH_SIZE);
+    const keys: readonly ItemKey[] = await itemsAfter(context.store.query, after, OPEN_BATCH_SIZE);
     yield* await itemsToRead(context, active, keys);
     after = keys.length < OPEN_BATCH_SIZE ? undefined : keys.at(-1);
   }

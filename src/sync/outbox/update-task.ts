@@ -220,7 +220,7 @@ export class TaskUpdater {
       const second = await this.#followingSlot(prepared);
       if (second === undefined) return this.#requeue(prepared, slot, status);
       const failure = { now: this.#context.clock.now(), status, outcome: 'again', error: errorText(error) } as const;
-      const record = (transaction: Scope) => addRequest(transaction, historyRow(prepared, failure));
+      const record = async (transaction: Scope) => void (await addRequest(transaction, historyRow(prepared, failure)));
       await withSlot(second, async () => {
         if (!(await this.#passOn(slot, first, record, status))) return;
         this.#context.meter.count('workspace_requests_total', { route: prepared.action, status: String(status) });

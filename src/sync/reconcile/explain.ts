@@ -43,7 +43,7 @@ interface ExplainedLink {
    */
   readonly state: 'linked' | 'manual' | 'removed' | 'waiting' | 'sending' | 'held' | 'unknown' | 'withdrawn' | 'absent';
   readonly reason: LinkReason | null;
-  readonly delivery: DeliverySummary | null;
+  readonly delivery: NonNullable<DeliverySummary> | null;
   readonly request: AnsweredRequest | null;
   /** The reason why the change is held, failed last, or is not sent. */
   readonly error: string | null;

@@ -6,7 +6,7 @@ import { createAdaptiveBatchSize, yieldForRequests } from '../../platform/lib/yi
 import { entitiesOf, findEntities } from '../../store/changes/entities.ts';
 import { changesAfter } from '../../store/changes/outbox-rows.ts';
 import { pendingDeliveries } from '../../store/deliveries/inbox.ts';
-import { itemsAfter, openItemsAfter } from '../../store/items/items.ts';
+import { itemsAfter } from '../../store/items/items.ts';
 import { readMeta, writeMeta } from '../../store/meta.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { applyBatch, type FurtherEvaluations } from './apply-batch.ts';
@@ -247,8 +247,8 @@ type NextNames = (query: Scope, after: string, limit: number) => Promise<readonl
 
 const NEXT: Readonly<Record<Phase, NextNames>> = {
   changes: changesAfter,
-  open: openItemsAfter,
-  finished: (query, after, limit) => itemsAfter(query, after, { finished: true, most: limit }),
+  open: (query, after, limit) => itemsAfter(query, after, limit),
+  finished: (query, after, limit) => itemsAfter(query, after, limit, true),
 };
 
 /**

@@ -46,12 +46,9 @@ it.each([
   expect(taskName(task)).toBe(name);
 });
 
-it.each([[undefined], [null], [''], [5]])('gives a task with the key %j its id as key', (key) => {
-  expect(withKey({ taskId: 'tsk_1', key })).toEqual({ taskId: 'tsk_1', key: 'tsk_1' });
-});
-
-it('keeps a key, and returns other values unchanged', () => {
-  expect(withKey({ taskId: 'tsk_1', key: 'BUG-1' })).toEqual({ taskId: 'tsk_1', key: 'BUG-1' });
+it('keeps the key of a task, gives its id as key to one without, and returns other values unchanged', () => {
+  for (const [given, key] of [...[undefined, null, '', 5].map((each) => [each, 'tsk_1']), ['BUG-1', 'BUG-1']])
+    expect(withKey({ taskId: 'tsk_1', key: given })).toEqual({ taskId: 'tsk_1', key });
   expect(withKey('tsk_1')).toBe('tsk_1');
 });
 
@@ -148,23 +145,11 @@ describe('items and links', () => {
     expect(workItemKey('jira', 'a1b2', '10023')).toBe('jira:a1b2:issue:10023');
   });
 
-  it.each([
-    [undefined, false],
-    ['open', false],
-    ['closed', true],
-    ['merged', true],
-    ['declined', true],
-  ] as const)('a pull request that is %s is finished: %s', (state, expected) => {
-    expect(isFinished(bare(1, { state }))).toBe(expected);
-  });
-
-  it.each([
-    [undefined, false],
-    ['open', false],
-    ['in_progress', false],
-    ['done', true],
-  ] as const)('a work item that is %s is finished: %s', (state, expected) => {
-    expect(isFinished(workItem({ state }))).toBe(expected);
+  it('pull requests that are closed, merged or declined are finished, and work items that are done', () => {
+    const pulls = ([undefined, 'open', 'closed', 'merged', 'declined'] as const).map((state) => bare(1, { state }));
+    expect(pulls.map(isFinished)).toEqual([false, false, true, true, true]);
+    const items = ([undefined, 'open', 'in_progress', 'done'] as const).map((state) => workItem({ state }));
+    expect(items.map(isFinished)).toEqual([false, false, false, true]);
   });
 
   it('distinguishes links that worksync created from links of people', () => {
@@ -427,17 +412,10 @@ describe('a thrown value', () => {
 it('a stored failure keeps its remedy', () => {
   const plain = new SyncError('forbidden', 'status 403');
   expect(formatFailure(plain)).toBe('forbidden: status 403');
-  expect(parseFailure(formatFailure(plain))).toEqual({
-    code: 'forbidden',
-    message: 'status 403',
-    hint: CODES.forbidden.hint,
-  });
-  const own = new SyncError('forbidden', 'two\nlines', { hint: 'Authorise the token.' });
-  expect(parseFailure(formatFailure(own))).toEqual({
-    code: 'forbidden',
-    message: 'two\nlines',
-    hint: 'Authorise the token.',
-  });
+  for (const error of [plain, new SyncError('forbidden', 'two\nlines', { hint: 'Authorise the token.' })]) {
+    const { code, message, hint } = error;
+    expect(parseFailure(formatFailure(error))).toEqual({ code, message, hint });
+  }
 });
 
 it.each(['no code at all', 'unheard_of: x', 'constructor: x'])('%j is parsed as an internal error', (text) => {

@@ -289,8 +289,7 @@ describe('leases', () => {
 
   /** Two processes: one owns the first two workspaces, the other one the third. */
   async function twoProcesses() {
-    const installation = await openTestInstallation({ file: ':memory:' });
-    onTestFinished(() => installation.close());
+    const installation = await open();
     const { query } = installation;
     const workspaces = await numbersOf(query, NAMES);
     const [a, b] = [random.uuid(), random.uuid()];
@@ -442,8 +441,7 @@ describe('counts', () => {
   });
 
   test('a deleted workspace leaves no counts', async () => {
-    const installation = await openTestInstallation({ file: ':memory:' });
-    onTestFinished(() => installation.close());
+    const installation = await open();
     const { query } = await installation.store('acme');
     await perform(query, { table: 'items', does: 'put', name: 'a', values: {} });
     expect(await forgetWorkspace(installation, query.workspace)).toBe(1);

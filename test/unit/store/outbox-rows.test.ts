@@ -128,16 +128,8 @@ describe('a difference', () => {
     await add({ since: NOW, due: NOW + 2_000 });
     expect(await change()).toMatchObject({ state: 'held', attempts: 2 });
     await add({ since: NOW, due: NOW + 2_000, weight: 2, renewed: true });
-    const renewed = {
-      state: 'pending',
-      since: NOW,
-      due: NOW + 2_000,
-      weight: 2,
-      attempts: 0,
-      not_before: 0,
-      error: null,
-    };
-    expect(await change()).toMatchObject(renewed);
+    const times = { since: NOW, due: NOW + 2_000, not_before: 0 };
+    expect(await change()).toMatchObject({ ...times, state: 'pending', weight: 2, attempts: 0, error: null });
   });
 
   it('keeps the first 100 waiting deliveries, so that those of a request in flight stay', async () => {
@@ -301,10 +293,8 @@ test('deletes the surplus requests of each workspace, whatever their age', async
   await query.updateTable('requests').set({ id: MOST_REQUESTS }).execute();
   await addRequest(query, request('a'));
   expect(await old()).toEqual([]);
-  await query
-    .insertInto('requests')
-    .values({ ...request('b'), id: 1 })
-    .execute();
+  const surplus = { ...request('b'), id: 1 };
+  await query.insertInto('requests').values(surplus).execute();
   expect(await old()).toEqual([query.workspace]);
   expect(await deleteRequests(query, 0, 10)).toBe(1);
   const kept = (await requestsOfItems(query, ['a', 'b'], 9)).map(({ id }) => id);
@@ -321,22 +311,8 @@ test.each<[entities: readonly string[], message: string]>([
 });
 
 describe('the next change', () => {
-  const NOW = 10_000_000;
   const LATER = NOW + 86_400_000;
   const EVERY: Eligibility = { now: NOW, onlyReads: false };
-
-  const difference = (fields: Partial<Difference> = {}): Difference => ({
-    ...{
-      entity: 'a',
-      kind: 'pull_request',
-      lane: 'mirror',
-      since: NOW - 5_000,
-      due: NOW - 3_000,
-      weight: 1,
-      waiting: [],
-    },
-    ...fields,
-  });
 
   /** Seconds since the change differs, and since it is due. */
   type Age = readonly [since: number, due: number, more?: Partial<Difference>];
@@ -370,7 +346,7 @@ describe('the next change', () => {
     await addDifference(query, difference({ entity: 'c', due: NOW + 1_000, notBefore: NOW + 7_000, lane: 'link' }));
     expect(await nextDue(query, EVERY)).toMatchObject({ at: NOW + 7_000, due: NOW + 1_000, lane: 'link' });
     await addDifference(query, difference());
-    expect(await nextDue(query, EVERY)).toEqual({ entity: 'a', at: NOW, due: NOW - 3_000, lane: 'mirror' });
+    expect(await nextDue(query, EVERY)).toEqual({ entity: A, at: NOW, due: NOW - 3_000, lane: 'mirror' });
   });
 
   test('a lead time makes changes ready earlier, and follows from the due times of live changes', async () => {
@@ -404,10 +380,10 @@ describe('the next change', () => {
     it.each(['sending', 'unknown'] as const)('a difference during the state %s does not wait', async (state) => {
       const { query } = await openTestStore();
       await addDifference(query, difference());
-      await updateChange(query, 'a', { state });
+      await updateChange(query, A, { state });
       await addDifference(query, difference({ since: LATER, due: LATER }));
       await clampChangeTimes(query, NOW);
-      expect(await findChange(query, 'a')).toMatchObject({ next_since: NOW });
+      expect(await findChange(query, A)).toMatchObject({ next_since: NOW });
     });
   });
 

@@ -32,6 +32,12 @@ connections:
     projects: [one]
 `;
 
+/** Anchors of which each contains the one before. */
+function chain(length: number, first: string, nest: (previous: string) => string): string {
+  const lines = Array.from({ length }, (_, at) => `a${at}: &a${at} ${nest(at === 0 ? first : `*a${at - 1} `)}\n`);
+  return lines.join('');
+}
+
 /** Lines that once made the cost of a file grow with the square of its length. */
 test.each<[what: string, line: (index: number) => string]>([
   ['unknown keys', (index) => `key${index}: 1\n`],
@@ -257,10 +263,17 @@ connections:
   });
 
   test('a bomb of aliases is refused, quickly', () => {
-    const lines = ['a0: &a0 [x, x]'];
-    for (let at = 1; at < 30; at++) lines.push(`a${at}: &a${at} [*a${at - 1}, *a${at - 1}]`);
-    expect(problemsOf({ 'work.yaml': lines.join('\n') })).toEqual([
+    const text = chain(30, 'x', (previous) => `[${previous}, ${previous}]`);
+    expect(problemsOf({ 'work.yaml': text })).toEqual([
       'work.yaml:1:1: too many aliases: at most 50 expansions are allowed',
+    ]);
+  });
+
+  test.each([1, 20])('%d aliases that nest too many lists are refused before the stack overflows', (length) => {
+    const text = chain(length, '', (previous) => '['.repeat(200) + previous + ']'.repeat(200));
+    const connections = `connections: { main: { connector: forge, projects: *a${length - 1} } }`;
+    expect(problemsOf({ 'work.yaml': text + connections })).toEqual([
+      'work.yaml:1:1: too deep: at most 100 levels of nesting are allowed',
     ]);
   });
 

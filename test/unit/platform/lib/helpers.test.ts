@@ -342,16 +342,8 @@ describe('the own command', () => {
   });
 
   it('adds --data and --config to commands that accept them', () => {
-    const place = placeFlagsOf([
-      'node',
-      'worksync',
-      'run',
-      '--data',
-      '/srv/my data',
-      '--port',
-      '1',
-      '--config=/etc/sync',
-    ]);
+    const words = ['--data', '/srv/my data', '--port', '1', '--config=/etc/sync'];
+    const place = placeFlagsOf(['node', 'worksync', 'run', ...words]);
     expect(place).toEqual(["--data '/srv/my data'", '--config /etc/sync']);
     const text =
       'Run "worksync login", "worksync init --name team" or "worksync plan --config FILE"; then "worksync run".';
@@ -479,26 +471,14 @@ it.each([
 ])('%s is shared by machines: check warns', (name, type) => {
   const shared = nameOfShared(type);
   expect(shared).toContain(name.split(',')[0]);
-  expect(judgeFileSystem('/data', shared)).toMatchObject([
-    {
-      level: 'warning',
-      subject: 'disk',
-      message: expect.stringContaining('/data'),
-      hint: expect.stringContaining('PostgreSQL'),
-    },
-  ]);
+  const [message, hint] = [expect.stringContaining('/data'), expect.stringContaining('PostgreSQL')];
+  expect(judgeFileSystem('/data', shared)).toMatchObject([{ level: 'warning', subject: 'disk', message, hint }]);
 });
 
-it.each([
-  ['ext4', 0xef53],
-  ['XFS', 0x58465342],
-  ['Btrfs', 0x9123683e],
-  ['tmpfs', 0x01021994],
-  ['overlayfs', 0x794c7630],
-  ['ZFS', 0x2fc12fc1],
-])('%s is local', (_name, type) => {
-  expect(nameOfShared(type)).toBeUndefined();
-  expect(judgeFileSystem('/data', nameOfShared(type))).toEqual([]);
+it('ext4, XFS, Btrfs, tmpfs, overlayfs and ZFS are local', () => {
+  for (const type of [0xef53, 0x58465342, 0x9123683e, 0x01021994, 0x794c7630, 0x2fc12fc1])
+    expect(nameOfShared(type)).toBeUndefined();
+  expect(judgeFileSystem('/data', undefined)).toEqual([]);
 });
 
 it('says nothing of a folder that is not there, or is local', () => {
