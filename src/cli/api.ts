@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { unknownName } from '../admin/named.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { type InputSchema, inputSchema } from '../workspace-api/contract/openapi.ts';
-import { parametersOf } from '../workspace-api/contract/route-path.ts';
+import { parametersOf } from '../workspace-api/contract/route.ts';
 import { problemsOf } from '../workspace-api/contract/value-schemas.ts';
 import { ROUTES, type Route, type RouteName } from '../workspace-api/contract.ts';
 import { type KeyFile, keyFile, storingSecret } from './api-key-file.ts';

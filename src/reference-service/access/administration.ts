@@ -11,7 +11,7 @@ import {
   revokeToken,
 } from '../keys/credentials.ts';
 import { type NewProviderToken, storeProviderToken } from '../keys/provider-tokens.ts';
-import { newId, timeNow } from '../storage/new-row.ts';
+import { newId, timeNow } from '../storage/rows.ts';
 import type { Role } from '../storage/service-tables.ts';
 import type { Write } from '../storage/transactions.ts';
 
@@ -133,27 +133,23 @@ interface Held {
 }
 
 async function startCredentials(service: Service): Promise<StartCredentials> {
-  const { owner, key, token, replaced } = await service.commits.run((write) => takeUp(service, write));
+  const { replaced, ...credentials } = await service.commits.run((write) => takeUp(service, write));
   for (const id of replaced) service.access.forget(id);
-  return {
-    workspaceId: owner.workspaceId,
-    userId: owner.userId,
-    apiKeyId: key.id,
-    apiKey: key.secret,
-    isKeyNew: key.isNew,
-    tokenId: token.id,
-    oauthToken: token.secret,
-    isTokenNew: token.isNew,
-  };
+  return credentials;
 }
 
 /** Reuses the stored credentials; replaces a revoked or unreadable one, and nothing else. */
-async function takeUp(service: Service, write: Write) {
+async function takeUp(service: Service, write: Write): Promise<StartCredentials & { replaced: readonly string[] }> {
   const last = await readFact(write);
   const owner = last ?? (await firstStart(service, write));
-  const keptKey = last && (await isKeyActive(write, last)) ? opened(service, last.apiKeyId, last.sealedKey) : undefined;
+  const keptKey =
+    last && (await isActive(write, 'api_key', last.apiKeyId))
+      ? opened(service, last.apiKeyId, last.sealedKey)
+      : undefined;
   const keptToken =
-    last && (await isTokenActive(write, last)) ? opened(service, last.tokenId, last.sealedToken) : undefined;
+    last && (await isActive(write, 'token', last.tokenId))
+      ? opened(service, last.tokenId, last.sealedToken)
+      : undefined;
   const replaced: string[] = [];
   if (last?.sealedKey !== undefined && !keptKey) {
     await revokeKey(write, service, last.workspaceId, last.apiKeyId);
@@ -166,7 +162,17 @@ async function takeUp(service: Service, write: Write) {
   const key = keptKey ?? (await startKey(service, write, owner, last));
   const token = keptToken ?? (await mintStartToken(service, write, owner));
   if (key.isNew || token.isNew) await keepFact(service, write, owner, key, token);
-  return { owner, key, token, replaced };
+  return {
+    workspaceId: owner.workspaceId,
+    userId: owner.userId,
+    apiKeyId: key.id,
+    apiKey: key.secret,
+    isKeyNew: key.isNew,
+    tokenId: token.id,
+    oauthToken: token.secret,
+    isTokenNew: token.isNew,
+    replaced,
+  };
 }
 
 /** Returns undefined if it was never stored, or sealed with a lost key. */
@@ -180,20 +186,11 @@ function opened({ secrets }: Service, id: string, sealed: string | undefined): H
   }
 }
 
-async function isKeyActive(write: Write, { apiKeyId }: StartFact): Promise<boolean> {
+async function isActive(write: Write, kind: 'api_key' | 'token', id: string): Promise<boolean> {
   const row = await write
-    .selectFrom('api_keys')
+    .selectFrom((kind === 'token' ? 'oauth_tokens' : 'api_keys') as 'api_keys')
     .select('revoked_at')
-    .where('api_key_id', '=', apiKeyId)
-    .executeTakeFirst();
-  return row?.revoked_at === null;
-}
-
-async function isTokenActive(write: Write, { tokenId }: StartFact): Promise<boolean> {
-  const row = await write
-    .selectFrom('oauth_tokens')
-    .select('revoked_at')
-    .where('token_id', '=', tokenId)
+    .where(`${kind}_id` as 'api_key_id', '=', id)
     .executeTakeFirst();
   return row?.revoked_at === null;
 }

@@ -1,9 +1,31 @@
 import type { Transaction } from 'kysely';
 import type { Database } from '../../platform/database/database-types.ts';
+import type { Clock } from '../../platform/lib/clock.ts';
+import type { Logger } from '../../platform/lib/logger.ts';
+import type { Random } from '../../platform/lib/random.ts';
+import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { yieldToEventLoop } from '../../platform/lib/yield.ts';
+import type { Variant } from '../http/variant.ts';
 import type { ServiceTables } from './service-tables.ts';
 
+/** The part of a service that all others are built on. */
+export interface Foundation {
+  readonly database: Database<ServiceTables>;
+  readonly commits: Commits;
+  readonly variant: Variant;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  /**
+   * Wakes the delivery of webhooks. It is notified inside the transaction of an event: the one connection of the database lets the
+   * delivery read only after the commit.
+   */
+  readonly wakeSignal: WakeSignal;
+}
+
 export type Write = Transaction<ServiceTables>;
+/** The database for reads, or a transaction. */
+export type Query = Database<ServiceTables>['query'] | Write;
 type Work<Result> = (transaction: Write) => Promise<Result>;
 
 /**
@@ -16,9 +38,9 @@ type Work<Result> = (transaction: Write) => Promise<Result>;
  */
 export interface Commits {
   run<Result>(work: Work<Result>): Promise<Result>;
-  /** Transactions that have been committed so far. Counted before anybody is told of them. */
+  /** The number of transactions that have been committed. Counted before any of their results is returned. */
   count(): number;
-  /** Resolves when nothing waits any more. */
+  /** Resolves when no work waits. */
   idle(): Promise<void>;
 }
 
