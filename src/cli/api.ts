@@ -31,7 +31,7 @@ function addOperation(group: Command, name: RouteName, setting: Setting, exit: E
   const { path, method, query, body, secrets = [], summary: description } = route;
   const ids = parametersOf(path).filter((id) => id !== 'workspaceId');
   const usage = [name, ...ids.map((id) => `<${id}>`)].join(' ');
-  const isForPeople = route.access !== 'any';
+  const isForPeople = route.access !== undefined;
   const asks = method === 'DELETE';
   const help = () => `\n${method} ${path}${describe('Query', query)}${describe('Body', body)}`;
   const example = () => `api ${name}${ids.map((id) => ` ${id.toUpperCase()}`).join('')}${flagsOf(route)}`;

@@ -221,8 +221,8 @@ function addPublicRoutes(
     largestDelivery: Math.max(...connectors.map(({ largestDelivery }) => largestDelivery)),
   });
   const gateway = gatewayRoutes(server, {
-    passages: () => workspaces.partitions().map(({ upstream }) => upstream),
-    passage: (name) => workspaces.find(name)?.upstream,
+    upstreams: () => workspaces.partitions().map(({ upstream }) => upstream),
+    upstream: (name) => workspaces.find(name)?.upstream,
     elsewhere: forwarding?.forGateway,
     tokens: tokenBook,
     clock,

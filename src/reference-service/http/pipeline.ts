@@ -69,7 +69,7 @@ export function createPipeline(service: Service, faults?: Faults, trustedProxies
   server.setErrorHandler((error, request, reply) => refuse(service, error, request, reply));
   const kept = createKeptAnswers(() => service.commits.count());
   for (const each of served) addRoute(server, service, each, kept);
-  addFileTransfer(server, service, (request) => enter(service, request, 'any'));
+  addFileTransfer(server, service, (request) => enter(service, request));
   addReference(server, variant);
   return server;
 }
@@ -120,7 +120,7 @@ function addRoute(server: Server, service: Service, { name, route, url }: Served
 }
 
 /** Checks rights, ids and workspace of an admitted request. */
-async function enter(service: Service, request: ServerRequest, access: Route['access']) {
+async function enter(service: Service, request: ServerRequest, access?: Route['access']) {
   const { caller, counted } = (request as unknown as Admitted).admission!;
   if (access === 'admin') requireAdmin(caller);
   if (access === 'user') requireUser(caller);

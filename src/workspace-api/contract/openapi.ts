@@ -145,7 +145,7 @@ function failuresOf(route: Route, path: string): Json {
 }
 
 function securityOf({ access }: Route): Json[] {
-  return access === 'any' ? [{ apiKey: [] }, { oauthToken: [] }] : [{ oauthToken: [] }];
+  return access === undefined ? [{ apiKey: [] }, { oauthToken: [] }] : [{ oauthToken: [] }];
 }
 
 const FAILURE = { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } };

@@ -18,8 +18,8 @@ export interface Route {
   readonly summary: string;
   /** Rules of `contract.md` that it follows, such as `W29, W36`. */
   readonly rules: string;
-  /** `any`: API key or OAuth token; `user`: OAuth token only; `admin`: OAuth token of an owner or admin. */
-  readonly access: 'any' | 'user' | 'admin';
+  /** `user`: OAuth token only; `admin`: OAuth token of an owner or admin; absent: API key or OAuth token. */
+  readonly access?: 'user' | 'admin';
   readonly query?: z.ZodType;
   readonly body?: z.ZodType;
   /** Body of a success; absent if it has none. */

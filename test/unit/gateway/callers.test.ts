@@ -16,8 +16,8 @@ interface Setting {
   readonly tasks?: readonly string[];
 }
 
-/** The parts of a passage that say who somebody is. */
-function passage({ name = 'one', id, tasks = [] }: Setting = {}): Upstream {
+/** The parts of a upstream that say who somebody is. */
+function upstream({ name = 'one', id, tasks = [] }: Setting = {}): Upstream {
   return {
     name,
     settings: { freshFor: 15_000, longestWait: 20_000, keyPrefix: 'wsk_', versionHeader: 'x-service-api-version' },
@@ -27,9 +27,9 @@ function passage({ name = 'one', id, tasks = [] }: Setting = {}): Upstream {
 }
 
 /** @param owners names of workspaces by the tokens that were made for them */
-function setUp(passages: readonly Upstream[] = [], owners: Readonly<Record<string, string>> = {}) {
+function setUp(upstreams: readonly Upstream[] = [], owners: Readonly<Record<string, string>> = {}) {
   const clock = createTravellingClock();
-  const passageOf = (workspace: string) => passages.find(({ name }) => name === workspace);
+  const upstreamOf = (workspace: string) => upstreams.find(({ name }) => name === workspace);
   const tokenOf = (secret: string) => {
     const workspace = owners[secret];
     return workspace === undefined ? undefined : { id: `gwt_${secret}`, workspace };
@@ -41,7 +41,7 @@ function setUp(passages: readonly Upstream[] = [], owners: Readonly<Record<strin
     reread: async () => undefined,
     changed: async () => undefined,
   };
-  return { clock, passages, callers: createCallers({ passage: passageOf, tokens, clock, random: systemRandom() }) };
+  return { clock, upstreams, callers: createCallers({ upstream: upstreamOf, tokens, clock, random: systemRandom() }) };
 }
 
 const KEY = 'Bearer wsk_a';
@@ -58,13 +58,13 @@ describe('callers', () => {
     [`Bearer ${'x'.repeat(4_097)}`],
     ['Bearer wsg_unknown'],
   ])('%s is nobody', async (authorization) => {
-    const { callers } = setUp([passage()]);
+    const { callers } = setUp([upstream()]);
     expect(await callers.identify(authorization)).toEqual({ kind: 'nobody' });
     expect(callers.recall(authorization)).toBeUndefined();
   });
 
   test('a gateway token of a workspace that is not open here may belong elsewhere, and has nothing cached', async () => {
-    const { callers } = setUp([passage()], { wsg_moved: 'moved' });
+    const { callers } = setUp([upstream()], { wsg_moved: 'moved' });
     const elsewhere = { kind: 'elsewhere', id: 'gwt_wsg_moved', workspace: 'moved' };
     expect(await callers.identify('Bearer wsg_moved')).toEqual(elsewhere);
     expect(await callers.withToken('gwt_wsg_moved')).toEqual(elsewhere);
@@ -72,30 +72,30 @@ describe('callers', () => {
   });
 
   test('a gateway token belongs to the workspace that made it', async () => {
-    const { callers, passages } = setUp([passage(), passage({ name: 'two' })], { wsg_1: 'one', wsg_2: 'two' });
-    expect(await callers.identify('Bearer wsg_2')).toEqual({ kind: 'token', passage: passages[1], id: 'gwt_wsg_2' });
-    expect(callers.recall('bearer wsg_1')).toEqual({ kind: 'token', passage: passages[0], id: 'gwt_wsg_1' });
+    const { callers, upstreams } = setUp([upstream(), upstream({ name: 'two' })], { wsg_1: 'one', wsg_2: 'two' });
+    expect(await callers.identify('Bearer wsg_2')).toEqual({ kind: 'token', upstream: upstreams[1], id: 'gwt_wsg_2' });
+    expect(callers.recall('bearer wsg_1')).toEqual({ kind: 'token', upstream: upstreams[0], id: 'gwt_wsg_1' });
   });
 
   test('a key is known for a minute from the beginning of the request that proved it', async () => {
-    const one = passage();
+    const one = upstream();
     const { callers, clock } = setUp([one]);
     const since = clock.monotonic();
     await clock.advance(10_000);
-    callers.accepted(KEY, { passage: one, since, isProved: true });
+    callers.accepted(KEY, { upstream: one, since, isProved: true });
     await clock.advance(49_999);
-    expect(await callers.identify(KEY)).toEqual({ kind: 'key', passage: one });
-    expect(callers.recall(KEY)).toEqual({ kind: 'key', passage: one });
+    expect(await callers.identify(KEY)).toEqual({ kind: 'key', upstream: one });
+    expect(callers.recall(KEY)).toEqual({ kind: 'key', upstream: one });
     await clock.advance(1);
     expect(await callers.identify(KEY)).toMatchObject({ kind: 'stranger', credible: false });
     expect(callers.recall(KEY)).toBeUndefined();
   });
 
   test('without proof, or with another form than a key, it is a stranger who can be trusted to exist', async () => {
-    const one = passage();
+    const one = upstream();
     const { callers } = setUp([one]);
-    callers.accepted(KEY, { passage: one, since: 0, isProved: false });
-    callers.accepted('Bearer wst_oauth', { passage: one, since: 0, isProved: true });
+    callers.accepted(KEY, { upstream: one, since: 0, isProved: false });
+    callers.accepted('Bearer wst_oauth', { upstream: one, since: 0, isProved: true });
     for (const authorization of [KEY, 'Bearer wst_oauth']) {
       expect(await callers.identify(authorization)).toMatchObject({ kind: 'stranger', credible: true });
       expect(callers.recall(authorization)).toBeUndefined();
@@ -103,15 +103,15 @@ describe('callers', () => {
   });
 
   test('a refusal is the last word, also over an answer that was asked for before it', async () => {
-    const one = passage();
+    const one = upstream();
     const { callers, clock } = setUp([one]);
-    callers.accepted(KEY, { passage: one, since: 0, isProved: true });
+    callers.accepted(KEY, { upstream: one, since: 0, isProved: true });
     await clock.advance(1_000);
     callers.refused(KEY);
-    callers.accepted(KEY, { passage: one, since: 500, isProved: true });
+    callers.accepted(KEY, { upstream: one, since: 500, isProved: true });
     expect(await callers.identify(KEY)).toMatchObject({ kind: 'stranger', credible: false });
     await clock.advance(1);
-    callers.accepted(KEY, { passage: one, since: clock.monotonic(), isProved: true });
+    callers.accepted(KEY, { upstream: one, since: clock.monotonic(), isProved: true });
     expect(await callers.identify(KEY)).toMatchObject({ kind: 'key' });
   });
 
@@ -136,8 +136,8 @@ describe('the destination of a stranger', () => {
     ['/workspaces/ws_2/tasks', { status: 403 }],
     ['/workspaces/%63urrent/tasks', { status: 403 }],
   ])('%s, one workspace', async (path, expected) => {
-    const only = passage({ id: 'ws_1', tasks: ['tsk_ours'] });
-    expect(await destinationOf({ passages: [only], elsewhere: [] }, STRANGER, path)).toMatchObject(expected);
+    const only = upstream({ id: 'ws_1', tasks: ['tsk_ours'] });
+    expect(await destinationOf({ upstreams: [only], elsewhere: [] }, STRANGER, path)).toMatchObject(expected);
   });
 
   test.each([
@@ -145,7 +145,7 @@ describe('the destination of a stranger', () => {
     ['/workspaces/one/tasks', '/workspaces/current/tasks'],
     ['/workspaces/ws_1/tasks', '/workspaces/ws_1/tasks'],
   ])('%s, one workspace whose id nobody knows: no proof', async (path, passed) => {
-    expect(await destinationOf({ passages: [passage()], elsewhere: [] }, STRANGER, path)).toMatchObject({
+    expect(await destinationOf({ upstreams: [upstream()], elsewhere: [] }, STRANGER, path)).toMatchObject({
       path: passed,
       isProof: false,
     });
@@ -154,12 +154,12 @@ describe('the destination of a stranger', () => {
   test.each([
     ['/workspaces/current/tasks', { status: 400 }],
     ['/tasks/tsk_1/work-items', { status: 400 }],
-    ['/workspaces/ws_2/tasks', { passage: { name: 'two' }, isProof: true }],
+    ['/workspaces/ws_2/tasks', { upstream: { name: 'two' }, isProof: true }],
     ['/workspaces/two/tasks', { path: '/workspaces/ws_2/tasks', isProof: true }],
     ['/workspaces/ws_3/tasks', { status: 403 }],
   ])('%s, two workspaces', async (path, expected) => {
-    const both = [passage({ id: 'ws_1' }), passage({ name: 'two', id: 'ws_2' })];
-    expect(await destinationOf({ passages: both, elsewhere: [] }, STRANGER, path)).toMatchObject(expected);
+    const both = [upstream({ id: 'ws_1' }), upstream({ name: 'two', id: 'ws_2' })];
+    expect(await destinationOf({ upstreams: both, elsewhere: [] }, STRANGER, path)).toMatchObject(expected);
   });
 });
 
@@ -170,10 +170,10 @@ test.each([
   ['/workspaces/ws_2/tasks', { status: 403 }],
   ['/workspaces/two/tasks', { status: 403 }],
 ])('a token of the first of two workspaces at %s', async (path, expected) => {
-  const first = passage({ id: 'ws_1' });
-  const both = [first, passage({ name: 'two', id: 'ws_2' })];
+  const first = upstream({ id: 'ws_1' });
+  const both = [first, upstream({ name: 'two', id: 'ws_2' })];
   expect(
-    await destinationOf({ passages: both, elsewhere: [] }, { kind: 'token', passage: first, id: 'gwt_1' }, path),
+    await destinationOf({ upstreams: both, elsewhere: [] }, { kind: 'token', upstream: first, id: 'gwt_1' }, path),
   ).toMatchObject(expected);
 });
 
@@ -235,7 +235,7 @@ it('does not know a token again that was revoked while an earlier read was under
   const late = withLateAnswers(store.database, (number) => number === 1);
   const others = createTokenBook(late.query);
   const book = createTokenBook(store.database);
-  const tokens = createTokens({ store, book, clock: createTravellingClock(), random: systemRandom() });
+  const tokens = createTokens(store, book, createTravellingClock(), systemRandom());
   const { id, secret } = await tokens.create('for the bot');
   const earlier = others.reread();
   await tokens.revoke(id);
@@ -254,7 +254,7 @@ it('ends the creation or revocation of a token only when this process and the ot
     isTold = true;
   };
   const book = createTokenBook(store.database, tellOthers);
-  const tokens = createTokens({ store, book, clock: createTravellingClock(), random: systemRandom() });
+  const tokens = createTokens(store, book, createTravellingClock(), systemRandom());
   const { id, secret } = await tokens.create('for the bot');
   expect([isTold, book.recall(secret)?.id]).toEqual([true, id]);
   isTold = false;

@@ -26,7 +26,7 @@ async function openGateway(upstream: SocketServer, options: { versionHeader?: st
   const { port } = upstream.address() as AddressInfo;
   const http = createHttpClient({ steps: noSteps, meter: silentMeter });
   const capture = { answered: async () => undefined, failed: async () => undefined, unproved: async () => undefined };
-  const passage = {
+  const workspace = {
     name: 'one',
     settings: { freshFor: 15_000, longestWait: 20_000, keyPrefix: 'wsk_', versionHeader },
     workspaceId: async () => 'w-1',
@@ -46,7 +46,7 @@ async function openGateway(upstream: SocketServer, options: { versionHeader?: st
   const server = createServer({ limits });
   const tokens = { find: async () => undefined, recall: () => undefined } as never;
   gatewayRoutes(server, {
-    ...{ passages: () => [passage], passage: () => passage, tokens, meter: silentMeter },
+    ...{ upstreams: () => [workspace], upstream: () => workspace, tokens, meter: silentMeter },
     ...{ clock: systemClock(), random: systemRandom() },
   });
   const address = await listen(server, { host: '127.0.0.1', port: 0 });
