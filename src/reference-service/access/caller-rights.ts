@@ -17,16 +17,7 @@ export interface Caller {
   readonly expiresAt: number | null;
 }
 
-/**
- * Checks credentials (W13, W14). A known credential is cached by the hash of its secret, so that a request needs no query; a
- * revocation removes it in the same step.
- */
-export interface Access {
-  /** Returns the caller of a cached credential at once, of another one after a query. Throws 401. */
-  authenticate(authorization: string | undefined): Caller | Promise<Caller>;
-  /** Called after the commit that revokes it. */
-  forget(credentialId: string): void;
-}
+export type Access = ReturnType<typeof createAccess>;
 
 const MINUTE = 60_000;
 
@@ -35,7 +26,11 @@ export function secretHash(secret: string): string {
   return hash('sha256', secret, 'hex');
 }
 
-export function createAccess(service: Foundation): Access {
+/**
+ * Checks credentials (W13, W14). A known credential is cached by the hash of its secret, so that a request needs no query; a
+ * revocation removes it in the same step.
+ */
+export function createAccess(service: Foundation) {
   const known = new Map<string, Caller>();
   const lastUse = new Map<string, number>();
   let revocations = 0;
@@ -56,12 +51,14 @@ export function createAccess(service: Foundation): Access {
   };
 
   return {
-    authenticate(authorization) {
+    /** Returns the caller of a cached credential at once, of another one after a query. Throws 401. */
+    authenticate(authorization: string | undefined): Caller | Promise<Caller> {
       const digest = secretHash(bearerOf(authorization));
       const caller = known.get(digest);
       return caller === undefined ? look(digest) : admit(caller);
     },
-    forget(credentialId) {
+    /** Called after the commit that revokes the credential. */
+    forget(credentialId: string): void {
       revocations += 1;
       for (const [digest, caller] of known) if (caller.credentialId === credentialId) known.delete(digest);
     },

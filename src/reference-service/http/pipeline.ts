@@ -250,15 +250,7 @@ interface KeptAnswer {
   readonly etag: string;
 }
 
-/**
- * Answers to reads, kept in memory until the next commit of anything. A client that polls something unchanged costs no query. One
- * process holds the file, and all writes go through `commits`, so an answer that was read since the last commit is still true.
- */
-interface KeptAnswers {
-  find(key: string): KeptAnswer | undefined;
-  /** @param commits how many commits there were before the read began; one since then makes the answer worthless */
-  keep(key: string, commits: number, answer: KeptAnswer): void;
-}
+type KeptAnswers = ReturnType<typeof createKeptAnswers>;
 
 /** Reads of one resource that depend on rows alone: not on the time, the caller or another server. */
 const KEPT_ROUTES: ReadonlySet<RouteName> = new Set(['getTask', 'getDocument', 'listWorkItems']);
@@ -267,7 +259,11 @@ const KEPT_ROUTES: ReadonlySet<RouteName> = new Set(['getTask', 'getDocument', '
 const LARGEST = 65_536;
 const MOST = 512;
 
-function createKeptAnswers(commits: () => number): KeptAnswers {
+/**
+ * Answers to reads, kept in memory until the next commit of anything. A client that polls something unchanged costs no query. One
+ * process holds the file, and all writes go through `commits`, so an answer that was read since the last commit is still true.
+ */
+function createKeptAnswers(commits: () => number) {
   const kept = new Map<string, KeptAnswer>();
   let valid = commits();
   const dropOutdated = () => {
@@ -276,11 +272,12 @@ function createKeptAnswers(commits: () => number): KeptAnswers {
     valid = commits();
   };
   return {
-    find(key) {
+    find(key: string) {
       dropOutdated();
       return kept.get(key);
     },
-    keep(key, before, answer) {
+    /** @param before the number of commits before the read began; one since then makes the answer worthless */
+    keep(key: string, before: number, answer: KeptAnswer) {
       dropOutdated();
       if (before === valid && answer.body.length <= LARGEST && kept.size < MOST) kept.set(key, answer);
     },

@@ -26,7 +26,16 @@ export interface Foundation {
 export type Write = Transaction<ServiceTables>;
 /** The database for reads, or a transaction. */
 export type Query = Database<ServiceTables>['query'] | Write;
-type Work<Result> = (transaction: Write) => Promise<Result>;
+export type Commits = ReturnType<typeof createCommits>;
+
+interface Waiting {
+  readonly work: (transaction: Write) => Promise<unknown>;
+  resolve(result: unknown): void;
+  reject(error: unknown): void;
+}
+
+/** Bounds how long one transaction blocks the event loop. */
+const LARGEST_GROUP = 64;
 
 /**
  * Group commit: all work that is waiting shares one durable transaction, so that many clients share one sync of the
@@ -36,24 +45,7 @@ type Work<Result> = (transaction: Write) => Promise<Result>;
  * Work must be repeatable: when one of a group throws, the whole group is rolled back and each runs again in a
  * transaction of its own, so that only the one at fault fails.
  */
-export interface Commits {
-  run<Result>(work: Work<Result>): Promise<Result>;
-  /** The number of transactions that have been committed. Counted before any of their results is returned. */
-  count(): number;
-  /** Resolves when no work waits. */
-  idle(): Promise<void>;
-}
-
-interface Waiting {
-  readonly work: Work<unknown>;
-  resolve(result: unknown): void;
-  reject(error: unknown): void;
-}
-
-/** Bounds how long one transaction blocks the event loop. */
-const LARGEST_GROUP = 64;
-
-export function createCommits(database: Database<ServiceTables>): Commits {
+export function createCommits(database: Database<ServiceTables>) {
   const waiting: Waiting[] = [];
   let draining: Promise<void> | undefined;
   let committed = 0;
@@ -69,12 +61,14 @@ export function createCommits(database: Database<ServiceTables>): Commits {
   };
 
   return {
-    run: <Result>(work: Work<Result>) =>
+    run: <Result>(work: (transaction: Write) => Promise<Result>) =>
       new Promise<Result>((resolve, reject) => {
         waiting.push({ work, resolve: resolve as (result: unknown) => void, reject });
         draining ??= drain();
       }),
+    /** The number of transactions that have been committed. Counted before any of their results is returned. */
     count: () => committed,
+    /** Resolves when no work waits. */
     idle: async () => draining,
   };
 }
@@ -85,17 +79,15 @@ async function commitGroup(
   noted: () => void,
 ): Promise<void> {
   try {
-    const results = await database.commit((transaction) => runSequentially(group, transaction));
+    const results = await database.commit(async (transaction) => {
+      const done: unknown[] = [];
+      for (const { work } of group) done.push(await work(transaction));
+      return done;
+    });
     noted();
     for (const [at, waiting] of group.entries()) waiting.resolve(results[at]);
   } catch (error) {
     if (group.length === 1) return group[0]!.reject(error);
     for (const waiting of group) await commitGroup(database, [waiting], noted);
   }
-}
-
-async function runSequentially(group: readonly Waiting[], transaction: Write): Promise<unknown[]> {
-  const results: unknown[] = [];
-  for (const { work } of group) results.push(await work(transaction));
-  return results;
 }

@@ -15,19 +15,17 @@ interface ServiceEvent {
   readonly body: object;
 }
 
+export type Events = ReturnType<typeof createEvents>;
+
 /**
  * The outbox of webhooks. An event is written in the transaction of its change, so that both are stored, or neither. Without
  * subscribers, nothing is written.
  */
-export interface Events {
-  record(write: Write, event: ServiceEvent): Promise<void>;
-}
-
-export function createEvents({ clock, random, wakeSignal, variant }: Foundation): Events {
+export function createEvents({ clock, random, wakeSignal, variant }: Foundation) {
   const subscriptionsOf = subscriptionReader();
   const describe = variant.isLiteral ? publicCloudEvent : cloudEvent;
   return {
-    async record(write, event) {
+    async record(write: Write, event: ServiceEvent): Promise<void> {
       // No public payload has a pull request.
       if (variant.isLiteral && event.type.startsWith('pull_request.')) return;
       const subscriptions = await subscriptionsOf(write, event.workspaceId);

@@ -12,7 +12,7 @@ import { dropDeliveries, type LastDelivery, webhookPlace } from './webhooks.ts';
 const PAUSES = [0, 60_000, 300_000] as const;
 /** Subscriptions that are served at the same time. */
 const MOST_AT_ONCE = 16;
-/** After a failure of our own, such as of the disk: counts nothing, and tries again after this pause, milliseconds. */
+/** Milliseconds of the pause after a failure of the service itself, such as of its disk, which counts as no attempt. */
 const AFTER_FAULT = 5_000;
 const LARGEST_ANSWER = 65_536;
 
@@ -154,24 +154,24 @@ async function settle({ commits, clock }: Service, due: Due, outcome: Outcome): 
     ...outcome,
   };
   await commits.run(async (write) => {
-    await noteAttempt(write, due.webhook_id, last);
-    if (outcome.status === GONE) return endSubscription(write, due.webhook_id);
+    const change = write.updateTable('webhooks').where('webhook_id', '=', due.webhook_id);
+    await change.set({ last_delivery: JSON.stringify(last) }).execute();
+    // The receiver says that it is gone for good (RFC 9110, 410): nothing more is sent there.
+    if (outcome.status === GONE) {
+      await change.set({ active: 0 }).execute();
+      return dropDeliveries(write, due.webhook_id);
+    }
     if (outcome.error === null) return endDelivery(write, due);
-    if (pause === undefined) return giveUp(write, due);
+    if (pause === undefined) {
+      await change.set((row) => ({ failures: row('failures', '+', 1) })).execute();
+      return endDelivery(write, due);
+    }
     await write
       .updateTable('webhook_deliveries')
       .set({ attempts: due.attempts + 1, due_at: now + pause })
       .where('seq', '=', due.seq)
       .execute();
   });
-}
-
-async function noteAttempt(write: Write, webhookId: string, last: LastDelivery): Promise<void> {
-  await write
-    .updateTable('webhooks')
-    .set({ last_delivery: JSON.stringify(last) })
-    .where('webhook_id', '=', webhookId)
-    .execute();
 }
 
 async function endDelivery(write: Write, due: Due): Promise<void> {
@@ -183,19 +183,4 @@ async function endDelivery(write: Write, due: Due): Promise<void> {
     .limit(1)
     .executeTakeFirst();
   if (elsewhere === undefined) await write.deleteFrom('webhook_events').where('event_id', '=', due.event_id).execute();
-}
-
-async function giveUp(write: Write, due: Due): Promise<void> {
-  await endDelivery(write, due);
-  await write
-    .updateTable('webhooks')
-    .set((row) => ({ failures: row('failures', '+', 1) }))
-    .where('webhook_id', '=', due.webhook_id)
-    .execute();
-}
-
-/** The receiver says that it is gone for good (RFC 9110, 410): nothing more is sent there. */
-async function endSubscription(write: Write, webhookId: string): Promise<void> {
-  await write.updateTable('webhooks').set({ active: 0 }).where('webhook_id', '=', webhookId).execute();
-  await dropDeliveries(write, webhookId);
 }
