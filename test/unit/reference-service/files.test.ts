@@ -87,22 +87,15 @@ it('an upload address outlives a restart, and what was uploaded is there after i
   for (const url of [uploaded, waiting.assetUrl]) expect((await download(second, url)).status).toBe(200);
 });
 
-it('a start removes what a crash left: parts, and files that no row names; nothing else', async () => {
+it('a start removes the files that a crash left, and replaces a key file that was written in part', async () => {
   const first = await start();
   const uploaded = await upload(first);
   await first.close();
   const orphan = hash('sha256', 'orphan', 'hex');
-  for (const name of [orphan, '00ff.part']) await writeFile(join(first.folder, name), 'left');
+  for (const name of [orphan, '00ff.part', 'signing.key']) await writeFile(join(first.folder, name), 'left');
   const second = await start(first.file, first.clock);
   expect(await stored(second)).toEqual([DIGEST]);
   expect((await download(second, uploaded)).status).toBe(200);
-});
-
-it('a key file that was written in part is made anew', async () => {
-  const first = await start();
-  await first.close();
-  await writeFile(join(first.folder, 'signing.key'), 'half');
-  const second = await start(first.file, first.clock);
   expect((await put((await ticketOf(second)).uploadUrl)).status).toBe(204);
 });
 
