@@ -64,7 +64,7 @@ async function isOver({ name, place }: Named): Promise<void> {
 
 interface Case<Work extends keyof WorkInputs> {
   readonly input: WorkInputs[Work];
-  /** Where a dead process may still be at work. */
+  /** The database at which the sessions of a dead process may still be open. */
   readonly at?: Named;
   /** After the kill, before the same work is done again. */
   readonly between?: () => Promise<void>;

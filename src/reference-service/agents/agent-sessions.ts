@@ -108,7 +108,7 @@ async function updateSession(service: Service, { workspaceId, ids, caller, body 
   });
 }
 
-/** Whoever asked for the work may steer it, like whoever runs the agent. Throws 403. */
+/** The member who queued a session may change it, and so may those who run the agent. Throws 403. */
 async function requireParty(write: Write, row: SessionRow, caller: Caller): Promise<void> {
   if (row.created_by_user_id === caller.userId) return;
   await findOwnAgent(write, row.workspace_id, row.agent_id, caller);

@@ -241,7 +241,7 @@ export function describeAgents(held: { readonly it: Target }): void {
       expect((await as(stranger, 'GET', `/agents/${agentId}`)).status).toBe(200);
       const asked = await as(stranger, 'POST', `/agents/${agentId}/sessions`, { title: 'please' });
       expect(asked.status).toBe(201);
-      // Whoever asked for it may take it back.
+      // The member who queued a session may cancel it.
       expect((await mine.move(asked.body.sessionId, 'cancelled', stranger)).status).toBe(200);
       expect((await as(await tokenOf(held, 'admin'), 'PUT', `/agents/${agentId}`, { name: 'led' })).status).toBe(200);
     },

@@ -201,7 +201,7 @@ async function acceptedTimes(steps: readonly Step[], file: string): Promise<numb
   return accepted;
 }
 
-/** What a killed process leaves behind is what its files hold now. */
+/** Copies the files of a running service, which are those that a kill now would leave. */
 async function killedCopy(file: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'worksync-killed-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));

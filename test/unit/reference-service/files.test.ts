@@ -175,7 +175,7 @@ it(`a video of ${4 * QUARTER} MB goes to disk while it comes, and is given as it
 
 describe('addresses of files', () => {
   const TLS = { 'x-forwarded-proto': 'https' };
-  /** What they begin with, for a client that sends these headers. */
+  /** Returns the beginning of the addresses for a client that sends these headers. */
   async function originFor(reached: Reached | undefined, headers: Record<string, string>) {
     const service = await createWorkspaceService({
       ...{ file: await temporaryFile(), clock: createTravellingClock(), random: systemRandom() },
