@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
 import { destinationOf, pathOf } from '../../../src/gateway/destination.ts';
 import { createCredentialThrottle } from '../../../src/gateway/gateway.ts';
-import { createCallers } from '../../../src/gateway/known-callers.ts';
+import { createCallers, type Known, type Stranger } from '../../../src/gateway/known-callers.ts';
 import { createTokenBook, createTokens, type TokenBook } from '../../../src/gateway/token-book.ts';
 import type { Upstream } from '../../../src/gateway/upstream.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
@@ -16,7 +16,7 @@ interface Setting {
   readonly tasks?: readonly string[];
 }
 
-/** The parts of a upstream that say who somebody is. */
+/** The parts of an upstream that identify callers. */
 function upstream({ name = 'one', id, tasks = [] }: Setting = {}): Upstream {
   return {
     name,
@@ -124,57 +124,41 @@ describe('callers', () => {
 });
 
 const STRANGER = { kind: 'stranger', name: 'x', credible: false } as const;
+const TWO = [upstream({ id: 'ws_1' }), upstream({ name: 'two', id: 'ws_2' })];
+const CASES = {
+  'a stranger, one workspace': [STRANGER, [upstream({ id: 'ws_1', tasks: ['tsk_ours'] })]],
+  'a stranger, one workspace of unknown id': [STRANGER, [upstream()]],
+  'a stranger, two workspaces': [STRANGER, TWO],
+  'a token of the first of two workspaces': [{ kind: 'token', upstream: TWO[0]!, id: 'gwt_1' }, TWO],
+} as const satisfies Record<string, readonly [Known | Stranger, readonly Upstream[]]>;
 
-describe('the destination of a stranger', () => {
-  test.each([
-    ['/workspaces/current/tasks', { path: '/workspaces/ws_1/tasks', isProof: true }],
-    ['/workspaces/ws_1/tasks', { path: '/workspaces/ws_1/tasks', isProof: true }],
-    ['/workspaces/one/tasks', { path: '/workspaces/ws_1/tasks', isProof: true }],
-    ['/tasks/tsk_ours/work-items', { path: '/tasks/tsk_ours/work-items', isProof: true }],
-    ['/tasks/tsk_other/work-items', { path: '/tasks/tsk_other/work-items', isProof: false }],
-    ['/files/upload-url', { path: '/files/upload-url', isProof: false }],
-    ['/workspaces/ws_2/tasks', { status: 403 }],
-    ['/workspaces/%63urrent/tasks', { status: 403 }],
-  ])('%s, one workspace', async (path, expected) => {
-    const only = upstream({ id: 'ws_1', tasks: ['tsk_ours'] });
-    expect(await destinationOf({ upstreams: [only], elsewhere: [] }, STRANGER, path)).toMatchObject(expected);
-  });
-
-  test.each([
-    ['/workspaces/current/tasks', '/workspaces/current/tasks'],
-    ['/workspaces/one/tasks', '/workspaces/current/tasks'],
-    ['/workspaces/ws_1/tasks', '/workspaces/ws_1/tasks'],
-  ])('%s, one workspace whose id nobody knows: no proof', async (path, passed) => {
-    expect(await destinationOf({ upstreams: [upstream()], elsewhere: [] }, STRANGER, path)).toMatchObject({
-      path: passed,
-      isProof: false,
-    });
-  });
-
-  test.each([
-    ['/workspaces/current/tasks', { status: 400 }],
-    ['/tasks/tsk_1/work-items', { status: 400 }],
-    ['/workspaces/ws_2/tasks', { upstream: { name: 'two' }, isProof: true }],
-    ['/workspaces/two/tasks', { path: '/workspaces/ws_2/tasks', isProof: true }],
-    ['/workspaces/ws_3/tasks', { status: 403 }],
-  ])('%s, two workspaces', async (path, expected) => {
-    const both = [upstream({ id: 'ws_1' }), upstream({ name: 'two', id: 'ws_2' })];
-    expect(await destinationOf({ upstreams: both, elsewhere: [] }, STRANGER, path)).toMatchObject(expected);
-  });
-});
-
-test.each([
-  ['/workspaces/current/tasks', { path: '/workspaces/ws_1/tasks' }],
-  ['/workspaces/ws_1/tasks', { path: '/workspaces/ws_1/tasks' }],
-  ['/tasks/tsk_any/work-items', { path: '/tasks/tsk_any/work-items' }],
-  ['/workspaces/ws_2/tasks', { status: 403 }],
-  ['/workspaces/two/tasks', { status: 403 }],
-])('a token of the first of two workspaces at %s', async (path, expected) => {
-  const first = upstream({ id: 'ws_1' });
-  const both = [first, upstream({ name: 'two', id: 'ws_2' })];
-  expect(
-    await destinationOf({ upstreams: both, elsewhere: [] }, { kind: 'token', upstream: first, id: 'gwt_1' }, path),
-  ).toMatchObject(expected);
+test.each<[who: keyof typeof CASES, path: string, expected: string | number, isProof?: boolean]>([
+  ['a stranger, one workspace', '/workspaces/current/tasks', '/workspaces/ws_1/tasks', true],
+  ['a stranger, one workspace', '/workspaces/ws_1/tasks', '/workspaces/ws_1/tasks', true],
+  ['a stranger, one workspace', '/workspaces/one/tasks', '/workspaces/ws_1/tasks', true],
+  ['a stranger, one workspace', '/tasks/tsk_ours/work-items', '/tasks/tsk_ours/work-items', true],
+  ['a stranger, one workspace', '/tasks/tsk_other/work-items', '/tasks/tsk_other/work-items', false],
+  ['a stranger, one workspace', '/files/upload-url', '/files/upload-url', false],
+  ['a stranger, one workspace', '/workspaces/ws_2/tasks', 403],
+  ['a stranger, one workspace', '/workspaces/%63urrent/tasks', 403],
+  ['a stranger, one workspace of unknown id', '/workspaces/current/tasks', '/workspaces/current/tasks', false],
+  ['a stranger, one workspace of unknown id', '/workspaces/one/tasks', '/workspaces/current/tasks', false],
+  ['a stranger, one workspace of unknown id', '/workspaces/ws_1/tasks', '/workspaces/ws_1/tasks', false],
+  ['a stranger, two workspaces', '/workspaces/current/tasks', 400],
+  ['a stranger, two workspaces', '/tasks/tsk_1/work-items', 400],
+  ['a stranger, two workspaces', '/workspaces/ws_2/tasks', '/workspaces/ws_2/tasks', true],
+  ['a stranger, two workspaces', '/workspaces/two/tasks', '/workspaces/ws_2/tasks', true],
+  ['a stranger, two workspaces', '/workspaces/ws_3/tasks', 403],
+  ['a token of the first of two workspaces', '/workspaces/current/tasks', '/workspaces/ws_1/tasks', true],
+  ['a token of the first of two workspaces', '/workspaces/ws_1/tasks', '/workspaces/ws_1/tasks', true],
+  ['a token of the first of two workspaces', '/tasks/tsk_any/work-items', '/tasks/tsk_any/work-items', true],
+  ['a token of the first of two workspaces', '/workspaces/ws_2/tasks', 403],
+  ['a token of the first of two workspaces', '/workspaces/two/tasks', 403],
+])('the destination of %s, at %s: %s', async (who, path, expected, isProof) => {
+  const [caller, upstreams] = CASES[who];
+  const found = await destinationOf({ upstreams, elsewhere: [] }, caller, path);
+  expect(found).toMatchObject(typeof expected === 'number' ? { status: expected } : { path: expected, isProof });
+  if (path === '/workspaces/ws_2/tasks' && isProof) expect(found).toMatchObject({ upstream: { name: 'two' } });
 });
 
 test.each([
@@ -190,32 +174,32 @@ const PATHLESS = `/api/v1 /api/v1/ /api/v1//a /api/v1/a//b /api/v1/a/../../b /ap
   /api/v1/%252e%252e/b /api/v1/a/./b /api/v1/a/.. /api/v1/.%2e/b /API/v1/a http://elsewhere/api/v1/a`;
 test.each(PATHLESS.split(/\s+/))('%s has no path', (url) => expect(pathOf(url)).toBeUndefined());
 
-describe('probation', () => {
+describe('the throttle of credentials', () => {
   test('lets in as many at a time as may still be wrong; then one a minute', async () => {
     const clock = createTravellingClock();
-    const probation = createCredentialThrottle(clock);
+    const throttle = createCredentialThrottle(clock);
     const answers: boolean[] = [];
-    for (let n = 0; n < 8; n++) void probation.enter('a').then((isIn) => answers.push(isIn));
+    for (let n = 0; n < 8; n++) void throttle.enter('a').then((isIn) => answers.push(isIn));
     await clock.advance(0);
     expect(answers).toEqual([true, true, true, true, true]);
-    for (let n = 0; n < 5; n++) probation.leave('a', true);
+    for (let n = 0; n < 5; n++) throttle.leave('a', true);
     await clock.advance(0);
     expect(answers.slice(5)).toEqual([false, false, false]);
-    expect(await probation.enter('a')).toBe(false);
-    expect(await probation.enter('b')).toBe(true);
+    expect(await throttle.enter('a')).toBe(false);
+    expect(await throttle.enter('b')).toBe(true);
     await clock.advance(60_000);
-    expect(await probation.enter('a')).toBe(true);
+    expect(await throttle.enter('a')).toBe(true);
   });
 
-  test('whoever is right makes room for the next', async () => {
+  test('an accepted credential makes room for the next', async () => {
     const clock = createTravellingClock();
-    const probation = createCredentialThrottle(clock);
+    const throttle = createCredentialThrottle(clock);
     let inside = 0;
-    for (let n = 0; n < 20; n++) void probation.enter('a').then(() => inside++);
+    for (let n = 0; n < 20; n++) void throttle.enter('a').then(() => inside++);
     await clock.advance(0);
     expect(inside).toBe(5);
     for (let n = 0; n < 15; n++) {
-      probation.leave('a', false);
+      throttle.leave('a', false);
       await clock.advance(0);
     }
     expect(inside).toBe(20);
