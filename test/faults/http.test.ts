@@ -318,19 +318,11 @@ describe('blocked addresses', () => {
     },
   );
 
-  it.each([
-    'http://169.254.169.254/latest/meta-data/',
-    'https://169.254.169.254/',
-    'http://2852039166/',
-    'http://0xa9.0xfe.0xa9.0xfe/',
-    'http://[::ffff:169.254.169.254]/',
-    'http://[::ffff:a9fe:a9fe]/',
-    'http://[64:ff9b::a9fe:a9fe]/',
-    'http://[2002:a9fe:a9fe::1]/',
-    'http://[fe80::1]/',
-    'http://[fd00:ec2::254]/',
-    'http://100.100.100.200/',
-  ])('always: %s [A4]', async (url) => {
+  const METADATA_ADDRESSES = `http://169.254.169.254/latest/meta-data/ https://169.254.169.254/ http://2852039166/ http://0xa9.0xfe.0xa9.0xfe/
+    http://[::ffff:169.254.169.254]/ http://[::ffff:a9fe:a9fe]/ http://[64:ff9b::a9fe:a9fe]/ http://[2002:a9fe:a9fe::1]/
+    http://[fe80::1]/ http://[fd00:ec2::254]/ http://100.100.100.200/`;
+
+  it.each(METADATA_ADDRESSES.split(/\s+/))('always: %s [A4]', async (url) => {
     expect((await failure(client().request(get(url)))).code).toBe('address_blocked');
   });
 });

@@ -42,10 +42,7 @@ async function child<Told>(name: string, ...given: readonly string[]): Promise<T
   }
 }
 
-function folder(): string {
-  const path = folderOfTest('killed');
-  return path;
-}
+const folder = () => folderOfTest('killed');
 
 /** The name of one run, by which its sessions are found on a server. */
 interface Named {

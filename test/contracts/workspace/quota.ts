@@ -1,5 +1,4 @@
-import { cp, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, it, onTestFinished } from 'vitest';
@@ -10,6 +9,7 @@ import {
   type TestServiceOptions,
 } from '../../support/fakes/workspace-service.ts';
 import { drawn } from '../../support/harness/depth.ts';
+import { folderOfTest } from '../../support/harness/folder.ts';
 import { expectRefused } from './general.ts';
 import { ask } from './target.ts';
 
@@ -146,8 +146,7 @@ export function describeQuota(): void {
   });
 
   it('W72 no sequence of requests, pauses, clock jumps and restarts exceeds a window', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'worksync-law-'));
-    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const folder = folderOfTest('law');
     let run = 0;
     const law = async (steps: Step[]) => {
       const accepted = await acceptedTimes(steps, join(folder, `${run++}.db`));
@@ -203,9 +202,7 @@ async function acceptedTimes(steps: readonly Step[], file: string): Promise<numb
 
 /** Copies the files of a running service, which are those that a kill now would leave. */
 async function killedCopy(file: string): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'worksync-killed-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  const copy = join(folder, 'service.db');
+  const copy = join(folderOfTest('killed'), 'service.db');
   for (const suffix of ['', '-wal', '-shm']) await cp(file + suffix, copy + suffix);
   return copy;
 }

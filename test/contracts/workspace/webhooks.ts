@@ -13,17 +13,8 @@ import { ask, ID, isEmbedded, requestsTo, type Target, TIME, tokenOf, unique } f
 const NOWHERE = 'https://receiver.invalid/hook';
 const MINUTE = 60_000;
 
-const TYPES = [
-  'task.created',
-  'task.updated',
-  'document.created',
-  'document.updated',
-  'document.deleted',
-  'work_item.created',
-  'work_item.deleted',
-  'pull_request.created',
-  'pull_request.updated',
-] as const;
+const TYPES = `task.created task.updated document.created document.updated document.deleted
+  work_item.created work_item.deleted pull_request.created pull_request.updated`.split(/\s+/);
 
 export function describeWebhooks(held: { readonly it: Target }): void {
   const { call, create: post } = requestsTo(held);

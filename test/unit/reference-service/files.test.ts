@@ -1,8 +1,8 @@
 import { createHash, hash } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
@@ -10,6 +10,7 @@ import { createWorkspaceService, type Reached } from '../../../src/reference-ser
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { NO_QUOTA, startWorkspaceService } from '../../support/fakes/workspace-service.ts';
 import { isDeep } from '../../support/harness/depth.ts';
+import { folderOfTest } from '../../support/harness/folder.ts';
 
 const BYTES = Buffer.from('the bytes of a picture');
 const DIGEST = hash('sha256', BYTES, 'hex');
@@ -19,17 +20,13 @@ type Running = Awaited<ReturnType<typeof start>>;
 
 /** A service on a file of its own, which stays for the next start. */
 async function start(file?: string, clock = createTravellingClock()) {
-  const kept = file ?? (await temporaryFile());
+  const kept = file ?? temporaryFile();
   const running = await startWorkspaceService({ file: kept, clock, quota: NO_QUOTA });
   onTestFinished(() => running.close());
   return { ...running, clock, folder: `${kept}.files` };
 }
 
-async function temporaryFile(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'worksync-files-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  return join(folder, 'service.db');
-}
+const temporaryFile = () => join(folderOfTest('files'), 'service.db');
 
 async function ticketOf(running: Running, file = PICTURE) {
   return (await running.client().createUploadUrl({ body: file }, {})).body;
@@ -100,7 +97,7 @@ it('a start removes the files that a crash left, and replaces a key file that wa
 });
 
 it('an upload whose commit fails is not acknowledged, leaves the address usable, and its file is swept', async () => {
-  const file = await temporaryFile();
+  const file = temporaryFile();
   const clock = createTravellingClock();
   let failing = false;
   const reached = (_kind: unknown, edge: string) => {
@@ -178,7 +175,7 @@ describe('addresses of files', () => {
   /** Returns the beginning of the addresses for a client that sends these headers. */
   async function originFor(reached: Reached | undefined, headers: Record<string, string>) {
     const service = await createWorkspaceService({
-      ...{ file: await temporaryFile(), clock: createTravellingClock(), random: systemRandom() },
+      ...{ file: temporaryFile(), clock: createTravellingClock(), random: systemRandom() },
       ...{ logger: silentLogger, quota: NO_QUOTA, reached },
     });
     onTestFinished(() => service.close());
@@ -187,9 +184,9 @@ describe('addresses of files', () => {
     const options = { port, method: 'POST', path: '/api/v1/workspaces/current/files/upload-url' };
     const all = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json', ...headers };
     const answer = await new Promise<string>((resolve) => {
-      httpRequest({ ...options, headers: all }, (response) => {
-        void response.toArray().then((pieces) => resolve(Buffer.concat(pieces).toString()));
-      }).end(JSON.stringify({ filename: 'a.png', contentType: 'image/png', size: 7 }));
+      httpRequest({ ...options, headers: all }, (response) => resolve(text(response))).end(
+        JSON.stringify({ filename: 'a.png', contentType: 'image/png', size: 7 }),
+      );
     });
     const { uploadUrl, assetUrl } = JSON.parse(answer) as { uploadUrl: string; assetUrl: string };
     const origins = [uploadUrl, assetUrl].map((url) => url.split('/api/v1/')[0]?.replace(port, 'PORT'));

@@ -1,5 +1,4 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import BetterSqlite from 'better-sqlite3';
 import fc from 'fast-check';
@@ -22,13 +21,10 @@ import {
   startWorkspaceService,
   type TestServiceOptions,
 } from '../../support/fakes/workspace-service.ts';
+import { folderOfTest } from '../../support/harness/folder.ts';
 import { startGithub } from '../../support/vendors/github-stand-in.ts';
 
-async function temporaryFile(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'worksync-test-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  return join(folder, 'service.db');
-}
+const temporaryFile = () => join(folderOfTest('service'), 'service.db');
 
 async function start(options: TestServiceOptions = {}) {
   const running = await startWorkspaceService({ clock: createTravellingClock(), ...options });
@@ -37,7 +33,7 @@ async function start(options: TestServiceOptions = {}) {
 }
 
 it('makes its key and token at the first start and keeps them over 25 others', async () => {
-  const file = await temporaryFile();
+  const file = temporaryFile();
   const clock = createTravellingClock();
   const seen = new Set<string>();
   const isNew: boolean[] = [];
@@ -74,7 +70,7 @@ describe('the credentials of the first start', () => {
     ],
     ['both where the key that sealed them is another', [true, true], [false, false], ''],
   ])('are made anew: %s', async (_what, isNew, oldWork, statement) => {
-    const file = await temporaryFile();
+    const file = temporaryFile();
     const first = await startWorkspaceService({ file });
     await first.close();
     change(file, statement);
@@ -92,7 +88,7 @@ describe('the credentials of the first start', () => {
   });
 
   it('keeps no service from starting where the workspace has as many keys as it may', async () => {
-    const file = await temporaryFile();
+    const file = temporaryFile();
     const first = await startWorkspaceService({ file });
     const owner = first.client(first.oauthToken);
     await owner.revokeApiKey({ apiKeyId: first.apiKeyId }, {});
@@ -105,7 +101,7 @@ describe('the credentials of the first start', () => {
 });
 
 it('a second service on the same file is refused as locked, and may start after the first has closed', async () => {
-  const file = await temporaryFile();
+  const file = temporaryFile();
   const first = await startWorkspaceService({ file });
   await expect(startWorkspaceService({ file })).rejects.toMatchObject({ code: 'locked' });
   await first.close();
@@ -114,7 +110,7 @@ it('a second service on the same file is refused as locked, and may start after 
 });
 
 it('keeps what it acknowledged over a restart', async () => {
-  const file = await temporaryFile();
+  const file = temporaryFile();
   const first = await startWorkspaceService({ file });
   const task = (await first.client().createBug({ body: { title: 'kept' } }, {})).body;
   await first.client().addWorkItem({ taskId: task.taskId, body: { url: 'https://example.com/1' } }, {});
@@ -125,7 +121,7 @@ it('keeps what it acknowledged over a restart', async () => {
 });
 
 it('W19 stores no secret in clear', async () => {
-  const file = await temporaryFile();
+  const file = temporaryFile();
   const running = await startWorkspaceService({ file });
   const { secret } = (await running.client(running.oauthToken).createApiKey({ body: { description: 'x' } }, {})).body;
   await running.close();
@@ -151,7 +147,7 @@ it('writes lastUsedAt of a key at most once a minute', async () => {
 });
 
 it('W71 answers 500 without insides when the database fails, and tells the log', async () => {
-  const file = await temporaryFile();
+  const file = temporaryFile();
   const logged: unknown[] = [];
   let failing = false;
   const service = await createWorkspaceService({
