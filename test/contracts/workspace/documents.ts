@@ -113,12 +113,12 @@ export function describeDocuments(held: { readonly it: Target }): void {
         create({ title, ...fields }),
       );
       const [draft, done, task] = (await Promise.all(made)).map(({ documentId }) => documentId);
-      const find = async (query: string) => (await list(`title=${title}&${query}`)).toSorted();
-      expect(await find('status=COMPLETED')).toEqual([done]);
-      expect(await find('type=task')).toEqual([task]);
-      expect(await find('type=requirement&status=draft')).toEqual([draft]);
+      const find = async (query: string) => new Set(await list(`title=${title}&${query}`));
+      expect(await find('status=COMPLETED')).toEqual(new Set([done]));
+      expect(await find('type=task')).toEqual(new Set([task]));
+      expect(await find('type=requirement&status=draft')).toEqual(new Set([draft]));
       for (const both of ['type=task,requirement', 'type=task&type=Requirement', 'status=draft,completed'])
-        expect(await find(both)).toEqual([task, done, draft].toSorted());
+        expect(await find(both)).toEqual(new Set([task, done, draft]));
       expect(await list(`taskId=${taskId}`)).toEqual([task]);
       expect(await list('taskId=tsk_unknown')).toEqual([]);
     });
@@ -244,7 +244,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
       const made = await create({ content: marks.join('') });
       const remove = (target: string) => patch(made.documentId, { kind: 'delete_text', target });
       const statuses = (await Promise.all(['<0>', ...marks].map(remove))).map(({ status }) => status);
-      expect(statuses.toSorted()).toEqual([...marks.map(() => 200), 409]);
+      expect([statuses.filter((status) => status === 200).length, statuses.includes(409)]).toEqual([20, true]);
       expect((await get(made.documentId)).body.content).toBe('');
     });
   });

@@ -97,8 +97,8 @@ export function describeFiles(held: { readonly it: Target }): void {
   it('W51 used once: of ten concurrent uploads one is taken, then 403, and the first bytes stay', async () => {
     const given = await ticket();
     const replies = await Promise.all(Array.from({ length: 10 }, () => put(given)));
-    const statuses = replies.map(({ status }) => status).toSorted();
-    expect(statuses).toEqual([204, ...Array.from({ length: 9 }, () => 403)]);
+    expect(replies.filter(({ status }) => status === 204)).toHaveLength(1);
+    expect(replies.filter(({ status }) => status === 403)).toHaveLength(9);
     await expectRefused(put(given, new Uint8Array(BYTES.length)), 403);
     expect(new Uint8Array(await (await download(given.assetUrl)).arrayBuffer())).toEqual(BYTES);
   });

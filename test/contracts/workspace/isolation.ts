@@ -111,7 +111,7 @@ export function describeIsolation(): void {
       ANY_TEXT.map((text) => encodeURIComponent(text.toWellFormed())),
       anyId().map((id) => id.toUpperCase()),
       anyId().map((id) => id.slice(0, -1)),
-      anyId().map((id) => [...id].map((one) => `%${one.charCodeAt(0).toString(16)}`).join('')),
+      anyId().map((id) => Array.from(id, (one) => `%${one.charCodeAt(0).toString(16)}`).join('')),
     );
 
   const paths = () =>

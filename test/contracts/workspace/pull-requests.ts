@@ -97,8 +97,8 @@ export function describePullRequests(held: { readonly it: Target }): void {
     it('W59, W74 twenty concurrent records make one', async () => {
       const given = record();
       const replies = await Promise.all(Array.from({ length: 20 }, () => post(given)));
-      const statuses = replies.map(({ status }) => status).toSorted();
-      expect(statuses).toEqual([...Array.from({ length: 19 }, () => 200), 201]);
+      expect(replies.filter(({ status }) => status === 201)).toHaveLength(1);
+      expect(replies.filter(({ status }) => status === 200)).toHaveLength(19);
     });
 
     it.each([
@@ -227,7 +227,7 @@ export function describePullRequests(held: { readonly it: Target }): void {
       ['headBranch=a', '21'],
       ['limit=3', '432'],
     ])
-      expect([query, await ids(query!)]).toEqual([query, [...expected!]]);
+      expect([query, (await ids(query!)).join('')]).toEqual([query, expected]);
     const { nextCursor } = await list(`repoId=${repoId}&limit=3`);
     expect(await list(`repoId=${repoId}&limit=3&cursor=${nextCursor}`)).toMatchObject({
       pullRequests: [{ identifier: '1' }],

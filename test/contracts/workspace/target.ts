@@ -86,7 +86,7 @@ function bytesOf(body: unknown): string | Uint8Array<ArrayBuffer> | undefined {
   return body instanceof Uint8Array ? new Uint8Array(body) : JSON.stringify(body);
 }
 
-export const ROOT = '/workspaces/current';
+const ROOT = '/workspaces/current';
 export const ID = expect.stringMatching(/^[A-Za-z0-9_-]{1,64}$/);
 export const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/);
 export const TEXT = expect.stringMatching(/./);
