@@ -94,6 +94,7 @@ it('a start removes the files that a crash left, and replaces a key file that wa
   expect(await stored(second)).toEqual([DIGEST]);
   expect((await download(second, uploaded)).status).toBe(200);
   expect((await put((await ticketOf(second)).uploadUrl)).status).toBe(204);
+  expect(await readFile(join(second.folder, 'signing.key'))).toHaveLength(32);
 });
 
 it('an upload whose commit fails is not acknowledged, leaves the address usable, and its file is swept', async () => {
