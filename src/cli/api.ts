@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { unknownName } from '../admin/named.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { type InputSchema, inputSchema } from '../workspace-api/contract/openapi.ts';
-import { parametersOf } from '../workspace-api/contract/route-path.ts';
+import { parametersOf } from '../workspace-api/contract/route.ts';
 import { problemsOf } from '../workspace-api/contract/value-schemas.ts';
 import { ROUTES, type Route, type RouteName } from '../workspace-api/contract.ts';
 import { type KeyFile, keyFile, storingSecret } from './api-key-file.ts';
@@ -31,7 +31,7 @@ function addOperation(group: Command, name: RouteName, setting: Setting, exit: E
   const { path, method, query, body, secrets = [], summary: description } = route;
   const ids = parametersOf(path).filter((id) => id !== 'workspaceId');
   const usage = [name, ...ids.map((id) => `<${id}>`)].join(' ');
-  const isForPeople = route.access !== 'any';
+  const isForPeople = route.access !== undefined;
   const asks = method === 'DELETE';
   const help = () => `\n${method} ${path}${describe('Query', query)}${describe('Body', body)}`;
   const example = () => `api ${name}${ids.map((id) => ` ${id.toUpperCase()}`).join('')}${flagsOf(route)}`;

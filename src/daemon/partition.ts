@@ -190,7 +190,7 @@ function upstreamOf(
     outbox,
     workspaceId: workspaceIdOf(config, store),
     hasTask: (taskId) => isTaskCached(store.query, taskId),
-    tokens: createTokens({ store, book: tokenBook, clock, random }),
+    tokens: createTokens(store, tokenBook, clock, random),
     settings: { freshFor, longestWait, keyPrefix, versionHeader: versionHeaderOf(config.workspace.api) },
     nextSlotAt: () => throttle.snapshot().nextForPeopleAt,
   };

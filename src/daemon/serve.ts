@@ -186,8 +186,8 @@ function addPublicRoutes(
   const largest = Math.max(...connectors.map(({ largestDelivery }) => largestDelivery));
   webhookRoutes(server, clock, findReceiver, isBroken, largest);
   const gateway = gatewayRoutes(server, {
-    passages: () => workspaces.partitions().map(({ upstream }) => upstream),
-    passage: (name) => workspaces.find(name)?.upstream,
+    upstreams: () => workspaces.partitions().map(({ upstream }) => upstream),
+    upstream: (name) => workspaces.find(name)?.upstream,
     elsewhere: forwarding?.forGateway,
     tokens: tokenBook,
     clock,

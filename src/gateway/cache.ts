@@ -1,12 +1,6 @@
 import type { Clock } from '../platform/lib/clock.ts';
 import type { Outgoing } from './outgoing.ts';
 
-interface Cached {
-  readonly answer: Outgoing;
-  /** Whole seconds since the workspace was asked. */
-  readonly age: number;
-}
-
 /** Identifies a read. */
 export interface Reading {
   readonly workspace: string;
@@ -16,24 +10,7 @@ export interface Reading {
   readonly flight: string;
 }
 
-/** The answer to a read. */
-interface Shared {
-  readonly answer: Outgoing;
-  /** Another caller's request brought it. */
-  readonly joined: boolean;
-}
-
-/**
- * Answers of reads, for a short time and in memory only. A write to the workspace, by whomever, ends the cached answers of that
- * workspace: an answer that was asked for before the write ended is neither kept nor shared after it.
- */
-export interface Cache {
-  /** @param freshFor milliseconds */
-  fresh(workspace: string, address: string, freshFor: number): Cached | undefined;
-  /** Runs `read` once for all that ask meanwhile, and keeps its answer where it is a 200 and `mayKeep`. */
-  shared(reading: Reading, mayKeep: boolean, read: () => Promise<Outgoing>): Promise<Shared>;
-  forget(workspace: string): void;
-}
+export type Cache = ReturnType<typeof createCache>;
 
 /** Bytes of answers kept for all workspaces together, and what an answer takes beside its body. */
 const LARGEST = 32 * 1024 * 1024;
@@ -41,13 +18,18 @@ const OVERHEAD = 1_024;
 
 interface Entry {
   readonly answer: Outgoing;
-  /** When it was asked for: it may be as old as that. */
+  /** The time of the request, by the monotonic clock: the answer may be as old as that. */
   readonly asked: number;
   readonly size: number;
 }
 
-/** @param largest bytes */
-export function createCache(clock: Clock, largest = LARGEST): Cache {
+/**
+ * Answers of reads, for a short time and in memory only. A write to the workspace, by any caller, ends the cached answers of that
+ * workspace: an answer that was requested before the write ended is neither kept nor shared after it.
+ *
+ * @param largest bytes
+ */
+export function createCache(clock: Clock, largest = LARGEST) {
   const held = new Map<string, Map<string, Entry>>();
   const flying = new Map<string, Promise<Outgoing>>();
   const generations = new Map<string, number>();
@@ -83,12 +65,21 @@ export function createCache(clock: Clock, largest = LARGEST): Cache {
   };
 
   return {
-    fresh(workspace, address, freshFor) {
+    /**
+     * Returns the answer with its age in whole seconds since it was requested.
+     *
+     * @param freshFor milliseconds
+     */
+    fresh(workspace: string, address: string, freshFor: number) {
       const entry = held.get(workspace)?.get(address);
       const age = entry === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() - entry.asked;
       return entry && age < freshFor ? { answer: entry.answer, age: Math.floor(age / 1_000) } : undefined;
     },
-    async shared(reading, mayKeep, read) {
+    /**
+     * Runs `read` once for all callers that request it meanwhile, and keeps its answer if it is a 200 and `mayKeep`. `joined`: another
+     * caller's request brought the answer.
+     */
+    async shared(reading: Reading, mayKeep: boolean, read: () => Promise<Outgoing>) {
       const { workspace, flight } = reading;
       const generation = generationOf(workspace);
       const name = JSON.stringify([workspace, generation, flight]);
@@ -101,7 +92,7 @@ export function createCache(clock: Clock, largest = LARGEST): Cache {
       if (mayKeep && generationOf(workspace) === generation) keep(reading, answer, asked);
       return { answer, joined: false };
     },
-    forget(workspace) {
+    forget(workspace: string): void {
       generations.set(workspace, generationOf(workspace) + 1);
       const entries = entriesOf(workspace);
       for (const address of entries.keys()) drop(entries, address);

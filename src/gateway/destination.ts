@@ -6,7 +6,7 @@ import type { Upstream, UpstreamRequest } from './upstream.ts';
 
 /** The destination of a request, with the proof that the caller belongs to it. */
 export interface Destination {
-  readonly passage: Upstream;
+  readonly upstream: Upstream;
   /** Below the base path. It names the workspace by its id if known, so that equal reads have equal addresses. */
   readonly path: string;
   /**
@@ -37,15 +37,15 @@ export function pathOf(url: string): string | undefined {
  * @param elsewhere configured workspaces that are not open here; the result may be one of them
  */
 export async function destinationOf(
-  { passages, elsewhere }: { readonly passages: readonly Upstream[]; readonly elsewhere: readonly Place[] },
+  { upstreams, elsewhere }: { readonly upstreams: readonly Upstream[]; readonly elsewhere: readonly Place[] },
   caller: Known | Stranger,
   path: string,
 ): Promise<Destination | { readonly elsewhere: Place } | Outgoing> {
   const named = workspaceOf(path);
   if (caller.kind !== 'stranger') return knownDestination(caller, path, named);
-  const place = await strangersPlace([...passages, ...elsewhere], named);
-  const passage = place && passages.find(({ name }) => name === place.name);
-  if (passage) return strangersDestination(passage, path, named);
+  const place = await strangersPlace([...upstreams, ...elsewhere], named);
+  const upstream = place && upstreams.find(({ name }) => name === place.name);
+  if (upstream) return strangersDestination(upstream, path, named);
   if (place) return { elsewhere: place };
   if (named !== undefined && named !== 'current') return FOREIGN;
   const message = 'several workspaces are configured: name one in the path, or use a gateway token';
@@ -55,15 +55,15 @@ export async function destinationOf(
 const FOREIGN = refuse(403, 'workspace_forbidden', 'the workspace cannot be accessed');
 
 async function knownDestination(
-  { passage }: Known,
+  { upstream }: Known,
   path: string,
   named: string | undefined,
 ): Promise<Destination | Outgoing> {
-  const id = await passage.workspaceId();
-  if (named === undefined) return { passage, path, isProof: true };
-  const isOurs = named === 'current' || named === passage.name || named === id;
-  if (isOurs) return { passage, path: renamed(path, id ?? 'current'), isProof: true };
-  return id === undefined ? { passage, path, isProof: true } : FOREIGN;
+  const id = await upstream.workspaceId();
+  if (named === undefined) return { upstream, path, isProof: true };
+  const isOurs = named === 'current' || named === upstream.name || named === id;
+  if (isOurs) return { upstream, path: renamed(path, id ?? 'current'), isProof: true };
+  return id === undefined ? { upstream, path, isProof: true } : FOREIGN;
 }
 
 /** Finds the workspace by its id, or by its name here; takes the only one if the path names none or the id is unknown. */
@@ -76,14 +76,14 @@ async function strangersPlace(places: readonly Place[], named = 'current'): Prom
   return only && (await only.workspaceId()) === undefined ? only : undefined;
 }
 
-async function strangersDestination(passage: Upstream, path: string, named: string | undefined): Promise<Destination> {
+async function strangersDestination(upstream: Upstream, path: string, named: string | undefined): Promise<Destination> {
   if (named === undefined) {
     const taskId = taskOf(path);
-    return { passage, path, isProof: taskId !== undefined && (await passage.hasTask(taskId)) };
+    return { upstream, path, isProof: taskId !== undefined && (await upstream.hasTask(taskId)) };
   }
-  const id = await passage.workspaceId();
-  if (id !== undefined) return { passage, path: renamed(path, id), isProof: true };
-  return { passage, path: named === passage.name ? renamed(path, 'current') : path, isProof: false };
+  const id = await upstream.workspaceId();
+  if (id !== undefined) return { upstream, path: renamed(path, id), isProof: true };
+  return { upstream, path: named === upstream.name ? renamed(path, 'current') : path, isProof: false };
 }
 
 function renamed(path: string, id: string): string {
@@ -95,7 +95,7 @@ const PASSED_ON = ['accept', 'content-type', 'if-none-match', 'if-match', 'range
 
 export function passedRequest(
   request: ServerRequest,
-  { path, passage }: Destination,
+  { path, upstream }: Destination,
   caller: Known | Stranger,
 ): UpstreamRequest {
   const at = request.url.indexOf('?');
@@ -103,7 +103,7 @@ export function passedRequest(
     method: request.method as UpstreamRequest['method'],
     path,
     query: at === -1 ? '' : request.url.slice(at),
-    headers: passedHeaders(request, passage.settings.versionHeader),
+    headers: passedHeaders(request, upstream.settings.versionHeader),
     ...(Buffer.isBuffer(request.body) && request.body.length > 0 ? { body: request.body } : {}),
     ...(caller.kind === 'token' ? {} : { authorization: request.headers.authorization ?? '' }),
     caller: quotaCallerOf(caller, request.headers.authorization ?? ''),

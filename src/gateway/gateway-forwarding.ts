@@ -8,38 +8,37 @@ import type { ServerRequest } from '../platform/http/server.ts';
 import { type Place, passedHeaders } from './destination.ts';
 import { type Outgoing, outgoing, refuse, retrySoon, unauthorized } from './outgoing.ts';
 
-/** The other processes of the installation, which serve callers of this one's gateway. */
-export interface GatewayForwarding {
-  /** Configured workspaces that are not open here. */
-  places(): readonly Place[];
-  /** The caller of another process, which forwarded the request to this one. */
-  signedBy(request: ServerRequest): Identity | undefined;
-  /**
-   * @param room the part of the server's budget that the answer takes
-   * @param gatewayToken id of the token of the caller; absent: the caller shows the owner a credential of its own
-   */
-  pass(workspace: string, request: ServerRequest, room: AnswerRoom, gatewayToken?: string): Promise<Outgoing>;
-}
-
-interface Deps extends Pick<GatewayForwarding, 'places' | 'signedBy'> {
-  readonly replicas: Replicas;
-  /** Milliseconds that a caller waits for the quota of this workspace. */
-  readonly longestWait: (workspace: string) => number;
-  /** Name of the header with the version of this workspace's API, in lower case. */
-  readonly versionHeader: (workspace: string) => string;
-}
+export type GatewayForwarding = ReturnType<typeof createGatewayForwarding>;
 
 /** Milliseconds that the workspace and its owner may take. */
 const PATIENCE = 35_000;
 
-/** Forwards requests to the owner of their workspace: once, and never a request that was already forwarded. */
+/**
+ * The other processes of the installation, which serve callers of this one's gateway. A request is forwarded to the owner of its
+ * workspace: once, and never a request that was already forwarded.
+ *
+ * @param longestWait returns the milliseconds that a caller waits for the quota of this workspace
+ * @param versionHeader returns the name of the header with the version of this workspace's API, in lower case
+ */
 export function createGatewayForwarding({
   replicas,
   longestWait,
   versionHeader,
   places,
   signedBy,
-}: Deps): GatewayForwarding {
+}: {
+  readonly replicas: Replicas;
+  readonly longestWait: (workspace: string) => number;
+  readonly versionHeader: (workspace: string) => string;
+  /** Configured workspaces that are not open here. */
+  places(): readonly Place[];
+  /** The caller of another process, which forwarded the request to this one. */
+  signedBy(request: ServerRequest): Identity | undefined;
+}) {
+  /**
+   * @param room the part of the server's budget that the answer takes
+   * @param gatewayToken id of the token of the caller; absent: the caller shows the owner a credential of its own
+   */
   async function pass(
     workspace: string,
     request: ServerRequest,

@@ -25,7 +25,7 @@ import type { Upstream, UpstreamAnswer, UpstreamRequest } from './upstream.ts';
 
 export interface GatewayOptions extends CallersOptions {
   /** The open workspaces. */
-  readonly passages: () => readonly Upstream[];
+  readonly upstreams: () => readonly Upstream[];
   /** The other processes of the installation; absent: there are none. */
   readonly elsewhere?: GatewayForwarding | undefined;
   readonly meter: Meter;
@@ -35,6 +35,8 @@ export interface Gateway {
   /** Drops the cached reads of a workspace that was written to without the gateway. */
   changed(workspace: string): void;
 }
+
+const MOST_ADDRESSES = 1_000;
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 
@@ -125,26 +127,26 @@ class GatewayHandler {
   readonly cache: Cache;
   readonly #options: GatewayOptions;
   readonly #callers: Callers;
-  readonly #probation: CredentialThrottle;
+  readonly #throttle: ReturnType<typeof createCredentialThrottle>;
   readonly #asked = new Set<string>();
-  readonly #addresses = new Addresses();
-
+  /** Addresses in the cache by their spelling, so that a repeated spelling is not parsed again. */
+  readonly #addresses = new Map<string, string>();
   readonly #bodies: MemoryBudget;
 
   constructor(options: GatewayOptions, bodies: MemoryBudget) {
     this.#options = options;
     this.#bodies = bodies;
     this.#callers = createCallers(options);
-    this.#probation = createCredentialThrottle(options.clock);
+    this.#throttle = createCredentialThrottle(options.clock);
     this.cache = createCache(options.clock);
   }
 
   /** The fast path: a known caller, a known address, a cached answer. */
   recall(request: ServerRequest): Outgoing | undefined {
     if (!isCacheable(request)) return undefined;
-    const passage = this.#callers.recall(request.headers.authorization)?.passage;
-    const address = passage && this.#addresses.find(passage, request);
-    return address === undefined ? undefined : this.#cached(passage as Upstream, address, request);
+    const upstream = this.#callers.recall(request.headers.authorization)?.upstream;
+    const address = upstream && this.#addresses.get(spellingOf(upstream, request));
+    return address === undefined ? undefined : this.#cached(upstream as Upstream, address, request);
   }
 
   async serve(request: ServerRequest): Promise<Outgoing> {
@@ -155,14 +157,14 @@ class GatewayHandler {
     const isDoubtful = caller.kind === 'stranger' && !caller.credible;
     if (!isDoubtful) return this.#serveCaller(caller, request, path);
     const address = signed?.ip ?? request.ip;
-    if (!(await this.#probation.enter(address))) return tooMany(NEXT_TRIAL);
+    if (!(await this.#throttle.enter(address))) return tooMany(NEXT_TRIAL);
     let answered: Outgoing | undefined;
     try {
       // Another request may have identified the caller meanwhile.
       answered = await this.#serveCaller(await this.#callers.identify(request.headers.authorization), request, path);
       return answered;
     } finally {
-      this.#probation.leave(address, answered?.status === 401);
+      this.#throttle.leave(address, answered?.status === 401);
     }
   }
 
@@ -173,18 +175,18 @@ class GatewayHandler {
   }
 
   async #serveCaller(caller: Caller, request: ServerRequest, path: string): Promise<Outgoing> {
-    const { passages, clock, elsewhere } = this.#options;
+    const { upstreams, clock, elsewhere } = this.#options;
     const { authorization = '' } = request.headers;
     if (caller.kind === 'nobody') return unauthorized();
     if (caller.kind === 'elsewhere')
       return elsewhere ? elsewhere.pass(caller.workspace, request, this.#roomOf(request), caller.id) : unauthorized();
-    if (caller.kind !== 'stranger') request.passage = { workspace: caller.passage.name };
-    const places = { passages: passages(), elsewhere: elsewhere?.places() ?? [] };
+    if (caller.kind !== 'stranger') request.passage = { workspace: caller.upstream.name };
+    const places = { upstreams: upstreams(), elsewhere: elsewhere?.places() ?? [] };
     const destination = await destinationOf(places, caller, path);
     if ('status' in destination) return destination;
     if ('elsewhere' in destination)
       return elsewhere?.pass(destination.elsewhere.name, request, this.#roomOf(request)) ?? unauthorized();
-    request.passage = { workspace: destination.passage.name };
+    request.passage = { workspace: destination.upstream.name };
     const passed = passedRequest(request, destination, caller);
     const call: GatewayCall = { caller, authorization, destination, passed, request, since: clock.monotonic() };
     try {
@@ -197,20 +199,21 @@ class GatewayHandler {
   /** A read that may be answered from memory, or together with others. */
   async #read(call: GatewayCall, request: ServerRequest): Promise<Outgoing> {
     const { caller, authorization, passed } = call;
-    const { passage, isProof } = call.destination;
-    const address = `${passed.path}${passed.query} ${variantOf(request, passage.settings.versionHeader)}`;
+    const { upstream, isProof } = call.destination;
+    const address = `${passed.path}${passed.query} ${variantOf(request, upstream.settings.versionHeader)}`;
     if (caller.kind !== 'stranger') {
-      this.#addresses.learn(passage, request, address);
-      const found = this.#cached(passage, address, request);
+      if (this.#addresses.size >= MOST_ADDRESSES) this.#addresses.clear();
+      this.#addresses.set(spellingOf(upstream, request), address);
+      const found = this.#cached(upstream, address, request);
       if (found) return found;
-    } else if (!this.#callers.isKey(authorization, passage)) {
+    } else if (!this.#callers.isKey(authorization, upstream)) {
       return this.#pass(call);
     }
     // Conditions belong to the caller; the cached answer must be complete.
     const { 'if-none-match': condition, ...headers } = passed.headers;
     const whole = { ...call, passed: { ...passed, headers } };
     const flight = caller.kind === 'stranger' ? `${address} ${caller.name}` : address;
-    const reading = { workspace: passage.name, address, flight };
+    const reading = { workspace: upstream.name, address, flight };
     const { answer, joined } = await this.cache.shared(reading, isProof, () => this.#pass(whole));
     // A refusal of another caller does not apply to this one. Some servers answer 404 if a caller has no access.
     const isTheirs = joined && [401, 403, 404].includes(answer.status);
@@ -218,8 +221,8 @@ class GatewayHandler {
   }
 
   /** Returns the cached answer. */
-  #cached(passage: Upstream, address: string, { headers }: ServerRequest): Outgoing | undefined {
-    const found = this.cache.fresh(passage.name, address, passage.settings.freshFor);
+  #cached(upstream: Upstream, address: string, { headers }: ServerRequest): Outgoing | undefined {
+    const found = this.cache.fresh(upstream.name, address, upstream.settings.freshFor);
     if (!found) return undefined;
     this.#options.meter.count('gateway_requests_total', { outcome: 'cached' });
     return aged(found.answer, found.age, headers['if-none-match']);
@@ -241,24 +244,24 @@ class GatewayHandler {
   }
 
   async #exchange(call: GatewayCall, room: AnswerRoom): Promise<UpstreamAnswer> {
-    const { passage, isProof } = call.destination;
+    const { upstream, isProof } = call.destination;
     const { passed, authorization, since } = call;
-    const answer = await this.#send(passage, { ...passed, room });
+    const answer = await this.#send(upstream, { ...passed, room });
     this.#options.meter.count('gateway_requests_total', { outcome: 'passed' });
     if (answer.status === 401 || answer.status === 403) this.#callers.refused(authorization);
-    else if (answer.status < 400) this.#callers.accepted(authorization, { passage, since, isProved: isProof });
-    if (!isSafe(passed.method)) this.cache.forget(passage.name);
-    if (isProof) await passage.capture.answered(passed, answer);
+    else if (answer.status < 400) this.#callers.accepted(authorization, { upstream, since, isProved: isProof });
+    if (!isSafe(passed.method)) this.cache.forget(upstream.name);
+    if (isProof) await upstream.capture.answered(passed, answer);
     else await this.#onUnproved(call, answer.status);
     return answer;
   }
 
-  async #send(passage: Upstream, passed: UpstreamRequest): Promise<UpstreamAnswer> {
+  async #send(upstream: Upstream, passed: UpstreamRequest): Promise<UpstreamAnswer> {
     const waiting = new AbortController();
     const served = new AbortController();
-    void sleep(this.#options.clock, passage.settings.longestWait, served.signal).then(() => waiting.abort());
+    void sleep(this.#options.clock, upstream.settings.longestWait, served.signal).then(() => waiting.abort());
     try {
-      return await passage.pass(passed, waiting.signal);
+      return await upstream.pass(passed, waiting.signal);
     } finally {
       served.abort();
     }
@@ -269,7 +272,7 @@ class GatewayHandler {
    * certainly this workspace's.
    */
   async #onUnproved(call: GatewayCall, status: number): Promise<void> {
-    await call.destination.passage.capture.unproved(call.passed, status);
+    await call.destination.upstream.capture.unproved(call.passed, status);
     if (isSuccess(status)) await this.#checkKeyOnce(call);
   }
 
@@ -277,33 +280,33 @@ class GatewayHandler {
    * A key was accepted, but the daemon cannot know for which workspace, because its own was empty when it was read. One read
    * decides; it is not repeated, because the workspace may still be empty.
    */
-  async #checkKeyOnce({ authorization, destination: { passage } }: GatewayCall): Promise<void> {
-    if (this.#asked.has(passage.name) || !this.#callers.isKey(authorization, passage)) return;
-    if ((await passage.workspaceId()) !== undefined) return;
-    this.#asked.add(passage.name);
+  async #checkKeyOnce({ authorization, destination: { upstream } }: GatewayCall): Promise<void> {
+    if (this.#asked.has(upstream.name) || !this.#callers.isKey(authorization, upstream)) return;
+    if ((await upstream.workspaceId()) !== undefined) return;
+    this.#asked.add(upstream.name);
     const now = this.#options.clock.now();
-    await passage.store.commit((transaction) => enqueueReads(transaction, [entity.readTasks], now));
-    passage.outbox.notify();
+    await upstream.store.commit((transaction) => enqueueReads(transaction, [entity.readTasks], now));
+    upstream.outbox.notify();
   }
 
   async #failed(call: GatewayCall, error: SyncError): Promise<Outgoing> {
     const { clock, meter } = this.#options;
     const { passed } = call;
-    const { passage } = call.destination;
+    const { upstream } = call.destination;
     if (error.code === 'aborted') {
       meter.count('gateway_requests_total', { outcome: 'refused' });
-      return tooMany(secondsUntil(passage.nextSlotAt(), clock.now()));
+      return tooMany(Math.max(1, Math.ceil((upstream.nextSlotAt() - clock.now()) / 1_000)));
     }
     meter.count('gateway_requests_total', { outcome: 'failed' });
-    passage.logger.warn({ error, method: passed.method }, 'forwarding failed');
+    upstream.logger.warn({ error, method: passed.method }, 'forwarding failed');
     if (error.code === 'over_budget' && isSafe(passed.method)) return OVERLOADED;
     if (error.code === 'answer_malformed')
       return refuse(502, 'answer_malformed', 'the answer of the workspace is malformed');
     if (isSafe(passed.method) || wasNotSent(error)) {
       return refuse(502, 'workspace_unreachable', 'the workspace sent no usable answer');
     }
-    this.cache.forget(passage.name);
-    await passage.capture.failed(passed, error);
+    this.cache.forget(upstream.name);
+    await upstream.capture.failed(passed, error);
     return refuse(504, 'outcome_unknown', 'no answer came: the outcome of the request is unknown');
   }
 }
@@ -314,64 +317,33 @@ function isCacheable({ method, headers }: Pick<ServerRequest, 'method' | 'header
   return method === 'GET' && headers['range'] === undefined;
 }
 
-/** Addresses in the cache by their spelling, so that a repeated spelling is not parsed again. */
-class Addresses {
-  readonly #bySpelling = new Map<string, string>();
-
-  find(passage: Upstream, request: ServerRequest): string | undefined {
-    return this.#bySpelling.get(spellingOf(passage, request));
-  }
-
-  learn(passage: Upstream, request: ServerRequest, address: string): void {
-    if (this.#bySpelling.size >= MOST_ADDRESSES) this.#bySpelling.clear();
-    this.#bySpelling.set(spellingOf(passage, request), address);
-  }
-}
-
-const MOST_ADDRESSES = 1_000;
-
 function spellingOf({ name, settings }: Upstream, request: ServerRequest): string {
   return `${name} ${variantOf(request, settings.versionHeader)} ${request.url}`;
-}
-
-/** @param slotAt null if only a pending answer can decide */
-function secondsUntil(slotAt: number, now: number): number {
-  return Math.max(1, Math.ceil((slotAt - now) / 1_000));
-}
-
-/**
- * Credentials that the workspace has not accepted lately, by the address they come from: each costs a slot of the
- * quota to try, so an address may get few of them wrong, and has few tried at a time.
- */
-interface CredentialThrottle {
-  /** Waits for a place; `leave` must follow. False where this address got too many wrong: then nothing is tried. */
-  enter(address: string): Promise<boolean>;
-  /** @param isWrong the workspace did not know the credential */
-  leave(address: string, isWrong: boolean): void;
 }
 
 /** Wrong credentials that one address may try, and how soon it may try another. */
 const PATIENCE: Patience = { burst: 5, perSecond: 1 / 60 };
 
-interface Room {
-  inside: number;
-  readonly waiting: (() => void)[];
-}
-
-export function createCredentialThrottle(clock: Clock): CredentialThrottle {
+/**
+ * Credentials that the workspace has not accepted lately, by the address they come from: each costs a slot of the
+ * quota to try, so an address may get few of them wrong, and has few tried at a time.
+ */
+export function createCredentialThrottle(clock: Clock) {
   const guard = createAddressGuard(clock, PATIENCE);
-  const rooms = new Map<string, Room>();
+  const rooms = new Map<string, { inside: number; readonly waiting: (() => void)[] }>();
   const roomOf = (address: string) => {
     const room = rooms.get(address) ?? { inside: 0, waiting: [] };
     rooms.set(address, room);
     return room;
   };
-  const callNext = (address: string, room: Room) => {
+  const callNext = (address: string) => {
+    const room = roomOf(address);
     room.waiting.shift()?.();
     if (room.inside === 0 && room.waiting.length === 0) rooms.delete(address);
   };
   return {
-    async enter(address) {
+    /** Waits for a place; `leave` must follow. Returns false if this address got too many wrong: then nothing is tried. */
+    async enter(address: string): Promise<boolean> {
       const room = roomOf(address);
       // Each of those inside may turn out to be wrong.
       while (guard.admits(address) && room.inside >= guard.left(address)) {
@@ -383,14 +355,15 @@ export function createCredentialThrottle(clock: Clock): CredentialThrottle {
         return true;
       }
       // Then nobody else has a reason to wait either.
-      callNext(address, room);
+      callNext(address);
       return false;
     },
-    leave(address, isWrong) {
+    /** @param isWrong the workspace did not know the credential */
+    leave(address: string, isWrong: boolean): void {
       const room = roomOf(address);
       if (isWrong) guard.failed(address);
       room.inside--;
-      callNext(address, room);
+      callNext(address);
     },
   };
 }

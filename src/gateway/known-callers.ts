@@ -19,26 +19,15 @@ import type { Upstream } from './upstream.ts';
 export type Caller = Known | Stranger | Elsewhere | { readonly kind: 'nobody' };
 export type Elsewhere = { readonly kind: 'elsewhere'; readonly id: string; readonly workspace: string };
 export type Known =
-  | { readonly kind: 'token'; readonly passage: Upstream; readonly id: string }
-  | { readonly kind: 'key'; readonly passage: Upstream };
+  | { readonly kind: 'token'; readonly upstream: Upstream; readonly id: string }
+  | { readonly kind: 'key'; readonly upstream: Upstream };
 export type Stranger = { readonly kind: 'stranger'; readonly name: string; readonly credible: boolean };
 
-export interface Callers {
-  identify(authorization: string | undefined): Promise<Caller>;
-  /** Returns the caller that another process of the installation has identified by a gateway token. */
-  withToken(id: string): Promise<Caller>;
-  /** Returns a caller that may have cached answers, if it is in memory. */
-  recall(authorization: string | undefined): Known | undefined;
-  /** Whether the credential has the form of an API key of this workspace. */
-  isKey(authorization: string, passage: Upstream): boolean;
-  accepted(authorization: string, acceptance: Acceptance): void;
-  /** Forgets a credential after 401 or 403. */
-  refused(authorization: string): void;
-}
+export type Callers = ReturnType<typeof createCallers>;
 
 /** The workspace accepted a credential. */
 interface Acceptance {
-  readonly passage: Upstream;
+  readonly upstream: Upstream;
   /** When the request began, by the monotonic clock: a refusal since then is newer and counts. */
   readonly since: number;
   /** Whether it is proven that the answer came from this workspace, and not from another one of the same server. */
@@ -52,20 +41,20 @@ const MOST_REMEMBERED = 10_000;
 
 interface Memory {
   /** Present for a key that may have cached answers. */
-  readonly passage?: Upstream | undefined;
+  readonly upstream?: Upstream | undefined;
   readonly until: number;
   readonly refusedAt: number;
 }
 
 export interface CallersOptions {
   /** Returns an open workspace by its name here. */
-  readonly passage: (workspace: string) => Upstream | undefined;
+  readonly upstream: (workspace: string) => Upstream | undefined;
   readonly tokens: TokenBook;
   readonly clock: Clock;
   readonly random: Random;
 }
 
-export function createCallers({ passage: passageOf, tokens, clock, random }: CallersOptions): Callers {
+export function createCallers({ upstream: upstreamOf, tokens, clock, random }: CallersOptions) {
   // A key of this process, so that the hashes in memory reveal no credential.
   const pepper = random.bytes(32).toString('base64');
   const remembered = new Map<string, Memory>();
@@ -79,12 +68,13 @@ export function createCallers({ passage: passageOf, tokens, clock, random }: Cal
     remembered.set(name, memory);
     if (remembered.size > MOST_REMEMBERED) remembered.delete(remembered.keys().next().value as string);
   };
-  const isKey = (authorization: string, passage: Upstream) =>
-    secretOf(authorization)?.startsWith(passage.settings.keyPrefix) ?? false;
+  /** Whether the credential has the form of an API key of this workspace. */
+  const isKey = (authorization: string, upstream: Upstream) =>
+    secretOf(authorization)?.startsWith(upstream.settings.keyPrefix) ?? false;
 
   const owner = (token: LiveToken | undefined): Known | undefined => {
-    const passage = token && passageOf(token.workspace);
-    return passage && { kind: 'token', passage, id: token.id };
+    const upstream = token && upstreamOf(token.workspace);
+    return upstream && { kind: 'token', upstream, id: token.id };
   };
 
   const bearerOf = (token: LiveToken | undefined): Caller => {
@@ -93,35 +83,38 @@ export function createCallers({ passage: passageOf, tokens, clock, random }: Cal
   };
 
   return {
-    async identify(authorization) {
+    async identify(authorization: string | undefined): Promise<Caller> {
       const secret = secretOf(authorization);
       if (secret === undefined) return { kind: 'nobody' };
       if (secret.startsWith(TOKEN_PREFIX)) return bearerOf(await tokens.find(secret));
       const name = nameOf(secret);
       const memory = believed(name);
-      if (memory?.passage) return { kind: 'key', passage: memory.passage };
+      if (memory?.upstream) return { kind: 'key', upstream: memory.upstream };
       return { kind: 'stranger', name, credible: memory !== undefined };
     },
-    withToken: async (id) => bearerOf(await tokens.withId(id)),
-    recall(authorization) {
+    /** Returns the caller that another process of the installation has identified by a gateway token. */
+    withToken: async (id: string) => bearerOf(await tokens.withId(id)),
+    /** Returns a caller that may have cached answers, if it is in memory. */
+    recall(authorization: string | undefined): Known | undefined {
       const secret = secretOf(authorization);
       if (secret === undefined) return undefined;
       if (secret.startsWith(TOKEN_PREFIX)) return owner(tokens.recall(secret));
-      const passage = believed(nameOf(secret))?.passage;
-      return passage && { kind: 'key', passage };
+      const upstream = believed(nameOf(secret))?.upstream;
+      return upstream && { kind: 'key', upstream };
     },
     isKey,
-    accepted(authorization, { passage, since, isProved }) {
+    accepted(authorization: string, { upstream, since, isProved }: Acceptance): void {
       const name = nameOf(secretOf(authorization) ?? '');
       const before = remembered.get(name);
       if (before && before.refusedAt >= since) return;
-      const isKnown = isProved && isKey(authorization, passage);
+      const isKnown = isProved && isKey(authorization, upstream);
       const until = since + BELIEVED;
       // A late answer to an earlier request changes nothing.
-      if (before?.passage && !isKnown && before.until > clock.monotonic()) return;
-      remember(name, { passage: isKnown ? passage : undefined, until, refusedAt: Number.NEGATIVE_INFINITY });
+      if (before?.upstream && !isKnown && before.until > clock.monotonic()) return;
+      remember(name, { upstream: isKnown ? upstream : undefined, until, refusedAt: Number.NEGATIVE_INFINITY });
     },
-    refused(authorization) {
+    /** Forgets a credential after 401 or 403. */
+    refused(authorization: string): void {
       const name = nameOf(secretOf(authorization) ?? '');
       remember(name, { until: Number.NEGATIVE_INFINITY, refusedAt: clock.monotonic() });
     },

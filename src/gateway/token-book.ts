@@ -3,7 +3,6 @@ import type { Clock } from '../platform/lib/clock.ts';
 import type { Random } from '../platform/lib/random.ts';
 import {
   addGatewayToken,
-  type GatewayToken,
   type LiveToken,
   listGatewayTokens,
   liveTokens,
@@ -18,26 +17,20 @@ export const TOKEN_PREFIX = 'wsg_';
 const SECRET_BYTES = 32;
 const ID_BYTES = 9;
 
-/** The live tokens of all workspaces, cached. A change is signalled to all processes over the database. */
-export interface TokenBook {
-  /** The live token that has this secret. */
-  find(secret: string): Promise<LiveToken | undefined>;
-  /** Returns the token from memory; undefined also if that must be read first. */
-  recall(secret: string): LiveToken | undefined;
-  /** The live token that has this id. */
-  withId(id: string): Promise<LiveToken | undefined>;
-  /** Reads the tokens again after a change, also by another process. */
-  reread(): Promise<void>;
-  /** Reads the tokens again after a change by this process, and notifies the other processes. */
-  changed(): Promise<void>;
-}
+export type TokenBook = ReturnType<typeof createTokenBook>;
 
-/** @param tellOthers notifies the other processes over the database; absent: there is none */
-export function createTokenBook(query: Sql, tellOthers?: () => Promise<void>): TokenBook {
+/**
+ * The live tokens of all workspaces, cached. A change is signalled to all processes over the database.
+ *
+ * @param tellOthers notifies the other processes over the database; absent: there is none
+ */
+export function createTokenBook(query: Sql, tellOthers?: () => Promise<void>) {
   let live: ReadonlyMap<string, LiveToken> | undefined;
   let begun = 0;
   let newest = 0;
+  /** Returns the token from memory; undefined also if that must be read first. */
   const recall = (secret: string) => live?.get(digestOf(secret));
+  /** Reads the tokens again after a change, also by another process. */
   const reread = async () => {
     const mine = ++begun;
     const found = await liveTokens(query);
@@ -47,16 +40,18 @@ export function createTokenBook(query: Sql, tellOthers?: () => Promise<void>): T
     live = found;
   };
   return {
-    async find(secret) {
+    /** Returns the live token that has this secret. */
+    async find(secret: string) {
       if (!live) await reread();
       return recall(secret);
     },
     recall,
-    async withId(id) {
+    async withId(id: string) {
       if (!live) await reread();
       return live?.values().find((token) => token.id === id);
     },
     reread,
+    /** Reads the tokens again after a change by this process, and notifies the other processes. */
     async changed() {
       await reread();
       await tellOthers?.();
@@ -64,34 +59,23 @@ export function createTokenBook(query: Sql, tellOthers?: () => Promise<void>): T
   };
 }
 
+export type Tokens = ReturnType<typeof createTokens>;
+
 /** The gateway tokens of one workspace. */
-export interface Tokens {
-  /** The secret is in the answer and nowhere else. */
-  create(description: string): Promise<{ id: string; secret: string }>;
-  /** Lists live and revoked tokens, oldest first. */
-  list(): Promise<GatewayToken[]>;
-  /** Revokes a token at once. Returns false if there is no such live token. */
-  revoke(id: string): Promise<boolean>;
-}
-
-export interface TokensOptions {
-  readonly store: Store;
-  readonly book: TokenBook;
-  readonly clock: Clock;
-  readonly random: Random;
-}
-
-export function createTokens({ store, book, clock, random }: TokensOptions): Tokens {
+export function createTokens(store: Store, book: TokenBook, clock: Clock, random: Random) {
   return {
-    async create(description) {
+    /** The secret is in the answer and nowhere else. */
+    async create(description: string) {
       const secret = TOKEN_PREFIX + random.bytes(SECRET_BYTES).toString('base64url');
       const id = `gwt_${random.bytes(ID_BYTES).toString('hex')}`;
       await addGatewayToken(store.query, { id, digest: digestOf(secret), description, now: clock.now() });
       await book.changed();
       return { id, secret };
     },
+    /** Lists live and revoked tokens, oldest first. */
     list: () => listGatewayTokens(store.query),
-    async revoke(id) {
+    /** Revokes a token at once. Returns false if there is no such live token. */
+    async revoke(id: string) {
       const isRevoked = await revokeGatewayToken(store.query, id, clock.now());
       await book.changed();
       return isRevoked;

@@ -6,7 +6,7 @@ import type { OutboundProxies } from '../platform/http/connect.ts';
 import { createHttpClient, type HttpClient } from '../platform/http/http-client.ts';
 import { createOrigins } from '../platform/http/origin.ts';
 import { PRIVATE_RANGES } from '../platform/http/private-ranges.ts';
-import { type Listen, listen, type ServerRequest, usable } from '../platform/http/server.ts';
+import { type Listen, listen, usable } from '../platform/http/server.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import type { Logger } from '../platform/lib/logger.ts';
 import { type Meter, silentMeter } from '../platform/lib/meter.ts';
@@ -20,9 +20,8 @@ import { openFileStore } from './files/file-store.ts';
 import { namedDigests } from './files/files.ts';
 import type { Service } from './http/call.ts';
 import type { Faults } from './http/faults.ts';
-import { createHandlers } from './http/handlers.ts';
-import { createPipeline, createStatistics, type KeyStatistics } from './http/pipeline.ts';
-import { openQuotaLog, type Quota } from './http/quota-log.ts';
+import { createPipeline } from './http/pipeline.ts';
+import { type KeyStatistics, openQuotaLog, type Quota } from './http/quota-log.ts';
 import { OWN_VARIANT, type Variant } from './http/variant.ts';
 import { openSecretBox } from './keys/open-secret-box.ts';
 import { openServiceDatabase } from './storage/open-database.ts';
@@ -115,41 +114,27 @@ async function assemble(
   database: Database<ServiceTables>,
   release: () => Promise<void>,
 ): Promise<WorkspaceService> {
-  const { clock, random, logger, quota, faults } = options;
-  const commits = createCommits(database);
-  const access = createAccess({ database, commits, clock, logger });
-  const files = await openFileStore(`${options.file}.files`, random, await namedDigests(database));
-  const wakeSignal = createWakeSignal();
-  const { variant = OWN_VARIANT } = options;
-  const events = createEvents({ clock, random, wakeSignal, variant });
-  const { file, secretKey: given, providers = {}, allowPrivateWebhooks = false } = options;
-  const secrets = await openSecretBox({ file, given, database, random, owner: true });
+  const { clock, random, logger, variant = OWN_VARIANT, file, secretKey: given } = options;
+  const { publicUrl, allowedHosts, trustedProxies } = options.reached ?? {};
+  const addressed = createOrigins({ allowedHosts });
   const ending = new AbortController();
+  const commits = createCommits(database);
+  const foundation = { database, commits, variant, clock, random, logger, wakeSignal: createWakeSignal() };
   const service: Service = {
-    database,
-    commits,
-    access,
-    files,
-    events,
-    secrets,
-    providers,
-    allowPrivateWebhooks,
-    variant,
-    clock,
-    random,
-    logger,
+    ...foundation,
+    access: createAccess(foundation),
+    quotaLog: await openQuotaLog(foundation, options.quota),
+    files: await openFileStore(`${file}.files`, random, await namedDigests(database)),
+    events: createEvents(foundation),
+    secrets: await openSecretBox({ file, given, database, random, owner: true }),
+    providers: options.providers ?? {},
+    allowPrivateWebhooks: options.allowPrivateWebhooks ?? false,
+    originFor: (request) => publicUrl ?? addressed(request).origin ?? originOf(server.server.address() as AddressInfo),
     ending: ending.signal,
   };
   const http = options.http ?? webhookClient(options);
-  const delivery = createWebhookDelivery({ database, commits, secrets, variant, clock, logger, http, wakeSignal });
-  const quotaLog = await openQuotaLog({ database, commits, clock, quota });
-  const statistics = createStatistics();
-  const { publicUrl, allowedHosts, trustedProxies } = options.reached ?? {};
-  const addressed = createOrigins({ allowedHosts });
-  const originFor = (request: ServerRequest) =>
-    publicUrl ?? addressed(request).origin ?? originOf(server.server.address() as AddressInfo);
-  const deps = { service, handlers: createHandlers(service), quotaLog, statistics, faults, originFor, trustedProxies };
-  const server = createPipeline(deps);
+  const delivery = createWebhookDelivery(service, http);
+  const server = createPipeline(service, options.faults, trustedProxies);
   let closing: Promise<void> | undefined;
   const close = async () => {
     const cancel = clock.after(GRACE, () => ending.abort());
@@ -168,7 +153,7 @@ async function assemble(
       await listen(server, { host, port });
       return originOf(server.server.address() as AddressInfo) + BASE_PATH;
     },
-    statistics: async () => ({ ...(await countRows(database)), requests: statistics.byKey() }),
+    statistics: async () => ({ ...(await countRows(database)), requests: service.quotaLog.byKey() }),
     close: () => (closing ??= close()),
   };
 }
@@ -196,11 +181,11 @@ function originOf({ address, family, port }: AddressInfo): string {
 
 async function countRows({ query }: Database<ServiceTables>) {
   const count = async (table: 'tasks' | 'work_items' | 'pull_requests') => {
-    const row = await query
+    const { rows } = await query
       .selectFrom(table)
       .select((expression) => expression.fn.countAll<number>().as('rows'))
       .executeTakeFirstOrThrow();
-    return row.rows;
+    return rows;
   };
   return {
     tasks: await count('tasks'),

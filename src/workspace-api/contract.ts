@@ -69,7 +69,7 @@ export { SESSION_STATES } from './contract/agents.ts';
 export { type ApiErrorCode, ERROR_CODES } from './contract/errors.ts';
 export { HEADER_PREFIX, versionHeaderOf, webhookHeadersOf } from './contract/header-names.ts';
 export type { Answered, CheckedBody, CheckedQuery, Parameters, Route, Written } from './contract/route.ts';
-export { fillPath } from './contract/route-path.ts';
+export { fillPath } from './contract/route.ts';
 export { ID_PATTERN, LIMITS } from './contract/value-schemas.ts';
 export type { WebhookEventType } from './contract/webhooks.ts';
 

@@ -24,10 +24,3 @@ it('SIGTERM while the workspace does not answer ends with 0, and the data is fre
   expect(await daemon.end('SIGTERM')).toMatchObject({ code: 0 });
   expect(await startAgain(flags)).toContain('worksync runs.');
 });
-
-it('kill -9 frees the data for the next start', async () => {
-  const { daemon, flags, deliver } = await startOwnDaemon(scratch, '');
-  await deliver(1, 2, 3);
-  await daemon.end('SIGKILL');
-  expect(await startAgain(flags)).toContain('worksync runs.');
-});

@@ -91,21 +91,19 @@ async function command(...args: readonly string[]) {
 
 const post = (address: string, number: number) => postPull(`${address}/webhooks/test/github`, WEBHOOK_SECRET, number);
 
-describe('a second daemon on the same data', () => {
-  it.runIf(isDeep)(
-    'ends at once with 75 and says why; the first one goes on, and only its end frees the data',
-    async () => {
-      const { running, address } = await startDaemon();
-      const { code, stderr } = await command('run', ...flags());
-      expect(code).toBe(75);
-      expect(stderr).toContain(`the data folder ${data()} is in use by another worksync process`);
-      expect(stderr).toContain('code:   locked');
-      expect((await fetch(`${address}/readyz`)).status).toBe(200);
-      await running.end('SIGKILL');
-      expect(await command('once', ...flags())).toMatchObject({ code: 0 });
-    },
-  );
-});
+it.runIf(isDeep)(
+  'a second daemon on the same data ends at once with 75 and says why; the first one goes on, and only its end frees the data',
+  async () => {
+    const { running, address } = await startDaemon();
+    const { code, stderr } = await command('run', ...flags());
+    expect(code).toBe(75);
+    expect(stderr).toContain(`the data folder ${data()} is in use by another worksync process`);
+    expect(stderr).toContain('code:   locked');
+    expect((await fetch(`${address}/readyz`)).status).toBe(200);
+    await running.end('SIGKILL');
+    expect(await command('once', ...flags())).toMatchObject({ code: 0 });
+  },
+);
 
 describe('SIGTERM', () => {
   /** Ten senders post one pull request after another until nobody listens; what was acknowledged is noted. */
@@ -213,15 +211,6 @@ describe('other signals', () => {
 });
 
 describe('a start that cannot be', () => {
-  it('for a wrong configuration ends with 78 and names every place', async () => {
-    writeConfig({ quotas: {}, quota: { share: 2 } });
-    const { code, stderr } = await command('run', ...flags());
-    expect(code).toBe(78);
-    expect(stderr).toMatch(/test\.yaml:\d+:\d+: .*quotas/);
-    expect(stderr).toMatch(/test\.yaml:\d+:\d+: .*share/);
-    expect(stderr).toContain('code:   config_invalid');
-  });
-
   it('for a data folder of a version before the first release ends with 78 and the remedy', async () => {
     mkdirSync(data());
     writeFileSync(join(data(), 'test.db'), 'the rows of a workspace');

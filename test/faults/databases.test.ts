@@ -123,6 +123,7 @@ describe('a database file that is', () => {
   it.each([
     ['whose lock file is deleted', () => rmSync(join(world.dataFolder, 'worksync.lock')), 'gone'],
     ['overwritten at its beginning', () => overwrite(Buffer.alloc(100)), 'corrupt'],
+    ['deleted', () => rmSync(database().file), 'gone'],
   ])('%s is detected while nothing comes in', async (_name, change, kind) => {
     await world.settled();
     // The header lacks all that is only in the log.
@@ -137,13 +138,6 @@ describe('a database file that is', () => {
     writeSync(handle, bytes, 0, bytes.length, 0);
     closeSync(handle);
   }
-
-  it('deleted is detected also while nothing comes in', async () => {
-    rmSync(database().file);
-    await world.until(async () => (await world.daemon().status()).verdict === 'blocked', 120 * SECOND);
-    expect(database().fault()).toMatchObject({ kind: 'gone' });
-    await expectBlocked(/deleted or replaced/);
-  });
 });
 
 describe('a disk that does not write', () => {

@@ -79,8 +79,6 @@ async function failure(promise: Promise<unknown>): Promise<SyncError> {
   );
 }
 
-const nothingYet = () => new Promise<string>((resolve) => void setImmediate(() => resolve('nothing yet')));
-
 it('many requests to one host share its connections, and all are answered', async () => {
   const held: ServerResponse[] = [];
   const { url, connections } = await httpPeer((_request, response) => void held.push(response));
@@ -102,39 +100,44 @@ it('many requests to one host share its connections, and all are answered', asyn
   expect(connections.count).toBe(64);
 });
 
+const silent = () => undefined;
+const CREATED = 'HTTP/1.1 201 Created\r\ncontent-length: 100\r\n\r\n{"a"';
+
+it.each<[what: string, code: string, peer: (socket: Socket) => void, options?: Partial<HttpClientOptions>]>([
+  [
+    'a peer that does not speak TLS',
+    'unreachable',
+    (socket) => socket.once('data', () => socket.end('HTTP/1.1 400\r\n')),
+  ],
+  [
+    'one that hangs up in the handshake',
+    'unreachable',
+    (socket) => socket.once('data', () => socket.resetAndDestroy()),
+  ],
+  ['a TLS handshake that never ends', 'unreachable', silent, { timeouts: { connect: 200 } }],
+])('certainly not sent: %s [A19]', async (_what, code, peer, options) => {
+  const port = await listen(createNetServer(peer));
+  expect((await failure(client(options).request(post(`https://127.0.0.1:${port}/`)))).code).toBe(code);
+});
+
 describe('certainly not sent', () => {
-  it('a refused connection', async () => {
+  it('a refused connection, and an unknown name', async () => {
     const server = createNetServer();
     const port = await listen(server);
     server.close();
     await once(server, 'close');
-    const error = await failure(client().request(post(`http://127.0.0.1:${port}/secret?token=abc`)));
-    expect(error.code).toBe('unreachable');
-    expect(error.message).toBe(`POST http://127.0.0.1:${port}/secret was not sent: ECONNREFUSED`);
-    expect(error.hint).toContain('Nothing listens');
-  });
-
-  it('an unknown name', async () => {
+    expect(await failure(client().request(post(`http://127.0.0.1:${port}/secret?token=abc`)))).toMatchObject({
+      code: 'unreachable',
+      message: `POST http://127.0.0.1:${port}/secret was not sent: ECONNREFUSED`,
+      hint: expect.stringContaining('Nothing listens'),
+    });
     expect((await failure(client().request(post('http://no-such-host.invalid/')))).code).toBe('unreachable');
   });
 
-  it('a peer that does not speak TLS, and one that hangs up in the handshake [A19]', async () => {
-    const peer = await httpPeer((_request, response) => response.end());
-    expect((await failure(client().request(post(peer.url.replace('http:', 'https:'))))).code).toBe('unreachable');
-    const port = await listen(createNetServer((socket) => socket.once('data', () => socket.resetAndDestroy())));
-    expect((await failure(client().request(post(`https://127.0.0.1:${port}/`)))).code).toBe('unreachable');
-  });
-
-  it('a TLS handshake that never ends', async () => {
-    const port = await listen(createNetServer(() => undefined));
-    const error = await failure(client({ timeouts: { connect: 200 } }).request(post(`https://127.0.0.1:${port}/`)));
-    expect(error.code).toBe('unreachable');
-  });
-
   it('a signal that has fired, before or while connecting', async () => {
-    const peer = await rawPeer(() => undefined);
+    const peer = await rawPeer(silent);
     expect((await failure(client().request(post(peer.url, { signal: AbortSignal.abort() })))).code).toBe('aborted');
-    const port = await listen(createNetServer(() => undefined));
+    const port = await listen(createNetServer(silent));
     const stop = new AbortController();
     const pending = failure(client().request(post(`https://127.0.0.1:${port}/`, { signal: stop.signal })));
     setImmediate(() => stop.abort());
@@ -144,12 +147,37 @@ describe('certainly not sent', () => {
 });
 
 describe('of unknown outcome', () => {
-  it('a reset after the request arrived', async () => {
-    const peer = await rawPeer((socket) => socket.resetAndDestroy());
-    const error = await failure(client().request(post(peer.url)));
-    expect(error).toMatchObject({ code: 'outcome_unknown', status: undefined });
+  it.each<
+    [what: string, answer: (socket: Socket) => unknown, failure: object, timeouts?: HttpClientOptions['timeouts']]
+  >([
+    ['a reset after the request arrived', (socket) => socket.resetAndDestroy(), { status: undefined }],
+    [
+      'a half-open peer that never answers',
+      silent,
+      { message: expect.stringContaining('UND_ERR_HEADERS_TIMEOUT') },
+      { headers: 300 },
+    ],
+    ['a body that stops in the middle', (socket) => socket.write(CREATED), { status: 201 }, { body: 300 }],
+    ['a body that drips past the total time', drip, {}, { total: 400 }],
+    ['an answer that is shorter than its length', (socket) => socket.end(CREATED), {}],
+    [
+      'a chunked answer without its end',
+      (socket) => socket.end('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\n{"a\r\n'),
+      {},
+    ],
+    ['an answer that is not HTTP', (socket) => socket.end('SSH-2.0-OpenSSH_9.2\r\n'), {}],
+  ])('%s', async (_what, answer, expected, timeouts) => {
+    const peer = await rawPeer(answer);
+    const error = await failure(client(timeouts && { timeouts }).request(post(peer.url)));
+    expect(error).toMatchObject({ code: 'outcome_unknown', ...expected });
     expect(peer.requests()).toBe(1);
   });
+
+  function drip(socket: Socket): void {
+    socket.write('HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n');
+    const timer = setInterval(() => socket.write('x'), 20);
+    socket.on('close', () => clearInterval(timer));
+  }
 
   it('a kept connection that is reset on its next request, which is not repeated', async () => {
     const peer = await rawPeer((socket, request) => {
@@ -162,70 +190,30 @@ describe('of unknown outcome', () => {
     expect(peer.requests()).toBe(2);
   });
 
-  it('a half-open peer that never answers', async () => {
-    const peer = await rawPeer(() => undefined);
-    const error = await failure(client({ timeouts: { headers: 300 } }).request(post(peer.url)));
-    expect(error.code).toBe('outcome_unknown');
-    expect(error.message).toContain('UND_ERR_HEADERS_TIMEOUT');
-  });
-
-  it('a body that stops in the middle', async () => {
-    const peer = await rawPeer((socket) => socket.write('HTTP/1.1 201 Created\r\ncontent-length: 100\r\n\r\n{"a"'));
-    const error = await failure(client({ timeouts: { body: 300 } }).request(post(peer.url)));
-    expect(error).toMatchObject({ code: 'outcome_unknown', status: 201 });
-  });
-
-  it('a body that drips past the total time', async () => {
-    const peer = await rawPeer((socket) => {
-      socket.write('HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n');
-      const drip = setInterval(() => socket.write('x'), 20);
-      socket.on('close', () => clearInterval(drip));
-    });
-    const error = await failure(client({ timeouts: { total: 400 } }).request(get(peer.url)));
-    expect(error.code).toBe('outcome_unknown');
-  });
-
   it.each([
-    ['a name or a handshake that never ends', () => undefined, 'https:'],
-    ['an answer that never begins', () => undefined, 'http:'],
-    [
-      'a head that never ends',
-      (socket: Socket) => void socket.write('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n'),
-      'http:',
-    ],
-    [
-      'a body that never ends',
-      (socket: Socket) => void socket.write('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{'),
-      'http:',
-    ],
-  ])('is open for 30 seconds at most, whatever it waits for: %s', async (_name, onRequest, protocol) => {
+    ['a name or a handshake that never ends', '', 'https:'],
+    ['an answer that never begins', '', 'http:'],
+    ['a head that never ends', 'HTTP/1.1 200 OK\r\ncontent-length: 9\r\n', 'http:'],
+    ['a body that never ends', CREATED, 'http:'],
+  ])('is open for 30 seconds at most, whatever it waits for: %s', async (_name, answer, protocol) => {
     const clock = createTravellingClock();
     const asked = Promise.withResolvers<void>();
     const port = await listen(
       createNetServer((socket) => {
         socket.once('data', () => {
-          onRequest(socket);
+          socket.write(answer);
           asked.resolve();
         });
       }),
     );
-    // With the limits as they are. That of the whole is kept by the clock that is given; the others would be sooner.
+    // With the default limits. The given clock measures that of the whole; the others would end sooner.
     const pending = failure(client({ clock }).request(post(`${protocol}//127.0.0.1:${port}/`)));
     await asked.promise;
     await clock.advance(29_999);
-    const early = await Promise.race([pending, nothingYet()]);
-    expect(early).toBe('nothing yet');
+    const nothingYet = new Promise<string>((resolve) => void setImmediate(() => resolve('nothing yet')));
+    expect(await Promise.race([pending, nothingYet])).toBe('nothing yet');
     await clock.advance(1);
     expect((await pending).message).toMatch(/in time|out of time/);
-  });
-
-  it.each([
-    ['shorter than its length', 'HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n{"a'],
-    ['chunked without its end', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\n{"a\r\n'],
-    ['not HTTP', 'SSH-2.0-OpenSSH_9.2\r\n'],
-  ])('an answer that is %s', async (_name, text) => {
-    const peer = await rawPeer((socket) => socket.end(text));
-    expect((await failure(client().request(post(peer.url)))).code).toBe('outcome_unknown');
   });
 
   it('a write that is aborted in flight; a read is merely aborted', async () => {
@@ -276,29 +264,20 @@ describe('answers', () => {
     expect((await failure(http.request(get(peer.url, { headers: { 'x-more': '1' } })))).code).toBe('answer_too_large');
   });
 
-  it('a HEAD answer may name any length', async () => {
-    const peer = await httpPeer((_request, response) =>
-      response.writeHead(200, { 'content-length': 99_999_999 }).end(),
+  it('takes a HEAD answer of any length, an HTML error page as it is, and skips 1xx answers', async () => {
+    const http = client();
+    const page = await httpPeer(({ method }, response) =>
+      method === 'HEAD'
+        ? response.writeHead(200, { 'content-length': 99_999_999 }).end()
+        : response.writeHead(502, { 'content-type': 'text/html' }).end('<h1>Bad gateway</h1>'),
     );
-    const answer = await client().request(get(peer.url, { method: 'HEAD' }));
-    expect(answer.headers['content-length']).toBe('99999999');
-  });
-
-  it('returns an HTML error page as it is', async () => {
-    const peer = await httpPeer((_request, response) =>
-      response.writeHead(502, { 'content-type': 'text/html' }).end('<h1>Bad gateway</h1>'),
-    );
-    expect(await client().request(post(peer.url))).toMatchObject({
-      status: 502,
-      headers: { 'content-type': 'text/html' },
-    });
-  });
-
-  it('skips 1xx answers', async () => {
-    const peer = await rawPeer((socket) =>
+    expect((await http.request(get(page.url, { method: 'HEAD' }))).headers['content-length']).toBe('99999999');
+    const html = { status: 502, headers: { 'content-type': 'text/html' } };
+    expect(await http.request(post(page.url))).toMatchObject(html);
+    const hinting = await rawPeer((socket) =>
       socket.write('HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'),
     );
-    const answer = await client().request(get(peer.url));
+    const answer = await http.request(get(hinting.url));
     expect([answer.status, answer.body.toString(), answer.headers['link']]).toEqual([200, 'ok', undefined]);
   });
 
@@ -322,16 +301,7 @@ describe('answers', () => {
 });
 
 describe('blocked addresses', () => {
-  const spellings = [
-    '127.0.0.1',
-    '2130706433',
-    '0x7f.1',
-    '017700000001',
-    '[::ffff:127.0.0.1]',
-    '[::1]',
-    '0.0.0.0',
-    'localhost',
-  ];
+  const spellings = '127.0.0.1 2130706433 0x7f.1 017700000001 [::ffff:127.0.0.1] [::1] 0.0.0.0 localhost'.split(' ');
   const loopback = ['127.0.0.0/8', '::1/128', '0.0.0.0/8'];
 
   it.each(['http:', 'https:'])(
@@ -348,25 +318,17 @@ describe('blocked addresses', () => {
     },
   );
 
-  it.each([
-    'http://169.254.169.254/latest/meta-data/',
-    'https://169.254.169.254/',
-    'http://2852039166/',
-    'http://0xa9.0xfe.0xa9.0xfe/',
-    'http://[::ffff:169.254.169.254]/',
-    'http://[::ffff:a9fe:a9fe]/',
-    'http://[64:ff9b::a9fe:a9fe]/',
-    'http://[2002:a9fe:a9fe::1]/',
-    'http://[fe80::1]/',
-    'http://[fd00:ec2::254]/',
-    'http://100.100.100.200/',
-  ])('always: %s [A4]', async (url) => {
+  const METADATA_ADDRESSES = `http://169.254.169.254/latest/meta-data/ https://169.254.169.254/ http://2852039166/ http://0xa9.0xfe.0xa9.0xfe/
+    http://[::ffff:169.254.169.254]/ http://[::ffff:a9fe:a9fe]/ http://[64:ff9b::a9fe:a9fe]/ http://[2002:a9fe:a9fe::1]/
+    http://[fe80::1]/ http://[fd00:ec2::254]/ http://100.100.100.200/`;
+
+  it.each(METADATA_ADDRESSES.split(/\s+/))('always: %s [A4]', async (url) => {
     expect((await failure(client().request(get(url)))).code).toBe('address_blocked');
   });
 });
 
-describe('a name that leads elsewhere after it was looked at', () => {
-  /** The next answers of the system's resolver; the last one repeats. */
+describe('a name that resolves to another address after it was checked', () => {
+  /** Sets the next answers of the system's resolver; the last one repeats. */
   function resolveTo(...answers: readonly (readonly string[])[]): void {
     const left = [...answers];
     const own = dns.lookup;

@@ -42,10 +42,7 @@ async function child<Told>(name: string, ...given: readonly string[]): Promise<T
   }
 }
 
-function folder(): string {
-  const path = folderOfTest('killed');
-  return path;
-}
+const folder = () => folderOfTest('killed');
 
 /** The name of one run, by which its sessions are found on a server. */
 interface Named {
@@ -64,7 +61,7 @@ async function isOver({ name, place }: Named): Promise<void> {
 
 interface Case<Work extends keyof WorkInputs> {
   readonly input: WorkInputs[Work];
-  /** Where a dead process may still be at work. */
+  /** The database at which the sessions of a dead process may still be open. */
   readonly at?: Named;
   /** After the kill, before the same work is done again. */
   readonly between?: () => Promise<void>;

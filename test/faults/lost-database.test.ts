@@ -120,7 +120,7 @@ function putCopy(data: string, backup: string): void {
   copyFileSync(backup, join(data, INSTALLATION_FILE));
 }
 
-/** As one of a snapshot of the volume: it does not say that it is a copy. */
+/** Makes a backup look like a file of a snapshot of the volume, which does not say that it is a copy. */
 function unmark(file: string): void {
   const database = new BetterSqlite(file);
   database.pragma('user_version = 0');

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { verifyWorkspaceWebhook } from '../../src/workspace-api/contract.ts';
+import { ask as request } from '../contracts/workspace/target.ts';
 import { startWebhookReceiver } from '../support/fakes/webhook-receiver.ts';
 import { sampleOf } from '../support/harness/depth.ts';
 import type { Running } from '../support/harness/processes.ts';
@@ -23,34 +24,14 @@ let running: Running;
 
 async function serve(quota: number, ...more: readonly string[]): Promise<Address> {
   const limits = ['--quota', String(quota), '--burst', '0', ...more];
-  running = scratch.start([
-    'workspace',
-    'serve',
-    '--port',
-    '0',
-    '--db',
-    join(scratch.folder, 's.db'),
-    ...limits,
-    '--json',
-  ]);
+  const place = ['--port', '0', '--db', join(scratch.folder, 's.db')];
+  running = scratch.start(['workspace', 'serve', ...place, ...limits, '--json']);
   return JSON.parse(await running.says('\n')) as Address;
 }
 
-interface Answer {
-  readonly status: number;
-  readonly body: ReturnType<JSON['parse']>;
-}
-
-/** Undefined where no whole answer came. */
-async function ask(url: string, credential: string, method: string, path: string, body?: object) {
-  const headers = { authorization: `Bearer ${credential}`, 'content-type': 'application/json' };
-  try {
-    const reply = await fetch(`${url}${path}`, { method, headers, body: body && JSON.stringify(body) });
-    return { status: reply.status, body: await reply.json() } as Answer;
-  } catch {
-    return undefined;
-  }
-}
+/** Resolves with undefined if no whole answer came. */
+const ask = (url: string, token: string, method: string, path: string, body?: object) =>
+  request({ url, token }, method, path, { body }).catch(() => undefined);
 
 /** Answers that clients received, and requests whose outcome they do not know. */
 interface Book {
@@ -140,16 +121,12 @@ async function whatIsLeft({ url, apiKey }: Address): Promise<number> {
   return accepted;
 }
 
-it.each(
-  sampleOf(
-    [
-      [60, 1],
-      [800, 20],
-      [1_600, 40],
-    ] as const,
-    3,
-  ),
-)(
+const QUOTAS: readonly (readonly [quota: number, row: number])[] = [
+  [60, 1],
+  [800, 20],
+  [1_600, 40],
+];
+it.each(sampleOf(QUOTAS, 3))(
   '50 clients, kill -9 in the middle of a quota of %d: all acknowledged is there, all sent is counted',
   async (quota, row) => {
     const first = await serve(quota);

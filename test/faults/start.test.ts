@@ -13,7 +13,7 @@ import { type Running, startWorksync, worksync } from '../support/harness/proces
 /** Starts that cannot succeed end with their documented code; those that can in part succeed in part. */
 
 const SECRET = 'a-secret-of-sixteen-or-more';
-/** Nobody listens where a check would ask GitHub. */
+/** A workspace without faults. No server listens on the address at which a check would query GitHub. */
 const GOOD = `connections:\n  hooks: { connector: github, apiUrl: http://127.0.0.1:9, repositories: [acme/app], webhookSecrets: ${SECRET}, poll: off }\n`;
 
 let scratch = '';
@@ -99,6 +99,7 @@ describe('one bad workspace', () => {
     expect(code).toBe(78);
     expect(stderr).toContain('a.yaml:1:1: unknown key "qota" (did you mean "quota"?)');
     expect(stderr).toContain('b.yaml:1:1: connections: nothing would ever come in');
+    expect(stderr).toContain('code:   config_invalid');
   });
 });
 

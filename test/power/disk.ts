@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 /**
  * A disk as a power failure may leave it.
  *
- * What was synchronised is there. Of everything else any part may be: of each file the blocks that were written since its last
+ * Synchronised changes are there. Any part of all others may be: of each file the blocks that were written since its last
  * sync, each as it was at some moment since, and a length that it had; of each folder the names that changed since its last sync.
  * A write does not harm the bytes beside it, and a rename happens or does not: SQLite and every journaling file system count on
  * that. What is mapped into memory (`-shm`) comes back as anything.
@@ -28,7 +28,7 @@ type Content = Extract<Change, { what: 'write' | 'truncate' }>;
 type Naming = Exclude<Change, Content | { what: 'sync' | 'sync-folder' }>;
 
 interface File {
-  /** As it was at its last sync; with room behind it, that this file alone uses. */
+  /** The content at its last sync; with room behind it that this file alone uses. */
   durable: Buffer;
   pending: Content[];
 }

@@ -15,7 +15,7 @@ import { diskAfter, lay, MANNERS, makeRecorder, readBefore, readRecord } from '.
 const DRAWS = 3;
 /** Cuts are spread evenly over longer runs. */
 const MOST_CUTS = 60;
-/** As the container starts it: there Node forbids every sync. */
+/** The flags of the container, under which Node forbids every sync. */
 const CONFINED = (folder: string) => [
   '--permission',
   '--disable-warning=PERM0001',

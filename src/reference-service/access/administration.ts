@@ -11,7 +11,7 @@ import {
   revokeToken,
 } from '../keys/credentials.ts';
 import { type NewProviderToken, storeProviderToken } from '../keys/provider-tokens.ts';
-import { newId, timeNow } from '../storage/new-row.ts';
+import { newId, timeNow } from '../storage/rows.ts';
 import type { Role } from '../storage/service-tables.ts';
 import type { Write } from '../storage/transactions.ts';
 
@@ -37,39 +37,44 @@ export interface StartCredentials {
   readonly isTokenNew: boolean;
 }
 
+export type Administration = ReturnType<typeof createAdministration>;
+
 /**
  * Administration on the machine that runs the service, not over HTTP: the API does not define how workspaces, users, teams and
  * OAuth tokens are created (W18). Adding an existing one changes nothing but names and roles.
  */
-export interface Administration {
-  addWorkspace(workspaceId?: string): Promise<string>;
-  addUser(user: NewUser): Promise<string>;
-  addTeam(team: { workspaceId: string; teamId?: string; name: string }): Promise<string>;
-  mintKey(key: NewKey): Promise<{ apiKeyId: string; secret: string }>;
-  mintToken(token: NewToken): Promise<{ tokenId: string; secret: string }>;
-  /** Stores a member's token at a git provider, encrypted. */
-  connectProvider(token: NewProviderToken): Promise<void>;
-  /**
-   * Returns a key and an owner's token, created at the first start with the workspace and its owner, and the same at every later
-   * one, so that their users continue after a restart. A revoked one stays revoked, and a new one replaces it.
-   */
-  startCredentials(): Promise<StartCredentials>;
-}
-
-export function createAdministration(service: Service): Administration {
+export function createAdministration(service: Service) {
   const { commits } = service;
   return {
     addWorkspace: (workspaceId = newId(service.random, 'ws')) =>
       commits.run((write) => insertWorkspace(service, write, workspaceId)),
-    addUser: (user) => commits.run((write) => insertUser(service, write, user)),
-    addTeam: (team) => commits.run((write) => insertTeam(service, write, team)),
-    async mintKey(key) {
+    addUser: (user: NewUser) => commits.run((write) => insertUser(service, write, user)),
+    addTeam: (team: { workspaceId: string; teamId?: string; name: string }) =>
+      commits.run(async (write) => {
+        const teamId = team.teamId ?? newId(service.random, 'team');
+        await write
+          .insertInto('teams')
+          .values({ workspace_id: team.workspaceId, team_id: teamId, name: team.name })
+          .onConflict((conflict) => conflict.columns(['workspace_id', 'team_id']).doUpdateSet({ name: team.name }))
+          .execute();
+        return teamId;
+      }),
+    async mintKey(key: NewKey) {
       const { row, secret } = await commits.run((write) => insertKey(write, service, key));
       return { apiKeyId: row.api_key_id, secret };
     },
-    mintToken: (token) => commits.run((write) => insertToken(write, service, token)),
-    connectProvider: (token) => commits.run((write) => storeProviderToken(write, service, token)),
-    startCredentials: () => startCredentials(service),
+    mintToken: (token: NewToken) => commits.run((write) => insertToken(write, service, token)),
+    /** Stores a member's token at a git provider, encrypted. */
+    connectProvider: (token: NewProviderToken) => commits.run((write) => storeProviderToken(write, service, token)),
+    /**
+     * Returns a key and an owner's token, created at the first start with the workspace and its owner, and the same at every later
+     * one, so that their users continue after a restart. A revoked one stays revoked, and a new one replaces it.
+     */
+    async startCredentials(): Promise<StartCredentials> {
+      const { replaced, ...credentials } = await commits.run((write) => takeUp(service, write));
+      for (const id of replaced) service.access.forget(id);
+      return credentials;
+    },
   };
 }
 
@@ -97,20 +102,6 @@ export async function insertUser(service: Mint, write: Write, user: NewUser): Pr
   return userId;
 }
 
-async function insertTeam(
-  service: Service,
-  write: Write,
-  team: { workspaceId: string; teamId?: string; name: string },
-): Promise<string> {
-  const teamId = team.teamId ?? newId(service.random, 'team');
-  await write
-    .insertInto('teams')
-    .values({ workspace_id: team.workspaceId, team_id: teamId, name: team.name })
-    .onConflict((conflict) => conflict.columns(['workspace_id', 'team_id']).doUpdateSet({ name: team.name }))
-    .execute();
-  return teamId;
-}
-
 const START_FACT = 'start_credentials';
 
 /** The stored fact of a start. The secrets are sealed; older versions did not store them. */
@@ -132,28 +123,18 @@ interface Held {
   readonly isNew: boolean;
 }
 
-async function startCredentials(service: Service): Promise<StartCredentials> {
-  const { owner, key, token, replaced } = await service.commits.run((write) => takeUp(service, write));
-  for (const id of replaced) service.access.forget(id);
-  return {
-    workspaceId: owner.workspaceId,
-    userId: owner.userId,
-    apiKeyId: key.id,
-    apiKey: key.secret,
-    isKeyNew: key.isNew,
-    tokenId: token.id,
-    oauthToken: token.secret,
-    isTokenNew: token.isNew,
-  };
-}
-
 /** Reuses the stored credentials; replaces a revoked or unreadable one, and nothing else. */
-async function takeUp(service: Service, write: Write) {
+async function takeUp(service: Service, write: Write): Promise<StartCredentials & { replaced: readonly string[] }> {
   const last = await readFact(write);
   const owner = last ?? (await firstStart(service, write));
-  const keptKey = last && (await isKeyActive(write, last)) ? opened(service, last.apiKeyId, last.sealedKey) : undefined;
+  const keptKey =
+    last && (await isActive(write, 'api_key', last.apiKeyId))
+      ? opened(service, last.apiKeyId, last.sealedKey)
+      : undefined;
   const keptToken =
-    last && (await isTokenActive(write, last)) ? opened(service, last.tokenId, last.sealedToken) : undefined;
+    last && (await isActive(write, 'token', last.tokenId))
+      ? opened(service, last.tokenId, last.sealedToken)
+      : undefined;
   const replaced: string[] = [];
   if (last?.sealedKey !== undefined && !keptKey) {
     await revokeKey(write, service, last.workspaceId, last.apiKeyId);
@@ -164,9 +145,19 @@ async function takeUp(service: Service, write: Write) {
     replaced.push(last.tokenId);
   }
   const key = keptKey ?? (await startKey(service, write, owner, last));
-  const token = keptToken ?? (await mintStartToken(service, write, owner));
+  const token = keptToken ?? (await startToken(service, write, owner));
   if (key.isNew || token.isNew) await keepFact(service, write, owner, key, token);
-  return { owner, key, token, replaced };
+  return {
+    workspaceId: owner.workspaceId,
+    userId: owner.userId,
+    apiKeyId: key.id,
+    apiKey: key.secret,
+    isKeyNew: key.isNew,
+    tokenId: token.id,
+    oauthToken: token.secret,
+    isTokenNew: token.isNew,
+    replaced,
+  };
 }
 
 /** Returns undefined if it was never stored, or sealed with a lost key. */
@@ -180,20 +171,11 @@ function opened({ secrets }: Service, id: string, sealed: string | undefined): H
   }
 }
 
-async function isKeyActive(write: Write, { apiKeyId }: StartFact): Promise<boolean> {
+async function isActive(write: Write, kind: 'api_key' | 'token', id: string): Promise<boolean> {
   const row = await write
-    .selectFrom('api_keys')
+    .selectFrom((kind === 'token' ? 'oauth_tokens' : 'api_keys') as 'api_keys')
     .select('revoked_at')
-    .where('api_key_id', '=', apiKeyId)
-    .executeTakeFirst();
-  return row?.revoked_at === null;
-}
-
-async function isTokenActive(write: Write, { tokenId }: StartFact): Promise<boolean> {
-  const row = await write
-    .selectFrom('oauth_tokens')
-    .select('revoked_at')
-    .where('token_id', '=', tokenId)
+    .where(`${kind}_id` as 'api_key_id', '=', id)
     .executeTakeFirst();
   return row?.revoked_at === null;
 }
@@ -229,7 +211,7 @@ async function startKey(service: Service, write: Write, owner: Owner, last: Star
   }
 }
 
-async function mintStartToken(service: Service, write: Write, { workspaceId, userId }: Owner): Promise<Held> {
+async function startToken(service: Service, write: Write, { workspaceId, userId }: Owner): Promise<Held> {
   const { tokenId, secret } = await insertToken(write, service, { workspaceId, userId, role: 'owner', ttl: null });
   return { id: tokenId, secret, isNew: true };
 }

@@ -1,10 +1,7 @@
 import { hash } from 'node:crypto';
-import type { Database } from '../../platform/database/database-types.ts';
-import type { Clock } from '../../platform/lib/clock.ts';
-import type { Logger } from '../../platform/lib/logger.ts';
 import { ApiError } from '../http/api-error.ts';
-import type { Role, ServiceTables } from '../storage/service-tables.ts';
-import type { Commits } from '../storage/transactions.ts';
+import type { Role } from '../storage/service-tables.ts';
+import type { Foundation } from '../storage/transactions.ts';
 
 /** The caller of a request. */
 export interface Caller {
@@ -20,23 +17,7 @@ export interface Caller {
   readonly expiresAt: number | null;
 }
 
-/**
- * Checks credentials (W13, W14). A known credential is cached by the hash of its secret, so that a request needs no query; a
- * revocation removes it in the same step.
- */
-export interface Access {
-  /** Returns the caller of a cached credential at once, of another one after a query. Throws 401. */
-  authenticate(authorization: string | undefined): Caller | Promise<Caller>;
-  /** Called after the commit that revokes it. */
-  forget(credentialId: string): void;
-}
-
-export interface AccessDeps {
-  readonly database: Database<ServiceTables>;
-  readonly commits: Commits;
-  readonly clock: Clock;
-  readonly logger: Logger;
-}
+export type Access = ReturnType<typeof createAccess>;
 
 const MINUTE = 60_000;
 
@@ -45,20 +26,24 @@ export function secretHash(secret: string): string {
   return hash('sha256', secret, 'hex');
 }
 
-export function createAccess(deps: AccessDeps): Access {
+/**
+ * Checks credentials (W13, W14). A known credential is cached by the hash of its secret, so that a request needs no query; a
+ * revocation removes it in the same step.
+ */
+export function createAccess(service: Foundation) {
   const known = new Map<string, Caller>();
   const lastUse = new Map<string, number>();
   let revocations = 0;
 
   const admit = (caller: Caller): Caller => {
-    if (caller.expiresAt !== null && caller.expiresAt <= deps.clock.now()) throw unauthorized();
-    if (caller.kind === 'key') noteUse(deps, lastUse, caller.credentialId);
+    if (caller.expiresAt !== null && caller.expiresAt <= service.clock.now()) throw unauthorized();
+    if (caller.kind === 'key') noteUse(service, lastUse, caller.credentialId);
     return caller;
   };
 
   const look = async (digest: string): Promise<Caller> => {
     const before = revocations;
-    const caller = (await findKey(deps.database, digest)) ?? (await findToken(deps.database, digest));
+    const caller = await findCaller(service, digest);
     if (caller === undefined) throw unauthorized();
     // A credential that was read before a revocation must not be cached after it.
     if (before === revocations) known.set(digest, caller);
@@ -66,12 +51,14 @@ export function createAccess(deps: AccessDeps): Access {
   };
 
   return {
-    authenticate(authorization) {
+    /** Returns the caller of a cached credential at once, of another one after a query. Throws 401. */
+    authenticate(authorization: string | undefined): Caller | Promise<Caller> {
       const digest = secretHash(bearerOf(authorization));
       const caller = known.get(digest);
       return caller === undefined ? look(digest) : admit(caller);
     },
-    forget(credentialId) {
+    /** Called after the commit that revokes the credential. */
+    forget(credentialId: string): void {
       revocations += 1;
       for (const [digest, caller] of known) if (caller.credentialId === credentialId) known.delete(digest);
     },
@@ -89,50 +76,30 @@ function unauthorized(): ApiError {
   return new ApiError('unauthorized', 'missing or invalid credentials', { 'www-authenticate': 'Bearer' });
 }
 
-async function findKey(database: Database<ServiceTables>, digest: string): Promise<Caller | undefined> {
-  const row = await database.query
+async function findCaller({ database: { query } }: Foundation, digest: string): Promise<Caller | undefined> {
+  const key = await query
     .selectFrom('api_keys')
-    .select(['api_key_id', 'workspace_id', 'created_by_user_id'])
+    .select(['api_key_id as credentialId', 'workspace_id as workspaceId', 'created_by_user_id as userId'])
     .where('secret_hash', '=', digest)
     .where('revoked_at', 'is', null)
     .executeTakeFirst();
-  return (
-    row && {
-      kind: 'key',
-      credentialId: row.api_key_id,
-      userId: row.created_by_user_id,
-      workspaceId: row.workspace_id,
-      role: null,
-      expiresAt: null,
-    }
-  );
-}
-
-async function findToken(database: Database<ServiceTables>, digest: string): Promise<Caller | undefined> {
-  const row = await database.query
+  if (key) return { ...key, kind: 'key', role: null, expiresAt: null };
+  const token = await query
     .selectFrom('oauth_tokens')
-    .select(['token_id', 'workspace_id', 'user_id', 'role', 'expires_at'])
+    .select(['token_id as credentialId', 'workspace_id as workspaceId', 'user_id as userId', 'role'])
+    .select('expires_at as expiresAt')
     .where('secret_hash', '=', digest)
     .where('revoked_at', 'is', null)
     .executeTakeFirst();
-  return (
-    row && {
-      kind: 'token',
-      credentialId: row.token_id,
-      userId: row.user_id,
-      workspaceId: row.workspace_id,
-      role: row.role,
-      expiresAt: row.expires_at,
-    }
-  );
+  return token && { ...token, kind: 'token' };
 }
 
 /** `lastUsedAt` shows which keys are in use; a minute is exact enough, and saves a write per request. */
-function noteUse(deps: AccessDeps, lastUse: Map<string, number>, apiKeyId: string): void {
-  const now = deps.clock.now();
+function noteUse({ clock, commits, logger }: Foundation, lastUse: Map<string, number>, apiKeyId: string): void {
+  const now = clock.now();
   if (Math.abs(now - (lastUse.get(apiKeyId) ?? Number.NEGATIVE_INFINITY)) < MINUTE) return;
   lastUse.set(apiKeyId, now);
-  deps.commits
+  commits
     .run((write) =>
       write
         .updateTable('api_keys')
@@ -140,12 +107,12 @@ function noteUse(deps: AccessDeps, lastUse: Map<string, number>, apiKeyId: strin
         .where('api_key_id', '=', apiKeyId)
         .execute(),
     )
-    .catch((error: unknown) => deps.logger.warn({ err: error, apiKeyId }, 'the last use of a key could not be stored'));
+    .catch((error: unknown) => logger.warn({ err: error, apiKeyId }, 'the last use of a key could not be stored'));
 }
 
 /** The workspace that a path names (W1, W2, W3, W26). Throws 403. */
 export async function resolveWorkspace(
-  database: Database<ServiceTables>,
+  { database }: Foundation,
   caller: Caller,
   named: string | undefined,
 ): Promise<string> {

@@ -1,74 +1,29 @@
-import type { Selectable } from 'kysely';
+import { ROUTES } from '../../workspace-api/contract.ts';
 import { type Caller, requireOwn } from '../access/caller-rights.ts';
 import { notFound } from '../http/api-error.ts';
-import type { Call, Handlers, Query, Service } from '../http/call.ts';
-import { readPage } from '../http/paging.ts';
-import { newId, timeNow } from '../storage/new-row.ts';
-import type { ServiceTables } from '../storage/service-tables.ts';
-import { renewClaims, settleLeases } from './claim-leases.ts';
-
-type AgentRow = Omit<Selectable<ServiceTables['agents']>, 'seq'>;
-type HarnessRow = Omit<Selectable<ServiceTables['harnesses']>, 'seq'>;
+import type { Call, Service } from '../http/call.ts';
+import { findRow, newId, type Row, readPage, shownBy, timeNow } from '../storage/rows.ts';
+import type { Query } from '../storage/transactions.ts';
+import { renewClaims, settleLeases } from './session-claims.ts';
 
 /** Profiles of agents and the programs that run them (W62, W63). */
-export function agentHandlers(
-  service: Service,
-): Handlers<
-  'listAgents' | 'createAgent' | 'getAgent' | 'updateAgent' | 'listHarnesses' | 'createHarness' | 'heartbeat'
-> {
-  return {
-    listAgents: (call) => listAgents(service, call),
-    createAgent: (call) => createAgent(service, call),
-    getAgent: async ({ workspaceId, ids }) => {
-      const row = await findAgent(service.database.query, workspaceId, ids.agentId);
-      return { status: 200, body: agentOf(row) };
-    },
-    updateAgent: (call) => updateAgent(service, call),
-    listHarnesses: (call) => listHarnesses(service, call),
-    createHarness: (call) => createHarness(service, call),
-    heartbeat: (call) => heartbeat(service, call),
-  };
-}
+export const agentHandlers = {
+  listAgents,
+  createAgent,
+  getAgent: async (service: Service, { workspaceId, ids }: Call<'getAgent'>) =>
+    agentOf(await findRow(service.database.query, 'agent', workspaceId, ids.agentId)),
+  updateAgent,
+  listHarnesses,
+  createHarness,
+  heartbeat,
+};
 
-function agentOf(row: AgentRow) {
-  return {
-    agentId: row.agent_id,
-    workspaceId: row.workspace_id,
-    userId: row.user_id,
-    name: row.name,
-    description: row.description,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-  };
-}
-
-function harnessOf(row: HarnessRow) {
-  return {
-    harnessId: row.harness_id,
-    agentId: row.agent_id,
-    workspaceId: row.workspace_id,
-    name: row.name,
-    version: row.version,
-    createdAt: row.created_at,
-    lastHeartbeatAt: row.last_heartbeat_at,
-  };
-}
-
-/** Throws 404. */
-export async function findAgent(query: Query, workspaceId: string, agentId: string) {
-  const row = await query
-    .selectFrom('agents')
-    .selectAll()
-    .where('workspace_id', '=', workspaceId)
-    .where('agent_id', '=', agentId)
-    .executeTakeFirst();
-  if (row === undefined) throw notFound('agent');
-  return row;
-}
+const agentOf = shownBy(ROUTES.getAgent);
+const harnessOf = shownBy(ROUTES.createHarness);
 
 /** An agent is run by its own member, or by who runs the workspace. Throws 403, 404. */
 export async function findOwnAgent(query: Query, workspaceId: string, agentId: string, caller: Caller) {
-  const row = await findAgent(query, workspaceId, agentId);
+  const row = await findRow(query, 'agent', workspaceId, agentId);
   requireOwn(caller, row.user_id);
   return row;
 }
@@ -76,12 +31,12 @@ export async function findOwnAgent(query: Query, workspaceId: string, agentId: s
 async function listAgents(service: Service, { workspaceId, query }: Call<'listAgents'>) {
   const rows = service.database.query.selectFrom('agents').selectAll().where('workspace_id', '=', workspaceId);
   const { given, nextCursor } = await readPage(rows, query);
-  return { status: 200, body: { agents: given.map(agentOf), nextCursor } };
+  return { agents: given.map((row) => agentOf(row)), nextCursor };
 }
 
 async function createAgent(service: Service, { workspaceId, caller, body }: Call<'createAgent'>) {
   const now = timeNow(service.clock);
-  const row: AgentRow = {
+  const row: Row<'agents'> = {
     agent_id: newId(service.random, 'agt'),
     workspace_id: workspaceId,
     user_id: caller.userId,
@@ -91,7 +46,7 @@ async function createAgent(service: Service, { workspaceId, caller, body }: Call
     updated_at: now,
   };
   await service.commits.run((write) => write.insertInto('agents').values(row).execute());
-  return { status: 201, body: agentOf(row) };
+  return agentOf(row);
 }
 
 async function updateAgent(service: Service, { workspaceId, ids, caller, body }: Call<'updateAgent'>) {
@@ -99,20 +54,20 @@ async function updateAgent(service: Service, { workspaceId, ids, caller, body }:
   return service.commits.run(async (write) => {
     const { seq, ...row } = await findOwnAgent(write, workspaceId, ids.agentId, caller);
     await write.updateTable('agents').set(profile).where('seq', '=', seq).execute();
-    return { status: 200, body: agentOf({ ...row, ...profile }) };
+    return agentOf({ ...row, ...profile });
   });
 }
 
 async function listHarnesses(service: Service, { workspaceId, ids, query }: Call<'listHarnesses'>) {
-  await findAgent(service.database.query, workspaceId, ids.agentId);
+  await findRow(service.database.query, 'agent', workspaceId, ids.agentId);
   const rows = service.database.query.selectFrom('harnesses').selectAll().where('agent_id', '=', ids.agentId);
   const { given, nextCursor } = await readPage(rows, query);
-  return { status: 200, body: { harnesses: given.map(harnessOf), nextCursor } };
+  return { harnesses: given.map((row) => harnessOf(row)), nextCursor };
 }
 
 async function createHarness(service: Service, { workspaceId, ids, caller, body }: Call<'createHarness'>) {
   const now = timeNow(service.clock);
-  const row: HarnessRow = {
+  const row: Row<'harnesses'> = {
     harness_id: newId(service.random, 'hrn'),
     workspace_id: workspaceId,
     agent_id: ids.agentId,
@@ -125,7 +80,7 @@ async function createHarness(service: Service, { workspaceId, ids, caller, body 
     await findOwnAgent(write, workspaceId, ids.agentId, caller);
     await write.insertInto('harnesses').values(row).execute();
   });
-  return { status: 201, body: harnessOf(row) };
+  return harnessOf(row);
 }
 
 /** A lease that has ended is not renewed: the session went stale, and another may take it. */
@@ -143,6 +98,6 @@ async function heartbeat(service: Service, { workspaceId, ids, caller }: Call<'h
       .executeTakeFirst();
     if (row === undefined) throw notFound('harness');
     await renewClaims(write, ids.harnessId, now);
-    return { status: 200, body: harnessOf(row) };
+    return harnessOf(row);
   });
 }

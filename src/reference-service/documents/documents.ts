@@ -1,97 +1,47 @@
-import { type Selectable, sql } from 'kysely';
-import { type CheckedBody, type CheckedQuery, LIMITS, type Routes } from '../../workspace-api/contract.ts';
+import { sql } from 'kysely';
+import { type CheckedBody, type CheckedQuery, LIMITS, ROUTES, type Routes } from '../../workspace-api/contract.ts';
 import type { Caller } from '../access/caller-rights.ts';
 import { ApiError, invalid, notFound } from '../http/api-error.ts';
-import type { Call, Handlers, Service } from '../http/call.ts';
-import { readPage } from '../http/paging.ts';
-import { newId, timeNow } from '../storage/new-row.ts';
-import type { ServiceTables } from '../storage/service-tables.ts';
-import type { Write } from '../storage/transactions.ts';
+import { type Call, Existing, type Service } from '../http/call.ts';
+import { findRow, newId, type Row, readPage, refuseUnknownTask, shownBy, timeNow } from '../storage/rows.ts';
+import type { Query, Write } from '../storage/transactions.ts';
 
-type Row = Omit<Selectable<ServiceTables['documents']>, 'seq'>;
-type Query = Service['database']['query'] | Write;
+type DocumentRow = Row<'documents'>;
 
-export function documentHandlers(
-  service: Service,
-): Handlers<
-  'listDocuments' | 'createDocument' | 'getDocument' | 'replaceDocument' | 'patchDocument' | 'deleteDocument'
-> {
-  return {
-    listDocuments: async (call) => ({ status: 200, body: await listDocuments(service, call) }),
-    createDocument: async (call) => ({ status: 201, body: await createDocument(service, call) }),
-    getDocument: async ({ workspaceId, ids }) => {
-      const row = await findDocument(service.database.query, workspaceId, ids.documentId);
-      return { status: 200, body: documentOf(row) };
-    },
-    replaceDocument: async (call) => ({ status: 200, body: await replaceDocument(service, call) }),
-    patchDocument: async (call) => ({ status: 200, body: await patchDocument(service, call) }),
-    deleteDocument: async (call) => {
-      await deleteDocument(service, call);
-      return { status: 204, body: undefined };
-    },
-  };
-}
+export const documentHandlers = {
+  listDocuments,
+  createDocument,
+  getDocument: async (service: Service, { workspaceId, ids }: Call<'getDocument'>) =>
+    documentOf(await findRow(service.database.query, 'document', workspaceId, ids.documentId)),
+  replaceDocument,
+  patchDocument,
+  deleteDocument,
+  listTaskDocuments,
+  attachDocument,
+  detachDocument,
+};
 
 /** Describes a document for lists, without content. */
-export function listedDocumentOf(row: Omit<Row, 'content'>) {
-  return {
-    documentId: row.document_id,
-    workspaceId: row.workspace_id,
-    title: row.title,
-    type: row.type,
-    status: row.status,
-    taskId: row.task_id,
-    excerpt: row.excerpt,
-    createdByUserId: row.created_by_user_id,
-    updatedByUserId: row.updated_by_user_id,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-  };
-}
+const listedDocumentOf = shownBy(ROUTES.getDocument, 'content');
 
-export function documentOf(row: Row) {
+function documentOf(row: DocumentRow) {
   return { ...listedDocumentOf(row), content: row.content };
 }
 
 /** Selects the rows of a workspace for lists, newest first. */
-export function selectListed(query: Query, workspaceId: string) {
+function selectListed(query: Query, workspaceId: string) {
   return query
     .selectFrom('documents')
-    .select([
-      'seq',
-      'document_id',
-      'workspace_id',
-      'title',
-      'title_folded',
-      'type',
-      'status',
-      'task_id',
-      'excerpt',
-      'created_by_user_id',
-      'updated_by_user_id',
-      'created_at',
-      'updated_at',
-    ])
+    .select(['seq', 'document_id', 'workspace_id', 'title', 'title_folded', 'type', 'status', 'task_id', 'excerpt'])
+    .select(['created_by_user_id', 'updated_by_user_id', 'created_at', 'updated_at'])
     .where('workspace_id', '=', workspaceId);
-}
-
-/** Throws 404. */
-export async function findDocument(query: Query, workspaceId: string, documentId: string) {
-  const row = await query
-    .selectFrom('documents')
-    .selectAll()
-    .where('workspace_id', '=', workspaceId)
-    .where('document_id', '=', documentId)
-    .executeTakeFirst();
-  if (row === undefined) throw notFound('document');
-  return row;
 }
 
 async function listDocuments(service: Service, { workspaceId, query }: Call<'listDocuments'>) {
   const rows = withFilters(selectListed(service.database.query, workspaceId), query);
   if (!query.includeContent) {
     const { given, nextCursor } = await readPage(rows, query);
-    return { documents: given.map(listedDocumentOf), nextCursor };
+    return { documents: given.map((row) => listedDocumentOf(row)), nextCursor };
   }
   const { given, nextCursor } = await readPage(rows.select('content'), query);
   return { documents: given.map(documentOf), nextCursor };
@@ -116,24 +66,24 @@ function foldCase(title: string): string {
 const EXCERPT_LENGTH = 200;
 
 /** Values derived from the content are stored beside it, so that lists need not read the long text. */
-function contentColumns(content: string): Pick<Row, 'content' | 'excerpt'> {
+function contentColumns(content: string): Pick<DocumentRow, 'content' | 'excerpt'> {
   // Leaves out a surrogate pair that the cut would halve.
   const excerpt = content.slice(0, EXCERPT_LENGTH).replace(/[\ud800-\udbff]$/, '');
   return { content, excerpt };
 }
 
-function titleColumns(title: string): Pick<Row, 'title' | 'title_folded'> {
+function titleColumns(title: string): Pick<DocumentRow, 'title' | 'title_folded'> {
   return { title, title_folded: foldCase(title) };
 }
 
 type NewDocument = Omit<CheckedBody<Routes['createDocument']>, 'taskId'>;
 
-export function newDocumentRow(
+function newDocumentRow(
   service: Service,
   { workspaceId, caller }: Pick<Call<'createDocument'>, 'workspaceId' | 'caller'>,
   given: NewDocument,
   taskId: string | null,
-): Row {
+): DocumentRow {
   const now = timeNow(service.clock);
   return {
     document_id: newId(service.random, 'doc'),
@@ -150,43 +100,38 @@ export function newDocumentRow(
   };
 }
 
-export async function insertDocument(write: Write, row: Row): Promise<void> {
-  await write.insertInto('documents').values(row).execute();
-}
-
 async function createDocument(service: Service, call: Call<'createDocument'>) {
   const taskId = call.body.taskId ?? null;
-  const row = newDocumentRow(service, call, call.body, taskId);
-  await service.commits.run(async (write) => {
+  return insertDocument(service, call, newDocumentRow(service, call, call.body, taskId), async (write) => {
     if (taskId !== null) await refuseUnknownTask(write, call.workspaceId, taskId);
-    await insertDocument(write, row);
-    await recordDocument(service, write, call.caller, 'document.created', row);
+  });
+}
+
+async function insertDocument(
+  service: Service,
+  { caller }: { caller: Caller },
+  row: DocumentRow,
+  check: (write: Write) => Promise<unknown>,
+) {
+  await service.commits.run(async (write) => {
+    await check(write);
+    await write.insertInto('documents').values(row).execute();
+    await recordDocument(service, write, caller, 'document.created', row);
   });
   return documentOf(row);
 }
 
 /** Records an event without the content, like in a list; receivers request the content. */
-export function recordDocument(
+function recordDocument(
   service: Service,
   write: Write,
   caller: Caller,
   type: 'document.created' | 'document.updated' | 'document.deleted',
-  row: Row,
+  row: DocumentRow,
 ): Promise<void> {
   const { workspace_id: workspaceId, document_id: id, task_id: taskId } = row;
   const body = listedDocumentOf(row);
   return service.events.record(write, { type, workspaceId, caller, resource: { id, taskId }, body });
-}
-
-/** A task that a body names, unlike one that the path names, is part of the request: 400, like unknown users (W35). */
-async function refuseUnknownTask(write: Write, workspaceId: string, taskId: string): Promise<void> {
-  const known = await write
-    .selectFrom('tasks')
-    .select('seq')
-    .where('workspace_id', '=', workspaceId)
-    .where('task_id', '=', taskId)
-    .executeTakeFirst();
-  if (known === undefined) throw invalid(`unknown task ${taskId}`);
 }
 
 function replaceDocument(service: Service, call: Call<'replaceDocument'>) {
@@ -206,11 +151,11 @@ function patchDocument(service: Service, call: Call<'patchDocument'>) {
 async function changeDocument(
   service: Service,
   { workspaceId, ids, caller }: Pick<Call<'replaceDocument'>, 'workspaceId' | 'ids' | 'caller'>,
-  changes: (row: Row) => Partial<Row>,
+  changes: (row: DocumentRow) => Partial<DocumentRow>,
 ) {
   const now = timeNow(service.clock);
   return service.commits.run(async (write) => {
-    const { seq, ...row } = await findDocument(write, workspaceId, ids.documentId);
+    const { seq, ...row } = await findRow(write, 'document', workspaceId, ids.documentId);
     const changed = { ...changes(row), updated_by_user_id: caller.userId, updated_at: now };
     await write.updateTable('documents').set(changed).where('seq', '=', seq).execute();
     await recordDocument(service, write, caller, 'document.updated', { ...row, ...changed });
@@ -218,7 +163,10 @@ async function changeDocument(
   });
 }
 
-async function deleteDocument(service: Service, { workspaceId, ids, caller }: Call<'deleteDocument'>): Promise<void> {
+async function deleteDocument(
+  service: Service,
+  { workspaceId, ids, caller }: Call<'deleteDocument'>,
+): Promise<undefined> {
   await service.commits.run(async (write) => {
     const deleted = await write
       .deleteFrom('documents')
@@ -228,6 +176,56 @@ async function deleteDocument(service: Service, { workspaceId, ids, caller }: Ca
       .executeTakeFirst();
     if (deleted === undefined) throw notFound('document');
     await recordDocument(service, write, caller, 'document.deleted', deleted);
+  });
+}
+
+async function listTaskDocuments(service: Service, { workspaceId, ids }: Call<'listTaskDocuments'>) {
+  await findRow(service.database.query, 'task', workspaceId, ids.taskId);
+  const rows = await selectListed(service.database.query, workspaceId)
+    .where('task_id', '=', ids.taskId)
+    .orderBy('seq', 'desc')
+    .execute();
+  return { documents: rows.map((row) => listedDocumentOf(row)) };
+}
+
+/**
+ * Documents of a task (W40, W44). A document says in `taskId` to which one task it is attached, so there is no row for an attachment:
+ * attaching sets it, and moves the document away from another task. If it is attached here already, nothing is written.
+ */
+async function attachDocument(service: Service, call: Call<'attachDocument'>) {
+  const { workspaceId, ids, caller, body } = call;
+  if (body.documentId === undefined)
+    return insertDocument(service, call, newDocumentRow(service, call, body, ids.taskId), (write) =>
+      findRow(write, 'task', workspaceId, ids.taskId),
+    );
+  const now = timeNow(service.clock);
+  return service.commits.run(async (write) => {
+    await findRow(write, 'task', workspaceId, ids.taskId);
+    const { seq, ...row } = await findRow(write, 'document', workspaceId, body.documentId);
+    if (row.task_id === ids.taskId) return new Existing(documentOf(row));
+    const attached = { task_id: ids.taskId, updated_by_user_id: caller.userId, updated_at: now };
+    await write.updateTable('documents').set(attached).where('seq', '=', seq).execute();
+    await recordDocument(service, write, caller, 'document.updated', { ...row, ...attached });
+    return documentOf({ ...row, ...attached });
+  });
+}
+
+async function detachDocument(
+  service: Service,
+  { workspaceId, ids, caller }: Call<'detachDocument'>,
+): Promise<undefined> {
+  const now = timeNow(service.clock);
+  await service.commits.run(async (write) => {
+    const detached = await write
+      .updateTable('documents')
+      .set({ task_id: null, updated_by_user_id: caller.userId, updated_at: now })
+      .where('workspace_id', '=', workspaceId)
+      .where('document_id', '=', ids.documentId)
+      .where('task_id', '=', ids.taskId)
+      .returningAll()
+      .executeTakeFirst();
+    if (detached === undefined) throw notFound('document of this task');
+    await recordDocument(service, write, caller, 'document.updated', detached);
   });
 }
 

@@ -1,8 +1,5 @@
 import type { GitProvider } from '../../connectors/connector.ts';
-import type { Database } from '../../platform/database/database-types.ts';
-import type { Clock } from '../../platform/lib/clock.ts';
-import type { Logger } from '../../platform/lib/logger.ts';
-import type { Random } from '../../platform/lib/random.ts';
+import type { ServerRequest } from '../../platform/http/server.ts';
 import type { SecretBox } from '../../platform/lib/secret-box.ts';
 import type {
   CheckedBody,
@@ -14,37 +11,30 @@ import type {
 } from '../../workspace-api/contract.ts';
 import type { Access, Caller } from '../access/caller-rights.ts';
 import type { FileStore } from '../files/file-store.ts';
-import type { ServiceTables } from '../storage/service-tables.ts';
-import type { Commits, Write } from '../storage/transactions.ts';
+import type { Foundation } from '../storage/transactions.ts';
 import type { Events } from '../webhooks/events.ts';
-import type { Variant } from './variant.ts';
+import type { QuotaLog } from './quota-log.ts';
 
-/** The dependencies of the handlers. */
-export interface Service {
-  readonly database: Database<ServiceTables>;
-  readonly commits: Commits;
+/** All that handlers and the pipeline use. */
+export interface Service extends Foundation {
   readonly access: Access;
+  readonly quotaLog: QuotaLog;
   readonly files: FileStore;
   readonly events: Events;
   readonly secrets: SecretBox;
   /** Members' writes at git providers, by the provider's name. */
   readonly providers: Readonly<Partial<Record<string, GitProvider>>>;
   readonly allowPrivateWebhooks: boolean;
-  readonly variant: Variant;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly logger: Logger;
+  /** Returns the beginning of the service's addresses for the sender of this request: `http://host:port`. */
+  readonly originFor: (request: ServerRequest) => string;
   /** Aborts when the service can no longer wait for others. */
   readonly ending: AbortSignal;
 }
 
-/** The database for reads, or a transaction. */
-export type Query = Database<ServiceTables>['query'] | Write;
-
 /** One request after authentication, quota, version, workspace and schemas have been checked. */
 export interface Call<Name extends RouteName> {
   readonly caller: Caller;
-  /** The beginning of the service's addresses for this client: `http://host:port`. */
+  /** The beginning of the service's addresses for this client. */
   readonly origin: string;
   readonly workspaceId: string;
   readonly ids: Omit<Parameters<Routes[Name]>, 'query' | 'body' | 'ifMatch'>;
@@ -54,11 +44,18 @@ export interface Call<Name extends RouteName> {
   readonly ifMatch?: string;
 }
 
-export interface Answer<Body> {
-  readonly status: number;
+/** The answer to a creation whose result was there already: 200 instead of 201. */
+export class Existing<Body> {
   readonly body: Body;
+
+  constructor(body: Body) {
+    this.body = body;
+  }
 }
 
-/** Answers one route; refuses with `ApiError`. */
-type Handler<Name extends RouteName> = (call: Call<Name>) => Promise<Answer<Written<Routes[Name]>>>;
-export type Handlers<Name extends RouteName> = { readonly [One in Name]: Handler<One> };
+/** Returns the body of a success, whose status the contract gives; refuses with `ApiError`. */
+type Handler<Name extends RouteName> = (
+  service: Service,
+  call: Call<Name>,
+) => Promise<Written<Routes[Name]> | Existing<Written<Routes[Name]>>>;
+export type Handlers = { readonly [Name in RouteName]: Handler<Name> };

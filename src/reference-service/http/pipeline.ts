@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { asSyncError } from '../../model/errors/sync-error.ts';
 import { JsonError, parseJson } from '../../platform/http/parse-json.ts';
 import { createServer, type Server, type ServerReply, type ServerRequest } from '../../platform/http/server.ts';
+import { successesOf } from '../../workspace-api/contract/route.ts';
 import { problemsOf } from '../../workspace-api/contract/value-schemas.ts';
 import {
   API_VERSION,
@@ -14,31 +15,14 @@ import {
   versionHeaderOf,
 } from '../../workspace-api/contract.ts';
 import { type Caller, requireAdmin, requireUser, resolveWorkspace } from '../access/caller-rights.ts';
-import { addFileTransfer } from '../files/file-transfer.ts';
-import { ASSET_ADDRESS, UPLOAD_ADDRESS } from '../files/files.ts';
+import { ASSET_ADDRESS, addFileTransfer, UPLOAD_ADDRESS } from '../files/files.ts';
 import { ApiError, errorBody, invalid, notFound } from './api-error.ts';
 import { addReference, OPENAPI_ADDRESS } from './api-reference.ts';
-import type { Answer, Handlers, Service } from './call.ts';
+import { Existing, type Service } from './call.ts';
 import { etagOf, isNotModified } from './etag.ts';
 import type { Fault, Faults } from './faults.ts';
-import type { QuotaLog } from './quota-log.ts';
+import { HANDLERS } from './handlers.ts';
 import { missingRoutes } from './variant.ts';
-
-/**
- * The steps of every request, in this order: credentials (401), quota (429), version (400), route (404, 405), body size (413),
- * rights (403), workspace (403), schemas (400), handler, `ETag`. 401 and 429 count nothing; every request that passes both is
- * counted, however it ends (W72), and its answer waits until the count is durable.
- */
-export interface PipelineDeps {
-  readonly service: Service;
-  readonly handlers: Handlers<RouteName>;
-  readonly quotaLog: QuotaLog;
-  readonly statistics: Statistics;
-  readonly faults?: Faults;
-  /** Returns the beginning of the service's addresses for the sender of this request, without a slash at the end. */
-  readonly originFor: (request: ServerRequest) => string;
-  readonly trustedProxies?: readonly string[];
-}
 
 interface Admission {
   readonly caller: Caller;
@@ -59,75 +43,76 @@ const OPEN_ADDRESSES: ReadonlySet<string | undefined> = new Set([OPENAPI_ADDRESS
 /** A video of the largest size must get through a slow line. Unknown callers are refused at the head of their request. */
 const REQUEST_TIMEOUT = 10 * 60_000;
 
-export function createPipeline(deps: PipelineDeps): Server {
+/**
+ * The steps of every request, in this order: credentials (401), quota (429), version (400), route (404, 405), body size (413),
+ * rights (403), workspace (403), schemas (400), handler, `ETag`. 401 and 429 count nothing; every request that passes both is
+ * counted, however it ends (W72), and its answer waits until the count is durable.
+ */
+export function createPipeline(service: Service, faults?: Faults, trustedProxies?: readonly string[]): Server {
   const server = createServer({
     bodyLimit: LIMITS.jsonBody,
     requestTimeout: REQUEST_TIMEOUT,
-    trustedProxies: deps.trustedProxies,
+    trustedProxies,
     failureBody: (status, message) => errorBody(status, message, 'bad_request'),
   });
-  if (deps.faults) addFaults(server, deps.faults);
+  if (faults) addFaults(server, faults);
   server.decorateRequest('admission', null);
-  const { variant } = deps.service;
+  const { variant } = service;
   const versionHeader = versionHeaderOf(variant.headerPrefix);
   const missing = missingRoutes(variant);
   const served = SERVED.filter(({ name }) => !missing.has(name));
   const explainMiss = missExplainer(served);
-  server.addHook('onRequest', (request) => admit(deps, request, versionHeader));
+  server.addHook('onRequest', (request) => admit(service, request, versionHeader));
   server.setNotFoundHandler((request) => {
     throw explainMiss(request.url);
   });
-  server.setErrorHandler((error, request, reply) => refuse(deps, error, request, reply));
-  const kept = createKeptAnswers(() => deps.service.commits.count());
-  for (const each of served) addRoute(server, deps, each, kept);
-  addFileTransfer(server, deps.service, (request) => enter(deps, request, 'any'));
+  server.setErrorHandler((error, request, reply) => refuse(service, error, request, reply));
+  const kept = createKeptAnswers(() => service.commits.count());
+  for (const each of served) addRoute(server, service, each, kept);
+  addFileTransfer(server, service, (request) => enter(service, request));
   addReference(server, variant);
   return server;
 }
 
-async function admit(deps: PipelineDeps, request: ServerRequest, versionHeader: string): Promise<void> {
+async function admit(service: Service, request: ServerRequest, versionHeader: string): Promise<void> {
   if (!isApiAddress(request.url) || OPEN_ADDRESSES.has(request.routeOptions.url)) return;
-  const found = deps.service.access.authenticate(request.headers.authorization);
+  const found = service.access.authenticate(request.headers.authorization);
   const caller = found instanceof Promise ? await found : found;
-  (request as unknown as Admitted).admission = { caller, counted: count(deps, caller) };
+  (request as unknown as Admitted).admission = { caller, counted: count(service, caller) };
   checkVersion(request.headers, versionHeader);
 }
 
 /** API keys share their workspace's quota; OAuth tokens have none (W72, W73). Throws 429. */
-function count(deps: PipelineDeps, caller: Caller): Promise<void> | undefined {
+function count({ quotaLog }: Service, caller: Caller): Promise<void> | undefined {
   if (caller.kind !== 'key' || caller.workspaceId === null) return undefined;
-  try {
-    const counted = deps.quotaLog.take(caller.workspaceId);
-    deps.statistics.accepted(caller.credentialId);
-    return counted;
-  } catch (error) {
-    deps.statistics.refused(caller.credentialId);
-    throw error;
-  }
+  return quotaLog.take(caller.workspaceId, caller.credentialId);
 }
 
-function addRoute(server: Server, deps: PipelineDeps, { name, route, url }: Served, kept: KeptAnswers): void {
-  const handler = deps.handlers[name] as (call: unknown) => Promise<Answer<unknown>>;
+function addRoute(server: Server, service: Service, { name, route, url }: Served, kept: KeptAnswers): void {
+  const handler = HANDLERS[name] as (service: Service, call: unknown) => Promise<unknown>;
+  const { method } = route;
+  const [usual] = successesOf(route);
   server.route({
-    method: route.method,
+    method,
     url,
     handler: async (request, reply) => {
-      const { counted, ...entered } = await enter(deps, request, route.access);
+      const { counted, ...entered } = await enter(service, request, route.access);
       const key = KEPT_ROUTES.has(name) ? `${entered.workspaceId} ${request.url}` : undefined;
       const present = key === undefined ? undefined : kept.find(key);
       if (present !== undefined) {
         await counted;
         return giveRead(request, reply, present);
       }
-      const query = checkQuery(route, request.query);
+      const query = route.query && check(route.query, request.query);
       const body = checkBody(route, request.body, request.headers['content-type']);
-      const origin = deps.originFor(request);
-      const before = deps.service.commits.count();
+      const origin = service.originFor(request);
+      const before = service.commits.count();
       const ifMatch = request.headers['if-match'];
-      const answer = await handler({ ...entered, origin, query, body, ifMatch });
+      const answer = await handler(service, { ...entered, origin, query, body, ifMatch });
       await counted;
-      if (request.method !== 'GET') return giveWritten(reply, answer);
-      const read = readAnswerOf(answer);
+      if (method !== 'GET') return giveWritten(reply, usual!, answer);
+      const text = JSON.stringify(answer);
+      const read = { body: text, etag: etagOf(text) };
       if (key !== undefined) kept.keep(key, before, read);
       return giveRead(request, reply, read);
     },
@@ -135,12 +120,12 @@ function addRoute(server: Server, deps: PipelineDeps, { name, route, url }: Serv
 }
 
 /** Checks rights, ids and workspace of an admitted request. */
-async function enter(deps: PipelineDeps, request: ServerRequest, access: Route['access']) {
+async function enter(service: Service, request: ServerRequest, access?: Route['access']) {
   const { caller, counted } = (request as unknown as Admitted).admission!;
   if (access === 'admin') requireAdmin(caller);
   if (access === 'user') requireUser(caller);
   const { workspaceId: named, ...ids } = checkIds(request.params as Record<string, string>);
-  const workspaceId = await resolveWorkspace(deps.service.database, caller, named);
+  const workspaceId = await resolveWorkspace(service, caller, named);
   return { caller, counted, workspaceId, ids };
 }
 
@@ -150,15 +135,10 @@ function checkIds(parameters: Record<string, string>): Record<string, string> {
   return parameters;
 }
 
-function giveWritten(reply: ServerReply, { status, body }: Answer<unknown>): ServerReply {
-  if (body === undefined) return reply.code(status).send();
+function giveWritten(reply: ServerReply, usual: number, answer: unknown): ServerReply {
+  if (answer === undefined) return reply.code(usual).send();
+  const [status, body] = answer instanceof Existing ? [200, answer.body] : [usual, answer];
   return reply.code(status).header('content-type', JSON_TYPE).send(JSON.stringify(body));
-}
-
-/** Every read answers 200 with a body. */
-function readAnswerOf(answer: Answer<unknown>): KeptAnswer {
-  const body = JSON.stringify(answer.body);
-  return { body, etag: etagOf(body) };
 }
 
 function giveRead(request: ServerRequest, reply: ServerReply, { body, etag }: KeptAnswer): ServerReply {
@@ -167,8 +147,8 @@ function giveRead(request: ServerRequest, reply: ServerReply, { body, etag }: Ke
   return reply.code(200).send(body);
 }
 
-async function refuse(deps: PipelineDeps, error: unknown, request: ServerRequest, reply: ServerReply): Promise<void> {
-  const refusal = await settled(deps, error, request);
+async function refuse(service: Service, error: unknown, request: ServerRequest, reply: ServerReply): Promise<void> {
+  const refusal = await settled(service, error, request);
   reply
     .code(refusal.status)
     .headers(refusal.headers)
@@ -177,22 +157,22 @@ async function refuse(deps: PipelineDeps, error: unknown, request: ServerRequest
 }
 
 /** Returns the refusal once the request's count is durable; if it cannot be made durable, returns that failure. */
-async function settled(deps: PipelineDeps, error: unknown, request: ServerRequest): Promise<ApiError> {
+async function settled(service: Service, error: unknown, request: ServerRequest): Promise<ApiError> {
   try {
     await (request as unknown as Admitted).admission?.counted;
-    return refusalOf(deps, error);
+    return refusalOf(service, error);
   } catch (failure) {
-    return refusalOf(deps, failure);
+    return refusalOf(service, failure);
   }
 }
 
 /** Hides the details of a fault from the client; the log has them. */
-function refusalOf({ service }: PipelineDeps, error: unknown): ApiError {
+function refusalOf({ logger }: Service, error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   const { statusCode: status, message } = error as { statusCode?: number; message: string };
   if (status === 413) return new ApiError('payload_too_large', `a body has at most ${LIMITS.jsonBody} bytes`);
   if (status !== undefined && status < 500) return new ApiError('bad_request', message);
-  service.logger.error({ err: error }, 'a request failed');
+  logger.error({ err: error }, 'a request failed');
   if (asSyncError(error).code === 'disk_full') return new ApiError('storage_full', 'the disk of the service is full');
   return new ApiError('internal_error', 'the service failed to answer this request');
 }
@@ -236,25 +216,16 @@ function checkVersion(headers: IncomingHttpHeaders, name: string): void {
   throw new ApiError('unsupported_api_version', `${name}: only version ${API_VERSION} is served`);
 }
 
-/** Query parameters as the route wants them; unknown ones are ignored. Throws 400. */
-function checkQuery(route: Route, query: unknown): unknown {
-  return route.query === undefined ? undefined : check(route.query, query);
-}
-
 /** The body as the route wants it; unknown fields are ignored. Throws 400. */
 function checkBody(route: Route, body: unknown, contentType: string | undefined): unknown {
   if (route.body === undefined) return undefined;
-  if (!isPresent(body)) {
+  if (!Buffer.isBuffer(body) || body.length === 0) {
     if (route.body.safeParse(undefined).success) return undefined;
     throw new ApiError('bad_request', 'a JSON body is required');
   }
   if (!/^application\/json\s*(;|$)/i.test(contentType ?? ''))
     throw new ApiError('bad_request', 'Content-Type must be application/json');
   return check(route.body, readJson(body));
-}
-
-function isPresent(body: unknown): body is Buffer {
-  return Buffer.isBuffer(body) && body.length > 0;
 }
 
 function readJson(body: Buffer): unknown {
@@ -266,6 +237,7 @@ function readJson(body: Buffer): unknown {
   }
 }
 
+/** The value as the route wants it; unknown fields are ignored. Throws 400. */
 function check(schema: NonNullable<Route['body']>, value: unknown): unknown {
   const checked = schema.safeParse(value);
   if (checked.success) return checked.data;
@@ -278,16 +250,7 @@ interface KeptAnswer {
   readonly etag: string;
 }
 
-/**
- * Answers to reads, kept in memory until the next commit of anything. Clients that poll what has not changed cost no
- * look at the rows. One process holds the file, and all writes go through `commits`, so what was read since the last
- * commit is what a read now would find.
- */
-interface KeptAnswers {
-  find(key: string): KeptAnswer | undefined;
-  /** @param commits how many commits there were before the read began; one since then makes the answer worthless */
-  keep(key: string, commits: number, answer: KeptAnswer): void;
-}
+type KeptAnswers = ReturnType<typeof createKeptAnswers>;
 
 /** Reads of one resource that depend on rows alone: not on the time, the caller or another server. */
 const KEPT_ROUTES: ReadonlySet<RouteName> = new Set(['getTask', 'getDocument', 'listWorkItems']);
@@ -296,7 +259,11 @@ const KEPT_ROUTES: ReadonlySet<RouteName> = new Set(['getTask', 'getDocument', '
 const LARGEST = 65_536;
 const MOST = 512;
 
-function createKeptAnswers(commits: () => number): KeptAnswers {
+/**
+ * Answers to reads, kept in memory until the next commit of anything. A client that polls something unchanged costs no query. One
+ * process holds the file, and all writes go through `commits`, so an answer that was read since the last commit is still true.
+ */
+function createKeptAnswers(commits: () => number) {
   const kept = new Map<string, KeptAnswer>();
   let valid = commits();
   const dropOutdated = () => {
@@ -305,11 +272,12 @@ function createKeptAnswers(commits: () => number): KeptAnswers {
     valid = commits();
   };
   return {
-    find(key) {
+    find(key: string) {
       dropOutdated();
       return kept.get(key);
     },
-    keep(key, before, answer) {
+    /** @param before the number of commits before the read began; one since then makes the answer worthless */
+    keep(key: string, before: number, answer: KeptAnswer) {
       dropOutdated();
       if (before === valid && answer.body.length <= LARGEST && kept.size < MOST) kept.set(key, answer);
     },
@@ -356,38 +324,5 @@ function missExplainer(served: readonly Served[]): (url: string) => ApiError {
     if (methods.length === 0) return notFound('address');
     const allow = [...new Set(methods)].sort().join(', ');
     return new ApiError('method_not_allowed', `this address takes ${allow}`, { allow });
-  };
-}
-
-/** Requests of one API key since the service started. */
-export interface KeyStatistics {
-  /** All that carried the key, refused ones included. */
-  readonly received: number;
-  /** Answered 429. */
-  readonly refused: number;
-}
-
-/** Counts what the service received, independently of what its clients believe to have sent. */
-interface Statistics {
-  accepted(credentialId: string): void;
-  refused(credentialId: string): void;
-  byKey(): ReadonlyMap<string, KeyStatistics>;
-}
-
-export function createStatistics(): Statistics {
-  const keys = new Map<string, { received: number; refused: number }>();
-  const of = (credentialId: string) => {
-    const known = keys.get(credentialId) ?? { received: 0, refused: 0 };
-    keys.set(credentialId, known);
-    return known;
-  };
-  return {
-    accepted: (credentialId) => void of(credentialId).received++,
-    refused(credentialId) {
-      const counts = of(credentialId);
-      counts.received += 1;
-      counts.refused += 1;
-    },
-    byKey: () => keys,
   };
 }

@@ -1,7 +1,4 @@
-import type { Database } from '../../platform/database/database-types.ts';
-import type { Clock } from '../../platform/lib/clock.ts';
-import type { ServiceTables } from '../storage/service-tables.ts';
-import type { Commits, Write } from '../storage/transactions.ts';
+import type { Foundation, Write } from '../storage/transactions.ts';
 import { ApiError } from './api-error.ts';
 
 /**
@@ -17,17 +14,20 @@ import { ApiError } from './api-error.ts';
  */
 export interface QuotaLog {
   /**
-   * Takes a slot, or throws 429. Resolves when the slot is durable; the answer must wait for it.
+   * Takes a slot for a request with this key, or throws 429. Resolves when the slot is durable; the answer must wait for it.
    * Undefined where nothing is limited.
    */
-  take(workspaceId: string): Promise<void> | undefined;
+  take(workspaceId: string, apiKeyId: string): Promise<void> | undefined;
+  /** The received requests by key, independent of what the clients count. */
+  byKey(): ReadonlyMap<string, KeyStatistics>;
 }
 
-export interface QuotaLogDeps {
-  readonly database: Database<ServiceTables>;
-  readonly commits: Commits;
-  readonly clock: Clock;
-  readonly quota: Quota;
+/** Requests of one API key since the service started. */
+export interface KeyStatistics {
+  /** All that carried the key, refused ones included. */
+  readonly received: number;
+  /** Answered 429. */
+  readonly refused: number;
 }
 
 interface Counted {
@@ -37,16 +37,24 @@ interface Counted {
   durable: Promise<void>;
 }
 
-export async function openQuotaLog(deps: QuotaLogDeps): Promise<QuotaLog> {
-  if (!isLimited(deps.quota)) return { take: () => undefined };
-  await redateOtherBoots(deps);
-  const workspaces = await readCounts(deps);
+export async function openQuotaLog(service: Foundation, quota: Quota): Promise<QuotaLog> {
+  const isLimited = quota.requests > 0 || quota.burst > 0;
+  if (isLimited) await redateOtherBoots(service);
+  const workspaces = isLimited ? await readCounts(service, quota) : new Map<string, Counted>();
+  const keys = new Map<string, KeyStatistics>();
   return {
-    take(workspaceId) {
-      const counted = workspaces.get(workspaceId) ?? freshCount(deps.quota);
+    take(workspaceId, apiKeyId) {
+      const { received, refused } = keys.get(apiKeyId) ?? { received: 0, refused: 0 };
+      keys.set(apiKeyId, { received: received + 1, refused });
+      if (!isLimited) return undefined;
+      const counted = workspaces.get(workspaceId) ?? freshCount(quota);
       workspaces.set(workspaceId, counted);
-      return takeSlot(deps, workspaceId, counted);
+      const wait = counted.windows.wait(service.clock.monotonic());
+      if (wait === 0) return takeSlot(service, quota, workspaceId, counted);
+      keys.set(apiKeyId, { received: received + 1, refused: refused + 1 });
+      throw rateLimited(wait);
     },
+    byKey: () => keys,
   };
 }
 
@@ -54,36 +62,25 @@ function freshCount(quota: Quota): Counted {
   return { windows: createWindows(quota), left: 0, durable: Promise.resolve() };
 }
 
-function takeSlot(deps: QuotaLogDeps, workspaceId: string, counted: Counted): Promise<void> {
-  const now = deps.clock.monotonic();
-  const wait = counted.windows.wait(now);
-  if (wait > 0) throw rateLimited(wait);
-  counted.windows.add(now);
-  if (counted.left === 0) reserveRow(deps, workspaceId, counted, now);
+function takeSlot(service: Foundation, quota: Quota, workspaceId: string, counted: Counted): Promise<void> {
+  const at = service.clock.monotonic();
+  counted.windows.add(at);
+  if (counted.left === 0) {
+    const slots = slotsPerRow(quota);
+    const row = { workspace_id: workspaceId, boot: service.clock.bootId, at, slots };
+    counted.left = slots;
+    counted.durable = service.commits.run(async (write) => {
+      const { insertId } = await write.insertInto('quota_log').values(row).executeTakeFirst();
+      if (Number(insertId) % PURGE_EVERY === 0)
+        await purge(write, workspaceId, at - Math.max(quota.window, quota.burstWindow));
+    });
+    // Every request that waits for the row sees the failure itself; the next one reserves anew.
+    counted.durable.catch(() => {
+      counted.left = 0;
+    });
+  }
   counted.left -= 1;
   return counted.durable;
-}
-
-function reserveRow(deps: QuotaLogDeps, workspaceId: string, counted: Counted, at: number): void {
-  const slots = slotsPerRow(deps.quota);
-  counted.left = slots;
-  counted.durable = deps.commits.run((write) => insertRow(deps, write, { workspaceId, at, slots }));
-  // Every request that waits for the row sees the failure itself; the next one reserves anew.
-  counted.durable.catch(() => {
-    counted.left = 0;
-  });
-}
-
-async function insertRow(
-  { clock, quota }: QuotaLogDeps,
-  write: Write,
-  row: { workspaceId: string; at: number; slots: number },
-): Promise<void> {
-  const inserted = await write
-    .insertInto('quota_log')
-    .values({ workspace_id: row.workspaceId, boot: clock.bootId, at: row.at, slots: row.slots })
-    .executeTakeFirst();
-  if (Number(inserted.insertId) % PURGE_EVERY === 0) await purge(write, row.workspaceId, row.at - longest(quota));
 }
 
 /** Rows between two purges: keeps the table within a small multiple of a window's rows. */
@@ -101,10 +98,6 @@ async function purge(write: Write, workspaceId: string, before: number): Promise
   await write.deleteFrom('quota_log').where('workspace_id', '=', workspaceId).where('id', '<', newestOld.id).execute();
 }
 
-function longest(quota: Quota): number {
-  return Math.max(quota.window, quota.burstWindow);
-}
-
 /** `n` is whole seconds, rounded up, at least 1 (W68, W72). */
 function rateLimited(wait: number): ApiError {
   const seconds = Math.max(1, Math.ceil(wait / 1_000));
@@ -114,7 +107,7 @@ function rateLimited(wait: number): ApiError {
 }
 
 /** Monotonic times of different boots cannot be compared: what another boot counted is taken as counted just now. */
-async function redateOtherBoots({ database, clock }: QuotaLogDeps): Promise<void> {
+async function redateOtherBoots({ database, clock }: Foundation): Promise<void> {
   await database.query
     .updateTable('quota_log')
     .set({ boot: clock.bootId, at: clock.monotonic() })
@@ -122,7 +115,7 @@ async function redateOtherBoots({ database, clock }: QuotaLogDeps): Promise<void
     .execute();
 }
 
-async function readCounts({ database, clock, quota }: QuotaLogDeps): Promise<Map<string, Counted>> {
+async function readCounts({ database, clock }: Foundation, quota: Quota): Promise<Map<string, Counted>> {
   const rows = await database.query.selectFrom('quota_log').selectAll().orderBy('id').execute();
   const now = clock.monotonic();
   const workspaces = new Map<string, Counted>();
@@ -176,11 +169,6 @@ function createWindow(cap: number, length: number): Windows {
       oldest = (oldest + 1) % cap;
     },
   };
-}
-
-/** Nothing is counted where nothing is limited. */
-function isLimited(quota: Quota): boolean {
-  return quota.requests > 0 || quota.burst > 0;
 }
 
 /** Slots that one row of the log stands for: one while the caps are small, never more than a fortieth of a cap. */

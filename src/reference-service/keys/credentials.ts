@@ -1,9 +1,10 @@
 import type { Clock } from '../../platform/lib/clock.ts';
 import type { Random } from '../../platform/lib/random.ts';
-import { LIMITS } from '../../workspace-api/contract.ts';
+import { LIMITS, ROUTES } from '../../workspace-api/contract.ts';
 import { secretHash } from '../access/caller-rights.ts';
-import { ApiError } from '../http/api-error.ts';
-import { newId, timeNow } from '../storage/new-row.ts';
+import { ApiError, notFound } from '../http/api-error.ts';
+import type { Call, Service } from '../http/call.ts';
+import { newId, type Row, shownBy, timeNow } from '../storage/rows.ts';
 import type { Role } from '../storage/service-tables.ts';
 import type { Write } from '../storage/transactions.ts';
 
@@ -99,4 +100,36 @@ export async function revokeToken(write: Write, mint: Mint, tokenId: string): Pr
     .where('token_id', '=', tokenId)
     .where('revoked_at', 'is', null)
     .execute();
+}
+
+export const apiKeyHandlers = { listApiKeys, createApiKey, revokeApiKey };
+
+const shownKey = shownBy(ROUTES.createApiKey);
+
+/** Without the secret, which is shown once and stored hashed. */
+function apiKeyOf(row: Row<'api_keys'>) {
+  return shownKey({ ...row, status: row.revoked_at === null ? 'active' : 'revoked' });
+}
+
+async function listApiKeys({ database }: Service, { workspaceId }: Call<'listApiKeys'>) {
+  const rows = await database.query
+    .selectFrom('api_keys')
+    .selectAll()
+    .where('workspace_id', '=', workspaceId)
+    .orderBy('seq', 'desc')
+    .execute();
+  return { apiKeys: rows.map(apiKeyOf) };
+}
+
+async function createApiKey(service: Service, { workspaceId, caller, body }: Call<'createApiKey'>) {
+  const key = { workspaceId, userId: caller.userId, description: body.description };
+  const { row, secret } = await service.commits.run((write) => insertKey(write, service, key));
+  return { ...apiKeyOf(row), secret };
+}
+
+/** Effective at once (W22): the next request with the key is refused. */
+async function revokeApiKey(service: Service, { workspaceId, ids }: Call<'revokeApiKey'>): Promise<undefined> {
+  const known = await service.commits.run((write) => revokeKey(write, service, workspaceId, ids.apiKeyId));
+  if (!known) throw notFound('API key');
+  service.access.forget(ids.apiKeyId);
 }

@@ -1,7 +1,7 @@
 import type { MemberAccess } from '../../connectors/connector.ts';
 import { SealError, type SecretBox } from '../../platform/lib/secret-box.ts';
 import type { Service } from '../http/call.ts';
-import { timeNow } from '../storage/new-row.ts';
+import { timeNow } from '../storage/rows.ts';
 import type { Write } from '../storage/transactions.ts';
 import type { Mint } from './credentials.ts';
 

@@ -1,68 +1,28 @@
-import { type Selectable, sql } from 'kysely';
+import { sql } from 'kysely';
 import type { GitProvider, MemberAccess, WrittenPullRequest } from '../../connectors/connector.ts';
 import { asSyncError, type SyncError } from '../../model/errors/sync-error.ts';
-import {
-  type ApiErrorCode,
-  type CheckedBody,
-  type CheckedQuery,
-  ERROR_CODES,
-  type Routes,
-} from '../../workspace-api/contract.ts';
+import { GIT_PROVIDERS, type GitProviderId } from '../../model/git-providers.ts';
+import { type ApiErrorCode, type CheckedBody, ERROR_CODES, ROUTES, type Routes } from '../../workspace-api/contract.ts';
 import type { Caller } from '../access/caller-rights.ts';
 import { ApiError, invalid, notFound } from '../http/api-error.ts';
-import type { Call, Handlers, Query, Service } from '../http/call.ts';
-import { readPage } from '../http/paging.ts';
+import { type Call, Existing, type Service } from '../http/call.ts';
 import { findMemberAccess } from '../keys/provider-tokens.ts';
-import { timeNow } from '../storage/new-row.ts';
-import type { ServiceTables } from '../storage/service-tables.ts';
-import { readStrings, writeStrings } from '../storage/string-lists.ts';
-import type { Write } from '../storage/transactions.ts';
-import { checkProviderFields, refuseDeclined, stateAt } from './pull-request-rules.ts';
+import { readPage, type Row as StoredRow, shownBy, timeNow, writeStrings } from '../storage/rows.ts';
+import type { Query, Write } from '../storage/transactions.ts';
 
-type Row = Omit<Selectable<ServiceTables['pull_requests']>, 'seq'>;
+type Row = StoredRow<'pull_requests'>;
 type Given = CheckedBody<Routes['createPullRequest']>;
 type NaturalKey = Pick<Row, 'workspace_id' | 'provider' | 'repo_id' | 'identifier'>;
 
-export function pullRequestHandlers(
-  service: Service,
-): Handlers<
-  'listPullRequests' | 'createPullRequest' | 'updatePullRequest' | 'listPullRequestRecords' | 'recordPullRequest'
-> {
-  const list = async ({ workspaceId, query }: Pick<Call<'listPullRequests'>, 'workspaceId' | 'query'>) => ({
-    status: 200,
-    body: await listPullRequests(service, workspaceId, query),
-  });
-  return {
-    listPullRequests: list,
-    createPullRequest: (call) => createPullRequest(service, call),
-    updatePullRequest: async (call) => ({ status: 200, body: await updatePullRequest(service, call) }),
-    listPullRequestRecords: list,
-    recordPullRequest: (call) => recordExisting(service, call),
-  };
-}
+export const pullRequestHandlers = {
+  listPullRequests,
+  createPullRequest,
+  updatePullRequest,
+  listPullRequestRecords: listPullRequests,
+  recordPullRequest: recordExisting,
+};
 
-function pullRequestOf(row: Row & { task_ids: string }) {
-  return {
-    provider: row.provider,
-    repoId: row.repo_id,
-    identifier: row.identifier,
-    title: row.title,
-    description: row.description,
-    headBranch: row.head_branch,
-    baseBranch: row.base_branch,
-    state: row.state,
-    draft: row.draft === 1,
-    url: row.url,
-    author: row.author,
-    reviewers: readStrings(row.reviewers),
-    labels: readStrings(row.labels),
-    assignees: readStrings(row.assignees),
-    taskIds: readStrings(row.task_ids),
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-    mergedAt: row.merged_at,
-  };
-}
+const pullRequestOf = shownBy(ROUTES.createPullRequest);
 
 /** Selects pull requests with the tasks that link to the address, found by index in the same statement. */
 function selectPullRequests(query: Query, workspaceId: string) {
@@ -78,8 +38,7 @@ function selectPullRequests(query: Query, workspaceId: string) {
 
 async function listPullRequests(
   service: Service,
-  workspaceId: string,
-  query: CheckedQuery<Routes['listPullRequests']>,
+  { workspaceId, query }: Pick<Call<'listPullRequests'>, 'workspaceId' | 'query'>,
 ) {
   let rows = selectPullRequests(service.database.query, workspaceId);
   if (query.provider) rows = rows.where('provider', '=', query.provider);
@@ -120,7 +79,7 @@ async function openPullRequest(service: Service, call: Call<'createPullRequest'>
   const written = await openAtProvider(service, member, body);
   const record = await recordWritten(service, call, { written, asked, otherwise: body });
   tellRefused(written, body.provider);
-  return { status: 201, body: record };
+  return record;
 }
 
 /** Edits a pull request for a person: first at the provider, if the member has a token there; otherwise the record only (W59). */
@@ -174,7 +133,8 @@ async function recordWritten(
     ...(assignees && { assignees: [...assignees] }),
   };
   const key = naturalKey(workspaceId, { provider, repoId, identifier });
-  return (await recordPullRequest(service, caller, key, given, asked)).body;
+  const recorded = await recordPullRequest(service, caller, key, given, asked);
+  return recorded instanceof Existing ? recorded.body : recorded;
 }
 
 function naturalKey(workspaceId: string, given: { provider: string; repoId: string; identifier: string }): NaturalKey {
@@ -196,14 +156,14 @@ async function recordPullRequest(service: Service, caller: Caller, key: NaturalK
         .insertInto('pull_requests')
         .values(newRow(key, given, now))
         .execute();
-      return { status: 201, body: await tell(service, write, caller, 'pull_request.created', key) };
+      return tell(service, write, caller, 'pull_request.created', key);
     }
     const changes = changesTo(present, asked ? newsFor(present, given, asked) : columnsOf(given));
     const isFinal = asked !== undefined && present.state === 'declined';
-    if (changes === undefined || isFinal) return { status: 200, body: pullRequestOf(present) };
+    if (changes === undefined || isFinal) return new Existing(pullRequestOf(present));
     refuseDeclined(present);
     await updateRecord(write, present.seq, { ...changes, updated_at: now });
-    return { status: 200, body: await tell(service, write, caller, 'pull_request.updated', key) };
+    return new Existing(await tell(service, write, caller, 'pull_request.updated', key));
   });
 }
 
@@ -394,4 +354,38 @@ function refusalOfProvider(thrown: unknown, provider: string): ApiError {
   const headers: Record<string, string> = {};
   if (error.retryAfter !== undefined) headers['retry-after'] = String(Math.ceil(error.retryAfter / 1_000));
   return new ApiError(code, `${provider}: ${error.message}`, headers);
+}
+
+/** The fields of a record or an edit that a provider may not support. */
+interface ProviderFields {
+  readonly provider: GitProviderId;
+  readonly state?: string;
+  readonly reviewers?: readonly string[];
+  readonly labels?: readonly string[];
+  readonly assignees?: readonly string[];
+}
+
+const DECLINING = Object.values(GIT_PROVIDERS)
+  .flatMap(({ title, declines }) => (declines ? title : []))
+  .join(' and ');
+
+/** Checks the fields that only one provider has or lacks (W54, W58, W60). Throws 400. */
+function checkProviderFields(fields: ProviderFields): void {
+  const { title, lacks = [], declines, reviewers } = GIT_PROVIDERS[fields.provider];
+  if (fields.state === 'declined' && !declines) throw invalid(`state: only ${DECLINING} has declined`);
+  const field = lacks.find((name) => fields[name] !== undefined);
+  if (field !== undefined) throw new ApiError('unsupported_field', `${field}: ${title} has none`);
+  if (reviewers && fields.reviewers?.some((name) => !reviewers.form.test(name)))
+    throw invalid(`reviewers: ${title} takes ${reviewers.noun}`);
+}
+
+/** Returns the state that a provider gives a pull request for which this one was requested. */
+function stateAt(provider: GitProviderId, state: string | undefined): string | undefined {
+  return state === 'closed' && GIT_PROVIDERS[provider].declines ? 'declined' : state;
+}
+
+/** Declined is final (W55). Throws 409. */
+function refuseDeclined(present: { readonly state: string }): void {
+  if (present.state !== 'declined') return;
+  throw new ApiError('pull_request_declined', 'a declined pull request cannot be changed or reopened');
 }

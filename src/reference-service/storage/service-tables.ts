@@ -8,9 +8,12 @@ import {
   table,
   text,
 } from '../../platform/database/table-definition.ts';
-import type { SessionState } from '../agents/agent-session-states.ts';
+import type { SESSION_STATES } from '../../workspace-api/contract.ts';
 
 export type Role = 'owner' | 'admin' | 'member';
+
+/** States of an agent's session (W63). */
+export type SessionState = (typeof SESSION_STATES)[number];
 
 /** A JSON array of strings. */
 const strings = () => text();
@@ -260,7 +263,7 @@ const TABLES = {
     { indexes: { harnesses_of_agent: { columns: ['agent_id', 'seq'] } } },
   ),
 
-  /** States and transitions: session-states.ts. */
+  /** States and transitions: session-claims.ts. */
   sessions: table(
     {
       seq: numbered(),

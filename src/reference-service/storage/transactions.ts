@@ -1,10 +1,41 @@
 import type { Transaction } from 'kysely';
 import type { Database } from '../../platform/database/database-types.ts';
+import type { Clock } from '../../platform/lib/clock.ts';
+import type { Logger } from '../../platform/lib/logger.ts';
+import type { Random } from '../../platform/lib/random.ts';
+import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { yieldToEventLoop } from '../../platform/lib/yield.ts';
+import type { Variant } from '../http/variant.ts';
 import type { ServiceTables } from './service-tables.ts';
 
+/** The part of a service that all others are built on. */
+export interface Foundation {
+  readonly database: Database<ServiceTables>;
+  readonly commits: Commits;
+  readonly variant: Variant;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  /**
+   * Wakes the delivery of webhooks. It is notified inside the transaction of an event: the one connection of the database lets the
+   * delivery read only after the commit.
+   */
+  readonly wakeSignal: WakeSignal;
+}
+
 export type Write = Transaction<ServiceTables>;
-type Work<Result> = (transaction: Write) => Promise<Result>;
+/** The database for reads, or a transaction. */
+export type Query = Database<ServiceTables>['query'] | Write;
+export type Commits = ReturnType<typeof createCommits>;
+
+interface Waiting {
+  readonly work: (transaction: Write) => Promise<unknown>;
+  resolve(result: unknown): void;
+  reject(error: unknown): void;
+}
+
+/** Bounds how long one transaction blocks the event loop. */
+const LARGEST_GROUP = 64;
 
 /**
  * Group commit: all work that is waiting shares one durable transaction, so that many clients share one sync of the
@@ -14,24 +45,7 @@ type Work<Result> = (transaction: Write) => Promise<Result>;
  * Work must be repeatable: when one of a group throws, the whole group is rolled back and each runs again in a
  * transaction of its own, so that only the one at fault fails.
  */
-export interface Commits {
-  run<Result>(work: Work<Result>): Promise<Result>;
-  /** Transactions that have been committed so far. Counted before anybody is told of them. */
-  count(): number;
-  /** Resolves when nothing waits any more. */
-  idle(): Promise<void>;
-}
-
-interface Waiting {
-  readonly work: Work<unknown>;
-  resolve(result: unknown): void;
-  reject(error: unknown): void;
-}
-
-/** Bounds how long one transaction blocks the event loop. */
-const LARGEST_GROUP = 64;
-
-export function createCommits(database: Database<ServiceTables>): Commits {
+export function createCommits(database: Database<ServiceTables>) {
   const waiting: Waiting[] = [];
   let draining: Promise<void> | undefined;
   let committed = 0;
@@ -47,12 +61,14 @@ export function createCommits(database: Database<ServiceTables>): Commits {
   };
 
   return {
-    run: <Result>(work: Work<Result>) =>
+    run: <Result>(work: (transaction: Write) => Promise<Result>) =>
       new Promise<Result>((resolve, reject) => {
         waiting.push({ work, resolve: resolve as (result: unknown) => void, reject });
         draining ??= drain();
       }),
+    /** The number of transactions that have been committed. Counted before any of their results is returned. */
     count: () => committed,
+    /** Resolves when no work waits. */
     idle: async () => draining,
   };
 }
@@ -63,17 +79,15 @@ async function commitGroup(
   noted: () => void,
 ): Promise<void> {
   try {
-    const results = await database.commit((transaction) => runSequentially(group, transaction));
+    const results = await database.commit(async (transaction) => {
+      const done: unknown[] = [];
+      for (const { work } of group) done.push(await work(transaction));
+      return done;
+    });
     noted();
     for (const [at, waiting] of group.entries()) waiting.resolve(results[at]);
   } catch (error) {
     if (group.length === 1) return group[0]!.reject(error);
     for (const waiting of group) await commitGroup(database, [waiting], noted);
   }
-}
-
-async function runSequentially(group: readonly Waiting[], transaction: Write): Promise<unknown[]> {
-  const results: unknown[] = [];
-  for (const { work } of group) results.push(await work(transaction));
-  return results;
 }

@@ -1,77 +1,35 @@
-import type { Selectable } from 'kysely';
-import type { CheckedBody, CheckedQuery, Routes } from '../../workspace-api/contract.ts';
-import { ApiError, invalid, notFound } from '../http/api-error.ts';
-import type { Call, Handlers, Service } from '../http/call.ts';
+import { type CheckedBody, ROUTES, type Routes } from '../../workspace-api/contract.ts';
+import { ApiError, invalid } from '../http/api-error.ts';
+import type { Call, Service } from '../http/call.ts';
 import { etagOf, isChanged } from '../http/etag.ts';
-import { readPage } from '../http/paging.ts';
 import { isFinished, requireStatus, type Variant, withoutKey } from '../http/variant.ts';
-import { newId, timeNow } from '../storage/new-row.ts';
-import { type Prepared, prepared } from '../storage/prepared.ts';
+import { findRow, newId, prepared, type Row, readPage, shownBy, timeNow, writeStrings } from '../storage/rows.ts';
 import type { ServiceTables } from '../storage/service-tables.ts';
-import { readStrings, writeStrings } from '../storage/string-lists.ts';
 import type { Write } from '../storage/transactions.ts';
 
-type TaskRow = Omit<Selectable<ServiceTables['tasks']>, 'seq'>;
+type TaskRow = Row<'tasks'>;
 type NewTask = CheckedBody<Routes['createBug']>;
 type TaskUpdate = CheckedBody<Routes['updateTask']>;
 
 const KINDS = { bug: { prefix: 'BUG', status: 'open' }, idea: { prefix: 'IDEA', status: 'idea' } } as const;
 
-export function taskHandlers(
-  service: Service,
-): Handlers<'listTasks' | 'getTask' | 'updateTask' | 'createBug' | 'createIdea'> {
-  const statements = prepareStatements(service.database.query);
-  return {
-    listTasks: async ({ workspaceId, query }) => ({ status: 200, body: await listTasks(service, workspaceId, query) }),
-    getTask: async ({ workspaceId, ids }) => {
-      const row = await findTask(service.database.query, workspaceId, ids.taskId);
-      return { status: 200, body: taskOf(row, service.variant) };
-    },
-    updateTask: async (call) => ({ status: 200, body: await updateTask(service, call) }),
-    createBug: async (call) => ({ status: 201, body: await createTask(service, statements, call, 'bug') }),
-    createIdea: async (call) => ({ status: 201, body: await createTask(service, statements, call, 'idea') }),
-  };
-}
+export const taskHandlers = {
+  listTasks,
+  getTask: async (service: Service, { workspaceId, ids }: Call<'getTask'>) =>
+    taskOf(await findRow(service.database.query, 'task', workspaceId, ids.taskId), service.variant),
+  updateTask,
+  createBug: (service: Service, call: Call<'createBug'>) => createTask(service, call, 'bug'),
+  createIdea: (service: Service, call: Call<'createIdea'>) => createTask(service, call, 'idea'),
+};
+
+const shown = shownBy(ROUTES.getTask);
 
 function taskOf(row: TaskRow, variant: Variant) {
-  return withoutKey(variant, {
-    taskId: row.task_id,
-    key: row.key,
-    workspaceId: row.workspace_id,
-    kind: row.kind,
-    title: row.title,
-    description: row.description,
-    status: row.status,
-    priority: row.priority,
-    source: row.source,
-    reporterUserId: row.reporter_user_id,
-    reportedAt: row.reported_at,
-    teamIds: readStrings(row.team_ids),
-    assigneeIds: readStrings(row.assignee_ids),
-    labels: readStrings(row.labels),
-    userId: row.user_id,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-    completedAt: row.completed_at,
-  });
-}
-
-type Query = Service['database']['query'] | Write;
-
-/** Throws 404. */
-export async function findTask(query: Query, workspaceId: string, taskId: string) {
-  const row = await query
-    .selectFrom('tasks')
-    .selectAll()
-    .where('workspace_id', '=', workspaceId)
-    .where('task_id', '=', taskId)
-    .executeTakeFirst();
-  if (row === undefined) throw notFound('task');
-  return row;
+  return withoutKey(variant, shown(row));
 }
 
 /** `all=true` gives every status in one answer; otherwise open work, unless `status` names what is wanted (W36). */
-async function listTasks(service: Service, workspaceId: string, query: CheckedQuery<Routes['listTasks']>) {
+async function listTasks(service: Service, { workspaceId, query }: Call<'listTasks'>) {
   let rows = service.database.query.selectFrom('tasks').selectAll().where('workspace_id', '=', workspaceId);
   for (const status of query.status ?? []) requireStatus(service.variant, status);
   if (query.status) rows = rows.where('status', 'in', query.status);
@@ -97,68 +55,35 @@ async function listTasks(service: Service, workspaceId: string, query: CheckedQu
   return { tasks: given.map(show), nextCursor };
 }
 
-/** The statements of a creation, which many clients ask for at once. */
-interface Statements {
-  readonly nextNumber: Prepared<{ value: number }>;
-  readonly insertTask: Prepared<unknown>;
-}
+const insertRow = prepared((write, row: TaskRow) => write.insertInto('tasks').values(row));
 
-const COLUMNS = Object.keys({
-  task_id: true,
-  workspace_id: true,
-  key: true,
-  kind: true,
-  title: true,
-  description: true,
-  status: true,
-  open: true,
-  priority: true,
-  source: true,
-  reporter_user_id: true,
-  reported_at: true,
-  team_ids: true,
-  assignee_ids: true,
-  labels: true,
-  user_id: true,
-  created_at: true,
-  updated_at: true,
-  completed_at: true,
-} satisfies Record<keyof TaskRow, true>) as readonly (keyof TaskRow)[];
+const countUp = prepared(
+  (write, row: ServiceTables['counters']) =>
+    write
+      .insertInto('counters')
+      .values(row)
+      .onConflict((conflict) =>
+        conflict
+          .columns(['workspace_id', 'prefix'])
+          .doUpdateSet((update) => ({ value: update('counters.value', '+', 1) })),
+      )
+      .returning('value'),
+  [1],
+);
 
-function prepareStatements(query: Service['database']['query']): Statements {
-  const blank = Object.fromEntries(COLUMNS.map((name) => [name, ''])) as unknown as TaskRow;
-  return {
-    insertTask: prepared(query.insertInto('tasks').values(blank)),
-    nextNumber: prepared(
-      query
-        .insertInto('counters')
-        .values({ workspace_id: '', prefix: '', value: 1 })
-        .onConflict((conflict) =>
-          conflict
-            .columns(['workspace_id', 'prefix'])
-            .doUpdateSet((update) => ({ value: update('counters.value', '+', 1) })),
-        )
-        .returning('value'),
-    ),
-  };
-}
-
-async function createTask(
-  service: Service,
-  statements: Statements,
-  call: Call<'createBug' | 'createIdea'>,
-  kind: keyof typeof KINDS,
-) {
-  const row = newRow(service, call, kind);
-  const number = await service.commits.run(async (write) => {
+async function createTask(service: Service, call: Call<'createBug' | 'createIdea'>, kind: keyof typeof KINDS) {
+  const { prefix } = KINDS[kind];
+  const unnumbered = newRow(service, call, kind);
+  const row = await service.commits.run(async (write) => {
     await checkReferences(write, call.workspaceId, call.body);
-    const next = await nextNumber(write, statements, call.workspaceId, KINDS[kind].prefix);
-    const numbered = { ...row, key: `${KINDS[kind].prefix}-${next}` };
-    await insertTask(write, statements, numbered, call.body);
+    const { rows } = await countUp(write, { workspace_id: call.workspaceId, prefix, value: 1 });
+    const numbered: TaskRow = { ...unnumbered, key: `${prefix}-${rows[0]!.value}` };
+    const { insertId } = await insertRow(write, numbered);
+    await insertRefs(write, call.workspaceId, Number(insertId), call.body);
     await recordTask(service, write, call, 'task.created', numbered);
-    return next;
+    return numbered;
   });
-  return taskOf({ ...row, key: `${KINDS[kind].prefix}-${number}` }, service.variant);
+  return taskOf(row, service.variant);
 }
 
 function newRow(service: Service, call: Call<'createBug'>, kind: keyof typeof KINDS): Omit<TaskRow, 'key'> {
@@ -186,19 +111,6 @@ function newRow(service: Service, call: Call<'createBug'>, kind: keyof typeof KI
   };
 }
 
-async function insertTask(
-  write: Write,
-  { insertTask: insert }: Statements,
-  row: TaskRow,
-  refs: Pick<NewTask, 'teamIds' | 'assigneeIds'>,
-): Promise<void> {
-  const { insertId } = await insert(
-    write,
-    COLUMNS.map((name) => row[name]),
-  );
-  await insertRefs(write, row.workspace_id, Number(insertId), refs);
-}
-
 async function insertRefs(
   write: Write,
   workspaceId: string,
@@ -220,11 +132,6 @@ async function insertRefs(
     .execute();
 }
 
-async function nextNumber(write: Write, statements: Statements, workspaceId: string, prefix: string): Promise<number> {
-  const { rows } = await statements.nextNumber(write, [workspaceId, prefix, 1, 1]);
-  return rows[0]!.value;
-}
-
 /** Unknown users and teams are refused (W35). */
 async function checkReferences(
   write: Write,
@@ -232,31 +139,27 @@ async function checkReferences(
   refs: Pick<NewTask, 'reporterUserId' | 'teamIds' | 'assigneeIds'>,
 ): Promise<void> {
   const users = [...new Set([refs.reporterUserId ?? [], refs.assigneeIds ?? []].flat())];
-  if (users.length > 0) {
-    const known = await write
-      .selectFrom('members')
-      .select('user_id as id')
-      .where('workspace_id', '=', workspaceId)
-      .where('user_id', 'in', users)
-      .execute();
-    refuseUnknown('user', users, known);
-  }
-  const teams = [...new Set(refs.teamIds)];
-  if (teams.length > 0) {
-    const known = await write
-      .selectFrom('teams')
-      .select('team_id as id')
-      .where('workspace_id', '=', workspaceId)
-      .where('team_id', 'in', teams)
-      .execute();
-    refuseUnknown('team', teams, known);
-  }
+  await refuseUnknown(write, workspaceId, ['members', 'user'], users);
+  await refuseUnknown(write, workspaceId, ['teams', 'team'], [...new Set(refs.teamIds)]);
 }
 
-function refuseUnknown(what: string, wanted: readonly string[], known: readonly { id: string }[]): void {
-  const ids = new Set(known.map((row) => row.id));
+async function refuseUnknown(
+  write: Write,
+  workspaceId: string,
+  [table, noun]: readonly ['members', 'user'] | readonly ['teams', 'team'],
+  wanted: readonly string[],
+): Promise<void> {
+  if (wanted.length === 0) return;
+  const column = `${noun}_id` as 'user_id';
+  const known = await write
+    .selectFrom(table as 'members')
+    .select(column)
+    .where('workspace_id', '=', workspaceId)
+    .where(column, 'in', wanted)
+    .execute();
+  const ids = new Set(known.map((row) => row[column]));
   const unknown = wanted.find((id) => !ids.has(id));
-  if (unknown !== undefined) throw invalid(`unknown ${what} ${unknown}`);
+  if (unknown !== undefined) throw invalid(`unknown ${noun} ${unknown}`);
 }
 
 function recordTask(
@@ -280,7 +183,7 @@ async function updateTask(service: Service, call: Call<'updateTask'>) {
   const { workspaceId, ids, body, ifMatch } = call;
   if (body.status !== undefined) requireStatus(service.variant, body.status);
   return service.commits.run(async (write) => {
-    const { seq, ...row } = await findTask(write, workspaceId, ids.taskId);
+    const { seq, ...row } = await findRow(write, 'task', workspaceId, ids.taskId);
     if (isChanged(ifMatch, etagOf(JSON.stringify(taskOf(row, service.variant)))))
       throw new ApiError('precondition_failed', 'the task has changed since it was read');
     await checkReferences(write, workspaceId, body);

@@ -1,37 +1,18 @@
-import type { Selectable } from 'kysely';
+import { ROUTES } from '../../workspace-api/contract.ts';
 import type { Caller } from '../access/caller-rights.ts';
 import { notFound } from '../http/api-error.ts';
-import type { Call, Handlers, Service } from '../http/call.ts';
-import { newId, timeNow } from '../storage/new-row.ts';
-import type { ServiceTables } from '../storage/service-tables.ts';
+import { type Call, Existing, type Service } from '../http/call.ts';
+import { findRow, newId, type Row, shownBy, timeNow } from '../storage/rows.ts';
 import type { Write } from '../storage/transactions.ts';
-import { findTask } from './tasks.ts';
 
-type WorkItemRow = Omit<Selectable<ServiceTables['work_items']>, 'seq' | 'copy'>;
+type WorkItemRow = Omit<Row<'work_items'>, 'copy'>;
 
-export function workItemHandlers(service: Service): Handlers<'listWorkItems' | 'addWorkItem' | 'removeWorkItem'> {
-  return {
-    listWorkItems: (call) => listWorkItems(service, call),
-    addWorkItem: (call) => addWorkItem(service, call),
-    removeWorkItem: (call) => removeWorkItem(service, call),
-  };
-}
+export const workItemHandlers = { listWorkItems, addWorkItem, removeWorkItem };
 
-function workItemOf(row: WorkItemRow) {
-  return {
-    workItemId: row.work_item_id,
-    taskId: row.task_id,
-    workspaceId: row.workspace_id,
-    url: row.url,
-    title: row.title,
-    externalId: row.external_id,
-    provider: row.provider,
-    createdAt: row.created_at,
-  };
-}
+const workItemOf = shownBy(ROUTES.addWorkItem);
 
 async function listWorkItems(service: Service, { workspaceId, ids }: Call<'listWorkItems'>) {
-  await findTask(service.database.query, workspaceId, ids.taskId);
+  await findRow(service.database.query, 'task', workspaceId, ids.taskId);
   const rows = await service.database.query
     .selectFrom('work_items')
     .selectAll()
@@ -39,7 +20,7 @@ async function listWorkItems(service: Service, { workspaceId, ids }: Call<'listW
     .where('task_id', '=', ids.taskId)
     .orderBy('seq', 'desc')
     .execute();
-  return { status: 200, body: { workItems: rows.map(workItemOf) } };
+  return { workItems: rows.map(workItemOf) };
 }
 
 /**
@@ -58,7 +39,7 @@ async function addWorkItem(service: Service, { workspaceId, ids, body, caller }:
     created_at: timeNow(service.clock),
   };
   return service.commits.run(async (write) => {
-    await findTask(write, workspaceId, ids.taskId);
+    await findRow(write, 'task', workspaceId, ids.taskId);
     const existing = await write
       .selectFrom('work_items')
       .selectAll()
@@ -67,14 +48,14 @@ async function addWorkItem(service: Service, { workspaceId, ids, body, caller }:
       .where('url', '=', body.url)
       .orderBy('copy', 'desc')
       .executeTakeFirst();
-    if (existing && !service.variant.isLiteral) return { status: 200, body: workItemOf(existing) };
+    if (existing && !service.variant.isLiteral) return new Existing(workItemOf(existing));
     const copy = existing ? existing.copy + 1 : 0;
     await write
       .insertInto('work_items')
       .values({ ...row, copy })
       .execute();
     await recordWorkItem(service, write, caller, 'work_item.created', row);
-    return { status: 201, body: workItemOf(row) };
+    return workItemOf(row);
   });
 }
 
@@ -89,7 +70,10 @@ function recordWorkItem(
   return service.events.record(write, { type, workspaceId, caller, resource: { id, taskId }, body: workItemOf(row) });
 }
 
-async function removeWorkItem(service: Service, { workspaceId, ids, caller }: Call<'removeWorkItem'>) {
+async function removeWorkItem(
+  service: Service,
+  { workspaceId, ids, caller }: Call<'removeWorkItem'>,
+): Promise<undefined> {
   await service.commits.run(async (write) => {
     const removed = await write
       .deleteFrom('work_items')
@@ -101,5 +85,4 @@ async function removeWorkItem(service: Service, { workspaceId, ids, caller }: Ca
     if (removed === undefined) throw notFound('work item');
     await recordWorkItem(service, write, caller, 'work_item.deleted', removed);
   });
-  return { status: 204, body: undefined };
 }

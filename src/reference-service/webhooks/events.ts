@@ -1,12 +1,7 @@
-import type { Clock } from '../../platform/lib/clock.ts';
-import type { Random } from '../../platform/lib/random.ts';
-import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import type { WebhookEventType } from '../../workspace-api/contract.ts';
 import type { Caller } from '../access/caller-rights.ts';
-import type { Variant } from '../http/variant.ts';
-import { newId, timeNow } from '../storage/new-row.ts';
-import { readStrings } from '../storage/string-lists.ts';
-import type { Write } from '../storage/transactions.ts';
+import { newId, readStrings, timeNow } from '../storage/rows.ts';
+import type { Foundation, Write } from '../storage/transactions.ts';
 
 /** One change, to be sent to the subscribers (W64, W65). */
 interface ServiceEvent {
@@ -20,34 +15,22 @@ interface ServiceEvent {
   readonly body: object;
 }
 
+export type Events = ReturnType<typeof createEvents>;
+
 /**
  * The outbox of webhooks. An event is written in the transaction of its change, so that both are stored, or neither. Without
  * subscribers, nothing is written.
  */
-export interface Events {
-  record(write: Write, event: ServiceEvent): Promise<void>;
-}
-
-export interface EventsDeps {
-  readonly clock: Clock;
-  readonly random: Random;
-  /**
-   * Wakes the delivery. It is notified inside the transaction: the one connection of the database lets the delivery read
-   * only after the commit.
-   */
-  readonly wakeSignal: WakeSignal;
-  readonly variant: Variant;
-}
-
-export function createEvents({ clock, random, wakeSignal, variant }: EventsDeps): Events {
+export function createEvents({ clock, random, wakeSignal, variant }: Foundation) {
   const subscriptionsOf = subscriptionReader();
   const describe = variant.isLiteral ? publicCloudEvent : cloudEvent;
   return {
-    async record(write, event) {
-      if (variant.isLiteral && isNeverPublic(event.type)) return;
+    async record(write: Write, event: ServiceEvent): Promise<void> {
+      // No public payload has a pull request.
+      if (variant.isLiteral && event.type.startsWith('pull_request.')) return;
       const subscriptions = await subscriptionsOf(write, event.workspaceId);
       const subscribers = subscriptions
-        .filter(({ events }) => wants(readStrings(events), event.type))
+        .filter(({ events }) => events === '[]' || readStrings(events).includes(event.type))
         .map((row) => row.webhook_id);
       if (subscribers.length === 0) return;
       const eventId = newId(random, 'evt');
@@ -102,10 +85,6 @@ function readSubscriptions(write: Write, workspaceId: string): Promise<Subscript
     .execute();
 }
 
-function wants(events: readonly string[], type: string): boolean {
-  return events.length === 0 || events.includes(type);
-}
-
 /** CloudEvents 1.0, structured JSON. `data` holds the resource under the name that is its `type`. */
 function cloudEvent(id: string, event: ServiceEvent, time: string) {
   const kind = kindOf(event);
@@ -149,11 +128,6 @@ function envelope(id: string, event: ServiceEvent, time: string) {
 
 function kindOf({ type }: ServiceEvent): string {
   return type.split('.', 1)[0]!;
-}
-
-/** No public payload has a pull request. */
-function isNeverPublic(type: WebhookEventType): boolean {
-  return type.startsWith('pull_request.');
 }
 
 function actorOf({ kind, credentialId, userId }: ServiceEvent['caller']) {

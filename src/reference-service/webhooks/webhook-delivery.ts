@@ -1,45 +1,30 @@
 import { asSyncError } from '../../model/errors/sync-error.ts';
-import type { Database } from '../../platform/database/database-types.ts';
 import type { HttpClient } from '../../platform/http/http-client.ts';
 import { isSuccess } from '../../platform/http/semantics.ts';
-import type { Cancel, Clock } from '../../platform/lib/clock.ts';
-import type { Logger } from '../../platform/lib/logger.ts';
+import type { Cancel } from '../../platform/lib/clock.ts';
 import type { Stage } from '../../platform/lib/scheduler.ts';
-import type { SecretBox } from '../../platform/lib/secret-box.ts';
-import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { signWebhook, webhookHeadersOf } from '../../workspace-api/contract.ts';
-import type { Variant } from '../http/variant.ts';
-import type { ServiceTables } from '../storage/service-tables.ts';
-import type { Commits, Write } from '../storage/transactions.ts';
+import type { Service } from '../http/call.ts';
+import type { Write } from '../storage/transactions.ts';
 import { dropDeliveries, type LastDelivery, webhookPlace } from './webhooks.ts';
-
-export interface DeliveryDeps {
-  readonly database: Database<ServiceTables>;
-  readonly commits: Commits;
-  readonly secrets: SecretBox;
-  readonly variant: Variant;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  /** Gives up after 3 s; refuses private addresses unless they are allowed. */
-  readonly http: HttpClient;
-  /** Notified after an event was written. */
-  readonly wakeSignal: WakeSignal;
-}
 
 /** Pause before each further attempt, milliseconds (W65): at once, after 1 and after 5 minutes; then it is given up. */
 const PAUSES = [0, 60_000, 300_000] as const;
 /** Subscriptions that are served at the same time. */
 const MOST_AT_ONCE = 16;
-/** After a failure of our own, such as of the disk: counts nothing, and tries again after this pause, milliseconds. */
+/** Milliseconds of the pause after a failure of the service itself, such as of its disk, which counts as no attempt. */
 const AFTER_FAULT = 5_000;
 const LARGEST_ANSWER = 65_536;
 
 /**
  * Delivers the events of the outbox. One request per subscription at a time, the oldest event that is due first: the
- * order is kept as long as the receiver takes what it gets. A row ends with the commit after the answer, so a kill
+ * order is kept as long as the receiver accepts each event. A row ends with the commit after the answer, so a kill
  * before it sends the same event once more, under the same id: at least once.
+ *
+ * @param http gives up after 3 s; refuses private addresses unless they are allowed
  */
-export function createWebhookDelivery(deps: DeliveryDeps): Stage {
+export function createWebhookDelivery(service: Service, http: HttpClient): Stage {
+  const { clock, logger, wakeSignal } = service;
   const busy = new Map<string, Promise<void>>();
   let cancel: Cancel = () => undefined;
   let stopping = false;
@@ -47,8 +32,8 @@ export function createWebhookDelivery(deps: DeliveryDeps): Stage {
 
   const look = async () => {
     cancel();
-    const now = deps.clock.now();
-    const waiting = (await dueTimes(deps)).filter(({ webhook_id }) => !busy.has(webhook_id));
+    const now = clock.now();
+    const waiting = (await dueTimes(service)).filter(({ webhook_id }) => !busy.has(webhook_id));
     for (const { webhook_id } of waiting.filter(({ due_at }) => due_at <= now)) {
       if (stopping || busy.size >= MOST_AT_ONCE) return;
       busy.set(webhook_id, serve(webhook_id));
@@ -58,24 +43,24 @@ export function createWebhookDelivery(deps: DeliveryDeps): Stage {
   };
 
   const wakeAfter = (pause: number) => {
-    cancel = deps.clock.after(pause, () => deps.wakeSignal.notify());
+    cancel = clock.after(pause, () => wakeSignal.notify());
   };
 
   /** Delivers what is due for one subscription. */
   const serve = async (webhookId: string) => {
     try {
       for (;;) {
-        const due = stopping ? undefined : await nextDue(deps, webhookId);
+        const due = stopping ? undefined : await nextDue(service, webhookId);
         if (due === undefined) break;
-        await settle(deps, due, await attempt(deps, due));
+        await settle(service, due, await attempt(service, http, due));
       }
       busy.delete(webhookId);
-      deps.wakeSignal.notify();
+      wakeSignal.notify();
     } catch (error) {
-      deps.logger.error({ err: error, webhookId }, 'an error of this service stopped the delivery of a webhook');
-      deps.clock.after(AFTER_FAULT, () => {
+      logger.error({ err: error, webhookId }, 'an error of this service stopped the delivery of a webhook');
+      clock.after(AFTER_FAULT, () => {
         busy.delete(webhookId);
-        deps.wakeSignal.notify();
+        wakeSignal.notify();
       });
     }
   };
@@ -85,10 +70,10 @@ export function createWebhookDelivery(deps: DeliveryDeps): Stage {
       try {
         await look();
       } catch (error) {
-        deps.logger.error({ err: error }, 'the outbox of webhooks could not be read');
+        logger.error({ err: error }, 'the outbox of webhooks could not be read');
         wakeAfter(AFTER_FAULT);
       }
-      await deps.wakeSignal.wait();
+      await wakeSignal.wait();
     }
     cancel();
     await Promise.all(busy.values());
@@ -100,14 +85,14 @@ export function createWebhookDelivery(deps: DeliveryDeps): Stage {
     },
     async stop() {
       stopping = true;
-      deps.wakeSignal.notify();
+      wakeSignal.notify();
       await running;
     },
   };
 }
 
 /** For each subscription that something waits for, when the first of it is due; the earliest first. */
-function dueTimes({ database }: DeliveryDeps) {
+function dueTimes({ database }: Service) {
   return database.query
     .selectFrom('webhook_deliveries')
     .select(['webhook_id', (row) => row.fn.min<number>('due_at').as('due_at')])
@@ -118,7 +103,7 @@ function dueTimes({ database }: DeliveryDeps) {
 
 type Due = NonNullable<Awaited<ReturnType<typeof nextDue>>>;
 
-function nextDue({ database, clock }: DeliveryDeps, webhookId: string) {
+function nextDue({ database, clock }: Service, webhookId: string) {
   return database.query
     .selectFrom('webhook_deliveries as delivery')
     .innerJoin('webhook_events as event', 'event.event_id', 'delivery.event_id')
@@ -134,7 +119,7 @@ function nextDue({ database, clock }: DeliveryDeps, webhookId: string) {
 
 type Outcome = Pick<LastDelivery, 'status' | 'error'>;
 
-async function attempt({ http, secrets, variant }: DeliveryDeps, due: Due): Promise<Outcome> {
+async function attempt({ secrets, variant }: Service, http: HttpClient, due: Due): Promise<Outcome> {
   const secret = secrets.open(due.sealed_secret, webhookPlace(due.webhook_id, 'secret'));
   const names = webhookHeadersOf(variant.headerPrefix);
   const headers = {
@@ -158,7 +143,7 @@ async function attempt({ http, secrets, variant }: DeliveryDeps, due: Due): Prom
 
 const GONE = 410;
 
-async function settle({ commits, clock }: DeliveryDeps, due: Due, outcome: Outcome): Promise<void> {
+async function settle({ commits, clock }: Service, due: Due, outcome: Outcome): Promise<void> {
   const now = clock.now();
   const pause = PAUSES[due.attempts];
   const last: LastDelivery = {
@@ -169,24 +154,24 @@ async function settle({ commits, clock }: DeliveryDeps, due: Due, outcome: Outco
     ...outcome,
   };
   await commits.run(async (write) => {
-    await noteAttempt(write, due.webhook_id, last);
-    if (outcome.status === GONE) return endSubscription(write, due.webhook_id);
+    const change = write.updateTable('webhooks').where('webhook_id', '=', due.webhook_id);
+    await change.set({ last_delivery: JSON.stringify(last) }).execute();
+    // The receiver says that it is gone for good (RFC 9110, 410): nothing more is sent there.
+    if (outcome.status === GONE) {
+      await change.set({ active: 0 }).execute();
+      return dropDeliveries(write, due.webhook_id);
+    }
     if (outcome.error === null) return endDelivery(write, due);
-    if (pause === undefined) return giveUp(write, due);
+    if (pause === undefined) {
+      await change.set((row) => ({ failures: row('failures', '+', 1) })).execute();
+      return endDelivery(write, due);
+    }
     await write
       .updateTable('webhook_deliveries')
       .set({ attempts: due.attempts + 1, due_at: now + pause })
       .where('seq', '=', due.seq)
       .execute();
   });
-}
-
-async function noteAttempt(write: Write, webhookId: string, last: LastDelivery): Promise<void> {
-  await write
-    .updateTable('webhooks')
-    .set({ last_delivery: JSON.stringify(last) })
-    .where('webhook_id', '=', webhookId)
-    .execute();
 }
 
 async function endDelivery(write: Write, due: Due): Promise<void> {
@@ -198,19 +183,4 @@ async function endDelivery(write: Write, due: Due): Promise<void> {
     .limit(1)
     .executeTakeFirst();
   if (elsewhere === undefined) await write.deleteFrom('webhook_events').where('event_id', '=', due.event_id).execute();
-}
-
-async function giveUp(write: Write, due: Due): Promise<void> {
-  await endDelivery(write, due);
-  await write
-    .updateTable('webhooks')
-    .set((row) => ({ failures: row('failures', '+', 1) }))
-    .where('webhook_id', '=', due.webhook_id)
-    .execute();
-}
-
-/** The receiver says that it is gone for good (RFC 9110, 410): nothing more is sent there. */
-async function endSubscription(write: Write, webhookId: string): Promise<void> {
-  await write.updateTable('webhooks').set({ active: 0 }).where('webhook_id', '=', webhookId).execute();
-  await dropDeliveries(write, webhookId);
 }

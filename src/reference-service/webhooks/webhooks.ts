@@ -1,14 +1,9 @@
-import type { Selectable } from 'kysely';
 import { isPrivateHost } from '../../platform/http/private-ranges.ts';
-import { LIMITS } from '../../workspace-api/contract.ts';
+import { LIMITS, ROUTES } from '../../workspace-api/contract.ts';
 import { ApiError, invalid, notFound } from '../http/api-error.ts';
-import type { Call, Handlers, Service } from '../http/call.ts';
-import { newId, timeNow } from '../storage/new-row.ts';
-import type { ServiceTables } from '../storage/service-tables.ts';
-import { readStrings, writeStrings } from '../storage/string-lists.ts';
+import type { Call, Service } from '../http/call.ts';
+import { newId, type Row, shownBy, timeNow, writeStrings } from '../storage/rows.ts';
 import type { Write } from '../storage/transactions.ts';
-
-type Row = Omit<Selectable<ServiceTables['webhooks']>, 'seq'>;
 
 /** The last attempt for a subscription, as stored in its row. */
 export type LastDelivery = {
@@ -22,31 +17,18 @@ export type LastDelivery = {
   readonly error: string | null;
 };
 
-export function webhookHandlers(service: Service): Handlers<'listWebhooks' | 'createWebhook' | 'deleteWebhook'> {
-  return {
-    listWebhooks: (call) => listWebhooks(service, call),
-    createWebhook: (call) => createWebhook(service, call),
-    deleteWebhook: (call) => deleteWebhook(service, call),
-  };
-}
+export const webhookHandlers = { listWebhooks, createWebhook, deleteWebhook };
 
 /** The place that a sealed text of a subscription is bound to. */
 export function webhookPlace(webhookId: string, column: 'key' | 'secret'): string {
   return `webhook:${webhookId}:${column}`;
 }
 
+const shown = shownBy(ROUTES.createWebhook);
+
 /** Without key and secret, which are shown once and stored encrypted. */
-function webhookOf(row: Row) {
-  return {
-    webhookId: row.webhook_id,
-    workspaceId: row.workspace_id,
-    url: row.url,
-    events: readStrings(row.events),
-    active: row.active === 1,
-    createdAt: row.created_at,
-    failures: row.failures,
-    lastDelivery: row.last_delivery === null ? null : (JSON.parse(row.last_delivery) as LastDelivery),
-  };
+function webhookOf(row: Row<'webhooks'>) {
+  return shown({ ...row, last_delivery: row.last_delivery && (JSON.parse(row.last_delivery) as LastDelivery) });
 }
 
 async function listWebhooks(service: Service, { workspaceId }: Call<'listWebhooks'>) {
@@ -56,7 +38,7 @@ async function listWebhooks(service: Service, { workspaceId }: Call<'listWebhook
     .where('workspace_id', '=', workspaceId)
     .orderBy('seq', 'desc')
     .execute();
-  return { status: 200, body: { webhooks: rows.map(webhookOf) } };
+  return { webhooks: rows.map(webhookOf) };
 }
 
 const SECRET_BYTES = 32;
@@ -66,7 +48,7 @@ async function createWebhook(service: Service, { workspaceId, caller, body }: Ca
   const webhookId = newId(service.random, 'whk');
   const key = `whk_${service.random.bytes(SECRET_BYTES).toString('base64url')}`;
   const secret = `whs_${service.random.bytes(SECRET_BYTES).toString('base64url')}`;
-  const row: Row = {
+  const row: Row<'webhooks'> = {
     webhook_id: webhookId,
     workspace_id: workspaceId,
     url: body.url,
@@ -84,7 +66,7 @@ async function createWebhook(service: Service, { workspaceId, caller, body }: Ca
     await write.insertInto('webhooks').values(row).execute();
   });
   // The literal service does not sign, so a secret would mislead.
-  return { status: 201, body: { ...webhookOf(row), key, ...(!service.variant.isLiteral && { secret }) } };
+  return { ...webhookOf(row), key, ...(!service.variant.isLiteral && { secret }) };
 }
 
 /** Each change is sent to every subscription, so their number is bounded. */
@@ -99,7 +81,7 @@ async function refuseTooMany(write: Write, workspaceId: string): Promise<void> {
 }
 
 /** Deletes a subscription with its pending deliveries. */
-async function deleteWebhook(service: Service, { workspaceId, ids }: Call<'deleteWebhook'>) {
+async function deleteWebhook(service: Service, { workspaceId, ids }: Call<'deleteWebhook'>): Promise<undefined> {
   await service.commits.run(async (write) => {
     const deleted = await write
       .deleteFrom('webhooks')
@@ -109,7 +91,6 @@ async function deleteWebhook(service: Service, { workspaceId, ids }: Call<'delet
     if (deleted.numDeletedRows === 0n) throw notFound('webhook');
     await dropDeliveries(write, ids.webhookId);
   });
-  return { status: 204, body: undefined };
 }
 
 /** Deletes the pending deliveries of a subscription, and the events without another delivery. */

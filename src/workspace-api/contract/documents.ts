@@ -85,7 +85,6 @@ export const documentRoutes = {
     path: '/workspaces/{workspaceId}/documents',
     summary: 'List documents',
     rules: 'W41, W47',
-    access: 'any',
     query: documentQuery,
     response: listOf('documents', listedDocument, ['documentId'], { nextCursor: answered.cursor }),
   },
@@ -95,7 +94,6 @@ export const documentRoutes = {
     path: '/workspaces/{workspaceId}/documents',
     summary: 'Create a document',
     rules: 'W46',
-    access: 'any',
     body: newDocument,
     response: document,
   },
@@ -105,7 +103,6 @@ export const documentRoutes = {
     path: '/workspaces/{workspaceId}/documents/{documentId}',
     summary: 'Get a document',
     rules: 'W41, W46',
-    access: 'any',
     response: document,
   },
   /** W42, W48. Replaces title and content, and the status where one is given. Errors: 404. */
@@ -114,7 +111,6 @@ export const documentRoutes = {
     path: '/workspaces/{workspaceId}/documents/{documentId}',
     summary: "Replace a document's editable fields",
     rules: 'W42, W48',
-    access: 'any',
     body: documentReplacement,
     response: document,
   },
@@ -129,7 +125,6 @@ export const documentRoutes = {
     path: '/workspaces/{workspaceId}/documents/{documentId}',
     summary: "Change a document's content by text operations",
     rules: 'W43, W49',
-    access: 'any',
     body: documentPatch,
     response: document,
   },
@@ -139,7 +134,6 @@ export const documentRoutes = {
     path: '/workspaces/{workspaceId}/documents/{documentId}',
     summary: 'Delete a document',
     rules: 'W46',
-    access: 'any',
   },
   /** W40, W44. `{documents}` without content, newest first. */
   listTaskDocuments: {
@@ -148,7 +142,6 @@ export const documentRoutes = {
     alsoAt: '/workspaces/{workspaceId}/tasks/{taskId}/documents',
     summary: "List a task's documents",
     rules: 'W40, W44',
-    access: 'any',
     response: listOf('documents', listedDocument, ['documentId'], {}),
   },
   /**
@@ -161,7 +154,6 @@ export const documentRoutes = {
     alsoAt: '/workspaces/{workspaceId}/tasks/{taskId}/documents',
     summary: 'Attach a document to a task, or create one there',
     rules: 'W40, W44',
-    access: 'any',
     body: newAttachment,
     response: document,
     success: [201, 200],
@@ -173,6 +165,5 @@ export const documentRoutes = {
     alsoAt: '/workspaces/{workspaceId}/tasks/{taskId}/documents/{documentId}',
     summary: 'Detach a document from a task',
     rules: 'W44',
-    access: 'any',
   },
 } as const satisfies Record<string, Route>;

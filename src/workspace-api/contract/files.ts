@@ -37,7 +37,6 @@ export const fileRoutes = {
     alsoAt: '/workspaces/{workspaceId}/files/upload-url',
     summary: 'Request a signed URL for a file',
     rules: 'W50, W51',
-    access: 'any',
     body: newFile,
     response: uploadTicket,
   },

@@ -1,7 +1,6 @@
 import { type ZodType, z } from 'zod';
 import { errorObject } from './errors.ts';
-import type { Route } from './route.ts';
-import { parametersOf } from './route-path.ts';
+import { parametersOf, type Route, successesOf } from './route.ts';
 import { ID_PATTERN } from './value-schemas.ts';
 
 /** JSON Schema 2020-12, and every other plain object of the document. */
@@ -121,8 +120,7 @@ const DESCRIPTIONS: Readonly<Record<number, string>> = { 200: 'Success', 201: 'C
 function successes(route: Route, schema: SchemaOf): Json {
   const content = route.response && { 'application/json': { schema: schema(route.response, 'output') } };
   const headers = route.method === 'GET' && { headers: { ETag: { schema: { type: 'string' } } } };
-  const usual = route.response ? (route.method === 'POST' ? 201 : 200) : 204;
-  const entries = (route.success ?? [usual]).map((status) => [
+  const entries = successesOf(route).map((status) => [
     status,
     { description: DESCRIPTIONS[status] ?? 'Success', ...headers, ...(status !== 204 && content && { content }) },
   ]);
@@ -147,7 +145,7 @@ function failuresOf(route: Route, path: string): Json {
 }
 
 function securityOf({ access }: Route): Json[] {
-  return access === 'any' ? [{ apiKey: [] }, { oauthToken: [] }] : [{ oauthToken: [] }];
+  return access === undefined ? [{ apiKey: [] }, { oauthToken: [] }] : [{ oauthToken: [] }];
 }
 
 const FAILURE = { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } };

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import type { Route } from './route.ts';
-import { parametersOf } from './route-path.ts';
+import { parametersOf, type Route } from './route.ts';
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 /** The methods of a route that sends a body. A write must never become a deletion. */

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { ID_PATTERN } from './value-schemas.ts';
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
@@ -17,8 +18,8 @@ export interface Route {
   readonly summary: string;
   /** Rules of `contract.md` that it follows, such as `W29, W36`. */
   readonly rules: string;
-  /** `any`: API key or OAuth token; `user`: OAuth token only; `admin`: OAuth token of an owner or admin. */
-  readonly access: 'any' | 'user' | 'admin';
+  /** `user`: OAuth token only; `admin`: OAuth token of an owner or admin; absent: API key or OAuth token. */
+  readonly access?: 'user' | 'admin';
   readonly query?: z.ZodType;
   readonly body?: z.ZodType;
   /** Body of a success; absent if it has none. */
@@ -56,3 +57,25 @@ export type Written<R extends Route> = R extends { response: infer S extends z.Z
 /** Query and body as the service has checked them. */
 export type CheckedQuery<R extends Route> = R extends { query: infer S extends z.ZodType } ? z.output<S> : undefined;
 export type CheckedBody<R extends Route> = R extends { body: infer S extends z.ZodType } ? z.output<S> : undefined;
+
+/** Names of the placeholders of a path template, in order. */
+export function parametersOf(template: string): string[] {
+  return Array.from(template.matchAll(/\{(\w+)\}/g), (match) => match[1]!);
+}
+
+/**
+ * Fills a path template with ids. Every id is checked and encoded, so that no id can leave its segment.
+ * Throws `RangeError` with the parameter's name, never with its value.
+ */
+export function fillPath(template: string, ids: Readonly<Record<string, unknown>>): string {
+  return template.replace(/\{(\w+)\}/g, (_whole, name: string) => {
+    const id = ids[name];
+    if (typeof id !== 'string' || !ID_PATTERN.test(id)) throw new RangeError(`${name} is not a valid id`);
+    return encodeURIComponent(id);
+  });
+}
+
+/** The statuses of a success, the usual one first. */
+export function successesOf({ success, response, method }: Route): readonly number[] {
+  return success ?? [response === undefined ? 204 : method === 'POST' ? 201 : 200];
+}

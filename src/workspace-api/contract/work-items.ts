@@ -33,7 +33,6 @@ export const workItemRoutes = {
     alsoAt: '/workspaces/{workspaceId}/tasks/{taskId}/work-items',
     summary: "List a task's external links",
     rules: 'W38, W39',
-    access: 'any',
     response: listOf('workItems', workItem, ['workItemId', 'url'], {}),
   },
   /** W38, W39. 201 new; 200 with the link that has this address already, unchanged. */
@@ -43,7 +42,6 @@ export const workItemRoutes = {
     alsoAt: '/workspaces/{workspaceId}/tasks/{taskId}/work-items',
     summary: 'Connect an external link to a task',
     rules: 'W38, W39',
-    access: 'any',
     body: newWorkItem,
     response: workItem,
     success: [201, 200],
@@ -55,6 +53,5 @@ export const workItemRoutes = {
     alsoAt: '/workspaces/{workspaceId}/tasks/{taskId}/work-items/{workItemId}',
     summary: 'Remove an external link from a task',
     rules: 'W39',
-    access: 'any',
   },
 } as const satisfies Record<string, Route>;

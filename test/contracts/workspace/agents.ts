@@ -1,11 +1,9 @@
-import { describe, expect, it } from 'vitest';
-import type { Role } from '../../../src/reference-service/storage/service-tables.ts';
+import { expect, it } from 'vitest';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { NO_QUOTA, startWorkspaceService } from '../../support/fakes/workspace-service.ts';
 import { expectRefused, failure } from './general.ts';
-import { ask, isEmbedded, type Target, unique } from './target.ts';
+import { ID, isEmbedded, requestsTo, type Target, TEXT, TIME, tokenOf, unique } from './target.ts';
 
-const BASE = '/workspaces/current';
 const STATES = ['queued', 'pending', 'active', 'awaiting_input', 'complete', 'error', 'stale', 'cancelled'] as const;
 type State = (typeof STATES)[number];
 
@@ -34,18 +32,14 @@ const WAY: Readonly<Record<State, readonly State[]>> = {
 
 type Server = Pick<Target, 'url' | 'token'>;
 
-/** An agent with one harness, and what is done with them; `as` the owner unless told. */
+/** An agent with one harness, and the requests for them; `as` the owner unless told. */
 async function agentOn(server: Server) {
-  const call = (method: string, path: string, body?: unknown, as?: string) =>
-    ask(server, method, BASE + path, { body, ...(as === undefined ? {} : { as }) });
-  const agent = (await call('POST', '/agents', { name: unique('agent') })).body;
-  const harness = (await call('POST', `/agents/${agent.agentId}/harnesses`, { name: 'runner', version: '1.2' })).body;
+  const { call: send, create } = requestsTo({ it: server });
+  const call = (method: string, path: string, body?: unknown, as = server.token) => send(method, path, body, { as });
+  const agent = await create('/agents', { name: unique('agent') });
+  const harness = await create(`/agents/${agent.agentId}/harnesses`, { name: 'runner', version: '1.2' });
   const { harnessId } = harness;
-  const queue = async (body: object = {}) => {
-    const reply = await call('POST', `/agents/${agent.agentId}/sessions`, { title: unique('work'), ...body });
-    expect(reply.status).toBe(201);
-    return reply.body;
-  };
+  const queue = (body: object = {}) => create(`/agents/${agent.agentId}/sessions`, { title: unique('work'), ...body });
   return {
     agent,
     harness,
@@ -63,13 +57,13 @@ export function describeAgents(held: { readonly it: Target }): void {
   it('W63 a profile is made, read, replaced and listed', async () => {
     const { agent, call } = await agentOn(held.it);
     expect(agent).toEqual({
-      agentId: expect.stringMatching(/^[A-Za-z0-9_-]{1,64}$/),
+      agentId: ID,
       workspaceId: held.it.workspaceId,
-      userId: expect.stringMatching(/./),
+      userId: TEXT,
       name: agent.name,
       description: null,
-      createdAt: expect.stringMatching(/Z$/),
-      updatedAt: expect.stringMatching(/Z$/),
+      createdAt: TIME,
+      updatedAt: TIME,
     });
     const replaced = await call('PUT', `/agents/${agent.agentId}`, { name: 'Renamed', description: 'Fixes bugs' });
     expect(replaced).toMatchObject({ status: 200, body: { name: 'Renamed', description: 'Fixes bugs' } });
@@ -89,20 +83,20 @@ export function describeAgents(held: { readonly it: Target }): void {
 
   it('W63 a session is queued for an agent, for a task or none', async () => {
     const { agent, queue, read, call } = await agentOn(held.it);
-    const task = (await ask(held.it, 'POST', `${BASE}/bugs`, { body: { title: 'broken' } })).body;
-    const session = await queue({ taskId: task.taskId });
+    const taskId = await requestsTo(held).newTask();
+    const session = await queue({ taskId });
     expect(session).toEqual({
-      sessionId: expect.stringMatching(/./),
+      sessionId: TEXT,
       agentId: agent.agentId,
       workspaceId: held.it.workspaceId,
-      taskId: task.taskId,
+      taskId,
       title: session.title,
       state: 'queued',
       error: null,
       claim: null,
-      createdByUserId: expect.stringMatching(/./),
-      createdAt: expect.stringMatching(/Z$/),
-      updatedAt: expect.stringMatching(/Z$/),
+      createdByUserId: TEXT,
+      createdAt: TIME,
+      updatedAt: TIME,
       endedAt: null,
     });
     expect(await read(session.sessionId)).toEqual(session);
@@ -134,8 +128,8 @@ export function describeAgents(held: { readonly it: Target }): void {
     return { ...agent, sessionId };
   };
 
-  it.each(STATES)('W63 a session that is %s goes where it may, and nowhere else: 409', async (from) => {
-    const { sessionId, move, read } = await inState(from);
+  it.each(STATES)('W63 a session that is %s moves and is claimed as its state allows, else 409', async (from) => {
+    const { sessionId, move, read, claim } = await inState(from);
     for (const to of STATES.filter((each) => !ALLOWED[from].includes(each)))
       await expectRefused(move(sessionId, to), 409, 'invalid_transition');
     expect((await read(sessionId)).state).toBe(from);
@@ -145,39 +139,21 @@ export function describeAgents(held: { readonly it: Target }): void {
       expect(moved).toMatchObject({ status: 200, body: { state: to } });
       expect(moved.body.endedAt !== null).toBe(ALLOWED[to].length === 0);
     }
-  });
-
-  it.each(STATES)('W63 a session that is %s is claimed where it waits, and nowhere else: 409', async (from) => {
-    const { sessionId, claim } = await inState(from);
     const waits = from === 'queued' || from === 'pending';
     expect(await claim(sessionId)).toMatchObject(waits ? { status: 201 } : failure(409, 'invalid_transition'));
   });
 
-  it('W63 a claim is a lease of 60 s; the session is active and shows it', async () => {
-    const { harness, queue, claim, read } = await agentOn(held.it);
+  it('W63 of twenty that claim at once one gets a lease of 60 s, also while input is awaited', async () => {
+    const { harness, queue, claim, read, move } = await agentOn(held.it);
     const { sessionId } = await queue();
-    const { status, body } = await claim(sessionId);
-    expect(status).toBe(201);
+    const replies = await Promise.all(Array.from({ length: 20 }, () => claim(sessionId)));
+    expect(replies.filter(({ body }) => body.errorCode === 'session_already_claimed')).toHaveLength(19);
+    const { body } = replies.find(({ status }) => status === 201)!;
     expect(body).toMatchObject({ sessionId, harnessId: harness.harnessId, state: 'active', endedAt: null });
     expect(Date.parse(body.expiresAt) - Date.parse(body.createdAt)).toBe(60_000);
     expect(await read(sessionId)).toMatchObject({ state: 'active', claim: body });
-  });
-
-  it('W63 a second claim: 409 session_already_claimed, also while input is awaited', async () => {
-    const { queue, claim, move } = await agentOn(held.it);
-    const { sessionId } = await queue();
-    await claim(sessionId);
-    await expectRefused(claim(sessionId), 409, 'session_already_claimed');
     await move(sessionId, 'awaiting_input');
     await expectRefused(claim(sessionId), 409, 'session_already_claimed');
-  });
-
-  it('W63 of twenty that claim at once one gets it', async () => {
-    const { queue, claim } = await agentOn(held.it);
-    const { sessionId } = await queue();
-    const replies = await Promise.all(Array.from({ length: 20 }, () => claim(sessionId)));
-    expect(replies.filter(({ status }) => status === 201)).toHaveLength(1);
-    expect(replies.filter(({ body }) => body.errorCode === 'session_already_claimed')).toHaveLength(19);
   });
 
   it.each([
@@ -189,13 +165,13 @@ export function describeAgents(held: { readonly it: Target }): void {
     const { sessionId } = await queue();
     const { claimId } = (await claim(sessionId)).body;
     const reply = await end(claimId, how, how === 'fail' ? { error: 'no tests' } : undefined);
-    expect(reply).toMatchObject({ status: 200, body: { claimId, state: ended, endedAt: expect.stringMatching(/Z$/) } });
+    expect(reply).toMatchObject({ status: 200, body: { claimId, state: ended, endedAt: TIME } });
     expect(await read(sessionId)).toMatchObject({ state, claim: null, error: how === 'fail' ? 'no tests' : null });
     for (const again of ['complete', 'fail', 'release']) await expectRefused(end(claimId, again), 409, 'claim_ended');
     expect((await claim(sessionId)).status).toBe(how === 'release' ? 201 : 409);
   });
 
-  it('W63 while input is awaited a claim may be released, but neither completed nor failed', async () => {
+  it('W63 while input is awaited a claim may be released, but neither completed nor failed; cancelling ends it', async () => {
     const { queue, claim, end, move, read } = await agentOn(held.it);
     const { sessionId } = await queue();
     const { claimId } = (await claim(sessionId)).body;
@@ -203,14 +179,9 @@ export function describeAgents(held: { readonly it: Target }): void {
     for (const how of ['complete', 'fail']) await expectRefused(end(claimId, how), 409, 'invalid_transition');
     expect((await end(claimId, 'release')).status).toBe(200);
     expect((await read(sessionId)).state).toBe('queued');
-  });
-
-  it('W63 cancelling a session ends its claim', async () => {
-    const { queue, claim, end, move } = await agentOn(held.it);
-    const { sessionId } = await queue();
-    const { claimId } = (await claim(sessionId)).body;
+    const again = (await claim(sessionId)).body;
     expect((await move(sessionId, 'cancelled')).body).toMatchObject({ state: 'cancelled', claim: null });
-    await expectRefused(end(claimId, 'complete'), 409, 'claim_ended');
+    await expectRefused(end(again.claimId, 'complete'), 409, 'claim_ended');
   });
 
   it('W63 400 for a harness of another agent', async () => {
@@ -219,7 +190,7 @@ export function describeAgents(held: { readonly it: Target }): void {
     await expectRefused(claim((await queue()).sessionId, foreign.harnessId), 400);
   });
 
-  it('W63 activities of every type are added and listed newest first', async () => {
+  it('W63 activities of every type are added and listed newest first; 400 for any other', async () => {
     const { queue, call } = await agentOn(held.it);
     const { sessionId } = await queue();
     const path = `/sessions/${sessionId}/activities`;
@@ -228,43 +199,33 @@ export function describeAgents(held: { readonly it: Target }): void {
     for (const type of types) added.push((await call('POST', path, { type, content: `about ${type}` })).body);
     added.push((await call('POST', path, { type: 'url', url: 'https://example.com/run/1' })).body);
     expect(added.at(-1)).toEqual({
-      activityId: expect.stringMatching(/./),
+      activityId: TEXT,
       sessionId,
       workspaceId: held.it.workspaceId,
       type: 'url',
       content: null,
       url: 'https://example.com/run/1',
-      userId: expect.stringMatching(/./),
-      createdAt: expect.stringMatching(/Z$/),
+      userId: TEXT,
+      createdAt: TIME,
     });
     expect((await call('GET', path)).body).toEqual({ activities: added.toReversed(), nextCursor: null });
+    for (const body of [
+      { type: 'odd', content: 'x' },
+      { type: 'url', content: 'x' },
+      { type: 'url', url: 'javascript:alert(1)' },
+      { type: 'progress' },
+      { type: 'progress', content: '' },
+    ])
+      await expectRefused(call('POST', path, body), 400);
   });
 
-  it.each([
-    [{ type: 'odd', content: 'x' }],
-    [{ type: 'url', content: 'x' }],
-    [{ type: 'url', url: 'javascript:alert(1)' }],
-    [{ type: 'progress' }],
-    [{ type: 'progress', content: '' }],
-  ])('W63 400 for the activity %j', async (body) => {
-    const { queue, call } = await agentOn(held.it);
-    const { sessionId } = await queue();
-    await expectRefused(call('POST', `/sessions/${sessionId}/activities`, body), 400);
-  });
-
-  describe.runIf(isEmbedded)('roles (needs tokens minted beside the API)', () => {
-    const tokenOf = async (role: Role) => {
-      const { service } = held.it.embedded!;
-      const { workspaceId } = held.it;
-      const userId = await service.addUser({ workspaceId, name: role, role });
-      return (await service.mintToken({ workspaceId, userId, role, ttl: null })).secret;
-    };
-
-    it('W63 an agent is run by its own member, an admin or an owner; others may read it and queue work for it', async () => {
-      const member = await tokenOf('member');
+  it.runIf(isEmbedded)(
+    'W63 an agent is run by its own member, an admin or an owner; others may read it and queue work for it',
+    async () => {
+      const member = await tokenOf(held, 'member');
       const mine = await agentOn({ url: held.it.url, token: member });
       const { sessionId } = await mine.queue();
-      const stranger = await tokenOf('member');
+      const stranger = await tokenOf(held, 'member');
       const { agentId } = mine.agent;
       const { harnessId } = mine.harness;
       const as = (token: string, method: string, path: string, body?: unknown) => mine.call(method, path, body, token);
@@ -280,14 +241,14 @@ export function describeAgents(held: { readonly it: Target }): void {
       expect((await as(stranger, 'GET', `/agents/${agentId}`)).status).toBe(200);
       const asked = await as(stranger, 'POST', `/agents/${agentId}/sessions`, { title: 'please' });
       expect(asked.status).toBe(201);
-      // Whoever asked for it may take it back.
+      // The member who queued a session may cancel it.
       expect((await mine.move(asked.body.sessionId, 'cancelled', stranger)).status).toBe(200);
-      expect((await as(await tokenOf('admin'), 'PUT', `/agents/${agentId}`, { name: 'led' })).status).toBe(200);
-    });
-  });
+      expect((await as(await tokenOf(held, 'admin'), 'PUT', `/agents/${agentId}`, { name: 'led' })).status).toBe(200);
+    },
+  );
 }
 
-/** With the service's clock in the hand of the test. */
+/** The test controls the clock of the service. */
 export function describeLeases(): void {
   const withService = async (
     test: (
@@ -331,20 +292,13 @@ export function describeLeases(): void {
       expect(await read(sessionId)).toMatchObject({ state: 'stale', claim: null });
     }));
 
-  it('W63 a lease that ends while input is awaited makes the session stale too', () =>
-    withService(async ({ queue, claim, move, read }, clock) => {
-      const { sessionId } = await queue();
-      await claim(sessionId);
-      await move(sessionId, 'awaiting_input');
-      await clock.advance(60_000);
-      expect((await read(sessionId)).state).toBe('stale');
-    }));
-
-  it('W63 a stale session is queued again, and another may claim it', () =>
+  it('W63 a session whose lease ends while input is awaited is stale, is queued again, and another may claim it', () =>
     withService(async ({ queue, claim, move, read }, clock) => {
       const { sessionId } = await queue();
       const first = (await claim(sessionId)).body;
+      await move(sessionId, 'awaiting_input');
       await clock.advance(60_000);
+      expect((await read(sessionId)).state).toBe('stale');
       await expectRefused(claim(sessionId), 409, 'invalid_transition');
       expect((await move(sessionId, 'queued')).status).toBe(200);
       const second = await claim(sessionId);

@@ -4,33 +4,23 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { NO_QUOTA, startWorkspaceService, type TestService } from '../../support/fakes/workspace-service.ts';
 import { drawn } from '../../support/harness/depth.ts';
 
-/** Stands in every text of the one workspace, and must reach nobody of the other. */
+/** This mark stands in every text of the one workspace, and must reach no caller of the other. */
 const MARK = 'belongs-to-the-one-workspace';
 
-/** What leaves a path segment, ends a query, or is taken for something else somewhere. */
+/** Texts that leave a path segment, end a query, or are read as something else by some program. */
 const TRICKS =
   `.. . %2e%2e %2E %2f %5c / // %00 %0d%0a %25 %252f %C0%AF %ff % %zz ; ? ?x= & * ' "%20or%201=1 -- %F0%9F%98%80 %E2%80%AE
   %EF%BC%8F + : @ null undefined __proto__ constructor 0 -1 1e9 current ${'x'.repeat(65)} ${'x'.repeat(600)}`.split(
     /\s+/,
   );
 
-interface Workspace {
-  readonly workspaceId: string;
-  readonly token: string;
-}
+type Workspace = { readonly workspaceId: string; readonly token: string };
+type Things = Readonly<Record<'taskId' | 'documentId' | 'workItemId' | 'fileId' | 'cursor', string>>;
 
-interface Things {
-  readonly taskId: string;
-  readonly documentId: string;
-  readonly workItemId: string;
-  readonly fileId: string;
-  readonly cursor: string;
-}
-
-/** Two workspaces in one service: what is in the one, and somebody of the other who knows every id of it. */
-/** To make one takes longer than to draw from it. */
+/** One arbitrary for all draws, because making it takes longer than to draw from it. */
 const ANY_TEXT = fc.string({ unit: 'binary', minLength: 1, maxLength: 12 });
 
+/** Two workspaces in one service: the things in the one, and a caller of the other who knows every id of it. */
 export function describeIsolation(): void {
   const agent = new Agent({ keepAlive: true });
   let site: TestService;
@@ -121,7 +111,7 @@ export function describeIsolation(): void {
       ANY_TEXT.map((text) => encodeURIComponent(text.toWellFormed())),
       anyId().map((id) => id.toUpperCase()),
       anyId().map((id) => id.slice(0, -1)),
-      anyId().map((id) => [...id].map((one) => `%${one.charCodeAt(0).toString(16)}`).join('')),
+      anyId().map((id) => Array.from(id, (one) => `%${one.charCodeAt(0).toString(16)}`).join('')),
     );
 
   const paths = () =>

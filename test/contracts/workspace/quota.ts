@@ -1,5 +1,4 @@
-import { cp, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, it, onTestFinished } from 'vitest';
@@ -10,6 +9,7 @@ import {
   type TestServiceOptions,
 } from '../../support/fakes/workspace-service.ts';
 import { drawn } from '../../support/harness/depth.ts';
+import { folderOfTest } from '../../support/harness/folder.ts';
 import { expectRefused } from './general.ts';
 import { ask } from './target.ts';
 
@@ -91,16 +91,13 @@ export function describeQuota(): void {
     expect((await running.service.statistics()).requests.get(running.apiKeyId)).toEqual({ received: 9, refused: 2 });
   });
 
-  it('W73 OAuth tokens count in neither window', async () => {
+  it('W72, W73 OAuth tokens count in neither window, and 0 lifts a limit', async () => {
+    const unlimited = await start({ quota: { ...SPECIFIED_QUOTA, requests: 0, burst: 0 } });
+    for (let n = 0; n < 60; n++) expect((await unlimited.get()).status).toBe(200);
     const { running, get, target } = await start({ quota: { ...SPECIFIED_QUOTA, burst: 2 } });
     for (let n = 0; n < 5; n++) expect((await ask(target, 'GET', TASKS, { as: running.oauthToken })).status).toBe(200);
     expect([(await get()).status, (await get()).status, (await get()).status]).toEqual([200, 200, 429]);
     expect((await ask(target, 'GET', TASKS, { as: running.oauthToken })).status).toBe(200);
-  });
-
-  it('0 lifts a limit', async () => {
-    const { get } = await start({ quota: { ...SPECIFIED_QUOTA, requests: 0, burst: 0 } });
-    for (let n = 0; n < 60; n++) expect((await get()).status).toBe(200);
   });
 
   it('W72 concurrent requests never get more than the cap', async () => {
@@ -149,8 +146,7 @@ export function describeQuota(): void {
   });
 
   it('W72 no sequence of requests, pauses, clock jumps and restarts exceeds a window', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'worksync-law-'));
-    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const folder = folderOfTest('law');
     let run = 0;
     const law = async (steps: Step[]) => {
       const accepted = await acceptedTimes(steps, join(folder, `${run++}.db`));
@@ -204,11 +200,9 @@ async function acceptedTimes(steps: readonly Step[], file: string): Promise<numb
   return accepted;
 }
 
-/** What a killed process leaves behind is what its files hold now. */
+/** Copies the files of a running service, which are those that a kill now would leave. */
 async function killedCopy(file: string): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'worksync-killed-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  const copy = join(folder, 'service.db');
+  const copy = join(folderOfTest('killed'), 'service.db');
   for (const suffix of ['', '-wal', '-shm']) await cp(file + suffix, copy + suffix);
   return copy;
 }

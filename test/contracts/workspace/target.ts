@@ -1,4 +1,5 @@
-import { afterAll, beforeAll } from 'vitest';
+import { afterAll, beforeAll, expect } from 'vitest';
+import type { Role } from '../../../src/reference-service/storage/service-tables.ts';
 import { NO_QUOTA, startWorkspaceService, type TestService } from '../../support/fakes/workspace-service.ts';
 
 /**
@@ -19,7 +20,7 @@ export interface Reply {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** Whatever the server answered, parsed. */
+  /** The parsed body. */
   readonly body: ReturnType<JSON['parse']>;
 }
 
@@ -83,6 +84,32 @@ export async function ask(
 function bytesOf(body: unknown): string | Uint8Array<ArrayBuffer> | undefined {
   if (body === undefined || typeof body === 'string') return body;
   return body instanceof Uint8Array ? new Uint8Array(body) : JSON.stringify(body);
+}
+
+const ROOT = '/workspaces/current';
+export const ID = expect.stringMatching(/^[A-Za-z0-9_-]{1,64}$/);
+export const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/);
+export const TEXT = expect.stringMatching(/./);
+
+/** Requests below the current workspace of the server under test. */
+export function requestsTo(held: { readonly it: Pick<Target, 'url' | 'token'> }) {
+  const call = (method: string, path: string, body?: unknown, more: Asked = {}) =>
+    ask(held.it, method, ROOT + path, { ...more, body });
+  const create = async (path: string, body: object) => {
+    const reply = await call('POST', path, body);
+    expect(reply.status).toBe(201);
+    return reply.body;
+  };
+  const newTask = async (): Promise<string> => (await create('/bugs', { title: unique('task') })).taskId;
+  return { call, create, newTask };
+}
+
+/** Mints a token for a new member of the reference service. */
+export async function tokenOf({ it }: { readonly it: Target }, role: Role, more: object = {}): Promise<string> {
+  const { service } = it.embedded!;
+  const { workspaceId } = it;
+  const userId = await service.addUser({ workspaceId, name: role, role });
+  return (await service.mintToken({ workspaceId, userId, role, ttl: null, ...more })).secret;
 }
 
 /** Makes natural keys, titles and addresses that no other test or run uses. */

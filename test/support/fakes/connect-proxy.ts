@@ -1,28 +1,16 @@
 import { createServer, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 
-/** A forward proxy as companies run it: it tunnels for those who know the password. */
-export interface ConnectProxy {
-  /** Without credentials. */
-  readonly origin: string;
-  /** `http://user:password@host:port`. */
-  readonly address: string;
-  /** Targets of CONNECT, as `host:port`; those that were refused too. */
-  readonly asked: string[];
-  /** Answers each CONNECT with this status in place of opening a tunnel. */
-  answerWith(status: number | undefined): void;
-  close(): Promise<void>;
-}
-
-export interface ConnectProxyOptions {
-  readonly user?: string;
-  readonly password?: string;
-  /** Where the tunnels lead in place of their targets: names of tests resolve nowhere. */
-  readonly leadTo?: (target: string) => { readonly host: string; readonly port: number };
-}
-
-export async function startConnectProxy(options: ConnectProxyOptions = {}): Promise<ConnectProxy> {
-  const { user = 'worksync', password = 'pass word/1', leadTo = addressOf } = options;
+/**
+ * Starts a forward proxy as companies run it: it tunnels for those who know the password.
+ *
+ * @param leadTo returns the address to which a tunnel leads in place of its target, because names of tests resolve nowhere
+ */
+export async function startConnectProxy({
+  user = 'worksync',
+  password = 'pass word/1',
+  leadTo = addressOf as (target: string) => { readonly host: string; readonly port: number },
+} = {}) {
   const asked: string[] = [];
   const sockets = new Set<Socket>();
   let status: number | undefined;
@@ -51,10 +39,13 @@ export async function startConnectProxy(options: ConnectProxyOptions = {}): Prom
   const { port } = server.address() as AddressInfo;
   const credentials = `${encodeURIComponent(user)}:${encodeURIComponent(password)}`;
   return {
+    /** The address without credentials. */
     origin: `http://127.0.0.1:${port}`,
     address: `http://${credentials}@127.0.0.1:${port}`,
+    /** Targets of CONNECT, as `host:port`, refused ones included. */
     asked,
-    answerWith(next) {
+    /** Answers each CONNECT with this status in place of opening a tunnel. */
+    answerWith(next: number | undefined) {
       status = next;
     },
     async close() {

@@ -16,23 +16,13 @@ interface ModelLink {
 
 /**
  * The workspace as the outbox sees it, in memory: tasks, their links (one per address), records (one per natural key).
- * What people do is done to the same maps.
+ * Tests carry out the edits of people on these maps too.
+ *
+ * @param pageSize of the list of records
  */
-export interface ModelWorkspace {
-  readonly tasks: Map<string, ModelTask>;
-  /** The task that each document is attached to. */
-  readonly documents: Map<string, string | null>;
-  readonly records: Map<string, Readonly<Record<string, unknown>>>;
-  /** Carries out a request and gives the body of its answer; throws what the client would throw. */
-  handle(prepared: PreparedRequest): unknown;
-  linkOf(taskId: string, url: string): ModelLink | undefined;
-  addLink(taskId: string, url: string, externalId: string | null): ModelLink;
-  removeLink(taskId: string, url: string): void;
-}
-
-/** @param pageSize of the list of records */
-export function createModelWorkspace(pageSize = Number.POSITIVE_INFINITY): ModelWorkspace {
+export function createModelWorkspace(pageSize = Number.POSITIVE_INFINITY) {
   const tasks = new Map<string, ModelTask>();
+  /** The task that each document is attached to. */
   const documents = new Map<string, string | null>();
   const records = new Map<string, Readonly<Record<string, unknown>>>();
   const links = new Map<string, ModelLink[]>();
@@ -77,6 +67,7 @@ export function createModelWorkspace(pageSize = Number.POSITIVE_INFINITY): Model
     links.set(taskId, left);
   }
 
+  /** Carries out a request and returns the body of its answer; throws the errors of the client. */
   function handle({ action, body, taskId }: PreparedRequest): unknown {
     const task = taskId as string;
     switch (action) {
@@ -116,17 +107,12 @@ export function createModelWorkspace(pageSize = Number.POSITIVE_INFINITY): Model
     }
   }
 
-  return {
-    tasks,
-    documents,
-    records,
-    handle,
-    linkOf,
-    addLink,
-    removeLink: (taskId, url) =>
-      void links.set(
-        taskId,
-        linksOf(taskId).filter((link) => link.url !== url),
-      ),
-  };
+  function removeLink(taskId: string, url: string): void {
+    links.set(
+      taskId,
+      linksOf(taskId).filter((link) => link.url !== url),
+    );
+  }
+
+  return { tasks, documents, records, handle, linkOf, addLink, removeLink };
 }

@@ -3,24 +3,7 @@ import { buffer } from 'node:stream/consumers';
 import { z } from 'zod';
 import { listenLocally } from '../harness/listen.ts';
 
-/**
- * A collector of OTLP over HTTP with JSON, as strict as the schema is: what a collector would read as something else, or not at
- * all, is a fault here. `trace.proto`, `common.proto` and `resource.proto` of opentelemetry-proto 1; "JSON Protobuf Encoding" of
- * the specification for ids, enums and 64-bit integers.
- */
-export interface OtlpCollector {
-  readonly url: string;
-  readonly spans: readonly CollectedSpan[];
-  /** Headers of each request. */
-  readonly headers: readonly IncomingMessage['headers'][];
-  /** Violations of the schema. */
-  readonly faults: readonly string[];
-  /** The text of all requests. */
-  text(): string;
-  /** Sets the answers to the next requests; later ones are accepted again. */
-  answerNext(...answers: readonly Answer[]): void;
-  close(): Promise<void>;
-}
+export type OtlpCollector = Awaited<ReturnType<typeof startOtlpCollector>>;
 
 interface Answer {
   readonly status: number;
@@ -88,7 +71,12 @@ function plain(list: z.infer<typeof attributes>): Record<string, string | number
   );
 }
 
-export async function startOtlpCollector(): Promise<OtlpCollector> {
+/**
+ * Starts a collector of OTLP over HTTP with JSON, as strict as the schema is: a value that a collector would read as another one, or
+ * not at all, is a fault here. `trace.proto`, `common.proto` and `resource.proto` of opentelemetry-proto 1; "JSON Protobuf Encoding" of
+ * the specification for ids, enums and 64-bit integers.
+ */
+export async function startOtlpCollector() {
   const spans: CollectedSpan[] = [];
   const headers: IncomingMessage['headers'][] = [];
   const faults: string[] = [];
@@ -121,11 +109,16 @@ export async function startOtlpCollector(): Promise<OtlpCollector> {
   const url = await listenLocally(server);
   return {
     url,
-    ...{ spans, headers, faults },
+    spans: spans as readonly CollectedSpan[],
+    headers: headers as readonly IncomingMessage['headers'][],
+    /** Violations of the schema. */
+    faults: faults as readonly string[],
+    /** Returns the text of all requests. */
     text: () => texts.join('\n'),
-    answerNext: (...next) => void answers.push(...next),
+    /** Sets the answers to the next requests; later ones are accepted again. */
+    answerNext: (...next: readonly Answer[]) => void answers.push(...next),
     close: () =>
-      new Promise((resolve) => {
+      new Promise<void>((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();
       }),

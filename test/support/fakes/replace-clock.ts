@@ -5,7 +5,7 @@ const CLOCK = url('../../../src/platform/lib/clock.ts');
 /** They need the clock itself. */
 const MAKERS = ['crash-clock.ts', 'paced-clock.ts'].map(url);
 
-/** Whatever is loaded from now on has the module at `replacement` in place of `platform/lib/clock.ts`. */
+/** Gives all modules that are loaded from now on the module at `replacement` in place of `platform/lib/clock.ts`. */
 export function replaceClock(replacement: string): void {
   registerHooks({
     resolve(specifier, context, next) {

@@ -1,19 +1,12 @@
-/** State of a process that SIGSTOP may pause and SIGKILL may end. A call waits during the pause, and is dropped after the end. */
-export interface Wakefulness {
-  isAlive(): boolean;
-  isAwake(): boolean;
-  /** Calls now, when it wakes up, or never. */
-  whenAwake(call: () => void): void;
-  kill(): void;
-  sleep(): void;
-  wake(): void;
-}
+export type Wakefulness = ReturnType<typeof createWakefulness>;
 
-export function createWakefulness(): Wakefulness {
+/** State of a process that SIGSTOP may pause and SIGKILL may end. A call waits during the pause, and is dropped after the end. */
+export function createWakefulness() {
   let isAlive = true;
   let isAsleep = false;
   let late: (() => void)[] = [];
 
+  /** Calls now, when the process wakes up, or never. */
   function whenAwake(call: () => void): void {
     if (!isAlive) return;
     if (isAsleep) late.push(call);

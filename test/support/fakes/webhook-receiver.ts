@@ -10,19 +10,8 @@ interface Received {
   readonly event: ReturnType<JSON['parse']>;
 }
 
-export interface WebhookReceiver {
-  /** Ends without a slash. */
-  readonly url: string;
-  readonly received: readonly Received[];
-  /** Resolves once this many requests have come. */
-  count(number: number): Promise<readonly Received[]>;
-  /** Status of the next answers; the last one stays. `silent` answers nothing. */
-  answer(...statuses: (number | 'silent')[]): void;
-  close(): Promise<void>;
-}
-
 /** Listens on a free loopback port and keeps all it gets; answers 204 unless told. */
-export async function startWebhookReceiver(): Promise<WebhookReceiver> {
+export async function startWebhookReceiver() {
   const received: Received[] = [];
   const waiting: { number: number; resolve: () => void }[] = [];
   let answers: (number | 'silent')[] = [204];
@@ -37,20 +26,23 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
   const server = createServer((request, response) => void take(request, response));
   const url = await listenLocally(server);
   return {
+    /** Ends without a slash. */
     url,
-    received,
-    count: async (number) => {
+    received: received as readonly Received[],
+    /** Resolves once this many requests have come. */
+    count: async (number: number): Promise<readonly Received[]> => {
       if (received.length < number)
         await new Promise<void>((resolve) => {
           waiting.push({ number, resolve });
         });
       return received;
     },
-    answer(...statuses) {
+    /** Sets the statuses of the next answers; the last one stays. `silent` answers nothing. */
+    answer(...statuses: (number | 'silent')[]) {
       answers = statuses;
     },
     close: () =>
-      new Promise((resolve) => {
+      new Promise<void>((resolve) => {
         server.closeAllConnections();
         server.close(() => resolve());
       }),

@@ -2,13 +2,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createHttpClient } from '../../../src/platform/http/http-client.ts';
-import { type Clock, systemClock } from '../../../src/platform/lib/clock.ts';
+import { systemClock } from '../../../src/platform/lib/clock.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { noSteps } from '../../../src/platform/lib/steps.ts';
 import type { StartCredentials } from '../../../src/reference-service/access/administration.ts';
-import type { Faults } from '../../../src/reference-service/http/faults.ts';
 import type { Quota } from '../../../src/reference-service/http/quota-log.ts';
 import {
   createWorkspaceService,
@@ -26,19 +25,8 @@ import { makeServiceTables } from '../harness/templates.ts';
 export const SPECIFIED_QUOTA: Quota = { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000 };
 export const NO_QUOTA: Quota = { ...SPECIFIED_QUOTA, requests: 0, burst: 0 };
 
-export interface TestServiceOptions {
-  readonly clock?: Clock;
-  /** The specified one unless told. */
-  readonly quota?: Quota;
-  readonly faults?: Faults;
-  readonly providers?: WorkspaceServiceOptions['providers'];
-  readonly secretKey?: Buffer;
-  readonly variant?: WorkspaceServiceOptions['variant'];
-  /** Webhooks may go to receivers of the test, unless told. */
-  readonly allowPrivateWebhooks?: boolean;
-  /** An existing database to serve; it stays when the test service is closed. */
-  readonly file?: string;
-}
+/** `file`: an existing database to serve, which stays when the test service is closed. */
+export type TestServiceOptions = Partial<WorkspaceServiceOptions>;
 
 export interface TestService extends StartCredentials {
   readonly service: WorkspaceService;
@@ -50,23 +38,22 @@ export interface TestService extends StartCredentials {
   close(): Promise<void>;
 }
 
-/** A real workspace service on a free loopback port, with its own database in a temporary folder. */
-export async function startWorkspaceService(options: TestServiceOptions = {}): Promise<TestService> {
+/**
+ * Starts a real workspace service on a free loopback port, with its own database in a temporary folder and the specified quota.
+ * Webhooks may go to receivers of the test.
+ */
+export async function startWorkspaceService({
+  file: given,
+  clock = systemClock(),
+  quota = SPECIFIED_QUOTA,
+  allowPrivateWebhooks = true,
+  ...options
+}: TestServiceOptions = {}): Promise<TestService> {
   const folder = await mkdtemp(join(tmpdir(), 'worksync-service-'));
-  const file = options.file ?? join(folder, 'service.db');
+  const file = given ?? join(folder, 'service.db');
   await makeServiceTables(file);
-  const service = await createWorkspaceService({
-    file,
-    clock: options.clock ?? systemClock(),
-    random: systemRandom(),
-    logger: silentLogger,
-    quota: options.quota ?? SPECIFIED_QUOTA,
-    faults: options.faults,
-    providers: options.providers,
-    secretKey: options.secretKey,
-    variant: options.variant,
-    allowPrivateWebhooks: options.allowPrivateWebhooks ?? true,
-  });
+  const own = { random: systemRandom(), logger: silentLogger };
+  const service = await createWorkspaceService({ ...own, ...options, file, clock, quota, allowPrivateWebhooks });
   const url = await service.listen({ host: '127.0.0.1', port: 0 });
   const start = await service.startCredentials();
   const http = createHttpClient({ steps: noSteps, meter: silentMeter });

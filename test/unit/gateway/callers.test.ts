@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
 import { destinationOf, pathOf } from '../../../src/gateway/destination.ts';
 import { createCredentialThrottle } from '../../../src/gateway/gateway.ts';
-import { createCallers } from '../../../src/gateway/known-callers.ts';
+import { createCallers, type Known, type Stranger } from '../../../src/gateway/known-callers.ts';
 import { createTokenBook, createTokens, type TokenBook } from '../../../src/gateway/token-book.ts';
 import type { Upstream } from '../../../src/gateway/upstream.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
@@ -16,8 +16,8 @@ interface Setting {
   readonly tasks?: readonly string[];
 }
 
-/** The parts of a passage that say who somebody is. */
-function passage({ name = 'one', id, tasks = [] }: Setting = {}): Upstream {
+/** The parts of an upstream that identify callers. */
+function upstream({ name = 'one', id, tasks = [] }: Setting = {}): Upstream {
   return {
     name,
     settings: { freshFor: 15_000, longestWait: 20_000, keyPrefix: 'wsk_', versionHeader: 'x-service-api-version' },
@@ -27,9 +27,9 @@ function passage({ name = 'one', id, tasks = [] }: Setting = {}): Upstream {
 }
 
 /** @param owners names of workspaces by the tokens that were made for them */
-function setUp(passages: readonly Upstream[] = [], owners: Readonly<Record<string, string>> = {}) {
+function setUp(upstreams: readonly Upstream[] = [], owners: Readonly<Record<string, string>> = {}) {
   const clock = createTravellingClock();
-  const passageOf = (workspace: string) => passages.find(({ name }) => name === workspace);
+  const upstreamOf = (workspace: string) => upstreams.find(({ name }) => name === workspace);
   const tokenOf = (secret: string) => {
     const workspace = owners[secret];
     return workspace === undefined ? undefined : { id: `gwt_${secret}`, workspace };
@@ -41,7 +41,7 @@ function setUp(passages: readonly Upstream[] = [], owners: Readonly<Record<strin
     reread: async () => undefined,
     changed: async () => undefined,
   };
-  return { clock, passages, callers: createCallers({ passage: passageOf, tokens, clock, random: systemRandom() }) };
+  return { clock, upstreams, callers: createCallers({ upstream: upstreamOf, tokens, clock, random: systemRandom() }) };
 }
 
 const KEY = 'Bearer wsk_a';
@@ -58,13 +58,13 @@ describe('callers', () => {
     [`Bearer ${'x'.repeat(4_097)}`],
     ['Bearer wsg_unknown'],
   ])('%s is nobody', async (authorization) => {
-    const { callers } = setUp([passage()]);
+    const { callers } = setUp([upstream()]);
     expect(await callers.identify(authorization)).toEqual({ kind: 'nobody' });
     expect(callers.recall(authorization)).toBeUndefined();
   });
 
   test('a gateway token of a workspace that is not open here may belong elsewhere, and has nothing cached', async () => {
-    const { callers } = setUp([passage()], { wsg_moved: 'moved' });
+    const { callers } = setUp([upstream()], { wsg_moved: 'moved' });
     const elsewhere = { kind: 'elsewhere', id: 'gwt_wsg_moved', workspace: 'moved' };
     expect(await callers.identify('Bearer wsg_moved')).toEqual(elsewhere);
     expect(await callers.withToken('gwt_wsg_moved')).toEqual(elsewhere);
@@ -72,30 +72,30 @@ describe('callers', () => {
   });
 
   test('a gateway token belongs to the workspace that made it', async () => {
-    const { callers, passages } = setUp([passage(), passage({ name: 'two' })], { wsg_1: 'one', wsg_2: 'two' });
-    expect(await callers.identify('Bearer wsg_2')).toEqual({ kind: 'token', passage: passages[1], id: 'gwt_wsg_2' });
-    expect(callers.recall('bearer wsg_1')).toEqual({ kind: 'token', passage: passages[0], id: 'gwt_wsg_1' });
+    const { callers, upstreams } = setUp([upstream(), upstream({ name: 'two' })], { wsg_1: 'one', wsg_2: 'two' });
+    expect(await callers.identify('Bearer wsg_2')).toEqual({ kind: 'token', upstream: upstreams[1], id: 'gwt_wsg_2' });
+    expect(callers.recall('bearer wsg_1')).toEqual({ kind: 'token', upstream: upstreams[0], id: 'gwt_wsg_1' });
   });
 
   test('a key is known for a minute from the beginning of the request that proved it', async () => {
-    const one = passage();
+    const one = upstream();
     const { callers, clock } = setUp([one]);
     const since = clock.monotonic();
     await clock.advance(10_000);
-    callers.accepted(KEY, { passage: one, since, isProved: true });
+    callers.accepted(KEY, { upstream: one, since, isProved: true });
     await clock.advance(49_999);
-    expect(await callers.identify(KEY)).toEqual({ kind: 'key', passage: one });
-    expect(callers.recall(KEY)).toEqual({ kind: 'key', passage: one });
+    expect(await callers.identify(KEY)).toEqual({ kind: 'key', upstream: one });
+    expect(callers.recall(KEY)).toEqual({ kind: 'key', upstream: one });
     await clock.advance(1);
     expect(await callers.identify(KEY)).toMatchObject({ kind: 'stranger', credible: false });
     expect(callers.recall(KEY)).toBeUndefined();
   });
 
   test('without proof, or with another form than a key, it is a stranger who can be trusted to exist', async () => {
-    const one = passage();
+    const one = upstream();
     const { callers } = setUp([one]);
-    callers.accepted(KEY, { passage: one, since: 0, isProved: false });
-    callers.accepted('Bearer wst_oauth', { passage: one, since: 0, isProved: true });
+    callers.accepted(KEY, { upstream: one, since: 0, isProved: false });
+    callers.accepted('Bearer wst_oauth', { upstream: one, since: 0, isProved: true });
     for (const authorization of [KEY, 'Bearer wst_oauth']) {
       expect(await callers.identify(authorization)).toMatchObject({ kind: 'stranger', credible: true });
       expect(callers.recall(authorization)).toBeUndefined();
@@ -103,15 +103,15 @@ describe('callers', () => {
   });
 
   test('a refusal is the last word, also over an answer that was asked for before it', async () => {
-    const one = passage();
+    const one = upstream();
     const { callers, clock } = setUp([one]);
-    callers.accepted(KEY, { passage: one, since: 0, isProved: true });
+    callers.accepted(KEY, { upstream: one, since: 0, isProved: true });
     await clock.advance(1_000);
     callers.refused(KEY);
-    callers.accepted(KEY, { passage: one, since: 500, isProved: true });
+    callers.accepted(KEY, { upstream: one, since: 500, isProved: true });
     expect(await callers.identify(KEY)).toMatchObject({ kind: 'stranger', credible: false });
     await clock.advance(1);
-    callers.accepted(KEY, { passage: one, since: clock.monotonic(), isProved: true });
+    callers.accepted(KEY, { upstream: one, since: clock.monotonic(), isProved: true });
     expect(await callers.identify(KEY)).toMatchObject({ kind: 'key' });
   });
 
@@ -124,57 +124,41 @@ describe('callers', () => {
 });
 
 const STRANGER = { kind: 'stranger', name: 'x', credible: false } as const;
+const TWO = [upstream({ id: 'ws_1' }), upstream({ name: 'two', id: 'ws_2' })];
+const CASES = {
+  'a stranger, one workspace': [STRANGER, [upstream({ id: 'ws_1', tasks: ['tsk_ours'] })]],
+  'a stranger, one workspace of unknown id': [STRANGER, [upstream()]],
+  'a stranger, two workspaces': [STRANGER, TWO],
+  'a token of the first of two workspaces': [{ kind: 'token', upstream: TWO[0]!, id: 'gwt_1' }, TWO],
+} as const satisfies Record<string, readonly [Known | Stranger, readonly Upstream[]]>;
 
-describe('the destination of a stranger', () => {
-  test.each([
-    ['/workspaces/current/tasks', { path: '/workspaces/ws_1/tasks', isProof: true }],
-    ['/workspaces/ws_1/tasks', { path: '/workspaces/ws_1/tasks', isProof: true }],
-    ['/workspaces/one/tasks', { path: '/workspaces/ws_1/tasks', isProof: true }],
-    ['/tasks/tsk_ours/work-items', { path: '/tasks/tsk_ours/work-items', isProof: true }],
-    ['/tasks/tsk_other/work-items', { path: '/tasks/tsk_other/work-items', isProof: false }],
-    ['/files/upload-url', { path: '/files/upload-url', isProof: false }],
-    ['/workspaces/ws_2/tasks', { status: 403 }],
-    ['/workspaces/%63urrent/tasks', { status: 403 }],
-  ])('%s, one workspace', async (path, expected) => {
-    const only = passage({ id: 'ws_1', tasks: ['tsk_ours'] });
-    expect(await destinationOf({ passages: [only], elsewhere: [] }, STRANGER, path)).toMatchObject(expected);
-  });
-
-  test.each([
-    ['/workspaces/current/tasks', '/workspaces/current/tasks'],
-    ['/workspaces/one/tasks', '/workspaces/current/tasks'],
-    ['/workspaces/ws_1/tasks', '/workspaces/ws_1/tasks'],
-  ])('%s, one workspace whose id nobody knows: no proof', async (path, passed) => {
-    expect(await destinationOf({ passages: [passage()], elsewhere: [] }, STRANGER, path)).toMatchObject({
-      path: passed,
-      isProof: false,
-    });
-  });
-
-  test.each([
-    ['/workspaces/current/tasks', { status: 400 }],
-    ['/tasks/tsk_1/work-items', { status: 400 }],
-    ['/workspaces/ws_2/tasks', { passage: { name: 'two' }, isProof: true }],
-    ['/workspaces/two/tasks', { path: '/workspaces/ws_2/tasks', isProof: true }],
-    ['/workspaces/ws_3/tasks', { status: 403 }],
-  ])('%s, two workspaces', async (path, expected) => {
-    const both = [passage({ id: 'ws_1' }), passage({ name: 'two', id: 'ws_2' })];
-    expect(await destinationOf({ passages: both, elsewhere: [] }, STRANGER, path)).toMatchObject(expected);
-  });
-});
-
-test.each([
-  ['/workspaces/current/tasks', { path: '/workspaces/ws_1/tasks' }],
-  ['/workspaces/ws_1/tasks', { path: '/workspaces/ws_1/tasks' }],
-  ['/tasks/tsk_any/work-items', { path: '/tasks/tsk_any/work-items' }],
-  ['/workspaces/ws_2/tasks', { status: 403 }],
-  ['/workspaces/two/tasks', { status: 403 }],
-])('a token of the first of two workspaces at %s', async (path, expected) => {
-  const first = passage({ id: 'ws_1' });
-  const both = [first, passage({ name: 'two', id: 'ws_2' })];
-  expect(
-    await destinationOf({ passages: both, elsewhere: [] }, { kind: 'token', passage: first, id: 'gwt_1' }, path),
-  ).toMatchObject(expected);
+test.each<[who: keyof typeof CASES, path: string, expected: string | number, isProof?: boolean]>([
+  ['a stranger, one workspace', '/workspaces/current/tasks', '/workspaces/ws_1/tasks', true],
+  ['a stranger, one workspace', '/workspaces/ws_1/tasks', '/workspaces/ws_1/tasks', true],
+  ['a stranger, one workspace', '/workspaces/one/tasks', '/workspaces/ws_1/tasks', true],
+  ['a stranger, one workspace', '/tasks/tsk_ours/work-items', '/tasks/tsk_ours/work-items', true],
+  ['a stranger, one workspace', '/tasks/tsk_other/work-items', '/tasks/tsk_other/work-items', false],
+  ['a stranger, one workspace', '/files/upload-url', '/files/upload-url', false],
+  ['a stranger, one workspace', '/workspaces/ws_2/tasks', 403],
+  ['a stranger, one workspace', '/workspaces/%63urrent/tasks', 403],
+  ['a stranger, one workspace of unknown id', '/workspaces/current/tasks', '/workspaces/current/tasks', false],
+  ['a stranger, one workspace of unknown id', '/workspaces/one/tasks', '/workspaces/current/tasks', false],
+  ['a stranger, one workspace of unknown id', '/workspaces/ws_1/tasks', '/workspaces/ws_1/tasks', false],
+  ['a stranger, two workspaces', '/workspaces/current/tasks', 400],
+  ['a stranger, two workspaces', '/tasks/tsk_1/work-items', 400],
+  ['a stranger, two workspaces', '/workspaces/ws_2/tasks', '/workspaces/ws_2/tasks', true],
+  ['a stranger, two workspaces', '/workspaces/two/tasks', '/workspaces/ws_2/tasks', true],
+  ['a stranger, two workspaces', '/workspaces/ws_3/tasks', 403],
+  ['a token of the first of two workspaces', '/workspaces/current/tasks', '/workspaces/ws_1/tasks', true],
+  ['a token of the first of two workspaces', '/workspaces/ws_1/tasks', '/workspaces/ws_1/tasks', true],
+  ['a token of the first of two workspaces', '/tasks/tsk_any/work-items', '/tasks/tsk_any/work-items', true],
+  ['a token of the first of two workspaces', '/workspaces/ws_2/tasks', 403],
+  ['a token of the first of two workspaces', '/workspaces/two/tasks', 403],
+])('the destination of %s, at %s: %s', async (who, path, expected, isProof) => {
+  const [caller, upstreams] = CASES[who];
+  const found = await destinationOf({ upstreams, elsewhere: [] }, caller, path);
+  expect(found).toMatchObject(typeof expected === 'number' ? { status: expected } : { path: expected, isProof });
+  if (path === '/workspaces/ws_2/tasks' && isProof) expect(found).toMatchObject({ upstream: { name: 'two' } });
 });
 
 test.each([
@@ -190,32 +174,32 @@ const PATHLESS = `/api/v1 /api/v1/ /api/v1//a /api/v1/a//b /api/v1/a/../../b /ap
   /api/v1/%252e%252e/b /api/v1/a/./b /api/v1/a/.. /api/v1/.%2e/b /API/v1/a http://elsewhere/api/v1/a`;
 test.each(PATHLESS.split(/\s+/))('%s has no path', (url) => expect(pathOf(url)).toBeUndefined());
 
-describe('probation', () => {
+describe('the throttle of credentials', () => {
   test('lets in as many at a time as may still be wrong; then one a minute', async () => {
     const clock = createTravellingClock();
-    const probation = createCredentialThrottle(clock);
+    const throttle = createCredentialThrottle(clock);
     const answers: boolean[] = [];
-    for (let n = 0; n < 8; n++) void probation.enter('a').then((isIn) => answers.push(isIn));
+    for (let n = 0; n < 8; n++) void throttle.enter('a').then((isIn) => answers.push(isIn));
     await clock.advance(0);
     expect(answers).toEqual([true, true, true, true, true]);
-    for (let n = 0; n < 5; n++) probation.leave('a', true);
+    for (let n = 0; n < 5; n++) throttle.leave('a', true);
     await clock.advance(0);
     expect(answers.slice(5)).toEqual([false, false, false]);
-    expect(await probation.enter('a')).toBe(false);
-    expect(await probation.enter('b')).toBe(true);
+    expect(await throttle.enter('a')).toBe(false);
+    expect(await throttle.enter('b')).toBe(true);
     await clock.advance(60_000);
-    expect(await probation.enter('a')).toBe(true);
+    expect(await throttle.enter('a')).toBe(true);
   });
 
-  test('whoever is right makes room for the next', async () => {
+  test('an accepted credential makes room for the next', async () => {
     const clock = createTravellingClock();
-    const probation = createCredentialThrottle(clock);
+    const throttle = createCredentialThrottle(clock);
     let inside = 0;
-    for (let n = 0; n < 20; n++) void probation.enter('a').then(() => inside++);
+    for (let n = 0; n < 20; n++) void throttle.enter('a').then(() => inside++);
     await clock.advance(0);
     expect(inside).toBe(5);
     for (let n = 0; n < 15; n++) {
-      probation.leave('a', false);
+      throttle.leave('a', false);
       await clock.advance(0);
     }
     expect(inside).toBe(20);
@@ -235,7 +219,7 @@ it('does not know a token again that was revoked while an earlier read was under
   const late = withLateAnswers(store.database, (number) => number === 1);
   const others = createTokenBook(late.query);
   const book = createTokenBook(store.database);
-  const tokens = createTokens({ store, book, clock: createTravellingClock(), random: systemRandom() });
+  const tokens = createTokens(store, book, createTravellingClock(), systemRandom());
   const { id, secret } = await tokens.create('for the bot');
   const earlier = others.reread();
   await tokens.revoke(id);
@@ -254,7 +238,7 @@ it('ends the creation or revocation of a token only when this process and the ot
     isTold = true;
   };
   const book = createTokenBook(store.database, tellOthers);
-  const tokens = createTokens({ store, book, clock: createTravellingClock(), random: systemRandom() });
+  const tokens = createTokens(store, book, createTravellingClock(), systemRandom());
   const { id, secret } = await tokens.create('for the bot');
   expect([isTold, book.recall(secret)?.id]).toEqual([true, id]);
   isTold = false;

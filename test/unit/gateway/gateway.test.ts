@@ -26,7 +26,7 @@ async function openGateway(upstream: SocketServer, options: { versionHeader?: st
   const { port } = upstream.address() as AddressInfo;
   const http = createHttpClient({ steps: noSteps, meter: silentMeter });
   const capture = { answered: async () => undefined, failed: async () => undefined, unproved: async () => undefined };
-  const passage = {
+  const workspace = {
     name: 'one',
     settings: { freshFor: 15_000, longestWait: 20_000, keyPrefix: 'wsk_', versionHeader },
     workspaceId: async () => 'w-1',
@@ -46,7 +46,7 @@ async function openGateway(upstream: SocketServer, options: { versionHeader?: st
   const server = createServer({ limits });
   const tokens = { find: async () => undefined, recall: () => undefined } as never;
   gatewayRoutes(server, {
-    ...{ passages: () => [passage], passage: () => passage, tokens, meter: silentMeter },
+    ...{ upstreams: () => [workspace], upstream: () => workspace, tokens, meter: silentMeter },
     ...{ clock: systemClock(), random: systemRandom() },
   });
   const address = await listen(server, { host: '127.0.0.1', port: 0 });
@@ -167,20 +167,11 @@ it('large answers wait for each other within the budget of the server, and all c
 const answer = (body: string, status = 200): Outgoing => ({ status, headers: {}, body });
 const reading = (address: string, workspace = 'one', flight = address): Reading => ({ workspace, address, flight });
 
-function deferred() {
-  let resolve: (value: Outgoing) => void = () => undefined;
-  let reject: (error: Error) => void = () => undefined;
-  const promise = new Promise<Outgoing>((...both) => {
-    [resolve, reject] = both;
-  });
-  return { promise, resolve, reject };
-}
-
 describe('the cache of the gateway', () => {
   test('holds an answer from the moment it was asked for', async () => {
     const clock = createTravellingClock();
     const cache = createCache(clock);
-    const slow = deferred();
+    const slow = Promise.withResolvers<Outgoing>();
     const shared = cache.shared(reading('a'), true, () => slow.promise);
     await clock.advance(4_000);
     slow.resolve(answer('x'));
@@ -197,7 +188,7 @@ describe('the cache of the gateway', () => {
   test('reads once for all that ask meanwhile, and a failure is everybody’s and is not kept', async () => {
     const cache = createCache(createTravellingClock());
     let reads = 0;
-    const slow = deferred();
+    const slow = Promise.withResolvers<Outgoing>();
     const read = () => {
       reads++;
       return slow.promise;
@@ -222,7 +213,7 @@ describe('the cache of the gateway', () => {
   test('after a write neither keeps nor shares what was asked for before', async () => {
     const cache = createCache(createTravellingClock());
     await cache.shared(reading('kept'), true, async () => answer('before'));
-    const slow = deferred();
+    const slow = Promise.withResolvers<Outgoing>();
     const early = cache.shared(reading('a'), true, () => slow.promise);
     cache.forget('one');
     const late = await cache.shared(reading('a'), true, async () => answer('after'));

@@ -1,8 +1,8 @@
 import { createHash, hash } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
@@ -10,6 +10,7 @@ import { createWorkspaceService, type Reached } from '../../../src/reference-ser
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { NO_QUOTA, startWorkspaceService } from '../../support/fakes/workspace-service.ts';
 import { isDeep } from '../../support/harness/depth.ts';
+import { folderOfTest } from '../../support/harness/folder.ts';
 
 const BYTES = Buffer.from('the bytes of a picture');
 const DIGEST = hash('sha256', BYTES, 'hex');
@@ -19,17 +20,13 @@ type Running = Awaited<ReturnType<typeof start>>;
 
 /** A service on a file of its own, which stays for the next start. */
 async function start(file?: string, clock = createTravellingClock()) {
-  const kept = file ?? (await temporaryFile());
+  const kept = file ?? temporaryFile();
   const running = await startWorkspaceService({ file: kept, clock, quota: NO_QUOTA });
   onTestFinished(() => running.close());
   return { ...running, clock, folder: `${kept}.files` };
 }
 
-async function temporaryFile(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'worksync-files-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  return join(folder, 'service.db');
-}
+const temporaryFile = () => join(folderOfTest('files'), 'service.db');
 
 async function ticketOf(running: Running, file = PICTURE) {
   return (await running.client().createUploadUrl({ body: file }, {})).body;
@@ -87,27 +84,21 @@ it('an upload address outlives a restart, and what was uploaded is there after i
   for (const url of [uploaded, waiting.assetUrl]) expect((await download(second, url)).status).toBe(200);
 });
 
-it('a start removes what a crash left: parts, and files that no row names; nothing else', async () => {
+it('a start removes the files that a crash left, and replaces a key file that was written in part', async () => {
   const first = await start();
   const uploaded = await upload(first);
   await first.close();
   const orphan = hash('sha256', 'orphan', 'hex');
-  for (const name of [orphan, '00ff.part']) await writeFile(join(first.folder, name), 'left');
+  for (const name of [orphan, '00ff.part', 'signing.key']) await writeFile(join(first.folder, name), 'left');
   const second = await start(first.file, first.clock);
   expect(await stored(second)).toEqual([DIGEST]);
   expect((await download(second, uploaded)).status).toBe(200);
-});
-
-it('a key file that was written in part is made anew', async () => {
-  const first = await start();
-  await first.close();
-  await writeFile(join(first.folder, 'signing.key'), 'half');
-  const second = await start(first.file, first.clock);
   expect((await put((await ticketOf(second)).uploadUrl)).status).toBe(204);
+  expect(await readFile(join(second.folder, 'signing.key'))).toHaveLength(32);
 });
 
 it('an upload whose commit fails is not acknowledged, leaves the address usable, and its file is swept', async () => {
-  const file = await temporaryFile();
+  const file = temporaryFile();
   const clock = createTravellingClock();
   let failing = false;
   const reached = (_kind: unknown, edge: string) => {
@@ -182,10 +173,10 @@ it(`a video of ${4 * QUARTER} MB goes to disk while it comes, and is given as it
 
 describe('addresses of files', () => {
   const TLS = { 'x-forwarded-proto': 'https' };
-  /** What they begin with, for a client that sends these headers. */
+  /** Returns the beginning of the addresses for a client that sends these headers. */
   async function originFor(reached: Reached | undefined, headers: Record<string, string>) {
     const service = await createWorkspaceService({
-      ...{ file: await temporaryFile(), clock: createTravellingClock(), random: systemRandom() },
+      ...{ file: temporaryFile(), clock: createTravellingClock(), random: systemRandom() },
       ...{ logger: silentLogger, quota: NO_QUOTA, reached },
     });
     onTestFinished(() => service.close());
@@ -194,9 +185,9 @@ describe('addresses of files', () => {
     const options = { port, method: 'POST', path: '/api/v1/workspaces/current/files/upload-url' };
     const all = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json', ...headers };
     const answer = await new Promise<string>((resolve) => {
-      httpRequest({ ...options, headers: all }, (response) => {
-        void response.toArray().then((pieces) => resolve(Buffer.concat(pieces).toString()));
-      }).end(JSON.stringify({ filename: 'a.png', contentType: 'image/png', size: 7 }));
+      httpRequest({ ...options, headers: all }, (response) => resolve(text(response))).end(
+        JSON.stringify({ filename: 'a.png', contentType: 'image/png', size: 7 }),
+      );
     });
     const { uploadUrl, assetUrl } = JSON.parse(answer) as { uploadUrl: string; assetUrl: string };
     const origins = [uploadUrl, assetUrl].map((url) => url.split('/api/v1/')[0]?.replace(port, 'PORT'));

@@ -1,5 +1,4 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import BetterSqlite from 'better-sqlite3';
 import fc from 'fast-check';
@@ -10,7 +9,6 @@ import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { noSteps } from '../../../src/platform/lib/steps.ts';
-import type { Faults } from '../../../src/reference-service/http/faults.ts';
 import { createWindows } from '../../../src/reference-service/http/quota-log.ts';
 import { OWN_VARIANT, type Variant } from '../../../src/reference-service/http/variant.ts';
 import { createWorkspaceService } from '../../../src/reference-service/service.ts';
@@ -23,13 +21,10 @@ import {
   startWorkspaceService,
   type TestServiceOptions,
 } from '../../support/fakes/workspace-service.ts';
+import { folderOfTest } from '../../support/harness/folder.ts';
 import { startGithub } from '../../support/vendors/github-stand-in.ts';
 
-async function temporaryFile(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'worksync-test-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  return join(folder, 'service.db');
-}
+const temporaryFile = () => join(folderOfTest('service'), 'service.db');
 
 async function start(options: TestServiceOptions = {}) {
   const running = await startWorkspaceService({ clock: createTravellingClock(), ...options });
@@ -38,7 +33,7 @@ async function start(options: TestServiceOptions = {}) {
 }
 
 it('makes its key and token at the first start and keeps them over 25 others', async () => {
-  const file = await temporaryFile();
+  const file = temporaryFile();
   const clock = createTravellingClock();
   const seen = new Set<string>();
   const isNew: boolean[] = [];
@@ -54,49 +49,46 @@ it('makes its key and token at the first start and keeps them over 25 others', a
   expect(isNew).toEqual([true, ...Array.from({ length: 24 }, () => false)]);
 });
 
-it('makes others where the key that they were sealed with is another, and then the old ones end', async () => {
-  const file = await temporaryFile();
-  const first = await startWorkspaceService({ file });
-  await first.close();
-  const second = await start({ file, secretKey: Buffer.alloc(32, 7) });
-  expect([second.isKeyNew, second.isTokenNew, second.workspaceId]).toEqual([true, true, first.workspaceId]);
-  for (const old of [first.apiKey, first.oauthToken])
-    await expect(second.client(old).listTasks({}, {})).rejects.toMatchObject({ code: 'unauthorized' });
-  expect((await second.client().listTasks({}, {})).status).toBe(200);
-});
+/** Changes a closed service's database beside it. */
+function change(file: string, statement: string): void {
+  const raw = new BetterSqlite(file);
+  raw.exec(statement);
+  raw.close();
+}
 
-describe('a credential of the first start that somebody revoked', () => {
-  it('is made anew alone, and shown: the key', async () => {
-    const file = await temporaryFile();
+describe('the credentials of the first start', () => {
+  it.each<
+    [what: string, isNew: [key: boolean, token: boolean], oldWork: [key: boolean, token: boolean], statement: string]
+  >([
+    ['a revoked key alone', [true, false], [false, true], `update api_keys set revoked_at = created_at`],
+    ['a revoked token alone', [false, true], [true, false], `update oauth_tokens set revoked_at = created_at`],
+    [
+      'both of a file from before they were stored, while the old ones go on to work',
+      [true, true],
+      [true, true],
+      `update facts set value = json_remove(value, '$.sealedKey', '$.sealedToken') where name = 'start_credentials'`,
+    ],
+    ['both where the key that sealed them is another', [true, true], [false, false], ''],
+  ])('are made anew: %s', async (_what, isNew, oldWork, statement) => {
+    const file = temporaryFile();
     const first = await startWorkspaceService({ file });
-    await first.client(first.oauthToken).revokeApiKey({ apiKeyId: first.apiKeyId }, {});
     await first.close();
-    const second = await startWorkspaceService({ file });
-    expect([second.isKeyNew, second.isTokenNew]).toEqual([true, false]);
-    expect(second.oauthToken).toBe(first.oauthToken);
-    expect((await second.client().listTasks({}, {})).status).toBe(200);
-    await expect(second.client(first.apiKey).listTasks({}, {})).rejects.toMatchObject({ code: 'unauthorized' });
+    change(file, statement);
+    const secretKey = statement === '' ? Buffer.alloc(32, 7) : undefined;
+    const second = await startWorkspaceService({ file, secretKey });
+    const works = async (credential: string) =>
+      (await ask({ url: second.url, token: credential }, 'GET', '/workspaces/current/tasks')).status === 200;
+    expect([second.isKeyNew, second.isTokenNew, second.workspaceId]).toEqual([...isNew, first.workspaceId]);
+    expect([await works(first.apiKey), await works(first.oauthToken)]).toEqual(oldWork);
+    expect([await works(second.apiKey), await works(second.oauthToken)]).toEqual([true, true]);
     await second.close();
-    const third = await start({ file });
-    expect([third.isKeyNew, third.isTokenNew, third.apiKey]).toEqual([false, false, second.apiKey]);
-  });
-
-  it('is made anew alone, and shown: the token', async () => {
-    const file = await temporaryFile();
-    const first = await startWorkspaceService({ file });
-    await first.close();
-    const raw = new BetterSqlite(file);
-    raw.prepare('update oauth_tokens set revoked_at = created_at where token_id = ?').run(first.tokenId);
-    raw.close();
-    const second = await start({ file });
-    expect([second.isKeyNew, second.isTokenNew]).toEqual([false, true]);
-    expect(second.apiKey).toBe(first.apiKey);
-    expect((await second.client(second.oauthToken).listTasks({}, {})).status).toBe(200);
-    await expect(second.client(first.oauthToken).listTasks({}, {})).rejects.toMatchObject({ code: 'unauthorized' });
+    const third = await start({ file, secretKey });
+    expect([third.isKeyNew, third.isTokenNew]).toEqual([false, false]);
+    expect([third.apiKey, third.oauthToken]).toEqual([second.apiKey, second.oauthToken]);
   });
 
   it('keeps no service from starting where the workspace has as many keys as it may', async () => {
-    const file = await temporaryFile();
+    const file = temporaryFile();
     const first = await startWorkspaceService({ file });
     const owner = first.client(first.oauthToken);
     await owner.revokeApiKey({ apiKeyId: first.apiKeyId }, {});
@@ -108,23 +100,8 @@ describe('a credential of the first start that somebody revoked', () => {
   });
 });
 
-it('of a file from before they were kept, makes others beside those that clients have', async () => {
-  const file = await temporaryFile();
-  const first = await startWorkspaceService({ file });
-  await first.close();
-  const raw = new BetterSqlite(file);
-  raw.exec(
-    `update facts set value = json_remove(value, '$.sealedKey', '$.sealedToken') where name = 'start_credentials'`,
-  );
-  raw.close();
-  const second = await start({ file });
-  expect([second.isKeyNew, second.isTokenNew]).toEqual([true, true]);
-  for (const secret of [first.apiKey, second.apiKey])
-    expect((await second.client(secret).listTasks({}, {})).status).toBe(200);
-});
-
 it('a second service on the same file is refused as locked, and may start after the first has closed', async () => {
-  const file = await temporaryFile();
+  const file = temporaryFile();
   const first = await startWorkspaceService({ file });
   await expect(startWorkspaceService({ file })).rejects.toMatchObject({ code: 'locked' });
   await first.close();
@@ -133,7 +110,7 @@ it('a second service on the same file is refused as locked, and may start after 
 });
 
 it('keeps what it acknowledged over a restart', async () => {
-  const file = await temporaryFile();
+  const file = temporaryFile();
   const first = await startWorkspaceService({ file });
   const task = (await first.client().createBug({ body: { title: 'kept' } }, {})).body;
   await first.client().addWorkItem({ taskId: task.taskId, body: { url: 'https://example.com/1' } }, {});
@@ -144,7 +121,7 @@ it('keeps what it acknowledged over a restart', async () => {
 });
 
 it('W19 stores no secret in clear', async () => {
-  const file = await temporaryFile();
+  const file = temporaryFile();
   const running = await startWorkspaceService({ file });
   const { secret } = (await running.client(running.oauthToken).createApiKey({ body: { description: 'x' } }, {})).body;
   await running.close();
@@ -169,38 +146,8 @@ it('writes lastUsedAt of a key at most once a minute', async () => {
   }
 });
 
-it('faults: an answer that is cut after the request was applied is outcome_unknown, and the write is there', async () => {
-  const faults: Faults = { after: async ({ method }) => (method === 'POST' ? 'cut' : undefined) };
-  const running = await start({ faults });
-  const lost = running.client().createBug({ body: { title: 'x' } }, {});
-  await expect(lost).rejects.toMatchObject({ code: 'outcome_unknown' });
-  expect((await running.client().listTasks({}, {})).body.tasks).toHaveLength(1);
-});
-
-it('faults: a request that is cut before it was looked at leaves nothing', async () => {
-  const faults: Faults = { before: async ({ method }) => (method === 'POST' ? 'cut' : undefined) };
-  const running = await start({ faults });
-  await expect(running.client().createBug({ body: { title: 'x' } }, {})).rejects.toMatchObject({
-    code: 'outcome_unknown',
-  });
-  expect((await running.client().listTasks({}, {})).body.tasks).toEqual([]);
-  expect((await running.service.statistics()).requests.get(running.apiKeyId)).toEqual({ received: 1, refused: 0 });
-});
-
-it('faults: other answers, on the way in and after the request was applied', async () => {
-  const faults: Faults = {
-    before: async ({ url }) => (url.endsWith('/ideas') ? { status: 503 } : undefined),
-    after: async ({ url }, answer) => (url.endsWith('/bugs') && answer.status === 201 ? { status: 500 } : undefined),
-  };
-  const running = await start({ faults });
-  const body = { title: 'x' };
-  await expect(running.client().createIdea({ body }, {})).rejects.toMatchObject({ code: 'server_failed', status: 503 });
-  await expect(running.client().createBug({ body }, {})).rejects.toMatchObject({ code: 'server_failed', status: 500 });
-  expect((await running.client().listTasks({}, {})).body.tasks.map(({ kind }) => kind)).toEqual(['bug']);
-});
-
 it('W71 answers 500 without insides when the database fails, and tells the log', async () => {
-  const file = await temporaryFile();
+  const file = temporaryFile();
   const logged: unknown[] = [];
   let failing = false;
   const service = await createWorkspaceService({
@@ -276,45 +223,25 @@ const quota = fc.record({
   burstWindow: fc.integer({ min: 1, max: 90 }),
 });
 
-describe('both windows', () => {
-  it('answer as a plain count over all accepted times does', () => {
-    fc.assert(
-      fc.property(quota, fc.array(fc.integer({ min: 0, max: 120 }), { maxLength: 120 }), (caps, pauses) => {
-        const windows = createWindows(caps);
-        const accepted: number[] = [];
-        let now = 0;
-        for (const pause of pauses) {
-          now += pause;
-          const full = (cap: number, length: number) =>
-            cap > 0 && accepted.filter((time) => time > now - length).length >= cap;
-          const expected = full(caps.requests, caps.window) || full(caps.burst, caps.burstWindow);
-          const wait = windows.wait(now);
-          expect(wait > 0).toBe(expected);
-          if (expected) continue;
-          windows.add(now);
-          accepted.push(now);
-        }
-      }),
-    );
-  });
-
-  it('name the shortest sufficient wait', () => {
-    fc.assert(
-      fc.property(quota, fc.array(fc.integer({ min: 0, max: 60 }), { maxLength: 60 }), (caps, pauses) => {
-        const windows = createWindows(caps);
-        const told: boolean[] = [];
-        let now = 0;
-        for (const pause of pauses) {
-          now += pause;
-          const wait = windows.wait(now);
-          told.push(wait === 0 || windows.wait(now + wait - 0.5) > 0, windows.wait(now + wait) === 0);
-          now += wait;
-          windows.add(now);
-        }
-        expect(told).not.toContain(false);
-      }),
-    );
-  });
+it('both windows refuse as a count over all accepted times does, and name the shortest sufficient wait', () => {
+  fc.assert(
+    fc.property(quota, fc.array(fc.integer({ min: 0, max: 120 }), { maxLength: 120 }), (caps, pauses) => {
+      const windows = createWindows(caps);
+      const accepted: number[] = [];
+      let now = 0;
+      for (const pause of pauses) {
+        now += pause;
+        const full = (cap: number, length: number) =>
+          cap > 0 && accepted.filter((time) => time > now - length).length >= cap;
+        const wait = windows.wait(now);
+        expect(wait > 0).toBe(full(caps.requests, caps.window) || full(caps.burst, caps.burstWindow));
+        expect([wait === 0 || windows.wait(now + wait - 0.5) > 0, windows.wait(now + wait)]).toEqual([true, 0]);
+        if (wait > 0) continue;
+        windows.add(now);
+        accepted.push(now);
+      }
+    }),
+  );
 });
 
 const LITERAL: Variant = { isLiteral: true, headerPrefix: 'X-One-' };
@@ -339,26 +266,27 @@ async function startLiteral({ isConnected = false, variant = LITERAL } = {}) {
   return { provider, call };
 }
 
-it('W59 opens a pull request at the provider whatever the identifier says', async () => {
-  const { provider, call } = await startLiteral({ isConnected: true });
-  const opened = await call('POST', '/workspaces/current/pull-requests', { ...PULL, identifier: '9000' });
-  expect([opened.status, opened.body.identifier, provider.pulls.length]).toEqual([201, '1', 1]);
+it.each([
+  ['opens a pull request at the provider', true],
+  ['answers 403 provider_not_connected to a member without a token there', false],
+])('W59 whatever the identifier says, %s', async (_what, isConnected) => {
+  const { provider, call } = await startLiteral({ isConnected });
+  const reply = await call('POST', '/workspaces/current/pull-requests', { ...PULL, identifier: '9000' });
+  expect(reply).toMatchObject(
+    isConnected
+      ? { status: 201, body: { identifier: '1' } }
+      : { status: 403, body: { code: 403, errorCode: 'provider_not_connected' } },
+  );
+  expect(provider.pulls).toHaveLength(isConnected ? 1 : 0);
 });
 
-it('answers 403 provider_not_connected to a member without a provider token', async () => {
-  const { provider, call } = await startLiteral();
-  const refused = await call('POST', '/workspaces/current/pull-requests', { ...PULL, identifier: '7' });
-  expect(refused).toMatchObject({ status: 403, body: { code: 403, errorCode: 'provider_not_connected' } });
-  expect(provider.pulls).toEqual([]);
-});
-
-it.each(['GET', 'POST'])('has no record route: 404 to %s with the error object', async (method) => {
+it('W74 has no record route: 404 with the error object', async () => {
   const { call } = await startLiteral();
-  const missing = await call(method, '/workspaces/current/pull-request-records', method === 'GET' ? undefined : PULL);
-  expect([missing.status, missing.body]).toEqual([
-    404,
-    { code: 404, message: expect.any(String), errorCode: 'not_found' },
-  ]);
+  for (const [method, body] of [['GET'], ['POST', PULL]] as const) {
+    const missing = await call(method, '/workspaces/current/pull-request-records', body);
+    const error = { code: 404, message: expect.any(String), errorCode: 'not_found' };
+    expect([missing.status, missing.body]).toEqual([404, error]);
+  }
   expect((await call('GET', '/openapi.json')).text).not.toContain('pull-request-records');
 });
 
@@ -378,7 +306,7 @@ it('takes further statuses by their words, and refuses all others', async () => 
   expect(listed.body.tasks).toHaveLength(1);
 });
 
-it('shows tasks without a key', async () => {
+it('shows tasks without a key, and adds a second link for the same address', async () => {
   const { call } = await startLiteral();
   const { body: created } = await call('POST', '/workspaces/current/bugs', { title: 'x' });
   const { taskId } = created;
@@ -386,19 +314,16 @@ it('shows tasks without a key', async () => {
   const shown = [created, (await call('GET', path)).body, (await call('PUT', path, { title: 'y' })).body];
   const listed = (await call('GET', '/workspaces/current/tasks?all=true')).body.tasks;
   for (const task of [...shown, ...listed]) expect([task.taskId, 'key' in task]).toEqual([taskId, false]);
-});
-
-it('adds a second link for the same address, and answers 404 to the removal of an unknown one', async () => {
-  const { call } = await startLiteral();
-  const { taskId } = (await call('POST', '/workspaces/current/bugs', { title: 'x' })).body;
   const links = `/tasks/${taskId}/work-items`;
-  const added = [];
-  for (let n = 0; n < 3; n++) added.push(await call('POST', links, { url: 'https://example.com/1' }));
-  expect(added.map(({ status }) => status)).toEqual([201, 201, 201]);
-  const ids = added.map(({ body }) => body.workItemId as string);
-  expect(new Set(ids).size).toBe(3);
-  expect((await call('DELETE', `${links}/${ids[0]}`)).status).toBe(204);
-  expect(await call('DELETE', `${links}/${ids[0]}`)).toMatchObject({ status: 404, body: { errorCode: 'not_found' } });
+  const ids = new Set<string>();
+  for (let n = 0; n < 3; n++) {
+    const added = await call('POST', links, { url: 'https://example.com/1' });
+    expect(added.status).toBe(201);
+    ids.add(added.body.workItemId);
+  }
+  const [first] = ids;
+  expect((await call('DELETE', `${links}/${first}`)).status).toBe(204);
+  expect(await call('DELETE', `${links}/${first}`)).toMatchObject({ status: 404, body: { errorCode: 'not_found' } });
   expect((await call('GET', links)).body.workItems).toHaveLength(2);
 });
 

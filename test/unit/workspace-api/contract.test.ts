@@ -18,14 +18,7 @@ import {
 import { SPECIFIED_QUOTA, startWorkspaceService, type TestService } from '../../support/fakes/workspace-service.ts';
 import { drawn } from '../../support/harness/depth.ts';
 
-type Operation = {
-  operationId: string;
-  parameters: { name?: string }[];
-  requestBody?: object;
-  responses: Record<string, { $ref?: string; content?: object }>;
-  security: object[];
-};
-type PathItem = { parameters: { name: string }[] } & Record<string, Operation>;
+type PathItem = { parameters: { name: string }[] } & Record<string, { operationId: string }>;
 
 const DOCUMENT = JSON.parse(JSON.stringify(openApiDocument())) as {
   paths: Record<string, PathItem>;
@@ -98,28 +91,9 @@ it.each((Object.entries(ROUTES) as [string, Route][]).filter(([, { response }]) 
   },
 );
 
-it('names each operation once, and every reference leads somewhere', () => {
+it('names each operation once', () => {
   const ids = operations().map(({ operation }) => operation.operationId);
   expect(new Set(ids).size).toBe(ids.length);
-  const text = JSON.stringify(DOCUMENT);
-  for (const [, pointer] of text.matchAll(/"\$ref":"#\/([^"]+)"/g)) {
-    const target = pointer!
-      .split('/')
-      .reduce<unknown>((value, key) => (value as Record<string, unknown>)[key], DOCUMENT);
-    expect([pointer, typeof target]).toEqual([pointer, 'object']);
-  }
-});
-
-it('lists bodies, filters, credentials and answers of a route', () => {
-  const { get } = DOCUMENT.paths['/workspaces/{workspaceId}/tasks']!;
-  expect(get!.parameters.map(({ name }) => name)).toEqual(
-    expect.arrayContaining(['all', 'status', 'kind', 'teamId', 'assigneeId', 'limit', 'cursor']),
-  );
-  expect(Object.keys(get!.responses).toSorted()).toEqual(['200', '304', '400', '401', '403', '429', 'default']);
-  expect(get!.security).toEqual([{ apiKey: [] }, { oauthToken: [] }]);
-  const { post } = DOCUMENT.paths['/workspaces/{workspaceId}/api-keys']!;
-  expect(post!.security).toEqual([{ oauthToken: [] }]);
-  expect(post!.requestBody).toBeDefined();
 });
 
 it('the running service serves exactly the methods that the document names', async () => {

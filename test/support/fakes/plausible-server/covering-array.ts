@@ -15,7 +15,7 @@ export function coveringArray<Dimension extends string>(
     const [first] = missing.values();
     const row = Object.fromEntries(first!) as Partial<Record<Dimension, string>>;
     const open = dimensions.filter((dimension) => row[dimension] === undefined);
-    // Those with many values first: they have the most pairs to cover.
+    // Dimensions with many values come first, because they have the most pairs to cover.
     for (const dimension of open.toSorted((one, other) => values[other].length - values[one].length)) {
       row[dimension] = bestValue(dimension, row);
     }

@@ -138,7 +138,7 @@ export function refusing(...names: readonly string[]) {
   });
 }
 
-/** As many characters of a source are stored. */
+/** Stores only the first characters of a source, and no more than this many. */
 const SOURCE = 64;
 
 export const cutSource = (): Behaviour =>
@@ -150,7 +150,7 @@ export const OPTIONAL_FIELDS = ['labels', 'priority', 'assigneeIds'] as const;
 
 export const droppedFields = (): Behaviour => onCreation((body) => without(body, OPTIONAL_FIELDS));
 
-/** As many characters of a title are stored. */
+/** Stores only the first characters of a title, and no more than this many. */
 const TITLE = 80;
 
 export const trimmedTitle = (): Behaviour =>
