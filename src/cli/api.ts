@@ -7,7 +7,7 @@ import { problemsOf } from '../workspace-api/contract/value-schemas.ts';
 import { ROUTES, type Route, type RouteName } from '../workspace-api/contract.ts';
 import { type KeyFile, keyFile, storingSecret } from './api-key-file.ts';
 import { askQuestions } from './init-questions.ts';
-import type { Exit, Setting } from './setting.ts';
+import type { Setting } from './setting.ts';
 import { type Fields, send } from './shorthand.ts';
 import { jsonOf } from './text-input.ts';
 import { table } from './words.ts';
@@ -22,11 +22,11 @@ type ApiFlags = PersonFlags & {
 };
 
 /** Adds a command for each operation of the contract to `worksync api`. */
-export function addOperations(group: Command, setting: Setting, exit: Exit): void {
-  for (const name of Object.keys(ROUTES) as RouteName[]) addOperation(group, name, setting, exit);
+export function addOperations(group: Command, setting: Setting): void {
+  for (const name of Object.keys(ROUTES) as RouteName[]) addOperation(group, name, setting);
 }
 
-function addOperation(group: Command, name: RouteName, setting: Setting, exit: Exit): void {
+function addOperation(group: Command, name: RouteName, setting: Setting): void {
   const route: Route = ROUTES[name];
   const { path, method, query, body, secrets = [], summary: description } = route;
   const ids = parametersOf(path).filter((id) => id !== 'workspaceId');
@@ -35,7 +35,7 @@ function addOperation(group: Command, name: RouteName, setting: Setting, exit: E
   const asks = method === 'DELETE';
   const help = () => `\n${method} ${path}${describe('Query', query)}${describe('Body', body)}`;
   const example = () => `api ${name}${ids.map((id) => ` ${id.toUpperCase()}`).join('')}${flagsOf(route)}`;
-  const command = workspaceCommand(group, { usage, description, example }, { isForPeople }).addHelpText('after', help);
+  const command = workspaceCommand(group, { usage, description, example, help, isForPeople });
   if (query) command.option('--query <name=value>', 'a parameter of the query; may be repeated', gather);
   if (body) command.option('--body <json>', 'the body: JSON, @<file>, or @- for standard input');
   if (asks) command.option('--yes', 'do it; without it the command asks on a terminal, and does nothing elsewhere');
@@ -49,7 +49,7 @@ function addOperation(group: Command, name: RouteName, setting: Setting, exit: E
       body: checked('--body', body, flags.body === undefined ? undefined : jsonOf(flags.body)),
     };
     if (asks && !flags.yes) await confirm(`${description} (${command.args.join(' ')})`);
-    await runOnWorkspace({ setting, exit, flags, isForPeople }, async (client) => {
+    const work: Parameters<typeof runOnWorkspace>[2] = async ({ client }) => {
       const create = () => send(client, name, parameters);
       const answer = await storingSecret(flags.writeTo, create, (created) =>
         JSON.stringify(created.body, [...secrets]),
@@ -57,7 +57,8 @@ function addOperation(group: Command, name: RouteName, setting: Setting, exit: E
       const shown: Record<string, unknown> = { ...(answer.body ?? { status: answer.status }) };
       for (const field of [...secrets, 'isLast']) delete shown[field];
       return { text: JSON.stringify(shown, null, 2), json: [shown] };
-    });
+    };
+    await runOnWorkspace(setting, flags, work, isForPeople);
   });
 }
 

@@ -1,10 +1,9 @@
 import type { Command } from 'commander';
 import type { AuditEntry } from '../admin/audit.ts';
-import { daemonOptions, type Flags } from '../platform/config/daemon-options.ts';
-import { commandEnvironment } from '../platform/config/env-file.ts';
+import type { Flags } from '../platform/config/daemon-options.ts';
 import { systemClock } from '../platform/lib/clock.ts';
-import { askOwnerOr } from './owner.ts';
-import { type Exit, OF_QUESTIONS, print, type Setting, say, wholeNumber, withDaemonOptions } from './setting.ts';
+import { askInstallation } from './owner.ts';
+import { OF_QUESTIONS, print, say, wholeNumber, withDaemonOptions } from './setting.ts';
 import { sinceOf } from './since.ts';
 import { printable, table } from './words.ts';
 
@@ -18,7 +17,7 @@ type AuditFlags = Flags & {
 const MOST = 1_000;
 
 /** `worksync audit`: what people changed by commands and pages. */
-export function addAudit(program: Command, _setting: Setting, exit: Exit): void {
+export function addAudit(program: Command): void {
   withDaemonOptions(program.command('audit'), OF_QUESTIONS)
     .description('show what people changed by commands and pages, the latest first; uses no quota')
     .option('--since <time>', 'only what is newer: 2026-01-01, 2026-01-01T12:00:00Z, or 7d')
@@ -27,18 +26,15 @@ export function addAudit(program: Command, _setting: Setting, exit: Exit): void 
     .option('--json', 'print JSON: one object in a line')
     .addHelpText('after', '\nExample: worksync audit --since 7d')
     .action(async ({ since, before, limit, json, ...flags }: AuditFlags) => {
-      const place = daemonOptions(flags, commandEnvironment(flags).settings);
       const from = since === undefined ? null : Date.parse(sinceOf(since, systemClock().now()));
-      const wish = { since: from, before: before ?? null, limit: Math.min(Math.max(1, limit), MOST) };
-      const { entries, next } = await askOwnerOr(place.data, '/admin/audit', wish, async () => {
-        const { alone } = await import('../admin/data.ts');
+      const page = { since: from, before: before ?? null, limit: Math.min(Math.max(1, limit), MOST) };
+      const { entries, next } = await askInstallation(flags, '/admin/audit', page, async ({ query }) => {
         const { auditLog } = await import('../admin/audit.ts');
         // An action without an end was not done, because no daemon runs.
-        return alone(place, ({ query }) => auditLog(query, { ...wish, workspaces: null }, Number.POSITIVE_INFINITY));
+        return auditLog(query, { ...page, workspaces: null }, Number.POSITIVE_INFINITY);
       });
       for (const line of json ? entries.map((entry) => JSON.stringify(entry)) : describe(entries)) print(line);
       if (next !== null) say(`There are older entries: --before ${next}`);
-      exit(0);
     });
 }
 

@@ -3,11 +3,11 @@ import type { BackfillProgress } from '../admin/backfill.ts';
 import type { Partition } from '../daemon/partition.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { type Clock, sleep } from '../platform/lib/clock.ts';
-import { type Asking, answering } from './ask-workspace.ts';
-import { type Exit, print, type Setting, say } from './setting.ts';
+import { print, type Setting, say } from './setting.ts';
 import { sinceOf } from './since.ts';
 import { plural, printable, safeOutput, span } from './words.ts';
-import { type Output, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
+import type { CommandContext } from './workspace-client.ts';
+import { type Output, requestCommand, type WorkspaceFlags } from './workspace-command.ts';
 
 /** Exit code where something could not be read, or is left because nothing gets through. */
 const PARTIAL = 3;
@@ -25,35 +25,29 @@ The backfill reads the newest items first, and takes only quota that nothing els
 command shows its progress. You may end the command at any time; call it again to see the same backfill. Without a daemon the
 command does the work itself. After an interruption, the next daemon or the next call goes on. Mirroring and links work as configured.`;
 
-/** `worksync backfill`: asks for what a connection had before it was followed, and shows how far that is. */
-export function addBackfill(program: Command, setting: Setting, exit: Exit): void {
-  const described = {
+/** `worksync backfill`: requests what a connection had before it was followed, and shows the progress. */
+export function addBackfill(program: Command, setting: Setting): void {
+  requestCommand(program, setting, {
     usage: 'backfill <connection>',
     description: 'read the older items of a connection, newest first, in the lowest lane of the quota',
     example: 'backfill github --since 2026-01-01',
-  };
-  workspaceCommand(program, described, { costsQuota: false })
+    help: HELP,
+    async run(context, flags: BackfillFlags, connection: string) {
+      const steering = steeringOf(flags);
+      if (steering) return steer(context, steering, connection);
+      const since = flags.since === undefined ? null : sinceOf(flags.since, context.session.parts.clock.now());
+      const { outcome, progress } = await context.request('backfill', { connection, since });
+      if (outcome === 'running') say(alreadyRuns(progress));
+      return follow(context, flags, connection);
+    },
+  })
     .option(
       '--since <time>',
       'only items that changed since then: 2026-01-01, 2026-01-01T12:00:00Z, or 30d (default: all)',
     )
     .option('--stop', 'stop the running backfill; the items that it read stay')
     .option('--pause', 'pause the running backfill: no page is read until it is resumed, what was read is sent')
-    .option('--resume', 'resume a paused backfill')
-    .addHelpText('after', HELP)
-    .action(
-      answering(
-        setting,
-        exit,
-      )(async (asking, flags: BackfillFlags, connection: string) => {
-        const steering = steeringOf(flags);
-        if (steering) return steer(asking, steering, connection);
-        const since = flags.since === undefined ? null : sinceOf(flags.since, asking.session.parts.clock.now());
-        const { outcome, progress } = await asking.ask('backfill', { connection, since });
-        if (outcome === 'running') say(alreadyRuns(progress));
-        return follow(asking, flags, connection);
-      }),
-    );
+    .option('--resume', 'resume a paused backfill');
 }
 
 /** Throws `usage` where there are several. */
@@ -70,9 +64,9 @@ const STEER = {
   resume: ['backfill-resume', 'goes on', 'there is no backfill to resume'],
 } as const;
 
-async function steer({ ask }: Asking, flag: Steering, connection: string): Promise<Output> {
+async function steer({ request }: CommandContext, flag: Steering, connection: string): Promise<Output> {
   const [operation, done, none] = STEER[flag];
-  const answer = await ask(operation, { connection });
+  const answer = await request(operation, { connection });
   const text = Object.values(answer).includes(true) ? `the backfill of ${connection} ${done}` : none;
   return { text, json: [{ connection, ...answer }] };
 }
@@ -87,7 +81,7 @@ function sinceWords(since: string | null): string {
 
 /** Shows the progress until all is done. Without a daemon the stages run in this process meanwhile. */
 async function follow(
-  { ask, partition, session }: Asking,
+  { request, partition, session }: CommandContext,
   { json }: BackfillFlags,
   connection: string,
 ): Promise<Output> {
@@ -95,7 +89,7 @@ async function follow(
   partition?.startUnscheduled();
   const { report, clear } = json ? reportJson() : process.stderr.isTTY ? drawBar() : reportLines(clock);
   for (;;) {
-    const { progress } = await ask('backfill-progress', { connection });
+    const { progress } = await request('backfill-progress', { connection });
     if (progress === null) throw new SyncError('conflict', `the backfill of ${connection} was stopped`);
     const halted = pauseOf(progress) ?? (await haltOf(partition));
     if (progress.state === 'done' || halted) {

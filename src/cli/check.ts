@@ -15,7 +15,7 @@ import { askOwner, askStatus, hasOwner } from './owner.ts';
 import { audibly } from './patience.ts';
 import { exitOf } from './report-error.ts';
 import type { Session } from './session.ts';
-import { type Exit, OF_HOOKS, print, type Setting, sessionOf, withDaemonOptions } from './setting.ts';
+import { OF_HOOKS, print, type Setting, sessionOf, withDaemonOptions } from './setting.ts';
 import { printable } from './words.ts';
 
 /** The longest that workspace and providers take over the questions of a check, milliseconds. */
@@ -25,7 +25,7 @@ const PATIENCE = 180_000;
 const FAILED = 1;
 
 /** `worksync check`. */
-export function addCheck(program: Command, setting: Setting, exit: Exit): void {
+export function addCheck(program: Command, setting: Setting): void {
   withDaemonOptions(program.command('check'), OF_HOOKS)
     .description('check the configuration, the workspace and the providers; uses up to three requests')
     .option('--offline', 'check only the configuration: sends no request, and needs no data folder')
@@ -39,9 +39,8 @@ export function addCheck(program: Command, setting: Setting, exit: Exit): void {
       });
       const { findings, failure } = await check(session, { offline });
       print(json ? asJson(findings) : describeFindings(findings));
-      if (session.config.broken.length > 0) exit(CODES.config_invalid.exit);
-      else if (failure) exit(exitOf(failure));
-      else exit(exitCodeOf(findings));
+      const isBroken = session.config.broken.length > 0;
+      setting.exit(isBroken ? CODES.config_invalid.exit : failure ? exitOf(failure) : exitCodeOf(findings));
     });
 }
 

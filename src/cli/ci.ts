@@ -17,7 +17,7 @@ import { type Failure, REFUSED } from '../web/admin-answers.ts';
 import { annotation, ciText, describeTasks, summaryOf } from './ci-log.ts';
 import { refusal } from './owner.ts';
 import { audibly } from './patience.ts';
-import { type Exit, oneOf, print, printAsIs, type Setting, say, wholeNumber } from './setting.ts';
+import { oneOf, print, printAsIs, type Setting, say, wholeNumber } from './setting.ts';
 
 interface Flags {
   readonly url?: string;
@@ -39,7 +39,7 @@ token was refused.
 Example: worksync ci --require --wait 60`;
 
 /** `worksync ci`: what a job of a CI service runs. It loads next to nothing. */
-export function addCi(program: Command, { scrubber }: Setting, exit: Exit): void {
+export function addCi(program: Command, { scrubber }: Setting): void {
   program
     .command('ci')
     .description('in a CI job: show which tasks its pull request is linked to')
@@ -64,7 +64,6 @@ export function addCi(program: Command, { scrubber }: Setting, exit: Exit): void
         if (env['GITHUB_ACTIONS'] === 'true' && !flags.json) printAsIs(annotation('error', asSyncError(error)));
         throw error;
       }
-      exit(0);
     });
 }
 

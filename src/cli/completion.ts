@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, type Option } from 'commander';
 import { didYouMean } from '../platform/lib/nearest.ts';
-import { type Exit, print, type Setting } from './setting.ts';
+import { print } from './setting.ts';
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const;
 type Shell = (typeof SHELLS)[number];
@@ -11,7 +11,7 @@ Example: worksync completion bash > ~/.local/share/bash-completion/completions/w
          worksync completion fish > ~/.config/fish/completions/worksync.fish`;
 
 /** `worksync completion`. */
-export function addCompletion(program: Command, _setting: Setting, exit: Exit): void {
+export function addCompletion(program: Command): void {
   program
     .command('completion')
     .description('print the script by which a shell completes commands and flags')
@@ -20,7 +20,6 @@ export function addCompletion(program: Command, _setting: Setting, exit: Exit): 
     .exitOverride()
     .action((shell: Shell) => {
       print(scriptFor(shell, program));
-      exit(0);
     });
 }
 

@@ -4,14 +4,14 @@ import { CODES } from '../model/errors/codes.ts';
 import type { Flags } from '../platform/config/daemon-options.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
 import { diskFiles } from '../platform/lib/regular-files.ts';
-import { type Exit, print, type Setting, say, sessionOf, withDaemonOptions } from './setting.ts';
+import { print, type Setting, say, sessionOf, withDaemonOptions } from './setting.ts';
 import { printable, table } from './words.ts';
 import { chooseWorkspace } from './workspace-client.ts';
 
 type ShowFlags = Flags & { readonly workspace?: string; readonly json?: boolean };
 
 /** `worksync config`. */
-export function addConfig(program: Command, setting: Setting, exit: Exit): void {
+export function addConfig(program: Command, setting: Setting): void {
   const group = program.command('config').description('the configuration: show').exitOverride();
   withDaemonOptions(group.command('show'))
     .description('show the configuration in use: each value with its origin, secrets as length and hash')
@@ -33,7 +33,7 @@ export function addConfig(program: Command, setting: Setting, exit: Exit): void 
       print(json ? values.map((value) => JSON.stringify(value)).join('\n') : describe(values));
       for (const warning of config.warnings) say(scrubber.scrub(`worksync: ${warning}`));
       for (const { name, error } of config.broken) say(scrubber.scrub(`worksync: ${name}: ${error.message}`));
-      exit(config.broken.length > 0 ? CODES.config_invalid.exit : 0);
+      setting.exit(config.broken.length > 0 ? CODES.config_invalid.exit : 0);
     });
 }
 

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { type Exit, print, type Setting } from './setting.ts';
+import { print } from './setting.ts';
 
 const HELP = `
 Every connector has all flags; those that it does not name are false. With --json one object in a line for each.
@@ -7,7 +7,7 @@ Every connector has all flags; those that it does not name are false. With --jso
 Example: worksync connectors --json`;
 
 /** `worksync connectors`: what this version can talk to. */
-export function addConnectors(program: Command, _setting: Setting, exit: Exit): void {
+export function addConnectors(program: Command): void {
   program
     .command('connectors')
     .description('list the connectors, what each vendor can do, and the options of a connection')
@@ -17,6 +17,5 @@ export function addConnectors(program: Command, _setting: Setting, exit: Exit): 
     .action(async ({ json }: { json?: boolean }) => {
       const { listConnectors } = await import('./list-connectors.ts');
       print(listConnectors(json ?? false));
-      exit(0);
     });
 }

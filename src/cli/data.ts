@@ -2,11 +2,10 @@ import { existsSync, readdirSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
-import { type DaemonOptions, daemonOptions, type Flags, serviceDatabase } from '../platform/config/daemon-options.ts';
-import { commandEnvironment } from '../platform/config/env-file.ts';
+import { type DaemonOptions, type Flags, serviceDatabase } from '../platform/config/daemon-options.ts';
 import type { RestorePlan, WorkspaceRows } from '../store/restore/restore-plan.ts';
-import { askOwnerOr, whoRuns } from './owner.ts';
-import { type Exit, OF_QUESTIONS, print, type Setting, say, sessionOf, withDaemonOptions } from './setting.ts';
+import { askOwnerOr, placeOf, whoRuns } from './owner.ts';
+import { OF_QUESTIONS, print, type Setting, say, sessionOf, withDaemonOptions } from './setting.ts';
 import { plural, printable } from './words.ts';
 
 /** Milliseconds that the deletion of a large workspace may take. */
@@ -17,7 +16,7 @@ interface Json {
 }
 
 /** `worksync backup`, `worksync restore` and `worksync forget`. */
-export function addData(program: Command, setting: Setting, exit: Exit): void {
+export function addData(program: Command, setting: Setting): void {
   withDaemonOptions(program.command('backup'), [...OF_QUESTIONS, 'backup'])
     .description('back up the database to a file, also while the daemon runs, and check the copy')
     .argument('<file>', 'the backup file, which must not exist yet; - writes to standard output')
@@ -27,7 +26,7 @@ export function addData(program: Command, setting: Setting, exit: Exit): void {
     )
     .option('--json', 'print one JSON object')
     .action(async (name: string, { json, ...flags }: Flags & Json) => {
-      const place = daemonOptions(flags, commandEnvironment(flags).settings);
+      const place = await placeOf(flags);
       const { backUp, backUpTo } = await import('../admin/data.ts');
       if (name === '-') {
         if (json || process.stdout.isTTY)
@@ -35,12 +34,11 @@ export function addData(program: Command, setting: Setting, exit: Exit): void {
             hint: 'Leave --json out, and redirect standard output to a file or a pipe.',
           });
         await backUpTo(place, process.stdout);
-        return exit(0);
+        return;
       }
       const file = backupFile(place, name);
       await backUp(place, file);
       print(json ? JSON.stringify({ file }) : `The database was copied to ${file}, and the copy is intact.`);
-      exit(0);
     });
   withDaemonOptions(program.command('restore'), [...OF_QUESTIONS, 'backup'])
     .description('replace the database with a backup; stop the daemon first')
@@ -50,7 +48,7 @@ export function addData(program: Command, setting: Setting, exit: Exit): void {
     .addHelpText('after', '\nExample: worksync restore --workspace team /backups/monday.db')
     .option('--json', 'print one JSON object')
     .action(async (name: string, { workspace, dryRun, json, ...flags }: Flags & Json & RestoreFlags) => {
-      const place = daemonOptions(flags, commandEnvironment(flags).settings);
+      const place = await placeOf(flags);
       const file = backupFile(place, name);
       const { restore, tryRestore } = await import('../admin/data.ts');
       if (dryRun) {
@@ -58,7 +56,7 @@ export function addData(program: Command, setting: Setting, exit: Exit): void {
         print(
           json ? JSON.stringify({ file, workspace: workspace ?? null, ...plan }) : describePlan(plan, file, workspace),
         );
-        return exit(0);
+        return;
       }
       const { kept, rows } = await restore(place, file, workspace);
       if (json) print(JSON.stringify({ file, workspace: workspace ?? null, kept, rows }));
@@ -68,7 +66,6 @@ export function addData(program: Command, setting: Setting, exit: Exit): void {
           `The database was restored from ${file}.${kept === null ? '' : ` The previous one is stored as ${kept}`}`,
         );
       say(AFTERWARDS);
-      exit(0);
     });
   withDaemonOptions(program.command('forget'), OF_QUESTIONS)
     .description('delete all rows of a workspace that has no configuration any more')
@@ -85,7 +82,7 @@ export function addData(program: Command, setting: Setting, exit: Exit): void {
             hint: 'Make a backup with "worksync backup <file>" first. Then repeat the command with --yes.',
           },
         );
-      const place = daemonOptions(flags, commandEnvironment(flags).settings);
+      const place = await placeOf(flags);
       const { rows } = await askOwnerOr(
         place.data,
         '/admin/forget',
@@ -99,7 +96,6 @@ export function addData(program: Command, setting: Setting, exit: Exit): void {
         say(
           `${service} and the files whose names begin with it were kept: they hold the tasks and uploads of the embedded service. Delete them if you no longer need them.`,
         );
-      exit(0);
     });
 }
 

@@ -1,9 +1,8 @@
 import type { Command } from 'commander';
 import type { Refused } from '../admin/refused.ts';
-import { daemonOptions, type Flags } from '../platform/config/daemon-options.ts';
-import { commandEnvironment } from '../platform/config/env-file.ts';
-import { askOwnerOr } from './owner.ts';
-import { type Exit, OF_QUESTIONS, wholeNumber } from './setting.ts';
+import type { Flags } from '../platform/config/daemon-options.ts';
+import { askInstallation } from './owner.ts';
+import { OF_QUESTIONS, wholeNumber } from './setting.ts';
 import { at, plural, printable } from './words.ts';
 import { show, workspaceCommand } from './workspace-command.ts';
 
@@ -18,29 +17,26 @@ type RefusedFlags = Flags & {
 };
 
 /** `worksync deliveries refused`: requests that were received and refused. */
-export function addRefused(group: Command, exit: Exit): void {
-  const described = {
+export function addRefused(group: Command): void {
+  workspaceCommand(group, {
     usage: 'refused',
     description: 'list requests that webhook addresses and the gateway refused, the latest first, and why',
     example: 'deliveries refused --limit 5 --headers',
-  };
-  workspaceCommand(group, described, { shown: OF_QUESTIONS, costsQuota: false })
+    shown: OF_QUESTIONS,
+    costsQuota: false,
+  })
     .option('--limit <number>', `at most this many, up to ${MOST}`, wholeNumber, 50)
     .option('--headers', 'also the headers, without secrets')
     .action(async ({ workspace, limit, headers = false, json, ...flags }: RefusedFlags) => {
-      const place = daemonOptions(flags, commandEnvironment(flags).settings);
       const wanted = { limit: Math.min(limit, MOST) };
       const named = workspace === undefined ? undefined : encodeURIComponent(workspace);
       const path = named === undefined ? '/admin/refused' : `/admin/workspaces/${named}/questions/refused`;
-      const found = await askOwnerOr(place.data, path, wanted, async () => {
-        const { alone } = await import('../admin/data.ts');
+      const found = await askInstallation(flags, path, wanted, async ({ query }) => {
         const { refusedRequests } = await import('../admin/refused.ts');
-        const workspaces = workspace === undefined ? null : [workspace];
-        return alone(place, ({ query }) => refusedRequests(query, { ...wanted, workspaces }));
+        return refusedRequests(query, { ...wanted, workspaces: workspace === undefined ? null : [workspace] });
       });
       const text = found.map((each) => describeRefused(each, headers)).join('\n');
       show({ text: text || 'nothing was refused', json: found }, { json });
-      exit(0);
     });
 }
 

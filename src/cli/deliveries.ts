@@ -2,12 +2,12 @@ import type { Command } from 'commander';
 import type { Answered } from '../admin/admin-operations.ts';
 import { DELIVERY_SOURCES, DELIVERY_STATES, type DeliveryOrigin, type DeliveryState } from '../model/delivery.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
-import { type Asking, answering, operationCommand } from './ask-workspace.ts';
 import { addRefused } from './deliveries-refused.ts';
-import { type Exit, oneOf, type Setting, wholeNumber } from './setting.ts';
+import { oneOf, type Setting, wholeNumber } from './setting.ts';
 import { describeCourse } from './waterfall.ts';
 import { at, brief, plural, printable, table } from './words.ts';
-import { type Output, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
+import type { CommandContext } from './workspace-client.ts';
+import { type Output, operationCommand, requestCommand, type WorkspaceFlags } from './workspace-command.ts';
 
 /** Deliveries of one page of the daemon. */
 const LARGEST_PAGE = 200;
@@ -34,10 +34,9 @@ type ShowFlags = WorkspaceFlags & { readonly raw?: boolean; readonly decoded?: b
 type ReplayFlags = FilterFlags & { readonly yes?: boolean };
 
 /** `worksync deliveries`: what came in, what happened to it, and judging it again. */
-export function addDeliveries(program: Command, setting: Setting, exit: Exit): void {
+export function addDeliveries(program: Command, setting: Setting): void {
   const group = program.command('deliveries').description('what came in: list, show, replay, refused').exitOverride();
-  const answer = answering(setting, exit);
-  const list = operationCommand(group, answer, {
+  const list = operationCommand(group, setting, {
     usage: 'list [delivery|item]',
     description: 'list deliveries, the newest first: all, one by its id, or those that changed an item (the default)',
     example: 'deliveries list acme/app#7',
@@ -56,7 +55,7 @@ export function addDeliveries(program: Command, setting: Setting, exit: Exit): v
     .option('--own', "also the workspace's answers to worksync, and its webhooks")
     .option('--limit <number>', 'at most this many', wholeNumber, 50)
     .option('--before <number>', 'older than the delivery of this number', wholeNumber);
-  operationCommand(group, answer, {
+  operationCommand(group, setting, {
     usage: 'show <delivery>',
     description:
       "show what a delivery said, and what worksync decided, sent and was answered; by its number or the vendor's id",
@@ -67,19 +66,21 @@ export function addDeliveries(program: Command, setting: Setting, exit: Exit): v
   })
     .option('--raw', 'also the body as it was received')
     .option('--decoded', 'also the items as worksync reads them');
-  const replay = {
+  const replay = requestCommand(group, setting, {
     usage: 'replay [delivery|item...]',
     description:
       'judge deliveries again by the present rules: those with these ids, those that changed these items, or those that the flags select',
     example: 'deliveries replay --connection github --state ignored',
-  };
-  withFilter(workspaceCommand(group, replay, { costsQuota: false }))
-    .option('--yes', 'replay what the flags select; without it the command only shows how many there are')
-    .action(answer(replayNamed));
-  addRefused(group, exit);
+    run: replayNamed,
+  });
+  withFilter(replay).option(
+    '--yes',
+    'replay what the flags select; without it the command only shows how many there are',
+  );
+  addRefused(group);
 }
 
-async function replayNamed({ ask }: Asking, flags: ReplayFlags, named: readonly string[]): Promise<Output> {
+async function replayNamed({ request }: CommandContext, flags: ReplayFlags, named: readonly string[]): Promise<Output> {
   const filter = filterOf(flags);
   const isChosen = Object.values(filter).some((value) => value !== undefined);
   if (named.length === 0 && !isChosen)
@@ -87,7 +88,7 @@ async function replayNamed({ ask }: Asking, flags: ReplayFlags, named: readonly 
   const preview = named.length === 0 && !flags.yes;
   const results: Replayed[] = [];
   for (const about of named.length === 0 ? [undefined] : named)
-    results.push(await ask('replay', { ...filter, about, preview }));
+    results.push(await request('replay', { ...filter, about, preview }));
   return { text: results.map((each) => describeReplay(each, preview)).join('\n'), json: results };
 }
 

@@ -1,13 +1,13 @@
 import type { Command } from 'commander';
 import { PROGRAM } from '../platform/lib/program-folder.ts';
-import { type Exit, print, type Setting, sessionOf } from './setting.ts';
+import { print, type Setting, sessionOf } from './setting.ts';
 
 const DEMO_CONFIG = `${PROGRAM}/config/default.yaml`;
 /** Exit code when something is left to do. */
 const PARTIAL = 3;
 
 /** `worksync demo`. */
-export function addDemo(program: Command, setting: Setting, exit: Exit): void {
+export function addDemo(program: Command, setting: Setting): void {
   program
     .command('demo')
     .description('play the bundled deliveries on fresh data, print the result, and exit')
@@ -20,6 +20,6 @@ export function addDemo(program: Command, setting: Setting, exit: Exit): void {
       const result = await demo(session);
       print(describeDemo(result));
       if (json) print(JSON.stringify(result));
-      exit(result.pending === 0 ? 0 : PARTIAL);
+      setting.exit(result.pending === 0 ? 0 : PARTIAL);
     });
 }

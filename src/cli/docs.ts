@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { DOCUMENT_STATUSES, DOCUMENT_TYPES } from '../workspace-api/contract/field-values.ts';
 import type { Answered, Parameters, Routes } from '../workspace-api/contract.ts';
-import { type Exit, eachOf, oneOf, type Setting } from './setting.ts';
+import { eachOf, oneOf, type Setting } from './setting.ts';
 import { addShorthands, type Shorthand } from './shorthand.ts';
 import { jsonOf, withText } from './text-input.ts';
 import { printable } from './words.ts';
@@ -91,12 +91,12 @@ const ROWS: readonly Shorthand[] = [
 ];
 
 /** `worksync docs`. */
-export function addDocs(program: Command, setting: Setting, exit: Exit): void {
+export function addDocs(program: Command, setting: Setting): void {
   const group = program
     .command('docs')
     .description("the workspace's documents: list, get, create, put, patch, attach")
     .exitOverride();
-  addShorthands(group, ROWS, setting, exit);
+  addShorthands(group, ROWS, setting);
 }
 
 /** The flags of text operations, with their help. */

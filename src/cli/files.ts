@@ -5,31 +5,28 @@ import { ownProxies } from '../platform/config/proxies.ts';
 import { silentMeter } from '../platform/lib/meter.ts';
 import { noSteps } from '../platform/lib/steps.ts';
 import type { Answered, Routes } from '../workspace-api/contract.ts';
-import type { Exit, Setting } from './setting.ts';
+import type { Setting } from './setting.ts';
 import { readBytes } from './text-input.ts';
 import { runOnWorkspace, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
 
 type Ticket = Answered<Routes['createUploadUrl']>;
 
 /** `worksync files`. */
-export function addFiles(program: Command, setting: Setting, exit: Exit): void {
+export function addFiles(program: Command, setting: Setting): void {
   const group = program.command('files').description('images and videos: upload').exitOverride();
   workspaceCommand(group, {
     usage: 'upload <file>',
     description: 'upload an image or a video, and print the address to use in descriptions and documents',
     example: 'files upload screenshot.png',
+    help: '\nThe command sends one request to the workspace. The upload itself goes to a signed address and uses no quota.',
   })
     .option('--name <name>', 'its name in the workspace (default: the name of the file)')
     .option('--content-type <type>', 'image/* or video/* (default: by the file extension)')
-    .addHelpText(
-      'after',
-      '\nThe command sends one request to the workspace. The upload itself goes to a signed address and uses no quota.',
-    )
     .action((file: string, flags: WorkspaceFlags & { name?: string; contentType?: string }) => {
       const bytes = readBytes(file);
       const filename = flags.name ?? basename(file);
       const contentType = flags.contentType ?? typeOf(filename);
-      return runOnWorkspace({ setting, exit, flags }, async (client) => {
+      return runOnWorkspace(setting, flags, async ({ client }) => {
         const ticket = (await client.createUploadUrl({ body: { filename, contentType, size: bytes.length } }, {})).body;
         await upload(ticket, bytes);
         const { assetUrl } = ticket;

@@ -1,12 +1,11 @@
 import type { Command } from 'commander';
 import { SyncError } from '../model/errors/sync-error.ts';
-import { answering } from './ask-workspace.ts';
-import { type Exit, type Setting, say } from './setting.ts';
+import { type Setting, say } from './setting.ts';
 import { at, printable, table } from './words.ts';
-import { type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
+import { operationCommand, type WorkspaceFlags } from './workspace-command.ts';
 
 /** `worksync gateway token`. A running daemon changes the tokens, so that it knows them at once. Sends no request to the workspace. */
-export function addGateway(program: Command, setting: Setting, exit: Exit): void {
+export function addGateway(program: Command, setting: Setting): void {
   const group = program
     .command('gateway')
     .description('the workspace API on the port of the daemon')
@@ -14,50 +13,52 @@ export function addGateway(program: Command, setting: Setting, exit: Exit): void
     .command('token')
     .description('tokens of the gateway: each stands for the key of the daemon, for one workspace')
     .exitOverride();
-  const answer = answering(setting, exit);
-  const create = {
+  operationCommand(group, setting, {
     usage: 'create',
     description: 'make a token; its secret is shown once and stored nowhere',
     example: 'gateway token create --description "nightly build"',
-  };
-  workspaceCommand(group, create, { costsQuota: false })
-    .requiredOption('--description <text>', 'who uses the token, and where (required)')
-    .action(
-      answer(async ({ ask }, { description }: WorkspaceFlags & { description: string }) => {
-        const { id, secret } = await ask('gateway-token-create', { description });
-        say(`created ${id}; its secret is shown once:`);
-        return { text: secret, json: [{ id, description, secret }] };
-      }),
-    );
-  const list = { usage: 'list', description: 'list the tokens, revoked ones too', example: 'gateway token list' };
-  workspaceCommand(group, list, { costsQuota: false }).action(
-    answer(async ({ ask }) => {
-      const found = (await ask('gateway-tokens', {})).map(({ createdAt, revokedAt, ...token }) => ({
+    operation: 'gateway-token-create',
+    body: ({ description }: WorkspaceFlags & { readonly description: string }) => ({ description }),
+    text({ id, secret }) {
+      say(`created ${id}; its secret is shown once:`);
+      return secret;
+    },
+    json: ({ id, secret }, { description }) => [{ id, description, secret }],
+  }).requiredOption('--description <text>', 'who uses the token, and where (required)');
+  operationCommand(group, setting, {
+    usage: 'list',
+    description: 'list the tokens, revoked ones too',
+    example: 'gateway token list',
+    operation: 'gateway-tokens',
+    body: () => ({}),
+    text: (found) =>
+      table(
+        found.map(({ id, description, createdAt, revokedAt }) => [
+          id,
+          revokedAt === null ? 'active' : `revoked ${at(revokedAt)}`,
+          `created ${at(createdAt)}`,
+          printable(description),
+        ]),
+      ),
+    json: (found) =>
+      found.map(({ createdAt, revokedAt, ...token }) => ({
         ...token,
         createdAt: at(createdAt),
         revokedAt: revokedAt === null ? null : at(revokedAt),
-      }));
-      const rows = found.map(({ id, description, createdAt, revokedAt }) => [
-        id,
-        revokedAt === null ? 'active' : `revoked ${revokedAt}`,
-        `created ${createdAt}`,
-        printable(description),
-      ]);
-      return { text: table(rows), json: found };
-    }),
-  );
-  const revoke = {
+      })),
+  });
+  operationCommand(group, setting, {
     usage: 'revoke <id>',
     description: 'revoke a token; takes effect at once',
     example: 'gateway token revoke gwt_0123456789abcdef01',
-  };
-  workspaceCommand(group, revoke, { costsQuota: false }).action(
-    answer(async ({ ask }, _flags: WorkspaceFlags, id: string) => {
-      const { revoked } = await ask('gateway-token-revoke', { id });
-      if (revoked) return { text: `revoked ${id}`, json: [{ revoked: id }] };
+    operation: 'gateway-token-revoke',
+    body: (_flags: WorkspaceFlags, id: string) => ({ id }),
+    text({ revoked }, _now, _flags, id) {
+      if (revoked) return `revoked ${id}`;
       throw new SyncError('not_found', `there is no active gateway token ${id}`, {
         hint: '"worksync gateway token list" lists the tokens.',
       });
-    }),
-  );
+    },
+    json: (_answer, _flags, id) => [{ revoked: id }],
+  });
 }

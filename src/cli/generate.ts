@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import { type Exit, print, type Setting } from './setting.ts';
+import { print } from './setting.ts';
 
 /** `worksync generate`. */
-export function addGenerate(program: Command, _setting: Setting, exit: Exit): void {
+export function addGenerate(program: Command): void {
   program
     .command('generate')
     .description(
@@ -17,6 +17,5 @@ export function addGenerate(program: Command, _setting: Setting, exit: Exit): vo
       const changed = generate(only ?? false);
       if (json) print(JSON.stringify({ written: changed }));
       else print(changed.length === 0 ? 'up to date' : `written: ${changed.join(', ')}`);
-      exit(0);
     });
 }

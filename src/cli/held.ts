@@ -2,11 +2,10 @@ import type { Command } from 'commander';
 import type { NamedHeldChanges } from '../admin/waiting-changes.ts';
 import { HELD_CLASSES, type HeldClass } from '../model/change.ts';
 import { asTyped } from '../platform/lib/own-command.ts';
-import { answering, operationCommand } from './ask-workspace.ts';
-import type { Exit, Setting } from './setting.ts';
+import type { Setting } from './setting.ts';
 import { NAMED } from './waiting-changes.ts';
 import { plural, printable } from './words.ts';
-import type { WorkspaceFlags } from './workspace-command.ts';
+import { operationCommand, type WorkspaceFlags } from './workspace-command.ts';
 
 /** Changes shown of each class: enough to see what they are. */
 const SAMPLES = 10;
@@ -14,10 +13,9 @@ const SAMPLES = 10;
 type ReleaseFlags = WorkspaceFlags & { readonly [Class in HeldClass | 'all']?: boolean };
 
 /** `worksync held`: the changes that need approval, and their release. */
-export function addHeld(program: Command, setting: Setting, exit: Exit): void {
+export function addHeld(program: Command, setting: Setting): void {
   const group = program.command('held').description('changes that need approval: list, release').exitOverride();
-  const answer = answering(setting, exit);
-  operationCommand(group, answer, {
+  operationCommand(group, setting, {
     usage: 'list',
     description: 'list what is held, and why (the default)',
     example: 'held --json',
@@ -26,7 +24,7 @@ export function addHeld(program: Command, setting: Setting, exit: Exit): void {
     body: () => ({ samples: SAMPLES }),
     text: describeHeld,
   });
-  operationCommand(group, answer, {
+  operationCommand(group, setting, {
     usage: 'release [change...]',
     description: 'release held changes, whatever the limits say; a refused one is sent again',
     example: 'held release --removals',

@@ -1,9 +1,8 @@
 import type { Command } from 'commander';
 import type { ConnectionHooks } from '../admin/hooks.ts';
-import { answering } from './ask-workspace.ts';
-import { type Exit, OF_HOOKS, type Setting } from './setting.ts';
+import { OF_HOOKS, type Setting } from './setting.ts';
 import { printable } from './words.ts';
-import { type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
+import { requestCommand, type WorkspaceFlags } from './workspace-command.ts';
 
 const FAILED = 1;
 
@@ -12,39 +11,32 @@ The address is <public address>/webhooks/<workspace>/<connection>. Give the publ
 WORKSYNC_PUBLIC_URL, to this command or to the daemon.`;
 
 /** `worksync hooks`: checks and registers the webhooks at the vendors. */
-export function addHooks(program: Command, setting: Setting, exit: Exit): void {
+export function addHooks(program: Command, setting: Setting): void {
   const group = program.command('hooks').description("the vendors' webhooks: status, install").exitOverride();
-  const answer = answering(setting, exit);
-  const options = { shown: OF_HOOKS, costsQuota: false };
-  const status = {
+  requestCommand(group, setting, {
     usage: 'status [connection]',
     description: 'show which webhooks are on, switched off or absent; uses no quota',
     example: 'hooks status github --public-url https://sync.example.com',
-  };
-  workspaceCommand(group, status, options)
-    .addHelpText('after', HELP)
-    .action(
-      answer(async ({ ask, session }, _flags: WorkspaceFlags, connection: string | undefined) => {
-        const found = await ask('hooks', { connection, publicUrl: session.options.publicUrl });
-        const text = found.map(describe).join('\n') || 'no connection takes webhooks';
-        return { text, json: found, code: found.every(isSound) ? 0 : FAILED };
-      }),
-    );
-  const install = {
+    help: HELP,
+    shown: OF_HOOKS,
+    async run({ request, session }, _flags: WorkspaceFlags, connection: string | undefined) {
+      const found = await request('hooks', { connection, publicUrl: session.options.publicUrl });
+      const text = found.map(describe).join('\n') || 'no connection takes webhooks';
+      return { text, json: found, code: found.every(isSound) ? 0 : FAILED };
+    },
+  });
+  requestCommand(group, setting, {
     usage: 'install <connection>',
     description: "register or repair the connection's webhooks; idempotent",
     example: 'hooks install github --public-url https://sync.example.com',
-  };
-  workspaceCommand(group, install, options)
-    .addHelpText('after', `${HELP} The first of webhookSecrets signs the deliveries.`)
-    .action(
-      answer(async ({ ask, session }, _flags: WorkspaceFlags, connection: string) => {
-        const installed = await ask('hooks-install', { connection, publicUrl: session.options.publicUrl });
-        const isRefused = installed.hooks.some(({ outcome }) => outcome === 'unknown');
-        const code = isSound(installed) && !isRefused ? 0 : FAILED;
-        return { text: describe(installed), json: [installed], code };
-      }),
-    );
+    help: `${HELP} The first of webhookSecrets signs the deliveries.`,
+    shown: OF_HOOKS,
+    async run({ request, session }, _flags: WorkspaceFlags, connection: string) {
+      const installed = await request('hooks-install', { connection, publicUrl: session.options.publicUrl });
+      const isRefused = installed.hooks.some(({ outcome }) => outcome === 'unknown');
+      return { text: describe(installed), json: [installed], code: isSound(installed) && !isRefused ? 0 : FAILED };
+    },
+  });
 }
 
 function isSound({ hooks, failure }: ConnectionHooks): boolean {

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import { sleep, systemClock } from '../platform/lib/clock.ts';
 import { durationOption } from './patience.ts';
-import { type Exit, likeOption, print, type Setting, say } from './setting.ts';
+import { likeOption, print, type Setting, say } from './setting.ts';
 import { span } from './words.ts';
 
 /** Default of the time that a person may take, milliseconds; GitHub's code is valid for an hour. */
@@ -28,7 +28,7 @@ interface AppFlags {
 }
 
 /** `worksync init github-app`: a GitHub App from a manifest. */
-export function addInitGithubApp(group: Command, setting: Setting, exit: Exit): void {
+export function addInitGithubApp(group: Command, setting: Setting): void {
   group
     .command('github-app')
     .description('make a GitHub App that reads pull requests, with its webhook and secrets: one page to confirm')
@@ -65,7 +65,6 @@ export function addInitGithubApp(group: Command, setting: Setting, exit: Exit): 
         say(`Next: install the App on your repositories: ${made.installUrl}`);
         say('The number at the end of the address of the installation is GITHUB_INSTALLATION_ID.');
         say(`Then run "worksync init --from github-app --name ${flags.name}".`);
-        exit(0);
       } finally {
         await http.close();
       }

@@ -5,7 +5,7 @@ import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import { shellWord } from '../platform/lib/own-command.ts';
 import { addInitGithubApp } from './init-github-app.ts';
 import type { Question } from './init-questions.ts';
-import { type Exit, print, refusingUnknown, type Setting, say } from './setting.ts';
+import { print, refusingUnknown, type Setting, say } from './setting.ts';
 import { gather } from './workspace-command.ts';
 
 const STANDARD = { from: 'github', name: 'team' };
@@ -45,7 +45,7 @@ interface Outcome {
 type Finding = import('../connectors/connector.ts').Finding;
 
 /** `worksync init`: a first configuration, and what it needs at a vendor. */
-export function addInit(program: Command, setting: Setting, exit: Exit): void {
+export function addInit(program: Command, setting: Setting): void {
   const group = program.command('init').description('set worksync up: workspace, github-app').exitOverride();
   refusingUnknown(group.command('workspace', { isDefault: true }))
     .description('write a first configuration from an example, and test it (the default)')
@@ -73,9 +73,9 @@ export function addInit(program: Command, setting: Setting, exit: Exit): void {
       if (flags.json) print(JSON.stringify(outcome));
       else await describe(outcome);
       say(await nextStep(outcome, flags.folder));
-      exit(exitCode(outcome));
+      setting.exit(exitCode(outcome));
     });
-  addInitGithubApp(group, setting, exit);
+  addInitGithubApp(group, setting);
 }
 
 async function init(setting: Setting, flags: InitFlags): Promise<Outcome> {

@@ -3,9 +3,10 @@ import type { Answered, Routes } from '../workspace-api/contract.ts';
 import { createKey, type KeyFile, keyFile } from './api-key-file.ts';
 import { type RotationEvent, rotateKey, SHORTEST_QUIET } from './key-rotation.ts';
 import { durationOption, readDuration } from './patience.ts';
-import { type Exit, print, type Setting, say, sessionOf } from './setting.ts';
+import { print, type Setting, say, sessionOf } from './setting.ts';
 import { addShorthands, type Shorthand } from './shorthand.ts';
 import { printable, table } from './words.ts';
+import { withOAuth } from './workspace-client.ts';
 import { type PersonFlags, workspaceCommand } from './workspace-command.ts';
 
 type ApiKey = Answered<Routes['listApiKeys']>['apiKeys'][number];
@@ -57,13 +58,13 @@ function columnsOf({ apiKeyId, status, keyPrefix, description, lastUsedAt }: Api
 }
 
 /** `worksync keys`. */
-export function addKeys(program: Command, setting: Setting, exit: Exit): void {
+export function addKeys(program: Command, setting: Setting): void {
   const group = program
     .command('keys')
     .description("the workspace's API keys: list, create, revoke, rotate (needs an owner's or admin's OAuth token)")
     .exitOverride();
-  addShorthands(group, ROWS, setting, exit, true);
-  addRotate(group, setting, exit);
+  addShorthands(group, ROWS, setting, true);
+  addRotate(group, setting);
 }
 
 interface CreateFlags {
@@ -79,23 +80,22 @@ the new key and nobody has used the old one for --wait; then revokes the old one
 to the minute, so --wait is at least 2m. After an interruption, repeat the same command: it goes on where it stopped. Exit
 code 75: traffic has not moved yet, and both keys are active.`;
 
-function addRotate(group: Command, setting: Setting, exit: Exit): void {
-  const described = {
+function addRotate(group: Command, setting: Setting): void {
+  workspaceCommand(group, {
     usage: 'rotate',
     description: 'replace a key: create, hand over, prove that traffic moved, revoke the old one',
     example: 'keys rotate --old key_PGZ3mGcBdhAhrUcC --description "CI, 2027" --write-to ci.key',
-  };
-  workspaceCommand(group, described, { isForPeople: true })
+    help: ROTATE_HELP,
+    isForPeople: true,
+  })
     .requiredOption('--old <key>', 'the id of the key to replace')
     .requiredOption('--description <text>', 'names the new key; no other active key may have it')
     .option('--write-to <file>', 'file to write the secret to; replaces an older key in it', keyFile)
     .addOption(durationOption('--wait <duration>', 'how long the old key must not have been used', 300_000, quietTime))
     .addOption(durationOption('--give-up <duration>', 'how long to wait in total', 3_600_000))
-    .addHelpText('after', ROTATE_HELP)
     .action(async (flags: RotateFlags) => {
       const session = await sessionOf(setting, flags, () => 'warn');
-      const { withOAuth } = await import('./oauth-client.ts');
-      await withOAuth(session, flags, (client) =>
+      await withOAuth(session, flags, ({ client }) =>
         rotateKey({
           client,
           clock: session.parts.clock,
@@ -107,7 +107,6 @@ function addRotate(group: Command, setting: Setting, exit: Exit): void {
           tell: (event) => tellRotation(event, flags),
         }),
       );
-      exit(0);
     });
 }
 

@@ -2,12 +2,12 @@ import type { Command } from 'commander';
 import type { LinkTarget } from '../admin/links.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { SYNC_FIELD_NAMES, type SyncField } from '../model/synced-fields.ts';
-import { type Asking, answering, operationCommand } from './ask-workspace.ts';
 import { describeExplained } from './explained.ts';
-import type { Exit, Setting } from './setting.ts';
+import type { Setting } from './setting.ts';
 import { taskIdOf } from './shorthand.ts';
 import { printable, table } from './words.ts';
-import { type Output, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
+import type { CommandContext } from './workspace-client.ts';
+import { type Output, operationCommand, requestCommand, type WorkspaceFlags } from './workspace-command.ts';
 
 const ITEM = 'by its address, its key, or its usual name (ENG-12, acme/app#7)';
 
@@ -17,32 +17,36 @@ type AddFlags = WorkspaceFlags & { title?: string; externalId?: string; provider
  * `worksync links`. A task may be named by its key or its id; a key that the daemon does not know costs one request more. An
  * item of the daemon may stand wherever an address may.
  */
-export function addLinks(program: Command, setting: Setting, exit: Exit): void {
+export function addLinks(program: Command, setting: Setting): void {
   const group = program
     .command('links')
     .description("a task's external links: list, add, remove, explain, release-status, release-field, unfinished")
     .exitOverride();
-  const answer = answering(setting, exit);
-  workspaceCommand(group, {
+  requestCommand(group, setting, {
     usage: 'list <task>',
     description: 'list the external links of a task',
     example: 'links list BUG-12',
-  }).action(answer(listLinks));
-  workspaceCommand(group, {
+    costsQuota: true,
+    run: listLinks,
+  });
+  requestCommand(group, setting, {
     usage: 'add <task> <url|item>',
     description: `connect an address, or an item ${ITEM}, to a task; an existing link stays as it is`,
     example: 'links add BUG-12 https://github.com/acme/app/pull/7 --title "Fix login"',
+    costsQuota: true,
+    run: addLink,
   })
     .option('--title <text>', 'shown in place of the address')
     .option('--external-id <id>', 'id of the linked thing, if it has one')
-    .option('--provider <name>', 'provider that the address leads to')
-    .action(answer(addLink));
-  workspaceCommand(group, {
+    .option('--provider <name>', 'provider that the address leads to');
+  requestCommand(group, setting, {
     usage: 'remove <task> <link|item>',
     description: `remove a link from a task, named by its id, or by the item ${ITEM}; worksync does not add it again by itself`,
     example: 'links remove BUG-12 wi_PGZ3mGcBdhAhrUcC',
-  }).action(answer(removeLink));
-  operationCommand(group, answer, {
+    costsQuota: true,
+    run: removeLink,
+  });
+  operationCommand(group, setting, {
     usage: 'explain <task|item>',
     description: `explain why links exist or do not: of a task, or of an item ${ITEM}; uses no quota`,
     example: 'links explain https://github.com/acme/app/pull/7',
@@ -55,7 +59,7 @@ export function addLinks(program: Command, setting: Setting, exit: Exit): void {
       });
     },
   });
-  operationCommand(group, answer, {
+  operationCommand(group, setting, {
     usage: 'release-status <task>',
     description: 'let the rules decide about a status that a person set; uses no quota',
     example: 'links release-status BUG-12',
@@ -64,7 +68,7 @@ export function addLinks(program: Command, setting: Setting, exit: Exit): void {
     text: ({ task: { name }, released }) =>
       printable(released ? `released  ${name}` : `nothing to release: no person set the status of ${name}`),
   });
-  operationCommand(group, answer, {
+  operationCommand(group, setting, {
     usage: 'release-field <task> <field>',
     description: `let a field that a person edited follow its work item again: ${SYNC_FIELD_NAMES.join(', ')}; uses no quota`,
     example: 'links release-field BUG-12 title',
@@ -75,7 +79,7 @@ export function addLinks(program: Command, setting: Setting, exit: Exit): void {
       return printable(released ? `released  ${name}` : `nothing to release: no person set ${name}`);
     },
   });
-  operationCommand(group, answer, {
+  operationCommand(group, setting, {
     usage: 'unfinished',
     description: 'list tasks whose work was merged and that are not finished, with the reason; uses no quota',
     example: 'links unfinished --json',
@@ -90,25 +94,25 @@ export function addLinks(program: Command, setting: Setting, exit: Exit): void {
 const MOST_UNFINISHED = 200;
 
 /** The id of a task, from what the daemon knows where it does. */
-async function findTask({ ask, client }: Asking, task: string): Promise<string> {
-  const known = await ask('link-target', { target: task });
+async function findTask({ request, client }: CommandContext, task: string): Promise<string> {
+  const known = await request('link-target', { target: task });
   return known.task?.taskId ?? (await taskIdOf(client, task));
 }
 
-async function listLinks(asking: Asking, _flags: WorkspaceFlags, task: string): Promise<Output> {
-  const taskId = await findTask(asking, task);
-  const { workItems } = (await asking.client.listWorkItems({ taskId }, {})).body;
+async function listLinks(context: CommandContext, _flags: WorkspaceFlags, task: string): Promise<Output> {
+  const taskId = await findTask(context, task);
+  const { workItems } = (await context.client.listWorkItems({ taskId }, {})).body;
   const rows = workItems.map(({ workItemId, url, title }) => [workItemId, printable(url), printable(title ?? '')]);
   return { text: table(rows), json: workItems };
 }
 
-async function addLink(asking: Asking, flags: AddFlags, task: string, target: string): Promise<Output> {
-  const taskId = await findTask(asking, task);
-  const { url, item } = await addressOf(asking, target);
+async function addLink(context: CommandContext, flags: AddFlags, task: string, target: string): Promise<Output> {
+  const taskId = await findTask(context, task);
+  const { url, item } = await addressOf(context, target);
   const { title = item?.title ?? undefined, externalId, provider = item?.connector } = flags;
   const link = { taskId, body: { url, title, externalId, provider } };
-  const { status, body } = await asking.client.addWorkItem(link, {});
-  await asking.ask('link-added', { taskId, workItem: body, item: item?.key ?? null });
+  const { status, body } = await context.client.addWorkItem(link, {});
+  await context.request('link-added', { taskId, workItem: body, item: item?.key ?? null });
   return { text: `${status === 201 ? 'added' : 'already there'}  ${body.workItemId}`, json: [body] };
 }
 
@@ -116,10 +120,10 @@ type KnownItem = LinkTarget['items'][number];
 
 /** Throws `not_found` where it is neither an address nor an item. */
 async function addressOf(
-  { ask }: Asking,
+  { request }: CommandContext,
   target: string,
 ): Promise<{ readonly url: string; readonly item?: KnownItem }> {
-  const { items } = await ask('link-target', { target });
+  const { items } = await request('link-target', { target });
   const [item, another] = items;
   if (/^https?:\/\//i.test(target)) return { url: target, ...(item && !another ? { item } : {}) };
   if (another) {
@@ -132,20 +136,29 @@ async function addressOf(
   });
 }
 
-async function removeLink(asking: Asking, _flags: WorkspaceFlags, task: string, link: string): Promise<Output> {
-  const taskId = await findTask(asking, task);
-  const workItemId = await linkIdOf(asking, taskId, link);
-  if (workItemId !== undefined) await asking.client.removeWorkItem({ taskId, workItemId }, {});
-  await asking.ask('link-removed', { taskId, link });
+async function removeLink(
+  context: CommandContext,
+  _flags: WorkspaceFlags,
+  task: string,
+  link: string,
+): Promise<Output> {
+  const taskId = await findTask(context, task);
+  const workItemId = await linkIdOf(context, taskId, link);
+  if (workItemId !== undefined) await context.client.removeWorkItem({ taskId, workItemId }, {});
+  await context.request('link-removed', { taskId, link });
   return { text: `removed  ${workItemId ?? link}`, json: [{ removed: workItemId ?? link }] };
 }
 
 /** Returns undefined if the link is desired, but not in the workspace yet. Throws `not_found`. */
-async function linkIdOf({ ask, client }: Asking, taskId: string, link: string): Promise<string | undefined> {
-  const { workItemId, url, isOnlyWanted } = await ask('link-to-remove', { taskId, link });
+async function linkIdOf(
+  { request, client }: CommandContext,
+  taskId: string,
+  link: string,
+): Promise<string | undefined> {
+  const { workItemId, url, isOnlyWanted } = await request('link-to-remove', { taskId, link });
   if (workItemId !== null) return workItemId;
   if (isOnlyWanted) return undefined;
-  const { items } = await ask('link-target', { target: link });
+  const { items } = await request('link-target', { target: link });
   const addresses = [url, ...items.map((item) => item.url), /^https?:\/\//i.test(link) ? link : null].filter(
     (each) => each !== null,
   );

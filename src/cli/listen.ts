@@ -2,12 +2,11 @@ import type { Command } from 'commander';
 import type { Answered } from '../admin/admin-operations.ts';
 import type { Refused } from '../admin/refused.ts';
 import type { Status } from '../admin/status.ts';
-import { daemonOptions, type Flags } from '../platform/config/daemon-options.ts';
-import { commandEnvironment } from '../platform/config/env-file.ts';
+import type { Flags } from '../platform/config/daemon-options.ts';
 import { describeRefused } from './deliveries-refused.ts';
 import { keepLooking } from './keep-looking.ts';
-import { askOwner } from './owner.ts';
-import { OF_QUESTIONS, print, type Setting, say, withDaemonOptions } from './setting.ts';
+import { askOwner, placeOf } from './owner.ts';
+import { OF_QUESTIONS, print, say, withDaemonOptions } from './setting.ts';
 import { printable } from './words.ts';
 import { gather } from './workspace-command.ts';
 
@@ -24,7 +23,7 @@ the daemon's own database, and uses no quota.
 Example: worksync listen --workspace team`;
 
 /** `worksync listen`: deliveries and refused requests as they come. */
-export function addListen(program: Command, _setting: Setting): void {
+export function addListen(program: Command): void {
   withDaemonOptions(program.command('listen'), OF_QUESTIONS)
     .description('print deliveries and refused requests as they come, until a signal ends the command')
     .option('--workspace <name>', 'of this workspace only; may be repeated', gather)
@@ -32,7 +31,7 @@ export function addListen(program: Command, _setting: Setting): void {
     .option('--json', 'print JSON: one object in a line')
     .addHelpText('after', HELP)
     .action(async ({ workspace, own, json, ...flags }: ListenFlags) => {
-      const { data } = daemonOptions(flags, commandEnvironment(flags).settings);
+      const { data } = await placeOf(flags);
       const listener = createListener({ workspaces: workspace, own }, (method, path, asked) =>
         askOwner(data, method, path, asked),
       );

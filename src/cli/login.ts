@@ -1,13 +1,12 @@
 import type { Command } from 'commander';
-import { daemonOptions, type Flags } from '../platform/config/daemon-options.ts';
-import { commandEnvironment } from '../platform/config/env-file.ts';
+import type { Flags } from '../platform/config/daemon-options.ts';
 import { findDaemon } from '../store/installation/daemon-file.ts';
-import { askOwner, askOwnerOr, whoRuns } from './owner.ts';
-import { type Exit, likeOption, OF_QUESTIONS, print, type Setting, say, withDaemonOptions } from './setting.ts';
+import { askInstallation, askOwner, placeOf, whoRuns } from './owner.ts';
+import { likeOption, OF_QUESTIONS, print, say, withDaemonOptions } from './setting.ts';
 import { plural } from './words.ts';
 
 /** `worksync login` and `worksync logout`. */
-export function addLogin(program: Command, _setting: Setting, exit: Exit): void {
+export function addLogin(program: Command): void {
   withDaemonOptions(program.command('login'), OF_QUESTIONS)
     .description('print a link that logs one browser in, once, within ten minutes')
     .option('--read', 'give the browser read access only')
@@ -20,14 +19,13 @@ export function addLogin(program: Command, _setting: Setting, exit: Exit): void 
     .option('--json', 'print the link in a JSON object')
     .addHelpText('after', '\nExample: worksync login --read --workspace team --address https://sync.example.com')
     .action(async ({ read, workspace, address, json, ...flags }: LoginFlags) => {
-      const { data } = daemonOptions(flags, commandEnvironment(flags).settings);
-      const wish = { role: read ? 'read' : 'admin', workspaces: workspace ?? null };
-      const { path } = await askOwner<{ path: string }>(data, 'POST', '/admin/login-links', wish);
+      const { data } = await placeOf(flags);
+      const access = { role: read ? 'read' : 'admin', workspaces: workspace ?? null };
+      const { path } = await askOwner<{ path: string }>(data, 'POST', '/admin/login-links', access);
       say('Open this link in the browser. It works once, within ten minutes:');
       const daemon = findDaemon(data);
       const link = `${address ?? daemon?.pages ?? daemon?.address ?? ''}${path}`;
       print(json ? JSON.stringify({ link }) : link);
-      exit(0);
     });
   withDaemonOptions(program.command('logout'), OF_QUESTIONS)
     .description('log out all browsers and cancel unused links; works without a running daemon too')
@@ -35,13 +33,11 @@ export function addLogin(program: Command, _setting: Setting, exit: Exit): void 
     .option('--json', 'print one JSON object')
     .addHelpText('after', '\nExample: worksync logout --all')
     .action(async ({ json, ...flags }: Flags & { readonly json?: boolean }) => {
-      const place = daemonOptions(flags, commandEnvironment(flags).settings);
-      const { ended } = await askOwnerOr(place.data, '/admin/sessions/end', undefined, async () => {
-        const { alone, endSessions } = await import('../admin/data.ts');
-        return { ended: await alone(place, (installation) => endSessions(installation, whoRuns())) };
+      const { ended } = await askInstallation(flags, '/admin/sessions/end', undefined, async (installation) => {
+        const { endSessions } = await import('../admin/data.ts');
+        return { ended: await endSessions(installation, whoRuns()) };
       });
       print(json ? JSON.stringify({ ended }) : `logged out: ${plural(ended, 'browser')}`);
-      exit(0);
     });
 }
 

@@ -4,7 +4,7 @@ import type { Flags } from '../platform/config/daemon-options.ts';
 import { askOwnerOr } from './owner.ts';
 import { audibly, type PatienceFlags, withPatience } from './patience.ts';
 import type { Session } from './session.ts';
-import { type Exit, OF_WORK, print, type Setting, sessionOf, withDaemonOptions } from './setting.ts';
+import { OF_WORK, print, type Setting, sessionOf, withDaemonOptions } from './setting.ts';
 import { plural, printable } from './words.ts';
 
 /** Exit code when something is left to do. */
@@ -15,7 +15,7 @@ const LONGEST_ONCE = 900_000;
 const POLLS = 600_000;
 
 /** `worksync once`. */
-export function addOnce(program: Command, setting: Setting, exit: Exit): void {
+export function addOnce(program: Command, setting: Setting): void {
   withPatience(withDaemonOptions(program.command('once'), OF_WORK), LONGEST_ONCE)
     .description('poll, apply, send what the quota allows, and exit (exit code 3 if something is left)')
     .option('--json', 'print one JSON object per workspace')
@@ -24,7 +24,7 @@ export function addOnce(program: Command, setting: Setting, exit: Exit): void {
       const session = await sessionOf(setting, flags, () => 'warn');
       const results = await once(session, timeout);
       for (const result of results) print(json ? JSON.stringify(result) : describeOnce(result));
-      exit(results.some(({ left, failures }) => left > 0 || failures.length > 0) ? PARTIAL : 0);
+      setting.exit(results.some(({ left, failures }) => left > 0 || failures.length > 0) ? PARTIAL : 0);
     });
 }
 

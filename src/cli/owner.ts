@@ -1,9 +1,11 @@
 import type { Status } from '../admin/status.ts';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
+import type { DaemonOptions, Flags } from '../platform/config/daemon-options.ts';
 import { systemClock } from '../platform/lib/clock.ts';
 import { osUser } from '../platform/lib/os-user.ts';
 import { shellWord } from '../platform/lib/own-command.ts';
 import { type DaemonEndpoint, findDaemon } from '../store/installation/daemon-file.ts';
+import type { Installation } from '../store/installation/installation.ts';
 import { type Failure, REFUSED } from '../web/admin-answers.ts';
 import { differingBuilds, noteBuild, noteForwardedVersion } from './builds.ts';
 import { audibly } from './patience.ts';
@@ -62,6 +64,24 @@ export async function askOwner<Answer>(
   if (answer.status === 200) return read<Answer>(owner, answer.body);
   if (answer.status === REFUSED || answer.status === 400) throw refusal(read<Failure>(owner, answer.body));
   throw wrongAnswer(owner, answer.status);
+}
+
+/** Returns the data folder and the store of a command, as its flags, the environment and `.env` name them. */
+export async function placeOf(flags: Flags): Promise<DaemonOptions> {
+  const { daemonOptions } = await import('../platform/config/daemon-options.ts');
+  const { commandEnvironment } = await import('../platform/config/env-file.ts');
+  return daemonOptions(flags, commandEnvironment(flags).settings);
+}
+
+/** Requests something of the whole installation with POST; if no daemon runs, this process does the work on the database itself. */
+export async function askInstallation<Answer>(
+  flags: Flags,
+  path: string,
+  body: object | undefined,
+  work: (installation: Installation) => Promise<Answer>,
+): Promise<Answer> {
+  const place = await placeOf(flags);
+  return askOwnerOr(place.data, path, body, async () => (await import('../admin/data.ts')).alone(place, work));
 }
 
 /** As `askOwner` with POST; if no daemon runs, this process does the work itself. */

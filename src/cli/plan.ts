@@ -3,13 +3,11 @@ import type { EffectOfRules, LabReport, LabSample } from '../admin/lab.ts';
 import { describeLabEnd, laterCondition } from '../admin/lab-words.ts';
 import type { AppliedPlan, ShownPlan } from '../admin/plan.ts';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
-import type { Clock } from '../platform/lib/clock.ts';
 import { counted } from '../platform/lib/quantities.ts';
-import { type Asking, answering } from './ask-workspace.ts';
-import { type Exit, type Setting, wholeNumber } from './setting.ts';
+import { type Setting, wholeNumber } from './setting.ts';
 import { lastSent, plural, printable, span } from './words.ts';
-import { chooseWorkspace } from './workspace-client.ts';
-import { type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
+import type { CommandContext } from './workspace-client.ts';
+import { requestCommand, type WorkspaceFlags } from './workspace-command.ts';
 
 /** Exit code when something of the plan is left to do. */
 const PARTIAL = 3;
@@ -26,45 +24,39 @@ type PlanFlags = WorkspaceFlags & { readonly apply?: string; readonly limit: num
  * `worksync plan`: what would be written, and how long that takes; `--apply` sends exactly that. `--config` with another file than
  * the one in use: what that file would change.
  */
-export function addPlan(program: Command, setting: Setting, exit: Exit): void {
-  const described = {
+export function addPlan(program: Command, setting: Setting): void {
+  requestCommand(program, setting, {
     usage: 'plan',
     description: 'show what would be written, in how many requests, and how long that takes; uses no quota',
     example: 'plan --apply 3f9a1c04d2be',
-  };
-  workspaceCommand(program, described, { costsQuota: false })
+    help: HELP,
+    async run(context, flags: PlanFlags) {
+      const { partition, session, request } = context;
+      const { clock } = session.parts;
+      if (flags.apply !== undefined) {
+        const applied = await apply(context, flags.apply);
+        const text = describeApplied(applied, partition === undefined);
+        return { text, json: [applied], code: partition !== undefined && applied.left > 0 ? PARTIAL : 0 };
+      }
+      const tried = await tryFile(flags, context);
+      if (tried && !tried.inUse) return { text: describeLab(tried, clock.now()), json: [tried] };
+      const plan = await request('plan', { limit: flags.limit });
+      return { text: describePlan(plan, clock.now()), json: [plan] };
+    },
+  })
     .option('--limit <number>', 'how many changes to list', wholeNumber, 20)
     .option(
       '--apply <id>',
       'send the plan of that id, also what the guard holds; refused if the plan would write something else now',
-    )
-    .addHelpText('after', HELP)
-    .action(
-      answering(
-        setting,
-        exit,
-      )(async (asking, flags: PlanFlags) => {
-        const { clock } = asking.session.parts;
-        if (flags.apply !== undefined) {
-          const applied = await apply(asking, flags.apply, clock);
-          const isPartial = asking.partition !== undefined && applied.left > 0;
-          const text = describeApplied(applied, asking.partition === undefined);
-          return { text, json: [applied], code: isPartial ? PARTIAL : 0 };
-        }
-        const tried = await tryFile(flags, asking);
-        if (tried && !tried.inUse) return { text: describeLab(tried, clock.now()), json: [tried] };
-        const plan = await asking.ask('plan', { limit: flags.limit });
-        return { text: describePlan(plan, clock.now()), json: [plan] };
-      }),
     );
 }
 
-/** Only where a file was named: what it would write is what is asked for. */
-async function tryFile(flags: PlanFlags, { ask, session }: Asking): Promise<LabReport | undefined> {
+/** Tries the file that `--config` names. Absent: nothing is tried. */
+async function tryFile(flags: PlanFlags, { request, config }: CommandContext): Promise<LabReport | undefined> {
   if (flags.config === undefined) return undefined;
-  const { file, name } = chooseWorkspace(session.config, flags.workspace);
+  const { file, name } = config;
   const { readConfigSource } = await import('../platform/config/load.ts');
-  return ask('lab', { config: readConfigSource(file), limit: flags.limit }).catch((error: unknown) => {
+  return request('lab', { config: readConfigSource(file), limit: flags.limit }).catch((error: unknown) => {
     if (asSyncError(error).code !== 'not_found') throw error;
     throw new SyncError('not_found', `the daemon has no workspace "${name}", which ${file} configures`, {
       hint: 'The file is compared with the workspace of the same name: put "name: <workspace>" into it. "worksync status" lists the names.',
@@ -75,9 +67,9 @@ async function tryFile(flags: PlanFlags, { ask, session }: Asking): Promise<LabR
 type Applied = Extract<AppliedPlan, { outcome: 'applied' }>;
 
 /** Throws `plan_changed` where nothing was done. */
-async function apply({ ask, partition }: Asking, id: string, clock: Clock): Promise<Applied> {
+async function apply({ request, partition, session }: CommandContext, id: string): Promise<Applied> {
   const { sendPlan } = await import('../admin/plan.ts');
-  const answer = partition ? await sendPlan(partition, id, clock) : await ask('apply', { id });
+  const answer = partition ? await sendPlan(partition, id, session.parts.clock) : await request('apply', { id });
   if (answer.outcome === 'applied') return answer;
   throw new SyncError('plan_changed', whyNot(answer));
 }

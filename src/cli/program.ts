@@ -4,7 +4,7 @@ import { keepAlive } from '../platform/lib/clock.ts';
 import { helpAsTyped, OWN_COMMAND, setPlaceFlags } from '../platform/lib/own-command.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
 import { reportError } from './report-error.ts';
-import type { Exit, Setting } from './setting.ts';
+import type { Setting } from './setting.ts';
 import { safeOutput } from './words.ts';
 
 /**
@@ -13,13 +13,14 @@ import { safeOutput } from './words.ts';
  * @returns the exit code; undefined where the process goes on until a signal ends it
  */
 export async function main(argv: readonly string[], version: string, scrubber: Scrubber): Promise<number | undefined> {
-  let exit: number | undefined;
+  let exit: number | undefined = 0;
   setPlaceFlags(argv);
   const release = keepAlive();
   try {
-    const program = await programOf(argv[2], { version, scrubber }, (code) => {
+    const setExit: Setting['exit'] = (code) => {
       exit = code;
-    });
+    };
+    const program = await programOf(argv[2], { version, scrubber }, setExit);
     await program.parseAsync(argv);
     return exit;
   } catch (error) {
@@ -31,7 +32,11 @@ export async function main(argv: readonly string[], version: string, scrubber: S
 }
 
 /** The commands that a command line with this first word needs: all of them unless it names one. */
-export async function programOf(word: string | undefined, setting: Setting, exit: Exit): Promise<Command> {
+export async function programOf(
+  word: string | undefined,
+  setting: Omit<Setting, 'exit'>,
+  exit: Setting['exit'],
+): Promise<Command> {
   const program = new Command(OWN_COMMAND)
     .description(
       "Keeps a workspace's tasks in sync with pull requests and work items elsewhere, within a scarce request quota.",
@@ -46,7 +51,7 @@ export async function programOf(word: string | undefined, setting: Setting, exit
       writeErr: (text) => process.stderr.write(safeOutput(helpAsTyped(text))),
     })
     .addHelpText('after', EXIT_CODES);
-  for (const { load } of filesFor(word)) (await load(word))(program, setting, exit);
+  for (const { load } of filesFor(word)) (await load(word))(program, { ...setting, exit });
   return program;
 }
 
@@ -62,7 +67,7 @@ Exit codes:
   141 the reader of its output closed the pipe`;
 
 /** Adds one command or several to the program. */
-type Add = (program: Command, setting: Setting, exit: Exit) => void;
+type Add = (program: Command, setting: Setting) => void;
 
 interface CommandFile {
   readonly names: readonly string[];
@@ -132,8 +137,8 @@ const OF_API: ReadonlySet<unknown> = new Set(['api', 'completion', 'help']);
 /** Loads the operations only where they are needed, because the contract takes longer than all other commands. */
 async function loadApi(word: string | undefined): Promise<Add> {
   const { addOperations } = OF_API.has(word) ? await import('./api.ts') : {};
-  return (program, setting, exit) => {
+  return (program, setting) => {
     const group = program.command('api').description('send any operation of the workspace API').exitOverride();
-    addOperations?.(group, setting, exit);
+    addOperations?.(group, setting);
   };
 }

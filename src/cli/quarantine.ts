@@ -1,21 +1,19 @@
 import type { Command } from 'commander';
 import { SyncError } from '../model/errors/sync-error.ts';
-import { answering, operationCommand } from './ask-workspace.ts';
-import type { Exit, Setting } from './setting.ts';
+import type { Setting } from './setting.ts';
 import { plural, printable } from './words.ts';
-import type { WorkspaceFlags } from './workspace-command.ts';
+import { operationCommand, type WorkspaceFlags } from './workspace-command.ts';
 
 /** Deliveries listed: the latest. */
 const LISTED = 100;
 
 /** `worksync quarantine`: lists, retries and dismisses deliveries that could not be read. */
-export function addQuarantine(program: Command, setting: Setting, exit: Exit): void {
+export function addQuarantine(program: Command, setting: Setting): void {
   const group = program
     .command('quarantine')
     .description('deliveries that could not be read: list, retry, dismiss')
     .exitOverride();
-  const answer = answering(setting, exit);
-  operationCommand(group, answer, {
+  operationCommand(group, setting, {
     usage: 'list',
     description: `list the latest ${LISTED} deliveries in quarantine, and why they are there (the default)`,
     example: 'quarantine --json',
@@ -30,7 +28,7 @@ export function addQuarantine(program: Command, setting: Setting, exit: Exit): v
         .join('\n') || 'nothing is in quarantine',
     json: (found) => [found],
   });
-  operationCommand(group, answer, {
+  operationCommand(group, setting, {
     usage: 'retry [delivery...]',
     description: 'read deliveries in quarantine again, by their numbers in the list',
     example: 'quarantine retry 4711',
@@ -38,7 +36,7 @@ export function addQuarantine(program: Command, setting: Setting, exit: Exit): v
     body: chosenDeliveries,
     text: ({ retried }) => describeDone('to be read again', retried),
   }).option(...ALL);
-  operationCommand(group, answer, {
+  operationCommand(group, setting, {
     usage: 'dismiss [delivery...]',
     description: 'ignore deliveries in quarantine, by their numbers in the list; "deliveries replay" reads them later',
     example: 'quarantine dismiss 4711',

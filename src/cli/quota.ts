@@ -1,36 +1,28 @@
 import { type Command, Option } from 'commander';
 import type { QuotaByCaller, QuotaReport, Used } from '../admin/quota.ts';
 import { LANES } from '../model/lane.ts';
-import { answering } from './ask-workspace.ts';
-import type { Exit, Setting } from './setting.ts';
+import type { Setting } from './setting.ts';
 import { plural, printable, span, table } from './words.ts';
-import { type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
+import { requestCommand, type WorkspaceFlags } from './workspace-command.ts';
 
 /**
  * `worksync quota`: both windows, the share and why, the others, the lanes, and when what waits will have been sent.
  * `--by caller`: who used it.
  */
-export function addQuota(program: Command, setting: Setting, exit: Exit): void {
-  const described = {
+export function addQuota(program: Command, setting: Setting): void {
+  requestCommand(program, setting, {
     usage: 'quota',
     description: 'show how much of the quota is used, by whom, what waits, and for how long; uses no quota',
     example: 'quota --json',
-  };
-  workspaceCommand(program, described, { costsQuota: false })
-    .addOption(new Option('--by <what>', 'show who used it lately instead').choices(['caller']))
-    .action(
-      answering(
-        setting,
-        exit,
-      )(async ({ ask }, { by }: WorkspaceFlags & { readonly by?: 'caller' }) => {
-        if (by === undefined) {
-          const report = await ask('quota', {});
-          return { text: describeQuota(report), json: [report] };
-        }
-        const uses = await ask('quota-by-caller', {});
-        return { text: describeCallers(uses), json: [uses] };
-      }),
-    );
+    async run({ request }, { by }: WorkspaceFlags & { readonly by?: 'caller' }) {
+      if (by === undefined) {
+        const report = await request('quota', {});
+        return { text: describeQuota(report), json: [report] };
+      }
+      const uses = await request('quota-by-caller', {});
+      return { text: describeCallers(uses), json: [uses] };
+    },
+  }).addOption(new Option('--by <what>', 'show who used it lately instead').choices(['caller']));
 }
 
 function describeQuota(report: QuotaReport): string {

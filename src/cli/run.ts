@@ -18,5 +18,6 @@ export function addRun(program: Command, setting: Setting): void {
       const { run } = await import('./run-daemon.ts');
       release();
       await run(session);
+      setting.exit(undefined);
     });
 }

@@ -10,10 +10,9 @@ import { safeOutput } from './words.ts';
 export interface Setting {
   readonly version: string;
   readonly scrubber: Scrubber;
+  /** Receives the exit code if it is not 0; undefined for a process that goes on until a signal ends it. */
+  readonly exit: (code: number | undefined) => void;
 }
-
-/** Receives the exit code of a finished command. */
-export type Exit = (code: number) => void;
 
 type OptionKey = (typeof DAEMON_OPTIONS)[number]['key'];
 

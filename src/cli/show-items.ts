@@ -1,16 +1,15 @@
 import type { Command } from 'commander';
 import type { Answered } from '../admin/admin-operations.ts';
-import { answering, operationCommand } from './ask-workspace.ts';
 import { describeExplainedItem, describeTaskStatus, taskHead } from './explained.ts';
-import type { Exit, Setting } from './setting.ts';
+import type { Setting } from './setting.ts';
 import { describeCourse } from './waterfall.ts';
 import { at, printable } from './words.ts';
-import type { WorkspaceFlags } from './workspace-command.ts';
+import { operationCommand, type WorkspaceFlags } from './workspace-command.ts';
 
 /** `worksync items`: a pull request or work item with everything that happened to it. */
-export function addItems(program: Command, setting: Setting, exit: Exit): void {
+export function addItems(program: Command, setting: Setting): void {
   const group = program.command('items').description('pull requests and work items: show').exitOverride();
-  operationCommand(group, answering(setting, exit), {
+  operationCommand(group, setting, {
     usage: 'show <item|task>',
     description: 'show what worksync knows of an item, why it is linked or not, and each step from delivery to answer',
     example: 'items show acme/app#7',

@@ -13,7 +13,7 @@ import { asTyped, ofWorkspace } from '../platform/lib/own-command.ts';
 import type { BackfillStatus } from '../store/connections/backfills.ts';
 import { keepLooking } from './keep-looking.ts';
 import { askStatus } from './owner.ts';
-import { type Exit, OF_QUESTIONS, print, type Setting, say, withDaemonOptions } from './setting.ts';
+import { OF_QUESTIONS, print, say, withDaemonOptions } from './setting.ts';
 import { describeRound } from './sweep.ts';
 import { lastSent, plural, printable, safeOutput, span, table } from './words.ts';
 
@@ -22,7 +22,7 @@ The exit code is 0 whatever the status is, and 75 if no daemon runs. In scripts 
 Example: worksync status --json`;
 
 /** `worksync status`. */
-export function addStatus(program: Command, _setting: Setting, exit: Exit): void {
+export function addStatus(program: Command): void {
   withDaemonOptions(program.command('status'), OF_QUESTIONS)
     .description('show what the running daemon does, what waits, and what is wrong')
     .option('--watch', 'show it until a signal ends the command: redrawn on a terminal, else one line for each change')
@@ -34,7 +34,6 @@ export function addStatus(program: Command, _setting: Setting, exit: Exit): void
       if (watch) return watchStatus(read, json);
       const status = await read();
       print(json ? JSON.stringify(status) : describeStatus(status));
-      exit(0);
     });
 }
 

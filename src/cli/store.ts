@@ -4,7 +4,7 @@ import { daemonOptions, environment } from '../platform/config/daemon-options.ts
 import { systemClock } from '../platform/lib/clock.ts';
 import type { CopyProgress } from '../store/copy/copy-store.ts';
 import { whoRuns } from './owner.ts';
-import { type Exit, print, type Setting, say } from './setting.ts';
+import { print, type Setting, say } from './setting.ts';
 import { plural, printable } from './words.ts';
 
 interface Flags {
@@ -13,7 +13,7 @@ interface Flags {
 }
 
 /** `worksync store copy`. */
-export function addStore(program: Command, { scrubber }: Setting, exit: Exit): void {
+export function addStore(program: Command, { scrubber }: Setting): void {
   const group = program
     .command('store')
     .description('the database: a file in the data folder, or PostgreSQL')
@@ -42,7 +42,6 @@ export function addStore(program: Command, { scrubber }: Setting, exit: Exit): v
         if (json) print(JSON.stringify(moved));
         else print(describe(moved));
       }
-      exit(0);
     });
 }
 

@@ -3,10 +3,10 @@ import type { NamedSweepReport, SweepProgress } from '../admin/sweep.ts';
 import type { Finding } from '../model/foreign-edits.ts';
 import { sleep } from '../platform/lib/clock.ts';
 import type { SweepReport } from '../store/workspace/workspace-sweeps.ts';
-import { type Asking, answering } from './ask-workspace.ts';
-import { type Exit, type Setting, say } from './setting.ts';
+import { type Setting, say } from './setting.ts';
 import { plural, printable, span } from './words.ts';
-import { type Output, workspaceCommand } from './workspace-command.ts';
+import type { CommandContext } from './workspace-client.ts';
+import { type Output, requestCommand } from './workspace-command.ts';
 
 /** Exit code if repairs need approval, or nothing reaches the workspace. */
 const PARTIAL = 3;
@@ -20,33 +20,28 @@ what worksync knows. It repairs records that somebody changed; tasks, links and 
 The daemon sweeps once a day (workspace.sweep). This command starts a sweep now, or shows the running one; you may end it at any time.`;
 
 /** `worksync sweep`: compares the workspace's own lists with the stored state. */
-export function addSweep(program: Command, setting: Setting, exit: Exit): void {
-  const described = {
+export function addSweep(program: Command, setting: Setting): void {
+  requestCommand(program, setting, {
     usage: 'sweep',
     description: 'compare the workspace with what worksync knows, and repair records that somebody changed',
     example: 'sweep --json',
-  };
-  workspaceCommand(program, described)
-    .addHelpText('after', HELP)
-    .action(
-      answering(
-        setting,
-        exit,
-      )(async (asking) => {
-        const { isNew } = await asking.ask('sweep', {});
-        if (!isNew) say('a sweep is already running');
-        return follow(asking);
-      }),
-    );
+    help: HELP,
+    costsQuota: true,
+    async run(context) {
+      const { isNew } = await context.request('sweep', {});
+      if (!isNew) say('a sweep is already running');
+      return follow(context);
+    },
+  });
 }
 
 /** Shows the progress until everything is compared and repaired. Without a daemon, the stages run in this process. */
-async function follow({ ask, partition, session }: Asking): Promise<Output> {
+async function follow({ request, partition, session }: CommandContext): Promise<Output> {
   const { clock } = session.parts;
   partition?.startUnscheduled();
   let toldAt = Number.NEGATIVE_INFINITY;
   for (;;) {
-    const progress = await ask('sweep-progress', {});
+    const progress = await request('sweep-progress', {});
     const { report, state } = progress;
     const isDone = report?.finishedAt != null && report.repairs.waiting === 0;
     if (isDone || (state !== null && partition !== undefined)) {

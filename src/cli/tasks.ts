@@ -2,13 +2,12 @@ import type { Command } from 'commander';
 import { taskName } from '../model/task.ts';
 import { SPECIFIED_STATUSES, serverStatus } from '../model/task-status.ts';
 import { PRIORITIES, TASK_KINDS } from '../workspace-api/contract/field-values.ts';
-import { askingWorkspace } from './ask-workspace.ts';
 import { taskHead } from './explained.ts';
-import { type Exit, eachOf, oneOf, type Setting, sessionOf } from './setting.ts';
+import { eachOf, oneOf, type Setting } from './setting.ts';
 import { addShorthands, getTask, type Shorthand, type Task } from './shorthand.ts';
 import { withText } from './text-input.ts';
 import { printable } from './words.ts';
-import { gather, show, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
+import { gather, operationCommand, type WorkspaceFlags } from './workspace-command.ts';
 
 const ROWS: readonly Shorthand[] = [
   {
@@ -79,20 +78,19 @@ function creation(kind: 'bug' | 'idea'): Shorthand {
 }
 
 /** `worksync tasks`. */
-export function addTasks(program: Command, setting: Setting, exit: Exit): void {
+export function addTasks(program: Command, setting: Setting): void {
   const description = "the workspace's tasks: list, get, bug, idea, undo";
   const group = program.command('tasks').description(description).exitOverride();
-  addShorthands(group, ROWS, setting, exit);
-  workspaceCommand(group, {
+  addShorthands(group, ROWS, setting);
+  operationCommand(group, setting, {
     usage: 'undo <task>',
     description:
       'restore the status that a task had before worksync changed it, unless somebody changed it since; two requests',
     example: 'tasks undo BUG-12',
-  }).action(async (task: string, flags: WorkspaceFlags) => {
-    const session = await sessionOf(setting, flags, () => 'warn');
-    const undone = await askingWorkspace(session, flags, ({ ask }) => ask('status-undo', { task }));
-    show({ text: printable(`${undone.task}: ${undone.from} → ${undone.to}`), json: [undone] }, flags);
-    exit(0);
+    costsQuota: true,
+    operation: 'status-undo',
+    body: (_flags: WorkspaceFlags, task: string) => ({ task }),
+    text: ({ task, from, to }) => printable(`${task}: ${from} → ${to}`),
   });
 }
 

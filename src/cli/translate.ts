@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { type Exit, oneOf, print, type Setting, say } from './setting.ts';
+import { oneOf, print, type Setting, say } from './setting.ts';
 import type { Given } from './translate-payload.ts';
 import { printable } from './words.ts';
 import { gather } from './workspace-command.ts';
@@ -15,7 +15,7 @@ Example: worksync translate gitlab merge-request.json --json
          worksync translate bitbucket - < delivery.json`;
 
 /** `worksync translate`: what payloads become. */
-export function addTranslate(program: Command, { scrubber }: Setting, exit: Exit): void {
+export function addTranslate(program: Command, { scrubber, exit }: Setting): void {
   program
     .command('translate')
     .description('print what captured payloads become: items, references to items, or nothing, and why')

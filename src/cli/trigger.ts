@@ -2,12 +2,18 @@ import type { Command } from 'commander';
 import type { SampleDelivery, Tried } from '../admin/sample-delivery.ts';
 import type { Translation } from '../connectors/connector.ts';
 import { asTyped } from '../platform/lib/own-command.ts';
-import { type Asking, askingWorkspace } from './ask-workspace.ts';
 import { webhookAddressOf } from './owner.ts';
 import type { Session } from './session.ts';
-import { type Exit, type Setting, sessionOf } from './setting.ts';
+import { type Setting, sessionOf } from './setting.ts';
 import { printable, table } from './words.ts';
-import { type Output, show, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
+import { type CommandContext, chooseWorkspace, withWorkspace } from './workspace-client.ts';
+import {
+  type Output,
+  show,
+  type WorkspaceFlags,
+  warnOfOtherWorkspaces,
+  workspaceCommand,
+} from './workspace-command.ts';
 
 const FAILED = 1;
 
@@ -29,35 +35,27 @@ interface TriggerFlags extends WorkspaceFlags {
 }
 
 /** `worksync trigger`: a signed sample event, sent to the daemon as the vendor would send it. */
-export function addTrigger(program: Command, setting: Setting, exit: Exit): void {
-  workspaceCommand(
-    program,
-    {
-      usage: 'trigger <connection> [event]',
-      description:
-        "send a signed sample event of the connection's vendor to the daemon; without an event, list the events",
-      example: 'trigger github opened --dry-run',
-    },
-    { costsQuota: false },
-  )
+export function addTrigger(program: Command, setting: Setting): void {
+  workspaceCommand(program, {
+    usage: 'trigger <connection> [event]',
+    description:
+      "send a signed sample event of the connection's vendor to the daemon; without an event, list the events",
+    example: 'trigger github opened --dry-run',
+    help: HELP,
+    costsQuota: false,
+  })
     .option('--dry-run', 'show what the sample would become, and send nothing')
     .option('--yes', 'send it')
     .option('--id <id>', "the vendor's id of the first repository, project or team whose id worksync does not know yet")
     .option('--task <key>', 'name this task in the title, so that the sample is linked to it')
-    .addHelpText('after', HELP)
     .action(async (name: string, event: string | undefined, flags: TriggerFlags) => {
       const session = await sessionOf(setting, flags, () => 'warn');
-      const { chooseWorkspace } = await import('./workspace-client.ts');
       const { connections, name: workspace } = chooseWorkspace(session.config, flags.workspace);
       const tried = await triedOf(connections, name);
-      if (event === undefined) show(await listOf(tried), flags);
-      else {
-        const { output, code } = await tryOut(session, { workspace, tried, event }, flags);
-        show(output, flags);
-        exit(code);
-        return;
-      }
-      exit(0);
+      const output =
+        event === undefined ? await listOf(tried) : await tryOut(session, { workspace, tried, event }, flags);
+      show(output, flags);
+      setting.exit(output.code ?? 0);
     });
 }
 
@@ -86,13 +84,14 @@ interface Trial {
   readonly event: string;
 }
 
-async function tryOut(session: Session, trial: Trial, flags: TriggerFlags): Promise<{ output: Output; code: number }> {
+async function tryOut(session: Session, trial: Trial, flags: TriggerFlags): Promise<Output> {
   const { makeSample, withGivenId } = await import('../admin/sample-delivery.ts');
   const { tried, event, workspace } = trial;
-  const { known, unknown } = await askingWorkspace(session, flags, async (asking) => ({
-    known: await asking.ask('scope-names', { connection: tried.name }),
-    unknown: await describeUnknownTask(asking, flags.task),
-  }));
+  const { known, unknown } = await withWorkspace(session, flags, async (context) => {
+    await warnOfOtherWorkspaces(context);
+    const names = await context.request('scope-names', { connection: tried.name });
+    return { known: names, unknown: await describeUnknownTask(context, flags.task) };
+  });
   const bindings = withGivenId(tried, known, flags.id);
   const sample = await makeSample(tried, event, {
     at: session.parts.clock.now(),
@@ -105,8 +104,7 @@ async function tryOut(session: Session, trial: Trial, flags: TriggerFlags): Prom
   const told = { connection: tried.name, event, ...translation };
   if (flags.dryRun || !flags.yes) {
     const next = flags.dryRun ? [] : [`Nothing was sent. "--yes" sends it to ${workspace}/${tried.name}.`];
-    const output = { text: [...becomes, ...unknown, ...next].join('\n'), json: [{ ...told, sent: false }] };
-    return { output, code: 0 };
+    return { text: [...becomes, ...unknown, ...next].join('\n'), json: [{ ...told, sent: false }] };
   }
   const status = await post(session, trial, sample);
   const taken = status >= 200 && status < 300;
@@ -114,12 +112,15 @@ async function tryOut(session: Session, trial: Trial, flags: TriggerFlags): Prom
     ? `"worksync deliveries show ${key} --workspace ${workspace}" shows what happened to it.`
     : '"worksync deliveries refused" shows why.';
   const text = [...becomes, ...unknown, `The daemon answered ${status}.`, asTyped(next)].join('\n');
-  return { output: { text, json: [{ ...told, sent: true, status, delivery: key }] }, code: taken ? 0 : FAILED };
+  return { text, json: [{ ...told, sent: true, status, delivery: key }], code: taken ? 0 : FAILED };
 }
 
-async function describeUnknownTask({ ask }: Asking, target: string | undefined): Promise<readonly string[]> {
+async function describeUnknownTask(
+  { request }: CommandContext,
+  target: string | undefined,
+): Promise<readonly string[]> {
   if (target === undefined) return [];
-  const { task } = await ask('explain', { target });
+  const { task } = await request('explain', { target });
   return task === null
     ? [
         printable(

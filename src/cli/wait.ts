@@ -3,13 +3,12 @@ import type { Status } from '../admin/status.ts';
 import { CONDITIONS, type Condition, conditionOf, judgeCondition, type Waiting } from '../admin/wait.ts';
 import { CODES } from '../model/errors/codes.ts';
 import { asSyncError } from '../model/errors/sync-error.ts';
-import { daemonOptions, type Flags } from '../platform/config/daemon-options.ts';
-import { commandEnvironment } from '../platform/config/env-file.ts';
+import type { Flags } from '../platform/config/daemon-options.ts';
 import { type Clock, sleep, systemClock } from '../platform/lib/clock.ts';
 import { didYouMean } from '../platform/lib/nearest.ts';
-import { askStatus } from './owner.ts';
+import { askStatus, placeOf } from './owner.ts';
 import { durationOption } from './patience.ts';
-import { type Exit, OF_QUESTIONS, print, type Setting, say, withDaemonOptions } from './setting.ts';
+import { OF_QUESTIONS, print, type Setting, say, withDaemonOptions } from './setting.ts';
 import { printable, span } from './words.ts';
 import { gather } from './workspace-command.ts';
 
@@ -37,7 +36,7 @@ interface WaitFlags extends Flags {
 type Outcome = 'met' | 'needs a person' | 'out of time';
 
 /** `worksync wait`: waits for a state of the daemon. */
-export function addWait(program: Command, _setting: Setting, exit: Exit): void {
+export function addWait(program: Command, { exit }: Setting): void {
   withDaemonOptions(program.command('wait'), OF_QUESTIONS)
     .description('wait until everything is synced, or until a condition is met')
     .option('--for <condition>', `${CONDITIONS.join(', ')}; may be repeated (default: synced)`, readCondition)
@@ -46,7 +45,7 @@ export function addWait(program: Command, _setting: Setting, exit: Exit): void {
     .option('--json', 'print one JSON object: outcome, and what is left')
     .addHelpText('after', HELP)
     .action(async ({ for: conditions = [{ kind: 'synced' }], workspace, timeout, json, ...flags }: WaitFlags) => {
-      const { data } = daemonOptions(flags as Flags, commandEnvironment(flags as Flags).settings);
+      const { data } = await placeOf(flags as Flags);
       const look = () => lookAt(data, conditions, workspace);
       const { outcome, waitsFor, needsPerson } = await waitFor(look, timeout, systemClock());
       if (json) print(JSON.stringify({ outcome, waitsFor, needsPerson }));

@@ -2,10 +2,9 @@ import type { Command } from 'commander';
 import type { ListedChange, ShownChange } from '../admin/waiting-changes.ts';
 import { CHANGE_STATES, type ChangeState } from '../model/change.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
-import { answering, operationCommand } from './ask-workspace.ts';
-import { type Exit, eachOf, type Setting, wholeNumber } from './setting.ts';
+import { eachOf, type Setting, wholeNumber } from './setting.ts';
 import { plural, printable, span } from './words.ts';
-import { type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
+import { operationCommand, requestCommand, type WorkspaceFlags } from './workspace-command.ts';
 
 /** Help on the arguments that name changes. */
 export const NAMED =
@@ -18,14 +17,13 @@ worksync forgets the changes, but not what the workspace should hold: a later ch
 ${NAMED}`;
 
 /** `worksync changes`: what waits to be written to the workspace. */
-export function addChanges(program: Command, setting: Setting, exit: Exit): void {
+export function addChanges(program: Command, setting: Setting): void {
   const group = program
     .command('changes')
     .description('what waits to be written to the workspace: list, show, retry, drop')
     .exitOverride();
-  const answer = answering(setting, exit);
   const body = (_flags: WorkspaceFlags, targets: readonly string[]) => ({ targets });
-  operationCommand(group, answer, {
+  operationCommand(group, setting, {
     usage: 'list',
     description: 'list the changes that wait, the first due first (the default)',
     example: 'changes --state held --limit 20',
@@ -36,7 +34,7 @@ export function addChanges(program: Command, setting: Setting, exit: Exit): void
   })
     .option('--state <state>', `only ${CHANGE_STATES.join(', ')}; may be repeated`, eachOf(CHANGE_STATES))
     .option('--limit <number>', 'at most this many', wholeNumber, 50);
-  operationCommand(group, answer, {
+  operationCommand(group, setting, {
     usage: 'show <change...>',
     description: 'show changes with what the workspace should hold, and what it holds',
     example: 'changes show acme/app#7',
@@ -45,7 +43,7 @@ export function addChanges(program: Command, setting: Setting, exit: Exit): void
     body,
     text: (found, now) => found.map((each) => describeWhole(each, now)).join('\n\n'),
   });
-  operationCommand(group, answer, {
+  operationCommand(group, setting, {
     usage: 'retry <change...>',
     description: 'try changes again now: failed ones before their pause ends, held ones in spite of the limits',
     example: 'changes retry acme/app#7',
@@ -54,21 +52,17 @@ export function addChanges(program: Command, setting: Setting, exit: Exit): void
     body,
     text: ({ retried }) => `to be tried again: ${plural(retried.length, 'change')}`,
   });
-  const described = {
+  requestCommand(group, setting, {
     usage: 'drop <change...>',
     description: 'forget changes that were not sent',
     example: 'changes drop acme/app#7 --yes',
-  };
-  workspaceCommand(group, described, { costsQuota: false })
-    .option('--yes', 'drop them; without it the command only shows which they are')
-    .addHelpText('after', DROP_HELP)
-    .action(
-      answer(async ({ ask }, { yes }: WorkspaceFlags & { readonly yes?: boolean }, targets: readonly string[]) => {
-        if (!yes) throw unconfirmed(await ask('changes-show', { targets }));
-        const { dropped } = await ask('changes-drop', { targets });
-        return { text: `dropped: ${plural(dropped.length, 'change')}`, json: [{ dropped }] };
-      }),
-    );
+    help: DROP_HELP,
+    async run({ request }, { yes }: WorkspaceFlags & { readonly yes?: boolean }, targets: readonly string[]) {
+      if (!yes) throw unconfirmed(await request('changes-show', { targets }));
+      const { dropped } = await request('changes-drop', { targets });
+      return { text: `dropped: ${plural(dropped.length, 'change')}`, json: [{ dropped }] };
+    },
+  }).option('--yes', 'drop them; without it the command only shows which they are');
 }
 
 /** Returns the error that names what would be dropped. */

@@ -9,10 +9,10 @@ import { systemClock } from '../platform/lib/clock.ts';
 import { systemRandom } from '../platform/lib/random.ts';
 import type { Reached } from '../reference-service/service.ts';
 import { durationOption } from './patience.ts';
-import { type Exit, likeOption, oneOf, print, type Setting, wholeNumber } from './setting.ts';
+import { likeOption, oneOf, print, type Setting, wholeNumber } from './setting.ts';
 
 /** `worksync workspace`. */
-export function addWorkspace(program: Command, setting: Setting, exit: Exit): void {
+export function addWorkspace(program: Command, setting: Setting): void {
   const workspace = program.command('workspace').description('the reference workspace service').exitOverride();
   workspace
     .command('serve')
@@ -49,9 +49,10 @@ export function addWorkspace(program: Command, setting: Setting, exit: Exit): vo
       const { describeServed, serveWorkspace } = await import('./workspace-serve.ts');
       const served = await serveWorkspace(options, createProcessContext(logger, setting.version, setting.scrubber));
       print(json ? JSON.stringify(served) : describeServed(served, file));
+      setting.exit(undefined);
     });
-  addWorkspaceToken(workspace, exit);
-  addConnectProvider(workspace, setting, exit);
+  addWorkspaceToken(workspace);
+  addConnectProvider(workspace, setting);
 }
 
 /** Flags of a command beside a service. */
@@ -89,7 +90,7 @@ Example: worksync workspace token --db data/workspace.service.db --user ada --ro
          worksync workspace token --db data/demo.service.db --user Owner --role owner   (of npm start)`;
 
 /** `worksync workspace token`: an OAuth token of a member (W18). */
-function addWorkspaceToken(workspace: Command, exit: Exit): void {
+function addWorkspaceToken(workspace: Command): void {
   workspace
     .command('token')
     .description('mint an OAuth token of a member')
@@ -106,7 +107,6 @@ function addWorkspaceToken(workspace: Command, exit: Exit): void {
       const { mintTokenBeside } = await import('../reference-service/access/beside.ts');
       const minted = await mintTokenBeside(place, { workspaceId, user, role, ttl });
       print(json ? JSON.stringify(minted) : minted.token);
-      exit(0);
     });
 }
 
@@ -119,7 +119,7 @@ The command works with or without a running service. Write a person's API token 
 Example: worksync workspace connect-provider --user ada --provider github --token-file /run/secrets/ada-github`;
 
 /** `worksync workspace connect-provider`: stores a member's token at a git provider. */
-function addConnectProvider(workspace: Command, setting: Setting, exit: Exit): void {
+function addConnectProvider(workspace: Command, setting: Setting): void {
   workspace
     .command('connect-provider')
     .description("store a member's token at a git provider")
@@ -146,7 +146,6 @@ function addConnectProvider(workspace: Command, setting: Setting, exit: Exit): v
           ? JSON.stringify({ ...connected, provider, host })
           : `${connected.userId} is connected to ${provider} (${host})`,
       );
-      exit(0);
     });
 }
 
