@@ -173,7 +173,8 @@ async function repeatStatus(workspace: OpenWorkspace, subject: string): Promise<
     }));
 }
 
-function failed(subject: string, thrown: unknown): Finding {
+/** Returns the finding for an error. */
+export function failed(subject: string, thrown: unknown): Finding {
   const { code, message, hint } = asSyncError(thrown);
   return { level: 'error', subject, message: `${code}: ${message}`, hint };
 }

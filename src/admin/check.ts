@@ -1,7 +1,7 @@
 import { statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Finding } from '../connectors/connector.ts';
-import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
+import type { SyncError } from '../model/errors/sync-error.ts';
 import { describeProxies, ownProxies } from '../platform/config/proxies.ts';
 import type { Skew } from '../platform/http/server-clocks.ts';
 import type { Clock } from '../platform/lib/clock.ts';
@@ -20,7 +20,7 @@ import {
   judgeVersion,
 } from './check-facts.ts';
 import { judgeServer } from './check-server.ts';
-import { checkWorkspace } from './check-workspace.ts';
+import { checkWorkspace, failed } from './check-workspace.ts';
 import { withHost, withoutServer } from './finding-host.ts';
 import { checkHooks } from './hooks.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
@@ -284,9 +284,4 @@ async function overlaps({ name, connections }: OpenWorkspace): Promise<Finding[]
 function overlap(subject: string, unit: string, other: string): Finding {
   const message = `"${other}" follows ${unit} too`;
   return { level: 'warning', subject, message, hint: 'Name it in only one of the two.' };
-}
-
-function failed(subject: string, error: unknown): Finding {
-  const { code, message, hint } = asSyncError(error);
-  return { level: 'error', subject, message: `${code}: ${message}`, hint };
 }

@@ -62,32 +62,29 @@ export interface ShownDelivery extends ListedDelivery {
   readonly items: readonly NamedItem[] | null;
 }
 
-export interface DeliveryPage {
-  /** The newest first. */
-  readonly deliveries: readonly ShownDelivery[];
-  /** The number that the next page begins before; null if there is nothing older. */
-  readonly next: number | null;
-  /** The receipt of the oldest delivery that was read: with a rare state, a page may end before it is full. */
-  readonly lookedBackTo: number | null;
-}
+export type DeliveryPage = Awaited<ReturnType<typeof listDeliveries>>;
 
 /** Deliveries per statement, and statements per page: a few milliseconds each, so that a page stays fast. */
 const LOOKED_AT = 1_000;
 const MOST_LOOKS = 20;
 
-/** Returns the latest deliveries that match, page by page. Throws `not_found`, and `usage` for an unknown connection. */
-async function listDeliveries(partition: OpenWorkspace, wish: z.infer<typeof pageSchema>): Promise<DeliveryPage> {
+/**
+ * Returns the latest deliveries that match, the newest first; the number that the next page begins before; and the receipt of the oldest
+ * delivery that was read, because with a rare state a page may end before it is full. Throws `not_found`, and `usage` for an unknown
+ * connection.
+ */
+async function listDeliveries(partition: OpenWorkspace, wanted: z.infer<typeof pageSchema>) {
   const { query } = partition.store;
-  const named = await namedBy(partition, wish);
+  const named = await namedBy(partition, wanted);
   if (named !== undefined) {
-    const all = named.filter(({ id }) => wish.before === undefined || id < wish.before);
-    const page = all.slice(0, wish.limit);
+    const all = named.filter(({ id }) => wanted.before === undefined || id < wanted.before);
+    const page = all.slice(0, wanted.limit);
     const next = all.length > page.length ? (page.at(-1)?.id ?? null) : null;
     return { deliveries: await show(partition, page), next, lookedBackTo: page.at(-1)?.receivedAt ?? null };
   }
-  const before = wish.before === undefined ? undefined : await deliveryPosition(query, wish.before);
-  if (wish.before !== undefined && before === undefined) return { deliveries: [], next: null, lookedBackTo: null };
-  const { found, next } = await look(query, filterOf(partition, wish), { before, wanted: wish.limit });
+  const before = wanted.before === undefined ? undefined : await deliveryPosition(query, wanted.before);
+  if (wanted.before !== undefined && before === undefined) return { deliveries: [], next: null, lookedBackTo: null };
+  const { found, next } = await look(query, filterOf(partition, wanted), { before, wanted: wanted.limit });
   const lookedBackTo = next?.at ?? found.at(-1)?.receivedAt ?? null;
   return { deliveries: await show(partition, found), next: next?.id ?? null, lookedBackTo };
 }
@@ -233,21 +230,6 @@ const replaySchema = wantedSchema.extend({
 
 type ReplayWish = z.infer<typeof replaySchema>;
 
-interface Replay {
-  /** Deliveries put back to pending, or, in a preview, that would be. */
-  readonly replayed: number;
-  /** Deliveries among them that were in quarantine. */
-  readonly quarantined: number;
-  /** Deliveries that are already pending. */
-  readonly pending: number;
-  /** Deliveries without a body, because it was purged. */
-  readonly purged: number;
-  /** Deliveries of the workspace. They are out of date, so worksync reads the workspace again instead. */
-  readonly own: number;
-  /** Whether the filter matches more than one replay takes: repeat the request. */
-  readonly more: boolean;
-}
-
 /** Deliveries of one replay. */
 const MOST_REPLAYED = 10_000;
 /** Deliveries per statement of a replay. A statement takes some milliseconds, most of them for the rows. */
@@ -257,18 +239,22 @@ const LOOKED_AT_OF_ALL = 10_000;
  * Puts deliveries back to pending, so that reconcile reads them with the present rules and connectors. The newest data still
  * wins, so an old delivery reverts nothing. Idempotent. Throws `not_found`, `usage`.
  */
-async function replay(partition: OpenWorkspace, wish: ReplayWish): Promise<Replay> {
+async function replay(partition: OpenWorkspace, wish: ReplayWish) {
   const { store, wakeReconcile } = partition;
   const { found, more } = await wantedForReplay(partition, wish);
   const replayable = found.filter(isReplayable).map(({ id }) => id);
   const quarantined = found.filter(({ state }) => state === 'quarantined').map(({ id }) => id);
   const kept = await withBodies(store.query, replayable);
   const result = {
+    // Put back to pending, or, in a preview, would be.
     replayed: kept.length + quarantined.length,
     quarantined: quarantined.length,
     pending: found.filter(({ state }) => state === 'pending').length,
+    // Their bodies were purged.
     purged: replayable.length - kept.length,
+    // Deliveries of the workspace are out of date, so worksync reads the workspace again instead.
     own: found.filter((each) => each.state !== 'pending' && each.state !== 'quarantined' && !isReplayable(each)).length,
+    // The filter matches more than one replay takes: repeat the request.
     more,
   };
   if (wish.preview) return result;

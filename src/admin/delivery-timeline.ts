@@ -14,24 +14,10 @@ import { type NamedItem, nameItems, nameOfItem } from './human-names.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 import { operation, textSchema } from './operation.ts';
 import { keysIn, type ReadDelivery, readDelivery } from './read-delivery.ts';
-import { type Timeline, timelinesOf } from './timelines.ts';
+import { timelinesOf } from './timelines.ts';
 
 /** The steps of one delivery: received, verified, read, decided, sent, answered. Plain JSON; times are epoch milliseconds. */
-export interface DeliveryTimeline {
-  readonly delivery: ListedDelivery & {
-    /** The name of the vendor's connector; null for deliveries of the workspace, and for a connection that no longer exists. */
-    readonly connector: string | null;
-    /** The length of the unpacked body; null if it was purged. */
-    readonly bytes: number | null;
-  };
-  /** The proof that it is genuine. */
-  readonly verified: string;
-  /** Its content, read again from its body with the present connectors and options; null if the body was purged. */
-  readonly read: DeliveryContent | null;
-  /** The changes that wait because of it, and the requests that were sent. */
-  readonly courses: readonly Timeline[];
-  readonly body: ShownBody | null;
-}
+export type DeliveryTimeline = Awaited<ReturnType<typeof showDelivery>>;
 
 export type DeliveryContent =
   | {
@@ -77,11 +63,7 @@ const SHOWN_ITEMS = 100;
 const OVERLAP = 8 * 1024;
 
 /** @param delivery our number, or the vendor's id. Throws `not_found`. */
-async function showDelivery(
-  partition: OpenWorkspace,
-  { delivery: name }: { readonly delivery: string },
-  clock: Clock,
-): Promise<DeliveryTimeline> {
+async function showDelivery(partition: OpenWorkspace, { delivery: name }: { readonly delivery: string }, clock: Clock) {
   const { store, sources } = partition;
   const { query } = store;
   const [delivery] = (await deliveriesCalled(partition, name)) ?? [];
@@ -95,11 +77,16 @@ async function showDelivery(
   return {
     delivery: {
       ...delivery,
+      /** The name of the vendor's connector; null for deliveries of the workspace, and for a connection that no longer exists. */
       connector: sources.get(delivery.connection)?.connector.id ?? null,
+      /** The length of the unpacked body; null if it was purged. */
       bytes: stored ? (stored.unpacked_length ?? stored.body.length) : null,
     },
+    /** The proof that it is genuine. */
     verified: VERIFIED[delivery.source],
+    /** Its content, read again from its body with the present connectors and options; null if the body was purged. */
     read: read ? await describeContent(query, { delivery, read, rows }) : null,
+    /** The changes that wait because of it, and the requests that were sent. */
     courses: await timelinesOf(query, about, clock.now(), partOf(delivery)),
     body: stored ? bodyOf(stored) : null,
   };

@@ -19,8 +19,7 @@ import { webhookPathOf } from '../sync/intake/webhook-routes.ts';
 import type { KeyRefusal } from '../sync/quota/cooldown.ts';
 import type { Throttle } from '../sync/quota/throttle.ts';
 import { keyRemedy } from '../workspace-api/answer.ts';
-import type { CauseTimes } from './cause-times.ts';
-import { type ConnectionStatus, type Failure, QUOTA, type WorkspaceStatus } from './status.ts';
+import { type Cause, type ConnectionStatus, type Failure, QUOTA, type WorkspaceStatus } from './status.ts';
 import { type HiddenFacts, judge, type UnjudgedStatus } from './verdict.ts';
 
 export interface DescribedWorkspace {
@@ -181,4 +180,33 @@ function describeSchedule(poll: ConnectionConfig['poll']): string | null {
   if (poll === 'off') return null;
   if ('cron' in poll) return `cron ${poll.cron}`;
   return poll.everyMs % 60_000 === 0 ? `every ${poll.everyMs / 60_000} min` : `every ${poll.everyMs / 1_000} s`;
+}
+
+/** Returns a function that creates the times of a workspace once. */
+export function createCauseTimesByWorkspace(): (workspace: string) => CauseTimes {
+  const byWorkspace = new Map<string, CauseTimes>();
+  return (workspace) => {
+    const times = byWorkspace.get(workspace) ?? createCauseTimes();
+    byWorkspace.set(workspace, times);
+    return times;
+  };
+}
+
+export type CauseTimes = ReturnType<typeof createCauseTimes>;
+
+/** The times since when each cause of one workspace is there, as far as this process saw it. */
+export function createCauseTimes() {
+  let since: ReadonlyMap<string, number> = new Map();
+  return {
+    /** Dates what the facts do not date. A cause that is gone is forgotten. */
+    date(causes: readonly Cause[], now: number): readonly Cause[] {
+      // A fact may be older than the first look at it.
+      since = new Map(causes.map(({ code, seenAt }) => [code, Math.min(since.get(code) ?? now, seenAt ?? now)]));
+      return causes.map((cause) => ({
+        ...cause,
+        since: cause.since ?? (since.get(cause.code) as number),
+        seenAt: cause.seenAt ?? now,
+      }));
+    },
+  };
 }

@@ -1,12 +1,19 @@
 import { createHash } from 'node:crypto';
 import { CONFIG_TEXT, configText, DAEMON_OPTIONS, type Flags } from '../platform/config/daemon-options.ts';
-import type { CommandEnvironment } from '../platform/config/env-file.ts';
+import { type CommandEnvironment, environmentOf } from '../platform/config/env-file.ts';
 import { createVariables, type Variables } from '../platform/config/interpolate.ts';
 import { configSourceOf } from '../platform/config/load.ts';
 import type { ConnectionConfig, WorkspaceConfig } from '../platform/config/schema.ts';
-import { type ConfigDocument, type Path, pathText, readDocuments } from '../platform/config/yaml-document.ts';
+import {
+  type ConfigDocument,
+  type Path,
+  pathText,
+  readDocuments,
+  textWithoutSecrets,
+} from '../platform/config/yaml-document.ts';
 import { durationText } from '../platform/lib/quantities.ts';
-import type { Files } from '../platform/lib/regular-files.ts';
+import { type Files, fileReads } from '../platform/lib/regular-files.ts';
+import type { OpenWorkspace } from './open-workspace.ts';
 
 /** One value that is in use. */
 export interface EffectiveValue {
@@ -166,4 +173,41 @@ function masked(value: unknown, scrub: (text: string) => string): unknown {
   if (Array.isArray(value)) return value.map((each) => masked(each, scrub));
   if (typeof value !== 'string' || scrub(value) === value) return value;
   return maskOf(value);
+}
+
+/**
+ * The values of one workspace, each with where it comes from; secrets are masked. Throws where its file cannot be read now.
+ *
+ * The file may have a secret since a moment ago that nothing in the process has read yet. So what is called like one is
+ * masked too, whatever it is.
+ */
+export async function workspaceConfiguration(
+  { config, name }: OpenWorkspace,
+  scrub: (text: string) => string,
+): Promise<readonly EffectiveValue[]> {
+  const values = await fileReads.run((files) =>
+    effectiveConfig({ workspaces: [config], flags: {}, env: environmentOf(config.file, files), files, scrub }),
+  );
+  return values
+    .filter(({ of }) => of === name)
+    .map((each) => (SECRET.test(each.key) ? { ...each, value: hidden(each.value) } : each));
+}
+
+/** Returns the configuration of one workspace as it is written, without its secrets. Throws if its file cannot be read now. */
+export async function writtenConfiguration(
+  { config, name }: OpenWorkspace,
+  scrub: (text: string) => string,
+): Promise<string> {
+  const source = await fileReads.run((files) =>
+    configSourceOf(config, { env: environmentOf(config.file, files).variables, files }),
+  );
+  return scrub(textWithoutSecrets(source, name));
+}
+
+const SECRET = /(?:secret|token|key|password|credential)s?(?:#\d+)?$/i;
+const MASKED = /^\*{4}\(/;
+
+function hidden(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(hidden);
+  return typeof value === 'string' && !MASKED.test(value) ? maskOf(value) : value;
 }

@@ -33,6 +33,12 @@ export async function findTask(query: Scope, target: string): Promise<FoundTask 
   return task && foundTask(task);
 }
 
+/** Returns the cached tasks with these ids, by id. */
+export async function cachedTasks(query: Scope, of: readonly Pick<Task, 'taskId'>[]) {
+  const ids = of.map(({ taskId }) => taskId);
+  return new Map((await tasksByIds(query, ids)).map((task) => [task.taskId, task]));
+}
+
 /** Returns the task with this key or id. Throws `not_found` if there is none. */
 export async function requireTask(query: Scope, target: string): Promise<FoundTask> {
   const task = await findTask(query, target);

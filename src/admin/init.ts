@@ -5,6 +5,7 @@ import { SyncError } from '../model/errors/sync-error.ts';
 import { CONFIG_FOLDER } from '../platform/config/config-files.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
 import { displayName, type LoadInput, readConfigSource, readConfigText } from '../platform/config/load.ts';
+import { name as validName } from '../platform/config/values.ts';
 import { shellWord } from '../platform/lib/own-command.ts';
 import { deployFile, deployPaths } from './deploy-templates.ts';
 import {
@@ -16,7 +17,6 @@ import {
   withValues,
 } from './draft-placeholders.ts';
 import { unknownName } from './named.ts';
-import { problemOfName, refuseWrongName } from './refuse-wrong-name.ts';
 
 /** The request for a first configuration. */
 export interface FirstConfig {
@@ -318,4 +318,15 @@ export function commandFor(draft: string): string {
   const folder = displayName(dirname(dirname(resolve(draft))));
   const flag = folder === '' ? '' : ` --folder ${shellWord(folder)}`;
   return `"worksync init --name ${basename(draft, '.yaml')}${flag}"`;
+}
+
+/** Why the configuration would refuse this name; undefined if it would not. */
+function problemOfName(given: string): string | undefined {
+  return validName.safeParse(given).error?.issues[0]?.message;
+}
+
+/** Throws `usage` where the configuration would refuse what this flag names. */
+export function refuseWrongName(flag: string, given: string): void {
+  const reason = problemOfName(given);
+  if (reason !== undefined) throw new SyncError('usage', `${flag} ${given}: ${reason}`);
 }

@@ -12,7 +12,6 @@ import { blankEntity, type EntityRow, findEntity, json, linksOfTask, saveEntity 
 import { dropDifference, findChange } from '../store/changes/outbox-rows.ts';
 import { currentRevision } from '../store/changes/revision.ts';
 import { findItem, readFields } from '../store/items/items.ts';
-import { tasksByIds } from '../store/tasks/cached-tasks.ts';
 import { readTaskUpdateFacts } from '../store/tasks/task-update-facts.ts';
 import { listUnfinishedTasks } from '../store/tasks/unfinished-tasks.ts';
 import { isOff } from '../store/workspace/server-facts.ts';
@@ -25,7 +24,7 @@ import { type ExplainedItem, explainItem } from '../sync/reconcile/explain.ts';
 import { releaseTaskField, releaseTaskStatus } from '../sync/reconcile/workflow/evaluate-task.ts';
 import { type ExplainedTask, explainTask } from '../sync/reconcile/workflow/explain-task.ts';
 import {
-  type FoundTask,
+  cachedTasks,
   findItems,
   findTask,
   foundTask,
@@ -55,47 +54,28 @@ type Named = z.infer<typeof targetSchema>;
 type AddedLink = z.infer<typeof addedSchema>;
 type Removal = z.infer<typeof removalSchema>;
 
-/** The items of that name, or the task. */
-export interface LinkTarget {
-  readonly task: FoundTask | null;
-  readonly items: readonly {
-    readonly key: ItemKey;
-    readonly url: string | null;
-    readonly title: string | null;
-    readonly connector: string;
-  }[];
-}
+export type LinkTarget = Awaited<ReturnType<typeof linkTarget>>;
 
-async function linkTarget({ store: { query }, rules }: OpenWorkspace, { target }: Named): Promise<LinkTarget> {
-  const task = await findTask(query, target);
-  const items: LinkTarget['items'][number][] = [];
+/** Returns the items of that name, or the task. */
+async function linkTarget({ store: { query }, rules }: OpenWorkspace, { target }: Named) {
+  const task = (await findTask(query, target)) ?? null;
+  const items = [];
   for (const key of task ? [] : await findItems(query, target, rules)) {
     const row = await findItem(query, key);
     if (!row) continue;
-    const { item } = readFields(row);
-    items.push({ key, url: item.url ?? null, title: item.title ?? null, connector: item.connector });
+    const { url = null, title = null, connector } = readFields(row).item;
+    items.push({ key, url, title, connector });
   }
-  return { task: task ?? null, items };
+  return { task, items };
 }
 
-/** Explains why links of an item, or of a task, exist or do not. */
-export async function explainLinks(
-  workspace: OpenWorkspace,
-  { target }: Named,
-  clock: Clock,
-): Promise<{
-  readonly task: LinkTarget['task'];
-  /** The status of the task, or of the tasks that the item is linked to, if rules update tasks. */
-  readonly statuses: readonly ExplainedTask[];
-  readonly items: readonly ExplainedItem[];
-  /** There may be more items of the task than these. */
-  readonly isCut: boolean;
-}> {
-  const {
-    store: { query },
-    sources,
-    rules,
-  } = workspace;
+/**
+ * Explains why links of an item, or of a task, exist or do not; and the status of the task, or of the tasks that the item is linked to, if
+ * rules update tasks. `isCut`: there may be more items of the task than these.
+ */
+export async function explainLinks(workspace: OpenWorkspace, { target }: Named, clock: Clock) {
+  const { store, sources, rules } = workspace;
+  const { query } = store;
   const task = await findTask(query, target);
   const keys = task ? await itemsAbout(query, task) : await findItems(query, target, rules);
   const items: ExplainedItem[] = [];
@@ -126,10 +106,8 @@ export async function explainStatuses(
   taskIds: readonly string[],
   clock: Clock,
 ): Promise<readonly ExplainedTask[]> {
-  const {
-    store: { query },
-    rules: { workflow, triage },
-  } = workspace;
+  const { query } = workspace.store;
+  const { workflow, triage } = workspace.rules;
   const statuses: ExplainedTask[] = [];
   for (const taskId of taskIds.slice(0, MOST_STATUSES)) {
     const explained = await explainTask(query, taskId, { workflow, triage, now: clock.now() });
@@ -148,19 +126,9 @@ export async function explainStatuses(
 }
 
 /** Returns the first unfinished tasks whose work was merged, with the reason. */
-async function unfinishedTasks(
-  { store: { query }, rules }: OpenWorkspace,
-  { limit }: { readonly limit: number },
-): Promise<{ readonly tasks: readonly (FoundTask & { readonly status: string; readonly reason: string })[] }> {
+async function unfinishedTasks({ store: { query }, rules }: OpenWorkspace, { limit }: { readonly limit: number }) {
   const found = rules.workflow.isOn ? await listUnfinishedTasks(query, limit) : [];
-  const cached = new Map(
-    (
-      await tasksByIds(
-        query,
-        found.map(({ taskId }) => taskId),
-      )
-    ).map((task) => [task.taskId, task]),
-  );
+  const cached = await cachedTasks(query, found);
   const tasks = found.flatMap(({ taskId, reason }) => {
     const task = cached.get(taskId);
     return task ? [{ ...foundTask(task), status: namedStatus(rules.statuses, task.status), reason }] : [];
@@ -193,12 +161,16 @@ async function releaseTask(
   const now = clock.now();
   const released = await store.commit(async (query) => {
     const isReleased = await release(query, task.taskId, now);
-    const look = { action: 'look-again', entity: entity.taskUpdate(task.taskId), sentAt: now, body: null } as const;
-    await appendAnswer(query, look, random.uuid(), now);
+    await requestEvaluation(query, entity.taskUpdate(task.taskId), random, now);
     return isReleased;
   });
   wakeReconcile();
   return { task, released };
+}
+
+/** Lets reconcile evaluate an item or a task again. */
+function requestEvaluation(query: Scope, name: string, random: OpenWorkspace['random'], now: number) {
+  return appendAnswer(query, { action: 'look-again', entity: name, sentAt: now, body: null }, random.uuid(), now);
 }
 
 const HINT_OF_RULES = { hint: 'Set rules.workflow in the file of the workspace.' };
@@ -213,8 +185,7 @@ async function linkAdded({ store, wakeReconcile, random }: OpenWorkspace, added:
   const now = clock.now();
   await store.commit(async (query) => {
     await keepManual(query, { ...added, item }, now);
-    const look = { action: 'look-again', entity: item, sentAt: now, body: null } as const;
-    await appendAnswer(query, look, random.uuid(), now);
+    await requestEvaluation(query, item, random, now);
   });
   wakeReconcile();
   return { done: true };
@@ -272,10 +243,8 @@ async function linkRemoved(
     await saveEntity(query, { ...row, known: null, known_at: now, hand, revision: await currentRevision(query) });
     await dropDifference(query, row.entity);
     // The task by itself too, because an item that is unverified since a restore is not evaluated.
-    for (const name of [row.item_key, entity.taskUpdate(taskId)]) {
-      if (name)
-        await appendAnswer(query, { action: 'look-again', entity: name, sentAt: now, body: null }, random.uuid(), now);
-    }
+    for (const name of [row.item_key, entity.taskUpdate(taskId)])
+      if (name) await requestEvaluation(query, name, random, now);
     return row.desired !== null;
   });
   wakeReconcile();
@@ -285,22 +254,15 @@ async function linkRemoved(
 /** How long an undoing waits for a slot of the quota, milliseconds. */
 const PATIENCE = 10_000;
 
-/** A task that has its earlier status again, and the names of both statuses. */
-interface UndoneStatus {
-  readonly task: string;
-  readonly from: string;
-  readonly to: string;
-}
-
 /**
  * Restores the status that a task had before worksync changed it last, if nobody has changed it since. It counts as a
- * status set by a person, so the rules leave it until the work enters a newer phase.
+ * status set by a person, so the rules leave it until the work enters a newer phase. Returns the names of both statuses.
  */
 async function undoStatus(
   { store, client, config, random, wakeReconcile }: OpenWorkspace,
   { task: target }: z.infer<typeof taskSchema>,
   clock: Clock,
-): Promise<UndoneStatus> {
+) {
   const { taskId, name } = await requireTask(store.query, target);
   const row = await findEntity(store.query, entity.taskUpdate(taskId));
   const { status } = json<WrittenStatus>(row?.known ?? null) ?? {};

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import type { Action } from '../model/change.ts';
 import { describeUpdate, type TaskUpdate } from '../model/task.ts';
 import { type Clock, sleep } from '../platform/lib/clock.ts';
 import { countWaiting, expedite, waitingByLane } from '../store/changes/outbox-rows.ts';
@@ -19,36 +18,16 @@ import { entityNamesOf } from './human-names.ts';
 import { isStuck } from './once.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 import { countSchema, operation, textSchema } from './operation.ts';
-import type { ConnectionStatus, WorkspaceStatus } from './status.ts';
+import type { ConnectionStatus } from './status.ts';
 
 /** The writes that would be sent, and the time that they take. */
-export interface ShownPlan {
-  /** Identifies exactly these writes with exactly these bodies. */
-  readonly id: string;
-  readonly writes: readonly { readonly action: Action; readonly count: number; readonly held: number }[];
-  /** Writes, and the reads that wait. A list of several pages counts once. */
-  readonly requests: number;
-  /** Expected time of the last one at the present share, epoch milliseconds; null if nothing is sent. */
-  readonly drainedAt: number | null;
-  readonly entities: readonly {
-    readonly entity: string;
-    /** Its name for people: `link of acme/app#1 to BUG-12`. */
-    readonly label: string;
-    readonly action: Action;
-    readonly held: boolean;
-    /** See `describeUpdate`. Absent: the write is no update of a task. */
-    readonly sets?: string;
-  }[];
-  readonly mirror: WorkspaceStatus['mirror'];
-  /** Sources that were never read completely, so that more writes may follow: `the workspace`, or a connection. */
-  readonly unread: readonly string[];
-}
+export type ShownPlan = Awaited<ReturnType<typeof showPlan>>;
 
 /** Name of the fact that stores the last shown plan, so that a difference to it can be named. */
 const SHOWN = 'plan.shown';
 
 /** Returns the pending writes with the configuration in use. */
-async function showPlan(workspace: OpenWorkspace, { limit }: { readonly limit: number }): Promise<ShownPlan> {
+async function showPlan(workspace: OpenWorkspace, { limit }: { readonly limit: number }) {
   const { store, throttle } = workspace;
   const { plan, digest, reads, backfills } = await store.commit(async (transaction) => {
     const present = await readPresent(transaction);
@@ -64,15 +43,19 @@ async function showPlan(workspace: OpenWorkspace, { limit }: { readonly limit: n
   const doneAt = throttle.drainedAt(requests, Math.min(backfills, requests));
   const isUnread = (await tasksWereRead(store.query)) ? [] : ['the workspace'];
   return {
+    /** Identifies exactly these writes with exactly these bodies. */
     id: digest.id,
     writes: [...counts].map(([action, writes]) => ({
       action,
       count: writes.length,
       held: writes.filter(({ held }) => held).length,
     })),
+    /** Writes, and the reads that wait. A list of several pages counts once. */
     requests,
+    /** Expected time of the last one at the present share, epoch milliseconds; null if nothing is sent. */
     drainedAt: state.kind === 'halted' ? null : Math.max(doneAt, (await readLastDueAt(store.query)) ?? 0),
     mirror,
+    /** Sources that were never read completely, so that more writes may follow: `the workspace`, or a connection. */
     unread: [...isUnread, ...connections.filter(isNeverPolled).map(({ name }) => name)],
     entities: shown.map(({ entity, kind, action, held, body }) => ({
       entity,

@@ -31,29 +31,16 @@ export interface PostponedAction extends PostponedRequest {
   readonly remaining: number;
 }
 
+type NewAction = Omit<PostponedAction, 'id' | 'askedAt' | 'at' | 'remaining'>;
+type Waiting = Omit<PostponedAction, 'remaining'> & { readonly due: number; readonly cancel: Cancel };
+
+export type Postponed = ReturnType<typeof createPostponed>;
+
 /**
  * Actions of one workspace that run ten seconds after their request, unless somebody undoes them. They are in memory only: a
  * daemon that ends before leaves everything unchanged.
  */
-export interface Postponed {
-  /** Accepts actions from now on. */
-  start(): void;
-  /** Throws `not_running` if no daemon would run it, `conflict` if too many wait. */
-  add(
-    action: Pick<PostponedAction, 'question' | 'asked' | 'count' | 'actor' | 'auditRow'>,
-    run: () => Promise<unknown>,
-  ): PostponedAction;
-  /** Lists the waiting actions, the next one first. */
-  list(): readonly PostponedAction[];
-  /** Removes an action; undefined if it is already done or undone. */
-  take(id: string): PostponedAction | undefined;
-  /** Discards all waiting actions; resolves when the running ones have ended. */
-  stop(): Promise<void>;
-}
-
-type Waiting = Omit<PostponedAction, 'remaining'> & { readonly due: number; readonly cancel: Cancel };
-
-export function createPostponed(clock: Clock): Postponed {
+export function createPostponed(clock: Clock) {
   const waiting = new Map<string, Waiting>();
   const running = new Set<Promise<unknown>>();
   let isOpen = false;
@@ -65,10 +52,12 @@ export function createPostponed(clock: Clock): Postponed {
   });
 
   return {
+    /** Accepts actions from now on. */
     start() {
       isOpen = true;
     },
-    add(action, run) {
+    /** Throws `not_running` if no daemon would run it, `conflict` if too many wait. */
+    add(action: NewAction, run: () => Promise<unknown>): PostponedAction {
       if (!isOpen) throw new SyncError('not_running', 'nothing can be postponed: no daemon runs that would do it');
       if (waiting.size >= MOST) throw new SyncError('conflict', `${MOST} actions wait already`);
       lastId++;
@@ -85,14 +74,17 @@ export function createPostponed(clock: Clock): Postponed {
       waiting.set(id, next);
       return shown(next);
     },
+    /** Lists the waiting actions, the next one first. */
     list: () => [...waiting.values()].map(shown),
-    take(id) {
+    /** Removes an action; undefined if it is already done or undone. */
+    take(id: string): PostponedAction | undefined {
       const found = waiting.get(id);
       if (!found) return undefined;
       found.cancel();
       waiting.delete(id);
       return shown(found);
     },
+    /** Discards all waiting actions; resolves when the running ones have ended. */
     async stop() {
       isOpen = false;
       for (const { cancel } of waiting.values()) cancel();

@@ -2,10 +2,11 @@ import { SyncError } from '../model/errors/sync-error.ts';
 import { displayNameOf, type ItemKey, type PullRequest } from '../model/item.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { existingItems, findItem, itemsAtUrl, itemsByDisplayName, readFields } from '../store/items/items.ts';
-import { anyTaskId, highestTaskKeys, tasksByIds } from '../store/tasks/cached-tasks.ts';
+import { anyTaskId, highestTaskKeys } from '../store/tasks/cached-tasks.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import type { ActiveConnection } from '../sync/intake/active-connection.ts';
 import { type PullRequestQuery, repositoryOf } from './ci-job.ts';
+import { cachedTasks } from './find-named.ts';
 import { explainLinks } from './links.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
@@ -61,14 +62,7 @@ export async function pullRequestTasks(
   const { items } = await explainLinks(partition, { target: found.key }, clock);
   const links = items.flatMap((item) => item.links).slice(0, MOST_SHOWN);
   const others = items.flatMap((item) => item.others).slice(0, MOST_SHOWN);
-  const tasks = new Map(
-    (
-      await tasksByIds(
-        query,
-        links.map(({ taskId }) => taskId),
-      )
-    ).map((task) => [task.taskId, task]),
-  );
+  const tasks = await cachedTasks(query, links);
   const linked = links.flatMap((link): LinkedTask[] => {
     const state = stateOf(link);
     const { title = null, status = null } = tasks.get(link.taskId) ?? {};

@@ -6,28 +6,15 @@ import { waitingByLane } from '../store/changes/outbox-rows.ts';
 import { type QuotaUse, quotaUseByCaller, quotaUseSince, readLedger } from '../store/quota/ledger.ts';
 import { readCounts, sumOf } from '../store/status/counts.ts';
 import { readLastDueAt } from '../store/status/queue-status.ts';
-import type { QuotaSnapshot, Throttle } from '../sync/quota/throttle.ts';
+import type { Throttle } from '../sync/quota/throttle.ts';
 import { leastOfOthers, QUARTER, quarterOf } from '../sync/quota/window-ledger.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 import { emptySchema, operation } from './operation.ts';
 
 /** The present quota of one workspace, and a forecast for the pending requests. Times are epoch milliseconds. */
-export interface QuotaReport extends Omit<ReturnType<Throttle['snapshot']>, 'waiting'> {
-  readonly at: number;
-  /** Changes that wait in each lane; commands and callers of the gateway are `interactive`. */
-  readonly lanes: Readonly<Record<Lane, number>>;
-  /** Expected time of the last waiting request, by quota and due time, if no more work arrives and nothing is refused. */
-  readonly forecast: {
-    readonly requests: number;
-    /** Requests of backfills among them. */
-    readonly backfill: number;
-    readonly drainedAt: number;
-    /** Changes that need approval: they are not among the requests. */
-    readonly held: number;
-  };
-}
+export type QuotaReport = Awaited<ReturnType<typeof describeQuota>>;
 
-async function describeQuota({ store, throttle }: OpenWorkspace, _body: object, clock: Clock): Promise<QuotaReport> {
+async function describeQuota({ store, throttle }: OpenWorkspace, _body: object, clock: Clock) {
   const { waiting, ...snapshot } = throttle.snapshot();
   const lanes = Object.fromEntries(LANES.map((lane) => [lane, 0])) as Record<Lane, number>;
   for (const { lane, count } of await waitingByLane(store.query)) lanes[lane] = count;
@@ -37,25 +24,30 @@ async function describeQuota({ store, throttle }: OpenWorkspace, _body: object, 
   const held = sumOf(changes, ({ state }) => state === 'held');
   const lastDueAt = (await readLastDueAt(store.query)) ?? 0;
   const drainedAt = Math.max(throttle.drainedAt(requests, lanes.backfill), lastDueAt);
-  const forecast = { requests, backfill: lanes.backfill, drainedAt, held };
-  return { ...snapshot, at: clock.now(), lanes, forecast };
-}
-
-/** The effect of more requests in the lane of backfills on the present state. It changes with the share and with live work. */
-export interface Admission {
-  readonly requests: number;
-  /** The time at which the last of them can be sent, epoch milliseconds. */
-  readonly drainedAt: number;
-  /** Requests in each long window: recent live work, these requests, and slots that stay free for live work. */
-  readonly perWindow: { readonly live: number; readonly backfill: number; readonly free: number } | null;
-  /** A reason to wait; null if there is none. */
-  readonly objection: string | null;
+  return {
+    ...snapshot,
+    at: clock.now(),
+    /** Changes that wait in each lane; commands and callers of the gateway are `interactive`. */
+    lanes,
+    /**
+     * Expected time of the last waiting request, by quota and due time, if no more work arrives and nothing is refused. Changes that
+     * need approval are not among the requests.
+     */
+    forecast: { requests, backfill: lanes.backfill, drainedAt, held },
+  };
 }
 
 /** A backfill is too slow if less than this part of the background's share is free. */
 const LITTLE = 0.1;
 
-export function admissionOf(throttle: Throttle, clock: Clock, requests: number): Admission {
+export type Admission = ReturnType<typeof admissionOf>;
+
+/**
+ * Returns the effect of more requests in the lane of backfills on the present state, which changes with the share and with live work:
+ * when the last of them can be sent, the requests of each long window (recent live work, these, and slots that stay free for live
+ * work), and a reason to wait.
+ */
+export function admissionOf(throttle: Throttle, clock: Clock, requests: number) {
   const { long, burst, effectiveShare, ceiling, paused } = throttle.snapshot();
   const { window, backgroundLimit, backfillLimit, usedByBackground, usedByBackfill } = long.cap === null ? burst : long;
   const now = clock.now();
@@ -79,36 +71,9 @@ export interface Used {
   readonly refused: number;
 }
 
-export interface CallerUse {
-  /** As in `model/caller.ts`. */
-  readonly caller: string;
-  readonly kind: CallerKind;
-  /** For people: the description of a gateway token, the hash of a key. */
-  readonly name: string;
-  /** Use within the long window: the requests that still count. */
-  readonly window: Used;
-  readonly day: Used;
-  readonly week: Used;
-  /** Other users of the quota are seen only when the workspace refuses one of our requests: they used at least this many. */
-  readonly isEstimate: boolean;
-}
-
+export type CallerUse = ReturnType<typeof useOf>;
 /** The use of a workspace's quota by each caller. Times are epoch milliseconds. */
-export interface QuotaByCaller {
-  readonly at: number;
-  /** Length of the long window, milliseconds, and the requests that it allows. */
-  readonly window: number;
-  readonly cap: number | null;
-  /** The caller that used most in seven days first, others last. */
-  readonly callers: readonly CallerUse[];
-  /** The last refusal, which shows the use of others; null if there was none. */
-  readonly lastRefusal: QuotaSnapshot['lastRefusal'];
-  /**
-   * The last 24 hours by quarters of an hour, oldest first, for a stacked chart; quarters without requests are absent. At most
-   * twelve callers, those that used most, are separate; the use of all others is under `rest`.
-   */
-  readonly series: readonly QuotaUse[];
-}
+export type QuotaByCaller = Awaited<ReturnType<typeof quotaByCaller>>;
 
 const QUARTERS_OF_DAY = 96;
 const DAYS = 7;
@@ -117,7 +82,7 @@ const MOST_DRAWN = 12;
 /** The caller in the series that sums up all others. */
 export const REST = 'rest';
 
-async function quotaByCaller({ store, throttle }: OpenWorkspace, _body: object, clock: Clock): Promise<QuotaByCaller> {
+async function quotaByCaller({ store, throttle }: OpenWorkspace, _body: object, clock: Clock) {
   const { query } = store;
   const { long, lastRefusal } = throttle.snapshot();
   const at = clock.now();
@@ -129,10 +94,12 @@ async function quotaByCaller({ store, throttle }: OpenWorkspace, _body: object, 
   }
   const day = await quotaUseByCaller(query, firstOf(1));
   const times = { window, day: mapOf(day), week: mapOf(await quotaUseByCaller(query, firstOf(DAYS))) };
+  // For a stacked chart. Quarters without requests are absent.
   const series = folded(await quotaUseSince(query, firstOf(1)), day);
   const tokens = new Map((await listGatewayTokens(query)).map((token) => [token.id, token]));
   const names = new Set(Object.values(times).flatMap((uses) => [...uses.keys()]));
   const callers = [...names].map((caller) => useOf(caller, times, tokens)).toSorted(byUse);
+  // The last refusal shows the use of others.
   return { at, window: long.window, cap: long.cap, callers, lastRefusal, series };
 }
 
@@ -140,11 +107,15 @@ type Uses = ReadonlyMap<string, Used>;
 
 const NONE: Used = { requests: 0, refused: 0 };
 
+/**
+ * Returns the use by one caller within the long window (the requests that still count), a day and seven days. Other users of the quota
+ * are seen only when the workspace refuses one of our requests: they used at least as many.
+ */
 function useOf(
   caller: string,
   times: { readonly [Time in 'window' | 'day' | 'week']: Uses },
   tokens: ReadonlyMap<string, GatewayToken>,
-): CallerUse {
+) {
   const { kind, id } = readCaller(caller);
   const usedIn = (time: keyof typeof times) => times[time].get(caller) ?? NONE;
   const uses = { window: usedIn('window'), day: usedIn('day'), week: usedIn('week') };

@@ -1,4 +1,4 @@
-import type { Connector, SampleContext, SampleEvent, Translation } from '../connectors/connector.ts';
+import type { Connector, SampleContext, SampleEvent } from '../connectors/connector.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { type Binding, boundNames } from '../model/names.ts';
 import { sha256Of } from '../platform/lib/digest.ts';
@@ -12,16 +12,7 @@ export interface Tried {
   readonly secrets: readonly string[];
 }
 
-/** A signed sample event, as the vendor would post it. */
-export interface SampleDelivery {
-  readonly event: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: Buffer;
-  /** The key by which the stored delivery is found. */
-  readonly key: string;
-  /** The result of its translation. */
-  readonly translation: Translation;
-}
+export type SampleDelivery = Awaited<ReturnType<typeof makeSample>>;
 
 /** Throws `usage` if the vendor has no samples. */
 export async function samplesOf({
@@ -32,10 +23,11 @@ export async function samplesOf({
 }
 
 /**
- * Makes a sample event and signs it with the connection's first secret. Throws `usage` if there is no such event,
+ * Makes a sample event, as the vendor would post it, and signs it with the connection's first secret. Returns also the key by which the
+ * stored delivery is found, and the result of its translation. Throws `usage` if there is no such event,
  * `secret_missing`, and `refused` if no id of the scope is known.
  */
-export async function makeSample(tried: Tried, name: string, context: SampleContext): Promise<SampleDelivery> {
+export async function makeSample(tried: Tried, name: string, context: SampleContext) {
   const { connector, options, secrets } = tried;
   const sample = eventNamed(await samplesOf(tried), name);
   const [secret] = secrets;

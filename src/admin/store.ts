@@ -8,7 +8,7 @@ import { isMemoryFolder } from '../platform/lib/folders.ts';
 import { checkInWorker } from '../platform/lib/integrity.ts';
 import { counted } from '../platform/lib/quantities.ts';
 import type { CopiedName, StoredRow } from '../store/copy/copied-tables.ts';
-import { type CopiedRows, type CopyProgress, copyStore, giveUpCopy } from '../store/copy/copy-store.ts';
+import { type CopyProgress, copyStore, giveUpCopy } from '../store/copy/copy-store.ts';
 import { acquireDataFolder } from '../store/installation/data-folder.ts';
 import { INSTALLATION_FILE, openTables } from '../store/installation/installation.ts';
 import { replicasOf } from '../store/installation/leases.ts';
@@ -19,32 +19,18 @@ import type { Who } from './data.ts';
 
 /** Moves everything from SQLite to PostgreSQL, or back, for a person. No daemon may run on either. */
 
-export interface Moved {
-  /** Both addresses without passwords. */
-  readonly from: string;
-  readonly to: string;
-  readonly rows: number;
-  readonly tables: readonly CopiedRows[];
-  /** The remaining steps, in sentences. */
-  readonly next: readonly string[];
-}
-
 /**
  * Copies the rows of all workspaces into an empty database, and compares both. The source stays unchanged. If the process is
  * killed, the same call continues the copy.
  *
  * @param from a data folder, its `worksync.db`, or an address that begins with `postgres://`
  * @param to the same
+ * @returns both addresses without passwords, and the remaining steps in sentences
  *
  * Throws `not_found` if there is nothing to copy, `locked` while a daemon runs on either, `conflict` if the target has rows of
  * its own or differs in the end.
  */
-export async function moveStore(
-  from: string,
-  to: string,
-  who: Who,
-  tell: (progress: CopyProgress) => void,
-): Promise<Moved> {
+export async function moveStore(from: string, to: string, who: Who, tell: (progress: CopyProgress) => void) {
   const [fromPlace, toPlace] = [placeOf(from), placeOf(to)];
   if (fromPlace.address === toPlace.address) throw new SyncError('usage', 'both places are the same database');
   await checkSource(fromPlace);

@@ -1,41 +1,29 @@
 import { entity } from '../model/change.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { findChange } from '../store/changes/outbox-rows.ts';
-import { countListed, findRunningSweep, readSweeps, type SweepReport } from '../store/workspace/workspace-sweeps.ts';
+import { countListed, findRunningSweep, readSweeps } from '../store/workspace/workspace-sweeps.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import { SWEEP } from '../sync/outbox/sweep-jobs.ts';
 import { entityNamesOf } from './human-names.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 import { emptySchema, operation } from './operation.ts';
 
-/** A report whose findings have names for people. */
-export interface NamedSweepReport extends SweepReport {
-  readonly latest: readonly (SweepReport['latest'][number] & { readonly label: string })[];
-}
+export type SweepProgress = Awaited<ReturnType<typeof sweepProgress>>;
 
-export interface SweepProgress {
-  /** The running round, else the last one; null if there never was one. */
-  readonly report: NamedSweepReport | null;
-  /** Records in the list of the running round so far. */
-  readonly listed: number;
-  /** The obstacle that the running round waits for; null if none runs. */
-  readonly waitsFor: string | null;
-  /** The reason why nothing reaches the workspace, or only later; null if nothing prevents it. */
-  readonly state: string | null;
-  /** The time of this report. */
-  readonly at: number;
-}
-
-async function sweepProgress(partition: OpenWorkspace, _body: object, clock: Clock): Promise<SweepProgress> {
+async function sweepProgress(partition: OpenWorkspace, _body: object, clock: Clock) {
   const { running, last } = await readSweeps(partition.store.query);
   const { state } = await partition.status();
   const report = running ?? last;
   const names = await entityNamesOf(partition, report?.latest ?? []);
   const named = report?.latest.map((each) => ({ ...each, label: names[each.entity]?.label ?? each.entity })) ?? [];
   return {
+    /** The running round, else the last one, with names for its findings; null if there never was one. */
     report: report && { ...report, latest: named },
+    /** Records in the list of the running round so far. */
     listed: await countListed(partition.store.query),
+    /** The obstacle that the running round waits for; null if none runs. */
     waitsFor: running === null ? null : await waitsFor(partition.store.query),
+    /** The reason why nothing reaches the workspace, or only later; null if nothing prevents it. */
     state: state.kind === 'halted' ? `nothing can be sent: ${state.code}: ${state.message}. ${state.hint}` : null,
     at: clock.now(),
   };

@@ -1,10 +1,14 @@
 import { PROTOCOL, SCHEMA } from '../model/build.ts';
 import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
+import type { ServerClocks } from '../platform/http/server-clocks.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { piecesOf, yieldToEventLoop } from '../platform/lib/yield.ts';
+import type { Health } from '../platform/observe/health.ts';
+import type { Metrics } from '../platform/observe/metrics.ts';
 import type { Installation } from '../store/installation/installation.ts';
 import type { StatusDepth, StoredStatus } from '../store/status/status-shape.ts';
 import { readStatuses } from '../store/status/stored-status.ts';
+import type { EffectiveValue } from './effective-config.ts';
 import type { OpenWorkspace, OpenWorkspaces } from './open-workspace.ts';
 import { ownShared, type Sharing, withAnswers } from './replica-status.ts';
 import {
@@ -18,21 +22,24 @@ import {
   type WorkspaceStatus,
 } from './status.ts';
 
-export interface WholeStatusDeps extends AllWorkspaces {
+/** The parts of a running daemon that its status, its pages and its routes share. */
+export interface ServedDaemon {
   readonly version: string;
   readonly startedAt: number;
-  readonly health: { report(): Pick<Status, 'ready' | 'components'> };
-  /** The reason why the configuration as a whole could not be read the last time. */
-  readonly configFault: () => SyncError | undefined;
-}
-
-/** All workspaces and their rows. */
-export interface AllWorkspaces {
   readonly clock: Clock;
   readonly installation: Installation;
   readonly workspaces: OpenWorkspaces;
+  readonly health: Health;
+  readonly metrics: Metrics;
+  readonly serverClocks: ServerClocks;
+  /** The reason why the configuration as a whole could not be read the last time. */
+  readonly configFault: () => SyncError | undefined;
   /** Absent: this is the only process. */
   readonly sharing?: Sharing | undefined;
+  /** The options of the daemon with their origins. */
+  readonly daemonOptions: () => Promise<readonly EffectiveValue[]>;
+  /** Replaces the values of secrets, because stored error texts may contain what others sent. */
+  readonly scrub: (text: string) => string;
 }
 
 /** The routes by which replicas request each other's parts. */
@@ -40,30 +47,28 @@ export const OWN_STATUS = '/replica/status';
 export const OWN_LIST = '/replica/list';
 
 /** Returns the status of the process. */
-export function readProcessStatus(deps: WholeStatusDeps): ProcessStatus {
-  const { version, startedAt, clock, installation, health, configFault, sharing } = deps;
+export function readProcessStatus(daemon: ServedDaemon): ProcessStatus {
+  const { version, startedAt, clock, installation, health, configFault, sharing } = daemon;
   const { ready, components } = health.report();
   const fault = configFault();
   return {
-    ...{
-      version,
-      schema: SCHEMA,
-      protocol: PROTOCOL,
-      startedAt,
-      at: clock.now(),
-      ready,
-      components,
-      databaseBytes: installation.size(),
-    },
+    version,
+    schema: SCHEMA,
+    protocol: PROTOCOL,
+    startedAt,
+    at: clock.now(),
+    ready,
+    components,
+    databaseBytes: installation.size(),
     configFault: fault ? { code: fault.code, message: fault.message, hint: fault.hint } : null,
     ...(sharing && { shared: ownShared(sharing, clock.now()) }),
   };
 }
 
 /** Returns the status of the process and of all workspaces, including those that other processes report. */
-export async function readWholeStatus(deps: WholeStatusDeps): Promise<Status> {
-  const { sharing } = deps;
-  const own = readOwnStatus(deps);
+export async function readWholeStatus(daemon: ServedDaemon): Promise<Status> {
+  const { sharing } = daemon;
+  const own = readOwnStatus(daemon);
   if (!sharing) return own;
   const answers = await sharing.replicas.requestAll<Partial<Status>>(OWN_STATUS);
   const { workspaces, broken, elsewhere, shared, verdict: _own, ...rest } = await own;
@@ -72,7 +77,9 @@ export async function readWholeStatus(deps: WholeStatusDeps): Promise<Status> {
   const failed = firstOfName([...broken, ...entries.flatMap((each) => each.broken)]).filter(isNone(all));
   const silent = (elsewhere ?? []).filter(isNone([...all, ...failed]));
   const whole = {
-    ...{ ...rest, workspaces: all, broken: failed },
+    ...rest,
+    workspaces: all,
+    broken: failed,
     ...(shared && { shared: withAnswers(shared, answers) }),
     elsewhere: await addressed(silent, sharing),
   };
@@ -100,21 +107,22 @@ async function addressed(silent: readonly { readonly name: string }[], { holder 
 }
 
 /** Returns the status of this process and of the workspaces that are open in it. */
-export async function readOwnStatus(deps: WholeStatusDeps): Promise<Status> {
-  const own = await readOpen(deps, 'whole', (status) => status);
+export async function readOwnStatus(daemon: ServedDaemon): Promise<Status> {
+  const own = await readOpen(daemon, 'whole', (status) => status);
   const elsewhere = own.elsewhere.map((name) => ({ name, address: null }));
   const whole = {
-    ...readProcessStatus(deps),
-    ...{ workspaces: own.statuses, broken: own.broken },
+    ...readProcessStatus(daemon),
+    workspaces: own.statuses,
+    broken: own.broken,
     ...(elsewhere.length > 0 && { elsewhere }),
   };
   return { ...whole, verdict: verdictOf(whole) };
 }
 
 /** Returns all workspaces as list entries, worst first. It agrees with their statuses, and costs a fraction of them. */
-export async function readWorkspaceList(deps: AllWorkspaces): Promise<readonly ListedWorkspace[]> {
-  const { sharing } = deps;
-  const own = readOwnList(deps);
+export async function readWorkspaceList(daemon: ServedDaemon): Promise<readonly ListedWorkspace[]> {
+  const { sharing } = daemon;
+  const own = readOwnList(daemon);
   if (!sharing) return (await own).listed;
   const answers = await sharing.replicas.requestAll<OwnList>(OWN_LIST);
   const { listed, elsewhere } = await own;
@@ -126,15 +134,14 @@ export async function readWorkspaceList(deps: AllWorkspaces): Promise<readonly L
   return worstFirst([...all, ...rest]);
 }
 
-interface OwnList {
-  readonly listed: readonly ListedWorkspace[];
-  /** Names of workspaces that other processes work on. */
-  readonly elsewhere: readonly string[];
-}
+type OwnList = Awaited<ReturnType<typeof readOwnList>>;
 
-/** Returns the workspaces that are open in this process, and those that no process can open. */
-export async function readOwnList(deps: AllWorkspaces): Promise<OwnList> {
-  const { statuses, broken, elsewhere } = await readOpen(deps, 'verdict', listStatus);
+/**
+ * Returns the workspaces that are open in this process, those that no process can open, and the names of those that other processes work
+ * on.
+ */
+export async function readOwnList(daemon: ServedDaemon) {
+  const { statuses, broken, elsewhere } = await readOpen(daemon, 'verdict', listStatus);
   return { listed: worstFirst([...broken.map(listBroken), ...statuses]), elsewhere };
 }
 
@@ -175,22 +182,18 @@ export function worstFirst(all: readonly ListedWorkspace[]): ListedWorkspace[] {
   );
 }
 
-/** The open workspaces, the workspaces that could not be read, and the names of those that another process works on. */
-interface Open<Entry> {
-  readonly statuses: readonly Entry[];
-  readonly broken: readonly BrokenWorkspace[];
-  readonly elsewhere: readonly string[];
-}
-
 /** Workspaces per statement: about ten milliseconds of SQLite. */
 const AT_A_TIME = 250;
 
-/** Reads in batches, and yields in between. A failed batch is read one by one, so that one fault hides no other workspace. */
+/**
+ * Reads the open workspaces in batches, and yields in between. A failed batch is read one by one, so that one fault hides no other
+ * workspace. Returns also the names of those that another process works on.
+ */
 async function readOpen<Entry>(
-  { clock, installation: { query }, workspaces }: AllWorkspaces,
+  { clock, installation: { query }, workspaces }: ServedDaemon,
   depth: StatusDepth,
   entryOf: (status: WorkspaceStatus) => Entry,
-): Promise<Open<Entry>> {
+) {
   const statuses: Entry[] = [];
   const closed = [...workspaces.broken()];
   const broken = closed.filter((each) => !isElsewhere(each)).map(([name, error]) => brokenOf(name, error));

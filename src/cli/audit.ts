@@ -3,8 +3,7 @@ import type { AuditEntry } from '../admin/audit.ts';
 import type { Flags } from '../platform/config/daemon-options.ts';
 import { systemClock } from '../platform/lib/clock.ts';
 import { askInstallation } from './owner.ts';
-import { OF_QUESTIONS, print, say, wholeNumber, withDaemonOptions } from './setting.ts';
-import { sinceOf } from './since.ts';
+import { OF_QUESTIONS, print, say, sinceOf, wholeNumber, withDaemonOptions } from './setting.ts';
 import { printable, table } from './words.ts';
 
 type AuditFlags = Flags & {

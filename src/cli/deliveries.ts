@@ -1,13 +1,22 @@
 import type { Command } from 'commander';
 import type { Answered } from '../admin/admin-operations.ts';
+import type { Refused } from '../admin/refused.ts';
 import { DELIVERY_SOURCES, DELIVERY_STATES, type DeliveryOrigin, type DeliveryState } from '../model/delivery.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
-import { addRefused } from './deliveries-refused.ts';
-import { oneOf, type Setting, wholeNumber } from './setting.ts';
+import type { Flags } from '../platform/config/daemon-options.ts';
+import { askInstallation } from './owner.ts';
+import { OF_QUESTIONS, oneOf, type Setting, wholeNumber } from './setting.ts';
 import { describeCourse } from './waterfall.ts';
 import { at, brief, plural, printable, table } from './words.ts';
 import type { CommandContext } from './workspace-client.ts';
-import { type Output, operationCommand, requestCommand, type WorkspaceFlags } from './workspace-command.ts';
+import {
+  type Output,
+  operationCommand,
+  requestCommand,
+  show,
+  type WorkspaceFlags,
+  workspaceCommand,
+} from './workspace-command.ts';
 
 /** Deliveries of one page of the daemon. */
 const LARGEST_PAGE = 200;
@@ -172,4 +181,50 @@ function describeReplay({ replayed, pending, purged, own, more }: Replayed, prev
   ];
   const head = `${preview ? 'would be judged again' : 'judged again'}: ${plural(replayed, 'delivery', 'deliveries')}`;
   return `${[head, ...left].join('; ')}${preview ? '. Add --yes to do it.' : ''}`;
+}
+
+/** worksync stores no more. */
+const MOST = 500;
+
+type RefusedFlags = Flags & {
+  readonly workspace?: string;
+  readonly limit: number;
+  readonly headers?: boolean;
+  readonly json?: boolean;
+};
+
+/** `worksync deliveries refused`: requests that were received and refused. */
+function addRefused(group: Command): void {
+  workspaceCommand(group, {
+    usage: 'refused',
+    description: 'list requests that webhook addresses and the gateway refused, the latest first, and why',
+    example: 'deliveries refused --limit 5 --headers',
+    shown: OF_QUESTIONS,
+    costsQuota: false,
+  })
+    .option('--limit <number>', `at most this many, up to ${MOST}`, wholeNumber, 50)
+    .option('--headers', 'also the headers, without secrets')
+    .action(async ({ workspace, limit, headers = false, json, ...flags }: RefusedFlags) => {
+      const wanted = { limit: Math.min(limit, MOST) };
+      const named = workspace === undefined ? undefined : encodeURIComponent(workspace);
+      const path = named === undefined ? '/admin/refused' : `/admin/workspaces/${named}/questions/refused`;
+      const found = await askInstallation(flags, path, wanted, async ({ query }) => {
+        const { refusedRequests } = await import('../admin/refused.ts');
+        return refusedRequests(query, { ...wanted, workspaces: workspace === undefined ? null : [workspace] });
+      });
+      const text = found.map((each) => describeRefused(each, headers)).join('\n');
+      show({ text: text || 'nothing was refused', json: found }, { json });
+    });
+}
+
+export function describeRefused(refused: Refused, withHeaders: boolean): string {
+  const { method, path, status, code, address, count, firstAt, lastAt, headers, reason } = refused;
+  const often = count === 1 ? '' : `, ${plural(count, 'time')} since ${at(firstAt)}`;
+  return [
+    `${at(lastAt)}  refused  ${method} ${path} from ${address}: ${status} ${code}${often}`,
+    `    ${reason}`,
+    ...(withHeaders ? headers.map(([name, value]) => `    ${name}: ${value}`) : []),
+  ]
+    .map(printable)
+    .join('\n');
 }

@@ -1,3 +1,5 @@
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Command } from 'commander';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import { sleep, systemClock } from '../platform/lib/clock.ts';
@@ -93,8 +95,7 @@ type Wanted = Pick<
 /** Throws `usage` and `conflict` before anything is created, `not_received` if nobody confirmed in time, and GitHub's refusals. */
 export async function makeApp(wanted: Wanted, site: Site, tell: (url: string) => void): Promise<MadeApp> {
   const { CODE, manifestOf, newAppAddress, takeNewApp } = await import('../connectors/github/app-manifest.ts');
-  const { refusePresentFiles, writeAppFiles } = await import('../admin/app-files.ts');
-  const { refuseWrongName } = await import('../admin/refuse-wrong-name.ts');
+  const { refuseWrongName } = await import('../admin/init.ts');
   const { systemRandom } = await import('../platform/lib/random.ts');
   const { openConfirmPage } = await import('../web/confirm-app.ts');
   const { publicUrl, name, connection, organization, appName, issues = false, folder, timeout } = wanted;
@@ -135,4 +136,40 @@ export async function makeApp(wanted: Wanted, site: Site, tell: (url: string) =>
 function describe({ variables }: MadeApp): string {
   const lines = Object.entries(variables).map(([name, path]) => `${name}=${path}`);
   return ['# For .env: files that only you may read', ...lines].join('\n');
+}
+
+/** Secrets that a vendor tells once. */
+interface AppSecrets {
+  readonly id: string;
+  readonly privateKey: string;
+  readonly webhookSecret: string | null;
+}
+
+const NAMES = { id: 'github-app.id', privateKey: 'github-app.pem', webhookSecret: 'github-app.webhook-secret' };
+
+/** Throws `conflict` where a file is there already: before anything is made that could not be stored. */
+function refusePresentFiles(folder: string): void {
+  const present = Object.values(NAMES)
+    .map((name) => join(folder, name))
+    .filter((path) => existsSync(path));
+  if (present.length === 0) return;
+  const hint = 'Name another folder with --folder, or move them away. Nothing was made.';
+  throw new SyncError('conflict', `already there: ${present.join(', ')}`, { hint });
+}
+
+/** Writes them for this user only. @returns the variables of the configuration that name the files */
+function writeAppFiles(folder: string, app: AppSecrets): Readonly<Record<string, string>> {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const write = (name: string, content: string) => {
+    const path = join(folder, name);
+    writeFileSync(path, content.endsWith('\n') ? content : `${content}\n`, { mode: 0o600, flag: 'wx' });
+    return path;
+  };
+  return {
+    GITHUB_APP_ID_FILE: write(NAMES.id, app.id),
+    GITHUB_PRIVATE_KEY_FILE: write(NAMES.privateKey, app.privateKey),
+    ...(app.webhookSecret !== null && {
+      GITHUB_WEBHOOK_SECRET_FILE: write(NAMES.webhookSecret, app.webhookSecret),
+    }),
+  };
 }

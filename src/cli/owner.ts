@@ -1,7 +1,7 @@
 import type { Status } from '../admin/status.ts';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import type { DaemonOptions, Flags } from '../platform/config/daemon-options.ts';
-import { systemClock } from '../platform/lib/clock.ts';
+import { sleep, systemClock } from '../platform/lib/clock.ts';
 import { osUser } from '../platform/lib/os-user.ts';
 import { shellWord } from '../platform/lib/own-command.ts';
 import { type DaemonEndpoint, findDaemon } from '../store/installation/daemon-file.ts';
@@ -9,6 +9,7 @@ import type { Installation } from '../store/installation/installation.ts';
 import { type Failure, REFUSED } from '../web/admin-answers.ts';
 import { differingBuilds, noteBuild, noteForwardedVersion } from './builds.ts';
 import { audibly } from './patience.ts';
+import { say } from './setting.ts';
 import { span } from './words.ts';
 
 const clock = systemClock();
@@ -168,4 +169,22 @@ export function refusal({ failure: { code, message, ...details } }: Failure): Sy
 function notRunning(dataFolder: string, config?: string): SyncError {
   const hint = config && `Start the daemon first: "worksync run --config ${shellWord(config)}".`;
   return new SyncError('not_running', `no daemon answers for the data folder "${dataFolder}"`, { hint });
+}
+
+/** Looks at the daemon until a signal ends the process. A daemon that is away for a while is no reason to end. */
+export async function keepLooking(every: number, look: () => Promise<void>): Promise<never> {
+  const clock = systemClock();
+  let lost = '';
+  for (;;) {
+    try {
+      await look();
+      lost = '';
+    } catch (thrown) {
+      const { code, message } = asSyncError(thrown);
+      if (code === 'unauthorized') throw thrown;
+      if (message !== lost) say(`worksync: ${message}`);
+      lost = message;
+    }
+    await sleep(clock, every);
+  }
 }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { EffectOfRules, LabReport, LabSample } from '../admin/lab.ts';
-import { describeLabEnd, laterCondition } from '../admin/lab-words.ts';
+import { describeLabEnd, laterCondition } from '../admin/labels.ts';
 import type { AppliedPlan, ShownPlan } from '../admin/plan.ts';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import { counted } from '../platform/lib/quantities.ts';

@@ -1,7 +1,9 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { SyncError } from '../model/errors/sync-error.ts';
 import { DAEMON_OPTIONS, type Flags, optionValue } from '../platform/config/daemon-options.ts';
 import { didYouMean, nearest } from '../platform/lib/nearest.ts';
 import { asTyped } from '../platform/lib/own-command.ts';
+import { parseDuration } from '../platform/lib/quantities.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
 import type { Session, SessionInput } from './session.ts';
 import { safeOutput } from './words.ts';
@@ -117,4 +119,15 @@ export function printAsIs(text: string): void {
 /** Prints progress to standard error. */
 export function say(text: string): void {
   process.stderr.write(`${safeOutput(asTyped(text))}\n`);
+}
+
+/** Returns the time of `--since` in RFC 3339. Throws `usage`. */
+export function sinceOf(text: string, now: number): string {
+  const duration = parseDuration(text);
+  const isDate = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2}))?$/.test(text);
+  const time = duration === undefined ? Date.parse(isDate ? text : '') : now - duration;
+  if (Number.isNaN(time))
+    throw new SyncError('usage', `--since ${text}: expected a date, a time with its zone, or 30d`);
+  if (time > now) throw new SyncError('usage', `--since ${text}: this is in the future`);
+  return new Date(time).toISOString();
 }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
+import { describeUnfinished } from '../admin/labels.ts';
 import type { BrokenWorkspace, ConnectionStatus, Status, WorkspaceStatus } from '../admin/status.ts';
-import { describeUnfinished } from '../admin/unfinished-words.ts';
 import { partOf } from '../admin/verdict.ts';
 import { describeBuild } from '../model/build.ts';
 import { asSyncError } from '../model/errors/sync-error.ts';
@@ -11,8 +11,7 @@ import { commandEnvironment } from '../platform/config/env-file.ts';
 import type { Environment } from '../platform/config/interpolate.ts';
 import { asTyped, ofWorkspace } from '../platform/lib/own-command.ts';
 import type { BackfillStatus } from '../store/connections/backfills.ts';
-import { keepLooking } from './keep-looking.ts';
-import { askStatus } from './owner.ts';
+import { askStatus, keepLooking } from './owner.ts';
 import { OF_QUESTIONS, print, say, withDaemonOptions } from './setting.ts';
 import { describeRound } from './sweep.ts';
 import { lastSent, plural, printable, safeOutput, span, table } from './words.ts';

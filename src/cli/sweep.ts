@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { NamedSweepReport, SweepProgress } from '../admin/sweep.ts';
+import type { SweepProgress } from '../admin/sweep.ts';
 import type { Finding } from '../model/foreign-edits.ts';
 import { sleep } from '../platform/lib/clock.ts';
 import type { SweepReport } from '../store/workspace/workspace-sweeps.ts';
@@ -65,7 +65,7 @@ function describeProgress({ report, state, listed, waitsFor }: SweepProgress): s
   return state === null ? part : `${part}; ${state}`;
 }
 
-function describeEnd(report: NamedSweepReport): string {
+function describeEnd(report: NonNullable<SweepProgress['report']>): string {
   const took = span((report.finishedAt ?? report.startedAt) - report.startedAt);
   return [
     `${describeRound(report)}, in ${took}`,

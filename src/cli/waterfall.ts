@@ -1,5 +1,5 @@
 import type { Answered } from '../admin/admin-operations.ts';
-import { TIMELINE_PHASE_LABELS } from '../admin/timeline-labels.ts';
+import { TIMELINE_PHASE_LABELS } from '../admin/labels.ts';
 import { brief, printable } from './words.ts';
 
 type Course = Answered<'delivery'>['courses'][number];

@@ -1,6 +1,6 @@
 // Design: src/decisions/daemon.md
 
-import { createCauseTimesByWorkspace } from '../admin/cause-times.ts';
+import { createCauseTimesByWorkspace } from '../admin/describe-open-workspace.ts';
 import type { Sharing } from '../admin/replica-status.ts';
 import type { Lease } from '../cluster/lease-holder.ts';
 import { createReplicas } from '../cluster/replicas.ts';

@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto';
-import type { CauseTimes } from '../admin/cause-times.ts';
-import { describeOpenWorkspace } from '../admin/describe-open-workspace.ts';
+import { type CauseTimes, describeOpenWorkspace } from '../admin/describe-open-workspace.ts';
 import { createLagWatch } from '../admin/lag.ts';
 import type { OpenWorkspace } from '../admin/open-workspace.ts';
 import { createPostponed } from '../admin/postponed.ts';

@@ -2,9 +2,9 @@
 
 import { resolve } from 'node:path';
 import { daemonConfiguration } from '../admin/effective-config.ts';
-import { readShared, type Sharing } from '../admin/replica-status.ts';
+import type { Sharing } from '../admin/replica-status.ts';
 import type { Status } from '../admin/status.ts';
-import { readOwnStatus, readProcessStatus, readWholeStatus, readWorkspaceList } from '../admin/whole-status.ts';
+import { readWholeStatus, type ServedDaemon } from '../admin/whole-status.ts';
 import type { LeaseHolder } from '../cluster/lease-holder.ts';
 import type { Identity } from '../cluster/signature.ts';
 import type { Place } from '../gateway/destination.ts';
@@ -25,7 +25,7 @@ import type { Scrubber } from '../platform/observe/scrubber.ts';
 import type { DataFolder } from '../store/installation/data-folder.ts';
 import type { Installation } from '../store/installation/installation.ts';
 import { webhookRoutes } from '../sync/intake/webhook-routes.ts';
-import { type GuardedRoute, guardDoors, signedBy } from '../web/access-control.ts';
+import { type GuardedRoute, guardRoutes, signedBy } from '../web/access-control.ts';
 import { adminRoutes } from '../web/admin-routes.ts';
 import { ciRoutes } from '../web/ci-routes.ts';
 import type { Elsewhere } from '../web/forward-request.ts';
@@ -97,15 +97,15 @@ export async function serve(daemon: DaemonContext, input: ServeInput): Promise<D
   const servers = [...new Set([server, admin])];
   const refusals = openRefusalLog(daemon, input, server);
   const guarded = servers.map((each) =>
-    guardDoors(each, {
-      ...access.doorOptions,
+    guardRoutes(each, {
+      ...access.accessOptions,
       elsewhere: access.forwarding?.forServer(each === admin && admin !== server),
     }),
   );
-  const views = statusViews(daemon, input, startedAt);
+  const served = servedDaemon(daemon, input, startedAt);
   addPublicRoutes(server, daemon, input, access.forwarding);
-  addAdminRoutes(admin, daemon, input, access, views);
-  if (admin !== server) probeRoutes(server, views.web);
+  addAdminRoutes(admin, served, access);
+  if (admin !== server) probeRoutes(server, served);
 
   const open = daemon.listen ?? listen;
   const address = await open(server, { host: options.host, port: options.port });
@@ -135,9 +135,9 @@ export async function serve(daemon: DaemonContext, input: ServeInput): Promise<D
     adminAddress,
     pagesAddress,
     routes: () => guarded.flat(),
-    status: views.web.status,
+    status: () => readWholeStatus(served),
     async loginLink() {
-      return `${pagesAddress}${linkPath(await access.doorOptions.sessions.makeLink({ role: 'admin', workspaces: null }))}`;
+      return `${pagesAddress}${linkPath(await access.accessOptions.sessions.makeLink({ role: 'admin', workspaces: null }))}`;
     },
     stop: () => (stopped ??= stop()),
   };
@@ -153,12 +153,12 @@ function createAccess(daemon: DaemonContext, input: ServeInput, ownToken: string
     [...input.tokens, { secret: ownToken, role: 'admin', workspaces: null, isOwn: true }],
     clock,
   );
-  const sessions = createSessions({ installation, clock, random, callers });
+  const sessions = createSessions({ installation, clock, random }, callers);
   const addressed = createOrigins({ allowedHosts, publicUrl, listens: host });
   const gatewayToken = (secret: string) => tokenBook.find(secret);
   const { sharing, workspaces } = input;
   return {
-    doorOptions: { callers, sessions, gatewayToken, addressed, openMetrics, insecurePages, logger },
+    accessOptions: { callers, sessions, gatewayToken, addressed, openMetrics, insecurePages, logger },
     forwarding: sharing && createOwnerForwarding(daemon, sharing, workspaces, sessions),
   };
 }
@@ -168,38 +168,33 @@ function openRefusalLog(
   { workspaces, scrubber }: ServeInput,
   server: Server,
 ): ReturnType<typeof createRefusalLog> {
-  const refusals = createRefusalLog({
-    installation,
-    clock,
-    logger,
-    scrub: (text) => scrubber.scrub(text),
-    known: (workspace, connection) => ({
-      workspace: workspaces.find(workspace) !== undefined || workspaces.broken().has(workspace),
-      connection: connection !== undefined && workspaces.find(workspace)?.receivers.has(connection) === true,
-    }),
-  });
+  const refusals = createRefusalLog({ installation, clock, logger }, scrubber.scrub, (workspace, connection) => ({
+    workspace: workspaces.find(workspace) !== undefined || workspaces.broken().has(workspace),
+    connection: connection !== undefined && workspaces.find(workspace)?.receivers.has(connection) === true,
+  }));
   refusals.watch(server);
   return refusals;
 }
 
-type StatusViews = ReturnType<typeof statusViews>;
-
-/** Returns the status as pages, metrics and commands read it. */
-function statusViews(daemon: DaemonContext, input: ServeInput, startedAt: number) {
-  const { version, clock, installation, health, metrics } = daemon;
-  const { workspaces, sharing, reload, scrubber } = input;
-  const configFault = () => reload.fault();
-  const whole = { version, startedAt, clock, installation, workspaces, health, configFault, sharing };
+/** Returns the parts of the daemon that its status, its pages and its routes share. */
+function servedDaemon(
+  daemon: DaemonContext,
+  { workspaces, sharing, reload, scrubber, serverClocks, flags = {} }: ServeInput,
+  startedAt: number,
+): ServedDaemon {
+  const scrub = (text: string) => scrubber.scrub(text);
   return {
-    whole,
-    web: {
-      health,
-      metrics,
-      status: () => readWholeStatus(whole),
-      ownStatus: () => readOwnStatus(whole),
-      scrub: (text: string) => scrubber.scrub(text),
-      renewedAgo: () => sharing?.holder.renewedAgo(),
-    },
+    ...daemon,
+    startedAt,
+    workspaces,
+    serverClocks,
+    sharing,
+    configFault: () => reload.fault(),
+    daemonOptions: () =>
+      fileReads.run((files) =>
+        daemonConfiguration({ flags, env: commandEnvironment(flags, environment(), files), scrub }),
+      ),
+    scrub,
   };
 }
 
@@ -234,41 +229,14 @@ function addPublicRoutes(
 }
 
 /** Adds the routes for people and commands: pages, probes, metrics, log-in, the admin API. */
-function addAdminRoutes(
-  admin: Server,
-  { version, installation, clock }: DaemonContext,
-  { flags = {}, workspaces, serverClocks, sharing }: ServeInput,
-  { doorOptions }: ServerAccess,
-  { whole, web }: StatusViews,
-): void {
-  const { scrub } = web;
-  webRoutes(admin, web);
-  if (sharing) replicaRoutes(admin, { ...whole, sharing, scrub });
+function addAdminRoutes(admin: Server, served: ServedDaemon, { accessOptions }: ServerAccess): void {
+  webRoutes(admin, served);
+  replicaRoutes(admin, served);
   assetRoutes(admin);
-  workspaceRoutes(admin, {
-    workspaces,
-    clock,
-    scrub,
-    process: () => readProcessStatus(whole),
-    daemonOptions: () =>
-      fileReads.run((files) =>
-        daemonConfiguration({ flags, env: commandEnvironment(flags, environment(), files), scrub }),
-      ),
-    list: () => readWorkspaceList(whole),
-    ...(sharing && { shared: () => readShared(sharing, clock) }),
-  });
-  loginRoutes(admin, doorOptions);
+  workspaceRoutes(admin, served);
+  loginRoutes(admin, accessOptions);
   helpRoutes(admin);
-  const { sessions } = doorOptions;
-  adminRoutes(admin, {
-    workspaces,
-    installation,
-    sessions,
-    clock,
-    version,
-    serverClocks,
-    replicas: sharing?.replicas,
-  });
+  adminRoutes(admin, served, accessOptions.sessions);
 }
 
 /** Whether another process has a different configuration of the workspaces. */

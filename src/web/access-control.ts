@@ -11,14 +11,13 @@ import type { Server, ServerReply, ServerRequest } from '../platform/http/server
 import { isSameSecret } from '../platform/lib/digest.ts';
 import type { Logger } from '../platform/lib/logger.ts';
 import { REFUSALS, type Refusal } from './access-refusals.ts';
-import type { Caller } from './door-caller.ts';
 import { type Elsewhere, forwardRequest } from './forward-request.ts';
 import { sendPage } from './html-document.ts';
 import { loginPage, refusalPage } from './login-page.ts';
-import type { LoggedIn, Sessions } from './sessions.ts';
+import type { Caller, LoggedIn, Sessions } from './sessions.ts';
 import type { Callers } from './token-callers.ts';
 
-export interface DoorOptions {
+export interface AccessOptions {
   readonly callers: Callers;
   readonly sessions: Sessions;
   /** The workspace that a gateway token is for; undefined where there is no such token. */
@@ -119,7 +118,7 @@ function shortOf({ digest }: { readonly digest: string }): string {
  *
  * Returns the routes, as they are added.
  */
-export function guardDoors(server: Server, options: DoorOptions): readonly GuardedRoute[] {
+export function guardRoutes(server: Server, options: AccessOptions): readonly GuardedRoute[] {
   const routes: GuardedRoute[] = [];
   server.decorateRequest(CALLER, null);
   server.decorateRequest(AGAIN, null);
@@ -199,7 +198,7 @@ type Needs = RouteNeeds & { readonly door: Door };
 const EVERYBODY: Caller = { role: 'read', workspaces: null };
 
 /** Returns undefined if the caller is admitted. */
-async function admit(request: ServerRequest, needs: Needs, options: DoorOptions): Promise<Refusal | undefined> {
+async function admit(request: ServerRequest, needs: Needs, options: AccessOptions): Promise<Refusal | undefined> {
   const addressed = options.addressed(request);
   if (needs.door === 'login') return admitStranger(request, addressed);
   if (needs.door === 'gateway') return admitJob(request, options);
@@ -219,7 +218,7 @@ async function admitPassedOn(
   request: ServerRequest,
   needs: Needs,
   identity: Identity,
-  { elsewhere }: DoorOptions,
+  { elsewhere }: AccessOptions,
 ): Promise<Refusal | undefined> {
   const { role, workspaces, session, token, gatewayToken } = identity;
   if (!(await elsewhere?.isStillKnown(identity))) return 'unauthorized';
@@ -243,7 +242,7 @@ function admitStranger(request: ServerRequest, { origin }: Addressed): Refusal |
 }
 
 /** Admits a job with a gateway token and nothing else. Such tokens cannot be guessed, so a wrong one locks no address out. */
-async function admitJob(request: ServerRequest, { gatewayToken }: DoorOptions): Promise<Refusal | undefined> {
+async function admitJob(request: ServerRequest, { gatewayToken }: AccessOptions): Promise<Refusal | undefined> {
   const secret = bearerOf(request);
   const token = secret === undefined ? undefined : await gatewayToken(secret);
   if (!token) return 'no_gateway_token';
@@ -262,7 +261,7 @@ function bearerOf({ headers }: ServerRequest): string | undefined {
 async function identify(
   request: ServerRequest,
   { origin, isTls, isPrivate }: Addressed,
-  { callers, sessions, insecurePages }: DoorOptions,
+  { callers, sessions, insecurePages }: AccessOptions,
 ): Promise<Caller | Refusal> {
   const { authorization, cookie } = request.headers;
   if (authorization !== undefined) {

@@ -14,16 +14,11 @@ export interface Confirmation {
   take(code: string): Promise<void>;
 }
 
-export interface ConfirmPage {
-  /** For the person's browser, on this machine. */
-  readonly url: string;
-  /** Resolves when `take` has; rejects with its error. */
-  readonly taken: Promise<void>;
-  close(): Promise<void>;
-}
-
-/** Serves one page on loopback with one button, which leads to a vendor, and the address to which the vendor returns. */
-export async function openConfirmPage(confirmation: Confirmation): Promise<ConfirmPage> {
+/**
+ * Serves one page on loopback with one button, which leads to a vendor, and the address to which the vendor returns. `taken` resolves
+ * when `take` has, and rejects with its error.
+ */
+export async function openConfirmPage(confirmation: Confirmation) {
   const server = createServer();
   const { promise: taken, resolve, reject } = Promise.withResolvers<void>();
   let isTaken = false;

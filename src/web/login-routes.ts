@@ -1,19 +1,9 @@
-import type { Addressed } from '../platform/http/origin.ts';
 import type { Server, ServerReply, ServerRequest } from '../platform/http/server.ts';
-import { callerOf, formOf } from './access-control.ts';
+import { type AccessOptions, callerOf, formOf } from './access-control.ts';
 import { REFUSALS, type Refusal } from './access-refusals.ts';
 import { sendPage } from './html-document.ts';
 import { linkPage, loginPage, refusalPage } from './login-page.ts';
-import type { Cookie, Sessions } from './sessions.ts';
-import type { Callers } from './token-callers.ts';
-
-export interface LoginOptions {
-  readonly callers: Callers;
-  readonly sessions: Sessions;
-  readonly addressed: (request: ServerRequest) => Addressed;
-  /** Browsers may log in over connections that others can read. */
-  readonly insecurePages?: boolean;
-}
+import type { Cookie } from './sessions.ts';
 
 /** Where a link leads, below the address of the pages. */
 export function linkPath(secret: string): string {
@@ -27,7 +17,7 @@ const LARGEST_FORM = 4_096;
  * `GET /login` shows a page with a button (`?link=`) or with a field for a token; `POST /login` uses up the link or takes the
  * token, sets the cookie and leads to the status page. `POST /logout` ends the session.
  */
-export function loginRoutes(server: Server, options: LoginOptions): void {
+export function loginRoutes(server: Server, options: AccessOptions): void {
   const { sessions, addressed, insecurePages } = options;
   const isSafe = (request: ServerRequest) => insecurePages || addressed(request).isPrivate;
 
@@ -59,7 +49,7 @@ const SEE_OTHER = 303;
 
 async function logIn(
   request: ServerRequest,
-  { callers, sessions, addressed }: LoginOptions,
+  { callers, sessions, addressed }: AccessOptions,
 ): Promise<Cookie | Refusal> {
   const { isTls } = addressed(request);
   const form = formOf(request);

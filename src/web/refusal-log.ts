@@ -2,36 +2,10 @@ import { hash } from 'node:crypto';
 import { cut } from '../model/text-limits.ts';
 import { groupOfAddress } from '../platform/http/address-guard.ts';
 import type { Server, ServerReply, ServerRequest } from '../platform/http/server.ts';
-import type { Cancel, Clock } from '../platform/lib/clock.ts';
-import type { Logger } from '../platform/lib/logger.ts';
+import type { Cancel } from '../platform/lib/clock.ts';
 import { type RefusedRequest, storeRefused } from '../store/access/refused-requests.ts';
 import type { Installation } from '../store/installation/installation.ts';
-
-export interface RefusalLogDeps {
-  readonly installation: Pick<Installation, 'commitRelaxed'>;
-  /** The configured names behind the address of a webhook. */
-  readonly known: (
-    workspace: string,
-    connection?: string,
-  ) => { readonly workspace: boolean; readonly connection: boolean };
-  readonly scrub: (text: string) => string;
-  readonly clock: Clock;
-  readonly logger: Logger;
-}
-
-/**
- * Stores the requests that the webhook addresses and the gateway refuse, for people who search a lost delivery. The input is
- * hostile: equal requests are counted in memory, few different ones are recorded between two writes, and some seconds pass
- * between writes. Bodies are not stored, nor headers that may contain a secret.
- */
-export interface RefusalLog {
-  /** Records the refusals of all routes that are added later. */
-  watch(server: Server): void;
-  /** Writes what is in memory. */
-  flush(): Promise<void>;
-  /** Flushes, and stops writing. */
-  stop(): Promise<void>;
-}
+import type { WorkspaceContext } from '../store/workspace-context.ts';
 
 /** Milliseconds between two writes. */
 const WRITE_EVERY = 3_000;
@@ -41,9 +15,24 @@ const MOST_HEADERS = 40;
 const LONGEST_VALUE = 200;
 const LONGEST_PATH = 300;
 
+type LogContext = Pick<WorkspaceContext, 'clock' | 'logger'> & {
+  readonly installation: Pick<Installation, 'commitRelaxed'>;
+};
+
 type Pending = { -readonly [Field in keyof RefusedRequest]: RefusedRequest[Field] };
 
-export function createRefusalLog({ installation, known, scrub, clock, logger }: RefusalLogDeps): RefusalLog {
+/**
+ * Stores the requests that the webhook addresses and the gateway refuse, for people who search a lost delivery. The input is
+ * hostile: equal requests are counted in memory, few different ones are recorded between two writes, and some seconds pass
+ * between writes. Bodies are not stored, nor headers that may contain a secret.
+ *
+ * @param known returns which configured names are behind the address of a webhook
+ */
+export function createRefusalLog(
+  { installation, clock, logger }: LogContext,
+  scrub: (text: string) => string,
+  known: (workspace: string, connection?: string) => { readonly workspace: boolean; readonly connection: boolean },
+) {
   let pending = new Map<string, Pending>();
   let kinds = { known: 0, unknown: 0 };
   let cancel: Cancel | undefined;
@@ -52,51 +41,46 @@ export function createRefusalLog({ installation, known, scrub, clock, logger }: 
 
   const clean = (text: string, longest: number) => cut(scrub(text), longest);
 
+  function placeOf({ passage }: ServerRequest, path: string): Pick<RefusedRequest, 'workspace' | 'connection'> {
+    const [, workspace, connection] = /^\/webhooks\/([^/]+)(?:\/([^/]+))?/.exec(path) ?? [];
+    if (workspace === undefined) return { workspace: passage?.workspace ?? null, connection: null };
+    const is = known(workspace, connection);
+    return { workspace: is.workspace ? workspace : null, connection: is.connection ? (connection ?? null) : null };
+  }
+
   function note(request: ServerRequest, status: number, payload: unknown): void {
     const path = request.url.split('?', 1)[0] as string;
-    const place = placeOf(request, path, known);
+    const place = placeOf(request, path);
     const refusal = { ...place, method: request.method, path, status, code: codeOf(request, status, payload) };
     const address = groupOfAddress(request.ip);
     const key = [refusal.method, path.slice(0, LONGEST_PATH), status, refusal.code, address].join(' ');
+    const kind = place.workspace === null ? 'unknown' : 'known';
+    if (pending.has(key) || kinds[kind] < MOST_NEW) {
+      const isNew = countOne(key, () => ({
+        ...refusal,
+        path: clean(path, LONGEST_PATH),
+        address: request.ip,
+        headers: headersOf(request, clean),
+      }));
+      if (isNew) kinds[kind]++;
+      if (isNew && !stopped) cancel ??= clock.after(WRITE_EVERY, () => void flush());
+      return;
+    }
+    // The rest of a flood is counted in one entry per status and code.
+    const rest = { workspace: null, connection: null, path: MANY, address: MANY, headers: [] };
+    countOne(`many ${status} ${refusal.code}`, () => ({ ...refusal, ...rest }));
+  }
+
+  /** Returns whether the request is the first one with this key. */
+  function countOne(key: string, entryOf: () => Omit<RefusedRequest, 'key' | 'count' | 'firstAt' | 'lastAt'>): boolean {
     const now = clock.now();
     const before = pending.get(key);
-    const kind = place.workspace === null ? 'unknown' : 'known';
-    if (before) {
-      again(before, now);
-      return;
+    if (!before) pending.set(key, { ...entryOf(), key: hash('sha256', key), count: 1, firstAt: now, lastAt: now });
+    else {
+      before.count++;
+      before.lastAt = now;
     }
-    if (kinds[kind] >= MOST_NEW) {
-      noteAmongMany(refusal, now);
-      return;
-    }
-    kinds[kind]++;
-    pending.set(key, {
-      ...{ ...refusal, key: hash('sha256', key), path: clean(path, LONGEST_PATH), address: request.ip },
-      ...{ headers: headersOf(request, clean), count: 1, firstAt: now, lastAt: now },
-    });
-    writeLater();
-  }
-
-  /** Counts the rest of a flood in one entry per status and code. */
-  function noteAmongMany(
-    refusal: { readonly method: string; readonly status: number; readonly code: string },
-    now: number,
-  ) {
-    const key = `many ${refusal.status} ${refusal.code}`;
-    const before = pending.get(key);
-    if (before) {
-      again(before, now);
-      return;
-    }
-    pending.set(key, {
-      ...{ ...refusal, key: hash('sha256', key), workspace: null, connection: null, path: MANY, address: MANY },
-      ...{ headers: [], count: 1, firstAt: now, lastAt: now },
-    });
-  }
-
-  function writeLater(): void {
-    if (stopped) return;
-    cancel ??= clock.after(WRITE_EVERY, () => void flush());
+    return !before;
   }
 
   function flush(): Promise<void> {
@@ -118,13 +102,16 @@ export function createRefusalLog({ installation, known, scrub, clock, logger }: 
   }
 
   return {
-    watch(server) {
+    /** Records the refusals of all routes that are added later. */
+    watch(server: Server) {
       server.addHook('onSend', (request, reply, payload, done) => {
         if (reply.statusCode >= 400 && isWatched(request, reply)) note(request, reply.statusCode, payload);
         done(null, payload);
       });
     },
+    /** Writes what is in memory. */
     flush,
+    /** Flushes, and stops writing. */
     stop() {
       stopped = true;
       return flush();
@@ -135,28 +122,12 @@ export function createRefusalLog({ installation, known, scrub, clock, logger }: 
 /** Replaces paths and addresses in the entry that counts the rest. */
 const MANY = 'many';
 
-function again(pending: Pending, now: number): void {
-  pending.count++;
-  pending.lastAt = now;
-}
-
 /** Answers of the workspace that count as refusals: they concern the credential or the quota. */
 const REFUSALS_OF_WORKSPACE = [401, 403, 429];
 
 function isWatched({ url, passage }: ServerRequest, { statusCode }: ServerReply): boolean {
   if (url.startsWith('/webhooks/')) return true;
   return url.startsWith('/api/v1/') && (!passage?.isAnswered || REFUSALS_OF_WORKSPACE.includes(statusCode));
-}
-
-function placeOf(
-  { passage }: ServerRequest,
-  path: string,
-  known: RefusalLogDeps['known'],
-): Pick<RefusedRequest, 'workspace' | 'connection'> {
-  const [, workspace, connection] = /^\/webhooks\/([^/]+)(?:\/([^/]+))?/.exec(path) ?? [];
-  if (workspace === undefined) return { workspace: passage?.workspace ?? null, connection: null };
-  const is = known(workspace, connection);
-  return { workspace: is.workspace ? workspace : null, connection: is.connection ? (connection ?? null) : null };
 }
 
 /** Returns the code in the answer. Nothing else is read, because the text may be the workspace's. */

@@ -1,7 +1,5 @@
 import { createHmac, hash } from 'node:crypto';
 import type { Access } from '../model/caller.ts';
-import type { Clock } from '../platform/lib/clock.ts';
-import type { Random } from '../platform/lib/random.ts';
 import {
   addLoginLink,
   addSession,
@@ -12,6 +10,7 @@ import {
   touchSession,
 } from '../store/access/session-rows.ts';
 import type { Installation } from '../store/installation/installation.ts';
+import type { WorkspaceContext } from '../store/workspace-context.ts';
 import type { Callers, KnownToken } from './token-callers.ts';
 
 /** Milliseconds: a link until it is used; a session at most; a session that nobody uses. */
@@ -38,29 +37,13 @@ export interface Cookie {
   readonly maxAge: number;
 }
 
-export interface Sessions {
-  /** The secret of a link that logs one browser in, once, within ten minutes. */
-  makeLink(access: Access): Promise<string>;
-  /** Uses up a link; undefined if there is none, or it is too old. */
-  byLink(secret: string, isTls: boolean): Promise<Cookie | undefined>;
-  /** The session ends with the token, and has its rights. */
-  byToken(token: KnownToken, isTls: boolean): Promise<Cookie>;
-  find(cookies: string | undefined, isTls: boolean): Promise<LoggedIn | undefined>;
-  /** Whether there still is one of this digest. */
-  isOpen(digest: string): Promise<boolean>;
-  end(session: Pick<LoggedIn, 'digest'>): Promise<void>;
-  cookieName(isTls: boolean): string;
-}
-
-export interface SessionsOptions {
-  readonly installation: Installation;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly callers: Pick<Callers, 'withDigest'>;
-}
+export type Sessions = ReturnType<typeof createSessions>;
 
 /** Sessions are rows, found by the digest of the cookie's secret, so that they outlive the process. */
-export function createSessions({ installation, clock, random, callers }: SessionsOptions): Sessions {
+export function createSessions(
+  { installation, clock, random }: Pick<WorkspaceContext, 'clock' | 'random'> & { readonly installation: Installation },
+  callers: Pick<Callers, 'withDigest'>,
+) {
   const { query } = installation;
   const newSecret = () => random.bytes(SECRET_BYTES).toString('base64url');
 
@@ -84,19 +67,23 @@ export function createSessions({ installation, clock, random, callers }: Session
 
   return {
     cookieName,
-    async makeLink({ role, workspaces }) {
+    /** Returns the secret of a link that logs one browser in, once, within ten minutes. */
+    async makeLink({ role, workspaces }: Access) {
       const secret = newSecret();
       const expiresAt = clock.now() + LINK_LIFE;
       await addLoginLink(query, { digest: digestOf(secret), role, workspaces, expiresAt });
       return secret;
     },
-    byLink: (secret, isTls) =>
+    /** Uses up a link; undefined if there is none, or it is too old. */
+    byLink: (secret: string, isTls: boolean) =>
       installation.commit(async (transaction) => {
         const access = await consumeLoginLink(transaction, digestOf(secret), clock.now());
         return access && open(access, null, isTls, transaction);
       }),
-    byToken: (token, isTls) => installation.commit((transaction) => open(token, token.digest, isTls, transaction)),
-    async find(cookies, isTls) {
+    /** The session ends with the token, and has its rights. */
+    byToken: (token: KnownToken, isTls: boolean) =>
+      installation.commit((transaction) => open(token, token.digest, isTls, transaction)),
+    async find(cookies: string | undefined, isTls: boolean): Promise<LoggedIn | undefined> {
       const secret = cookieOf(cookies, cookieName(isTls));
       if (secret === undefined) return undefined;
       const now = clock.now();
@@ -111,8 +98,9 @@ export function createSessions({ installation, clock, random, callers }: Session
       const { role, workspaces } = access;
       return { digest: session.digest, role, workspaces, pageToken: pageTokenOf(secret) };
     },
-    isOpen: async (digest) => (await findSession(query, digest, clock.now())) !== undefined,
-    end: ({ digest }) => endSession(query, digest),
+    /** Whether there still is one of this digest. */
+    isOpen: async (digest: string) => (await findSession(query, digest, clock.now())) !== undefined,
+    end: ({ digest }: Pick<LoggedIn, 'digest'>) => endSession(query, digest),
   };
 }
 
@@ -132,3 +120,11 @@ function cookieOf(header: string | undefined, name: string): string | undefined 
     .filter((pair) => pair.startsWith(`${name}=`));
   return values.length === 1 ? values[0]?.slice(name.length + 1) : undefined;
 }
+
+/** The authenticated caller of a request. */
+export type Caller = Access & {
+  readonly session?: LoggedIn | undefined;
+  readonly token?: KnownToken | undefined;
+  /** Id of a gateway token. */
+  readonly gatewayToken?: string | undefined;
+};

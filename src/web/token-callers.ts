@@ -17,25 +17,19 @@ export interface KnownToken extends Access {
   readonly isOwn?: true;
 }
 
-/** Decides what a bearer may do. */
-export interface Callers {
-  /** `wrong`: there is no such token. `limited`: this address sent too many wrong ones, so it was not checked. */
-  bearer(secret: string, address: string): KnownToken | 'wrong' | 'limited';
-  /** By SHA-256, in hex: a token that has been found before, where it is still one. */
-  withDigest(digest: string): KnownToken | undefined;
-}
-
 /** A token this long cannot be guessed. */
 const UNGUESSABLE = 32;
 
 /** Wrong tokens that an address may try, and how soon it may try another. */
 const PATIENCE = { burst: 20, perSecond: 1 / 10 };
 
+export type Callers = ReturnType<typeof createCallers>;
+
 /**
- * A token that cannot be guessed is always checked, so nobody can lock its owner out. Shorter ones are not checked for an
+ * Decides what a bearer may do. A token that cannot be guessed is always checked, so nobody can lock its owner out. Shorter ones are not checked for an
  * address that sent too many wrong ones.
  */
-export function createCallers(tokens: readonly Token[], clock: Clock): Callers {
+export function createCallers(tokens: readonly Token[], clock: Clock) {
   const known = tokens.map(({ secret, role, workspaces, isOwn }) => ({
     ...{ role, workspaces, digest: digestOf(secret), ...(isOwn && { isOwn }) },
     isGuessable: secret.length < UNGUESSABLE,
@@ -48,7 +42,8 @@ export function createCallers(tokens: readonly Token[], clock: Clock): Callers {
     return among.filter((token) => isSameSecret(digest, token.digest))[0];
   };
   return {
-    bearer(secret, address) {
+    /** `wrong`: there is no such token. `limited`: this address sent too many wrong ones, so it was not checked. */
+    bearer(secret: string, address: string): KnownToken | 'wrong' | 'limited' {
       const sure = find(secret, false);
       if (sure) return sure;
       if (!guard.admits(address)) return 'limited';
@@ -57,7 +52,8 @@ export function createCallers(tokens: readonly Token[], clock: Clock): Callers {
       guard.failed(address);
       return 'wrong';
     },
-    withDigest: (digest) => known.find((token) => token.digest === digest),
+    /** By SHA-256, in hex: a token that has been found before, where it is still one. */
+    withDigest: (digest: string): KnownToken | undefined => known.find((token) => token.digest === digest),
   };
 }
 

@@ -1,12 +1,11 @@
 import { type BackfillProgress, type BackfillState, backfillProgress, canBackfill } from '../../admin/backfill.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
-import { when } from '../moment.ts';
 import { meter } from './drawings.ts';
+import { chip, type Tone, when } from './fragments.ts';
 import { actionForm, doneNote } from './page-actions.ts';
 import { mayAct, type PageContent, type Part, pathOf, type WorkspaceVisit } from './page-content.ts';
 import { tokenField } from './page-frame.ts';
-import { chip, type Tone } from './tones.ts';
 
 const STATES: Readonly<Record<BackfillState, readonly [tone: Tone, words: string]>> = {
   reading: ['good', 'reads'],

@@ -4,13 +4,10 @@ import { CHANGE_STATES, type ChangeState } from '../../model/change.ts';
 import { LANES, type Lane } from '../../model/lane.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
-import { lastSent, when } from '../moment.ts';
-import { choiceOf } from './choices.ts';
-import { dataTable } from './data-table.ts';
 import { entityNoun, entityWords } from './entity-words.ts';
+import { chip, choiceOf, dataTable, lastSent, type Tone, when } from './fragments.ts';
 import { actionForm, doneNote } from './page-actions.ts';
 import { ask, type PageContent, pathOf, type WorkspaceVisit } from './page-content.ts';
-import { chip, type Tone } from './tones.ts';
 
 const STATES: Readonly<Record<ChangeState, readonly [tone: Tone, words: string]>> = {
   pending: ['soft', 'waits'],

@@ -2,8 +2,7 @@ import type { ConnectionStatus } from '../../admin/status.ts';
 import { asTyped } from '../../platform/lib/own-command.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
-import { when } from '../moment.ts';
-import { chip, copyable, type Tone } from './tones.ts';
+import { chip, copyable, type Tone, when } from './fragments.ts';
 import { failureWords } from './verdict-banner.ts';
 
 /** Each connection: whether it works, when it last did, and what went wrong last. */

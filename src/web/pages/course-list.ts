@@ -1,11 +1,10 @@
-import { TIMELINE_PHASE_LABELS } from '../../admin/timeline-labels.ts';
+import { TIMELINE_PHASE_LABELS } from '../../admin/labels.ts';
 import type { Phase, Timeline } from '../../admin/timelines.ts';
 import { counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
-import { when } from '../moment.ts';
 import { type Colour, legend, meter } from './drawings.ts';
+import { chip, type Tone, when } from './fragments.ts';
 import { pathOf } from './page-content.ts';
-import { chip, type Tone } from './tones.ts';
 
 const STATES: Readonly<Record<Timeline['state'], readonly [tone: Tone, words: string]>> = {
   answered: ['good', 'answered'],

@@ -5,17 +5,14 @@ import { DELIVERY_STATES } from '../../model/delivery.ts';
 import { bytes, count, counted } from '../../platform/lib/quantities.ts';
 import { helpOf } from '../help.ts';
 import { html, type Markup } from '../html.ts';
-import { when } from '../moment.ts';
-import { choiceOf, numberOf } from './choices.ts';
 import { waterfall } from './course-list.ts';
-import { dataTable } from './data-table.ts';
 import { fieldsOf, wantedOf } from './delivery-filter.ts';
 import { deliveryChip, deliveryTable, SOURCE_WORDS } from './delivery-table.ts';
 import { itemLink } from './entity-words.ts';
+import { chip, choiceOf, copyable, dataTable, numberOf, type Tone, when } from './fragments.ts';
 import { actionForm, doneNote } from './page-actions.ts';
 import { ask, mayAct, type PageContent, pathOf, type WorkspaceVisit } from './page-content.ts';
 import { note } from './problem-content.ts';
-import { chip, copyable, type Tone } from './tones.ts';
 
 const SHOWN = 50;
 const REFUSED_SHOWN = 50;

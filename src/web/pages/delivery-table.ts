@@ -1,11 +1,9 @@
 import type { ShownDelivery } from '../../admin/deliveries.ts';
 import type { DeliveryOrigin, DeliveryState } from '../../model/delivery.ts';
 import { html, type Markup } from '../html.ts';
-import { when } from '../moment.ts';
-import { dataTable } from './data-table.ts';
 import { itemLink } from './entity-words.ts';
+import { chip, dataTable, type Tone, when } from './fragments.ts';
 import { pathOf } from './page-content.ts';
-import { chip, type Tone } from './tones.ts';
 
 const TONES: Readonly<Record<DeliveryState, Tone>> = {
   pending: 'wait',

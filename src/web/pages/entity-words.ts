@@ -1,7 +1,7 @@
 import type { NamedEntity, NamedItem } from '../../admin/human-names.ts';
 import { html, type Markup } from '../html.ts';
+import { copyable } from './fragments.ts';
 import { pathOf } from './page-content.ts';
-import { copyable } from './tones.ts';
 
 /** `acme/app#12 Pay by card`, which leads to the item's page. */
 export function itemLink(workspace: string, { name, key, title }: NamedItem): Markup {

@@ -4,12 +4,10 @@ import { asTyped, ofWorkspace } from '../../platform/lib/own-command.ts';
 import { counted } from '../../platform/lib/quantities.ts';
 import { HELP_OF_REASONS } from '../help.ts';
 import { html, type Markup } from '../html.ts';
-import { when } from '../moment.ts';
 import { waterfall } from './course-list.ts';
-import { dataTable } from './data-table.ts';
 import { deliveryTable } from './delivery-table.ts';
+import { chip, copyable, dataTable, type Tone, when } from './fragments.ts';
 import { ask, type PageContent, type Part, pathOf, type WorkspaceVisit } from './page-content.ts';
-import { chip, copyable, type Tone } from './tones.ts';
 
 type ExplainedItem = ShownItem['explained'];
 type ExplainedTask = ShownItems['statuses'][number];

@@ -11,10 +11,7 @@ export interface Snapshot {
   readonly parts: readonly Part[];
 }
 
-export interface LiveUpdates {
-  /** Streams the parts of a page: all at first, then those that changed. */
-  send(request: ServerRequest, reply: ServerReply, look: () => Promise<Snapshot>): ServerReply;
-}
+export type LiveUpdates = ReturnType<typeof createLiveUpdates>;
 
 /** Milliseconds between two snapshots. A slow snapshot is followed by a longer pause. */
 const EVERY = 2_000;
@@ -33,7 +30,7 @@ const RETRY = 1_000;
  * Server-sent events, for pages that stay open. A caller that requests no stream gets one snapshot and the end. The caller is
  * checked again before each snapshot, so that a logged-out caller, or one with fewer rights, gets no further data.
  */
-export function createLiveUpdates(server: Server, clock: Clock): LiveUpdates {
+export function createLiveUpdates(server: Server, clock: Clock) {
   const stopping = new AbortController();
   const open = createTally();
   server.addHook('preClose', async () => stopping.abort());
@@ -61,7 +58,8 @@ export function createLiveUpdates(server: Server, clock: Clock): LiveUpdates {
   }
 
   return {
-    send(request, reply, look) {
+    /** Streams the parts of a page: all at first, then those that changed. */
+    send(request: ServerRequest, reply: ServerReply, look: () => Promise<Snapshot>): ServerReply {
       const isStream = (request.headers.accept ?? '').includes('text/event-stream');
       const who = credentialOf(request);
       if (isStream && (open.all() >= MOST || open.of(who) >= MOST_OF_ONE))

@@ -1,12 +1,12 @@
+import { describeUnfinished } from '../../admin/labels.ts';
 import type { LagReport } from '../../admin/lag.ts';
 import type { WorkspaceStatus } from '../../admin/status.ts';
-import { describeUnfinished } from '../../admin/unfinished-words.ts';
 import { count, counted, duration } from '../../platform/lib/quantities.ts';
 import { HELP_OF_REASONS } from '../help.ts';
 import { html, type Markup } from '../html.ts';
-import { lastSent, when } from '../moment.ts';
 import { connectionCards } from './connection-cards.ts';
 import { deliveryTable } from './delivery-table.ts';
+import { lastSent, when } from './fragments.ts';
 import { ask, type PageContent, pathOf, type WorkspaceVisit } from './page-content.ts';
 import { quotaCard, usageCard, usageTable } from './quota-card.ts';
 import { processProblems, verdictBanner } from './verdict-banner.ts';

@@ -4,8 +4,8 @@ import type { EffectiveValue } from '../../admin/effective-config.ts';
 import type { OpenWorkspace } from '../../admin/open-workspace.ts';
 import type { ProcessStatus, WorkspaceStatus } from '../../admin/status.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
-import type { Caller } from '../door-caller.ts';
 import type { Markup } from '../html.ts';
+import type { Caller } from '../sessions.ts';
 
 /** One request of a page. */
 export interface Visit {

@@ -1,11 +1,10 @@
 import { hash } from 'node:crypto';
 import { bytes, duration } from '../../platform/lib/quantities.ts';
-import type { Caller } from '../door-caller.ts';
 import { html, type Markup } from '../html.ts';
 import { documentOf } from '../html-document.ts';
-import { when } from '../moment.ts';
+import type { Caller } from '../sessions.ts';
+import { type Tone, when } from './fragments.ts';
 import { type PageContent, type Part, pathOf } from './page-content.ts';
-import type { Tone } from './tones.ts';
 
 /** A page in the navigation. */
 export interface NavigationEntry {

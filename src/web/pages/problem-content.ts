@@ -2,8 +2,8 @@ import type { SyncError } from '../../model/errors/sync-error.ts';
 import { asTyped } from '../../platform/lib/own-command.ts';
 import { helpOf } from '../help.ts';
 import { html, type Markup } from '../html.ts';
+import { sign, type Tone } from './fragments.ts';
 import type { PageContent } from './page-content.ts';
-import { sign, type Tone } from './tones.ts';
 
 interface ShownError {
   readonly code: string;

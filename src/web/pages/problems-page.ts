@@ -7,15 +7,13 @@ import { count, counted } from '../../platform/lib/quantities.ts';
 import type { HeldChanges } from '../../store/changes/held-changes.ts';
 import { helpOf } from '../help.ts';
 import { html, type Markup } from '../html.ts';
-import { when } from '../moment.ts';
 import { troubles } from './connection-cards.ts';
-import { dataTable } from './data-table.ts';
 import { deliveryChip } from './delivery-table.ts';
 import { entityNoun, entityWords } from './entity-words.ts';
+import { chip, copyable, dataTable, VERDICT_TONES, when } from './fragments.ts';
 import { actionForm, doneNote } from './page-actions.ts';
 import { ask, mayAct, type PageContent, type Part, pathOf, type WorkspaceVisit } from './page-content.ts';
 import { note } from './problem-content.ts';
-import { chip, copyable, VERDICT_TONES } from './tones.ts';
 import { failureWords } from './verdict-banner.ts';
 
 /** Changes shown of a class: some as samples, and all of them in a preview. */

@@ -3,9 +3,8 @@ import type { WorkspaceState, WorkspaceStatus } from '../../admin/status.ts';
 import type { WindowSnapshot } from '../../model/windows.ts';
 import { count, counted, duration } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
-import { lastSent, when } from '../moment.ts';
-import { dataTable } from './data-table.ts';
 import { COLOURS, type Colour, legend, meter, type Series, stackedChart } from './drawings.ts';
+import { dataTable, lastSent, when } from './fragments.ts';
 
 /** Both windows of the quota as they are now. */
 export function quotaCard({ quota, state, backlog }: WorkspaceStatus, now: number): Markup {

@@ -2,11 +2,8 @@ import { namesOfReplicas } from '../../admin/replica-status.ts';
 import type { ReplicaStatus, SharedStatus } from '../../admin/status.ts';
 import { counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
-import { when } from '../moment.ts';
-import { numberOf } from './choices.ts';
-import { dataTable, pager } from './data-table.ts';
+import { chip, dataTable, numberOf, pager, when } from './fragments.ts';
 import { type PageContent, pathOf, type Visit } from './page-content.ts';
-import { chip } from './tones.ts';
 import { causeBoxes } from './verdict-banner.ts';
 
 /** Workspaces on a page. */

@@ -1,16 +1,14 @@
+import { writtenConfiguration } from '../../admin/effective-config.ts';
 import type { LabReport, LabSample } from '../../admin/lab.ts';
-import { describeLabEnd, laterCondition } from '../../admin/lab-words.ts';
-import { writtenConfiguration } from '../../admin/workspace-configuration.ts';
+import { describeLabEnd, laterCondition } from '../../admin/labels.ts';
 import { asSyncError } from '../../model/errors/sync-error.ts';
 import { commandAsTyped } from '../../platform/lib/own-command.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
 import { fieldText, html, type Markup } from '../html.ts';
-import { when } from '../moment.ts';
-import { dataTable } from './data-table.ts';
+import { chip, dataTable, type Tone, when } from './fragments.ts';
 import { ask, mayAct, type PageContent, type Part, pathOf, type WorkspaceVisit } from './page-content.ts';
 import { tokenField } from './page-frame.ts';
 import { errorBox, note, toldOf } from './problem-content.ts';
-import { chip, type Tone } from './tones.ts';
 
 /** Samples of each kind of write. */
 const SAMPLES = 20;

@@ -3,10 +3,9 @@ import { asTyped } from '../../platform/lib/own-command.ts';
 import { counted } from '../../platform/lib/quantities.ts';
 import { helpOf } from '../help.ts';
 import { html, type Markup } from '../html.ts';
-import { when } from '../moment.ts';
+import { sign, VERDICT_TONES, when } from './fragments.ts';
 import { pathOf } from './page-content.ts';
 import { errorBox, note } from './problem-content.ts';
-import { sign, VERDICT_TONES } from './tones.ts';
 
 /** The verdict in one sentence, and its causes with links to the details. */
 export function verdictBanner({ name, verdict, summary, causes }: WorkspaceStatus, now: number): Markup {

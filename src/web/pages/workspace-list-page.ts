@@ -2,26 +2,25 @@ import type { ListedWorkspace } from '../../admin/status.ts';
 import { canAccess } from '../../model/caller.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
-import { numberOf } from './choices.ts';
-import { dataTable, pager } from './data-table.ts';
+import { dataTable, numberOf, pager, verdictChip } from './fragments.ts';
 import { type PageContent, pathOf, type Visit } from './page-content.ts';
-import { verdictChip } from './tones.ts';
 import { processProblems } from './verdict-banner.ts';
-
-export interface WorkspaceListDeps {
-  /** All workspaces; reading two thousand of them takes a moment. */
-  readonly list: () => Promise<readonly ListedWorkspace[]>;
-}
 
 /** Workspaces on a page. */
 const SHOWN = 50;
-/** A list that is older is made anew, milliseconds. */
+/** Milliseconds after which the list is read again. */
 const FRESH = 3_000;
-/** Until it is, the old one is shown where it is no older than this, milliseconds. */
+/** Milliseconds for which the old list is shown while it is read again. */
 const SHOWABLE = 15_000;
 
-/** All workspaces that the caller may see, worst first, with a search. */
-export function createWorkspaceList({ list }: WorkspaceListDeps): (visit: Visit) => Promise<PageContent> {
+/**
+ * Lists all workspaces that the caller may see, worst first, with a search.
+ *
+ * @param list reads all workspaces; two thousand of them take a moment
+ */
+export function createWorkspaceList(
+  list: () => Promise<readonly ListedWorkspace[]>,
+): (visit: Visit) => Promise<PageContent> {
   let last: { readonly at: number; readonly all: readonly ListedWorkspace[] } | undefined;
   let making: Promise<readonly ListedWorkspace[]> | undefined;
 
@@ -35,13 +34,13 @@ export function createWorkspaceList({ list }: WorkspaceListDeps): (visit: Visit)
     }
   }
 
-  /** One list at a time, whoever asks; who asks again and again waits for none. */
+  /** Reads one list at a time. Frequent requests do not wait for it. */
   async function all(visit: Visit): Promise<readonly ListedWorkspace[]> {
     const age = last === undefined ? Number.POSITIVE_INFINITY : visit.clock.monotonic() - last.at;
     if (last !== undefined && age <= FRESH) return last.all;
     making ??= make(visit);
     if (last === undefined || age > SHOWABLE) return making;
-    // It concerns who waits for the next one.
+    // Requests that wait for the new list report its failure.
     making.catch(() => undefined);
     return last.all;
   }

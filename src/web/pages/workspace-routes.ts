@@ -1,25 +1,23 @@
 import type { AuditEntry } from '../../admin/audit.ts';
-import type { EffectiveValue } from '../../admin/effective-config.ts';
+import { type EffectiveValue, workspaceConfiguration } from '../../admin/effective-config.ts';
 import type { OpenWorkspaces } from '../../admin/open-workspace.ts';
-import type { ListedWorkspace, ProcessStatus, SharedStatus, WorkspaceStatus } from '../../admin/status.ts';
-import { workspaceConfiguration } from '../../admin/workspace-configuration.ts';
+import { readShared } from '../../admin/replica-status.ts';
+import type { WorkspaceStatus } from '../../admin/status.ts';
+import { readProcessStatus, readWorkspaceList, type ServedDaemon } from '../../admin/whole-status.ts';
 import { canAccess } from '../../model/caller.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import type { Server, ServerRequest } from '../../platform/http/server.ts';
-import type { Clock } from '../../platform/lib/clock.ts';
 import { ofWorkspace } from '../../platform/lib/own-command.ts';
 import { count } from '../../platform/lib/quantities.ts';
 import { actorOf, callerOf, formOf } from '../access-control.ts';
 import { html, type Markup } from '../html.ts';
 import { sendPage } from '../html-document.ts';
-import { when } from '../moment.ts';
 import { backfillsPage } from './backfills-page.ts';
 import { changesPage } from './changes-page.ts';
-import { numberOf } from './choices.ts';
-import { dataTable, pager } from './data-table.ts';
 import { deliveriesPage, deliveryPage } from './deliveries-page.ts';
+import { chip, dataTable, numberOf, pager, type Tone, VERDICT_TONES, when } from './fragments.ts';
 import { itemPage } from './item-page.ts';
-import { createLiveUpdates, type LiveUpdates } from './live-updates.ts';
+import { createLiveUpdates } from './live-updates.ts';
 import { overviewPage } from './overview-page.ts';
 import { ACTIONS, type Action } from './page-actions.ts';
 import { ask, type PageContent, pathOf, type Visit, type WorkspacePage, type WorkspaceVisit } from './page-content.ts';
@@ -28,23 +26,7 @@ import { brokenContent, NO_WORKSPACE, problemContent, toldOf } from './problem-c
 import { problemsPage } from './problems-page.ts';
 import { replicasPage } from './replicas-page.ts';
 import { rulesPage, triedRulesPage } from './rules-page.ts';
-import { chip, type Tone, VERDICT_TONES } from './tones.ts';
 import { createWorkspaceList } from './workspace-list-page.ts';
-
-export interface PageDeps {
-  readonly workspaces: OpenWorkspaces;
-  readonly clock: Clock;
-  /** The status of the process, without the workspaces. */
-  readonly process: () => ProcessStatus;
-  /** The options of the daemon with their origins. */
-  readonly daemonOptions: () => Promise<readonly EffectiveValue[]>;
-  /** All workspaces, worst first. */
-  readonly list: () => Promise<readonly ListedWorkspace[]>;
-  /** The owners of the workspaces; absent: this is the only process. */
-  readonly shared?: () => Promise<SharedStatus>;
-  /** Replaces the values of secrets, because stored error texts may contain what others sent. */
-  readonly scrub: (text: string) => string;
-}
 
 interface PageEntry {
   /** Below the address of the workspace. */
@@ -91,10 +73,43 @@ const SEE_OTHER = 303;
  * The pages of people: `/` lists the workspaces, worst first, and redirects if there is only one; `/workspaces/<name>/…` are the
  * pages of one. Each has its events below `/live`. `POST /workspaces/<name>/actions/<action>` receives their forms.
  */
-export function workspaceRoutes(server: Server, deps: PageDeps): void {
-  const live = createLiveUpdates(server, deps.clock);
-  const maker = createPageMaker(deps);
-  listRoutes(server, deps, { live, maker });
+export function workspaceRoutes(server: Server, daemon: ServedDaemon): void {
+  const { workspaces, clock, sharing } = daemon;
+  const live = createLiveUpdates(server, clock);
+  const maker = createPageMaker(daemon);
+
+  /** Adds a page that is about no workspace, and its events. */
+  function addPage(
+    path: string,
+    config: typeof READ | typeof ALL,
+    page: (visit: Visit) => Promise<PageContent>,
+    redirectOf: (request: ServerRequest) => string | undefined = () => undefined,
+  ): void {
+    server.get(path, { config }, async (request, reply) => {
+      const target = redirectOf(request);
+      if (target !== undefined) return reply.redirect(target);
+      const visit = maker.visitOf(request);
+      return sendPage(reply, framedPage(await page(visit), maker.frameOf(visit, request.url)));
+    });
+    server.get(`/live${path === '/' ? '' : path}`, { config }, (request, reply) =>
+      live.send(request, reply, async () => {
+        const content = await page(maker.visitOf(request));
+        return { title: `${content.title} – worksync`, parts: liveParts(content, {}) };
+      }),
+    );
+  }
+
+  /** Returns the page of the only workspace that the caller sees; undefined if there are several, or none. */
+  function onlyOne(request: ServerRequest): string | undefined {
+    const names = [...workspaces.partitions().map(({ name }) => name), ...workspaces.broken().keys()];
+    const [only, another] = names.filter((name) => canAccess(callerOf(request), name));
+    return only === undefined || another !== undefined ? undefined : pathOf(only, '');
+  }
+
+  const list = createWorkspaceList(() => readWorkspaceList(daemon));
+  addPage('/', ALL, list, onlyOne);
+  // Only callers of all workspaces get this page.
+  if (sharing) addPage('/replicas', READ, async (visit) => replicasPage(visit, await readShared(sharing, clock)));
   for (const entry of PAGES) {
     const path = `/workspaces/:workspace${entry.path === '' ? '' : `/${entry.path}`}`;
     server.get(path, { config: READ }, async (request, reply) => {
@@ -108,58 +123,35 @@ export function workspaceRoutes(server: Server, deps: PageDeps): void {
       }),
     );
   }
-  formRoutes(server, deps, maker);
-  const { shared } = deps;
-  if (shared) replicaPageRoutes(server, shared, { live, maker });
+  formRoutes(server, daemon, maker);
 }
 
-/** The page of the processes, for callers of all workspaces only. */
-function replicaPageRoutes(
-  server: Server,
-  shared: () => Promise<SharedStatus>,
-  { live, maker }: { readonly live: LiveUpdates; readonly maker: PageMaker },
-): void {
-  const content = async (request: ServerRequest) => replicasPage(maker.visitOf(request), await shared());
-  server.get('/replicas', { config: READ }, async (request, reply) => {
-    const frame = maker.frameOf(maker.visitOf(request), request.url);
-    return sendPage(reply, framedPage(await content(request), frame));
-  });
-  server.get('/live/replicas', { config: READ }, (request, reply) =>
-    live.send(request, reply, async () => {
-      const made = await content(request);
-      return { title: `${made.title} – worksync`, parts: liveParts(made, {}) };
-    }),
-  );
-}
+type PageMaker = ReturnType<typeof createPageMaker>;
 
-interface Made {
-  readonly content: PageContent;
-  readonly frame: Frame;
-  readonly status: number;
-}
-
-interface PageMaker {
-  visitOf(request: ServerRequest): Visit;
-  frameOf(visit: Visit, url: string, workspace?: Frame['workspace']): Frame;
-  /** Builds a page with its frame; an error page if the workspace is not open, or the page cannot be built. */
-  made(request: ServerRequest, entry: PageEntry): Promise<Made>;
-}
-
-function createPageMaker({ workspaces, clock, scrub, process, daemonOptions }: PageDeps): PageMaker {
-  const visitOf: PageMaker['visitOf'] = (request) => ({
-    ...{ caller: callerOf(request), clock, now: clock.now(), scrub, query: parametersOf(request) },
-    process: process(),
+function createPageMaker(daemon: ServedDaemon) {
+  const { workspaces, clock, scrub, daemonOptions } = daemon;
+  const visitOf = (request: ServerRequest): Visit => ({
+    caller: callerOf(request),
+    clock,
+    now: clock.now(),
+    scrub,
+    query: parametersOf(request),
+    process: readProcessStatus(daemon),
     daemonOptions,
     clean: (value) => JSON.parse(scrub(JSON.stringify(value))) as typeof value,
   });
-  const frameOf: PageMaker['frameOf'] = ({ caller, now, process: running }, url, workspace) => ({
-    ...{ caller, now, process: running, workspace },
+  const frameOf = ({ caller, now, process }: Visit, url: string, workspace?: Frame['workspace']): Frame => ({
+    caller,
+    now,
+    process,
+    workspace,
     live: `/live${url.replace(/^\/(?=\?|$)/, '')}`,
   });
   return {
     visitOf,
     frameOf,
-    async made(request, entry) {
+    /** Builds a page with its frame; an error page if the workspace is not open, or the page cannot be built. */
+    async made(request: ServerRequest, entry: PageEntry) {
       const visit = visitOf(request);
       const { workspace: name } = request.params as { workspace: string };
       const url = request.url.replace(/^\/live/, '');
@@ -225,37 +217,7 @@ function navigation(visit: WorkspaceVisit): NavigationEntry[] {
   );
 }
 
-interface ListParts {
-  readonly live: LiveUpdates;
-  readonly maker: PageMaker;
-}
-
-function listRoutes(server: Server, deps: PageDeps, { live, maker }: ListParts): void {
-  const { workspaces } = deps;
-  const list = createWorkspaceList(deps);
-
-  /** The only workspace that the caller sees; undefined if there are several, or none. */
-  function onlyOne(request: ServerRequest): string | undefined {
-    const names = [...workspaces.partitions().map(({ name }) => name), ...workspaces.broken().keys()];
-    const seen = names.filter((name) => canAccess(callerOf(request), name));
-    return seen.length === 1 ? seen[0] : undefined;
-  }
-
-  server.get('/', { config: ALL }, async (request, reply) => {
-    const only = onlyOne(request);
-    if (only !== undefined) return reply.redirect(pathOf(only, ''));
-    const visit = maker.visitOf(request);
-    return sendPage(reply, framedPage(await list(visit), maker.frameOf(visit, request.url)));
-  });
-  server.get('/live', { config: ALL }, (request, reply) =>
-    live.send(request, reply, async () => {
-      const content = await list(maker.visitOf(request));
-      return { title: `${content.title} – worksync`, parts: liveParts(content, {}) };
-    }),
-  );
-}
-
-function formRoutes(server: Server, { workspaces, clock }: PageDeps, { made, visitOf, frameOf }: PageMaker): void {
+function formRoutes(server: Server, { workspaces, clock }: ServedDaemon, { made, visitOf, frameOf }: PageMaker): void {
   const form = { config: { form: true }, bodyLimit: LARGEST_FORM } as const;
   server.post('/workspaces/:workspace/rules', form, async (request, reply) => {
     const config = formOf(request).get('config') ?? '';

@@ -7,7 +7,7 @@ import { createServer, type Server } from '../../../src/platform/http/server.ts'
 import { type Logger, silentLogger } from '../../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { INSTALLATION_FILE, type Installation } from '../../../src/store/installation/installation.ts';
-import { callerOf, type DoorOptions, guardDoors } from '../../../src/web/access-control.ts';
+import { type AccessOptions, callerOf, guardRoutes } from '../../../src/web/access-control.ts';
 import { loginRoutes } from '../../../src/web/login-routes.ts';
 import { createSessions, type Sessions } from '../../../src/web/sessions.ts';
 import { createCallers, type Token } from '../../../src/web/token-callers.ts';
@@ -42,7 +42,7 @@ export interface Doors {
   close(): Promise<void>;
 }
 
-export interface DoorsOptions extends OriginOptions, Pick<DoorOptions, 'openMetrics' | 'insecurePages'> {
+export interface DoorsOptions extends OriginOptions, Pick<AccessOptions, 'openMetrics' | 'insecurePages'> {
   readonly trustedProxies?: readonly string[];
   readonly tokens?: readonly Token[];
   readonly logger?: Logger;
@@ -58,12 +58,13 @@ export async function openDoors(options: DoorsOptions = {}): Promise<Doors> {
   const random = systemRandom();
   const installation = await openTestInstallation({ file: join(folder, INSTALLATION_FILE) });
   const callers = createCallers(tokens, clock);
-  const sessions = createSessions({ installation, clock, random, callers });
+  const sessions = createSessions({ installation, clock, random }, callers);
   const addressed = createOrigins(options);
   const server = createServer({ trustedProxies });
   const gatewayToken = async (secret: string) => (secret === JOB ? { id: 'gwt_job', workspace: 'acme' } : undefined);
-  guardDoors(server, { callers, sessions, gatewayToken, addressed, openMetrics, insecurePages, logger });
-  loginRoutes(server, { callers, sessions, addressed, insecurePages });
+  const access = { callers, sessions, gatewayToken, addressed, openMetrics, insecurePages, logger };
+  guardRoutes(server, access);
+  loginRoutes(server, access);
   addRoutes(server);
   await server.ready();
   let isOpen = true;

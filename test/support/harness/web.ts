@@ -1,5 +1,4 @@
-import type { CauseTimes } from '../../../src/admin/cause-times.ts';
-import { withVerdict } from '../../../src/admin/describe-open-workspace.ts';
+import { type CauseTimes, withVerdict } from '../../../src/admin/describe-open-workspace.ts';
 import {
   type ConnectionStatus,
   completeStatus,

@@ -119,12 +119,10 @@ describe('the list of workspaces', () => {
   function setUp() {
     const lists: PromiseWithResolvers<readonly ListedWorkspace[]>[] = [];
     let now = 0;
-    const page = createWorkspaceList({
-      list() {
-        const next = Promise.withResolvers<readonly ListedWorkspace[]>();
-        lists.push(next);
-        return next.promise;
-      },
+    const page = createWorkspaceList(() => {
+      const next = Promise.withResolvers<readonly ListedWorkspace[]>();
+      lists.push(next);
+      return next.promise;
     });
     const visit = {
       ...{ caller: { role: 'read', workspaces: null }, query: new Map<string, string>(), now: 0 },

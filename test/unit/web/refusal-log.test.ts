@@ -22,7 +22,7 @@ async function setUp() {
     connection: workspace === 'acme' && connection === 'github',
   });
   const { scrub } = createScrubber([SECRET]);
-  const log = createRefusalLog({ installation, known, scrub, clock, logger: silentLogger });
+  const log = createRefusalLog({ installation, clock, logger: silentLogger }, scrub, known);
   const server = createServer({ trustedProxies: ['127.0.0.1'] });
   onTestFinished(() => server.close());
   log.watch(server);

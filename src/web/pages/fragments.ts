@@ -1,6 +1,48 @@
+import type { Verdict } from '../../admin/status.ts';
+import { duration } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 
-export interface Column<Row> {
+/** How much a word asks for attention; never said by colour alone. */
+export type Tone = 'good' | 'wait' | 'bad' | 'soft';
+
+/** A sign for each tone, so that nobody depends on colours. */
+const SIGNS: Readonly<Record<Tone, string>> = { good: '●', wait: '◆', bad: '■', soft: '○' };
+
+export function sign(tone: Tone): Markup {
+  return html`<span class="mark" aria-hidden="true">${SIGNS[tone]}</span>`;
+}
+
+/** A short word for a state. */
+export function chip(tone: Tone, words: string): Markup {
+  return html`<span class="chip ${tone}">${sign(tone)}${words}</span>`;
+}
+
+export const VERDICT_TONES: Readonly<Record<Verdict, Tone>> = { ok: 'good', degraded: 'wait', blocked: 'bad' };
+
+export function verdictChip(verdict: Verdict): Markup {
+  return chip(VERDICT_TONES[verdict], verdict);
+}
+
+/** An id that people copy; the script adds the button. */
+export function copyable(id: string, shown: string = id): Markup {
+  return html`<code data-copy="${id}">${shown}</code>`;
+}
+
+/** When the last of the waiting requests is sent; null: nothing is sent. Less than a second is no wait. */
+export function lastSent(at: number | null, now: number): Markup | string {
+  if (at === null) return 'not while the workspace is blocked';
+  return at >= now + 1_000 ? html`the last ${when(at, now)}` : 'now';
+}
+
+/** A moment relative to `now`; its exact time is in the tooltip. */
+export function when(at: number | null, now: number): Markup {
+  if (at === null) return html`<span class="none">–</span>`;
+  const iso = new Date(at).toISOString();
+  const words = at > now ? `in ${duration(at - now)}` : `${duration(now - at)} ago`;
+  return html`<time datetime="${iso}" title="${iso}">${now - at < 1_000 && at <= now ? 'just now' : words}</time>`;
+}
+
+interface Column<Row> {
   readonly title: string;
   /**
    * name    the subject of the row, for people: heads the row.
@@ -76,4 +118,30 @@ interface Pager {
   readonly words: string;
   readonly previous: string | null;
   readonly next: string | null;
+}
+
+/** A field to choose one of several things, or `any`. */
+export function choiceOf<Value extends string>(
+  { title, name, values, chosen }: Choice<Value>,
+  wordsOf: (value: Value) => string = (value) => value,
+): Markup {
+  const option = (value: string, words: string, isChosen: boolean) =>
+    html`<option value="${value}"${isChosen ? html` selected` : null}>${words}</option>`;
+  return html`<label>${title}<select name="${name}">${option('', 'any', chosen === undefined)}${values.map((each) =>
+    option(each, wordsOf(each), each === chosen),
+  )}</select></label>`;
+}
+
+interface Choice<Value> {
+  readonly title: string;
+  /** The name of the parameter. */
+  readonly name: string;
+  readonly values: readonly Value[];
+  readonly chosen: Value | undefined;
+}
+
+/** Returns a number of an address, 1 or more; null if it has none. */
+export function numberOf(given: { get(name: string): string | null | undefined }, name: string): number | null {
+  const number = Number(given.get(name) ?? Number.NaN);
+  return Number.isSafeInteger(number) && number > 0 ? number : null;
 }
