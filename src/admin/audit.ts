@@ -126,10 +126,10 @@ export interface AuditPage {
 }
 
 /** @param now epoch milliseconds; an action that was requested long before was not done, because its process ended */
-export async function auditLog(query: Sql, wish: AuditQuery, now: number): Promise<AuditPage> {
-  if (wish.limit < 1) throw new SyncError('usage', 'limit: expected at least 1');
-  const rows = await listAudit(query, { ...wish, limit: wish.limit + 1 });
-  const entries = rows.slice(0, wish.limit).map((row) => withEnd(row, now));
+export async function auditLog(query: Sql, page: AuditQuery, now: number): Promise<AuditPage> {
+  if (page.limit < 1) throw new SyncError('usage', 'limit: expected at least 1');
+  const rows = await listAudit(query, { ...page, limit: page.limit + 1 });
+  const entries = rows.slice(0, page.limit).map((row) => withEnd(row, now));
   return { entries, next: rows.length > entries.length ? (entries.at(-1)?.id ?? null) : null };
 }
 

@@ -16,7 +16,7 @@ import { withoutServer } from './finding-host.ts';
 import { connectionNamed } from './named.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 import { connectionOf, connectionSchema, type Operation, operation, textSchema } from './operation.ts';
-import { type Admission, admissionOf } from './quota.ts';
+import { admissionOf } from './quota.ts';
 
 /**
  * reading  pages are read; nothing may have been sent yet
@@ -26,19 +26,7 @@ import { type Admission, admissionOf } from './quota.ts';
  */
 export type BackfillState = 'reading' | 'paused' | 'sending' | 'done';
 
-export interface BackfillProgress extends BackfillStatus {
-  readonly state: BackfillState;
-  /** When this was put together. */
-  readonly at: number;
-  /** Pages that wait to be processed, and changes of all backfills of this workspace that wait to be sent. */
-  readonly pending: number;
-  readonly changes: number;
-  /**
-   * Requests that are still to come as far as can be said, when the last of them can go beside live work as it is at
-   * present, and why it will not go faster. Null while nobody knows how many items there are.
-   */
-  readonly forecast: Admission | null;
-}
+export type BackfillProgress = NonNullable<Awaited<ReturnType<typeof backfillProgress>>>;
 
 /** `running`: there was one already, which goes on as it was asked for. */
 export type AskedBackfill = { readonly outcome: 'started' | 'running'; readonly progress: BackfillProgress };
@@ -75,11 +63,7 @@ function checkConnection(partition: OpenWorkspace, name: string): ActiveConnecti
 }
 
 /** The one that runs, else the last one; null where there never was one, or it was stopped. */
-export async function backfillProgress(
-  partition: OpenWorkspace,
-  connection: string,
-  clock: Clock,
-): Promise<BackfillProgress | null> {
+export async function backfillProgress(partition: OpenWorkspace, connection: string, clock: Clock) {
   const { store, throttle, config } = partition;
   const [status] = await readBackfills(store.query, connection);
   if (!status) return null;
@@ -89,7 +73,19 @@ export async function backfillProgress(
   const toCome = status.total === null ? null : Math.max(0, status.total - status.items) * (mirrors ? 1 : 0);
   const requests = toCome === null ? null : toCome + changes;
   const forecast = requests === null ? null : admissionOf(throttle, clock, requests);
-  return { ...status, state: stateOf(status, pending + changes), at: clock.now(), pending, changes, forecast };
+  return {
+    ...status,
+    state: stateOf(status, pending + changes),
+    at: clock.now(),
+    /** Pages that wait to be processed, and changes of all backfills of this workspace that wait to be sent. */
+    pending,
+    changes,
+    /**
+     * Requests that are still to come as far as can be said, when the last of them can go beside live work as it is at present, and why
+     * it will not go faster. Null while the number of items is unknown.
+     */
+    forecast,
+  };
 }
 
 function stateOf({ finishedAt, isPaused }: BackfillStatus, left: number): BackfillState {

@@ -6,7 +6,6 @@ import { describeProxies, ownProxies } from '../platform/config/proxies.ts';
 import type { Skew } from '../platform/http/server-clocks.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { sharedFileSystemOf } from '../platform/lib/folders.ts';
-import type { Installation } from '../store/installation/installation.ts';
 import { refusalOfNotices } from '../store/items/notices.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import {
@@ -24,6 +23,7 @@ import { checkWorkspace, failed } from './check-workspace.ts';
 import { withHost, withoutServer } from './finding-host.ts';
 import { checkHooks } from './hooks.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
+import type { ServedDaemon } from './whole-status.ts';
 
 /** Milliseconds that a provider may take. */
 const LONGEST_CHECK = 30_000;
@@ -120,11 +120,7 @@ interface Checked {
   readonly clock: Clock;
 }
 
-interface Ground {
-  readonly version: string;
-  readonly installation: Pick<Installation, 'file' | 'size' | 'fault' | 'checkFileReplaced' | 'keptLog' | 'asServer'>;
-  readonly serverClocks: { since(monotonic: number): readonly Skew[] };
-}
+type Ground = Pick<ServedDaemon, 'version' | 'installation' | 'serverClocks'>;
 
 /** Reports connections, of one or several workspaces, that share a value of which each needs its own. */
 function shared(partitions: readonly OpenWorkspace[]): Finding[] {

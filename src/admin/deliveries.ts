@@ -130,10 +130,10 @@ function filterOf(
 }
 
 /** Returns the deliveries that `about` names and the filter matches, the newest first; undefined if `about` is absent. */
-async function namedBy(partition: OpenWorkspace, wish: WantedDeliveries): Promise<ListedDelivery[] | undefined> {
-  if (wish.about === undefined) return undefined;
-  const { states, connection, sources } = filterOf(partition, { ...wish, own: true });
-  const found = (await deliveriesCalled(partition, wish.about)) ?? (await deliveriesOfItem(partition, wish.about));
+async function namedBy(partition: OpenWorkspace, filter: WantedDeliveries): Promise<ListedDelivery[] | undefined> {
+  if (filter.about === undefined) return undefined;
+  const { states, connection, sources } = filterOf(partition, { ...filter, own: true });
+  const found = (await deliveriesCalled(partition, filter.about)) ?? (await deliveriesOfItem(partition, filter.about));
   const isWanted = (each: ListedDelivery) =>
     (states?.includes(each.state) ?? true) &&
     (sources?.includes(each.source) ?? true) &&
@@ -228,7 +228,7 @@ const replaySchema = wantedSchema.extend({
   preview: z.boolean(),
 });
 
-type ReplayWish = z.infer<typeof replaySchema>;
+type ReplayRequest = z.infer<typeof replaySchema>;
 
 /** Deliveries of one replay. */
 const MOST_REPLAYED = 10_000;
@@ -239,9 +239,9 @@ const LOOKED_AT_OF_ALL = 10_000;
  * Puts deliveries back to pending, so that reconcile reads them with the present rules and connectors. The newest data still
  * wins, so an old delivery reverts nothing. Idempotent. Throws `not_found`, `usage`.
  */
-async function replay(partition: OpenWorkspace, wish: ReplayWish) {
+async function replay(partition: OpenWorkspace, filter: ReplayRequest) {
   const { store, wakeReconcile } = partition;
-  const { found, more } = await wantedForReplay(partition, wish);
+  const { found, more } = await wantedForReplay(partition, filter);
   const replayable = found.filter(isReplayable).map(({ id }) => id);
   const quarantined = found.filter(({ state }) => state === 'quarantined').map(({ id }) => id);
   const kept = await withBodies(store.query, replayable);
@@ -257,7 +257,7 @@ async function replay(partition: OpenWorkspace, wish: ReplayWish) {
     // The filter matches more than one replay takes: repeat the request.
     more,
   };
-  if (wish.preview) return result;
+  if (filter.preview) return result;
   const retried = quarantined.length > 0 ? await retryQuarantined(store, quarantined) : 0;
   const replayed = await replayDeliveries(store, kept);
   wakeReconcile();
@@ -266,7 +266,7 @@ async function replay(partition: OpenWorkspace, wish: ReplayWish) {
 
 async function wantedForReplay(
   partition: OpenWorkspace,
-  { ids, ...wish }: ReplayWish,
+  { ids, ...filter }: ReplayRequest,
 ): Promise<{ readonly found: readonly ListedDelivery[]; readonly more: boolean }> {
   const { query } = partition.store;
   if (ids) {
@@ -275,15 +275,15 @@ async function wantedForReplay(
     if (unknown !== undefined) throw await noSuchDelivery(partition, String(unknown));
     return { found, more: false };
   }
-  const named = await namedBy(partition, wish);
+  const named = await namedBy(partition, filter);
   if (named) return { found: named, more: false };
-  const filter = filterOf(partition, wish);
-  if (filter.connection !== undefined && !(await hasDeliveries(query, filter.connection)))
+  const stored = filterOf(partition, filter);
+  if (stored.connection !== undefined && !(await hasDeliveries(query, stored.connection)))
     return { found: [], more: false };
   const found: ListedDelivery[] = [];
   let before: DeliveryPosition | undefined;
   do {
-    const looked = await look(query, filter, { before, wanted: MOST_REPLAYED - found.length, most: LOOKED_AT_OF_ALL });
+    const looked = await look(query, stored, { before, wanted: MOST_REPLAYED - found.length, most: LOOKED_AT_OF_ALL });
     found.push(...looked.found);
     before = looked.next;
   } while (before !== undefined && found.length < MOST_REPLAYED);

@@ -66,7 +66,7 @@ async function showItem({ store: { query }, sources, rules }: OpenWorkspace, key
     explained,
     /** The last deliveries that changed it, the newest first. */
     deliveries: await deliveriesThatChanged(query, [key]),
-    /** What waits to be sent, then what was sent, the newest first. */
+    /** The waiting changes, then the sent requests, the newest first. */
     courses: await timelinesOf(query, [key], now),
   };
 }

@@ -25,7 +25,12 @@ export function ownShared({ holder }: Sharing, now: number): SharedStatus {
   const seen = holder.replicas();
   const own = seen.find(({ isOwn }) => isOwn);
   const replicas = seen.map(({ id, address, host, version, startedAt, isOwn, config }) => ({
-    ...{ id, address, host, version, startedAt, isOwn },
+    id,
+    address,
+    host,
+    version,
+    startedAt,
+    isOwn,
     sameConfig: config === own?.config,
     holds: isOwn ? holder.owned() : null,
   }));
@@ -68,20 +73,28 @@ export async function readShared(sharing: Sharing, clock: Pick<Clock, 'now'>): P
   return withAnswers(ownShared(sharing, clock.now()), answers);
 }
 
+/** A cause that `worksync status` shows. It degrades unless it says otherwise. */
+function causeOf(cause: Omit<Cause, keyof typeof ABOUT | 'verdict'> & Partial<Cause>): Cause {
+  const { code, verdict = 'degraded', count, ...rest } = cause;
+  return { ...ABOUT, code, verdict, count, ...rest };
+}
+
 const ABOUT = { command: 'worksync status', seenAt: null, since: null } as const;
 
 function unheld(all: readonly OwnershipAge[], now: number): Cause[] {
   if (all.length === 0) return [];
   const names = joinNames(all.map(({ workspace }) => workspace));
   return [
-    {
-      ...ABOUT,
-      ...{ code: 'lease_unheld', verdict: 'blocked', count: all.length, seenAt: now },
+    causeOf({
+      code: 'lease_unheld',
+      verdict: 'blocked',
+      count: all.length,
+      seenAt: now,
       since: now - Math.max(...all.map(({ since }) => since)),
       message: `no replica works on ${counted(all.length, 'workspace')} (${names})`,
       stops: 'Webhooks for them are stored. Nothing else happens to them.',
       hint: 'See in the logs of the replicas why none takes them. Each replica must have the same configuration.',
-    },
+    }),
   ];
 }
 
@@ -91,21 +104,25 @@ function differing(replicas: readonly ReplicaStatus[]): Cause[] {
   const versions = new Set(replicas.map(({ version }) => version));
   const causes: Cause[] = [];
   if (others.length > 0)
-    causes.push({
-      ...ABOUT,
-      ...{ code: 'replica_configs_differ', verdict: 'degraded', count: others.length },
-      message: `${counted(others.length, 'replica')} with another configuration than this one (${joinNames(others)})`,
-      stops: 'Which configuration counts for a workspace depends on the replica that works on it.',
-      hint: 'Give all replicas the same configuration files and the same values of variables.',
-    });
+    causes.push(
+      causeOf({
+        code: 'replica_configs_differ',
+        count: others.length,
+        message: `${counted(others.length, 'replica')} with another configuration than this one (${joinNames(others)})`,
+        stops: 'Which configuration counts for a workspace depends on the replica that works on it.',
+        hint: 'Give all replicas the same configuration files and the same values of variables.',
+      }),
+    );
   if (versions.size > 1)
-    causes.push({
-      ...ABOUT,
-      ...{ code: 'replica_versions_differ', verdict: 'degraded', count: versions.size },
-      message: `the replicas run ${counted(versions.size, 'version')} (${joinNames([...versions].sort())})`,
-      stops: 'Nothing stops. What only the newer version does happens for some workspaces only.',
-      hint: 'Finish the upgrade: one version at a time beside another one is meant for that only.',
-    });
+    causes.push(
+      causeOf({
+        code: 'replica_versions_differ',
+        count: versions.size,
+        message: `the replicas run ${counted(versions.size, 'version')} (${joinNames([...versions].sort())})`,
+        stops: 'Nothing stops. What only the newer version does happens for some workspaces only.',
+        hint: 'Finish the upgrade: one version at a time beside another one is meant for that only.',
+      }),
+    );
   return causes;
 }
 
@@ -114,32 +131,37 @@ function troubleAt(name: string, { ready = true, components = {}, configFault = 
   const causes: Cause[] = [];
   const failing = Object.entries(components).filter(([, reason]) => reason !== 'ok');
   if (!ready)
-    causes.push({
-      ...ABOUT,
-      ...{ code: 'replica_not_ready', verdict: 'degraded', count: 1 },
-      message: `replica ${name} is not ready (${failing.map((each) => each.join(': ')).join(', ') || 'starting'})`,
-      stops: 'It refuses webhooks, which their senders repeat. The other replicas accept them.',
-      hint: 'Read the log of that replica.',
-    });
+    causes.push(
+      causeOf({
+        code: 'replica_not_ready',
+        count: 1,
+        message: `replica ${name} is not ready (${failing.map((each) => each.join(': ')).join(', ') || 'starting'})`,
+        stops: 'It refuses webhooks, which their senders repeat. The other replicas accept them.',
+        hint: 'Read the log of that replica.',
+      }),
+    );
   if (configFault)
-    causes.push({
-      ...ABOUT,
-      ...{ code: configFault.code, verdict: 'degraded', count: 1, hint: configFault.hint },
-      message: `replica ${name} could not reload its configuration: ${configFault.message}`,
-      stops: 'Nothing stops. That replica goes on with its last valid configuration.',
-    });
+    causes.push(
+      causeOf({
+        code: configFault.code,
+        count: 1,
+        hint: configFault.hint,
+        message: `replica ${name} could not reload its configuration: ${configFault.message}`,
+        stops: 'Nothing stops. That replica goes on with its last valid configuration.',
+      }),
+    );
   return causes;
 }
 
 function silence(silent: readonly string[]): Cause[] {
   if (silent.length === 0) return [];
   return [
-    {
-      ...ABOUT,
-      ...{ code: 'replica_silent', verdict: 'degraded', count: silent.length },
+    causeOf({
+      code: 'replica_silent',
+      count: silent.length,
       message: `${counted(silent.length, 'replica')} did not answer (${joinNames(silent, '; ')})`,
       stops: 'Nobody knows here how its workspaces are. Commands and pages for them wait until it answers.',
       hint: 'Replicas ask each other at the address that --replica-address gives, at the port of the pages too: open it between them.',
-    },
+    }),
   ];
 }

@@ -58,7 +58,7 @@ export interface Phase {
 
 /** Deliveries shown for one request, and requests of one query. */
 const MOST_SHOWN = 20;
-const MOST_COURSES = 100;
+const MOST_TIMELINES = 100;
 const MOST_SEARCHED = 500;
 
 /** The part of one delivery: the requests that were sent because of it, or the request that it answers. */
@@ -75,28 +75,30 @@ export async function timelinesOf(
   part?: Part,
 ): Promise<Timeline[]> {
   const isWanted = (ids: readonly number[]) => part === undefined || ids.includes(part.delivery);
-  const requests = (await requestsOfItems(query, items, part === undefined ? MOST_COURSES : MOST_SEARCHED))
+  const requests = (await requestsOfItems(query, items, part === undefined ? MOST_TIMELINES : MOST_SEARCHED))
     .map((row) => ({ row, ids: JSON.parse(row.deliveries) as number[] }))
     .filter(({ row, ids }) => isWanted(ids) || (part?.answer !== undefined && row.answer === part.answer))
-    .slice(0, MOST_COURSES);
+    .slice(0, MOST_TIMELINES);
   const entities = (await entitiesOf(query, items)).slice(0, MOST_SEARCHED);
   const owners = new Map(entities.map((row) => [row.entity, row]));
   const changes = (await findChanges(query, [...owners.keys()]))
     .map((row) => ({ row, ids: readWaiting(row).map(({ id }) => id) }))
     .filter(({ ids }) => isWanted(ids))
-    .slice(0, MOST_COURSES);
+    .slice(0, MOST_TIMELINES);
   const names = await nameEntities(query, [...entities, ...requests.map(({ row }) => row)]);
   const shown = [...changes, ...requests].flatMap(({ ids }) => ids.slice(0, MOST_SHOWN));
   const deliveries = new Map((await deliveriesByIds(query, [...new Set(shown)])).map((each) => [each.id, each]));
   const told = (ids: readonly number[]) => ids.slice(0, MOST_SHOWN).flatMap((id) => deliveries.get(id) ?? []);
   const about = (entity: string) => names.get(entity) as NamedEntity;
   return [
-    ...changes.map(({ row, ids }) => courseOfChange(row, about(row.entity), told(ids), { served: ids.length, now })),
-    ...requests.map(({ row, ids }) => courseOfRequest(row, about(row.entity), told(ids), { served: ids.length, now })),
+    ...changes.map(({ row, ids }) => timelineOfChange(row, about(row.entity), told(ids), { served: ids.length, now })),
+    ...requests.map(({ row, ids }) =>
+      timelineOfRequest(row, about(row.entity), told(ids), { served: ids.length, now }),
+    ),
   ];
 }
 
-function courseOfRequest(
+function timelineOfRequest(
   row: RequestRow,
   about: NamedEntity,
   deliveries: readonly ListedDelivery[],
@@ -122,7 +124,7 @@ function courseOfRequest(
   };
 }
 
-function courseOfChange(
+function timelineOfChange(
   row: OutboxRow,
   about: NamedEntity,
   deliveries: readonly ListedDelivery[],

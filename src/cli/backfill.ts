@@ -3,13 +3,11 @@ import type { BackfillProgress } from '../admin/backfill.ts';
 import type { Partition } from '../daemon/partition.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { type Clock, sleep } from '../platform/lib/clock.ts';
-import { print, type Setting, say, sinceOf } from './setting.ts';
+import { PARTIAL, print, type Setting, say, sinceOf } from './setting.ts';
 import { plural, printable, safeOutput, span } from './words.ts';
 import type { CommandContext } from './workspace-client.ts';
 import { type Output, requestCommand, type WorkspaceFlags } from './workspace-command.ts';
 
-/** Exit code where something could not be read, or is left because nothing gets through. */
-const PARTIAL = 3;
 /** How often the progress is looked at, and how often it is told where no terminal shows it, milliseconds. */
 const LOOK_EVERY = 1_000;
 const TELL_EVERY = 10_000;

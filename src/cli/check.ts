@@ -15,16 +15,12 @@ import { askOwner, askStatus, hasOwner } from './owner.ts';
 import { audibly } from './patience.ts';
 import { exitOf } from './report-error.ts';
 import type { Session } from './session.ts';
-import { OF_HOOKS, print, type Setting, sessionOf, withDaemonOptions } from './setting.ts';
+import { FAILED, OF_HOOKS, print, type Setting, sessionOf, withDaemonOptions } from './setting.ts';
 import { printable } from './words.ts';
 
 /** The longest that workspace and providers take over the questions of a check, milliseconds. */
 const PATIENCE = 180_000;
 
-/** Exit code when something is wrong. */
-const FAILED = 1;
-
-/** `worksync check`. */
 export function addCheck(program: Command, setting: Setting): void {
   withDaemonOptions(program.command('check'), OF_HOOKS)
     .description('check the configuration, the workspace and the providers; uses up to three requests')

@@ -10,7 +10,6 @@ Example: worksync completion bash > ~/.local/share/bash-completion/completions/w
          source <(worksync completion zsh)
          worksync completion fish > ~/.config/fish/completions/worksync.fish`;
 
-/** `worksync completion`. */
 export function addCompletion(program: Command): void {
   program
     .command('completion')

@@ -10,7 +10,6 @@ import { chooseWorkspace } from './workspace-client.ts';
 
 type ShowFlags = Flags & { readonly workspace?: string; readonly json?: boolean };
 
-/** `worksync config`. */
 export function addConfig(program: Command, setting: Setting): void {
   const group = program.command('config').description('the configuration: show').exitOverride();
   withDaemonOptions(group.command('show'))

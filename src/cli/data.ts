@@ -15,7 +15,6 @@ interface Json {
   readonly json?: boolean;
 }
 
-/** `worksync backup`, `worksync restore` and `worksync forget`. */
 export function addData(program: Command, setting: Setting): void {
   withDaemonOptions(program.command('backup'), [...OF_QUESTIONS, 'backup'])
     .description('back up the database to a file, also while the daemon runs, and check the copy')

@@ -6,7 +6,7 @@ import { SyncError } from '../model/errors/sync-error.ts';
 import type { Flags } from '../platform/config/daemon-options.ts';
 import { askInstallation } from './owner.ts';
 import { OF_QUESTIONS, oneOf, type Setting, wholeNumber } from './setting.ts';
-import { describeCourse } from './waterfall.ts';
+import { describeTimeline } from './waterfall.ts';
 import { at, brief, plural, printable, table } from './words.ts';
 import type { CommandContext } from './workspace-client.ts';
 import {
@@ -137,7 +137,7 @@ export function describeDelivery({ delivery, verified, read, courses, body }: To
     ...sayingOf(read).map((line) => printable(`  says      ${line}`)),
     printable(`  decided   ${state}${after}${reason === null ? '' : `: ${reason}`}${failed}`),
     ...(courses.length === 0 ? ['  sent      nothing'] : []),
-    ...courses.flatMap(describeCourse).map((line) => `  ${line}`),
+    ...courses.flatMap(describeTimeline).map((line) => `  ${line}`),
     ...(flags.decoded && decoded ? lines('decoded', decoded) : []),
     ...(flags.raw && body ? lines(body.encoding === 'utf8' ? 'body' : `body in ${body.encoding}`, body) : []),
   ].join('\n');

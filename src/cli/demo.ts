@@ -1,12 +1,8 @@
 import type { Command } from 'commander';
 import { PROGRAM } from '../platform/lib/program-folder.ts';
-import { print, type Setting, sessionOf } from './setting.ts';
+import { PARTIAL, print, type Setting, sessionOf } from './setting.ts';
 
 const DEMO_CONFIG = `${PROGRAM}/config/default.yaml`;
-/** Exit code when something is left to do. */
-const PARTIAL = 3;
-
-/** `worksync demo`. */
 export function addDemo(program: Command, setting: Setting): void {
   program
     .command('demo')

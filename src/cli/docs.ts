@@ -90,7 +90,6 @@ const ROWS: readonly Shorthand[] = [
   },
 ];
 
-/** `worksync docs`. */
 export function addDocs(program: Command, setting: Setting): void {
   const group = program
     .command('docs')

@@ -11,7 +11,6 @@ import { runOnWorkspace, type WorkspaceFlags, workspaceCommand } from './workspa
 
 type Ticket = Answered<Routes['createUploadUrl']>;
 
-/** `worksync files`. */
 export function addFiles(program: Command, setting: Setting): void {
   const group = program.command('files').description('images and videos: upload').exitOverride();
   workspaceCommand(group, {

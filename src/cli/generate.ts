@@ -5,7 +5,6 @@ import { SyncError } from '../model/errors/sync-error.ts';
 import { PROGRAM } from '../platform/lib/program-folder.ts';
 import { print } from './setting.ts';
 
-/** `worksync generate`. */
 export function addGenerate(program: Command): void {
   program
     .command('generate')

@@ -1,10 +1,8 @@
 import type { Command } from 'commander';
 import type { ConnectionHooks } from '../admin/hooks.ts';
-import { OF_HOOKS, type Setting } from './setting.ts';
+import { FAILED, OF_HOOKS, type Setting } from './setting.ts';
 import { printable } from './words.ts';
 import { requestCommand, type WorkspaceFlags } from './workspace-command.ts';
-
-const FAILED = 1;
 
 const HELP = `
 The address is <public address>/webhooks/<workspace>/<connection>. Give the public address with --public-url or

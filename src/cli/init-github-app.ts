@@ -87,18 +87,17 @@ export interface MadeApp {
   readonly installUrl: string;
 }
 
-type Wanted = Pick<
-  AppFlags,
-  'organization' | 'appName' | 'name' | 'connection' | 'publicUrl' | 'issues' | 'folder' | 'timeout'
->;
-
 /** Throws `usage` and `conflict` before anything is created, `not_received` if nobody confirmed in time, and GitHub's refusals. */
-export async function makeApp(wanted: Wanted, site: Site, tell: (url: string) => void): Promise<MadeApp> {
+export async function makeApp(
+  flags: Omit<AppFlags, 'host' | 'json'>,
+  site: Site,
+  onPage: (url: string) => void,
+): Promise<MadeApp> {
   const { CODE, manifestOf, newAppAddress, takeNewApp } = await import('../connectors/github/app-manifest.ts');
   const { refuseWrongName } = await import('../admin/init.ts');
   const { systemRandom } = await import('../platform/lib/random.ts');
   const { openConfirmPage } = await import('../web/confirm-app.ts');
-  const { publicUrl, name, connection, organization, appName, issues = false, folder, timeout } = wanted;
+  const { publicUrl, name, connection, organization, appName, issues = false, folder, timeout } = flags;
   refuseWrongName('--name', name);
   refuseWrongName('--connection', connection);
   refusePresentFiles(folder);
@@ -120,7 +119,7 @@ export async function makeApp(wanted: Wanted, site: Site, tell: (url: string) =>
   });
   const over = new AbortController();
   try {
-    tell(page.url);
+    onPage(page.url);
     await Promise.race([page.taken, sleep(systemClock(), timeout, over.signal)]);
   } catch (error) {
     throw asSyncError(error);

@@ -57,7 +57,6 @@ function columnsOf({ apiKeyId, status, keyPrefix, description, lastUsedAt }: Api
   return [apiKeyId, status, `${keyPrefix}…`, used, printable(description)];
 }
 
-/** `worksync keys`. */
 export function addKeys(program: Command, setting: Setting): void {
   const group = program
     .command('keys')

@@ -5,7 +5,6 @@ import { askInstallation, askOwner, placeOf, whoRuns } from './owner.ts';
 import { likeOption, OF_QUESTIONS, print, say, withDaemonOptions } from './setting.ts';
 import { plural } from './words.ts';
 
-/** `worksync login` and `worksync logout`. */
 export function addLogin(program: Command): void {
   withDaemonOptions(program.command('login'), OF_QUESTIONS)
     .description('print a link that logs one browser in, once, within ten minutes')

@@ -4,17 +4,14 @@ import type { Flags } from '../platform/config/daemon-options.ts';
 import { askOwnerOr } from './owner.ts';
 import { audibly, type PatienceFlags, withPatience } from './patience.ts';
 import type { Session } from './session.ts';
-import { OF_WORK, print, type Setting, sessionOf, withDaemonOptions } from './setting.ts';
+import { OF_WORK, PARTIAL, print, type Setting, sessionOf, withDaemonOptions } from './setting.ts';
 import { plural, printable } from './words.ts';
 
-/** Exit code when something is left to do. */
-const PARTIAL = 3;
 /** How long it waits for the quota where nothing else is said, milliseconds: one long window. */
 const LONGEST_ONCE = 900_000;
 /** The longest that the vendors' answers to one round of polls take, milliseconds. */
 const POLLS = 600_000;
 
-/** `worksync once`. */
 export function addOnce(program: Command, setting: Setting): void {
   withPatience(withDaemonOptions(program.command('once'), OF_WORK), LONGEST_ONCE)
     .description('poll, apply, send what the quota allows, and exit (exit code 3 if something is left)')

@@ -4,13 +4,11 @@ import { describeLabEnd, laterCondition } from '../admin/labels.ts';
 import type { AppliedPlan, ShownPlan } from '../admin/plan.ts';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import { counted } from '../platform/lib/quantities.ts';
-import { type Setting, wholeNumber } from './setting.ts';
+import { PARTIAL, type Setting, wholeNumber } from './setting.ts';
 import { lastSent, plural, printable, span } from './words.ts';
 import type { CommandContext } from './workspace-client.ts';
 import { requestCommand, type WorkspaceFlags } from './workspace-command.ts';
 
-/** Exit code when something of the plan is left to do. */
-const PARTIAL = 3;
 /** Entities named of each kind of difference. */
 const NAMED = 5;
 

@@ -92,7 +92,6 @@ const ROWS: readonly Shorthand[] = [
   },
 ];
 
-/** `worksync prs`. */
 export function addPullRequests(program: Command, setting: Setting): void {
   const group = program
     .command('prs')

@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import type { QuotaByCaller, QuotaReport, Used } from '../admin/quota.ts';
 import { LANES } from '../model/lane.ts';
 import type { Setting } from './setting.ts';
-import { plural, printable, span, table } from './words.ts';
+import { percent, plural, printable, span, table } from './words.ts';
 import { requestCommand, type WorkspaceFlags } from './workspace-command.ts';
 
 /**
@@ -88,8 +88,4 @@ function describeForecast({ requests, backfill, held, drainedAt }: QuotaReport['
 
 function until(time: number, now: number): string {
   return time <= now ? 'now' : `in ${span(time - now)}`;
-}
-
-function percent(share: number): string {
-  return `${Math.round(share * 100)} %`;
 }

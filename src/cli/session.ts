@@ -1,5 +1,5 @@
 import { connectors } from '../connectors/registry.ts';
-import { createProcessContext, type ProcessContext } from '../daemon/daemon-context.ts';
+import { createProcessContext } from '../daemon/daemon-context.ts';
 import type { ConfigSource } from '../daemon/reload.ts';
 import { draftFiles, stampOf } from '../platform/config/config-files.ts';
 import {
@@ -10,7 +10,7 @@ import {
   type Flags,
   secretsOfStore,
 } from '../platform/config/daemon-options.ts';
-import { commandEnvironment, type EnvFile } from '../platform/config/env-file.ts';
+import { commandEnvironment } from '../platform/config/env-file.ts';
 import type { Environment } from '../platform/config/interpolate.ts';
 import {
   configSize,
@@ -21,43 +21,20 @@ import {
   readAhead,
 } from '../platform/config/load.ts';
 import { type ConfiguredToken, configuredTokens, secretKeyOf } from '../platform/config/tokens.ts';
-import { secretsOfExport, type TraceExport, traceSettings } from '../platform/config/trace-export.ts';
+import { secretsOfExport, traceSettings } from '../platform/config/trace-export.ts';
 import { systemRandom } from '../platform/lib/random.ts';
 import { type Files, fileReads, type KnownFiles } from '../platform/lib/regular-files.ts';
 import { createLogger } from '../platform/observe/pino-logger.ts';
-import type { Scrubber } from '../platform/observe/scrubber.ts';
 import { type DaemonEndpoint, findDaemon } from '../store/installation/daemon-file.ts';
 import { createConverter } from '../sync/worker/converter.ts';
 import { apiOverrides } from '../workspace-api/contract.ts';
+import type { Setting } from './setting.ts';
 
 /** The start of a command that works on the configured workspaces. */
-export interface Session {
-  readonly version: string;
-  readonly options: DaemonOptions;
-  readonly flags: Flags;
-  readonly config: LoadedConfig;
-  /** Absent without a `.env`. */
-  readonly envFile?: EnvFile;
-  /** Lists the drafts of `worksync init` beside the configuration, which worksync does not read. */
-  readonly drafts: () => Promise<readonly string[]>;
-  /** The source from which the configuration is read again. */
-  readonly source: ConfigSource;
-  /** Tokens for pages, metrics and admin actions, as the environment sets them. */
-  readonly tokens: readonly ConfiguredToken[];
-  readonly scrubber: Scrubber;
-  /** The demo's webhook secret: the one of the running daemon, or a new one. */
-  readonly demoSecret: string;
-  /** The key of the environment. */
-  readonly secretKey?: Buffer;
-  /** The destination of traces; absent: no tracing. */
-  readonly traces?: TraceExport;
-  readonly parts: ProcessContext;
-}
+export type Session = Awaited<ReturnType<typeof openSession>>;
 
-export interface SessionInput {
-  readonly version: string;
+export interface SessionInput extends Pick<Setting, 'version' | 'scrubber'> {
   readonly flags: Flags;
-  readonly scrubber: Scrubber;
   /** The level if neither a flag nor the environment sets one. */
   readonly logLevel: (config: LoadedConfig, demoSecret: string) => DaemonOptions['logLevel'];
   /** Whether this process becomes the daemon. Other commands use the configuration of the running daemon. */
@@ -65,7 +42,7 @@ export interface SessionInput {
 }
 
 /** Reads options and configuration, and registers the secret values with the scrubber of log and error texts. */
-export async function openSession(input: SessionInput): Promise<Session> {
+export async function openSession(input: SessionInput) {
   const read = await fileReads.run((files) => readSettings(input, files));
   const { flags, env, place, envFile, given, config, demoSecret, configPlace, secretKey, tokens } = read;
   // Reads the variables with each load, because the file may have changed.
@@ -96,14 +73,21 @@ export async function openSession(input: SessionInput): Promise<Session> {
     options,
     flags,
     config,
-    ...(envFile && { envFile }),
-    drafts: () =>
+    /** Absent without a `.env`. */
+    envFile,
+    /** Lists the drafts of `worksync init` beside the configuration, which worksync does not read. */
+    drafts: (): Promise<readonly string[]> =>
       fileReads.run((files) => (configPlace.text === undefined ? draftFiles({ path: given.config }, files) : [])),
+    /** The source from which the configuration is read again. */
     source: configSource(configPlace, variables, { envFile: place, secrets: config.secretSources }),
+    /** Tokens for pages, metrics and admin actions, as the environment sets them. */
     tokens,
     scrubber: input.scrubber,
+    /** The demo's webhook secret: the one of the running daemon, or a new one. */
     demoSecret,
+    /** The key of the environment. */
     secretKey: secretKey?.key,
+    /** The destination of traces; absent: no tracing. */
     traces,
     parts: createProcessContext(logger, input.version, input.scrubber),
   };

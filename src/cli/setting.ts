@@ -8,6 +8,10 @@ import type { Scrubber } from '../platform/observe/scrubber.ts';
 import type { Session, SessionInput } from './session.ts';
 import { safeOutput } from './words.ts';
 
+/** Exit codes: something is wrong; something is left to do, or needs a person. */
+export const FAILED = 1;
+export const PARTIAL = 3;
+
 /** The start of every command. */
 export interface Setting {
   readonly version: string;

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { Answered } from '../admin/admin-operations.ts';
 import { describeExplainedItem, describeTaskStatus, taskHead } from './explained.ts';
 import type { Setting } from './setting.ts';
-import { describeCourse } from './waterfall.ts';
+import { describeTimeline } from './waterfall.ts';
 import { at, printable } from './words.ts';
 import { operationCommand, type WorkspaceFlags } from './workspace-command.ts';
 
@@ -49,6 +49,6 @@ function describeItem({
     ...deliveries.map(({ id, receivedAt, source, event, key }) =>
       printable(`    delivery ${id}: ${source} ${event}, ${at(receivedAt)} (${key})`),
     ),
-    ...courses.flatMap(describeCourse).map((line) => `  ${line}`),
+    ...courses.flatMap(describeTimeline).map((line) => `  ${line}`),
   ];
 }

@@ -14,13 +14,12 @@ import type { BackfillStatus } from '../store/connections/backfills.ts';
 import { askStatus, keepLooking } from './owner.ts';
 import { OF_QUESTIONS, print, say, withDaemonOptions } from './setting.ts';
 import { describeRound } from './sweep.ts';
-import { lastSent, plural, printable, safeOutput, span, table } from './words.ts';
+import { lastSent, percent, plural, printable, safeOutput, span, table } from './words.ts';
 
 const HELP = `
 The exit code is 0 whatever the status is, and 75 if no daemon runs. In scripts use "worksync wait", or read --json.
 Example: worksync status --json`;
 
-/** `worksync status`. */
 export function addStatus(program: Command): void {
   withDaemonOptions(program.command('status'), OF_QUESTIONS)
     .description('show what the running daemon does, what waits, and what is wrong')
@@ -276,10 +275,6 @@ function describeState({ verdict, state }: WorkspaceStatus, now: number): string
 function describeWindow({ window, used, cap, backgroundLimit }: WindowSnapshot): string {
   if (cap === null) return `no limit per ${span(window)}`;
   return `${used} of ${cap} used in ${span(window)} (we take up to ${backgroundLimit})`;
-}
-
-function percent(share: number): string {
-  return `${Math.round(share * 100)} %`;
 }
 
 const LOOK_EVERY = 2_000;

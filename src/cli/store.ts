@@ -12,7 +12,6 @@ interface Flags {
   readonly json?: boolean;
 }
 
-/** `worksync store copy`. */
 export function addStore(program: Command, { scrubber }: Setting): void {
   const group = program
     .command('store')

@@ -3,13 +3,11 @@ import type { SweepProgress } from '../admin/sweep.ts';
 import type { Finding } from '../model/foreign-edits.ts';
 import { sleep } from '../platform/lib/clock.ts';
 import type { SweepReport } from '../store/workspace/workspace-sweeps.ts';
-import { type Setting, say } from './setting.ts';
+import { PARTIAL, type Setting, say } from './setting.ts';
 import { plural, printable, span } from './words.ts';
 import type { CommandContext } from './workspace-client.ts';
 import { type Output, requestCommand } from './workspace-command.ts';
 
-/** Exit code if repairs need approval, or nothing reaches the workspace. */
-const PARTIAL = 3;
 /** Milliseconds between two polls of the progress, and between two reports. */
 const LOOK_EVERY = 1_000;
 const TELL_EVERY = 10_000;

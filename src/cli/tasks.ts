@@ -77,7 +77,6 @@ function creation(kind: 'bug' | 'idea'): Shorthand {
   };
 }
 
-/** `worksync tasks`. */
 export function addTasks(program: Command, setting: Setting): void {
   const description = "the workspace's tasks: list, get, bug, idea, undo";
   const group = program.command('tasks').description(description).exitOverride();

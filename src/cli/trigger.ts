@@ -4,7 +4,7 @@ import type { Translation } from '../connectors/connector.ts';
 import { asTyped } from '../platform/lib/own-command.ts';
 import { webhookAddressOf } from './owner.ts';
 import type { Session } from './session.ts';
-import { type Setting, sessionOf } from './setting.ts';
+import { FAILED, type Setting, sessionOf } from './setting.ts';
 import { printable, table } from './words.ts';
 import { type CommandContext, chooseWorkspace, withWorkspace } from './workspace-client.ts';
 import {
@@ -14,8 +14,6 @@ import {
   warnOfOtherWorkspaces,
   workspaceCommand,
 } from './workspace-command.ts';
-
-const FAILED = 1;
 
 const HELP = `
 worksync makes the sample itself. It is about a pull request or work item called "worksync trial", which the vendor does not have.

@@ -8,12 +8,10 @@ import { type Clock, sleep, systemClock } from '../platform/lib/clock.ts';
 import { didYouMean } from '../platform/lib/nearest.ts';
 import { askStatus, placeOf } from './owner.ts';
 import { durationOption } from './patience.ts';
-import { OF_QUESTIONS, print, type Setting, say, withDaemonOptions } from './setting.ts';
+import { OF_QUESTIONS, PARTIAL, print, type Setting, say, withDaemonOptions } from './setting.ts';
 import { printable, span } from './words.ts';
 import { gather } from './workspace-command.ts';
 
-/** Exit code if the rest needs a person. */
-const PARTIAL = 3;
 const LOOK_EVERY = 1_000;
 /** Default of the longest wait, milliseconds: enough for a start with a full inbox. */
 const LONGEST_WAIT = 600_000;

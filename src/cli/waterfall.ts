@@ -2,10 +2,10 @@ import type { Answered } from '../admin/admin-operations.ts';
 import { TIMELINE_PHASE_LABELS } from '../admin/labels.ts';
 import { brief, printable } from './words.ts';
 
-type Course = Answered<'delivery'>['courses'][number];
-type Phase = Course['phases'][number];
+type Timeline = Answered<'delivery'>['courses'][number];
+type Phase = Timeline['phases'][number];
 
-const STATES: Readonly<Record<Course['state'], string>> = {
+const STATES: Readonly<Record<Timeline['state'], string>> = {
   answered: 'answered',
   settled: 'refused, and not repeated',
   again: 'failed, and sent again',
@@ -20,8 +20,8 @@ const LABEL_WIDTH = Math.max(...Object.values(TIMELINE_PHASE_LABELS).map(({ leng
 const WIDTH = 40;
 
 /** One request, or a change that waits for one, with a bar for each phase. */
-export function describeCourse(course: Course): string[] {
-  const { about, action, request, state, status, error, attempt, deliveries, served, phases } = course;
+export function describeTimeline(timeline: Timeline): string[] {
+  const { about, action, request, state, status, error, attempt, deliveries, served, phases } = timeline;
   const from = phases[0]?.from;
   const until = Math.max(...phases.map(({ from: start, to }) => to ?? start));
   const what = [action, request === null ? '' : `request ${request}`, attempt > 1 ? `attempt ${attempt}` : ''];

@@ -25,22 +25,14 @@ export interface ServeOptions {
 }
 
 /** The values that a client needs; `--json` prints them in one line. */
-export interface Served {
-  /** Ends in `/api/v1`. */
-  readonly url: string;
-  readonly workspaceId: string;
-  /** The key, only if this start created it: it stays valid after a restart, and is not shown again. */
-  readonly apiKey: string | null;
-  /** The token of an owner; shown as the key is. */
-  readonly oauthToken: string | null;
-}
+type Served = Awaited<ReturnType<typeof serveWorkspace>>;
 
 /** Both windows of W69 and W70, milliseconds. */
 const WINDOW = 15 * 60_000;
 const BURST_WINDOW = 60_000;
 
 /** `worksync workspace serve`: the reference service alone, until a signal ends it. */
-export async function serveWorkspace(options: ServeOptions, parts: ProcessContext): Promise<Served> {
+export async function serveWorkspace(options: ServeOptions, parts: ProcessContext) {
   const { clock, random, logger } = parts;
   mkdirSync(dirname(options.file), { recursive: true });
   const quota = { ...options.quota, window: WINDOW, burstWindow: BURST_WINDOW };
@@ -70,6 +62,7 @@ export async function serveWorkspace(options: ServeOptions, parts: ProcessContex
   });
   const url = await service.listen({ host: options.host, port: options.port });
   const { workspaceId, apiKey, isKeyNew, oauthToken, isTokenNew } = await service.startCredentials();
+  // The key of an owner, and the token, are shown only by the start that created them. They stay valid after a restart.
   return { url, workspaceId, apiKey: isKeyNew ? apiKey : null, oauthToken: isTokenNew ? oauthToken : null };
 }
 

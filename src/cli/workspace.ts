@@ -11,7 +11,6 @@ import type { Reached } from '../reference-service/service.ts';
 import { durationOption } from './patience.ts';
 import { likeOption, oneOf, print, type Setting, wholeNumber } from './setting.ts';
 
-/** `worksync workspace`. */
 export function addWorkspace(program: Command, setting: Setting): void {
   const workspace = program.command('workspace').description('the reference workspace service').exitOverride();
   workspace

@@ -5,7 +5,7 @@ import { type Identity, isSignedBody, type Signed } from '../cluster/signature.t
 import { canAccess } from '../model/caller.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { USER_HEADER } from '../platform/http/daemon-client.ts';
-import type { Addressed, Door, RouteNeeds } from '../platform/http/origin.ts';
+import type { Addressed, RouteAccess, RouteNeeds } from '../platform/http/origin.ts';
 import { isSafe } from '../platform/http/semantics.ts';
 import type { Server, ServerReply, ServerRequest } from '../platform/http/server.ts';
 import { isSameSecret } from '../platform/lib/digest.ts';
@@ -128,19 +128,19 @@ export function guardRoutes(server: Server, options: AccessOptions): readonly Gu
   });
   // Creates no promise if no check is needed: most requests are deliveries, or go through the gateway.
   server.addHook('onRequest', (request, reply, goOn) => {
-    const { door = 'admin', ...needs } = needsOf(request);
+    const { access = 'admin', ...needs } = needsOf(request);
     // No browser sends these requests, and each delivery pays for the headers of its answer.
-    if (door === 'webhook') return goOn();
+    if (access === 'webhook') return goOn();
     reply.headers(HEADERS);
     if (request.protocol === 'https') reply.header('strict-transport-security', `max-age=${A_YEAR}`);
     const signed = options.elsewhere?.replicas.verify(request);
     if (signed === 'wrong') return void refuse(request, reply, 'no_replica');
     if (signed) request.setDecorator(SIGNED, signed);
-    if (door === 'public') return goOn();
+    if (access === 'public') return goOn();
     const decide = () =>
       signed
-        ? admitPassedOn(request, { door, ...needs }, signed.identity, options)
-        : admit(request, { door, ...needs }, options);
+        ? admitPassedOn(request, { access, ...needs }, signed.identity, options)
+        : admit(request, { access, ...needs }, options);
     request.setDecorator(AGAIN, decide);
     decide().then(
       (refusal) => (refusal === undefined ? goOn() : refuse(request, reply, refusal)),
@@ -166,7 +166,7 @@ export function guardRoutes(server: Server, options: AccessOptions): readonly Gu
 /** A route that gives too much access is a fault of ours, and is found at the start. */
 function guarded(route: GuardedRoute): GuardedRoute {
   const { method, url, needs } = route;
-  const isForReading = needs.door === 'read' || needs.door === 'metrics' || needs.door === 'gateway';
+  const isForReading = needs.access === 'read' || needs.access === 'metrics' || needs.access === 'gateway';
   if (isForReading && isChange(route))
     throw new SyncError('internal', `${method} ${url}: a route for readers must not change anything`);
   return route;
@@ -184,7 +184,7 @@ function refusalOfBody(request: ServerRequest): Refusal | undefined {
 function needsOf(request: ServerRequest): RouteNeeds {
   if (!request.is404) return request.routeOptions.config;
   // Without a route, the address only answers 404.
-  return /^\/api\/v1(?:[/?]|$)/.test(request.url) ? { door: 'public' } : {};
+  return /^\/api\/v1(?:[/?]|$)/.test(request.url) ? { access: 'public' } : {};
 }
 
 /** Whether another process forwarded the request, which is then answered for this process alone. */
@@ -192,7 +192,7 @@ export function isPassedOn(request: ServerRequest): boolean {
   return request.getDecorator(SIGNED) !== null;
 }
 
-type Needs = RouteNeeds & { readonly door: Door };
+type Needs = RouteNeeds & { readonly access: RouteAccess };
 
 /** The caller of open metrics. */
 const EVERYBODY: Caller = { role: 'read', workspaces: null };
@@ -200,10 +200,10 @@ const EVERYBODY: Caller = { role: 'read', workspaces: null };
 /** Returns undefined if the caller is admitted. */
 async function admit(request: ServerRequest, needs: Needs, options: AccessOptions): Promise<Refusal | undefined> {
   const addressed = options.addressed(request);
-  if (needs.door === 'login') return admitStranger(request, addressed);
-  if (needs.door === 'gateway') return admitJob(request, options);
-  if (needs.door === 'replica') return 'no_replica';
-  const isOpen = needs.door === 'metrics' && options.openMetrics;
+  if (needs.access === 'login') return admitStranger(request, addressed);
+  if (needs.access === 'gateway') return admitJob(request, options);
+  if (needs.access === 'replica') return 'no_replica';
+  const isOpen = needs.access === 'metrics' && options.openMetrics;
   const caller = isOpen ? EVERYBODY : await identify(request, addressed, options);
   if (typeof caller === 'string') return caller;
   request.setDecorator(CALLER, caller);
@@ -222,7 +222,7 @@ async function admitPassedOn(
 ): Promise<Refusal | undefined> {
   const { role, workspaces, session, token, gatewayToken } = identity;
   if (!(await elsewhere?.isStillKnown(identity))) return 'unauthorized';
-  if (needs.door === 'login' || (needs.door === 'gateway') !== (gatewayToken !== undefined)) return 'unauthorized';
+  if (needs.access === 'login' || (needs.access === 'gateway') !== (gatewayToken !== undefined)) return 'unauthorized';
   const access = { role, workspaces };
   const caller: Caller = {
     ...{ ...access, gatewayToken },
@@ -230,7 +230,7 @@ async function admitPassedOn(
     token: token && { ...access, ...token },
   };
   request.setDecorator(CALLER, caller);
-  return needs.door === 'gateway' ? undefined : refusalOfRights(request, needs, caller);
+  return needs.access === 'gateway' ? undefined : refusalOfRights(request, needs, caller);
 }
 
 /** A login must come from a page of ours. */
@@ -277,9 +277,9 @@ async function identify(
   return isPrivate || insecurePages ? { ...session, session } : 'insecure';
 }
 
-function refusalOfRights({ params }: ServerRequest, { door, filters }: Needs, caller: Caller): Refusal | undefined {
-  if (door === 'session') return caller.session ? undefined : 'unauthorized';
-  if (door === 'admin' && caller.role !== 'admin') return 'read_only';
+function refusalOfRights({ params }: ServerRequest, { access, filters }: Needs, caller: Caller): Refusal | undefined {
+  if (access === 'session') return caller.session ? undefined : 'unauthorized';
+  if (access === 'admin' && caller.role !== 'admin') return 'read_only';
   if (caller.workspaces === null || filters) return undefined;
   const { workspace } = params as { readonly workspace?: string };
   return workspace !== undefined && canAccess(caller, workspace) ? undefined : 'limited';

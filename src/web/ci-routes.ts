@@ -21,7 +21,7 @@ const querySchema = z.strictObject({
  * An unknown pull request is an answer too.
  */
 export function ciRoutes(server: Server, { workspaces, clock }: Pick<ServedDaemon, 'workspaces' | 'clock'>): void {
-  server.get('/ci/pull-request', { config: { door: 'gateway' } }, async (request, reply) => {
+  server.get('/ci/pull-request', { config: { access: 'gateway' } }, async (request, reply) => {
     try {
       const checked = querySchema.safeParse(request.query);
       if (!checked.success) throw new SyncError('usage', 'expected target, up to three times, and provider');

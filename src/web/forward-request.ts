@@ -68,7 +68,7 @@ export async function forwardRequest(
 
 /** The one workspace that a request is about. Every process accepts webhooks. */
 function workspaceOf({ params, routeOptions }: ServerRequest, { workspaces }: Caller): string | undefined {
-  if (routeOptions.config.door === 'gateway') return workspaces?.[0];
+  if (routeOptions.config.access === 'gateway') return workspaces?.[0];
   return (params as { readonly workspace?: string }).workspace;
 }
 

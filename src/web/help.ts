@@ -39,9 +39,9 @@ export const HELP_OF_REASONS = `/help/${WORKFLOW}#if-a-task-does-not-move`;
 /** The pages that come with the program, for everybody: they hold nothing of this installation. */
 export function helpRoutes(server: Server): void {
   const rendered = new Map<string, Markup>();
-  server.get('/help', { config: { door: 'public' } }, (_request, reply) => reply.redirect('/help/'));
-  server.get('/help/', { config: { door: 'public' } }, (_request, reply) => sendPage(reply, CONTENTS));
-  server.get<{ Params: { page: string } }>('/help/:page', { config: { door: 'public' } }, async (request, reply) => {
+  server.get('/help', { config: { access: 'public' } }, (_request, reply) => reply.redirect('/help/'));
+  server.get('/help/', { config: { access: 'public' } }, (_request, reply) => sendPage(reply, CONTENTS));
+  server.get<{ Params: { page: string } }>('/help/:page', { config: { access: 'public' } }, async (request, reply) => {
     const { page } = request.params;
     const file = PAGES.get(page);
     if (file === undefined) return reply.callNotFound();

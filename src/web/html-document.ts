@@ -64,7 +64,7 @@ const A_YEAR = 31_536_000;
 export function assetRoutes(server: Server): void {
   server.get<{ Params: { digest: string; name: string } }>(
     '/assets/:digest/:name',
-    { config: { door: 'public' } },
+    { config: { access: 'public' } },
     (request, reply) => {
       const name = NAMES.find((each) => each === request.params.name);
       if (name === undefined || assetPath(name) !== request.url) return reply.callNotFound();

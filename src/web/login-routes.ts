@@ -21,13 +21,13 @@ export function loginRoutes(server: Server, options: AccessOptions): void {
   const { sessions, addressed, insecurePages } = options;
   const isSafe = (request: ServerRequest) => insecurePages || addressed(request).isPrivate;
 
-  server.get<{ Querystring: { link?: unknown } }>('/login', { config: { door: 'login' } }, (request, reply) => {
+  server.get<{ Querystring: { link?: unknown } }>('/login', { config: { access: 'login' } }, (request, reply) => {
     if (!isSafe(request)) return refuse(reply, 'insecure');
     const { link } = request.query;
     return sendPage(reply, typeof link === 'string' ? linkPage(link) : loginPage());
   });
 
-  server.post('/login', { config: { door: 'login' }, bodyLimit: LARGEST_FORM }, async (request, reply) => {
+  server.post('/login', { config: { access: 'login' }, bodyLimit: LARGEST_FORM }, async (request, reply) => {
     if (!isSafe(request)) return refuse(reply, 'insecure');
     const cookie = await logIn(request, options);
     if (typeof cookie === 'string') return refuse(reply, cookie);
@@ -35,7 +35,7 @@ export function loginRoutes(server: Server, options: AccessOptions): void {
     return reply.header('set-cookie', textOf(cookie, isTls)).redirect('/', SEE_OTHER);
   });
 
-  server.post('/logout', { config: { door: 'session', form: true } }, async (request, reply) => {
+  server.post('/logout', { config: { access: 'session', form: true } }, async (request, reply) => {
     const { session } = callerOf(request);
     if (session) await sessions.end(session);
     const { isTls } = addressed(request);

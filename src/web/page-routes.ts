@@ -51,7 +51,7 @@ export function webRoutes(server: Server, daemon: ServedDaemon, read = READERS):
   }
 
   probeRoutes(server, daemon);
-  server.get('/metrics', { config: { door: 'metrics', filters: true } }, async (request, reply) => {
+  server.get('/metrics', { config: { access: 'metrics', filters: true } }, async (request, reply) => {
     const { workspaces } = callerOf(request);
     // All scrapes share the samples: one scrape resets them, and a concurrent one would return half of them.
     await scrapes.enter();
@@ -79,7 +79,7 @@ async function inPieces<Each>(all: readonly Each[], work: (piece: readonly Each[
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-const READ = { door: 'read', filters: true } as const;
+const READ = { access: 'read', filters: true } as const;
 
 /** The workspaces that the caller may see. */
 function visibleTo(caller: Access, status: Status): Status {
@@ -99,13 +99,13 @@ export function probeRoutes(server: Server, { health }: Pick<ServedDaemon, 'heal
   server.route({
     method: ['GET', 'HEAD'],
     url: '/livez',
-    config: { door: 'public' },
+    config: { access: 'public' },
     handler: (_request, reply) => reply.type('text/plain; charset=utf-8').send('ok\n'),
   });
   server.route({
     method: ['GET', 'HEAD'],
     url: '/readyz',
-    config: { door: 'public' },
+    config: { access: 'public' },
     handler: (_request, reply) => {
       const report = health.report();
       return reply.code(report.ready ? 200 : 503).send(report);
@@ -188,7 +188,7 @@ function setQuotaGauges(meter: Meter, quota: WorkspaceStatus['quota'], now: numb
 export function replicaRoutes(server: Server, daemon: ServedDaemon): void {
   const { sharing, clock, scrub } = daemon;
   if (!sharing) return;
-  const options = { config: { door: 'replica' } } as const;
+  const options = { config: { access: 'replica' } } as const;
   const sendState = async (reply: ServerReply, state: Promise<unknown>) =>
     reply.type(JSON_TYPE).send(scrub(JSON.stringify(await state)));
   server.get(OWN_STATUS, options, (_request, reply) => sendState(reply, readOwnStatus(daemon)));

@@ -103,7 +103,7 @@ export function webhookRoutes(server: Server, deps: WebhookDeps): void {
     wrongKeys: createAddressGuard(deps.clock, WRONG_KEYS),
     networkClock: systemClock(),
   };
-  const config = { door: 'webhook' } as const;
+  const config = { access: 'webhook' } as const;
   server.post<Path>(ROUTE, {
     config,
     bodyLimit: deps.largestDelivery,

@@ -4,7 +4,7 @@ import { html, type Markup } from '../html.ts';
 import { meter } from './drawings.ts';
 import { chip, type Tone, when } from './fragments.ts';
 import { actionForm, doneNote } from './page-actions.ts';
-import { mayAct, type PageContent, type Part, pathOf, type WorkspaceVisit } from './page-content.ts';
+import { mayAct, type PageContent, type Part, pathOf, type WorkspacePageContext } from './page-content.ts';
 import { tokenField } from './page-frame.ts';
 
 const STATES: Readonly<Record<BackfillState, readonly [tone: Tone, words: string]>> = {
@@ -15,31 +15,31 @@ const STATES: Readonly<Record<BackfillState, readonly [tone: Tone, words: string
 };
 
 /** The reads of older items: how far they are, and how long they will take. */
-export async function backfillsPage(visit: WorkspaceVisit): Promise<PageContent> {
-  const { partition, clock } = visit;
+export async function backfillsPage(context: WorkspacePageContext): Promise<PageContent> {
+  const { partition, clock } = context;
   const parts: Part[] = [];
   for (const { name } of partition.connections) {
     const progress = await backfillProgress(partition, name, clock);
-    if (progress) parts.push({ id: `backfill-${parts.length}`, body: backfillCard(visit, visit.clean(progress)) });
+    if (progress) parts.push({ id: `backfill-${parts.length}`, body: backfillCard(context, context.clean(progress)) });
   }
   const none = html`<p class="card empty">No backfill was asked for. The first poll takes the open items; a backfill reads the older ones.</p>`;
   const names = partition.connections.filter(canBackfill).map(({ name }) => name);
   return {
     title: 'Backfills',
     parts: [
-      { id: 'done', body: html`${doneNote(visit)}` },
+      { id: 'done', body: html`${doneNote(context)}` },
       ...(parts.length === 0 ? [{ id: 'none', body: none }] : parts),
-      ...(names.length > 0 && mayAct(visit)
-        ? [{ id: 'start', body: startForm(visit, names), isForm: true as const }]
+      ...(names.length > 0 && mayAct(context)
+        ? [{ id: 'start', body: startForm(context, names), isForm: true as const }]
         : []),
     ],
   };
 }
 
-function backfillCard(visit: WorkspaceVisit, progress: BackfillProgress): Markup {
+function backfillCard(context: WorkspacePageContext, progress: BackfillProgress): Markup {
   const { connection, state, since, items, total, units, unitsDone, startedAt, finishedAt, changes, forecast } =
     progress;
-  const { now } = visit;
+  const { now } = context;
   const [tone, words] = STATES[state];
   const isGoing = state === 'reading' || state === 'paused';
   return html`<section class="card stack"><div class="row"><h2>${connection}</h2>${chip(tone, words)}</div>
@@ -59,7 +59,7 @@ ${
 <dt>${finishedAt === null ? 'all sent' : 'read to the end'}</dt><dd>${finishedAt === null ? etaWords(progress, now) : when(finishedAt, now)}</dd></dl>
 ${forecast?.objection && isGoing ? html`<p class="wait">It goes slowly: ${forecast.objection}.</p>` : null}
 ${progress.failures.map(({ unit, error, givenUp }) => html`<p class="text"><span class="${givenUp ? 'bad' : 'wait'}">${givenUp ? 'given up' : 'tried again'}</span> ${unit === null ? null : html`<code>${unit}</code> `}${error}</p>`)}
-${isGoing ? html`<div class="line">${buttonsOf(visit, connection, state)}</div>` : null}</section>`;
+${isGoing ? html`<div class="line">${buttonsOf(context, connection, state)}</div>` : null}</section>`;
 }
 
 function etaWords({ forecast, state }: BackfillProgress, now: number): Markup | string {
@@ -67,19 +67,23 @@ function etaWords({ forecast, state }: BackfillProgress, now: number): Markup | 
   return forecast ? when(forecast.drainedAt, now) : 'not known yet';
 }
 
-function buttonsOf(visit: WorkspaceVisit, connection: string, state: BackfillState): readonly (Markup | null)[] {
+function buttonsOf(
+  context: WorkspacePageContext,
+  connection: string,
+  state: BackfillState,
+): readonly (Markup | null)[] {
   const fields = { connection };
   return [
     state === 'paused'
-      ? actionForm(visit, {
+      ? actionForm(context, {
           action: 'backfill-resume',
           words: 'Resume',
           fields,
           look: 'main',
           id: `resume-${connection}`,
         })
-      : actionForm(visit, { action: 'backfill-pause', words: 'Pause', fields, id: `pause-${connection}` }),
-    actionForm(visit, {
+      : actionForm(context, { action: 'backfill-pause', words: 'Pause', fields, id: `pause-${connection}` }),
+    actionForm(context, {
       action: 'backfill-stop',
       words: 'End it',
       fields,
@@ -90,11 +94,11 @@ function buttonsOf(visit: WorkspaceVisit, connection: string, state: BackfillSta
   ];
 }
 
-function startForm(visit: WorkspaceVisit, connections: readonly string[]): Markup {
-  const { name } = visit.partition;
+function startForm(context: WorkspacePageContext, connections: readonly string[]): Markup {
+  const { name } = context.partition;
   return html`<section class="card stack"><h2>Start a backfill</h2>
 <p class="soft">Reads what a connection had before, newest first, with what the quota has left over. ${counted(connections.length, 'connection')} can.</p>
-<form class="filters" method="post" action="${pathOf(name, 'actions/backfill-start')}">${tokenField(visit.caller.session?.pageToken ?? '')}
+<form class="filters" method="post" action="${pathOf(name, 'actions/backfill-start')}">${tokenField(context.caller.session?.pageToken ?? '')}
 <label>Connection<select name="connection">${connections.map((each) => html`<option>${each}</option>`)}</select></label>
 <label>Items changed since<input name="since" type="date"></label><button class="main">Start</button></form></section>`;
 }

@@ -7,7 +7,7 @@ import { html, type Markup } from '../html.ts';
 import { entityNoun, entityWords } from './entity-words.ts';
 import { chip, choiceOf, dataTable, lastSent, type Tone, when } from './fragments.ts';
 import { actionForm, doneNote } from './page-actions.ts';
-import { ask, type PageContent, pathOf, type WorkspaceVisit } from './page-content.ts';
+import { type PageContent, pathOf, request, type WorkspacePageContext } from './page-content.ts';
 
 const STATES: Readonly<Record<ChangeState, readonly [tone: Tone, words: string]>> = {
   pending: ['soft', 'waits'],
@@ -31,25 +31,25 @@ const SHOWN = 50;
 const LOOKED_THROUGH = 1_000;
 
 /** The page of the changes to send, by state and by lane. */
-export async function changesPage(visit: WorkspaceVisit): Promise<PageContent> {
-  const state = CHANGE_STATES.find((each) => each === visit.query.get('state'));
-  const lane = LANES.find((each) => each === visit.query.get('lane'));
+export async function changesPage(context: WorkspacePageContext): Promise<PageContent> {
+  const state = CHANGE_STATES.find((each) => each === context.query.get('state'));
+  const lane = LANES.find((each) => each === context.query.get('lane'));
   const limit = lane === undefined ? SHOWN : LOOKED_THROUGH;
-  const listed = await ask(visit, 'changes', { limit, ...(state && { states: [state] }) });
-  const rows = visit.clean(listed.filter((each) => lane === undefined || each.lane === lane).slice(0, SHOWN));
-  const names = visit.clean(await entityNamesOf(visit.partition, rows));
+  const listed = await request(context, 'changes', { limit, ...(state && { states: [state] }) });
+  const rows = context.clean(listed.filter((each) => lane === undefined || each.lane === lane).slice(0, SHOWN));
+  const names = context.clean(await entityNamesOf(context.partition, rows));
   return {
     title: 'Changes',
     parts: [
-      { id: 'done', body: html`${doneNote(visit)}` },
-      { id: 'lanes', body: await lanesTable(visit) },
-      { id: 'search', body: filterForm(visit, state, lane), isForm: true },
-      { id: 'list', body: list(visit, rows, names) },
+      { id: 'done', body: html`${doneNote(context)}` },
+      { id: 'lanes', body: await lanesTable(context) },
+      { id: 'search', body: filterForm(context, state, lane), isForm: true },
+      { id: 'list', body: list(context, rows, names) },
     ],
   };
 }
 
-function filterForm({ partition, status }: WorkspaceVisit, state?: ChangeState, lane?: Lane): Markup {
+function filterForm({ partition, status }: WorkspacePageContext, state?: ChangeState, lane?: Lane): Markup {
   const stateWords = (each: ChangeState) => `${STATES[each][1]} (${count(status.changes.byState[each])})`;
   return html`<form class="card filters" method="get" role="search">
 ${choiceOf({ title: 'State', name: 'state', values: CHANGE_STATES, chosen: state }, stateWords)}
@@ -57,8 +57,8 @@ ${choiceOf({ title: 'Lane', name: 'lane', values: LANES, chosen: lane }, (each) 
 <button>Show</button>${state === undefined && lane === undefined ? null : html`<a class="button" href="${pathOf(partition.name, 'changes')}">Show all</a>`}</form>`;
 }
 
-function list(visit: WorkspaceVisit, rows: readonly ListedChange[], names: EntityNames): Markup {
-  const { partition, now } = visit;
+function list(context: WorkspacePageContext, rows: readonly ListedChange[], names: EntityNames): Markup {
+  const { partition, now } = context;
   return dataTable<ListedChange>({
     title: rows.length === SHOWN ? `The first ${SHOWN}` : 'All of them',
     rows,
@@ -79,7 +79,7 @@ function list(visit: WorkspaceVisit, rows: readonly ListedChange[], names: Entit
       { title: 'Since', kind: 'tight', cell: ({ since }) => when(since, now) },
       { title: 'Goes', kind: 'tight', isTitled: true, cell: (row) => goesWhen(row, now) },
       { title: 'Last error', kind: 'text', cell: errorWords },
-      { title: 'What to do', kind: 'act', cell: (row) => buttonsOf(visit, row) },
+      { title: 'What to do', kind: 'act', cell: (row) => buttonsOf(context, row) },
     ],
   });
 }
@@ -98,11 +98,11 @@ function goesWhen({ state, expectedAt }: ListedChange, now: number): Markup | st
   return expectedAt > now ? when(expectedAt, now) : 'now';
 }
 
-function buttonsOf(visit: WorkspaceVisit, { entity, state, attempts }: ListedChange): Markup | null {
+function buttonsOf(context: WorkspacePageContext, { entity, state, attempts }: ListedChange): Markup | null {
   const fields = { entity };
   const retry =
     state === 'held' || (state === 'pending' && attempts > 0)
-      ? actionForm(visit, {
+      ? actionForm(context, {
           action: 'change-retry',
           words: state === 'held' ? 'Release' : 'Retry',
           fields,
@@ -111,7 +111,7 @@ function buttonsOf(visit: WorkspaceVisit, { entity, state, attempts }: ListedCha
       : null;
   const drop =
     state === 'held'
-      ? actionForm(visit, {
+      ? actionForm(context, {
           ...{ action: 'change-drop', words: 'Drop', fields, look: 'danger', id: `drop-${entity}` },
           question: 'Drop this change? It is not sent. A later change of the item brings it back.',
         })
@@ -120,9 +120,9 @@ function buttonsOf(visit: WorkspaceVisit, { entity, state, attempts }: ListedCha
 }
 
 /** The pending changes of each lane, with the expected time of the last one. */
-async function lanesTable(visit: WorkspaceVisit): Promise<Markup> {
-  const { status, now, partition } = visit;
-  const { lanes: waiting } = await ask(visit, 'quota', {});
+async function lanesTable(context: WorkspacePageContext): Promise<Markup> {
+  const { status, now, partition } = context;
+  const { lanes: waiting } = await request(context, 'quota', {});
   const { backlog, changes } = status;
   const rows = LANES.filter((lane) => waiting[lane] > 0);
   const done =

@@ -5,38 +5,38 @@ import { DELIVERY_STATES } from '../../model/delivery.ts';
 import { bytes, count, counted } from '../../platform/lib/quantities.ts';
 import { helpOf } from '../help.ts';
 import { html, type Markup } from '../html.ts';
-import { waterfall } from './course-list.ts';
 import { fieldsOf, wantedOf } from './delivery-filter.ts';
 import { deliveryChip, deliveryTable, SOURCE_WORDS } from './delivery-table.ts';
 import { itemLink } from './entity-words.ts';
 import { chip, choiceOf, copyable, dataTable, numberOf, type Tone, when } from './fragments.ts';
 import { actionForm, doneNote } from './page-actions.ts';
-import { ask, mayAct, type PageContent, pathOf, type WorkspaceVisit } from './page-content.ts';
+import { mayAct, type PageContent, pathOf, request, type WorkspacePageContext } from './page-content.ts';
 import { note } from './problem-content.ts';
+import { waterfall } from './timeline-list.ts';
 
 const SHOWN = 50;
 const REFUSED_SHOWN = 50;
 
 /** The page of the deliveries, with a search, and of the refused requests. */
-export async function deliveriesPage(visit: WorkspaceVisit): Promise<PageContent> {
-  const { query } = visit;
+export async function deliveriesPage(context: WorkspacePageContext): Promise<PageContent> {
+  const { query } = context;
   const wanted = wantedOf(query);
-  const wish = { ...wanted, limit: SHOWN, before: numberOf(query, 'before') ?? undefined };
-  const page = visit.clean(await ask(visit, 'deliveries', wish));
-  const refused = visit.clean(await ask(visit, 'refused', { limit: REFUSED_SHOWN }));
+  const before = numberOf(query, 'before') ?? undefined;
+  const page = context.clean(await request(context, 'deliveries', { ...wanted, limit: SHOWN, before }));
+  const refused = context.clean(await request(context, 'refused', { limit: REFUSED_SHOWN }));
   return {
     title: 'Deliveries',
     parts: [
-      { id: 'done', body: html`${doneNote(visit)}` },
-      { id: 'search', body: filterForm(visit, wanted), isForm: true },
-      { id: 'replay', body: html`${await replayPreview(visit, wanted)}` },
-      { id: 'list', body: list(visit, wanted, page) },
-      { id: 'refused', body: refusedTable(refused, visit.now) },
+      { id: 'done', body: html`${doneNote(context)}` },
+      { id: 'search', body: filterForm(context, wanted), isForm: true },
+      { id: 'replay', body: html`${await replayPreview(context, wanted)}` },
+      { id: 'list', body: list(context, wanted, page) },
+      { id: 'refused', body: refusedTable(refused, context.now) },
     ],
   };
 }
 
-function filterForm({ partition }: WorkspaceVisit, wanted: WantedDeliveries): Markup {
+function filterForm({ partition }: WorkspacePageContext, wanted: WantedDeliveries): Markup {
   const names = partition.connections.map(({ name }) => name);
   return html`<form class="card filters" method="get" role="search"><label class="whole">Vendor’s id, our number, or an item such as owner/repo#12
 <input type="search" name="about" value="${wanted.about ?? ''}"></label>
@@ -47,15 +47,15 @@ ${choiceOf({ title: 'Connection', name: 'connection', values: names, chosen: wan
 }
 
 function list(
-  visit: WorkspaceVisit,
+  context: WorkspacePageContext,
   wanted: WantedDeliveries,
   { deliveries, next, lookedBackTo }: DeliveryPage,
 ): Markup {
-  const { partition, now, query } = visit;
+  const { partition, now, query } = context;
   const older = next === null ? null : pathOf(partition.name, 'deliveries', { ...fieldsOf(wanted), before: next });
   const isLater = query.get('before') !== undefined;
   const replayLink =
-    mayAct(visit) && deliveries.length > 0 && query.get('preview') === undefined
+    mayAct(context) && deliveries.length > 0 && query.get('preview') === undefined
       ? html`<a class="button" id="replay-preview" href="${pathOf(partition.name, 'deliveries', { ...fieldsOf(wanted), preview: 'replay' })}">Replay these…</a>`
       : null;
   const foot = html`<div class="pager">${isLater ? html`<a href="${pathOf(partition.name, 'deliveries', fieldsOf(wanted))}">← Newest</a>` : html`<span class="none">newest first</span>`}
@@ -71,9 +71,9 @@ ${replayLink}${older === null ? html`<span class="none">nothing older</span>` : 
 }
 
 /** Returns the number of deliveries that the filter matches, before a replay. */
-async function replayPreview(visit: WorkspaceVisit, wanted: WantedDeliveries): Promise<Markup | null> {
-  if (visit.query.get('preview') !== 'replay' || !mayAct(visit)) return null;
-  const { replayed, purged, own, more } = await ask(visit, 'replay', { ...wanted, preview: true });
+async function replayPreview(context: WorkspacePageContext, wanted: WantedDeliveries): Promise<Markup | null> {
+  if (context.query.get('preview') !== 'replay' || !mayAct(context)) return null;
+  const { replayed, purged, own, more } = await request(context, 'replay', { ...wanted, preview: true });
   const left = [
     purged > 0 ? `${count(purged)} whose content was forgotten` : null,
     own > 0 ? `${count(own)} of the workspace itself, which is read again instead` : null,
@@ -87,16 +87,14 @@ async function replayPreview(visit: WorkspaceVisit, wanted: WantedDeliveries): P
     }</p><div class="line">${
       replayed === 0
         ? null
-        : actionForm(visit, {
-            ...{
-              action: 'replay',
-              words: `Replay ${count(replayed)}`,
-              fields: fieldsOf(wanted),
-              look: 'main',
-              id: 'replay-all',
-            },
+        : actionForm(context, {
+            action: 'replay',
+            words: `Replay ${count(replayed)}`,
+            fields: fieldsOf(wanted),
+            look: 'main',
+            id: 'replay-all',
           })
-    }<a class="button" href="${pathOf(visit.partition.name, 'deliveries', fieldsOf(wanted))}">Back</a></div>`,
+    }<a class="button" href="${pathOf(context.partition.name, 'deliveries', fieldsOf(wanted))}">Back</a></div>`,
   );
 }
 
@@ -129,15 +127,15 @@ function refusedTable(refused: readonly Refused[], now: number): Markup {
 }
 
 /** The page of one delivery: received, verified, read, decided, sent, answered. */
-export async function deliveryPage(visit: WorkspaceVisit): Promise<PageContent> {
-  const { partition, now, query } = visit;
-  const course = visit.clean(await ask(visit, 'delivery', { delivery: query.get('id') ?? '' }));
-  const { delivery, courses, read, body } = course;
+export async function deliveryPage(context: WorkspacePageContext): Promise<PageContent> {
+  const { partition, now, query } = context;
+  const timeline = context.clean(await request(context, 'delivery', { delivery: query.get('id') ?? '' }));
+  const { delivery, courses, read, body } = timeline;
   return {
     title: `Delivery ${delivery.id}`,
     parts: [
-      { id: 'done', body: html`${doneNote(visit)}` },
-      { id: 'facts', body: factsCard(visit, course) },
+      { id: 'done', body: html`${doneNote(context)}` },
+      { id: 'facts', body: factsCard(context, timeline) },
       { id: 'read', body: html`${readCard(partition.name, read)}` },
       { id: 'courses', body: waterfall(partition.name, courses, now) },
       { id: 'raw', body: rawCard(read, body) },
@@ -145,8 +143,8 @@ export async function deliveryPage(visit: WorkspaceVisit): Promise<PageContent> 
   };
 }
 
-function factsCard(visit: WorkspaceVisit, { delivery, verified }: DeliveryTimeline): Markup {
-  const { now } = visit;
+function factsCard(context: WorkspacePageContext, { delivery, verified }: DeliveryTimeline): Markup {
+  const { now } = context;
   const { id, key, connection, connector, source, event, state, reason, attempts, receivedAt, settledAt } = delivery;
   const canReplay = state !== 'pending' && delivery.bytes !== null && source !== 'answer' && source !== 'workspace';
   return html`<section class="card stack"><div class="row"><h2>${connection} · ${event}</h2>${deliveryChip(state)}</div>
@@ -160,7 +158,7 @@ ${reason === null ? null : html`<p class="text">${reason}</p>`}
 <div><dt>Size</dt><dd>${delivery.bytes === null ? 'content forgotten' : bytes(delivery.bytes)}</dd></div></dl>
 ${
   canReplay
-    ? html`<div class="line">${actionForm(visit, { action: 'replay', words: 'Replay', fields: { id }, id: 'replay-one' })}<span class="hint">Judges it again by the present rules; the newest wins as ever.</span></div>`
+    ? html`<div class="line">${actionForm(context, { action: 'replay', words: 'Replay', fields: { id }, id: 'replay-one' })}<span class="hint">Judges it again by the present rules; the newest wins as ever.</span></div>`
     : null
 }</section>`;
 }
@@ -175,12 +173,14 @@ const DECISIONS: Readonly<Record<DecidedItem['decision'], readonly [tone: Tone, 
 
 function readCard(workspace: string, read: DeliveryContent | null): Markup | null {
   if (read === null) return null;
-  if (read.outcome === 'ignored')
-    return html`<section class="card stack"><h2>What it says</h2><p>Nothing of interest: ${read.reason}</p></section>`;
+  const card = (body: Markup) => html`<section class="card stack"><h2>What it says</h2>${body}</section>`;
+  if (read.outcome === 'ignored') return card(html`<p>Nothing of interest: ${read.reason}</p>`);
   if (read.outcome === 'failed')
-    return html`<section class="card stack"><h2>What it says</h2><p class="text"><span class="bad">It cannot be read:</span> ${read.message}</p><p class="hint"><a href="${helpOf(read.code)}"><code>${read.code}</code></a></p></section>`;
+    return card(
+      html`<p class="text"><span class="bad">It cannot be read:</span> ${read.message}</p><p class="hint"><a href="${helpOf(read.code)}"><code>${read.code}</code></a></p>`,
+    );
   if (read.outcome === 'answer')
-    return html`<section class="card stack"><h2>What it says</h2><p>The answer to <code>${read.action}</code> of <code>${read.entity}</code></p></section>`;
+    return card(html`<p>The answer to <code>${read.action}</code> of <code>${read.entity}</code></p>`);
   return dataTable<DecidedItem>({
     title: `What it says: ${counted(read.count, 'item')}`,
     rows: read.items,

@@ -3,7 +3,7 @@ import type { DeliveryOrigin, DeliveryState } from '../../model/delivery.ts';
 import { html, type Markup } from '../html.ts';
 import { itemLink } from './entity-words.ts';
 import { chip, dataTable, type Tone, when } from './fragments.ts';
-import { pathOf } from './page-content.ts';
+import { linkTo } from './page-content.ts';
 
 const TONES: Readonly<Record<DeliveryState, Tone>> = {
   pending: 'wait',
@@ -46,8 +46,7 @@ export function deliveryTable({ workspace, deliveries, now, ...options }: Delive
       {
         title: 'Delivery',
         kind: 'name',
-        cell: ({ id, connection, event }) =>
-          html`<a href="${pathOf(workspace, 'delivery', { id })}">${connection} · ${event}</a>`,
+        cell: ({ id, connection, event }) => linkTo(workspace, 'delivery', { id }, `${connection} · ${event}`),
       },
       {
         title: deliveries.some(({ items }) => items?.length) ? 'About' : 'Why',

@@ -1,11 +1,11 @@
 import type { NamedEntity, NamedItem } from '../../admin/human-names.ts';
 import { html, type Markup } from '../html.ts';
 import { copyable } from './fragments.ts';
-import { pathOf } from './page-content.ts';
+import { linkTo } from './page-content.ts';
 
 /** `acme/app#12 Pay by card`, which leads to the item's page. */
 export function itemLink(workspace: string, { name, key, title }: NamedItem): Markup {
-  return html`<a href="${pathOf(workspace, 'item', { name: key })}">${name}</a>${title === null ? null : html` <span class="text">${title}</span>`}`;
+  return html`${linkTo(workspace, 'item', { name: key }, name)}${title === null ? null : html` <span class="text">${title}</span>`}`;
 }
 
 const NOUNS: Readonly<Record<NamedEntity['kind'], string>> = {
@@ -25,9 +25,7 @@ export function entityNoun({ kind }: Pick<NamedEntity, 'kind'>): string {
 /** The subject of a change in people's words, and its id to copy. */
 export function entityWords(workspace: string, { item, task, label, entity }: NamedEntity): Markup {
   const linked =
-    task === null
-      ? null
-      : html` <span class="soft">to</span> <a href="${pathOf(workspace, 'item', { name: task.key })}">${task.name}</a>`;
+    task && html` <span class="soft">to</span> ${linkTo(workspace, 'item', { name: task.key }, task.name)}`;
   const words = item === null ? label : html`${itemLink(workspace, item)}${linked}`;
   return html`${words}<div class="hint">${copyable(entity)}</div>`;
 }

@@ -28,6 +28,13 @@ export function copyable(id: string, shown: string = id): Markup {
   return html`<code data-copy="${id}">${shown}</code>`;
 }
 
+/** A term of a list of facts with its value; nothing if the value is empty. */
+export function fact(term: string, value: Markup | string | null | undefined): Markup | null {
+  return value === null || value === undefined || value === ''
+    ? null
+    : html`<div><dt>${term}</dt><dd>${value}</dd></div>`;
+}
+
 /** When the last of the waiting requests is sent; null: nothing is sent. Less than a second is no wait. */
 export function lastSent(at: number | null, now: number): Markup | string {
   if (at === null) return 'not while the workspace is blocked';

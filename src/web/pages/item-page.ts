@@ -4,45 +4,43 @@ import { asTyped, ofWorkspace } from '../../platform/lib/own-command.ts';
 import { counted } from '../../platform/lib/quantities.ts';
 import { HELP_OF_REASONS } from '../help.ts';
 import { html, type Markup } from '../html.ts';
-import { waterfall } from './course-list.ts';
 import { deliveryTable } from './delivery-table.ts';
-import { chip, copyable, dataTable, type Tone, when } from './fragments.ts';
-import { ask, type PageContent, type Part, pathOf, type WorkspaceVisit } from './page-content.ts';
+import { chip, copyable, dataTable, fact, type Tone, when } from './fragments.ts';
+import { linkTo, type PageContent, type Part, request, type WorkspacePageContext } from './page-content.ts';
+import { waterfall } from './timeline-list.ts';
 
 type ExplainedItem = ShownItem['explained'];
 type ExplainedTask = ShownItems['statuses'][number];
 
 /** One item with everything that is known of it: why it is linked or not, and what was sent for it. */
-export async function itemPage(visit: WorkspaceVisit): Promise<PageContent> {
-  const name = visit.query.get('name') ?? '';
+export async function itemPage(context: WorkspacePageContext): Promise<PageContent> {
+  const name = context.query.get('name') ?? '';
   const search: Part = { id: 'search', body: searchForm(name), isForm: true };
   if (name === '') return { title: 'Item', parts: [search] };
-  const { task, statuses, items, count } = visit.clean(await ask(visit, 'items', { name }));
-  const parts = items.flatMap((item, index) => partsOf(visit, item, index));
+  const { task, statuses, items, count } = context.clean(await request(context, 'items', { name }));
+  const parts = items.flatMap((item, index) => partsOf(context, item, index));
   const [first] = items;
   const about = task
     ? html`<p class="soft">${counted(count, 'item')} now or formerly linked to the task <strong>${task.name}</strong></p>`
     : null;
   return {
     title: task ? `Task ${task.name}` : (first?.name ?? 'Item'),
-    parts: [search, { id: 'task', body: html`${about}` }, ...statusParts(visit, statuses), ...parts],
+    parts: [search, { id: 'task', body: html`${about}` }, ...statusParts(context, statuses), ...parts],
   };
 }
 
 /** The status of a task: who set it, what the rules want, and the part of each linked item. */
-function statusParts(visit: WorkspaceVisit, statuses: readonly ExplainedTask[]): readonly Part[] {
+function statusParts(context: WorkspacePageContext, statuses: readonly ExplainedTask[]): readonly Part[] {
   return statuses.map((task) => ({
     id: `status-${task.taskId}`,
-    body: html`${statusCard(visit, task)}${statusItems(visit.partition.name, task, visit.now)}`,
+    body: html`${statusCard(context, task)}${statusItems(context.partition.name, task, context.now)}`,
   }));
 }
 
 const AUTHORS = { worksync: 'worksync', person: 'a person', creation: 'the creator of the task' } as const;
 
-function statusCard({ now, named }: WorkspaceVisit, task: ExplainedTask): Markup {
+function statusCard({ now, named }: WorkspacePageContext, task: ExplainedTask): Markup {
   const { name, status, knownAt, setBy, previous, wanted, reason, labels, change, fieldsOfPeople } = task;
-  const fact = (term: string, value: Markup | string | null) =>
-    value === null ? null : html`<div><dt>${term}</dt><dd>${value}</dd></div>`;
   const who = setBy.rule === null ? AUTHORS[setBy.who] : `worksync, ${setBy.rule}`;
   return html`<section class="card stack"><div class="row"><h2 class="text">Status of ${name}</h2>${chip('soft', status)}</div>
 <dl class="facts wide">${fact('Set by', who)}
@@ -73,11 +71,7 @@ function statusItems(workspace: string, { items, more }: ExplainedTask, now: num
     rows: items,
     empty: 'No linked item is evaluated.',
     columns: [
-      {
-        title: 'Item',
-        kind: 'name',
-        cell: ({ key, name }) => html`<a href="${pathOf(workspace, 'item', { name: key })}">${name}</a>`,
-      },
+      { title: 'Item', kind: 'name', cell: ({ key, name }) => linkTo(workspace, 'item', { name: key }, name) },
       { title: 'State', kind: 'tight', cell: ({ phase, since }) => html`${phase} ${when(since, now)}` },
       { title: 'Link', kind: 'tight', cell: ({ strength, place }) => `${strength}, ${place}` },
       {
@@ -95,7 +89,7 @@ function searchForm(name: string): Markup {
   return html`<form class="filters" method="get" role="search"><label class="whole">Item or task: owner/repo#12, ENG-123, BUG-12, or an address<input type="search" name="name" value="${name}"></label><button>Show</button></form>`;
 }
 
-function partsOf({ partition, now }: WorkspaceVisit, item: ShownItem, index: number): readonly Part[] {
+function partsOf({ partition, now }: WorkspacePageContext, item: ShownItem, index: number): readonly Part[] {
   const { explained, courses, deliveries } = item;
   const workspace = partition.name;
   return [
@@ -132,8 +126,6 @@ function factsCard(item: ShownItem, now: number): Markup {
     : fields.state
       ? chip(STATES[fields.state] ?? 'soft', fields.state.replace('_', ' '))
       : null;
-  const fact = (term: string, value: Markup | string | null | undefined) =>
-    value === null || value === undefined || value === '' ? null : html`<div><dt>${term}</dt><dd>${value}</dd></div>`;
   return html`<section class="card stack"><div class="row"><h2 class="text">${title ?? name}</h2>${state}</div>
 <dl class="facts wide">${fact('Called', url === null || !/^https?:/.test(url) ? name : html`<a href="${url}" rel="noreferrer">${name}</a>`)}
 ${fact('Author', fields.author)}
@@ -171,11 +163,7 @@ function linksTable(workspace: string, { links }: ExplainedItem): Markup {
     empty: 'It is linked to no task.',
     columns: [
       { title: 'State', kind: 'state', cell: ({ state }) => chip(...LINKS[state]) },
-      {
-        title: 'Task',
-        kind: 'name',
-        cell: ({ task, name }) => html`<a href="${pathOf(workspace, 'item', { name: task })}">${name}</a>`,
-      },
+      { title: 'Task', kind: 'name', cell: ({ task, name }) => linkTo(workspace, 'item', { name: task }, name) },
       {
         title: 'Why',
         kind: 'text',
@@ -188,8 +176,7 @@ function linksTable(workspace: string, { links }: ExplainedItem): Markup {
         title: 'Delivery',
         kind: 'tight',
         isTitled: true,
-        cell: ({ delivery }) =>
-          delivery && html`<a href="${pathOf(workspace, 'delivery', { id: delivery.id })}">${delivery.id}</a>`,
+        cell: ({ delivery }) => delivery && linkTo(workspace, 'delivery', { id: delivery.id }, String(delivery.id)),
       },
     ],
   });

@@ -6,8 +6,8 @@ import { HELP_OF_REASONS } from '../help.ts';
 import { html, type Markup } from '../html.ts';
 import { connectionCards } from './connection-cards.ts';
 import { deliveryTable } from './delivery-table.ts';
-import { lastSent, when } from './fragments.ts';
-import { ask, type PageContent, pathOf, type WorkspaceVisit } from './page-content.ts';
+import { fact, lastSent, when } from './fragments.ts';
+import { linkTo, type PageContent, pathOf, request, type WorkspacePageContext } from './page-content.ts';
 import { quotaCard, usageCard, usageTable } from './quota-card.ts';
 import { processProblems, verdictBanner } from './verdict-banner.ts';
 
@@ -15,22 +15,22 @@ import { processProblems, verdictBanner } from './verdict-banner.ts';
 const LATEST = 6;
 
 /** How a workspace is: the verdict, the figures, the quota, its connections. */
-export async function overviewPage(visit: WorkspaceVisit): Promise<PageContent> {
-  const { status, now, partition } = visit;
-  const { deliveries } = visit.clean(await ask(visit, 'deliveries', { limit: LATEST }));
+export async function overviewPage(context: WorkspacePageContext): Promise<PageContent> {
+  const { status, now, partition } = context;
+  const { deliveries } = context.clean(await request(context, 'deliveries', { limit: LATEST }));
   const latest = deliveryTable({
     ...{ workspace: partition.name, title: 'Latest deliveries', deliveries, now },
     empty:
       'Nothing has come in yet. Send a test delivery to the webhook address of a connection, or wait for the next poll.',
   });
-  const use = visit.clean(await ask(visit, 'quota-by-caller', {}));
+  const use = context.clean(await request(context, 'quota-by-caller', {}));
   return {
     title: 'Overview',
     parts: [
-      { id: 'process', body: html`${processProblems(visit.clean(visit.process))}` },
+      { id: 'process', body: html`${processProblems(context.clean(context.process))}` },
       { id: 'verdict', body: verdictBanner(status, now) },
-      { id: 'figures', body: html`<div class="tiles">${tilesOf(visit)}</div>` },
-      { id: 'unfinished', body: html`${await unfinishedCard(visit)}` },
+      { id: 'figures', body: html`<div class="tiles">${tilesOf(context)}</div>` },
+      { id: 'unfinished', body: html`${await unfinishedCard(context)}` },
       { id: 'quota', body: html`<div class="grid two">${quotaCard(status, now)}${usageCard(use)}</div>` },
       { id: 'connections', body: connectionCards(status.connections, now) },
       { id: 'deliveries', body: latest },
@@ -44,7 +44,7 @@ function tile(title: string, value: Markup | string, hint: Markup | string | nul
   return html`<div class="card tile"><span class="soft">${title}</span><span class="value">${value}</span><span class="hint">${hint}</span></div>`;
 }
 
-function tilesOf({ status, now, partition }: WorkspaceVisit): readonly Markup[] {
+function tilesOf({ status, now, partition }: WorkspacePageContext): readonly Markup[] {
   const { pullRequests, links, changes, deliveries, backlog } = status;
   const { held, unknown } = changes.byState;
   const lastDelivery = status.connections.reduce((last, { lastDeliveryAt: at }) => Math.max(last, at ?? 0), 0) || null;
@@ -74,13 +74,13 @@ function tilesOf({ status, now, partition }: WorkspaceVisit): readonly Markup[] 
 const NAMED = 10;
 
 /** Tasks that merged work has not finished. */
-async function unfinishedCard(visit: WorkspaceVisit): Promise<Markup | null> {
-  const sentence = describeUnfinished(visit.status.unfinishedTasks);
+async function unfinishedCard(context: WorkspacePageContext): Promise<Markup | null> {
+  const sentence = describeUnfinished(context.status.unfinishedTasks);
   if (sentence === undefined) return null;
-  const { tasks } = visit.clean(await ask(visit, 'unfinished', { limit: NAMED }));
+  const { tasks } = context.clean(await request(context, 'unfinished', { limit: NAMED }));
   const names = tasks.map(
     ({ key, name }, index) =>
-      html`${index > 0 ? ', ' : null}<a href="${pathOf(visit.partition.name, 'item', { name: key })}">${name}</a>`,
+      html`${index > 0 ? ', ' : null}${linkTo(context.partition.name, 'item', { name: key }, name)}`,
   );
   return html`<section class="card stack"><p class="text">${sentence}. The page of a task gives the reason: ${names} · <a href="${HELP_OF_REASONS}">help</a></p></section>`;
 }
@@ -123,7 +123,6 @@ function about({ address, items, tasks, sweep, gone, mirror }: WorkspaceStatus, 
   const repaired = last
     ? html`${when(last.finishedAt, now)}: ${count(last.repairs.done)} repaired`
     : html`<span class="none">none yet</span>`;
-  const fact = (term: string, value: Markup | string) => html`<div><dt>${term}</dt><dd>${value}</dd></div>`;
   return html`<section class="card stack"><h2>About ${name}</h2><dl class="facts wide">
 ${fact('API', html`<code>${address}</code>`)}
 ${fact('Pull requests', mirror.message)}

@@ -9,7 +9,7 @@ import { counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { wantedOf } from './delivery-filter.ts';
 import { numberOf } from './fragments.ts';
-import { ask, mayAct, pathOf, type Visit, type WorkspaceVisit } from './page-content.ts';
+import { mayAct, type PageContext, pathOf, request, type WorkspacePageContext } from './page-content.ts';
 import { tokenField } from './page-frame.ts';
 import { note } from './problem-content.ts';
 
@@ -34,7 +34,7 @@ function action<Name extends AdminOperation>(
   outcomeOf: (answer: Answered<Name>) => Done,
 ): Action {
   return async (given) => {
-    const [outcome, count] = outcomeOf(await ask(given, name, bodyOf(given.form)));
+    const [outcome, count] = outcomeOf(await request(given, name, bodyOf(given.form)));
     return pathOf(given.partition.name, page, { done: outcome, count });
   };
 }
@@ -45,7 +45,7 @@ function postponed(
   bodyOf: (form: URLSearchParams) => object = () => ({}),
 ): Action {
   return async (given) => {
-    await ask(given, 'postpone', { question, asked: bodyOf(given.form) });
+    await request(given, 'postpone', { question, asked: bodyOf(given.form) });
     return pathOf(given.partition.name, 'problems');
   };
 }
@@ -73,7 +73,7 @@ export const ACTIONS = {
     // An invalid number must not select all deliveries.
     if (id === null) throw new SyncError('usage', 'the form names no delivery');
     const wanted = id === undefined ? wantedOf(form) : { ids: [id] };
-    const { replayed } = await ask(given, 'replay', { ...wanted, preview: false });
+    const { replayed } = await request(given, 'replay', { ...wanted, preview: false });
     return pathOf(partition.name, id === undefined ? 'deliveries' : 'delivery', {
       id,
       done: 'replayed',
@@ -116,7 +116,7 @@ const OUTCOMES = {
 } satisfies Readonly<Record<string, (count: number) => string>>;
 
 /** The result of the button that led to this page. */
-export function doneNote({ query }: Visit): Markup | null {
+export function doneNote({ query }: PageContext): Markup | null {
   const outcome = query.get('done') ?? '';
   if (!Object.hasOwn(OUTCOMES, outcome)) return null;
   const count = Number(query.get('count') ?? 0);
@@ -138,13 +138,13 @@ interface Button {
 
 /** A button that changes something; null if the caller may not press it. */
 export function actionForm(
-  visit: WorkspaceVisit,
+  context: WorkspacePageContext,
   { action, words, fields = {}, question, look, id }: Button,
 ): Markup | null {
-  const { session } = visit.caller;
-  if (!mayAct(visit) || !session) return null;
+  const { session } = context.caller;
+  if (!mayAct(context) || !session) return null;
   const asked = question === undefined ? null : html` data-confirm="${question}"`;
-  return html`<form method="post" action="${pathOf(visit.partition.name, `actions/${action}`)}"${asked}>${tokenField(session.pageToken)}${Object.entries(
+  return html`<form method="post" action="${pathOf(context.partition.name, `actions/${action}`)}"${asked}>${tokenField(session.pageToken)}${Object.entries(
     fields,
   ).map(
     ([name, value]) => html`<input name="${name}" type="hidden" value="${value}">`,

@@ -4,11 +4,11 @@ import type { EffectiveValue } from '../../admin/effective-config.ts';
 import type { OpenWorkspace } from '../../admin/open-workspace.ts';
 import type { ProcessStatus, WorkspaceStatus } from '../../admin/status.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
-import type { Markup } from '../html.ts';
+import { html, type Markup } from '../html.ts';
 import type { Caller } from '../sessions.ts';
 
 /** One request of a page. */
-export interface Visit {
+export interface PageContext {
   readonly caller: Caller;
   /** Parameters of the address; of several with one name, the last. */
   readonly query: ReadonlyMap<string, string>;
@@ -26,7 +26,7 @@ export interface Visit {
 }
 
 /** One request of a page of a workspace. */
-export interface WorkspaceVisit extends Visit {
+export interface WorkspacePageContext extends PageContext {
   readonly partition: OpenWorkspace;
   readonly status: WorkspaceStatus;
   /** The name of the workspace if commands must give it, because there are several. */
@@ -50,7 +50,7 @@ export interface PageContent {
 }
 
 /** Builds a page of a workspace. Throws `not_found` if its subject does not exist. */
-export type WorkspacePage = (visit: WorkspaceVisit) => Promise<PageContent> | PageContent;
+export type WorkspacePage = (context: WorkspacePageContext) => Promise<PageContent> | PageContent;
 
 /** The address of a page of a workspace; parameters that are absent are left out. */
 export function pathOf(
@@ -66,9 +66,19 @@ export function pathOf(
   return query === '' ? path : `${path}?${query}`;
 }
 
+/** A link to a page of a workspace. */
+export function linkTo(
+  workspace: string,
+  page: string,
+  parameters: Readonly<Record<string, string | number>>,
+  words: Markup | string,
+): Markup {
+  return html`<a href="${pathOf(workspace, page, parameters)}">${words}</a>`;
+}
+
 /** Runs an admin operation, so that pages and commands show the same. @param actor the author of a change */
-export function ask<Name extends AdminOperation>(
-  { partition, clock, actor }: Pick<WorkspaceVisit, 'partition' | 'clock'> & { readonly actor?: Actor },
+export function request<Name extends AdminOperation>(
+  { partition, clock, actor }: Pick<WorkspacePageContext, 'partition' | 'clock'> & { readonly actor?: Actor },
   name: Name,
   body: Asked<Name>,
 ): Promise<Answered<Name>> {
@@ -76,6 +86,6 @@ export function ask<Name extends AdminOperation>(
 }
 
 /** Whether buttons that change something are shown. */
-export function mayAct({ caller }: Visit): boolean {
+export function mayAct({ caller }: PageContext): boolean {
   return caller.role === 'admin' && caller.session !== undefined;
 }

@@ -12,7 +12,15 @@ import { deliveryChip } from './delivery-table.ts';
 import { entityNoun, entityWords } from './entity-words.ts';
 import { chip, copyable, dataTable, VERDICT_TONES, when } from './fragments.ts';
 import { actionForm, doneNote } from './page-actions.ts';
-import { ask, mayAct, type PageContent, type Part, pathOf, type WorkspaceVisit } from './page-content.ts';
+import {
+  linkTo,
+  mayAct,
+  type PageContent,
+  type Part,
+  pathOf,
+  request,
+  type WorkspacePageContext,
+} from './page-content.ts';
 import { note } from './problem-content.ts';
 import { failureWords } from './verdict-banner.ts';
 
@@ -21,29 +29,29 @@ const SAMPLES = 3;
 const PREVIEWED = 50;
 
 /** The page of the problems: a part for each cause, with its possible actions. */
-export async function problemsPage(visit: WorkspaceVisit): Promise<PageContent> {
-  const { causes } = visit.status;
+export async function problemsPage(context: WorkspacePageContext): Promise<PageContent> {
+  const { causes } = context.status;
   const parts: Part[] = [];
-  for (const cause of causes) parts.push({ id: `cause-${cause.code}`, body: await causeCard(visit, cause) });
+  for (const cause of causes) parts.push({ id: `cause-${cause.code}`, body: await causeCard(context, cause) });
   const none = html`<p class="card empty">Nothing is wrong. What needs you will stand here.</p>`;
   return {
     title: 'Problems',
     parts: [
-      { id: 'done', body: html`${doneNote(visit)}` },
-      { id: 'postponed', body: await postponedNotes(visit) },
+      { id: 'done', body: html`${doneNote(context)}` },
+      { id: 'postponed', body: await postponedNotes(context) },
       ...(parts.length === 0 ? [{ id: 'none', body: none }] : parts),
     ],
   };
 }
 
 /** The actions of the last ten seconds that can be undone. */
-async function postponedNotes(visit: WorkspaceVisit): Promise<Markup> {
-  const { actions } = visit.clean(await ask(visit, 'postponed', {}));
+async function postponedNotes(context: WorkspacePageContext): Promise<Markup> {
+  const { actions } = context.clean(await request(context, 'postponed', {}));
   return html`${actions.map(({ id, question, count: many, at }) => {
     return note(
       'wait',
       POSTPONED_WORDS[question](many),
-      html`<div class="line">${actionForm(visit, { action: 'undo', words: 'Undo', fields: { id }, look: 'main', id: `undo-${id}` })}<span class="hint">${when(at, visit.now)}</span></div>`,
+      html`<div class="line">${actionForm(context, { action: 'undo', words: 'Undo', fields: { id }, look: 'main', id: `undo-${id}` })}<span class="hint">${when(at, context.now)}</span></div>`,
     );
   })}`;
 }
@@ -63,21 +71,21 @@ function deliveries(many: number): string {
 /** Causes whose cards have buttons in place of the hint. */
 const HAS_BUTTONS: ReadonlySet<string> = new Set(['changes_held', 'deliveries_quarantined']);
 
-async function causeCard(visit: WorkspaceVisit, cause: Cause): Promise<Markup> {
+async function causeCard(context: WorkspacePageContext, cause: Cause): Promise<Markup> {
   const { code, message, hint, verdict, stops, since, seenAt, command } = cause;
-  const { now } = visit;
+  const { now } = context;
   const asked = command === null ? null : html` · on the machine: ${copyable(command)}`;
   return html`<section class="card stack" id="${code}"><div class="row"><h2 class="text">${message}</h2>${chip(VERDICT_TONES[verdict], verdict === 'blocked' ? 'blocks everything' : 'needs you')}</div>
 <p>${asTyped(stops)}</p>
 ${HAS_BUTTONS.has(code) ? null : html`<p class="soft">${asTyped(hint)}</p>`}
-${await detailsOf(visit, code)}
+${await detailsOf(context, code)}
 <p class="hint">since ${when(since, now)}, last seen ${when(seenAt, now)}${asked} · <a href="${helpOf(code)}">help</a></p></section>`;
 }
 
-async function detailsOf(visit: WorkspaceVisit, code: string): Promise<Markup | null> {
-  const { connections, backfills } = visit.status;
-  if (code === 'changes_held') return heldDetails(visit);
-  if (code === 'deliveries_quarantined') return quarantineDetails(visit);
+async function detailsOf(context: WorkspacePageContext, code: string): Promise<Markup | null> {
+  const { connections, backfills } = context.status;
+  if (code === 'changes_held') return heldDetails(context);
+  if (code === 'deliveries_quarantined') return quarantineDetails(context);
   if (code === 'backfill_failing')
     return html`<ul class="stack">${backfills.flatMap(({ connection, failures }) =>
       failures.map(
@@ -87,15 +95,15 @@ async function detailsOf(visit: WorkspaceVisit, code: string): Promise<Markup | 
     )}</ul>`;
   const rows = connections.flatMap((each) => {
     const isFailing = code === 'connections_failing' && each.failure !== null;
-    const words = isFailing ? [failureOf(visit, each)] : troubles(each, code);
+    const words = isFailing ? [failureOf(context, each)] : troubles(each, code);
     return words.length === 0 ? [] : [html`<li><strong>${each.name}</strong> ${words}</li>`];
   });
   return rows.length === 0 ? null : html`<ul class="stack">${rows}</ul>`;
 }
 
 function failureOf(
-  { now }: WorkspaceVisit,
-  { failure, lastPollAt }: WorkspaceVisit['status']['connections'][number],
+  { now }: WorkspacePageContext,
+  { failure, lastPollAt }: WorkspacePageContext['status']['connections'][number],
 ): Markup {
   return html`<span class="hint">failed ${when(failure?.at ?? null, now)}, last complete poll ${when(lastPollAt, now)}</span><div>${failureWords(failure)}</div>`;
 }
@@ -109,30 +117,30 @@ const CLASS_WORDS: Readonly<Record<HeldClass, readonly [noun: string, why: strin
 };
 
 /** Held changes by class, each with samples; with `?preview=` all of one class, and the button that releases them. */
-async function heldDetails(visit: WorkspaceVisit): Promise<Markup> {
-  const wanted = visit.query.get('preview');
-  const held = visit.clean(await ask(visit, 'held', { samples: wanted === undefined ? SAMPLES : PREVIEWED }));
+async function heldDetails(context: WorkspacePageContext): Promise<Markup> {
+  const wanted = context.query.get('preview');
+  const held = context.clean(await request(context, 'held', { samples: wanted === undefined ? SAMPLES : PREVIEWED }));
   const classes = (Object.keys(CLASS_WORDS) as HeldClass[]).filter((each) => held[each].count > 0);
   const names = await entityNamesOf(
-    visit.partition,
+    context.partition,
     classes.flatMap((each) => held[each].samples),
   );
-  return html`${classes.map((each) => heldClass(visit, each, held[each], visit.clean(names)))}`;
+  return html`${classes.map((each) => heldClass(context, each, held[each], context.clean(names)))}`;
 }
 
 function heldClass(
-  visit: WorkspaceVisit,
+  context: WorkspacePageContext,
   which: HeldClass,
   { count: total, samples }: HeldChanges[HeldClass],
   names: EntityNames,
 ): Markup {
-  const { partition, now, query } = visit;
+  const { partition, now, query } = context;
   const [noun, why] = CLASS_WORDS[which];
   const isPreview = query.get('preview') === which;
   const shown = isPreview ? samples : samples.slice(0, SAMPLES);
   const more = total > shown.length ? html`<p class="pager hint">and ${count(total - shown.length)} more</p>` : null;
   return html`<div class="stack" id="held-${which}"><div class="row"><p><strong>${counted(total, noun)}</strong> <span class="soft">that ${why}</span></p>
-<div class="line">${buttonsOf(visit, which, total, isPreview)}</div></div>
+<div class="line">${buttonsOf(context, which, total, isPreview)}</div></div>
 ${dataTable({
   title: counted(total, noun),
   isTitleHidden: true,
@@ -162,23 +170,23 @@ function wordsOf(workspace: string, names: EntityNames, entity: string): Markup 
   return name ? entityWords(workspace, name) : entity;
 }
 
-function buttonsOf(visit: WorkspaceVisit, which: HeldClass, total: number, isPreview: boolean): Markup | null {
-  const { name } = visit.partition;
-  if (!mayAct(visit)) return html`<span class="hint">To approve them, log in as an administrator</span>`;
+function buttonsOf(context: WorkspacePageContext, which: HeldClass, total: number, isPreview: boolean): Markup | null {
+  const { name } = context.partition;
+  if (!mayAct(context)) return html`<span class="hint">To approve them, log in as an administrator</span>`;
   const [noun] = CLASS_WORDS[which];
   if (!isPreview)
     return html`<a class="button main" id="preview-${which}" href="${pathOf(name, 'problems', { preview: which })}#held-${which}">Preview and release</a>`;
-  return html`${actionForm(visit, { action: 'release', words: `Release ${counted(total, noun)}`, fields: { class: which }, look: 'main', id: `release-${which}` })}
+  return html`${actionForm(context, { action: 'release', words: `Release ${counted(total, noun)}`, fields: { class: which }, look: 'main', id: `release-${which}` })}
 <a class="button" href="${pathOf(name, 'problems')}">Back</a>`;
 }
 
-async function quarantineDetails(visit: WorkspaceVisit): Promise<Markup> {
-  const { partition, now, status } = visit;
-  const rows = visit.clean(await ask(visit, 'quarantine', { limit: 20 }));
+async function quarantineDetails(context: WorkspacePageContext): Promise<Markup> {
+  const { partition, now, status } = context;
+  const rows = context.clean(await request(context, 'quarantine', { limit: 20 }));
   const total = status.deliveries.quarantined;
   return html`<div class="row"><p class="soft">Stored as received. When the sender repeats one, worksync tries it again by itself.</p>
-${actionForm(visit, { action: 'retry', words: `Retry ${deliveries(total)}`, look: 'main', id: 'retry-quarantined' })}
-${actionForm(visit, { action: 'dismiss', words: `Dismiss ${deliveries(total)}`, id: 'dismiss-quarantined' })}</div>
+${actionForm(context, { action: 'retry', words: `Retry ${deliveries(total)}`, look: 'main', id: 'retry-quarantined' })}
+${actionForm(context, { action: 'dismiss', words: `Dismiss ${deliveries(total)}`, id: 'dismiss-quarantined' })}</div>
 ${dataTable({
   title: 'Quarantined deliveries',
   isTitleHidden: true,
@@ -190,8 +198,7 @@ ${dataTable({
     {
       title: 'Delivery',
       kind: 'name',
-      cell: ({ id, connection, event }) =>
-        html`<a href="${pathOf(partition.name, 'delivery', { id })}">${connection} · ${event}</a>`,
+      cell: ({ id, connection, event }) => linkTo(partition.name, 'delivery', { id }, `${connection} · ${event}`),
     },
     { title: 'Received', kind: 'tight', cell: ({ receivedAt }) => when(receivedAt, now) },
     { title: 'Why', kind: 'text', cell: ({ reason }) => reason ?? 'no reason was recorded' },

@@ -3,21 +3,21 @@ import type { ReplicaStatus, SharedStatus } from '../../admin/status.ts';
 import { counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { chip, dataTable, numberOf, pager, when } from './fragments.ts';
-import { type PageContent, pathOf, type Visit } from './page-content.ts';
+import { linkTo, type PageContent, type PageContext } from './page-content.ts';
 import { causeBoxes } from './verdict-banner.ts';
 
 /** Workspaces on a page. */
 const SHOWN = 100;
 
 /** The processes that share the workspaces, and which of them works on which. */
-export function replicasPage(visit: Visit, status: SharedStatus): PageContent {
-  const { replicas, causes } = visit.clean(status);
+export function replicasPage(context: PageContext, status: SharedStatus): PageContent {
+  const { replicas, causes } = context.clean(status);
   return {
     title: 'Replicas',
     parts: [
       { id: 'causes', body: html`${causeBoxes(causes)}` },
-      { id: 'replicas', body: replicaTable(replicas, visit.now) },
-      { id: 'leases', body: leaseTable(replicas, visit) },
+      { id: 'replicas', body: replicaTable(replicas, context.now) },
+      { id: 'leases', body: leaseTable(replicas, context) },
     ],
   };
 }
@@ -49,23 +49,15 @@ function stateOf({ holds, sameConfig }: ReplicaStatus): Markup {
   return sameConfig ? chip('good', 'ok') : chip('wait', 'other configuration');
 }
 
-interface HeldRow {
-  readonly workspace: string;
-  readonly since: number;
-  readonly replica: string;
-}
-
-function leaseTable(replicas: readonly ReplicaStatus[], { query, now }: Visit): Markup {
+function leaseTable(replicas: readonly ReplicaStatus[], { query, now }: PageContext): Markup {
   const names = namesOfReplicas(replicas);
   const all = replicas
-    .flatMap(({ id, host, holds }): HeldRow[] =>
-      (holds ?? []).map((held) => ({ ...held, replica: names.get(id) ?? host })),
-    )
+    .flatMap(({ id, host, holds }) => (holds ?? []).map((held) => ({ ...held, replica: names.get(id) ?? host })))
     .toSorted((a, b) => (a.workspace < b.workspace ? -1 : 1));
   const at = Math.min(numberOf(query, 'at') ?? 0, Math.floor(Math.max(0, all.length - 1) / SHOWN));
   const rows = all.slice(at * SHOWN, (at + 1) * SHOWN);
   const link = (page: number) => `/replicas?at=${page}`;
-  return dataTable<HeldRow>({
+  return dataTable({
     title: `Who works on ${counted(all.length, 'workspace')}`,
     rows,
     empty: 'No replica that answers works on a workspace.',
@@ -75,11 +67,7 @@ function leaseTable(replicas: readonly ReplicaStatus[], { query, now }: Visit): 
       next: (at + 1) * SHOWN < all.length ? link(at + 1) : null,
     }),
     columns: [
-      {
-        title: 'Workspace',
-        kind: 'name',
-        cell: ({ workspace }) => html`<a href="${pathOf(workspace, '')}">${workspace}</a>`,
-      },
+      { title: 'Workspace', kind: 'name', cell: ({ workspace }) => linkTo(workspace, '', {}, workspace) },
       { title: 'Replica', kind: 'text', cell: ({ replica }) => replica },
       { title: 'Since', kind: 'tight', isTitled: true, cell: ({ since }) => when(now - since, now) },
     ],

@@ -3,7 +3,7 @@ import { canAccess } from '../../model/caller.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { dataTable, numberOf, pager, verdictChip } from './fragments.ts';
-import { type PageContent, pathOf, type Visit } from './page-content.ts';
+import { linkTo, type PageContent, type PageContext } from './page-content.ts';
 import { processProblems } from './verdict-banner.ts';
 
 /** Workspaces on a page. */
@@ -20,11 +20,11 @@ const SHOWABLE = 15_000;
  */
 export function createWorkspaceList(
   list: () => Promise<readonly ListedWorkspace[]>,
-): (visit: Visit) => Promise<PageContent> {
+): (context: PageContext) => Promise<PageContent> {
   let last: { readonly at: number; readonly all: readonly ListedWorkspace[] } | undefined;
   let making: Promise<readonly ListedWorkspace[]> | undefined;
 
-  async function make({ clock }: Visit): Promise<readonly ListedWorkspace[]> {
+  async function make({ clock }: PageContext): Promise<readonly ListedWorkspace[]> {
     try {
       const read = await list();
       last = { at: clock.monotonic(), all: read };
@@ -35,27 +35,27 @@ export function createWorkspaceList(
   }
 
   /** Reads one list at a time. Frequent requests do not wait for it. */
-  async function all(visit: Visit): Promise<readonly ListedWorkspace[]> {
-    const age = last === undefined ? Number.POSITIVE_INFINITY : visit.clock.monotonic() - last.at;
+  async function all(context: PageContext): Promise<readonly ListedWorkspace[]> {
+    const age = last === undefined ? Number.POSITIVE_INFINITY : context.clock.monotonic() - last.at;
     if (last !== undefined && age <= FRESH) return last.all;
-    making ??= make(visit);
+    making ??= make(context);
     if (last === undefined || age > SHOWABLE) return making;
     // Requests that wait for the new list report its failure.
     making.catch(() => undefined);
     return last.all;
   }
 
-  return async (visit) => {
-    const seen = (await all(visit)).filter(({ name }) => canAccess(visit.caller, name));
-    const search = visit.query.get('search') ?? '';
+  return async (context) => {
+    const seen = (await all(context)).filter(({ name }) => canAccess(context.caller, name));
+    const search = context.query.get('search') ?? '';
     const words = search.trim().toLowerCase();
     const found = seen.filter(({ name }) => name.toLowerCase().includes(words));
-    const first = Math.min((numberOf(visit.query, 'at') ?? 0) * SHOWN, Math.max(0, found.length - 1));
-    const shown = visit.clean(found.slice(first, first + SHOWN));
+    const first = Math.min((numberOf(context.query, 'at') ?? 0) * SHOWN, Math.max(0, found.length - 1));
+    const shown = context.clean(found.slice(first, first + SHOWN));
     return {
       title: 'Workspaces',
       parts: [
-        { id: 'process', body: html`${processProblems(visit.clean(visit.process))}` },
+        { id: 'process', body: html`${processProblems(context.clean(context.process))}` },
         { id: 'tally', body: tally(seen) },
         { id: 'search', body: searchForm(search), isForm: true },
         { id: 'workspaces', body: table(shown, { first, total: found.length, search }) },
@@ -95,7 +95,7 @@ function table(
     }),
     columns: [
       { title: 'State', kind: 'state', cell: ({ verdict }) => verdictChip(verdict) },
-      { title: 'Workspace', kind: 'name', cell: ({ name }) => html`<a href="${pathOf(name, '')}">${name}</a>` },
+      { title: 'Workspace', kind: 'name', cell: ({ name }) => linkTo(name, '', {}, name) },
       { title: 'What', kind: 'text', cell: ({ summary }) => summary },
       {
         title: 'To send',

@@ -20,7 +20,14 @@ import { itemPage } from './item-page.ts';
 import { createLiveUpdates } from './live-updates.ts';
 import { overviewPage } from './overview-page.ts';
 import { ACTIONS, type Action } from './page-actions.ts';
-import { ask, type PageContent, pathOf, type Visit, type WorkspacePage, type WorkspaceVisit } from './page-content.ts';
+import {
+  type PageContent,
+  type PageContext,
+  pathOf,
+  request,
+  type WorkspacePage,
+  type WorkspacePageContext,
+} from './page-content.ts';
 import { type Frame, framedPage, liveParts, type NavigationEntry } from './page-frame.ts';
 import { brokenContent, NO_WORKSPACE, problemContent, toldOf } from './problem-content.ts';
 import { problemsPage } from './problems-page.ts';
@@ -36,7 +43,7 @@ interface PageEntry {
   /** The path of the page that leads to a page without a name. */
   readonly below?: string;
   readonly page: WorkspacePage;
-  readonly badge?: (visit: WorkspaceVisit) => NavigationEntry['badge'];
+  readonly badge?: (context: WorkspacePageContext) => NavigationEntry['badge'];
 }
 
 const PAGES: readonly PageEntry[] = [
@@ -62,8 +69,8 @@ const PAGES: readonly PageEntry[] = [
   { path: 'audit', name: 'Audit', page: auditPage },
 ];
 
-const READ = { door: 'read' } as const;
-const ALL = { door: 'read', filters: true } as const;
+const READ = { access: 'read' } as const;
+const ALL = { access: 'read', filters: true } as const;
 /** Bytes of the largest form of ours, the configuration of the rule lab. */
 const LARGEST_FORM = 512 * 1_024;
 /** The browser continues with a GET. */
@@ -82,18 +89,18 @@ export function workspaceRoutes(server: Server, daemon: ServedDaemon): void {
   function addPage(
     path: string,
     config: typeof READ | typeof ALL,
-    page: (visit: Visit) => Promise<PageContent>,
+    page: (context: PageContext) => Promise<PageContent>,
     redirectOf: (request: ServerRequest) => string | undefined = () => undefined,
   ): void {
     server.get(path, { config }, async (request, reply) => {
       const target = redirectOf(request);
       if (target !== undefined) return reply.redirect(target);
-      const visit = maker.visitOf(request);
-      return sendPage(reply, framedPage(await page(visit), maker.frameOf(visit, request.url)));
+      const context = maker.contextOf(request);
+      return sendPage(reply, framedPage(await page(context), maker.frameOf(context, request.url)));
     });
     server.get(`/live${path === '/' ? '' : path}`, { config }, (request, reply) =>
       live.send(request, reply, async () => {
-        const content = await page(maker.visitOf(request));
+        const content = await page(maker.contextOf(request));
         return { title: `${content.title} – worksync`, parts: liveParts(content, {}) };
       }),
     );
@@ -109,7 +116,7 @@ export function workspaceRoutes(server: Server, daemon: ServedDaemon): void {
   const list = createWorkspaceList(() => readWorkspaceList(daemon));
   addPage('/', ALL, list, onlyOne);
   // Only callers of all workspaces get this page.
-  if (sharing) addPage('/replicas', READ, async (visit) => replicasPage(visit, await readShared(sharing, clock)));
+  if (sharing) addPage('/replicas', READ, async (context) => replicasPage(context, await readShared(sharing, clock)));
   for (const entry of PAGES) {
     const path = `/workspaces/:workspace${entry.path === '' ? '' : `/${entry.path}`}`;
     server.get(path, { config: READ }, async (request, reply) => {
@@ -130,7 +137,7 @@ type PageMaker = ReturnType<typeof createPageMaker>;
 
 function createPageMaker(daemon: ServedDaemon) {
   const { workspaces, clock, scrub, daemonOptions } = daemon;
-  const visitOf = (request: ServerRequest): Visit => ({
+  const contextOf = (request: ServerRequest): PageContext => ({
     caller: callerOf(request),
     clock,
     now: clock.now(),
@@ -140,7 +147,7 @@ function createPageMaker(daemon: ServedDaemon) {
     daemonOptions,
     clean: (value) => JSON.parse(scrub(JSON.stringify(value))) as typeof value,
   });
-  const frameOf = ({ caller, now, process }: Visit, url: string, workspace?: Frame['workspace']): Frame => ({
+  const frameOf = ({ caller, now, process }: PageContext, url: string, workspace?: Frame['workspace']): Frame => ({
     caller,
     now,
     process,
@@ -148,17 +155,17 @@ function createPageMaker(daemon: ServedDaemon) {
     live: `/live${url.replace(/^\/(?=\?|$)/, '')}`,
   });
   return {
-    visitOf,
+    contextOf,
     frameOf,
     /** Builds a page with its frame; an error page if the workspace is not open, or the page cannot be built. */
     async made(request: ServerRequest, entry: PageEntry) {
-      const visit = visitOf(request);
+      const context = contextOf(request);
       const { workspace: name } = request.params as { workspace: string };
       const url = request.url.replace(/^\/live/, '');
       const partition = workspaces.find(name);
-      const bare = frameOf(visit, url, { name, pages: [], current: '' });
+      const bare = frameOf(context, url, { name, pages: [], current: '' });
       const broken = (reason: SyncError) => ({
-        content: brokenContent(visit.clean(toldOf(reason))),
+        content: brokenContent(context.clean(toldOf(reason))),
         frame: bare,
         status: 200,
       });
@@ -170,10 +177,10 @@ function createPageMaker(daemon: ServedDaemon) {
       // The page shows why the status could not be read.
       if (result instanceof SyncError) return broken(result);
       const named = nameForCommands(workspaces, name);
-      const status = withCommandsOf(visit.clean(result), named);
-      const whole: WorkspaceVisit = { ...visit, partition, status, named };
+      const status = withCommandsOf(context.clean(result), named);
+      const whole: WorkspacePageContext = { ...context, partition, status, named };
       const current = entry.name === null ? (entry.below ?? '') : entry.path;
-      const frame = frameOf(visit, url, { name, pages: navigation(whole), current });
+      const frame = frameOf(context, url, { name, pages: navigation(whole), current });
       try {
         const content = await entry.page(whole);
         const { status: code = 200 } = content;
@@ -181,7 +188,7 @@ function createPageMaker(daemon: ServedDaemon) {
       } catch (error) {
         const reason = asSyncError(error);
         if (status.verdict === 'blocked' && reason.code !== 'not_found') return broken(reason);
-        const content = problemContent(visit.clean(toldOf(reason)));
+        const content = problemContent(context.clean(toldOf(reason)));
         return { content, frame, status: reason.code === 'not_found' ? 404 : 422 };
       }
     },
@@ -193,7 +200,7 @@ function nameForCommands(workspaces: OpenWorkspaces, name: string): string | und
   return workspaces.partitions().length + workspaces.broken().size > 1 ? name : undefined;
 }
 
-/** Completes the commands in the causes of a status. @param named see `WorkspaceVisit` */
+/** Completes the commands in the causes of a status. @param named see `WorkspacePageContext` */
 function withCommandsOf(status: WorkspaceStatus, named: string | undefined): WorkspaceStatus {
   const causes = status.causes.map((cause) => ({
     ...cause,
@@ -211,17 +218,21 @@ function parametersOf({ query }: ServerRequest): ReadonlyMap<string, string> {
 }
 
 /** Entries of the navigation, with the number of things that need attention. */
-function navigation(visit: WorkspaceVisit): NavigationEntry[] {
+function navigation(context: WorkspacePageContext): NavigationEntry[] {
   return PAGES.flatMap(({ path, name, badge }) =>
-    name === null ? [] : [{ path, name, badge: badge?.(visit) ?? null }],
+    name === null ? [] : [{ path, name, badge: badge?.(context) ?? null }],
   );
 }
 
-function formRoutes(server: Server, { workspaces, clock }: ServedDaemon, { made, visitOf, frameOf }: PageMaker): void {
+function formRoutes(
+  server: Server,
+  { workspaces, clock }: ServedDaemon,
+  { made, contextOf, frameOf }: PageMaker,
+): void {
   const form = { config: { form: true }, bodyLimit: LARGEST_FORM } as const;
   server.post('/workspaces/:workspace/rules', form, async (request, reply) => {
     const config = formOf(request).get('config') ?? '';
-    const page: WorkspacePage = (visit) => triedRulesPage(visit, config);
+    const page: WorkspacePage = (context) => triedRulesPage(context, config);
     const { content, frame, status } = await made(request, { path: 'rules', name: 'Rules', page });
     return sendPage(reply.code(status), framedPage(content, { ...frame, live: null }));
   });
@@ -234,9 +245,9 @@ function formRoutes(server: Server, { workspaces, clock }: ServedDaemon, { made,
       const path = await act({ partition, form: formOf(request), clock, actor: actorOf(request) });
       return reply.redirect(path, SEE_OTHER);
     } catch (error) {
-      const visit = visitOf(request);
-      const content = problemContent(visit.clean(toldOf(asSyncError(error))));
-      const frame = frameOf(visit, pathOf(workspace, ''), { name: workspace, pages: [], current: '' });
+      const context = contextOf(request);
+      const content = problemContent(context.clean(toldOf(asSyncError(error))));
+      const frame = frameOf(context, pathOf(workspace, ''), { name: workspace, pages: [], current: '' });
       return sendPage(reply.code(422), framedPage(content, { ...frame, live: null }));
     }
   });
@@ -253,10 +264,12 @@ const OUTCOMES: Readonly<Record<AuditEntry['outcome'], readonly [tone: Tone, wor
 };
 
 /** The page of the changes that people made by commands and buttons, the latest first. */
-async function auditPage(visit: WorkspaceVisit): Promise<PageContent> {
-  const { partition, now, query } = visit;
+async function auditPage(context: WorkspacePageContext): Promise<PageContent> {
+  const { partition, now, query } = context;
   const before = numberOf(query, 'before');
-  const { entries, next } = visit.clean(await ask(visit, 'audit', { since: null, before, limit: ENTRIES_SHOWN }));
+  const { entries, next } = context.clean(
+    await request(context, 'audit', { since: null, before, limit: ENTRIES_SHOWN }),
+  );
   const table = dataTable<AuditEntry>({
     title: 'What people changed',
     rows: entries,
@@ -289,8 +302,8 @@ async function auditPage(visit: WorkspaceVisit): Promise<PageContent> {
 }
 
 /** The values in use with their origins: first the configured ones, then the defaults. */
-async function configurationPage(visit: WorkspaceVisit): Promise<PageContent> {
-  const { partition, scrub, caller, daemonOptions } = visit;
+async function configurationPage(context: WorkspacePageContext): Promise<PageContent> {
+  const { partition, scrub, caller, daemonOptions } = context;
   const values = await workspaceConfiguration(partition, scrub);
   const isDefault = ({ origin }: EffectiveValue) => origin === 'default';
   return {

@@ -50,7 +50,7 @@ export interface DoorsOptions extends OriginOptions, Pick<AccessOptions, 'openMe
   readonly clock?: TravellingClock;
 }
 
-/** A guarded server with one route for each door, each of which says who was let in. */
+/** A guarded server with one route for each access, each of which says who was let in. */
 export async function openDoors(options: DoorsOptions = {}): Promise<Doors> {
   const { tokens = TOKENS, logger = silentLogger, openMetrics, insecurePages, trustedProxies } = options;
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'worksync-doors-'));
@@ -87,19 +87,19 @@ function addRoutes(server: Server): void {
     return { in: role, workspaces };
   };
   const everybody = async () => ({ in: 'everybody' });
-  server.get('/livez', { config: { door: 'public' } }, everybody);
-  server.get('/api/v1/*', { config: { door: 'public' } }, everybody);
-  server.post('/webhooks/:workspace/:connection', { config: { door: 'webhook' } }, everybody);
-  server.get('/', { config: { door: 'read', filters: true } }, whoIsIn);
-  server.get('/job', { config: { door: 'gateway' } }, whoIsIn);
-  server.get('/whole', { config: { door: 'read' } }, whoIsIn);
-  server.get('/metrics', { config: { door: 'metrics', filters: true } }, whoIsIn);
+  server.get('/livez', { config: { access: 'public' } }, everybody);
+  server.get('/api/v1/*', { config: { access: 'public' } }, everybody);
+  server.post('/webhooks/:workspace/:connection', { config: { access: 'webhook' } }, everybody);
+  server.get('/', { config: { access: 'read', filters: true } }, whoIsIn);
+  server.get('/job', { config: { access: 'gateway' } }, whoIsIn);
+  server.get('/whole', { config: { access: 'read' } }, whoIsIn);
+  server.get('/metrics', { config: { access: 'metrics', filters: true } }, whoIsIn);
   server.get('/undeclared', whoIsIn);
   server.post('/admin/pause', whoIsIn);
   server.post('/admin/filtered', { config: { filters: true } }, whoIsIn);
   server.post('/admin/workspaces/:workspace/pause', whoIsIn);
   server.post('/button', { config: { form: true } }, whoIsIn);
-  server.get('/fails', { config: { door: 'public' } }, async () => {
+  server.get('/fails', { config: { access: 'public' } }, async () => {
     throw new Error('password is hunter2');
   });
 }

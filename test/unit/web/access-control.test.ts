@@ -247,9 +247,9 @@ describe('answers', () => {
 it('a route for readers that changes something is found at the start', () => {
   const server = createServer();
   guardRoutes(server, { ...({} as Parameters<typeof guardRoutes>[1]), logger: silentLogger });
-  for (const door of ['read', 'metrics'] as const) {
-    expect(() => server.post('/x', { config: { door } }, async () => 'x')).toThrow('must not change anything');
-    expect(() => server.get(`/${door}`, { config: { door } }, async () => 'x')).not.toThrow();
+  for (const access of ['read', 'metrics'] as const) {
+    expect(() => server.post('/x', { config: { access } }, async () => 'x')).toThrow('must not change anything');
+    expect(() => server.get(`/${access}`, { config: { access } }, async () => 'x')).not.toThrow();
   }
 });
 

@@ -7,7 +7,7 @@ import { createServer } from '../../../src/platform/http/server.ts';
 import { HELP_OF_REASONS, helpOf, helpRoutes } from '../../../src/web/help.ts';
 import { renderMarkdown } from '../../../src/web/markdown.ts';
 import { troubles } from '../../../src/web/pages/connection-cards.ts';
-import type { Visit } from '../../../src/web/pages/page-content.ts';
+import type { PageContext } from '../../../src/web/pages/page-content.ts';
 import { replicasPage } from '../../../src/web/pages/replicas-page.ts';
 import { createWorkspaceList } from '../../../src/web/pages/workspace-list-page.ts';
 import { TOP } from '../../support/harness/processes.ts';
@@ -66,7 +66,7 @@ const HERE: ReplicaStatus = {
 
 function shown(told: SharedStatus, at?: number): Readonly<Record<string, string>> {
   const query = new Map(at === undefined ? [] : [['at', String(at)]]);
-  const visit = { query, now: 3_600_000, clean: <Told>(each: Told) => each } as unknown as Visit;
+  const visit = { query, now: 3_600_000, clean: <Told>(each: Told) => each } as unknown as PageContext;
   return Object.fromEntries(replicasPage(visit, told).parts.map(({ id, body }) => [id, body.text]));
 }
 
@@ -129,7 +129,7 @@ describe('the list of workspaces', () => {
       clock: { monotonic: () => now },
       process: { components: {}, configFault: null },
       clean: <Told>(told: Told) => told,
-    } as unknown as Visit;
+    } as unknown as PageContext;
     return {
       lists,
       answer(at: number) {

@@ -4,7 +4,7 @@ import { counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { type Colour, legend, meter } from './drawings.ts';
 import { chip, type Tone, when } from './fragments.ts';
-import { pathOf } from './page-content.ts';
+import { linkTo } from './page-content.ts';
 
 const STATES: Readonly<Record<Timeline['state'], readonly [tone: Tone, words: string]>> = {
   answered: ['good', 'answered'],
@@ -30,16 +30,16 @@ export function waterfall(workspace: string, courses: readonly Timeline[], now: 
     return html`<section class="card stack"><h2>Requests</h2><p class="empty">Nothing was sent because of it, and nothing waits.</p></section>`;
   const longest = Math.max(
     1,
-    ...courses.map((course) => course.phases.reduce((sum, phase) => sum + spent(phase, course, now), 0)),
+    ...courses.map((timeline) => timeline.phases.reduce((sum, phase) => sum + spent(phase, timeline, now), 0)),
   );
   return html`<section class="card stack"><h2>Requests</h2>
 ${legend(Object.entries(TIMELINE_PHASE_LABELS).map(([name, words]) => ({ words, colour: COLOURS[name as Phase['name']] })))}
-<ol class="falls">${courses.map((course) => fall(workspace, course, now, longest))}</ol></section>`;
+<ol class="falls">${courses.map((timeline) => fall(workspace, timeline, now, longest))}</ol></section>`;
 }
 
-function fall(workspace: string, course: Timeline, now: number, longest: number): Markup {
-  const { about, state, status, error, attempt, times, deliveries, served, action } = course;
-  const bars = course.phases.map((phase) => ({ name: phase.name, value: spent(phase, course, now) }));
+function fall(workspace: string, timeline: Timeline, now: number, longest: number): Markup {
+  const { about, state, status, error, attempt, times, deliveries, served, action } = timeline;
+  const bars = timeline.phases.map((phase) => ({ name: phase.name, value: spent(phase, timeline, now) }));
   const [tone, words] = STATES[state];
   const texts = bars
     .filter(({ value }) => value > 0)
@@ -62,7 +62,7 @@ ${
         .slice(0, 5)
         .map(
           ({ id, event }, index) =>
-            html`${index > 0 ? ', ' : ''}<a href="${pathOf(workspace, 'delivery', { id })}">${event} ${id}</a>`,
+            html`${index > 0 ? ', ' : ''}${linkTo(workspace, 'delivery', { id }, `${event} ${id}`)}`,
         )}${served > 5 ? ', …' : ''}</p>`
 }</li>`;
 }
