@@ -147,7 +147,6 @@ async function postpone(
   }
 }
 
-/** Returns false if the action is already done or undone. */
 async function undo(
   { postponed, store }: OpenWorkspace,
   { id }: { readonly id: string },

@@ -22,20 +22,16 @@ export type Actor = string;
 
 export const NOBODY: Actor = 'worksync';
 
-/** One action that changes something. */
 export interface Act {
   readonly actor: Actor;
   /** The name of an admin operation, or of another action. */
   readonly action: string;
   /** Name of the workspace; null: concerns none, or all. */
   readonly workspace: string | null;
-  /** The thing that the action changes. */
   readonly subject: string | null;
 }
 
-/** The result of an action. */
 interface ActResult {
-  /** The number of changed things; null if unknown. */
   readonly count: number | null;
   readonly outcome?: AuditOutcome;
   readonly details?: string;
@@ -118,7 +114,6 @@ export const auditSchema = z.strictObject({
   limit: z.int().min(1).max(1_000),
 });
 
-/** A page of the audit, the latest first. */
 export interface AuditPage {
   readonly entries: readonly AuditEntry[];
   /** `before` of the next page; null: this was the last. */

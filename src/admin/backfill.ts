@@ -28,7 +28,7 @@ export type BackfillState = 'reading' | 'paused' | 'sending' | 'done';
 
 export type BackfillProgress = NonNullable<Awaited<ReturnType<typeof backfillProgress>>>;
 
-/** `running`: there was one already, which goes on as it was asked for. */
+/** `running`: there was one already, which continues as it was requested. */
 export type AskedBackfill = { readonly outcome: 'started' | 'running'; readonly progress: BackfillProgress };
 
 /** Throws `usage` if there is no such connection, its vendor has no backfill, its address has no server, or `since` is no time. */
@@ -51,7 +51,6 @@ export async function startBackfill(
   return { outcome: started ? 'started' : 'running', progress };
 }
 
-/** Whether a backfill of this connection can be requested. */
 export function canBackfill({ connection, options }: ActiveConnection): boolean {
   return connection.history !== undefined && withoutServer(options) === undefined;
 }
@@ -62,7 +61,7 @@ function checkConnection(partition: OpenWorkspace, name: string): ActiveConnecti
   return active;
 }
 
-/** The one that runs, else the last one; null where there never was one, or it was stopped. */
+/** Returns the running backfill, else the last one; null if there never was one, or it was stopped. */
 export async function backfillProgress(partition: OpenWorkspace, connection: string, clock: Clock) {
   const { store, throttle, config } = partition;
   const [status] = await readBackfills(store.query, connection);
@@ -125,9 +124,7 @@ export const backfillOperations = {
       progress: await backfillProgress(workspace, connection, clock),
     }),
   }),
-  /** No page is read until it is resumed; what was read is sent. */
   'backfill-pause': steering('paused', pauseBackfill),
   'backfill-resume': steering('resumed', resumeBackfill),
-  /** The items that it read so far stay, and are sent. */
   'backfill-stop': steering('stopped', stopBackfill),
 };

@@ -81,7 +81,6 @@ export function judgeDatabase({ file, size, keptLog, fault }: KnownDatabase): Fi
   return { level: 'error', subject, message: `${fault.code}: ${fault.message}`, hint };
 }
 
-/** @param node the value of `process.versions.node` */
 export function judgeVersion(version: string, node: string): Finding {
   const subject = 'version';
   const message = `worksync ${describeBuild(version)} on Node ${node}`;
@@ -112,7 +111,6 @@ export function judgeQuota(subject: string, { long, burst, paused, nextForPeople
   return { level: 'warning', subject, message, hint };
 }
 
-/** Milliseconds for which a refusal counts as recent. */
 const RECENT = 60 * 60_000;
 
 /** Two daemons with one workspace do not know of each other; together they exceed the quota. */
@@ -126,16 +124,13 @@ export function judgeOthers(subject: string, last: QuotaSnapshot['lastRefusal'],
 }
 
 export interface Arrivals {
-  /** Whether the connection takes webhooks. */
   readonly takesWebhooks: boolean;
   /** Whether polls read the changes that no webhook reported. */
   readonly polls: boolean;
-  /** The last webhook that was accepted. */
   readonly lastWebhookAt: number | null;
   readonly lastRefused: { readonly at: number; readonly code: string } | null;
 }
 
-/** Judges the last webhooks of a connection. */
 export function judgeArrivals(
   { takesWebhooks, polls, lastWebhookAt, lastRefused }: Arrivals,
   now: number,

@@ -26,16 +26,13 @@ interface ItemSource {
   mayCover(repository: string): boolean;
 }
 
-/** The facts about the workspace with which rules are compared. */
 interface WorkspaceFacts extends TaskValues {
   readonly pullRequests: readonly OpenPullRequest[];
   readonly sources: readonly ItemSource[];
 }
 
-/** The highest number of open pull requests that are compared with the rules. */
 const MOST_PULL_REQUESTS = 500;
 
-/** Returns findings about the rules for new tasks and for task states. */
 export async function checkRules(
   { config, store, connections }: Pick<OpenWorkspace, 'config' | 'store' | 'connections'>,
   values: TaskValues,
@@ -147,7 +144,6 @@ function unknownBase({ when }: Rule, name: string, pullRequests: readonly OpenPu
   return [[message, 'Correct the name, unless pull requests for it come later.']];
 }
 
-/** The conditions of a rule that connections decide. */
 interface Conditions {
   readonly pullRequest?: unknown;
   readonly workItem?: unknown;
@@ -166,7 +162,6 @@ function withoutItems(when: Conditions, name: string, sources: readonly ItemSour
   return [[`${name} never applies: no connection of the rule provides ${items}`, hint]];
 }
 
-/** Returns the connections of a rule that provide items of its kinds. */
 function sourcesOf(when: Conditions, sources: readonly ItemSource[]): readonly ItemSource[] {
   const matches = when.connection === undefined ? () => true : createNameMatcher(when.connection);
   return sources.filter(

@@ -24,7 +24,6 @@ export function judgeServer(place: string, facts: ServerFacts): Finding[] {
   return rows.filter((row) => row.if).map(({ if: _, ...finding }) => ({ ...finding, subject: SUBJECT }));
 }
 
-/** The version and the encoding, and whether the role may write. */
 function identityRows(place: string, facts: ServerFacts): readonly Row[] {
   const { version, encoding, isStandby, settings, isSuperuser, mayCreate, foreign } = facts;
   const isOld = version < OLDEST_POSTGRES * MAJOR;
@@ -126,7 +125,6 @@ function durabilityRows({ settings, standbys, isStandby }: ServerFacts): readonl
   ];
 }
 
-/** The free connections, the latency and the encryption. */
 function reachRows({ most, free, wanted, latency, encrypted, isLocal }: ServerFacts): readonly Row[] {
   const isFree = most >= wanted && free >= wanted;
   return [

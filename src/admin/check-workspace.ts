@@ -11,7 +11,6 @@ import { describeMirror } from './describe-open-workspace.ts';
 import { withHost } from './finding-host.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
-/** Milliseconds that a check waits for a slot of the quota. */
 const LONGEST_WAIT = 10_000;
 
 const ASKED = { lane: 'interactive', patience: LONGEST_WAIT } as const;
@@ -173,7 +172,6 @@ async function repeatStatus(workspace: OpenWorkspace, subject: string): Promise<
     }));
 }
 
-/** Returns the finding for an error. */
 export function failed(subject: string, thrown: unknown): Finding {
   const { code, message, hint } = asSyncError(thrown);
   return { level: 'error', subject, message: `${code}: ${message}`, hint };

@@ -25,7 +25,6 @@ import { checkHooks } from './hooks.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 import type { ServedDaemon } from './whole-status.ts';
 
-/** Milliseconds that a provider may take. */
 const LONGEST_CHECK = 30_000;
 
 /** Checks all workspaces and their providers. Sends up to three requests to each workspace. */
@@ -84,7 +83,6 @@ export async function checkMachine({ version, folder, database = 0 }: Machine): 
   return [...disk, ...shared, ...judgeProxies(), judgeVersion(version, process.versions.node)];
 }
 
-/** Reports the proxies that this process uses. */
 function judgeProxies(): Finding[] {
   const proxies = ownProxies(() => undefined);
   return proxies ? [{ level: 'ok', subject: 'proxy', message: describeProxies(proxies) }] : [];
@@ -97,13 +95,11 @@ async function checkDisk(folder: string, database: number): Promise<Finding[]> {
 
 interface Machine {
   readonly version: string;
-  /** The data folder, where the rows are there. */
   readonly folder?: string | undefined;
   /** Bytes of the database; absent where it is not open. */
   readonly database?: number;
 }
 
-/** Undefined where there is no such folder. */
 async function freeSpace(folder: string): Promise<number | undefined> {
   try {
     const { bavail, bsize } = await statfs(folder);
@@ -207,7 +203,6 @@ function hostOf({ connector, options }: OpenWorkspace['connections'][number]): s
   return (typeof apiUrl === 'string' && URL.parse(apiUrl)?.host) || connector.host(options);
 }
 
-/** Reports names that lead to another target than before. */
 async function checkNames({ name, names, connection }: OpenWorkspace['connections'][number]): Promise<Finding[]> {
   if (!names) return [];
   names.recheckSoon();

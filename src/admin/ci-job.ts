@@ -3,15 +3,12 @@ import { GIT_PROVIDER_IDS, GIT_PROVIDERS, type GitProviderId } from '../model/gi
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** A pull request as a job of a CI service knows it. */
 export interface PullRequestQuery {
   /** Ways to name it, the surest first: its key, its address, or `owner/repo#12`. */
   readonly targets: readonly string[];
-  /** Id of its connector; absent: any. */
   readonly provider?: string;
 }
 
-/** The environment of a CI job. */
 export interface JobPlace {
   readonly env: Variables;
   /** The JSON of a file, if there is one of a size that can be read. */
@@ -20,7 +17,6 @@ export interface JobPlace {
 
 /** The pull request of a job, by the names that the daemon may know it by. */
 export interface JobPullRequest extends PullRequestQuery {
-  /** For people. */
   readonly name: string;
 }
 

@@ -30,7 +30,6 @@ import { unknownName } from './named.ts';
 /** The place of the rows: a data folder, or the address of a PostgreSQL. */
 export type StorePlace = Pick<DaemonOptions, 'data' | 'store'>;
 
-/** Throws `usage` if the rows are not in a data folder. */
 function folderOnly({ data, store }: StorePlace): string {
   if (store === undefined) return data;
   throw new SyncError('usage', 'the rows are in PostgreSQL, and this command is for the file in the data folder', {
@@ -131,13 +130,11 @@ function withRemedy(error: unknown, destination: string): unknown {
   });
 }
 
-/** Whether the file system, or Node's permission model, refused an operation. */
 function isOfFiles(error: unknown): boolean {
   const { code, syscall } = error as NodeJS.ErrnoException;
   return syscall !== undefined || code === 'ERR_ACCESS_DENIED';
 }
 
-/** The suffix of a backup that is not whole yet. */
 const UNFINISHED = '.unfinished';
 
 export interface Restored {

@@ -45,7 +45,6 @@ const wantedSchema = z.strictObject({
   own: z.boolean().optional(),
 });
 
-/** A filter for deliveries. Absent fields match any. */
 export type WantedDeliveries = z.infer<typeof wantedSchema>;
 
 const numberSchema = z.int().positive();
@@ -56,7 +55,6 @@ const pageSchema = wantedSchema.extend({
   before: numberSchema.optional(),
 });
 
-/** A delivery in a list. */
 export interface ShownDelivery extends ListedDelivery {
   /** The first items in it; null if its body is purged, or too large to read for a list. */
   readonly items: readonly NamedItem[] | null;
@@ -169,7 +167,6 @@ export async function deliveriesThatChanged(query: Scope, keys: readonly ItemKey
   return deliveriesByIds(query, [...new Set(rows.flatMap(readDeliveries))]);
 }
 
-/** Similar ids that an error suggests. */
 const MOST_NEAR = 5;
 const SHORTEST_START = 4;
 
@@ -222,7 +219,6 @@ async function show(partition: OpenWorkspace, page: readonly ListedDelivery[]): 
 }
 
 const replaySchema = wantedSchema.extend({
-  /** Our numbers; absent: all deliveries that the filter matches. */
   ids: z.array(numberSchema).min(1).max(10_000).optional(),
   /** Returns what would be replayed, and changes nothing. */
   preview: z.boolean(),
@@ -230,7 +226,6 @@ const replaySchema = wantedSchema.extend({
 
 type ReplayRequest = z.infer<typeof replaySchema>;
 
-/** Deliveries of one replay. */
 const MOST_REPLAYED = 10_000;
 /** Deliveries per statement of a replay. A statement takes some milliseconds, most of them for the rows. */
 const LOOKED_AT_OF_ALL = 10_000;

@@ -82,7 +82,6 @@ async function showDelivery(partition: OpenWorkspace, { delivery: name }: { read
       /** The length of the unpacked body; null if it was purged. */
       bytes: stored ? (stored.unpacked_length ?? stored.body.length) : null,
     },
-    /** The proof that it is genuine. */
     verified: VERIFIED[delivery.source],
     /** Its content, read again from its body with the present connectors and options; null if the body was purged. */
     read: read ? await describeContent(query, { delivery, read, rows }) : null,

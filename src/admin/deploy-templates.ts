@@ -16,7 +16,6 @@ interface DeployedDraft {
   readonly folder: string;
   readonly name: string;
   readonly content: string;
-  /** Variables that the draft needs. */
   readonly variables: readonly string[];
 }
 

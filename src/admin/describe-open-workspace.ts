@@ -24,7 +24,6 @@ import { type HiddenFacts, judge, type UnjudgedStatus } from './verdict.ts';
 
 export interface DescribedWorkspace {
   readonly config: WorkspaceConfig;
-  /** The address of its API. */
   readonly address: string;
   readonly store: Store;
   readonly throttle: Throttle;

@@ -18,7 +18,6 @@ export function hostPlaceholder(content: string): string | undefined {
   return COMMENTED_HOST.exec(content)?.[1];
 }
 
-/** The lines of a configuration that are no comments. */
 export function uncommented(content: string): string {
   return content
     .split('\n')
@@ -36,7 +35,6 @@ export function withValue(content: string, placeholder: string, value: string): 
   return lines.join('\n').replaceAll(placeholder, () => value);
 }
 
-/** Puts each value in the place of its placeholder. */
 export function withValues(content: string, values: Readonly<Record<string, string>>): string {
   return Object.entries(values).reduce(
     (filled, [placeholder, value]) => withValue(filled, placeholder, value),

@@ -15,13 +15,12 @@ import { durationText } from '../platform/lib/quantities.ts';
 import { type Files, fileReads } from '../platform/lib/regular-files.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
-/** One value that is in use. */
 export interface EffectiveValue {
   /** `daemon`, or the workspace. */
   readonly of: string;
   /** `connections.github.poll`, `rule 2 of rules.triage: create` */
   readonly key: string;
-  /** A secret is masked: its length, and the first characters of its SHA-256, which tell two of them apart. */
+  /** A secret is masked: its length, and the first characters of its SHA-256, which distinguish two of them. */
   readonly value: unknown;
   /** `flag --data`, `env WORKSYNC_DATA`, `.env WORKSYNC_DATA`, `team.yaml:7`, `team.yaml:7, env GITHUB_TOKEN`, or `default`; of a text in a variable `WORKSYNC_CONFIG_YAML:7`. */
   readonly origin: string;
@@ -47,7 +46,6 @@ export function effectiveConfig(inUse: ConfigInUse): readonly EffectiveValue[] {
   return values.map((each) => ({ ...each, value: masked(each.value, scrub) }));
 }
 
-/** The daemon's options alone. */
 export function daemonConfiguration({
   flags,
   env,

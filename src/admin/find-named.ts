@@ -16,12 +16,10 @@ import type { Scope } from '../store/workspace-scope.ts';
 import type { Rules } from '../sync/reconcile/context.ts';
 import { nameOf } from '../sync/reconcile/link-rules/lookup-names.ts';
 
-/** A task that a person named. */
 export interface FoundTask {
   readonly taskId: string;
   /** The id where tasks have no keys. */
   readonly key: string;
-  /** See `taskName`. */
   readonly name: string;
 }
 
@@ -33,7 +31,6 @@ export async function findTask(query: Scope, target: string): Promise<FoundTask 
   return task && foundTask(task);
 }
 
-/** Returns the cached tasks with these ids, by id. */
 export async function cachedTasks(query: Scope, of: readonly Pick<Task, 'taskId'>[]) {
   const ids = of.map(({ taskId }) => taskId);
   return new Map((await tasksByIds(query, ids)).map((task) => [task.taskId, task]));

@@ -144,7 +144,6 @@ export const connectionOperations = {
     },
     audit,
   }),
-  /** Returns the targets of the names in a connection's configuration. */
   'scope-names': operation({
     body: connectionSchema,
     run: async (workspace, { connection }) => connectionNamed(workspace, connection).names?.bindings() ?? [],

@@ -78,7 +78,6 @@ export async function nameEntities(
   );
 }
 
-/** By the name of the entity. */
 export type EntityNames = Readonly<Record<string, NamedEntity>>;
 
 /** Returns the subjects of changes. Reads have no row: their names contain the subject. */

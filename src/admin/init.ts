@@ -18,7 +18,6 @@ import {
 } from './draft-placeholders.ts';
 import { unknownName } from './named.ts';
 
-/** The request for a first configuration. */
 export interface FirstConfig {
   /** A file of `config/examples/`, without its ending. */
   readonly from: string;
@@ -30,7 +29,6 @@ export interface FirstConfig {
   readonly with?: readonly string[];
   /** Values for the placeholders of the example and of the files to deploy, such as `your-group/your-project`. */
   readonly values?: Readonly<Record<string, string>>;
-  /** Where everything is written. */
   readonly folder: string;
 }
 
@@ -41,7 +39,6 @@ export interface Draft {
   /** `config/workspaces/<name>.yaml`, where it goes when it is complete. */
   readonly live: string;
   readonly envFile: string;
-  /** The files that were written now. */
   readonly written: readonly string[];
 }
 
@@ -161,7 +158,7 @@ const WRONG_ADDRESS = 'expected the https address of the workspace API, ending i
 const TOO_MANY_QUOTES =
   'a value with all three kinds of quotes cannot be written to .env: put it into a file, and add _FILE to the variable';
 
-/** Without the places in the text, which a person did not write. */
+/** Leaves out the places in the text, which a person did not write. */
 function problemsIn(content: string, known: ReadBy): readonly string[] {
   try {
     readConfigText(content, known, '');
@@ -229,7 +226,6 @@ function valuesByPlace(values: Values, draft: string, deployed: readonly { reado
   return { ofDraft: Object.fromEntries(ofDraft), ofDeployed: Object.fromEntries(ofDeployed) };
 }
 
-/** Throws `conflict` if files are there already that would be replaced. */
 export function refusePresent(wanted: FirstConfig, overwrite: boolean): void {
   const { live } = placesOf(wanted.folder, wanted.name);
   const present = [live, ...deployPaths(wanted)].filter((each) => existsSync(each));
@@ -277,7 +273,6 @@ function quoted(value: string): string {
   return `${quote}${value}${quote}`;
 }
 
-/** Undefined where the value contains all kinds of quotes. */
 function quoteFor(value: string): string | undefined {
   if (/^[\w./:@+=-]*$/.test(value)) return '';
   return ["'", '"', '`'].find((each) => !value.includes(each));
@@ -289,14 +284,12 @@ export function replaceableKey({ path }: Pick<Draft, 'path'>): string | undefine
   return commandEnvironment({ config: path }).file?.used.includes(name) ? name : undefined;
 }
 
-/** Replaces a variable that `.env` has. */
 export function replaceInEnvFile({ envFile }: Pick<Draft, 'envFile'>, name: string, value: string): void {
   const line = new RegExp(`^([ \\t]*(?:export[ \\t]+)?${name}[ \\t]*=).*$`, 'gm');
   const changed = readConfigSource(envFile).replaceAll(line, (_, start: string) => `${start}${quoted(value)}`);
   writeFileSync(envFile, changed);
 }
 
-/** Returns the placeholders of the draft and the variables that a person must still fill in. */
 export function missingIn(draft: Draft): readonly string[] {
   return [...placeholdersIn(readConfigSource(draft.path)), ...unsetVariables(draft)];
 }
@@ -306,21 +299,19 @@ export function openHost(path: string): string | undefined {
   return hostPlaceholder(readConfigSource(path));
 }
 
-/** Moves a complete draft to where worksync reads it. */
 export function publishDraft({ path, live }: Draft): void {
   mkdirSync(dirname(live), { recursive: true });
   writeFileSync(live, withSchema(readConfigSource(path), live));
   rmSync(path);
 }
 
-/** The command that goes on with a draft. */
 export function commandFor(draft: string): string {
   const folder = displayName(dirname(dirname(resolve(draft))));
   const flag = folder === '' ? '' : ` --folder ${shellWord(folder)}`;
   return `"worksync init --name ${basename(draft, '.yaml')}${flag}"`;
 }
 
-/** Why the configuration would refuse this name; undefined if it would not. */
+/** Returns why the configuration would refuse this name; undefined if it would not. */
 function problemOfName(given: string): string | undefined {
   return validName.safeParse(given).error?.issues[0]?.message;
 }

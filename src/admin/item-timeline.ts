@@ -16,9 +16,7 @@ import { timelinesOf } from './timelines.ts';
 export type ShownItems = Awaited<ReturnType<typeof showItems>>;
 export type ShownItem = NonNullable<Awaited<ReturnType<typeof showItem>>>;
 
-/** Items of one answer. */
 const MOST = 5;
-/** Characters shown of one text. */
 const MAX_LENGTH = 4_000;
 
 /** Returns the items of that name; of a task, those that are linked to it or name it. Throws `not_found`. */

@@ -22,7 +22,6 @@ import { desiredLinks, mentionsToStore, resolveReadOnly } from '../sync/reconcil
 import type { OpenWorkspace, TriedConfig } from './open-workspace.ts';
 import { ANSWER_MS, countSchema, operation } from './operation.ts';
 
-/** A kind of write. */
 export const EFFECTS_OF_RULES = [
   'add-link',
   'remove-link',
@@ -37,13 +36,11 @@ export type EffectOfRules = (typeof EFFECTS_OF_RULES)[number];
 export interface LabReport {
   /** Whether every open item was evaluated by the same rules, and nothing else that decides on writes differs. */
   readonly inUse: boolean;
-  /** Items that were tried. */
   readonly items: { readonly open: number; readonly finished: number };
   /** The limit that ended it early, and the number of stored items, including those that are gone; null: all were tried. */
   readonly ended: { readonly by: LabEnd; readonly held: number } | null;
   /** Items of connections that the configuration does not have: their records and links stay as they are. */
   readonly without: readonly { readonly connection: string; readonly items: number }[];
-  /** The effects with at least one write. */
   readonly effects: readonly {
     readonly effect: EffectOfRules;
     /** New writes for open items: they would be sent soon. */
@@ -66,9 +63,7 @@ export interface LabSample {
   readonly item: ItemKey | null;
   readonly title: string | null;
   readonly url: string | null;
-  /** Name of the task, see `taskName`; null if there is none. */
   readonly task: string | null;
-  /** The reason of the link. */
   readonly reason: LinkReason | null;
   /** See `describeUpdate`; null for all but updates of tasks. */
   readonly sets: string | null;

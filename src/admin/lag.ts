@@ -1,7 +1,6 @@
 import type { Clock } from '../platform/lib/clock.ts';
 
 const SPAN = 86_400_000;
-/** Samples that are kept. On a busy day only the last ones count. */
 const MOST = 2_000;
 
 export type LagWatch = ReturnType<typeof createLagWatch>;
@@ -16,7 +15,6 @@ export function createLagWatch({ monotonic }: Pick<Clock, 'monotonic'>) {
   const latest: { readonly at: number; readonly lag: number }[] = [];
   let next = 0;
   return {
-    /** @param lag milliseconds */
     note(lag: number) {
       latest[next] = { at: monotonic(), lag };
       next = (next + 1) % MOST;

@@ -43,7 +43,6 @@ const taskSchema = z.strictObject({ task: textSchema });
 const fieldSchema = taskSchema.extend({ field: z.enum(SYNC_FIELD_NAMES) });
 const addedSchema = z.strictObject({
   taskId: textSchema,
-  /** The workspace's answer. */
   workItem: z.looseObject({ workItemId: textSchema, url: z.string() }),
   item: textSchema.nullable(),
 });
@@ -90,14 +89,11 @@ export async function explainLinks(workspace: OpenWorkspace, { target }: Named, 
   return { task: task ?? null, statuses, items, isCut: task !== undefined && keys.length === MOST_ABOUT };
 }
 
-/** Returns the tasks that items are linked to. */
 export function tasksOf(items: readonly ExplainedItem[]): readonly string[] {
   return [...new Set(items.flatMap(({ links }) => links.map(({ taskId }) => taskId)))];
 }
 
-/** Tasks of one answer whose status is explained. */
 const MOST_STATUSES = 10;
-/** Pending changes that are searched for those of the tasks. */
 const MOST_CHANGES = 500;
 
 /** Returns why these tasks have their statuses, of the first `MOST_STATUSES` of them. */
@@ -202,7 +198,6 @@ async function keepManual(query: Scope, { taskId, workItem, item }: AddedLink & 
   await saveEntity(query, { ...blankEntity(name, 'link', ids), hand: 'manual' });
 }
 
-/** Returns the known id and address of a link that a person wants to remove. */
 async function linkToRemove({ store: { query }, rules }: OpenWorkspace, { taskId, link }: Removal) {
   const row = await findLink(query, { taskId, link }, rules);
   const known = json<KnownLink>(row?.known ?? null);

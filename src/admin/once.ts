@@ -31,12 +31,10 @@ export async function pollOnce(partition: OpenWorkspace, clock: Clock, patience:
   return { workspace: partition.name, pullRequests: pullRequests.total, links: links.total, left, failures };
 }
 
-/** Returns the result for a workspace whose replica did not answer. */
 export function notPolled(workspace: string): OnceResult {
   return { workspace, pullRequests: 0, links: 0, left: 0, failures: ['the replica that works on it did not answer'] };
 }
 
-/** Milliseconds between two reads of the state while waiting. */
 const LOOK_EVERY = 50;
 /** Milliseconds of waiting beyond the short window that still count as spacing requests out. */
 const MARGIN = 5_000;

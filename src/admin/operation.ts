@@ -18,7 +18,6 @@ export interface Operation<Body, Answer> {
 }
 
 interface AuditWords<Body, Answer> {
-  /** Whether it changes nothing this time. */
   isPreview?(body: Body): boolean;
   /** The things that it changes; null or absent: everything that it can. */
   subject?(body: Body): string | null;
@@ -27,7 +26,6 @@ interface AuditWords<Body, Answer> {
   details?(answer: Answer): string;
 }
 
-/** Infers the types of body and answer. */
 export function operation<Body, Answer>(row: Operation<Body, Answer>): Operation<Body, Answer> {
   return row;
 }

@@ -26,7 +26,6 @@ export type ShownPlan = Awaited<ReturnType<typeof showPlan>>;
 /** Name of the fact that stores the last shown plan, so that a difference to it can be named. */
 const SHOWN = 'plan.shown';
 
-/** Returns the pending writes with the configuration in use. */
 async function showPlan(workspace: OpenWorkspace, { limit }: { readonly limit: number }) {
   const { store, throttle } = workspace;
   const { plan, digest, reads, backfills } = await store.commit(async (transaction) => {
@@ -67,7 +66,6 @@ async function showPlan(workspace: OpenWorkspace, { limit }: { readonly limit: n
   };
 }
 
-/** Whether a connection polls, and no poll has ended yet. */
 function isNeverPolled({ schedule, lastPollAt }: ConnectionStatus): boolean {
   return schedule !== null && lastPollAt === null;
 }
@@ -122,7 +120,6 @@ async function namedDifference(
   return { added: added.map(label), changed: changed.map(label), gone: gone.map(label) };
 }
 
-/** Milliseconds between two reads of the state while waiting. */
 const LOOK_EVERY = 50;
 
 /** Sends the plan and nothing else, as far as the quota allows, while no daemon runs. No reads, no polls, no reconcile. */

@@ -3,7 +3,6 @@ import type { Cancel, Clock } from '../platform/lib/clock.ts';
 
 /** Milliseconds within which a person can undo a request. */
 export const DELAY = 10_000;
-/** Actions that wait at a time. */
 const MOST = 100;
 
 /** The admin operations that can be postponed; see `admin/admin-operations.ts`. */
@@ -11,7 +10,6 @@ export const POSTPONABLE = ['release', 'retry', 'dismiss', 'changes-retry', 'cha
 
 export interface PostponedRequest {
   readonly question: (typeof POSTPONABLE)[number];
-  /** The body of the operation. */
   readonly asked: object;
 }
 
@@ -21,9 +19,7 @@ export interface PostponedAction extends PostponedRequest {
   readonly id: string;
   /** Number of things that it concerned when it was requested; the things that exist in the end are changed. */
   readonly count: number;
-  /** The author, as the audit names it. */
   readonly actor: string;
-  /** Its row in the audit. */
   readonly auditRow: number;
   readonly askedAt: number;
   /** The time at which it runs, and milliseconds until then. */
@@ -52,7 +48,6 @@ export function createPostponed(clock: Clock) {
   });
 
   return {
-    /** Accepts actions from now on. */
     start() {
       isOpen = true;
     },

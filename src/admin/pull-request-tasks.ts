@@ -10,7 +10,6 @@ import { cachedTasks } from './find-named.ts';
 import { explainLinks } from './links.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
-/** A task that it is linked to. */
 export interface LinkedTask {
   /** The id where it has no key. */
   readonly key: string;
@@ -44,7 +43,7 @@ export interface PullRequestTasks {
   readonly example: string | null;
 }
 
-/** More of them is no list that people read. */
+/** The longest list that people read. */
 const MOST_SHOWN = 50;
 
 /**

@@ -77,7 +77,6 @@ export type QuotaByCaller = Awaited<ReturnType<typeof quotaByCaller>>;
 
 const QUARTERS_OF_DAY = 96;
 const DAYS = 7;
-/** Separate callers in the series. */
 const MOST_DRAWN = 12;
 /** The caller in the series that sums up all others. */
 export const REST = 'rest';

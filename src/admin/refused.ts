@@ -4,7 +4,6 @@ import { listRefused, type RefusedRequest } from '../store/access/refused-reques
 import type { Sql } from '../store/workspace-scope.ts';
 import { countSchema, operation } from './operation.ts';
 
-/** A refused request, or several alike, with the reason for people. */
 export interface Refused extends Omit<RefusedRequest, 'key'> {
   readonly reason: string;
 }
@@ -34,7 +33,6 @@ const REASONS: Readonly<Record<string, string>> = {
   internal: 'worksync itself failed; its log says why.',
 };
 
-/** The address of the workspace's own webhooks. */
 const WORKSPACE_WEBHOOK = /^\/webhooks\/[^/]+\/workspace$/;
 
 const REASONS_BY_STATUS: Readonly<Record<number, string>> = {

@@ -4,7 +4,6 @@ import { type Binding, boundNames } from '../model/names.ts';
 import { sha256Of } from '../platform/lib/digest.ts';
 import { unknownName } from './named.ts';
 
-/** A connection as it is configured. */
 export interface Tried {
   readonly name: string;
   readonly connector: Connector<unknown>;
@@ -14,7 +13,6 @@ export interface Tried {
 
 export type SampleDelivery = Awaited<ReturnType<typeof makeSample>>;
 
-/** Throws `usage` if the vendor has no samples. */
 export async function samplesOf({
   connector,
 }: Pick<Tried, 'connector'>): Promise<Readonly<Record<string, SampleEvent<unknown>>>> {

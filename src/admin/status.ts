@@ -12,13 +12,11 @@ import type { QuotaSnapshot } from '../sync/quota/throttle.ts';
  */
 export type Verdict = 'ok' | 'degraded' | 'blocked';
 
-/** Returns the worst verdict; ok if there are none. */
 export function worst(verdicts: readonly Verdict[]): Verdict {
   if (verdicts.includes('blocked')) return 'blocked';
   return verdicts.includes('degraded') ? 'degraded' : 'ok';
 }
 
-/** Code, message and remedy. */
 const FAILURE = { code: '', message: '', hint: '' };
 export type Failure = TypeOf<typeof FAILURE>;
 
@@ -27,7 +25,6 @@ const CAUSE = {
   /** Stable: one of `WARNINGS`, or an error code of the registry. */
   code: '',
   verdict: 'degraded' as Exclude<Verdict, 'ok'>,
-  /** How many things it concerns. */
   count: 1,
   /** The time when it began, and when it was last seen, epoch milliseconds; null if unknown. */
   since: null as number | null,
@@ -36,7 +33,6 @@ const CAUSE = {
   message: '',
   /** The work that stops because of it, and the work that continues. */
   stops: '',
-  /** The remedy. */
   hint: '',
   /** The command that shows or solves it; null if only people elsewhere can. */
   command: null as string | null,
@@ -95,7 +91,6 @@ const WORKSPACE = {
   /** The requests that wait for the quota. */
   backlog: {
     requests: 0,
-    /** Requests of backfills among them. */
     backfill: 0,
     /** When the quota allows the last of them, if nothing more comes; null if none waits, or nothing is sent. */
     doneAt: null as number | null,
@@ -125,12 +120,10 @@ const STATUS = {
   schema: null as number | null,
   protocol: null as number | null,
   startedAt: 0,
-  /** The time of this status. */
   at: 0,
   /** Whether this process can store webhooks, with the reason: component → `ok`, or a reason code. */
   ready: true,
   components: {} as Record<string, string>,
-  /** Size of the database. */
   databaseBytes: 0,
   /** The reason why the configuration could not be reloaded: the last good one stays in use. */
   configFault: null as Failure | null,

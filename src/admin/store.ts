@@ -57,7 +57,6 @@ export function giveUpMove(to: string): Promise<number> {
 }
 
 interface Place {
-  /** A file, or the address of a server. */
   readonly address: string;
   /** The data folder; absent: the database is on a server. */
   readonly folder?: string;

@@ -23,7 +23,6 @@ export interface Timeline {
   readonly state: RequestOutcome | ChangeState;
   readonly status: number | null;
   readonly error: string | null;
-  /** 1 for the first. */
   readonly attempt: number;
   readonly times: TimelineTimes;
   /** The parts of these times, one after the other. */

@@ -5,12 +5,10 @@ import { type Cause, type Failure, type WorkspaceStatus, worst } from './status.
 
 type Judgement = Pick<WorkspaceStatus, 'verdict' | 'summary' | 'causes'>;
 
-/** The status of a workspace before its verdict. */
 export type UnjudgedStatus = Omit<WorkspaceStatus, keyof Judgement | 'state' | 'mirror'>;
 
 /** The facts that only the verdict shows. */
 export interface HiddenFacts {
-  /** The reason why nothing is sent or stored until someone acts. */
   readonly halt: Failure | null;
   /** The fault of the present configuration, if an earlier one stays in use. */
   readonly rejected: string | null;

@@ -11,7 +11,6 @@ export type Condition = { readonly kind: 'ready' | 'synced' } | { readonly kind:
 
 export const CONDITIONS = ['ready', 'synced', 'workspace=<name>'] as const;
 
-/** Returns undefined if it is no condition. */
 export function conditionOf(text: string): Condition | undefined {
   if (text === 'ready' || text === 'synced') return { kind: text };
   const name = /^workspace=(.+)$/.exec(text)?.[1];

@@ -32,7 +32,6 @@ import { entityNamesOf, nameEntities } from './human-names.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 import { countSchema, operation, textSchema } from './operation.ts';
 
-/** A change for people. */
 export interface ListedChange {
   /** Names it in commands; the item's name works too. */
   readonly entity: string;
@@ -267,7 +266,6 @@ async function namesOf(query: Scope, rows: readonly OutboxRow[]) {
   return { entities, describe };
 }
 
-/** A held change under the name that people give it. */
 type NamedHeldChange = HeldChanges[HeldClass]['samples'][number] & { readonly label: string };
 
 export type NamedHeldChanges = Readonly<

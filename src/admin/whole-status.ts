@@ -34,9 +34,7 @@ export interface ServedDaemon {
   readonly serverClocks: ServerClocks;
   /** The reason why the configuration as a whole could not be read the last time. */
   readonly configFault: () => SyncError | undefined;
-  /** Absent: this is the only process. */
   readonly sharing?: Sharing | undefined;
-  /** The options of the daemon with their origins. */
   readonly daemonOptions: () => Promise<readonly EffectiveValue[]>;
   /** Replaces the values of secrets, because stored error texts may contain what others sent. */
   readonly scrub: (text: string) => string;
@@ -46,7 +44,6 @@ export interface ServedDaemon {
 export const OWN_STATUS = '/replica/status';
 export const OWN_LIST = '/replica/list';
 
-/** Returns the status of the process. */
 export function readProcessStatus(daemon: ServedDaemon): ProcessStatus {
   const { version, startedAt, clock, installation, health, configFault, sharing } = daemon;
   const { ready, components } = health.report();

@@ -5,13 +5,13 @@ import { syncFolder } from '../platform/lib/folders.ts';
 import { diskFiles, type FileFault } from '../platform/lib/regular-files.ts';
 import type { CommandClient } from './workspace-client.ts';
 
-/** Creates a key; its secret goes into the file, where there is one. */
+/** Creates a key, and writes its secret to the file if there is one. */
 export function createKey(client: CommandClient, description: string, file: KeyFile | undefined) {
   const create = async () => (await client.createApiKey({ body: { description } }, {})).body;
   return storingSecret(file, create, ({ secret }) => secret);
 }
 
-/** Creates something, and writes the secret of the answer to the file, where there is one. */
+/** Creates something, and writes the secret of the answer to the file if there is one. */
 export async function storingSecret<Created>(
   file: KeyFile | undefined,
   create: () => Promise<Created>,
@@ -41,22 +41,22 @@ export function keyFile(path: string) {
   const next = `${path}.new`;
   return {
     path,
-    /** Puts the secret in place that an interrupted run had written down, if it is of a key with one of the prefixes. */
+    /** Puts a secret in place that an interrupted run has written, if it belongs to a key with one of the prefixes. */
     finish(keyPrefixes: readonly string[]): void {
       const secret = read(next);
       if (isWhole(secret) && keyPrefixes.some((prefix) => secret.startsWith(prefix))) place(next, path);
     },
     /** Whether the file holds the secret of the key with this prefix. */
     holds: (keyPrefix: string) => isWhole(read(path)) && read(path).startsWith(keyPrefix),
-    /** Whether a run was cut off between creating a key and writing its secret down. */
+    /** Whether a run was interrupted between the creation of a key and the write of its secret. */
     wasCutOff: () => existsSync(next) && !isWhole(read(next)),
-    /** To be called before a key is created. */
+    /** Call it before a key is created. */
     begin: () => put(next, ''),
     write(secret: string): void {
       put(next, `${secret}\n`);
       place(next, path);
     },
-    /** To be called when it is certain that none was created. */
+    /** Call it if it is certain that no key was created. */
     abandon: () => rmSync(next, { force: true }),
   };
 }

@@ -15,7 +15,7 @@ type AuditFlags = Flags & {
 
 const MOST = 1_000;
 
-/** `worksync audit`: what people changed by commands and pages. */
+/** Shows what people changed by commands and pages. */
 export function addAudit(program: Command): void {
   withDaemonOptions(program.command('audit'), OF_QUESTIONS)
     .description('show what people changed by commands and pages, the latest first; uses no quota')

@@ -8,11 +8,11 @@ import { plural, printable, safeOutput, span } from './words.ts';
 import type { CommandContext } from './workspace-client.ts';
 import { type Output, requestCommand, type WorkspaceFlags } from './workspace-command.ts';
 
-/** How often the progress is looked at, and how often it is told where no terminal shows it, milliseconds. */
+/** Milliseconds between two polls of the progress, and between two reports if no terminal shows it. */
 const LOOK_EVERY = 1_000;
 const TELL_EVERY = 10_000;
 
-/** Flags that steer a backfill that exists, instead of asking for one. */
+/** Flags that steer an existing backfill instead of requesting one. */
 type Steering = keyof typeof STEER;
 
 type BackfillFlags = WorkspaceFlags & { readonly since?: string } & Partial<Readonly<Record<Steering, boolean>>>;
@@ -47,7 +47,6 @@ export function addBackfill(program: Command, setting: Setting): void {
     .option('--resume', 'resume a paused backfill');
 }
 
-/** Throws `usage` where there are several. */
 function steeringOf(flags: BackfillFlags): Steering | undefined {
   const [steering, other] = (Object.keys(STEER) as Steering[]).filter((each) => flags[each]);
   if (other !== undefined) throw new SyncError('usage', `--${steering} and --${other} exclude each other`);
@@ -100,13 +99,13 @@ async function follow(
   }
 }
 
-/** Why nothing more happens by itself: a person paused it, and what it has read is sent. */
+/** Returns the reason why nothing more happens by itself: a person paused it, and everything that it has read is sent. */
 function pauseOf({ state, connection, pending, changes }: BackfillProgress): string | undefined {
   if (state !== 'paused' || pending + changes > 0) return undefined;
   return `the backfill of ${connection} is paused; --resume resumes it`;
 }
 
-/** Why nothing gets through to the workspace, where this process is the one to send. */
+/** Returns the reason why nothing reaches the workspace, if this process sends. */
 async function haltOf(partition: Partition | undefined): Promise<string | undefined> {
   const state = (await partition?.status())?.state;
   return state?.kind === 'halted' ? `nothing can be sent: ${state.code}: ${state.message}. ${state.hint}` : undefined;
@@ -114,7 +113,6 @@ async function haltOf(partition: Partition | undefined): Promise<string | undefi
 
 interface Reporter {
   report(progress: BackfillProgress): void;
-  /** Removes what is not to stay on the screen. */
   clear?(): void;
 }
 
@@ -155,7 +153,7 @@ function drawBar(): Reporter {
   };
 }
 
-/** How much is done of all that is known: read, and sent of what was read. */
+/** Draws the part of the known items that were read and sent. */
 function bar({ items, total, changes }: BackfillProgress): string {
   const part = total === null || total === 0 ? 0 : Math.max(0, Math.min(1, (items - changes) / total));
   const full = Math.round(part * WIDTH);

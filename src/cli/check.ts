@@ -18,7 +18,7 @@ import type { Session } from './session.ts';
 import { FAILED, OF_HOOKS, print, type Setting, sessionOf, withDaemonOptions } from './setting.ts';
 import { printable } from './words.ts';
 
-/** The longest that workspace and providers take over the questions of a check, milliseconds. */
+/** Milliseconds that the workspace and the providers may take to answer a check. */
 const PATIENCE = 180_000;
 
 export function addCheck(program: Command, setting: Setting): void {
@@ -122,7 +122,7 @@ async function describeDrafts({ drafts }: Session): Promise<readonly Finding[]> 
   }));
 }
 
-/** The names of the variables, never a value. */
+/** Names the variables and never their values. */
 function describeEnvFile({ path, used, overridden, warnings }: EnvFile): readonly Finding[] {
   const parts = [
     used.length > 0 ? `sets ${used.join(', ')}` : 'sets nothing that the environment does not set',
@@ -141,7 +141,7 @@ interface Outcome {
   readonly failure?: SyncError | undefined;
 }
 
-/** By this process, which takes the data folder for that long. */
+/** Runs the check in this process, which locks the data folder meanwhile. */
 export async function checkHere(session: Session): Promise<{ found: readonly Finding[]; failure?: SyncError }> {
   const { options, parts, version } = session;
   const { compose } = await import('../daemon/compose.ts');
@@ -168,7 +168,6 @@ function describeConfig({ name, file, connections }: WorkspaceConfig): Finding {
   return { level: 'ok', subject: name, message: `${file} is valid; connections: ${connections.length}` };
 }
 
-/** Each place on a line of its own. */
 export function describeBroken({
   name,
   error: { code, message, hint },

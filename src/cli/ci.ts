@@ -39,7 +39,7 @@ token was refused.
 
 Example: worksync ci --require --wait 60`;
 
-/** `worksync ci`: what a job of a CI service runs. It loads next to nothing. */
+/** The command that a job of a CI service runs, so it loads next to nothing. */
 export function addCi(program: Command, { scrubber }: Setting): void {
   program
     .command('ci')
@@ -83,7 +83,7 @@ function askedPullRequest({ pullRequest, provider }: Flags, env: Environment): J
   return provider === undefined ? found : { ...found, provider };
 }
 
-/** Undefined where it cannot be read: then the variables alone tell. */
+/** Returns undefined if it cannot be read. The variables alone decide then. */
 function readJson(path: string): unknown {
   try {
     return JSON.parse(diskFiles.read(path, LARGEST_EVENT).bytes.toString('utf8'));
@@ -106,12 +106,12 @@ function daemonOf(flags: Flags, env: Environment): { readonly url: string; reado
   });
 }
 
-/** One answer of the daemon, milliseconds. */
+/** Milliseconds for one answer of the daemon. */
 const ANSWER = 10_000;
-/** Between two questions, milliseconds. */
+/** Milliseconds between two requests. */
 const PAUSE = 2_000;
 
-/** Asks until the pull request is known, or the time has passed. A daemon that is starting anew may be silent meanwhile. */
+/** Repeats the request until the pull request is known or the time has passed. A restarting daemon may not answer meanwhile. */
 async function awaited(
   question: () => Promise<PullRequestTasks>,
   patience: number,
@@ -132,7 +132,7 @@ async function awaited(
   }
 }
 
-/** The job has waited already, so the remedy is another. */
+/** Replaces the remedy, because the job has waited already. */
 function afterWaiting(error: SyncError): SyncError {
   if (error.code !== 'not_received') return error;
   return new SyncError(error.code, error.message, {
@@ -175,7 +175,7 @@ async function ask(
   });
 }
 
-/** Behind a proxy by the client for servers, which few jobs have to load. */
+/** Uses the client for servers behind a proxy; few jobs have to load it. */
 async function questionOf({ url, token, proxies }: Daemon): Promise<Pick<HttpAnswer, 'status' | 'body'>> {
   if (!proxies) {
     const { askDaemon } = await import('../platform/http/daemon-client.ts');
@@ -244,7 +244,7 @@ function show(answer: PullRequestTasks, { json, require: isRequired }: Flags, en
   if (actions === 'true' && !json) printAsIs(annotation('warning', error));
 }
 
-/** A summary that cannot be written fails no job. */
+/** Reports a summary that cannot be written, and does not fail the job. */
 function appendSummary(path: string, text: string): void {
   try {
     appendFileSync(path, text);
@@ -311,7 +311,7 @@ function reasonsOf(notLinked: PullRequestTasks['notLinked']): string {
   return reasons.length === 0 ? '' : ` Named, but not linked:\n${reasons.join('')}`;
 }
 
-/** Nothing of it is read as Markdown or HTML. */
+/** Escapes all characters that Markdown or HTML interprets. */
 function escaped(text: string): string {
   return ciText(text).replace(/[\\`*_{}[\]()#+!|<>&~@-]/g, (sign) => `&#${sign.codePointAt(0)};`);
 }

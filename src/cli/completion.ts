@@ -36,7 +36,7 @@ interface Place {
   readonly options: readonly Option[];
 }
 
-/** The script of a shell, made from the commands themselves: it asks nothing when somebody types. */
+/** Returns the script of a shell, made from the commands themselves. It starts no process while a person types. */
 export function scriptFor(shell: Shell, program: Command): string {
   const places = placesOf(program, []);
   if (shell === 'fish') return fishScript(places);

@@ -8,7 +8,7 @@ worksync binds each name in the configuration to the vendor's id of the reposito
 to. If the name later leads to another one, worksync takes nothing from the new one until you confirm it with this command.
 Then worksync reads the new one from the start; what came from the old one stays as it is.`;
 
-/** `worksync connections`: what concerns one connection as a whole. */
+/** Adds the commands about one connection as a whole. */
 export function addConnections(program: Command, setting: Setting): void {
   const group = program.command('connections').description('connections to vendors: rebind').exitOverride();
   operationCommand(group, setting, {

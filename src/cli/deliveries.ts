@@ -18,7 +18,6 @@ import {
   workspaceCommand,
 } from './workspace-command.ts';
 
-/** Deliveries of one page of the daemon. */
 const LARGEST_PAGE = 200;
 
 interface FilterFlags extends WorkspaceFlags {
@@ -42,7 +41,7 @@ type ListFlags = FilterFlags & { readonly limit: number; readonly before?: numbe
 type ShowFlags = WorkspaceFlags & { readonly raw?: boolean; readonly decoded?: boolean };
 type ReplayFlags = FilterFlags & { readonly yes?: boolean };
 
-/** `worksync deliveries`: what came in, what happened to it, and judging it again. */
+/** Adds the commands that list, show and replay deliveries. */
 export function addDeliveries(program: Command, setting: Setting): void {
   const group = program.command('deliveries').description('what came in: list, show, replay, refused').exitOverride();
   const list = operationCommand(group, setting, {
@@ -183,7 +182,6 @@ function describeReplay({ replayed, pending, purged, own, more }: Replayed, prev
   return `${[head, ...left].join('; ')}${preview ? '. Add --yes to do it.' : ''}`;
 }
 
-/** worksync stores no more. */
 const MOST = 500;
 
 type RefusedFlags = Flags & {

@@ -15,11 +15,10 @@ import { createSend, createWorkspaceClient } from '../workspace-api/typed-client
 export interface Stage {
   readonly partition: Partition;
   readonly service: Embedded;
-  /** Name of the connection that takes the deliveries. */
   readonly connection: string;
 }
 
-/** The stage is where a connection has the secret that this process made up for the demo; there may be none. */
+/** Finds the workspace with a connection that has the demo's secret; undefined if there is none. */
 export function findStage(composition: Composition, secret: string): Stage | undefined {
   for (const partition of composition.workspaces.partitions()) {
     const service = composition.workspaces.service(partition.name);
@@ -31,7 +30,7 @@ export function findStage(composition: Composition, secret: string): Stage | und
 
 const SEEDED = 'demo_tasks_seeded';
 
-/** Makes the tasks that the story's pull requests name, once, as people would: through the API, with a user's token. */
+/** Creates the tasks that the demo's pull requests name, once, through the API with a user's token. */
 export async function seedTasks({ partition, service }: Stage, { http }: Pick<ProcessContext, 'http'>): Promise<void> {
   if (await readMeta(partition.store.query, SEEDED)) return;
   const client = asOwner(service, http);
@@ -41,7 +40,7 @@ export async function seedTasks({ partition, service }: Stage, { http }: Pick<Pr
   await writeMeta(partition.store.query, SEEDED, 'yes');
 }
 
-/** How many tasks the service holds whose source names a connector: the daemon made those. */
+/** Counts the tasks of the service whose source names a connector: the daemon created those. */
 export async function countConnectorTasks({ service }: Stage, { http }: Pick<ProcessContext, 'http'>): Promise<number> {
   const { body } = await asOwner(service, http).listTasks({ query: { all: true } }, {});
   return body.tasks.filter(({ source }) => connectors.some(({ id }) => source.startsWith(`${id}:`))).length;

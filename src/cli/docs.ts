@@ -98,7 +98,6 @@ export function addDocs(program: Command, setting: Setting): void {
   addShorthands(group, ROWS, setting);
 }
 
-/** The flags of text operations, with their help. */
 const FLAGS = {
   replace: 'text to replace; --with follows',
   with: 'the replacement',

@@ -26,7 +26,6 @@ export function taskHead({ taskId, key, name }: NonNullable<Explained['task']>):
   return printable(key === taskId ? name : `${name}  ${taskId}`);
 }
 
-/** Describes an explanation for people. Texts of providers are made safe for the terminal. */
 export function describeExplained({ task, statuses, items, isCut }: Explained): string {
   const ruleless = task && statuses.length === 0 ? ['  no rules for its status are configured (rules.workflow)'] : [];
   const head = [...(task ? [taskHead(task)] : []), ...statuses.flatMap(describeTaskStatus), ...ruleless];

@@ -2,13 +2,11 @@ import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { SyncError } from '../model/errors/sync-error.ts';
 
-/** One question of `worksync init`. */
 export interface Question {
   readonly key: string;
   readonly text: string;
   /** Taken where nothing is typed; absent: an empty answer leaves it out. */
   readonly standard?: string;
-  /** Hides what the person types. */
   readonly isSecret?: boolean;
   /** Returns why an answer cannot be used. The question is then asked again. */
   readonly problemOf?: (answer: string) => string | undefined;

@@ -13,13 +13,13 @@ export interface Rotation {
   /** Names the new key; no other active key may have it. */
   readonly description: string;
   readonly oldKeyId: string;
-  /** Where the new secret goes; undefined: to `tell`, once. */
+  /** The file for the new secret; undefined: `tell` receives it once. */
   readonly file: KeyFile | undefined;
-  /** How long the old key must stand still, milliseconds. */
+  /** Milliseconds for which the old key must not be used. */
   readonly quiet: number;
-  /** How long to wait altogether, milliseconds. */
+  /** Milliseconds that the rotation may take. */
   readonly patience: number;
-  /** Told what was done, and the secret where there is no file. */
+  /** Receives each step, and the secret if there is no file. */
   readonly tell: (event: RotationEvent) => void;
 }
 
@@ -82,7 +82,7 @@ async function replacementOf(rotation: Rotation, old: ApiKey): Promise<string> {
   return createReplacement(rotation);
 }
 
-/** A key that is older than the one it would replace is another integration's. */
+/** Throws `conflict` if a key is older than the one it would replace: it belongs to another integration. */
 function refuseOlder(named: readonly ApiKey[], old: ApiKey): void {
   const older = named.find((key) => Date.parse(key.createdAt ?? '') < Date.parse(old.createdAt ?? ''));
   if (!older) return;
@@ -95,7 +95,7 @@ function refuseOlder(named: readonly ApiKey[], old: ApiKey): void {
   );
 }
 
-/** A key that nobody uses and whose secret is not in our file. It may be revoked only when it is certainly lost. */
+/** Revokes an unused key whose secret is not in our file, but only if the secret is certainly lost. */
 async function dropLost({ file, client, tell }: Rotation, key: ApiKey): Promise<void> {
   if (!file?.wasCutOff()) {
     throw new SyncError('conflict', `${key.apiKeyId} has the description "${key.description}" and was never used`, {

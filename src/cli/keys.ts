@@ -109,7 +109,7 @@ function addRotate(group: Command, setting: Setting): void {
     });
 }
 
-/** The secret, where it has no file, is data; everything else is told beside it. */
+/** Prints the secret to standard output if it has no file, and everything else to standard error. */
 function tellRotation(event: RotationEvent, { json, writeTo }: RotateFlags): void {
   if (json) print(JSON.stringify(event));
   else say(wordsOf(event, writeTo?.path));

@@ -90,10 +90,9 @@ export function addLinks(program: Command, setting: Setting): void {
   });
 }
 
-/** Tasks of one answer. */
 const MOST_UNFINISHED = 200;
 
-/** The id of a task, from what the daemon knows where it does. */
+/** Returns the id of a task, which the daemon usually knows. */
 async function findTask({ request, client }: CommandContext, task: string): Promise<string> {
   const known = await request('link-target', { target: task });
   return known.task?.taskId ?? (await taskIdOf(client, task));

@@ -7,9 +7,9 @@ import type { Session } from './session.ts';
 import { OF_WORK, PARTIAL, print, type Setting, sessionOf, withDaemonOptions } from './setting.ts';
 import { plural, printable } from './words.ts';
 
-/** How long it waits for the quota where nothing else is said, milliseconds: one long window. */
+/** Default wait for the quota, milliseconds: one long window. */
 const LONGEST_ONCE = 900_000;
-/** The longest that the vendors' answers to one round of polls take, milliseconds. */
+/** Milliseconds that the vendors may take to answer one round of polls. */
 const POLLS = 600_000;
 
 export function addOnce(program: Command, setting: Setting): void {
@@ -25,7 +25,7 @@ export function addOnce(program: Command, setting: Setting): void {
     });
 }
 
-/** Polls everything, takes it over, sends what the quota allows, and ends. A running daemon does it. */
+/** Polls and processes everything, sends what the quota allows, and ends. A running daemon does it. */
 function once(session: Session, patience: number): Promise<readonly OnceResult[]> {
   const path = `/admin/once?patience=${patience}`;
   return askOwnerOr(session.options.data, path, undefined, () => onceAlone(session, patience), patience + POLLS);

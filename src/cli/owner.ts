@@ -171,7 +171,7 @@ function notRunning(dataFolder: string, config?: string): SyncError {
   return new SyncError('not_running', `no daemon answers for the data folder "${dataFolder}"`, { hint });
 }
 
-/** Looks at the daemon until a signal ends the process. A daemon that is away for a while is no reason to end. */
+/** Polls the daemon until a signal ends the process. It continues while the daemon does not answer. */
 export async function keepLooking(every: number, look: () => Promise<void>): Promise<never> {
   const clock = systemClock();
   let lost = '';

@@ -9,7 +9,6 @@ import { lastSent, plural, printable, span } from './words.ts';
 import type { CommandContext } from './workspace-client.ts';
 import { requestCommand, type WorkspaceFlags } from './workspace-command.ts';
 
-/** Entities named of each kind of difference. */
 const NAMED = 5;
 
 const HELP = `
@@ -125,7 +124,6 @@ const WORDS: Readonly<Record<EffectOfRules, string>> = {
   'attach-document': 'documents attached',
 };
 
-/** Describes the effects of another configuration for people. */
 export function describeLab(report: LabReport, now: number): string {
   const { items, ended, requests, drainedAt, without, effects, samples } = report;
   const wait = drainedAt - now;

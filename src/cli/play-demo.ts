@@ -12,12 +12,10 @@ export interface DemoResult {
   readonly deliveries: number;
   readonly pullRequestsMirrored: number;
   readonly linksCreated: number;
-  /** Tasks whose source names a connector. */
   readonly tasksCreated: number;
   /** Requests received with the daemon's key; the seeded tasks are not among them. */
   readonly requests: number;
   readonly rateLimited: number;
-  /** Deliveries and changes that are not finished. */
   readonly pending: number;
   /** Time from a delivery's 2xx to the answer of its write. */
   readonly lagMs: { readonly p50: number; readonly p95: number };

@@ -31,7 +31,7 @@ export async function main(argv: readonly string[], version: string, scrubber: S
   }
 }
 
-/** The commands that a command line with this first word needs: all of them unless it names one. */
+/** Returns the commands that a command line with this first word needs: all of them unless it names one. */
 export async function programOf(
   word: string | undefined,
   setting: Omit<Setting, 'exit'>,
@@ -66,7 +66,6 @@ Exit codes:
   78  the configuration is wrong, or the data folder cannot be used
   141 the reader of its output closed the pipe`;
 
-/** Adds one command or several to the program. */
 type Add = (program: Command, setting: Setting) => void;
 
 interface CommandFile {

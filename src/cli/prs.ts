@@ -20,7 +20,6 @@ const FIELDS = {
   assignee: 'assignees',
 };
 
-/** Adds the flags that a new pull request and an edit share. */
 function withFields(command: Command): Command {
   return withText(command, 'description')
     .requiredOption('--provider <name>', GIT_PROVIDER_NAMES, oneOf(PROVIDERS))

@@ -4,7 +4,6 @@ import type { Setting } from './setting.ts';
 import { plural, printable } from './words.ts';
 import { operationCommand, type WorkspaceFlags } from './workspace-command.ts';
 
-/** Deliveries listed: the latest. */
 const LISTED = 100;
 
 /** `worksync quarantine`: lists, retries and dismisses deliveries that could not be read. */

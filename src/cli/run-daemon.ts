@@ -73,7 +73,7 @@ function workedOnBy(address: string | undefined): string {
   return `another replica works on it${address === '' ? '' : ` (${address})`}`;
 }
 
-/** The link opens everything, so it goes to a terminal only, and into no log that is kept. */
+/** Prints the link only to a terminal, because it opens everything and must not enter a log. */
 async function howToLogIn(daemon: Daemon): Promise<string> {
   if (!process.stdout.isTTY) return '\nTo log a browser in, run "worksync login".';
   return `\nLog in (once, within ten minutes): ${await daemon.loginLink()}\n"worksync login" prints another link.`;

@@ -25,15 +25,17 @@ import { secretsOfExport, traceSettings } from '../platform/config/trace-export.
 import { systemRandom } from '../platform/lib/random.ts';
 import { type Files, fileReads, type KnownFiles } from '../platform/lib/regular-files.ts';
 import { createLogger } from '../platform/observe/pino-logger.ts';
+import type { Scrubber } from '../platform/observe/scrubber.ts';
 import { type DaemonEndpoint, findDaemon } from '../store/installation/daemon-file.ts';
 import { createConverter } from '../sync/worker/converter.ts';
 import { apiOverrides } from '../workspace-api/contract.ts';
-import type { Setting } from './setting.ts';
 
 /** The start of a command that works on the configured workspaces. */
 export type Session = Awaited<ReturnType<typeof openSession>>;
 
-export interface SessionInput extends Pick<Setting, 'version' | 'scrubber'> {
+export interface SessionInput {
+  readonly version: string;
+  readonly scrubber: Scrubber;
   readonly flags: Flags;
   /** The level if neither a flag nor the environment sets one. */
   readonly logLevel: (config: LoadedConfig, demoSecret: string) => DaemonOptions['logLevel'];

@@ -4,7 +4,6 @@ import { DAEMON_OPTIONS, type Flags, optionValue } from '../platform/config/daem
 import { didYouMean, nearest } from '../platform/lib/nearest.ts';
 import { asTyped } from '../platform/lib/own-command.ts';
 import { parseDuration } from '../platform/lib/quantities.ts';
-import type { Scrubber } from '../platform/observe/scrubber.ts';
 import type { Session, SessionInput } from './session.ts';
 import { safeOutput } from './words.ts';
 
@@ -12,10 +11,7 @@ import { safeOutput } from './words.ts';
 export const FAILED = 1;
 export const PARTIAL = 3;
 
-/** The start of every command. */
-export interface Setting {
-  readonly version: string;
-  readonly scrubber: Scrubber;
+export interface Setting extends Pick<SessionInput, 'version' | 'scrubber'> {
   /** Receives the exit code if it is not 0; undefined for a process that goes on until a signal ends it. */
   readonly exit: (code: number | undefined) => void;
 }
@@ -65,7 +61,6 @@ export function wholeNumber(text: string): number {
   return Number(text);
 }
 
-/** Parses one of a few words, in any case. */
 export function oneOf<Word extends string>(words: readonly Word[]): (text: string) => Word {
   return (text) => {
     const wanted = text.toLowerCase();
@@ -75,7 +70,6 @@ export function oneOf<Word extends string>(words: readonly Word[]): (text: strin
   };
 }
 
-/** Parses one of a few words for an option that may be repeated. */
 export function eachOf<Word extends string>(words: readonly Word[]) {
   const read = oneOf(words);
   return (text: string, previous: readonly Word[] = []): readonly Word[] => [...previous, read(text)];
@@ -120,7 +114,6 @@ export function printAsIs(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
-/** Prints progress to standard error. */
 export function say(text: string): void {
   process.stderr.write(`${safeOutput(asTyped(text))}\n`);
 }

@@ -15,7 +15,6 @@ import {
 } from './workspace-command.ts';
 
 export type Task = Answered<Routes['getTask']>;
-/** Flags of a list. */
 type ListFlags = WorkspaceFlags & { readonly limit: number; readonly all?: boolean };
 /** Values for an operation, by the names of its fields. */
 export type Fields = Readonly<Record<string, unknown>>;
@@ -29,7 +28,6 @@ export interface Shorthand extends CommandRow {
   readonly fields?: Readonly<Record<string, string>>;
   /** Changes the fields before the request. Throws `usage`. */
   readonly prepare?: (fields: Fields, config: WorkspaceConfig) => Fields;
-  /** Replaces the request. */
   readonly send?: (client: CommandClient, fields: never) => Promise<{ status?: number; body: unknown }>;
   /** Returns the text for people, and where it is not the answer, the JSON. */
   readonly show?: (body: never, fields: Fields, status?: number) => string | Output;
@@ -107,7 +105,6 @@ async function call(client: CommandClient, operation: RouteName, fields: Fields)
   return send(client, operation, { ...fields, [route.body ? 'body' : 'query']: rest });
 }
 
-/** Sends an operation whose name is not known to the compiler. */
 export function send(client: CommandClient, operation: RouteName, parameters: Fields): Promise<ApiAnswer<unknown>> {
   return (client[operation] as (given: Fields, context: object) => Promise<ApiAnswer<unknown>>)(parameters, {});
 }

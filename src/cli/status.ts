@@ -35,7 +35,7 @@ export function addStatus(program: Command): void {
     });
 }
 
-/** A wrong `.env` hides no status: the daemon reports it as a problem, and uses what it read before. */
+/** Ignores an invalid `.env`. The daemon reports it as a problem, and uses the values that it read before. */
 function settingsFor(flags: Flags): Environment {
   try {
     return commandEnvironment(flags).settings;
@@ -46,7 +46,7 @@ function settingsFor(flags: Flags): Environment {
   }
 }
 
-/** `worksync status` for people: first whether it works, then what does not. */
+/** Describes the status for people: first whether everything works, then the faults. */
 export function describeStatus(status: Status): string {
   const head = `worksync ${describeBuild(status.version, status)}, ${describeWhole(status)}, up for ${span(status.at - status.startedAt)}`;
   const isOnly = status.workspaces.length + status.broken.length + (status.elsewhere ?? []).length === 1;
@@ -85,14 +85,14 @@ function describeShared({ shared, at }: Status): string[] {
   return [['replicas', table(rows), ...causes].join('\n')];
 }
 
-/** No trouble by itself: the replica says how the workspace is. */
+/** Describes a workspace that a replica did not report. That is no fault by itself. */
 function describeElsewhere({ name, address }: NonNullable<Status['elsewhere']>[number]): string {
   const owner =
     address === null ? 'moves between replicas' : `another replica works on it (${address}), and told nothing`;
   return printable(`workspace ${name}: ${owner}`);
 }
 
-/** Never ready or not without a reason. */
+/** Names the reason if the process is not ready. */
 function describeWhole({ ready, components, verdict }: Status): string {
   if (ready) return verdict === 'ok' ? 'ok' : verdict.toUpperCase();
   const reasons = Object.entries(components).filter(([, reason]) => reason !== 'ok');
@@ -148,7 +148,7 @@ function describeBurst({ waitingBursts }: WorkspaceStatus['changes']): string[] 
 /** Changes named of those that wait for the same reason. */
 const NAMED = 3;
 
-/** A mass that is held for one reason is one line. */
+/** Groups the changes by reason, one line each. */
 function describeStuck({ stuck }: WorkspaceStatus['changes']): string[] {
   const groups = Map.groupBy(stuck, ({ state, failure }) => `${state}: ${failure?.message ?? ''}`);
   return [...groups].map(([reason, rows]) => {

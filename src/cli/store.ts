@@ -51,7 +51,7 @@ Killed at any point, the same command goes on; until then no worksync starts on 
 
 Example: worksync store copy data postgres://worksync@db.example.com/worksync?sslmode=verify-full`;
 
-/** Where the daemon of these variables keeps its rows. */
+/** Returns the place where the daemon of these variables stores its rows. */
 function configuredStore(): string {
   const { store } = daemonOptions({}, environment());
   if (store !== undefined) return store;
@@ -59,13 +59,13 @@ function configuredStore(): string {
   throw new SyncError('usage', 'the place to copy to is missing', { hint });
 }
 
-/** It may be written in the address, and must not come back in a message. */
+/** Returns the password in an address, because no message may contain it. */
 function passwordOf(text: string): readonly string[] {
   const password = URL.parse(text)?.password ?? '';
   return password === '' ? [] : [password, decodeURIComponent(password)];
 }
 
-/** Nobody looks at a silent screen for longer, milliseconds. */
+/** Milliseconds without output that people accept. */
 const TELL_EVERY = 5_000;
 
 function progressTeller(): (progress: CopyProgress) => void {

@@ -25,7 +25,7 @@ export interface Given {
 
 export interface Seen {
   readonly translation: Translation;
-  /** Why nothing could be made of it. */
+  /** The reason why it could not be read. */
   readonly error?: string;
 }
 

@@ -14,7 +14,7 @@ Example: worksync translate gitlab merge-request.json --json
          worksync translate gitlab --with issues issue.json
          worksync translate bitbucket - < delivery.json`;
 
-/** `worksync translate`: what payloads become. */
+/** Adds the command that prints the items in captured payloads. */
 export function addTranslate(program: Command, { scrubber, exit }: Setting): void {
   program
     .command('translate')

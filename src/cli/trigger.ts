@@ -128,7 +128,7 @@ async function describeUnknownTask(
     : [];
 }
 
-/** As the vendor does it. */
+/** Posts the sample as the vendor does. */
 async function post(session: Session, { workspace, tried }: Trial, { headers, body }: SampleDelivery): Promise<number> {
   const { webhookUrlOf } = await import('../sync/intake/webhook-routes.ts');
   const url = webhookUrlOf(await webhookAddressOf(session.options.data), workspace, tried.name);

@@ -74,7 +74,6 @@ async function lookAt(data: string, conditions: readonly Condition[], only?: rea
   };
 }
 
-/** Errors of a daemon that starts or restarts. */
 const STARTING: ReadonlySet<string> = new Set(['not_running', 'not_answering', 'outcome_unknown', 'server_failed']);
 
 async function waitFor(

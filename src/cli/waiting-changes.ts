@@ -6,7 +6,6 @@ import { eachOf, type Setting, wholeNumber } from './setting.ts';
 import { plural, printable, span } from './words.ts';
 import { operationCommand, requestCommand, type WorkspaceFlags } from './workspace-command.ts';
 
-/** Help on the arguments that name changes. */
 export const NAMED =
   'Name the changes of an item by the item: acme/app#7, ENG-12, or an address. "worksync changes show" names each of them alone.';
 
@@ -16,7 +15,7 @@ const DROP_HELP = `
 worksync forgets the changes, but not what the workspace should hold: a later change of the item, or of the rules, brings them back.
 ${NAMED}`;
 
-/** `worksync changes`: what waits to be written to the workspace. */
+/** Adds the commands about the changes that wait to be written to the workspace. */
 export function addChanges(program: Command, setting: Setting): void {
   const group = program
     .command('changes')
@@ -65,7 +64,6 @@ export function addChanges(program: Command, setting: Setting): void {
   }).option('--yes', 'drop them; without it the command only shows which they are');
 }
 
-/** Returns the error that names what would be dropped. */
 function unconfirmed(found: readonly ShownChange[]): SyncError {
   const names = found.map(({ entity, kind, name }) => printable(`  ${name ?? entity}: ${NOUNS[kind]}`));
   const hint = 'Repeat the command with --yes to drop them.';

@@ -15,7 +15,6 @@ import type { Session } from './session.ts';
 /** The client of commands and jobs, whose lane is already set. */
 export type CommandClient = WorkspaceClient<object>;
 
-/** The workspace of a command. */
 export interface CommandContext {
   readonly session: Session;
   readonly config: WorkspaceConfig;

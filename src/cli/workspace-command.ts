@@ -20,14 +20,12 @@ export type WorkspaceFlags = Flags & PatienceFlags & { readonly workspace?: stri
 /** Flags of a command that needs a person's OAuth token. */
 export type PersonFlags = WorkspaceFlags & OAuthFlags;
 
-/** The description of a command on a workspace. */
 export interface CommandRow {
   /** Name and arguments, as commander takes them: `get <task>`. */
   readonly usage: string;
   readonly description: string;
   /** The arguments after `worksync`; a function is called if the help is shown. */
   readonly example: string | (() => string);
-  /** The end of the help. */
   readonly help?: string | (() => string);
   readonly isDefault?: boolean;
   /** The daemon's options that its help shows. */
@@ -75,7 +73,6 @@ export interface Output {
   readonly json: readonly unknown[];
   /** The text goes unchanged into a file. */
   readonly asIs?: boolean;
-  /** The exit code; absent: 0. */
   readonly code?: number;
 }
 
@@ -102,7 +99,6 @@ export function requestCommand<RowFlags extends WorkspaceFlags, Args extends rea
   });
 }
 
-/** A command that is one admin operation. */
 interface OperationCommand<
   Name extends AdminOperation,
   RowFlags extends WorkspaceFlags,
@@ -114,7 +110,6 @@ interface OperationCommand<
   text(answer: Answered<Name>, now: number, flags: RowFlags, ...args: Args): string;
   /** The objects of `--json`; absent: the answer, or its elements. */
   json?(answer: Answered<Name>, flags: RowFlags, ...args: Args): readonly unknown[];
-  /** The exit code; absent: 0. */
   code?(answer: Answered<Name>): number;
 }
 
@@ -185,7 +180,6 @@ export function show({ text, json, asIs }: Output, flags: { readonly json?: bool
   else printData(shown);
 }
 
-/** For options that may be given several times. */
 export function gather(value: string, previous: readonly string[] = []): readonly string[] {
   return [...previous, value];
 }

@@ -20,7 +20,6 @@ export interface ServeOptions {
   readonly literal: boolean;
   /** The prefix of its own header names; absent: `X-Service-`. */
   readonly headers?: string;
-  /** The way that clients reach it. */
   readonly reached: Reached;
 }
 

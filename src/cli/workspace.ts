@@ -54,7 +54,6 @@ export function addWorkspace(program: Command, setting: Setting): void {
   addConnectProvider(workspace, setting);
 }
 
-/** Flags of a command beside a service. */
 interface BesideFlags {
   readonly db: string;
   readonly user: string;
@@ -76,7 +75,6 @@ type ConnectFlags = BesideFlags & {
   readonly apiUrl?: string;
 };
 
-/** Reads the start of a header name: letters, digits and hyphens. */
 function headerPrefix(text: string): string {
   if (/^[A-Za-z][A-Za-z0-9-]{0,31}$/.test(text)) return text;
   throw new InvalidArgumentError('expected the start of a header name, such as X-One-');
@@ -158,7 +156,7 @@ async function publicHostOf(provider: string): Promise<string> {
   throw unknownName('git provider', provider, ids);
 }
 
-/** The token goes to this address: in clear text only where it does not leave the machine. */
+/** Throws `usage` for an address without TLS, unless it is private, because the token goes there. */
 function checkAddress(host: string, apiUrl: string | undefined): void {
   const hostUrl = URL.parse(`https://${host}`);
   if (hostUrl === null || hostUrl.hostname !== host)
@@ -170,7 +168,7 @@ function checkAddress(host: string, apiUrl: string | undefined): void {
     throw new SyncError('usage', '--api-url: expected an https address without query (http only on a private address)');
 }
 
-/** Never a flag: command lines are seen by every user of the machine. Throws `secret_missing`. */
+/** Reads the token from a file or a variable, because every user of the machine sees flags. Throws `secret_missing`. */
 function readToken({ tokenFile }: ConnectFlags, { scrubber }: Setting): string {
   const env = tokenFile === undefined ? environment() : { [`${VARIABLE}_FILE`]: tokenFile };
   const found = createVariables(env).get(VARIABLE);

@@ -33,7 +33,6 @@ export interface AccessOptions {
   readonly logger: Logger;
 }
 
-/** A route of the server, and its needs. */
 export interface GuardedRoute {
   readonly method: string;
   readonly url: string;
@@ -43,7 +42,6 @@ export interface GuardedRoute {
 const CALLER = 'caller';
 /** Checks an admitted request again. */
 const AGAIN = 'admittedAgain';
-/** The identity that another process of the installation has signed. */
 const SIGNED = 'signed';
 
 /** Headers of every answer that a browser may get. Our forms must send their origin, hence the referrer policy. */
@@ -57,7 +55,6 @@ const HEADERS = {
   'x-frame-options': 'DENY',
 } as const;
 
-/** Seconds. */
 const A_YEAR = 31_536_000;
 
 /** The caller: known in every handler of a route that is not public. */
@@ -197,7 +194,6 @@ type Needs = RouteNeeds & { readonly access: RouteAccess };
 /** The caller of open metrics. */
 const EVERYBODY: Caller = { role: 'read', workspaces: null };
 
-/** Returns undefined if the caller is admitted. */
 async function admit(request: ServerRequest, needs: Needs, options: AccessOptions): Promise<Refusal | undefined> {
   const addressed = options.addressed(request);
   if (needs.access === 'login') return admitStranger(request, addressed);

@@ -55,7 +55,6 @@ export function adminRoutes(server: Server, daemon: ServedDaemon, sessions: Sess
 
 const refuse = (reply: ServerReply) => (error: unknown) => reply.code(REFUSED).send(failureOf(error));
 
-/** The requests about one workspace. */
 function workspaceRoutes(server: Server, { workspaces, clock }: ServedDaemon): void {
   const named = (request: ServerRequest, reply: ServerReply) => {
     const { workspace } = request.params as { workspace: string };
@@ -146,7 +145,6 @@ function allWorkspacesRoutes(server: Server, daemon: ServedDaemon): void {
   });
 }
 
-/** The requests about the installation. */
 function installationRoutes(
   server: Server,
   { workspaces, installation, clock }: ServedDaemon,
@@ -207,7 +205,6 @@ const loginSchema = z.strictObject({
 
 const forgetSchema = z.strictObject({ workspace: textSchema });
 
-/** Returns the body of an admin operation. Throws `body_invalid`, which names every wrong place. */
 function bodyOf<Body>({ body }: Pick<ServerRequest, 'body'>, schema: z.ZodType<Body>): Body {
   const checked = schema.safeParse(read(body));
   if (checked.success) return checked.data;

@@ -10,7 +10,6 @@ export interface Confirmation {
   form(backUrl: string): { readonly action: string; readonly manifest: string };
   /** Returned by the browser, so that no other site can send a code of its own. */
   readonly state: string;
-  /** Receives the code that the browser returned. */
   take(code: string): Promise<void>;
 }
 

@@ -14,7 +14,6 @@ import type { Caller } from './sessions.ts';
 /** The other processes of the installation, which answer for their workspaces. */
 export interface Elsewhere {
   readonly replicas: Replicas;
-  /** Whether the workspace is open in this process. */
   readonly isHere: (workspace: string) => boolean;
   /** Whether the session or gateway token of a caller that another process admitted still exists. */
   readonly isStillKnown: (identity: Identity) => Promise<boolean>;
@@ -22,7 +21,6 @@ export interface Elsewhere {
   readonly isAdmin: boolean;
 }
 
-/** The headers of a request that are forwarded. */
 const PASSED_ON = ['accept', 'content-type', USER_HEADER];
 
 /** The headers of an answer that are not forwarded, because they concern one connection only. */
@@ -125,7 +123,7 @@ function goneOf({ raw }: ServerReply): AbortSignal {
   return gone.signal;
 }
 
-/** Commands show the error as their own, and pages show it too. */
+/** Answers commands with the error, and browsers with a page. */
 function sendFailure(request: ServerRequest, reply: ServerReply, error: SyncError): void {
   if ((request.headers.accept ?? '').includes('text/html'))
     void sendPage(reply.code(503), refusalPage(`${error.message}. ${error.hint}`));

@@ -33,7 +33,6 @@ export function helpOf(code: string): string {
   return problem === undefined ? `/help/reference#${code}` : `/help/operating#${problem.runbook.toLowerCase()}`;
 }
 
-/** The address of the help for tasks that do not move. */
 export const HELP_OF_REASONS = `/help/${WORKFLOW}#if-a-task-does-not-move`;
 
 /** The pages that come with the program, for everybody: they hold nothing of this installation. */

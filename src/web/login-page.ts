@@ -46,7 +46,7 @@ ${problemOf(problem)}
   );
 }
 
-/** Without the places of data and configuration, because everybody may read this page. */
+/** Leaves out the places of data and configuration, because everybody may read this page. */
 function problemOf(problem: string | undefined): Markup | null {
   return problem === undefined
     ? null

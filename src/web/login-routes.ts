@@ -5,7 +5,7 @@ import { sendPage } from './html-document.ts';
 import { linkPage, loginPage, refusalPage } from './login-page.ts';
 import type { Cookie } from './sessions.ts';
 
-/** Where a link leads, below the address of the pages. */
+/** Returns the path of a login link, below the address of the pages. */
 export function linkPath(secret: string): string {
   return `/login?link=${secret}`;
 }
@@ -44,7 +44,7 @@ export function loginRoutes(server: Server, options: AccessOptions): void {
   });
 }
 
-/** The browser goes on with a GET. */
+/** The browser continues with a GET. */
 const SEE_OTHER = 303;
 
 async function logIn(

@@ -69,7 +69,6 @@ export function webRoutes(server: Server, daemon: ServedDaemon, read = READERS):
 /** Workspaces per batch: some milliseconds. */
 const PIECE = 100;
 
-/** Yields between the batches. */
 async function inPieces<Each>(all: readonly Each[], work: (piece: readonly Each[]) => void): Promise<void> {
   for (const piece of piecesOf(all, PIECE)) {
     work(piece);
@@ -81,7 +80,6 @@ const JSON_TYPE = 'application/json; charset=utf-8';
 
 const READ = { access: 'read', filters: true } as const;
 
-/** The workspaces that the caller may see. */
 function visibleTo(caller: Access, status: Status): Status {
   const isVisible = ({ name }: { readonly name: string }) => canAccess(caller, name);
   const { workspaces, broken, elsewhere, shared } = status;
@@ -139,7 +137,6 @@ function setSharedGauges(meter: Meter, { replicas }: SharedStatus, renewedAgo: n
   if (renewedAgo !== undefined) meter.gauge('lease_renewal_age_seconds', renewedAgo / 1_000);
 }
 
-/** The gauges of a workspace whose state is unknown. */
 function setBroken(meter: Meter, code: string): void {
   meter.gauge('workspace_up', 0);
   meter.gauge('problems', 1, { code });

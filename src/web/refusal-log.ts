@@ -7,7 +7,6 @@ import { type RefusedRequest, storeRefused } from '../store/access/refused-reque
 import type { Installation } from '../store/installation/installation.ts';
 import type { WorkspaceContext } from '../store/workspace-context.ts';
 
-/** Milliseconds between two writes. */
 const WRITE_EVERY = 3_000;
 /** Different requests that are recorded between two writes: of known workspaces, and as many without one. */
 const MOST_NEW = 50;
@@ -109,9 +108,7 @@ export function createRefusalLog(
         done(null, payload);
       });
     },
-    /** Writes what is in memory. */
     flush,
-    /** Flushes, and stops writing. */
     stop() {
       stopped = true;
       return flush();

@@ -17,7 +17,7 @@ import type { Callers, KnownToken } from './token-callers.ts';
 const LINK_LIFE = 10 * 60_000;
 const LONGEST_SESSION = 30 * 86_400_000;
 const IDLE_SESSION = 7 * 86_400_000;
-/** How exactly it is known when a session was last used, milliseconds: each note is a write to the disk. */
+/** Milliseconds between two updates of the last use of a session, because each is a write to the disk. */
 const NOTED_EVERY = 3_600_000;
 
 const SECRET_BYTES = 32;
@@ -29,11 +29,9 @@ export interface LoggedIn extends Access {
   readonly pageToken: string;
 }
 
-/** A cookie to set in the browser. */
 export interface Cookie {
   readonly name: string;
   readonly secret: string;
-  /** Seconds. */
   readonly maxAge: number;
 }
 
@@ -125,6 +123,5 @@ function cookieOf(header: string | undefined, name: string): string | undefined 
 export type Caller = Access & {
   readonly session?: LoggedIn | undefined;
   readonly token?: KnownToken | undefined;
-  /** Id of a gateway token. */
   readonly gatewayToken?: string | undefined;
 };

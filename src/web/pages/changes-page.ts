@@ -30,7 +30,6 @@ const LANE_WORDS: Readonly<Record<Lane, string>> = {
 const SHOWN = 50;
 const LOOKED_THROUGH = 1_000;
 
-/** The page of the changes to send, by state and by lane. */
 export async function changesPage(context: WorkspacePageContext): Promise<PageContent> {
   const state = CHANGE_STATES.find((each) => each === context.query.get('state'));
   const lane = LANES.find((each) => each === context.query.get('lane'));

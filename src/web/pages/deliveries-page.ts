@@ -98,7 +98,7 @@ async function replayPreview(context: WorkspacePageContext, wanted: WantedDelive
   );
 }
 
-/** Nothing of these was stored, so nothing can be replayed: their sender must be corrected. */
+/** Lists the refused requests. None of them was stored, so their senders must be corrected. */
 function refusedTable(refused: readonly Refused[], now: number): Markup {
   return dataTable<Refused>({
     title: 'Refused at the door',

@@ -36,7 +36,6 @@ export interface Series {
 const HEIGHT = 100;
 const GAP = 0.25;
 
-/** Columns of stacked values, oldest first. */
 export function stackedChart(label: string, series: readonly Series[], cap: number | null): Markup {
   const columns = Math.max(1, ...series.map(({ values }) => values.length));
   const sums = Array.from({ length: columns }, (_, at) =>
@@ -63,7 +62,6 @@ ${capAt === null ? null : html`<line class="cap-line" x1="0" x2="${columns}" y1=
 ${drawn}</svg>`;
 }
 
-/** The legend of the colours. */
 export function legend(entries: readonly { readonly colour: Colour; readonly words: Markup | string }[]): Markup {
   return html`<ul class="legend">${entries.map(
     ({ colour, words }) =>

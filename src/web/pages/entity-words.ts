@@ -17,7 +17,6 @@ const NOUNS: Readonly<Record<NamedEntity['kind'], string>> = {
   read: 'Read',
 };
 
-/** The kind of a change's subject. */
 export function entityNoun({ kind }: Pick<NamedEntity, 'kind'>): string {
   return NOUNS[kind];
 }

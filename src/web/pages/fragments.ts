@@ -12,7 +12,6 @@ export function sign(tone: Tone): Markup {
   return html`<span class="mark" aria-hidden="true">${SIGNS[tone]}</span>`;
 }
 
-/** A short word for a state. */
 export function chip(tone: Tone, words: string): Markup {
   return html`<span class="chip ${tone}">${sign(tone)}${words}</span>`;
 }
@@ -71,9 +70,7 @@ interface TableOptions<Row> {
   readonly isTitleHidden?: true;
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
-  /** Below the title. */
   readonly note?: Markup | null;
-  /** Replaces the rows if there are none. */
   readonly empty: Markup | string;
   readonly foot?: Markup | null;
 }
@@ -111,7 +108,6 @@ function cellOf<Row>({ title, kind, cell, isTitled }: Column<Row>, row: Row): Ma
   return html`<td class="${CLASSES[kind]}${content === null ? ' blank' : ''}"${titled}>${content}</td>`;
 }
 
-/** Links to the pages of a long list. */
 export function pager({ words, previous, next }: Pager): Markup | null {
   if (previous === null && next === null) return null;
   const link = (to: string | null, direction: string) =>
@@ -141,7 +137,6 @@ export function choiceOf<Value extends string>(
 
 interface Choice<Value> {
   readonly title: string;
-  /** The name of the parameter. */
   readonly name: string;
   readonly values: readonly Value[];
   readonly chosen: Value | undefined;

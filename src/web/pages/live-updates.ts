@@ -5,7 +5,6 @@ import { credentialOf, isStillIn } from '../access-control.ts';
 import type { Part } from './page-content.ts';
 import { digestOf } from './page-frame.ts';
 
-/** The content of a page at one moment. */
 export interface Snapshot {
   readonly title: string;
   readonly parts: readonly Part[];
@@ -84,7 +83,6 @@ interface Stream {
   readonly isStream: boolean;
 }
 
-/** Counts by name, and in total. */
 function createTally() {
   const counts = new Map<string, number>();
   let all = 0;

@@ -11,7 +11,6 @@ import { linkTo, type PageContent, pathOf, request, type WorkspacePageContext } 
 import { quotaCard, usageCard, usageTable } from './quota-card.ts';
 import { processProblems, verdictBanner } from './verdict-banner.ts';
 
-/** Deliveries shown; their own page has all. */
 const LATEST = 6;
 
 /** How a workspace is: the verdict, the figures, the quota, its connections. */
@@ -70,7 +69,6 @@ function tilesOf({ status, now, partition }: WorkspacePageContext): readonly Mar
   ];
 }
 
-/** Unfinished tasks that are named. */
 const NAMED = 10;
 
 /** Tasks that merged work has not finished. */

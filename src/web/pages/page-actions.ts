@@ -16,7 +16,6 @@ import { note } from './problem-content.ts';
 interface Given {
   readonly partition: OpenWorkspace;
   readonly clock: Clock;
-  /** The author for the audit. */
   readonly actor: Actor;
   readonly form: URLSearchParams;
 }
@@ -126,7 +125,6 @@ export function doneNote({ query }: PageContext): Markup | null {
 
 interface Button {
   readonly action: ActionName;
-  /** On the button. */
   readonly words: string;
   readonly fields?: Readonly<Record<string, string | number>>;
   /** The script asks for a confirmation with this text. */

@@ -7,25 +7,20 @@ import type { Clock } from '../../platform/lib/clock.ts';
 import { html, type Markup } from '../html.ts';
 import type { Caller } from '../sessions.ts';
 
-/** One request of a page. */
 export interface PageContext {
   readonly caller: Caller;
   /** Parameters of the address; of several with one name, the last. */
   readonly query: ReadonlyMap<string, string>;
   readonly clock: Clock;
-  /** The time of the page, epoch milliseconds. */
   readonly now: number;
   /** The process that all workspaces share. */
   readonly process: ProcessStatus;
-  /** Options of the daemon, each with its origin. */
   readonly daemonOptions: () => Promise<readonly EffectiveValue[]>;
   /** Removes the secrets from an answer of a use case before it is shown. */
   readonly clean: <Value>(value: Value) => Value;
-  /** Removes the secrets from a text. */
   readonly scrub: (text: string) => string;
 }
 
-/** One request of a page of a workspace. */
 export interface WorkspacePageContext extends PageContext {
   readonly partition: OpenWorkspace;
   readonly status: WorkspaceStatus;
@@ -35,7 +30,6 @@ export interface WorkspacePageContext extends PageContext {
 
 /** A part of a page that is replaced alone when it has changed. */
 export interface Part {
-  /** Unique on the page. */
   readonly id: string;
   readonly body: Markup;
   /** Whether it has fields that people fill, so that it is not replaced. */
@@ -45,7 +39,6 @@ export interface Part {
 export interface PageContent {
   readonly title: string;
   readonly parts: readonly Part[];
-  /** Status of the answer. Absent: 200. */
   readonly status?: number;
 }
 
@@ -85,7 +78,6 @@ export function request<Name extends AdminOperation>(
   return runAdminOperation(name, partition, body, clock, actor);
 }
 
-/** Whether buttons that change something are shown. */
 export function mayAct({ caller }: PageContext): boolean {
   return caller.role === 'admin' && caller.session !== undefined;
 }

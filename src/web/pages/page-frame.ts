@@ -6,7 +6,6 @@ import type { Caller } from '../sessions.ts';
 import { type Tone, when } from './fragments.ts';
 import { type PageContent, type Part, pathOf } from './page-content.ts';
 
-/** A page in the navigation. */
 export interface NavigationEntry {
   readonly path: string;
   readonly name: string;
@@ -14,7 +13,6 @@ export interface NavigationEntry {
   readonly badge?: { readonly count: number; readonly tone: Tone } | null;
 }
 
-/** The frame around a page. */
 export interface Frame {
   readonly caller: Caller;
   readonly now: number;

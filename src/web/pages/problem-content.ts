@@ -15,7 +15,6 @@ export function toldOf({ code, message, hint }: SyncError): ShownError {
   return { code, message, hint };
 }
 
-/** A box for what people should not overlook. */
 export function note(tone: Tone, title: string, body: Markup | null = null): Markup {
   return html`<div class="card note ${tone}" role="status"><p><span class="${tone}">${sign(tone)}</span> <strong>${title}</strong></p>${body}</div>`;
 }
@@ -28,12 +27,12 @@ export function errorBox(title: string, { code, message, hint }: ShownError): Ma
   );
 }
 
-/** In the place of a page that cannot be made. */
+/** Replaces a page that cannot be built. */
 export function problemContent(error: ShownError): PageContent {
   return { title: 'This did not work', parts: [{ id: 'problem', body: errorBox('This did not work', error) }] };
 }
 
-/** A workspace that is not open: nobody knows its state. */
+/** Replaces the pages of a workspace that is not open, whose state is unknown. */
 export function brokenContent(reason: ShownError): PageContent {
   return { title: 'Blocked', parts: [{ id: 'problem', body: errorBox('Nothing is taken or sent', reason) }] };
 }

@@ -6,7 +6,6 @@ import { html, type Markup } from '../html.ts';
 import { COLOURS, type Colour, legend, meter, type Series, stackedChart } from './drawings.ts';
 import { dataTable, lastSent, when } from './fragments.ts';
 
-/** Both windows of the quota as they are now. */
 export function quotaCard({ quota, state, backlog }: WorkspaceStatus, now: number): Markup {
   const share = `${Math.round(quota.effectiveShare * 100)} %`;
   const isLowered = quota.effectiveShare < quota.ceiling - 0.001;
@@ -100,7 +99,6 @@ function colourOf(name: string, index: number): Colour {
   return name === REST ? 'c6' : (COLOURS[Math.max(1, index)] ?? 'c6');
 }
 
-/** The table of the use by each caller. */
 export function usageTable({ callers }: QuotaByCaller): Markup {
   return dataTable<CallerUse>({
     title: 'Who uses the quota',

@@ -6,7 +6,6 @@ import { chip, dataTable, numberOf, pager, when } from './fragments.ts';
 import { linkTo, type PageContent, type PageContext } from './page-content.ts';
 import { causeBoxes } from './verdict-banner.ts';
 
-/** Workspaces on a page. */
 const SHOWN = 100;
 
 /** The processes that share the workspaces, and which of them works on which. */

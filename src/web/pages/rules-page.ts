@@ -18,7 +18,6 @@ import {
 import { tokenField } from './page-frame.ts';
 import { errorBox, note, toldOf } from './problem-content.ts';
 
-/** Samples of each kind of write. */
 const SAMPLES = 20;
 
 /**
@@ -36,7 +35,7 @@ export async function rulesPage(context: WorkspacePageContext): Promise<PageCont
   }
 }
 
-/** The lab with its answer, or with the reason why the configuration is refused. */
+/** Shows the lab with its report, or with the reason why the configuration is refused. */
 export async function triedRulesPage(context: WorkspacePageContext, config: string): Promise<PageContent> {
   const lab = labPart(context, config);
   try {

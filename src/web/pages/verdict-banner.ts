@@ -28,7 +28,6 @@ function headlineOf(verdict: WorkspaceStatus['verdict'], causes: number): string
   return verdict === 'blocked' ? 'Nothing gets through' : `Works, with ${counted(causes, 'problem')}`;
 }
 
-/** Returns the summary without its causes, which are listed below it. */
 function withoutCauses(summary: string, causes: WorkspaceStatus['causes']): string {
   const isCause = (part: string) => causes.some(({ code, message }) => part === `${code}: ${message}`);
   return summary
@@ -61,7 +60,6 @@ export function causeBoxes(causes: readonly Cause[]): readonly Markup[] {
   );
 }
 
-/** The code and message of a stored error. */
 export function failureWords(
   failure: { readonly code: string; readonly message: string; readonly hint: string | null } | null,
 ): Markup | null {

@@ -6,7 +6,6 @@ import { dataTable, numberOf, pager, verdictChip } from './fragments.ts';
 import { linkTo, type PageContent, type PageContext } from './page-content.ts';
 import { processProblems } from './verdict-banner.ts';
 
-/** Workspaces on a page. */
 const SHOWN = 50;
 /** Milliseconds after which the list is read again. */
 const FRESH = 3_000;

@@ -36,7 +36,6 @@ import { rulesPage, triedRulesPage } from './rules-page.ts';
 import { createWorkspaceList } from './workspace-list-page.ts';
 
 interface PageEntry {
-  /** Below the address of the workspace. */
   readonly path: string;
   /** Its name in the navigation; null if a list leads to it. */
   readonly name: string | null;
@@ -217,7 +216,6 @@ function parametersOf({ query }: ServerRequest): ReadonlyMap<string, string> {
   return new Map(given.map(([name, value]) => [name, [value].flat().at(-1) ?? '']));
 }
 
-/** Entries of the navigation, with the number of things that need attention. */
 function navigation(context: WorkspacePageContext): NavigationEntry[] {
   return PAGES.flatMap(({ path, name, badge }) =>
     name === null ? [] : [{ path, name, badge: badge?.(context) ?? null }],
