@@ -35,7 +35,7 @@ export function notPolled(workspace: string): OnceResult {
   return { workspace, pullRequests: 0, links: 0, left: 0, failures: ['the replica that works on it did not answer'] };
 }
 
-const LOOK_EVERY = 50;
+const POLL_EVERY = 50;
 /** Milliseconds of waiting beyond the short window that still count as spacing requests out. */
 const MARGIN = 5_000;
 
@@ -55,7 +55,7 @@ export async function drained(partition: OpenWorkspace, clock: Clock, signal?: A
     const left = deliveries.pending + changes.byState.pending + changes.byState.sending + fetches;
     if (left === 0 && partition.outbox.inFlight === 0) return changes.byState.unknown + changes.byState.held;
     if (signal?.aborted || (isStuck(status, clock.now()) && deliveries.pending === 0)) return left;
-    await sleep(clock, LOOK_EVERY, signal);
+    await sleep(clock, POLL_EVERY, signal);
   }
 }
 

@@ -120,7 +120,7 @@ async function namedDifference(
   return { added: added.map(label), changed: changed.map(label), gone: gone.map(label) };
 }
 
-const LOOK_EVERY = 50;
+const POLL_EVERY = 50;
 
 /** Sends the plan and nothing else, as far as the quota allows, while no daemon runs. No reads, no polls, no reconcile. */
 export async function sendPlan(partition: OpenWorkspace, id: string, clock: Clock): Promise<AppliedPlan> {
@@ -130,7 +130,7 @@ export async function sendPlan(partition: OpenWorkspace, id: string, clock: Cloc
   for (;;) {
     const { writes } = await countWaiting(partition.store.query);
     if (writes === 0 || isStuck(await partition.status(), clock.now())) return { ...applied, left: writes };
-    await sleep(clock, LOOK_EVERY);
+    await sleep(clock, POLL_EVERY);
   }
 }
 

@@ -13,7 +13,7 @@ import type { OpenWorkspace } from './open-workspace.ts';
 export interface LinkedTask {
   /** The id where it has no key. */
   readonly key: string;
-  /** Null where the workspace has not told it yet. */
+  /** Null if the workspace has not reported it yet. */
   readonly title: string | null;
   readonly status: string | null;
   /** `waiting`: the link is decided, and waits for its turn to be sent. */

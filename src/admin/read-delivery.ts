@@ -27,7 +27,7 @@ export async function readDelivery(
     if (delivery.source === 'answer') return { outcome: 'answer', answer: readAnswer(unpackBody(stored)) };
     if (delivery.source === 'workspace') return readEvent(delivery, stored);
     const connection = sources.get(delivery.connection);
-    if (connection) return told(await translate(connection.inspection ?? connection, delivery, stored));
+    if (connection) return contentOf(await translate(connection.inspection ?? connection, delivery, stored));
     return failed('connection_unknown', `no connection "${delivery.connection}" is configured any more`);
   } catch (error) {
     const { code, message } = asSyncError(error);
@@ -41,7 +41,7 @@ function failed(code: string, message: string): ReadDelivery {
 
 function readEvent(delivery: Stored, stored: StoredBody): ReadDelivery {
   const event = translateEvent({ ...delivery, body: unpackBody(stored) });
-  return event.outcome === 'answer' ? event : told(event);
+  return event.outcome === 'answer' ? event : contentOf(event);
 }
 
 /** A large body, or one that failed before, is read in another thread within a budget. */
@@ -56,7 +56,7 @@ async function translate(
   return atOnce({ ...delivery, body: unpackBody(stored) });
 }
 
-function told(translation: Translation): ReadDelivery {
+function contentOf(translation: Translation): ReadDelivery {
   if (translation.outcome === 'ignored') return translation;
   const references = (translation.references ?? []).map(({ key }) => key);
   const items = translation.outcome === 'items' ? translation.items : (translation.partialItems ?? []);

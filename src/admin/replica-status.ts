@@ -42,7 +42,7 @@ export function withAnswers(
   { replicas, causes }: SharedStatus,
   answers: readonly PeerAnswer<Partial<Status>>[],
 ): SharedStatus {
-  const told = new Map(
+  const owned = new Map(
     answers.map(({ replica, answer }) => [
       replica.id,
       answer?.shared?.replicas.find(({ isOwn }) => isOwn)?.holds ?? null,
@@ -59,7 +59,7 @@ export function withAnswers(
       return failure === undefined ? name : `${name}: ${failure}`;
     });
   return {
-    replicas: replicas.map((each) => (each.isOwn ? each : { ...each, holds: told.get(each.id) ?? null })),
+    replicas: replicas.map((each) => (each.isOwn ? each : { ...each, holds: owned.get(each.id) ?? null })),
     causes: [...causes, ...troubles, ...silence(silent)],
   };
 }

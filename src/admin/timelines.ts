@@ -87,12 +87,14 @@ export async function timelinesOf(
   const names = await nameEntities(query, [...entities, ...requests.map(({ row }) => row)]);
   const shown = [...changes, ...requests].flatMap(({ ids }) => ids.slice(0, MOST_SHOWN));
   const deliveries = new Map((await deliveriesByIds(query, [...new Set(shown)])).map((each) => [each.id, each]));
-  const told = (ids: readonly number[]) => ids.slice(0, MOST_SHOWN).flatMap((id) => deliveries.get(id) ?? []);
+  const deliveriesOf = (ids: readonly number[]) => ids.slice(0, MOST_SHOWN).flatMap((id) => deliveries.get(id) ?? []);
   const about = (entity: string) => names.get(entity) as NamedEntity;
   return [
-    ...changes.map(({ row, ids }) => timelineOfChange(row, about(row.entity), told(ids), { served: ids.length, now })),
+    ...changes.map(({ row, ids }) =>
+      timelineOfChange(row, about(row.entity), deliveriesOf(ids), { served: ids.length, now }),
+    ),
     ...requests.map(({ row, ids }) =>
-      timelineOfRequest(row, about(row.entity), told(ids), { served: ids.length, now }),
+      timelineOfRequest(row, about(row.entity), deliveriesOf(ids), { served: ids.length, now }),
     ),
   ];
 }

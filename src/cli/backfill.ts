@@ -9,8 +9,8 @@ import type { CommandContext } from './workspace-client.ts';
 import { type Output, requestCommand, type WorkspaceFlags } from './workspace-command.ts';
 
 /** Milliseconds between two polls of the progress, and between two reports if no terminal shows it. */
-const LOOK_EVERY = 1_000;
-const TELL_EVERY = 10_000;
+const POLL_EVERY = 1_000;
+const REPORT_EVERY = 10_000;
 
 /** Flags that steer an existing backfill instead of requesting one. */
 type Steering = keyof typeof STEER;
@@ -95,7 +95,7 @@ async function follow(
       return { text: describeEnd(progress), json: [{ type: 'result', ...progress }], code };
     }
     report(progress);
-    await sleep(clock, LOOK_EVERY);
+    await sleep(clock, POLL_EVERY);
   }
 }
 
@@ -121,22 +121,22 @@ function reportJson(): Reporter {
   return {
     report(progress) {
       const { at: _, forecast: __, ...lasting } = progress;
-      const told = JSON.stringify(lasting);
-      if (told !== last) print(JSON.stringify({ type: 'progress', ...progress }));
-      last = told;
+      const reported = JSON.stringify(lasting);
+      if (reported !== last) print(JSON.stringify({ type: 'progress', ...progress }));
+      last = reported;
     },
   };
 }
 
 function reportLines(clock: Clock): Reporter {
-  let toldAt = Number.NEGATIVE_INFINITY;
-  let told = '';
+  let reportedAt = Number.NEGATIVE_INFINITY;
+  let reported = '';
   return {
     report(progress) {
       const text = describeProgress(progress);
-      if (text === told || clock.monotonic() - toldAt < TELL_EVERY) return;
-      toldAt = clock.monotonic();
-      told = text;
+      if (text === reported || clock.monotonic() - reportedAt < REPORT_EVERY) return;
+      reportedAt = clock.monotonic();
+      reported = text;
       say(text);
     },
   };

@@ -70,7 +70,7 @@ export function addDeliveries(program: Command, setting: Setting): void {
     example: 'deliveries show 72d3162e-cc78-11e3-81ab-4c9367dc0958',
     operation: 'delivery',
     body: (_flags: ShowFlags, delivery: string) => ({ delivery }),
-    text: (told, _now, flags) => describeDelivery(told, flags),
+    text: (answer, _now, flags) => describeDelivery(answer, flags),
   })
     .option('--raw', 'also the body as it was received')
     .option('--decoded', 'also the items as worksync reads them');
@@ -157,11 +157,11 @@ function sayingOf(read: Told['read']): string[] {
   if (read.outcome === 'answer') return [`the workspace's answer to ${read.action} (${read.entity})`];
   const { items, count } = read;
   const more = count > items.length ? [`and ${count - items.length} more`] : [];
-  const told = items.map(({ label, key, decision, isFetched }) => {
+  const described = items.map(({ label, key, decision, isFetched }) => {
     const fetched = isFetched ? ', and asked its vendor for it' : '';
     return `${label}  (${key}): ${DECISIONS[decision]}${fetched}`;
   });
-  return told.length === 0 ? ['no items'] : [...told, ...more];
+  return described.length === 0 ? ['no items'] : [...described, ...more];
 }
 
 function lines(head: string, { text, isCut }: { readonly text: string; readonly isCut: boolean }): string[] {

@@ -103,14 +103,14 @@ function addRotate(group: Command, setting: Setting): void {
           oldKeyId: flags.old,
           quiet: flags.wait,
           patience: flags.giveUp,
-          tell: (event) => tellRotation(event, flags),
+          tell: (event) => reportRotation(event, flags),
         }),
       );
     });
 }
 
 /** Prints the secret to standard output if it has no file, and everything else to standard error. */
-function tellRotation(event: RotationEvent, { json, writeTo }: RotateFlags): void {
+function reportRotation(event: RotationEvent, { json, writeTo }: RotateFlags): void {
   if (json) print(JSON.stringify(event));
   else say(wordsOf(event, writeTo?.path));
   if (!json && event.did === 'created' && event.secret !== undefined) print(event.secret);

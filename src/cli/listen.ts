@@ -9,7 +9,7 @@ import { OF_QUESTIONS, print, say, withDaemonOptions } from './setting.ts';
 import { printable } from './words.ts';
 import { gather } from './workspace-command.ts';
 
-const LOOK_EVERY = 1_000;
+const POLL_EVERY = 1_000;
 /** Deliveries, and refused requests, of one poll; further ones are counted, and `deliveries list` has them. */
 const PAGE = 100;
 
@@ -36,7 +36,7 @@ export function addListen(program: Command): void {
       );
       await listener.look();
       say('Listening. Ctrl-C ends.');
-      await keepLooking(LOOK_EVERY, async () => {
+      await keepLooking(POLL_EVERY, async () => {
         for (const heard of await listener.look()) print(json ? JSON.stringify(heard) : describeHeard(heard));
       });
     });
@@ -73,8 +73,8 @@ export function createListener({ workspaces, own }: Wanted, ask: Ask) {
     const isNews = ({ id, state }: Delivery) => (id > newest ? true : before.has(id) && before.get(id) !== state);
     const found = deliveries.filter(isNews);
     const areMore = found.length === PAGE;
-    const told = found.toReversed().map((each) => ({ kind: 'delivery' as const, workspace, ...each }));
-    return [...(areMore ? [{ kind: 'more' as const, workspace }] : []), ...told];
+    const events = found.toReversed().map((each) => ({ kind: 'delivery' as const, workspace, ...each }));
+    return [...(areMore ? [{ kind: 'more' as const, workspace }] : []), ...events];
   }
 
   async function lookAtRefused(): Promise<Heard[]> {

@@ -277,7 +277,7 @@ function describeWindow({ window, used, cap, backgroundLimit }: WindowSnapshot):
   return `${used} of ${cap} used in ${span(window)} (we take up to ${backgroundLimit})`;
 }
 
-const LOOK_EVERY = 2_000;
+const POLL_EVERY = 2_000;
 /** No workspace has this name. */
 const CONFIGURATION = 'the configuration';
 /** The cursor at the top, and nothing below it. */
@@ -292,21 +292,21 @@ async function watchStatus(read: () => Promise<Status>, json: boolean): Promise<
   const redraw = (status: Status) =>
     void process.stdout.write(`${REDRAW}${safeOutput(asTyped(describeStatus(status)))}\n`);
   const show = json ? asJson : process.stdout.isTTY ? redraw : append();
-  return keepLooking(LOOK_EVERY, async () => show(await read()));
+  return keepLooking(POLL_EVERY, async () => show(await read()));
 }
 
 function append() {
-  const told = new Map<string, string>();
+  const shown = new Map<string, string>();
   return ({ at, workspaces, broken, configFault }: Status): void => {
     const fault = configFault && `not reloaded, ${configFault.code}: ${configFault.message}`;
     const lines = [
-      ...(fault || told.has(CONFIGURATION) ? [[CONFIGURATION, fault ?? 'ok'] as const] : []),
+      ...(fault || shown.has(CONFIGURATION) ? [[CONFIGURATION, fault ?? 'ok'] as const] : []),
       ...workspaces.map(({ name, verdict, summary }) => [name, `${verdict}, ${summary}`] as const),
       ...broken.map(({ name, code, message }) => [name, `blocked, ${code}: ${message}`] as const),
     ];
     for (const [name, text] of lines) {
-      if (told.get(name) !== text) print(printable(`${new Date(at).toISOString()}  ${name}  ${text}`));
-      told.set(name, text);
+      if (shown.get(name) !== text) print(printable(`${new Date(at).toISOString()}  ${name}  ${text}`));
+      shown.set(name, text);
     }
   };
 }

@@ -37,7 +37,7 @@ export function addStore(program: Command, { scrubber }: Setting): void {
         const rows = await giveUpMove(to);
         print(json ? JSON.stringify({ deleted: rows }) : `Deleted ${plural(rows, 'row')} of an unfinished copy.`);
       } else {
-        const moved = await moveStore(from, to, whoRuns(), progressTeller());
+        const moved = await moveStore(from, to, whoRuns(), progressReporter());
         if (json) print(JSON.stringify(moved));
         else print(describe(moved));
       }
@@ -66,14 +66,14 @@ function passwordOf(text: string): readonly string[] {
 }
 
 /** Milliseconds without output that people accept. */
-const TELL_EVERY = 5_000;
+const REPORT_EVERY = 5_000;
 
-function progressTeller(): (progress: CopyProgress) => void {
+function progressReporter(): (progress: CopyProgress) => void {
   const clock = systemClock();
-  let told = clock.monotonic();
+  let reported = clock.monotonic();
   return ({ step, table, rows }) => {
-    if (clock.monotonic() - told < TELL_EVERY) return;
-    told = clock.monotonic();
+    if (clock.monotonic() - reported < REPORT_EVERY) return;
+    reported = clock.monotonic();
     say(`worksync: ${step} ${plural(rows, 'row')} of ${table}`);
   };
 }

@@ -9,8 +9,8 @@ import type { CommandContext } from './workspace-client.ts';
 import { type Output, requestCommand } from './workspace-command.ts';
 
 /** Milliseconds between two polls of the progress, and between two reports. */
-const LOOK_EVERY = 1_000;
-const TELL_EVERY = 10_000;
+const POLL_EVERY = 1_000;
+const REPORT_EVERY = 10_000;
 
 const HELP = `
 A sweep lists the tasks and the pull requests of the workspace, taking only quota that nothing else needs, and compares them with
@@ -37,7 +37,7 @@ export function addSweep(program: Command, setting: Setting): void {
 async function follow({ request, partition, session }: CommandContext): Promise<Output> {
   const { clock } = session.parts;
   partition?.startUnscheduled();
-  let toldAt = Number.NEGATIVE_INFINITY;
+  let reportedAt = Number.NEGATIVE_INFINITY;
   for (;;) {
     const progress = await request('sweep-progress', {});
     const { report, state } = progress;
@@ -47,11 +47,11 @@ async function follow({ request, partition, session }: CommandContext): Promise<
       const code = isDone && report.repairs.held === 0 ? 0 : PARTIAL;
       return { text: report ? describeEnd(report) : 'nothing was compared', json: [progress], code };
     }
-    if (clock.monotonic() - toldAt >= TELL_EVERY) {
-      toldAt = clock.monotonic();
+    if (clock.monotonic() - reportedAt >= REPORT_EVERY) {
+      reportedAt = clock.monotonic();
       say(printable(describeProgress(progress)));
     }
-    await sleep(clock, LOOK_EVERY);
+    await sleep(clock, POLL_EVERY);
   }
 }
 

@@ -99,10 +99,10 @@ async function tryOut(session: Session, trial: Trial, flags: TriggerFlags): Prom
   });
   const { translation, key } = sample;
   const becomes = describe(translation);
-  const told = { connection: tried.name, event, ...translation };
+  const common = { connection: tried.name, event, ...translation };
   if (flags.dryRun || !flags.yes) {
     const next = flags.dryRun ? [] : [`Nothing was sent. "--yes" sends it to ${workspace}/${tried.name}.`];
-    return { text: [...becomes, ...unknown, ...next].join('\n'), json: [{ ...told, sent: false }] };
+    return { text: [...becomes, ...unknown, ...next].join('\n'), json: [{ ...common, sent: false }] };
   }
   const status = await post(session, trial, sample);
   const taken = status >= 200 && status < 300;
@@ -110,7 +110,7 @@ async function tryOut(session: Session, trial: Trial, flags: TriggerFlags): Prom
     ? `"worksync deliveries show ${key} --workspace ${workspace}" shows what happened to it.`
     : '"worksync deliveries refused" shows why.';
   const text = [...becomes, ...unknown, `The daemon answered ${status}.`, asTyped(next)].join('\n');
-  return { text, json: [{ ...told, sent: true, status, delivery: key }], code: taken ? 0 : FAILED };
+  return { text, json: [{ ...common, sent: true, status, delivery: key }], code: taken ? 0 : FAILED };
 }
 
 async function describeUnknownTask(

@@ -12,7 +12,7 @@ import { OF_QUESTIONS, PARTIAL, print, type Setting, say, withDaemonOptions } fr
 import { printable, span } from './words.ts';
 import { gather } from './workspace-command.ts';
 
-const LOOK_EVERY = 1_000;
+const POLL_EVERY = 1_000;
 /** Default of the longest wait, milliseconds: enough for a start with a full inbox. */
 const LONGEST_WAIT = 600_000;
 
@@ -82,7 +82,7 @@ async function waitFor(
   clock: Clock,
 ): Promise<Waiting & { outcome: Outcome }> {
   const deadline = clock.monotonic() + timeout;
-  let told = '';
+  let reported = '';
   for (;;) {
     const found = await look();
     if (found.waitsFor.length === 0)
@@ -90,8 +90,8 @@ async function waitFor(
     const left = deadline - clock.monotonic();
     if (left <= 0) return { ...found, outcome: 'out of time' };
     const text = found.waitsFor.join('; ');
-    if (text !== told) say(printable(`worksync: waiting for ${text}, for at most ${span(left)}`));
-    told = text;
-    await sleep(clock, Math.min(LOOK_EVERY, left));
+    if (text !== reported) say(printable(`worksync: waiting for ${text}, for at most ${span(left)}`));
+    reported = text;
+    await sleep(clock, Math.min(POLL_EVERY, left));
   }
 }

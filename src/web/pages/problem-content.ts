@@ -11,7 +11,7 @@ interface ShownError {
   readonly hint: string;
 }
 
-export function toldOf({ code, message, hint }: SyncError): ShownError {
+export function shownErrorOf({ code, message, hint }: SyncError): ShownError {
   return { code, message, hint };
 }
 

@@ -16,7 +16,7 @@ import {
   type WorkspacePageContext,
 } from './page-content.ts';
 import { tokenField } from './page-frame.ts';
-import { errorBox, note, toldOf } from './problem-content.ts';
+import { errorBox, note, shownErrorOf } from './problem-content.ts';
 
 const SAMPLES = 20;
 
@@ -30,7 +30,7 @@ export async function rulesPage(context: WorkspacePageContext): Promise<PageCont
     const config = await writtenConfiguration(context.partition, context.scrub);
     return { title: 'Rules', parts: [labPart(context, config)] };
   } catch (error) {
-    const reason = errorBox('The present file cannot be shown', context.clean(toldOf(asSyncError(error))));
+    const reason = errorBox('The present file cannot be shown', context.clean(shownErrorOf(asSyncError(error))));
     return { title: 'Rules', parts: [{ id: 'answer', body: reason }, labPart(context, '')] };
   }
 }
@@ -43,7 +43,7 @@ export async function triedRulesPage(context: WorkspacePageContext, config: stri
     const samples = { id: 'samples', body: samplesTable(context.partition.name, report.samples) };
     return { title: 'Rules', parts: [{ id: 'answer', body: answer(context, report) }, samples, lab] };
   } catch (error) {
-    const refusal = errorBox('This did not work', context.clean(toldOf(asSyncError(error))));
+    const refusal = errorBox('This did not work', context.clean(shownErrorOf(asSyncError(error))));
     return { title: 'Rules', parts: [{ id: 'answer', body: refusal }, lab], status: 422 };
   }
 }

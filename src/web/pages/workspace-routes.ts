@@ -29,7 +29,7 @@ import {
   type WorkspacePageContext,
 } from './page-content.ts';
 import { type Frame, framedPage, liveParts, type NavigationEntry } from './page-frame.ts';
-import { brokenContent, NO_WORKSPACE, problemContent, toldOf } from './problem-content.ts';
+import { brokenContent, NO_WORKSPACE, problemContent, shownErrorOf } from './problem-content.ts';
 import { problemsPage } from './problems-page.ts';
 import { replicasPage } from './replicas-page.ts';
 import { rulesPage, triedRulesPage } from './rules-page.ts';
@@ -164,7 +164,7 @@ function createPageMaker(daemon: ServedDaemon) {
       const partition = workspaces.find(name);
       const bare = frameOf(context, url, { name, pages: [], current: '' });
       const broken = (reason: SyncError) => ({
-        content: brokenContent(context.clean(toldOf(reason))),
+        content: brokenContent(context.clean(shownErrorOf(reason))),
         frame: bare,
         status: 200,
       });
@@ -187,7 +187,7 @@ function createPageMaker(daemon: ServedDaemon) {
       } catch (error) {
         const reason = asSyncError(error);
         if (status.verdict === 'blocked' && reason.code !== 'not_found') return broken(reason);
-        const content = problemContent(context.clean(toldOf(reason)));
+        const content = problemContent(context.clean(shownErrorOf(reason)));
         return { content, frame, status: reason.code === 'not_found' ? 404 : 422 };
       }
     },
@@ -244,7 +244,7 @@ function formRoutes(
       return reply.redirect(path, SEE_OTHER);
     } catch (error) {
       const context = contextOf(request);
-      const content = problemContent(context.clean(toldOf(asSyncError(error))));
+      const content = problemContent(context.clean(shownErrorOf(asSyncError(error))));
       const frame = frameOf(context, pathOf(workspace, ''), { name: workspace, pages: [], current: '' });
       return sendPage(reply.code(422), framedPage(content, { ...frame, live: null }));
     }
