@@ -21,7 +21,7 @@ type Row = Omit<Finding, 'subject'> & { readonly if: boolean };
  */
 export function judgeServer(place: string, facts: ServerFacts): Finding[] {
   const rows = [...identityRows(place, facts), ...durabilityRows(facts), ...reachRows(facts)];
-  return rows.filter((row) => row.if).map(({ if: _, ...finding }) => ({ ...finding, subject: SUBJECT }));
+  return rows.filter((row) => row.if).map(({ if: _if, ...finding }) => ({ ...finding, subject: SUBJECT }));
 }
 
 function identityRows(place: string, facts: ServerFacts): readonly Row[] {

@@ -163,7 +163,7 @@ function isWithin(a: Path, b: Path): boolean {
 }
 
 /** A secret as it is shown: its length and the begin of its hash. */
-export function maskOf(secret: string): string {
+function maskOf(secret: string): string {
   return `****(${secret.length}, ${createHash('sha256').update(secret).digest('hex').slice(0, 8)})`;
 }
 

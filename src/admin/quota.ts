@@ -40,8 +40,6 @@ async function describeQuota({ store, throttle }: OpenWorkspace, _body: object, 
 /** A backfill is too slow if less than this part of the background's share is free. */
 const LITTLE = 0.1;
 
-export type Admission = ReturnType<typeof admissionOf>;
-
 /**
  * Returns the effect of more requests in the lane of backfills on the present state, which changes with the share and with live work:
  * when the last of them can be sent, the requests of each long window (recent live work, these, and slots that stay free for live

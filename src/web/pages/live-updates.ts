@@ -10,8 +10,6 @@ export interface Snapshot {
   readonly parts: readonly Part[];
 }
 
-export type LiveUpdates = ReturnType<typeof createLiveUpdates>;
-
 /** Milliseconds between two snapshots. A slow snapshot is followed by a longer pause. */
 const EVERY = 2_000;
 /** The part of the time that the snapshots of one stream may take. */
