@@ -137,7 +137,8 @@ describe('the output of commands', () => {
 
   it('all commands print through it', () => {
     const folder = join(import.meta.dirname, '../../../src/cli');
-    const writers = readdirSync(folder).filter((file) => {
+    const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
+    const writers = files.filter((file) => {
       const source = readFileSync(join(folder, file), 'utf8');
       const calls = source.match(/process\.std(?:out|err)\.write\((?!.*safeOutput)[^)]*/g) ?? [];
       return calls.some((call) => !call.endsWith('write(clear'));
