@@ -1,7 +1,7 @@
 import { counted } from '../platform/lib/quantities.ts';
 import type { UnfinishedTasks } from '../store/tasks/unfinished-tasks.ts';
-import type { LabReport } from './lab.ts';
-import type { Phase } from './timelines.ts';
+import type { Phase } from './deliveries/timelines.ts';
+import type { LabReport } from './workspace/lab.ts';
 
 /** Returns the sentence about tasks that merged work has not finished; undefined if there are none. */
 export function describeUnfinished(unfinished: UnfinishedTasks): string | undefined {

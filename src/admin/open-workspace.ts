@@ -14,9 +14,9 @@ import type { Throttle } from '../sync/quota/throttle.ts';
 import type { ReconcileConnections, Rules } from '../sync/reconcile/context.ts';
 import type { Send } from '../workspace-api/exchange.ts';
 import type { WorkspaceClient } from '../workspace-api/typed-client.ts';
-import type { LagReport } from './lag.ts';
-import type { Postponed } from './postponed.ts';
-import type { WorkspaceStatus } from './status.ts';
+import type { Postponed } from './changes/postponed.ts';
+import type { LagReport } from './status/lag.ts';
+import type { WorkspaceStatus } from './status/status.ts';
 
 /** How a request without a row in the outbox gets its slot. */
 export interface DirectContext {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Clock } from '../platform/lib/clock.ts';
-import type { Actor } from './audit.ts';
+import type { Actor } from './access/audit.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
 /** One request about a workspace, for commands and pages. Its body and its answer are plain JSON. */

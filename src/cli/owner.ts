@@ -1,4 +1,4 @@
-import type { Status } from '../admin/status.ts';
+import type { Status } from '../admin/status/status.ts';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import type { DaemonOptions, Flags } from '../platform/config/daemon-options.ts';
 import { sleep, systemClock } from '../platform/lib/clock.ts';
@@ -82,7 +82,9 @@ export async function askInstallation<Answer>(
   work: (installation: Installation) => Promise<Answer>,
 ): Promise<Answer> {
   const place = await placeOf(flags);
-  return askOwnerOr(place.data, path, body, async () => (await import('../admin/data.ts')).alone(place, work));
+  return askOwnerOr(place.data, path, body, async () =>
+    (await import('../admin/installation/data.ts')).alone(place, work),
+  );
 }
 
 /** As `askOwner` with POST; if no daemon runs, this process does the work itself. */
@@ -98,7 +100,7 @@ export async function askOwnerOr<Answer>(
 
 /** Requests the status from the daemon that owns the data folder. The daemon may be of another version. */
 export async function askStatus(dataFolder: string): Promise<Status> {
-  const { completeStatus } = await import('../admin/status.ts');
+  const { completeStatus } = await import('../admin/status/status.ts');
   return completeStatus(await askOwner<Partial<Status>>(dataFolder, 'GET', '/status.json'));
 }
 

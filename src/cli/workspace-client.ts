@@ -54,7 +54,7 @@ export async function withWorkspace<Result>(
     return { session, config, request, client: createWorkspaceClient({ ...names, send }), partition };
   };
   if (await hasOwner(data)) return work(contextOf(requestOf(data, config.name), sendThroughOwner(data, config.name)));
-  const { sendAudited } = await import('../admin/audit.ts');
+  const { sendAudited } = await import('../admin/access/audit.ts');
   const { compose } = await import('../daemon/compose.ts');
   const only = { ...session, config: { ...session.config, workspaces: [config], broken: [] } };
   const composition = await compose(only, session.parts);

@@ -1,7 +1,7 @@
 // Design: src/decisions/daemon.md
 
-import { createCauseTimesByWorkspace } from '../admin/describe-open-workspace.ts';
-import type { Sharing } from '../admin/replica-status.ts';
+import { createCauseTimesByWorkspace } from '../admin/status/describe-open-workspace.ts';
+import type { Sharing } from '../admin/status/replica-status.ts';
 import type { Lease } from '../cluster/lease-holder.ts';
 import { createReplicas } from '../cluster/replicas.ts';
 import { createSignatures } from '../cluster/signature.ts';
@@ -25,7 +25,7 @@ import { createGroupCommit } from '../sync/intake/append.ts';
 import { createGrants } from '../sync/intake/grants.ts';
 import { type RetainedWorkspace, retentionJob } from '../sync/intake/retention.ts';
 import { createConverter } from '../sync/worker/converter.ts';
-import type { Token } from '../web/token-callers.ts';
+import type { Token } from '../web/access/token-callers.ts';
 import type { DaemonContext, ProcessContext, Succession, WakeSignals, WorkspaceAddress } from './daemon-context.ts';
 import type { Embedded } from './embedded.ts';
 import { createNotifications } from './notifications.ts';

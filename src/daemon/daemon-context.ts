@@ -1,4 +1,4 @@
-import type { CauseTimes } from '../admin/describe-open-workspace.ts';
+import type { CauseTimes } from '../admin/status/describe-open-workspace.ts';
 import type { Lease, LeaseHolder } from '../cluster/lease-holder.ts';
 import type { Connector } from '../connectors/connector.ts';
 import { connectors } from '../connectors/registry.ts';

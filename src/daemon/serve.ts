@@ -1,10 +1,10 @@
 // Design: src/decisions/daemon.md
 
 import { resolve } from 'node:path';
-import { daemonConfiguration } from '../admin/effective-config.ts';
-import type { Sharing } from '../admin/replica-status.ts';
-import type { Status } from '../admin/status.ts';
-import { readWholeStatus, type ServedDaemon } from '../admin/whole-status.ts';
+import { daemonConfiguration } from '../admin/installation/effective-config.ts';
+import type { Sharing } from '../admin/status/replica-status.ts';
+import type { Status } from '../admin/status/status.ts';
+import { readWholeStatus, type ServedDaemon } from '../admin/status/whole-status.ts';
 import type { LeaseHolder } from '../cluster/lease-holder.ts';
 import type { Identity } from '../cluster/signature.ts';
 import type { Place } from '../gateway/destination.ts';
@@ -25,18 +25,18 @@ import type { Scrubber } from '../platform/observe/scrubber.ts';
 import type { DataFolder } from '../store/installation/data-folder.ts';
 import type { Installation } from '../store/installation/installation.ts';
 import { webhookRoutes } from '../sync/intake/webhook-routes.ts';
-import { type GuardedRoute, guardRoutes, signedBy } from '../web/access-control.ts';
+import { type GuardedRoute, guardRoutes, signedBy } from '../web/access/access-control.ts';
+import { linkPath, loginRoutes } from '../web/access/login-routes.ts';
+import { createRefusalLog } from '../web/access/refusal-log.ts';
+import { createSessions, type Sessions } from '../web/access/sessions.ts';
+import { createCallers, type Token } from '../web/access/token-callers.ts';
 import { adminRoutes } from '../web/admin-routes.ts';
 import { ciRoutes } from '../web/ci-routes.ts';
 import type { Elsewhere } from '../web/forward-request.ts';
 import { helpRoutes } from '../web/help.ts';
 import { assetRoutes } from '../web/html-document.ts';
-import { linkPath, loginRoutes } from '../web/login-routes.ts';
 import { probeRoutes, replicaRoutes, webRoutes } from '../web/page-routes.ts';
 import { workspaceRoutes } from '../web/pages/workspace-routes.ts';
-import { createRefusalLog } from '../web/refusal-log.ts';
-import { createSessions, type Sessions } from '../web/sessions.ts';
-import { createCallers, type Token } from '../web/token-callers.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import { workspaceIdOf } from './partition-stages.ts';
 import type { Reload } from './reload.ts';

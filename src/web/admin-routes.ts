@@ -1,15 +1,15 @@
 import { z } from 'zod';
+import { audited, auditLog, auditSchema, sendAudited } from '../admin/access/audit.ts';
+import { refusedRequests, refusedSchema } from '../admin/access/refused.ts';
 import { type AdminOperation, isAdminOperation, OPERATIONS, runAdminOperation } from '../admin/admin-operations.ts';
-import { audited, auditLog, auditSchema, sendAudited } from '../admin/audit.ts';
-import { checkAll, checkWhole, unchecked } from '../admin/check.ts';
-import { endSessions, forget } from '../admin/data.ts';
+import { endSessions, forget } from '../admin/installation/data.ts';
+import { notPolled, type OnceResult, pollOnce } from '../admin/installation/once.ts';
 import { unknownName } from '../admin/named.ts';
-import { notPolled, type OnceResult, pollOnce } from '../admin/once.ts';
 import { isElsewhere, type OpenWorkspace } from '../admin/open-workspace.ts';
 import { emptySchema, textSchema } from '../admin/operation.ts';
-import { refusedRequests, refusedSchema } from '../admin/refused.ts';
-import { namesOfReplicas } from '../admin/replica-status.ts';
-import type { ServedDaemon } from '../admin/whole-status.ts';
+import { checkAll, checkWhole, unchecked } from '../admin/status/check.ts';
+import { namesOfReplicas } from '../admin/status/replica-status.ts';
+import type { ServedDaemon } from '../admin/status/whole-status.ts';
 import { canAccess } from '../model/caller.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { JsonError, parseJson } from '../platform/http/parse-json.ts';
@@ -17,15 +17,15 @@ import type { Server, ServerReply, ServerRequest } from '../platform/http/server
 import type { Clock } from '../platform/lib/clock.ts';
 import { ROUTES, type RouteName } from '../workspace-api/contract.ts';
 import type { ApiRequest } from '../workspace-api/exchange.ts';
-import { actorOf, callerOf, isPassedOn } from './access-control.ts';
+import { actorOf, callerOf, isPassedOn } from './access/access-control.ts';
+import { linkPath } from './access/login-routes.ts';
+import type { Sessions } from './access/sessions.ts';
 import { type Forwarded, failureOf, REFUSED } from './admin-answers.ts';
 import { patienceOf, queryReplicas } from './forward-request.ts';
-import { linkPath } from './login-routes.ts';
-import type { Sessions } from './sessions.ts';
 
 /**
  * The requests of commands beside a running daemon, so that they use its quota and not their own. They show the token that the
- * daemon left for them; see `web/access-control.ts`.
+ * daemon left for them; see `web/access/access-control.ts`.
  *
  * `POST /admin/check` answers a list of findings; `POST /admin/once?patience=<milliseconds>` one result for each workspace, when
  * it is done;

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { pullRequestTasks } from '../admin/pull-request-tasks.ts';
-import type { ServedDaemon } from '../admin/whole-status.ts';
+import type { ServedDaemon } from '../admin/status/whole-status.ts';
+import { pullRequestTasks } from '../admin/tasks/pull-request-tasks.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import type { Server } from '../platform/http/server.ts';
-import { callerOf } from './access-control.ts';
+import { callerOf } from './access/access-control.ts';
 import { failureOf, REFUSED } from './admin-answers.ts';
 
 const text = z.string().min(1).max(1_000);

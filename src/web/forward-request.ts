@@ -6,10 +6,10 @@ import type { Access } from '../model/caller.ts';
 import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
 import { USER_HEADER, VERSION_HEADER } from '../platform/http/daemon-client.ts';
 import type { ServerReply, ServerRequest } from '../platform/http/server.ts';
+import { refusalPage } from './access/login-page.ts';
+import type { Caller } from './access/sessions.ts';
 import { failureOf, REFUSED } from './admin-answers.ts';
 import { sendPage } from './html-document.ts';
-import { refusalPage } from './login-page.ts';
-import type { Caller } from './sessions.ts';
 
 /** The other processes of the installation, which answer for their workspaces. */
 export interface Elsewhere {

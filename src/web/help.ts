@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join, posix } from 'node:path';
-import { WARNINGS } from '../admin/verdict.ts';
+import { WARNINGS } from '../admin/status/verdict.ts';
 import type { Server } from '../platform/http/server.ts';
 import { PROGRAM } from '../platform/lib/program-folder.ts';
 import { html, type Markup } from './html.ts';

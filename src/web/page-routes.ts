@@ -1,5 +1,5 @@
-import { OWN_LEASES, ownShared } from '../admin/replica-status.ts';
-import { type SharedStatus, type Status, verdictOf, type WorkspaceStatus } from '../admin/status.ts';
+import { OWN_LEASES, ownShared } from '../admin/status/replica-status.ts';
+import { type SharedStatus, type Status, verdictOf, type WorkspaceStatus } from '../admin/status/status.ts';
 import {
   OWN_LIST,
   OWN_STATUS,
@@ -7,14 +7,14 @@ import {
   readOwnStatus,
   readWholeStatus,
   type ServedDaemon,
-} from '../admin/whole-status.ts';
+} from '../admin/status/whole-status.ts';
 import { type Access, canAccess } from '../model/caller.ts';
 import { LANES } from '../model/lane.ts';
 import type { Server, ServerReply } from '../platform/http/server.ts';
 import type { Labels, Meter } from '../platform/lib/meter.ts';
 import { createQueue } from '../platform/lib/queue.ts';
 import { piecesOf, yieldToEventLoop } from '../platform/lib/yield.ts';
-import { callerOf } from './access-control.ts';
+import { callerOf } from './access/access-control.ts';
 
 /** The readers of the status. Tests replace them. */
 const READERS = { whole: readWholeStatus, own: readOwnStatus };

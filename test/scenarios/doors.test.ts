@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { OPERATIONS } from '../../src/admin/admin-operations.ts';
-import type { GuardedRoute } from '../../src/web/access-control.ts';
+import type { GuardedRoute } from '../../src/web/access/access-control.ts';
 import { cookieOf, logIn } from '../support/harness/browser-session.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
 import { sampleOf } from '../support/harness/depth.ts';

@@ -1,4 +1,4 @@
-import type { Verdict } from '../../admin/status.ts';
+import type { Verdict } from '../../admin/status/status.ts';
 import { duration } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 

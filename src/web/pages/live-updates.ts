@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import type { Server, ServerReply, ServerRequest } from '../../platform/http/server.ts';
 import { type Clock, sleep } from '../../platform/lib/clock.ts';
-import { credentialOf, isStillIn } from '../access-control.ts';
+import { credentialOf, isStillIn } from '../access/access-control.ts';
 import type { Part } from './page-content.ts';
 import { digestOf } from './page-frame.ts';
 

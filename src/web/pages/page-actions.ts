@@ -1,13 +1,13 @@
+import type { Actor } from '../../admin/access/audit.ts';
 import type { AdminOperation, Answered, Asked } from '../../admin/admin-operations.ts';
-import type { Actor } from '../../admin/audit.ts';
+import type { PostponedRequest } from '../../admin/changes/postponed.ts';
 import type { OpenWorkspace } from '../../admin/open-workspace.ts';
-import type { PostponedRequest } from '../../admin/postponed.ts';
 import { HELD_CLASSES } from '../../model/change.ts';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import { counted } from '../../platform/lib/quantities.ts';
+import { wantedOf } from '../deliveries/delivery-filter.ts';
 import { html, type Markup } from '../html.ts';
-import { wantedOf } from './delivery-filter.ts';
 import { numberOf } from './fragments.ts';
 import { mayAct, type PageContext, pathOf, request, type WorkspacePageContext } from './page-content.ts';
 import { tokenField } from './page-frame.ts';

@@ -1,11 +1,11 @@
+import type { Actor } from '../../admin/access/audit.ts';
 import { type AdminOperation, type Answered, type Asked, runAdminOperation } from '../../admin/admin-operations.ts';
-import type { Actor } from '../../admin/audit.ts';
-import type { EffectiveValue } from '../../admin/effective-config.ts';
+import type { EffectiveValue } from '../../admin/installation/effective-config.ts';
 import type { OpenWorkspace } from '../../admin/open-workspace.ts';
-import type { ProcessStatus, WorkspaceStatus } from '../../admin/status.ts';
+import type { ProcessStatus, WorkspaceStatus } from '../../admin/status/status.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
+import type { Caller } from '../access/sessions.ts';
 import { html, type Markup } from '../html.ts';
-import type { Caller } from '../sessions.ts';
 
 export interface PageContext {
   readonly caller: Caller;

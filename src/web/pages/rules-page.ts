@@ -1,6 +1,6 @@
-import { writtenConfiguration } from '../../admin/effective-config.ts';
-import type { LabReport, LabSample } from '../../admin/lab.ts';
+import { writtenConfiguration } from '../../admin/installation/effective-config.ts';
 import { describeLabEnd, laterCondition } from '../../admin/labels.ts';
+import type { LabReport, LabSample } from '../../admin/workspace/lab.ts';
 import { asSyncError } from '../../model/errors/sync-error.ts';
 import { commandAsTyped } from '../../platform/lib/own-command.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';

@@ -1,24 +1,27 @@
-import type { AuditEntry } from '../../admin/audit.ts';
-import { type EffectiveValue, workspaceConfiguration } from '../../admin/effective-config.ts';
+import type { AuditEntry } from '../../admin/access/audit.ts';
+import { type EffectiveValue, workspaceConfiguration } from '../../admin/installation/effective-config.ts';
 import type { OpenWorkspaces } from '../../admin/open-workspace.ts';
-import { readShared } from '../../admin/replica-status.ts';
-import type { WorkspaceStatus } from '../../admin/status.ts';
-import { readProcessStatus, readWorkspaceList, type ServedDaemon } from '../../admin/whole-status.ts';
+import { readShared } from '../../admin/status/replica-status.ts';
+import type { WorkspaceStatus } from '../../admin/status/status.ts';
+import { readProcessStatus, readWorkspaceList, type ServedDaemon } from '../../admin/status/whole-status.ts';
 import { canAccess } from '../../model/caller.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import type { Server, ServerRequest } from '../../platform/http/server.ts';
 import { ofWorkspace } from '../../platform/lib/own-command.ts';
 import { count } from '../../platform/lib/quantities.ts';
-import { actorOf, callerOf, formOf } from '../access-control.ts';
+import { actorOf, callerOf, formOf } from '../access/access-control.ts';
+import { changesPage } from '../changes/changes-page.ts';
+import { problemsPage } from '../changes/problems-page.ts';
+import { backfillsPage } from '../connections/backfills-page.ts';
+import { deliveriesPage, deliveryPage } from '../deliveries/deliveries-page.ts';
 import { html, type Markup } from '../html.ts';
 import { sendPage } from '../html-document.ts';
-import { backfillsPage } from './backfills-page.ts';
-import { changesPage } from './changes-page.ts';
-import { deliveriesPage, deliveryPage } from './deliveries-page.ts';
+import { itemPage } from '../items/item-page.ts';
+import { overviewPage } from '../status/overview-page.ts';
+import { replicasPage } from '../status/replicas-page.ts';
+import { createWorkspaceList } from '../status/workspace-list-page.ts';
 import { chip, dataTable, numberOf, pager, type Tone, VERDICT_TONES, when } from './fragments.ts';
-import { itemPage } from './item-page.ts';
 import { createLiveUpdates } from './live-updates.ts';
-import { overviewPage } from './overview-page.ts';
 import { ACTIONS, type Action } from './page-actions.ts';
 import {
   type PageContent,
@@ -30,10 +33,7 @@ import {
 } from './page-content.ts';
 import { type Frame, framedPage, liveParts, type NavigationEntry } from './page-frame.ts';
 import { brokenContent, NO_WORKSPACE, problemContent, shownErrorOf } from './problem-content.ts';
-import { problemsPage } from './problems-page.ts';
-import { replicasPage } from './replicas-page.ts';
 import { rulesPage, triedRulesPage } from './rules-page.ts';
-import { createWorkspaceList } from './workspace-list-page.ts';
 
 interface PageEntry {
   readonly path: string;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createCauseTimes } from '../../../src/admin/describe-open-workspace.ts';
-import type { ListedWorkspace, Status } from '../../../src/admin/status.ts';
-import { WARNINGS } from '../../../src/admin/verdict.ts';
+import { createCauseTimes } from '../../../src/admin/status/describe-open-workspace.ts';
+import type { ListedWorkspace, Status } from '../../../src/admin/status/status.ts';
+import { WARNINGS } from '../../../src/admin/status/verdict.ts';
 import {
   listBroken,
   listStatus,
@@ -9,8 +9,8 @@ import {
   readWorkspaceList,
   type ServedDaemon,
   worstFirst,
-} from '../../../src/admin/whole-status.ts';
-import { describeStatus } from '../../../src/cli/status.ts';
+} from '../../../src/admin/status/whole-status.ts';
+import { describeStatus } from '../../../src/cli/status/status.ts';
 import { soleHolder } from '../../../src/cluster/lease-holder.ts';
 import { CODES } from '../../../src/model/errors/codes.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';

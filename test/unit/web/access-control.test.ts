@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { createServer } from '../../../src/platform/http/server.ts';
 import { type LogFields, silentLogger } from '../../../src/platform/lib/logger.ts';
-import { guardRoutes } from '../../../src/web/access-control.ts';
+import { guardRoutes } from '../../../src/web/access/access-control.ts';
 import { ACME, ADMIN, type Doors, JOB, ORIGIN, openDoors, READ, SHORT } from '../../support/harness/doors.ts';
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });

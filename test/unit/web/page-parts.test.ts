@@ -1,15 +1,20 @@
 import { globSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { ConnectionStatus, ListedWorkspace, ReplicaStatus, SharedStatus } from '../../../src/admin/status.ts';
-import { WARNINGS } from '../../../src/admin/verdict.ts';
+import type {
+  ConnectionStatus,
+  ListedWorkspace,
+  ReplicaStatus,
+  SharedStatus,
+} from '../../../src/admin/status/status.ts';
+import { WARNINGS } from '../../../src/admin/status/verdict.ts';
 import { CODES } from '../../../src/model/errors/codes.ts';
 import { createServer } from '../../../src/platform/http/server.ts';
+import { troubles } from '../../../src/web/connections/connection-cards.ts';
 import { HELP_OF_REASONS, helpOf, helpRoutes } from '../../../src/web/help.ts';
 import { renderMarkdown } from '../../../src/web/markdown.ts';
-import { troubles } from '../../../src/web/pages/connection-cards.ts';
 import type { PageContext } from '../../../src/web/pages/page-content.ts';
-import { replicasPage } from '../../../src/web/pages/replicas-page.ts';
-import { createWorkspaceList } from '../../../src/web/pages/workspace-list-page.ts';
+import { replicasPage } from '../../../src/web/status/replicas-page.ts';
+import { createWorkspaceList } from '../../../src/web/status/workspace-list-page.ts';
 import { TOP } from '../../support/harness/processes.ts';
 import { CONNECTION as WORKING } from '../../support/harness/web.ts';
 

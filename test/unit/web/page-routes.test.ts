@@ -1,14 +1,14 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ConnectionStatus, Status } from '../../../src/admin/status.ts';
-import type { ServedDaemon } from '../../../src/admin/whole-status.ts';
+import type { ConnectionStatus, Status } from '../../../src/admin/status/status.ts';
+import type { ServedDaemon } from '../../../src/admin/status/whole-status.ts';
 import type { Access } from '../../../src/model/caller.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import { createServer, type Server } from '../../../src/platform/http/server.ts';
 import { createHealth } from '../../../src/platform/observe/health.ts';
 import { createMetrics } from '../../../src/platform/observe/metrics.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
+import type { Caller } from '../../../src/web/access/sessions.ts';
 import { webRoutes } from '../../../src/web/page-routes.ts';
-import type { Caller } from '../../../src/web/sessions.ts';
 import { CONNECTION, EMPTY, NOW, QUOTA, statusWith } from '../../support/harness/web.ts';
 
 const closing: Server[] = [];
