@@ -13,21 +13,24 @@ if (isTooOld(process.versions.node)) {
 } else await start();
 
 async function start(): Promise<void> {
-  // Otherwise Node opens its debugger to every user of this machine who can reach its port.
+  // Without a listener, Node opens its debugger to every user of this machine who can reach its port.
   process.on('SIGUSR1', () => undefined);
 
-  // Caches later imports compiled and without types, beside the packages: nobody else writes
-  // there. Where we cannot either, it is done without. (`npm start` does it by a variable, so that this file is kept too, and
-  // what strips types, 16 MB of memory, is never loaded.)
+  // Caches later imports, compiled and without types, in the folder of the packages, which nobody else writes. If this user cannot
+  // write it either, nothing is cached. `npm start` sets a variable instead, so that this file is cached too, and the stripper of
+  // types, 16 MB of memory, is never loaded.
   const { enableCompileCache } = await import('node:module');
   enableCompileCache(`${project}/node_modules/.cache/worksync`);
   const { main } = await import('./cli/program.ts');
-  const { newScrubber } = await import('./cli/process-scrubber.ts');
+  const { cleanErrorsWith } = await import('./model/errors/sync-error.ts');
   const { programVersion } = await import('./platform/lib/program-folder.ts');
+  const { createScrubber } = await import('./platform/observe/scrubber.ts');
   const { endDespiteReads, endProcess, endWithReaders } = await import('./cli/ending.ts');
 
   endWithReaders();
   endDespiteReads();
-  const exit = await main(process.argv, programVersion(), newScrubber());
+  const scrubber = createScrubber();
+  cleanErrorsWith(scrubber.scrub);
+  const exit = await main(process.argv, programVersion(), scrubber);
   if (exit !== undefined) await endProcess(exit);
 }

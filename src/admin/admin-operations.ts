@@ -4,22 +4,22 @@ import { z } from 'zod';
 import { asSyncError } from '../model/errors/sync-error.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { endAudit } from '../store/access/audit-rows.ts';
-import { type Actor, audited, auditLog, auditSchema, NOBODY, noteAct } from './audit.ts';
-import { backfillOperations } from './backfill.ts';
-import { deliveryOperations, quarantineOperations } from './deliveries.ts';
-import { timelineOperations } from './delivery-timeline.ts';
-import { connectionOperations } from './hooks.ts';
-import { itemOperations } from './item-timeline.ts';
-import { labOperations } from './lab.ts';
-import { linkOperations } from './links.ts';
+import { type Actor, audited, auditLog, auditSchema, NOBODY, noteAct } from './access/audit.ts';
+import { refusedOperations } from './access/refused.ts';
+import { planOperations } from './changes/plan.ts';
+import { POSTPONABLE, type PostponedAction, type PostponedRequest } from './changes/postponed.ts';
+import { changeOperations, heldOperations } from './changes/waiting-changes.ts';
+import { backfillOperations } from './connections/backfill.ts';
+import { connectionOperations } from './connections/hooks.ts';
+import { deliveryOperations, quarantineOperations } from './deliveries/deliveries.ts';
+import { timelineOperations } from './deliveries/delivery-timeline.ts';
+import { itemOperations } from './items/item-timeline.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 import { ANSWER_MS, emptySchema, type Operation, operation, textSchema } from './operation.ts';
-import { planOperations } from './plan.ts';
-import { POSTPONABLE, type PostponedAction, type PostponedRequest } from './postponed.ts';
-import { quotaOperations } from './quota.ts';
-import { refusedOperations } from './refused.ts';
-import { sweepOperations } from './sweep.ts';
-import { changeOperations, heldOperations } from './waiting-changes.ts';
+import { quotaOperations } from './quota/quota.ts';
+import { linkOperations } from './tasks/links.ts';
+import { labOperations } from './workspace/lab.ts';
+import { sweepOperations } from './workspace/sweep.ts';
 
 const OF_TOPICS = {
   ...heldOperations,
@@ -147,7 +147,6 @@ async function postpone(
   }
 }
 
-/** Returns false if the action is already done or undone. */
 async function undo(
   { postponed, store }: OpenWorkspace,
   { id }: { readonly id: string },

@@ -14,9 +14,9 @@ import type { Throttle } from '../sync/quota/throttle.ts';
 import type { ReconcileConnections, Rules } from '../sync/reconcile/context.ts';
 import type { Send } from '../workspace-api/exchange.ts';
 import type { WorkspaceClient } from '../workspace-api/typed-client.ts';
-import type { LagReport } from './lag.ts';
-import type { Postponed } from './postponed.ts';
-import type { WorkspaceStatus } from './status.ts';
+import type { Postponed } from './changes/postponed.ts';
+import type { LagReport } from './status/lag.ts';
+import type { WorkspaceStatus } from './status/status.ts';
 
 /** How a request without a row in the outbox gets its slot. */
 export interface DirectContext {
@@ -28,7 +28,6 @@ export interface DirectContext {
   readonly patience?: number;
 }
 
-/** A configuration that is not in use, compiled. */
 export interface TriedConfig {
   readonly config: WorkspaceConfig;
   readonly rules: Rules;
@@ -53,13 +52,11 @@ export interface OpenWorkspace {
   readonly outbox: Pick<Outbox, 'inFlight'>;
   readonly polls: Pick<Polls, 'pollNow'>;
   readonly hooks: Pick<HookWatch, 'check'>;
-  /** The scheduled work. */
   readonly timetable: Pick<Timetable, 'runNow'>;
   /** The time from deliveries to the answers of their writes. */
   lag(): LagReport | null;
   /** Requested actions that people can still undo. */
   readonly postponed: Postponed;
-  /** The public address of the daemon, if configured. */
   readonly publicUrl?: string;
   /** Compiles another configuration of this workspace from the text of a file. Throws `config_invalid`. */
   compile(config: string): Promise<TriedConfig>;
@@ -77,9 +74,7 @@ export interface OpenWorkspace {
   startWrites(): void;
 }
 
-/** All workspaces of the process. */
 export interface OpenWorkspaces {
-  /** The open workspaces. */
   partitions(): readonly OpenWorkspace[];
   find(name: string): OpenWorkspace | undefined;
   /** Workspaces that are not open, with the reason. Senders of their webhooks are asked to repeat them. */
@@ -90,7 +85,6 @@ export interface OpenWorkspaces {
   forget(name: string): void;
 }
 
-/** Whether another process works on the workspace. */
 export function isElsewhere(workspaces: Pick<OpenWorkspaces, 'broken'>, name: string): boolean {
   return workspaces.broken().get(name)?.code === 'held_elsewhere';
 }

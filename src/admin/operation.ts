@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Clock } from '../platform/lib/clock.ts';
-import type { Actor } from './audit.ts';
+import type { Actor } from './access/audit.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
 /** One request about a workspace, for commands and pages. Its body and its answer are plain JSON. */
@@ -18,7 +18,6 @@ export interface Operation<Body, Answer> {
 }
 
 interface AuditWords<Body, Answer> {
-  /** Whether it changes nothing this time. */
   isPreview?(body: Body): boolean;
   /** The things that it changes; null or absent: everything that it can. */
   subject?(body: Body): string | null;
@@ -27,7 +26,6 @@ interface AuditWords<Body, Answer> {
   details?(answer: Answer): string;
 }
 
-/** Infers the types of body and answer. */
 export function operation<Body, Answer>(row: Operation<Body, Answer>): Operation<Body, Answer> {
   return row;
 }

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, type Option } from 'commander';
 import { didYouMean } from '../platform/lib/nearest.ts';
-import { type Exit, print, type Setting } from './setting.ts';
+import { print } from './setting.ts';
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const;
 type Shell = (typeof SHELLS)[number];
@@ -10,8 +10,7 @@ Example: worksync completion bash > ~/.local/share/bash-completion/completions/w
          source <(worksync completion zsh)
          worksync completion fish > ~/.config/fish/completions/worksync.fish`;
 
-/** `worksync completion`. */
-export function addCompletion(program: Command, _setting: Setting, exit: Exit): void {
+export function addCompletion(program: Command): void {
   program
     .command('completion')
     .description('print the script by which a shell completes commands and flags')
@@ -20,7 +19,6 @@ export function addCompletion(program: Command, _setting: Setting, exit: Exit): 
     .exitOverride()
     .action((shell: Shell) => {
       print(scriptFor(shell, program));
-      exit(0);
     });
 }
 
@@ -38,7 +36,7 @@ interface Place {
   readonly options: readonly Option[];
 }
 
-/** The script of a shell, made from the commands themselves: it asks nothing when somebody types. */
+/** Returns the script of a shell, made from the commands themselves. It starts no process while a person types. */
 export function scriptFor(shell: Shell, program: Command): string {
   const places = placesOf(program, []);
   if (shell === 'fish') return fishScript(places);

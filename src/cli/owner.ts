@@ -1,12 +1,15 @@
-import type { Status } from '../admin/status.ts';
+import type { Status } from '../admin/status/status.ts';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
-import { systemClock } from '../platform/lib/clock.ts';
+import type { DaemonOptions, Flags } from '../platform/config/daemon-options.ts';
+import { sleep, systemClock } from '../platform/lib/clock.ts';
 import { osUser } from '../platform/lib/os-user.ts';
 import { shellWord } from '../platform/lib/own-command.ts';
 import { type DaemonEndpoint, findDaemon } from '../store/installation/daemon-file.ts';
+import type { Installation } from '../store/installation/installation.ts';
 import { type Failure, REFUSED } from '../web/admin-answers.ts';
 import { differingBuilds, noteBuild, noteForwardedVersion } from './builds.ts';
 import { audibly } from './patience.ts';
+import { say } from './setting.ts';
 import { span } from './words.ts';
 
 const clock = systemClock();
@@ -64,6 +67,26 @@ export async function askOwner<Answer>(
   throw wrongAnswer(owner, answer.status);
 }
 
+/** Returns the data folder and the store of a command, as its flags, the environment and `.env` name them. */
+export async function placeOf(flags: Flags): Promise<DaemonOptions> {
+  const { daemonOptions } = await import('../platform/config/daemon-options.ts');
+  const { commandEnvironment } = await import('../platform/config/env-file.ts');
+  return daemonOptions(flags, commandEnvironment(flags).settings);
+}
+
+/** Requests something of the whole installation with POST; if no daemon runs, this process does the work on the database itself. */
+export async function askInstallation<Answer>(
+  flags: Flags,
+  path: string,
+  body: object | undefined,
+  work: (installation: Installation) => Promise<Answer>,
+): Promise<Answer> {
+  const place = await placeOf(flags);
+  return askOwnerOr(place.data, path, body, async () =>
+    (await import('../admin/installation/data.ts')).alone(place, work),
+  );
+}
+
 /** As `askOwner` with POST; if no daemon runs, this process does the work itself. */
 export async function askOwnerOr<Answer>(
   dataFolder: string,
@@ -77,7 +100,7 @@ export async function askOwnerOr<Answer>(
 
 /** Requests the status from the daemon that owns the data folder. The daemon may be of another version. */
 export async function askStatus(dataFolder: string): Promise<Status> {
-  const { completeStatus } = await import('../admin/status.ts');
+  const { completeStatus } = await import('../admin/status/status.ts');
   return completeStatus(await askOwner<Partial<Status>>(dataFolder, 'GET', '/status.json'));
 }
 
@@ -148,4 +171,22 @@ export function refusal({ failure: { code, message, ...details } }: Failure): Sy
 function notRunning(dataFolder: string, config?: string): SyncError {
   const hint = config && `Start the daemon first: "worksync run --config ${shellWord(config)}".`;
   return new SyncError('not_running', `no daemon answers for the data folder "${dataFolder}"`, { hint });
+}
+
+/** Polls the daemon until a signal ends the process. It continues while the daemon does not answer. */
+export async function keepLooking(every: number, look: () => Promise<void>): Promise<never> {
+  const clock = systemClock();
+  let lost = '';
+  for (;;) {
+    try {
+      await look();
+      lost = '';
+    } catch (thrown) {
+      const { code, message } = asSyncError(thrown);
+      if (code === 'unauthorized') throw thrown;
+      if (message !== lost) say(`worksync: ${message}`);
+      lost = message;
+    }
+    await sleep(clock, every);
+  }
 }

@@ -4,7 +4,7 @@ import { keepAlive } from '../platform/lib/clock.ts';
 import { helpAsTyped, OWN_COMMAND, setPlaceFlags } from '../platform/lib/own-command.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
 import { reportError } from './report-error.ts';
-import type { Exit, Setting } from './setting.ts';
+import type { Setting } from './setting.ts';
 import { safeOutput } from './words.ts';
 
 /**
@@ -13,13 +13,14 @@ import { safeOutput } from './words.ts';
  * @returns the exit code; undefined where the process goes on until a signal ends it
  */
 export async function main(argv: readonly string[], version: string, scrubber: Scrubber): Promise<number | undefined> {
-  let exit: number | undefined;
+  let exit: number | undefined = 0;
   setPlaceFlags(argv);
   const release = keepAlive();
   try {
-    const program = await programOf(argv[2], { version, scrubber }, (code) => {
+    const setExit: Setting['exit'] = (code) => {
       exit = code;
-    });
+    };
+    const program = await programOf(argv[2], { version, scrubber }, setExit);
     await program.parseAsync(argv);
     return exit;
   } catch (error) {
@@ -30,8 +31,12 @@ export async function main(argv: readonly string[], version: string, scrubber: S
   }
 }
 
-/** The commands that a command line with this first word needs: all of them unless it names one. */
-export async function programOf(word: string | undefined, setting: Setting, exit: Exit): Promise<Command> {
+/** Returns the commands that a command line with this first word needs: all of them unless it names one. */
+export async function programOf(
+  word: string | undefined,
+  setting: Omit<Setting, 'exit'>,
+  exit: Setting['exit'],
+): Promise<Command> {
   const program = new Command(OWN_COMMAND)
     .description(
       "Keeps a workspace's tasks in sync with pull requests and work items elsewhere, within a scarce request quota.",
@@ -46,7 +51,7 @@ export async function programOf(word: string | undefined, setting: Setting, exit
       writeErr: (text) => process.stderr.write(safeOutput(helpAsTyped(text))),
     })
     .addHelpText('after', EXIT_CODES);
-  for (const { load } of filesFor(word)) (await load(word))(program, setting, exit);
+  for (const { load } of filesFor(word)) (await load(word))(program, { ...setting, exit });
   return program;
 }
 
@@ -61,8 +66,7 @@ Exit codes:
   78  the configuration is wrong, or the data folder cannot be used
   141 the reader of its output closed the pipe`;
 
-/** Adds one command or several to the program. */
-type Add = (program: Command, setting: Setting, exit: Exit) => void;
+type Add = (program: Command, setting: Setting) => void;
 
 interface CommandFile {
   readonly names: readonly string[];
@@ -75,46 +79,46 @@ interface CommandFile {
  * command imports only what names, options and help need. What its action needs, the action imports.
  */
 export const COMMAND_FILES: readonly CommandFile[] = [
-  { names: ['run'], load: async () => (await import('./run.ts')).addRun },
-  { names: ['init'], load: async () => (await import('./init.ts')).addInit },
-  { names: ['once'], load: async () => (await import('./once.ts')).addOnce },
-  { names: ['demo'], load: async () => (await import('./demo.ts')).addDemo },
-  { names: ['status'], load: async () => (await import('./status.ts')).addStatus },
-  { names: ['wait'], load: async () => (await import('./wait.ts')).addWait },
-  { names: ['check'], load: async () => (await import('./check.ts')).addCheck },
-  { names: ['login', 'logout'], load: async () => (await import('./login.ts')).addLogin },
-  { names: ['backup', 'restore', 'forget'], load: async () => (await import('./data.ts')).addData },
-  { names: ['store'], load: async () => (await import('./store.ts')).addStore },
-  { names: ['plan'], load: async () => (await import('./plan.ts')).addPlan },
-  { names: ['quota'], load: async () => (await import('./quota.ts')).addQuota },
-  { names: ['held'], load: async () => (await import('./held.ts')).addHeld },
-  { names: ['changes'], load: async () => (await import('./waiting-changes.ts')).addChanges },
-  { names: ['quarantine'], load: async () => (await import('./quarantine.ts')).addQuarantine },
-  { names: ['deliveries'], load: async () => (await import('./deliveries.ts')).addDeliveries },
-  { names: ['listen'], load: async () => (await import('./listen.ts')).addListen },
-  { names: ['trigger'], load: async () => (await import('./trigger.ts')).addTrigger },
-  { names: ['items'], load: async () => (await import('./show-items.ts')).addItems },
-  { names: ['backfill'], load: async () => (await import('./backfill.ts')).addBackfill },
-  { names: ['sweep'], load: async () => (await import('./sweep.ts')).addSweep },
-  { names: ['hooks'], load: async () => (await import('./hooks.ts')).addHooks },
-  { names: ['config'], load: async () => (await import('./config.ts')).addConfig },
-  { names: ['connections'], load: async () => (await import('./connections.ts')).addConnections },
-  { names: ['connectors'], load: async () => (await import('./connectors.ts')).addConnectors },
-  { names: ['translate'], load: async () => (await import('./translate.ts')).addTranslate },
+  { names: ['run'], load: async () => (await import('./installation/run.ts')).addRun },
+  { names: ['init'], load: async () => (await import('./installation/init.ts')).addInit },
+  { names: ['once'], load: async () => (await import('./installation/once.ts')).addOnce },
+  { names: ['demo'], load: async () => (await import('./installation/demo.ts')).addDemo },
+  { names: ['status'], load: async () => (await import('./status/status.ts')).addStatus },
+  { names: ['wait'], load: async () => (await import('./status/wait.ts')).addWait },
+  { names: ['check'], load: async () => (await import('./status/check.ts')).addCheck },
+  { names: ['login', 'logout'], load: async () => (await import('./access/login.ts')).addLogin },
+  { names: ['backup', 'restore', 'forget'], load: async () => (await import('./installation/data.ts')).addData },
+  { names: ['store'], load: async () => (await import('./installation/store.ts')).addStore },
+  { names: ['plan'], load: async () => (await import('./changes/plan.ts')).addPlan },
+  { names: ['quota'], load: async () => (await import('./quota/quota.ts')).addQuota },
+  { names: ['held'], load: async () => (await import('./changes/held.ts')).addHeld },
+  { names: ['changes'], load: async () => (await import('./changes/waiting-changes.ts')).addChanges },
+  { names: ['quarantine'], load: async () => (await import('./deliveries/quarantine.ts')).addQuarantine },
+  { names: ['deliveries'], load: async () => (await import('./deliveries/deliveries.ts')).addDeliveries },
+  { names: ['listen'], load: async () => (await import('./deliveries/listen.ts')).addListen },
+  { names: ['trigger'], load: async () => (await import('./deliveries/trigger.ts')).addTrigger },
+  { names: ['items'], load: async () => (await import('./items/show-items.ts')).addItems },
+  { names: ['backfill'], load: async () => (await import('./connections/backfill.ts')).addBackfill },
+  { names: ['sweep'], load: async () => (await import('./workspace/sweep.ts')).addSweep },
+  { names: ['hooks'], load: async () => (await import('./connections/hooks.ts')).addHooks },
+  { names: ['config'], load: async () => (await import('./installation/config.ts')).addConfig },
+  { names: ['connections'], load: async () => (await import('./connections/connections.ts')).addConnections },
+  { names: ['connectors'], load: async () => (await import('./connections/connectors.ts')).addConnectors },
+  { names: ['translate'], load: async () => (await import('./deliveries/translate.ts')).addTranslate },
   { names: ['api'], load: loadApi },
-  { names: ['tasks'], load: async () => (await import('./tasks.ts')).addTasks },
-  { names: ['links'], load: async () => (await import('./links.ts')).addLinks },
-  { names: ['docs'], load: async () => (await import('./docs.ts')).addDocs },
-  { names: ['prs'], load: async () => (await import('./prs.ts')).addPullRequests },
-  { names: ['ci'], load: async () => (await import('./ci.ts')).addCi },
-  { names: ['files'], load: async () => (await import('./files.ts')).addFiles },
-  { names: ['keys'], load: async () => (await import('./keys.ts')).addKeys },
-  { names: ['audit'], load: async () => (await import('./audit.ts')).addAudit },
-  { names: ['gateway'], load: async () => (await import('./gateway-token.ts')).addGateway },
-  { names: ['workspace'], load: async () => (await import('./workspace.ts')).addWorkspace },
-  { names: ['healthcheck'], load: async () => (await import('./healthcheck.ts')).addHealthcheck },
+  { names: ['tasks'], load: async () => (await import('./tasks/tasks.ts')).addTasks },
+  { names: ['links'], load: async () => (await import('./tasks/links.ts')).addLinks },
+  { names: ['docs'], load: async () => (await import('./tasks/docs.ts')).addDocs },
+  { names: ['prs'], load: async () => (await import('./tasks/prs.ts')).addPullRequests },
+  { names: ['ci'], load: async () => (await import('./tasks/ci.ts')).addCi },
+  { names: ['files'], load: async () => (await import('./tasks/files.ts')).addFiles },
+  { names: ['keys'], load: async () => (await import('./access/keys.ts')).addKeys },
+  { names: ['audit'], load: async () => (await import('./access/audit.ts')).addAudit },
+  { names: ['gateway'], load: async () => (await import('./access/gateway-token.ts')).addGateway },
+  { names: ['workspace'], load: async () => (await import('./workspace/workspace.ts')).addWorkspace },
+  { names: ['healthcheck'], load: async () => (await import('./status/healthcheck.ts')).addHealthcheck },
   { names: ['completion'], load: async () => (await import('./completion.ts')).addCompletion },
-  { names: ['generate'], load: async () => (await import('./generate.ts')).addGenerate },
+  { names: ['generate'], load: async () => (await import('./installation/generate.ts')).addGenerate },
 ];
 
 /** `run` suggests commands for what is none, and `completion` lists them. */
@@ -131,9 +135,9 @@ const OF_API: ReadonlySet<unknown> = new Set(['api', 'completion', 'help']);
 
 /** Loads the operations only where they are needed, because the contract takes longer than all other commands. */
 async function loadApi(word: string | undefined): Promise<Add> {
-  const { addOperations } = OF_API.has(word) ? await import('./api.ts') : {};
-  return (program, setting, exit) => {
+  const { addOperations } = OF_API.has(word) ? await import('./workspace/api.ts') : {};
+  return (program, setting) => {
     const group = program.command('api').description('send any operation of the workspace API').exitOverride();
-    addOperations?.(group, setting, exit);
+    addOperations?.(group, setting);
   };
 }

@@ -1,6 +1,6 @@
 import { connectors } from '../connectors/registry.ts';
-import { createProcessContext, type ProcessContext, type ProcessSettings } from '../daemon/daemon-context.ts';
-import { draftFiles } from '../platform/config/config-files.ts';
+import { type ConfigSource, createProcessContext } from '../daemon/daemon-context.ts';
+import { draftFiles, stampOf } from '../platform/config/config-files.ts';
 import {
   configText,
   type DaemonOptions,
@@ -9,37 +9,33 @@ import {
   type Flags,
   secretsOfStore,
 } from '../platform/config/daemon-options.ts';
-import { commandEnvironment, type EnvFile } from '../platform/config/env-file.ts';
+import { commandEnvironment } from '../platform/config/env-file.ts';
 import type { Environment } from '../platform/config/interpolate.ts';
-import { type LoadedConfig, type LoadInput, loadConfig, readAhead } from '../platform/config/load.ts';
+import {
+  configSize,
+  LARGE_CONFIG,
+  type LoadedConfig,
+  type LoadInput,
+  loadConfig,
+  readAhead,
+} from '../platform/config/load.ts';
 import { type ConfiguredToken, configuredTokens, secretKeyOf } from '../platform/config/tokens.ts';
 import { secretsOfExport, traceSettings } from '../platform/config/trace-export.ts';
 import { systemRandom } from '../platform/lib/random.ts';
-import { type Files, fileReads } from '../platform/lib/regular-files.ts';
+import { type Files, fileReads, type KnownFiles } from '../platform/lib/regular-files.ts';
 import { createLogger } from '../platform/observe/pino-logger.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
 import { type DaemonEndpoint, findDaemon } from '../store/installation/daemon-file.ts';
+import { createConverter } from '../sync/worker/converter.ts';
 import { apiOverrides } from '../workspace-api/contract.ts';
-import { configSource } from './config-source.ts';
 
 /** The start of a command that works on the configured workspaces. */
-export interface Session extends ProcessSettings {
-  readonly flags: Flags;
-  /** Absent without a `.env`. */
-  readonly envFile?: EnvFile;
-  /** Lists the drafts of `worksync init` beside the configuration, which worksync does not read. */
-  readonly drafts: () => Promise<readonly string[]>;
-  /** Tokens for pages, metrics and admin actions, as the environment sets them. */
-  readonly tokens: readonly ConfiguredToken[];
-  /** The demo's webhook secret: the one of the running daemon, or a new one. */
-  readonly demoSecret: string;
-  readonly parts: ProcessContext;
-}
+export type Session = Awaited<ReturnType<typeof openSession>>;
 
 export interface SessionInput {
   readonly version: string;
-  readonly flags: Flags;
   readonly scrubber: Scrubber;
+  readonly flags: Flags;
   /** The level if neither a flag nor the environment sets one. */
   readonly logLevel: (config: LoadedConfig, demoSecret: string) => DaemonOptions['logLevel'];
   /** Whether this process becomes the daemon. Other commands use the configuration of the running daemon. */
@@ -47,7 +43,7 @@ export interface SessionInput {
 }
 
 /** Reads options and configuration, and registers the secret values with the scrubber of log and error texts. */
-export async function openSession(input: SessionInput): Promise<Session> {
+export async function openSession(input: SessionInput) {
   const read = await fileReads.run((files) => readSettings(input, files));
   const { flags, env, place, envFile, given, config, demoSecret, configPlace, secretKey, tokens } = read;
   // Reads the variables with each load, because the file may have changed.
@@ -78,14 +74,21 @@ export async function openSession(input: SessionInput): Promise<Session> {
     options,
     flags,
     config,
-    ...(envFile && { envFile }),
-    drafts: () =>
+    /** Absent without a `.env`. */
+    envFile,
+    /** Lists the drafts of `worksync init` beside the configuration, which worksync does not read. */
+    drafts: (): Promise<readonly string[]> =>
       fileReads.run((files) => (configPlace.text === undefined ? draftFiles({ path: given.config }, files) : [])),
+    /** The source from which the configuration is read again. */
     source: configSource(configPlace, variables, { envFile: place, secrets: config.secretSources }),
+    /** Tokens for pages, metrics and admin actions, as the environment sets them. */
     tokens,
     scrubber: input.scrubber,
+    /** The demo's webhook secret: the one of the running daemon, or a new one. */
     demoSecret,
+    /** The key of the environment. */
     secretKey: secretKey?.key,
+    /** The destination of traces; absent: no tracing. */
     traces,
     parts: createProcessContext(logger, input.version, input.scrubber),
   };
@@ -139,4 +142,69 @@ function unknownWorkspaces(tokens: readonly ConfiguredToken[], { workspaces }: L
   return [...named]
     .filter((name) => !known.includes(name))
     .map((name) => `WORKSYNC_TOKENS: a token is limited to "${name}", and there is no such workspace`);
+}
+
+/** Files beside the configuration whose changes count too. */
+interface OtherSources {
+  /** Where a `.env` is, or may come to be. */
+  readonly envFile?: string | undefined;
+  /** Files that secrets were read from at the start. */
+  readonly secrets: readonly string[];
+}
+
+/**
+ * Files are checked and not watched, because watching one blocks the process while its file system does not answer. At most 50 files
+ * are checked per second.
+ */
+const CHECK_EVERY_MS = 2_000;
+const MS_PER_FILE = 20;
+
+/** @param variables reads the variables for `${NAME}` anew; throws where `.env` cannot be used */
+export function configSource(
+  place: Omit<LoadInput, 'env' | 'files'>,
+  variables: (files: Files) => Environment,
+  { envFile, secrets }: OtherSources,
+): ConfigSource {
+  let sources = secrets;
+  let fileCount = 0;
+
+  /** Reads all files off the event loop, then loads them. */
+  async function load(): Promise<LoadedConfig> {
+    const { input, files } = await fileReads.run((each) => {
+      const read = { ...place, env: variables(each) };
+      readAhead(read, each);
+      return { input: read, files: each };
+    });
+    const bytes = configSize(input, files);
+    const config = bytes > LARGE_CONFIG ? await loadInThread(input, files, bytes) : loadConfig({ ...input, files });
+    sources = config.secretSources;
+    return config;
+  }
+
+  return {
+    load,
+    get checkEvery() {
+      return Math.max(CHECK_EVERY_MS, fileCount * MS_PER_FILE);
+    },
+    async stamp() {
+      const files = [...sources, ...(envFile === undefined ? [] : [envFile])];
+      const stamp = await fileReads.run((each) => stampOf(place, files, each));
+      fileCount = stamp.split('\n').length;
+      return `${stamp}\n${fileReads.answeredLate()}`;
+    },
+  };
+}
+
+/** The configuration changes seldom: the thread ends with it. */
+async function loadInThread(
+  { path, text, env, envFile }: LoadInput,
+  { known }: KnownFiles,
+  bytes: number,
+): Promise<LoadedConfig> {
+  const converter = createConverter();
+  try {
+    return await converter.config({ path, text, env, envFile, known }, bytes);
+  } finally {
+    await converter.close();
+  }
 }

@@ -1,19 +1,20 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { SyncError } from '../model/errors/sync-error.ts';
 import { DAEMON_OPTIONS, type Flags, optionValue } from '../platform/config/daemon-options.ts';
 import { didYouMean, nearest } from '../platform/lib/nearest.ts';
 import { asTyped } from '../platform/lib/own-command.ts';
-import type { Scrubber } from '../platform/observe/scrubber.ts';
+import { parseDuration } from '../platform/lib/quantities.ts';
 import type { Session, SessionInput } from './session.ts';
 import { safeOutput } from './words.ts';
 
-/** The start of every command. */
-export interface Setting {
-  readonly version: string;
-  readonly scrubber: Scrubber;
-}
+/** Exit codes: something is wrong; something is left to do, or needs a person. */
+export const FAILED = 1;
+export const PARTIAL = 3;
 
-/** Receives the exit code of a finished command. */
-export type Exit = (code: number) => void;
+export interface Setting extends Pick<SessionInput, 'version' | 'scrubber'> {
+  /** Receives the exit code if it is not 0; undefined for a process that goes on until a signal ends it. */
+  readonly exit: (code: number | undefined) => void;
+}
 
 type OptionKey = (typeof DAEMON_OPTIONS)[number]['key'];
 
@@ -60,7 +61,6 @@ export function wholeNumber(text: string): number {
   return Number(text);
 }
 
-/** Parses one of a few words, in any case. */
 export function oneOf<Word extends string>(words: readonly Word[]): (text: string) => Word {
   return (text) => {
     const wanted = text.toLowerCase();
@@ -70,7 +70,6 @@ export function oneOf<Word extends string>(words: readonly Word[]): (text: strin
   };
 }
 
-/** Parses one of a few words for an option that may be repeated. */
 export function eachOf<Word extends string>(words: readonly Word[]) {
   const read = oneOf(words);
   return (text: string, previous: readonly Word[] = []): readonly Word[] => [...previous, read(text)];
@@ -115,7 +114,17 @@ export function printAsIs(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
-/** Prints progress to standard error. */
 export function say(text: string): void {
   process.stderr.write(`${safeOutput(asTyped(text))}\n`);
+}
+
+/** Returns the time of `--since` in RFC 3339. Throws `usage`. */
+export function sinceOf(text: string, now: number): string {
+  const duration = parseDuration(text);
+  const isDate = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2}))?$/.test(text);
+  const time = duration === undefined ? Date.parse(isDate ? text : '') : now - duration;
+  if (Number.isNaN(time))
+    throw new SyncError('usage', `--since ${text}: expected a date, a time with its zone, or 30d`);
+  if (time > now) throw new SyncError('usage', `--since ${text}: this is in the future`);
+  return new Date(time).toISOString();
 }

@@ -3,24 +3,24 @@ import { SyncError } from '../model/errors/sync-error.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import type { Answered, Route, RouteName, Routes } from '../workspace-api/contract.ts';
 import type { ApiAnswer } from '../workspace-api/typed-client.ts';
-import { type Exit, type Setting, say } from './setting.ts';
+import { type Setting, say, wholeNumber } from './setting.ts';
 import { table } from './words.ts';
 import type { CommandClient } from './workspace-client.ts';
 import {
-  type Described,
-  type ListFlags,
-  listCommand,
+  type CommandRow,
   type Output,
   runOnWorkspace,
+  type WorkspaceFlags,
   workspaceCommand,
 } from './workspace-command.ts';
 
 export type Task = Answered<Routes['getTask']>;
+type ListFlags = WorkspaceFlags & { readonly limit: number; readonly all?: boolean };
 /** Values for an operation, by the names of its fields. */
 export type Fields = Readonly<Record<string, unknown>>;
 
 /** A command that sends one operation of the workspace API. Parameters of `never` take what the operation answers. */
-export interface Shorthand extends Described {
+export interface Shorthand extends CommandRow {
   readonly operation: RouteName;
   /** Adds the flags. Each flag and each argument is a value of the operation. */
   readonly options?: (command: Command) => unknown;
@@ -28,7 +28,6 @@ export interface Shorthand extends Described {
   readonly fields?: Readonly<Record<string, string>>;
   /** Changes the fields before the request. Throws `usage`. */
   readonly prepare?: (fields: Fields, config: WorkspaceConfig) => Fields;
-  /** Replaces the request. */
   readonly send?: (client: CommandClient, fields: never) => Promise<{ status?: number; body: unknown }>;
   /** Returns the text for people, and where it is not the answer, the JSON. */
   readonly show?: (body: never, fields: Fields, status?: number) => string | Output;
@@ -45,15 +44,13 @@ export interface Shorthand extends Described {
 }
 
 /** Adds the commands to a group. @param isForPeople whether their operations need an OAuth token */
-export function addShorthands(
-  group: Command,
-  rows: readonly Shorthand[],
-  setting: Setting,
-  exit: Exit,
-  isForPeople = false,
-): void {
+export function addShorthands(group: Command, rows: readonly Shorthand[], setting: Setting, isForPeople = false): void {
   for (const row of rows) {
-    const command = row.list ? listCommand(group, row, row.list.all) : workspaceCommand(group, row, { isForPeople });
+    const command = workspaceCommand(group, { ...row, isForPeople });
+    if (row.list)
+      command
+        .option('--limit <number>', 'at most this many', wholeNumber, 50)
+        .option('--all', row.list.all ?? 'read the whole list');
     const common = command.options.length;
     row.options?.(command);
     const names = command.options.slice(common).map((option) => option.attributeName());
@@ -64,12 +61,13 @@ export function addShorthands(
         ...names.map((name) => [name, command.getOptionValue(name)]),
       ].filter(([, value]) => value !== undefined);
       const named = Object.fromEntries(given.map(([name, value]) => [row.fields?.[name] ?? name, value]));
-      return runOnWorkspace({ setting, exit, flags, isForPeople }, async (client, config) => {
+      const work: Parameters<typeof runOnWorkspace>[2] = async ({ client, config }) => {
         const fields = row.prepare?.(named, config) ?? named;
         const { taskId } = fields;
         const sent = typeof taskId === 'string' ? { ...fields, taskId: await taskIdOf(client, taskId) } : fields;
         return run(client, row, sent, flags);
-      });
+      };
+      return runOnWorkspace(setting, flags, work, isForPeople);
     });
   }
 }
@@ -107,7 +105,6 @@ async function call(client: CommandClient, operation: RouteName, fields: Fields)
   return send(client, operation, { ...fields, [route.body ? 'body' : 'query']: rest });
 }
 
-/** Sends an operation whose name is not known to the compiler. */
 export function send(client: CommandClient, operation: RouteName, parameters: Fields): Promise<ApiAnswer<unknown>> {
   return (client[operation] as (given: Fields, context: object) => Promise<ApiAnswer<unknown>>)(parameters, {});
 }

@@ -25,7 +25,6 @@ interface Ending {
   readonly logger: Logger;
   /** Resolves when everything is closed. Reports each step before it begins. */
   close(report: ReportStep): Promise<void>;
-  /** Called when a signal starts the shutdown. */
   readonly onSignal?: () => void;
   /** Reads the configuration again, where that is possible. */
   reload?(): Promise<void>;

@@ -17,7 +17,6 @@ export function withText(command: Command, name: 'content' | 'description'): Com
 }
 
 const STANDARD_INPUT = 0;
-/** The largest file that a command sends. */
 const MAX_BYTES = 1_024 * MEBIBYTE;
 
 /** Reads a file, or standard input (`-`). Throws `usage`. */

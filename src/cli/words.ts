@@ -19,6 +19,10 @@ export function lastSent(at: number | null, now: number): string {
   return at >= now + 1_000 ? `the last in ${span(at - now)}` : 'all of them now';
 }
 
+export function percent(share: number): string {
+  return `${Math.round(share * 100)} %`;
+}
+
 /** A moment in UTC, epoch milliseconds, as logs write it. */
 export function at(time: number): string {
   return new Date(time).toISOString();

@@ -1,24 +1,37 @@
+import type { AdminOperation, Answered, Asked } from '../admin/admin-operations.ts';
 import { unknownName } from '../admin/named.ts';
+import type { Partition } from '../daemon/partition.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { environment } from '../platform/config/daemon-options.ts';
 import type { LoadedConfig } from '../platform/config/load.ts';
+import { oauthToken } from '../platform/config/oauth-token.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import type { Forwarded } from '../web/admin-answers.ts';
 import type { WorkspaceClient } from '../workspace-api/typed-client.ts';
 import { askOwner, hasOwner, refusal, whoRuns } from './owner.ts';
-import { type PatienceFlags, patienceOf, patiently, SILENCE } from './patience.ts';
+import { audibly, type PatienceFlags, patienceOf, patiently, SILENCE } from './patience.ts';
 import type { Session } from './session.ts';
-import { say } from './setting.ts';
 
 /** The client of commands and jobs, whose lane is already set. */
 export type CommandClient = WorkspaceClient<object>;
 
+export interface CommandContext {
+  readonly session: Session;
+  readonly config: WorkspaceConfig;
+  /** Runs an admin operation in the process that owns the workspace. */
+  request<Name extends AdminOperation>(name: Name, body: Asked<Name>): Promise<Answered<Name>>;
+  /** Sends requests to the workspace itself, through the quota of the process that owns it. */
+  readonly client: CommandClient;
+  /** Present if no daemon runs and this process owns the data folder; nothing in it has been started. */
+  readonly partition?: Partition | undefined;
+}
+
 /** Milliseconds that one request may take: the limit of the HTTP client, and the way to the daemon. */
-export const UNDER_WAY = 35_000;
+const UNDER_WAY = 35_000;
 
 /**
- * Runs `work` with a client of one configured workspace. If a daemon runs, each request goes through it and so through its quota;
- * otherwise this process locks the data folder, and with it the ledger.
+ * Runs `work` with one configured workspace. If a daemon runs, each request goes through it and so through its quota; otherwise this
+ * process locks the data folder, and with it the ledger.
  *
  * @param name the workspace's name; optional if only one is configured
  * @param patience milliseconds that all its requests together wait for the quota
@@ -26,54 +39,62 @@ export const UNDER_WAY = 35_000;
 export async function withWorkspace<Result>(
   session: Session,
   { workspace: name, ...patience }: { readonly workspace?: string } & PatienceFlags,
-  work: (client: CommandClient, config: WorkspaceConfig) => Promise<Result>,
+  work: (context: CommandContext) => Promise<Result>,
 ): Promise<Result> {
   const config = chooseWorkspace(session.config, name);
+  const { clock } = session.parts;
   const { data } = session.options;
-  reportUnusedKey(config);
-  const clientOf = await clientFactory(session, config, patience);
-  if (await hasOwner(data)) return work(clientOf(sendThroughOwner(data, config.name)), config);
-  const { sendAudited } = await import('../admin/audit.ts');
+  const { createWorkspaceClient, names } = await clientOf(config);
+  const contextOf = (
+    request: CommandContext['request'],
+    sendWithin: Parameters<typeof patiently>[2],
+    partition?: Partition,
+  ): CommandContext => {
+    const send = patiently(clock, patienceOf(patience), sendWithin);
+    return { session, config, request, client: createWorkspaceClient({ ...names, send }), partition };
+  };
+  if (await hasOwner(data)) return work(contextOf(requestOf(data, config.name), sendThroughOwner(data, config.name)));
+  const { sendAudited } = await import('../admin/access/audit.ts');
   const { compose } = await import('../daemon/compose.ts');
-  const composition = await compose(onlyOf(session, config), session.parts);
+  const only = { ...session, config: { ...session.config, workspaces: [config], broken: [] } };
+  const composition = await compose(only, session.parts);
   try {
     const [partition] = composition.workspaces.partitions();
     if (!partition) throw new SyncError('internal', 'the workspace did not open');
-    const client = clientOf((request, within) =>
-      sendAudited(partition, request, { lane: 'interactive', patience: within }, whoRuns()),
+    const request: CommandContext['request'] = (operation, body) =>
+      import('../admin/admin-operations.ts').then(({ longestAnswer, runAdminOperation }) => {
+        const run = () => runAdminOperation(operation, partition, body, clock, whoRuns().actor);
+        return audibly('an answer', longestAnswer(operation), run);
+      });
+    const context = contextOf(
+      request,
+      (each, within) => sendAudited(partition, each, { lane: 'interactive', patience: within }, whoRuns()),
+      partition,
     );
-    return await work(client, config);
+    return await work(context);
   } finally {
     await composition.close();
   }
 }
 
-/** The variable that configurations usually read the key of a workspace from. */
-const API_KEY = 'WORKSYNC_API_KEY';
-
-/** Reports a key that is set and not used, because a person who sets one expects an answer of its workspace. */
-function reportUnusedKey({ name, workspace }: WorkspaceConfig): void {
-  const variables = environment();
-  if (workspace.url !== undefined || !(variables[API_KEY] || variables[`${API_KEY}_FILE`])) return;
-  say(
-    `worksync: ${API_KEY} is not used: the workspace ${name} is the embedded one, which has a key of its own.\n  remedy: Set workspace.url and workspace.apiKey in its file.`,
-  );
+/** Loads the contract only here, because it takes long. */
+async function clientOf({ workspace: { id: workspaceId, api } }: WorkspaceConfig) {
+  const { createSend, createWorkspaceClient } = await import('../workspace-api/typed-client.ts');
+  const { apiOverrides } = await import('../workspace-api/contract.ts');
+  return { createSend, createWorkspaceClient, names: { workspaceId, api: apiOverrides.parse(api ?? {}) } };
 }
 
-/** Creates clients for any way of sending. They wait for the quota as the flags require. */
-export async function clientFactory(
-  { parts }: Session,
-  { workspace }: WorkspaceConfig,
-  patience: PatienceFlags,
-): Promise<(send: Parameters<typeof patiently>[2]) => CommandClient> {
-  const { createWorkspaceClient } = await import('../workspace-api/typed-client.ts');
-  const { apiOverrides } = await import('../workspace-api/contract.ts');
-  const names = { workspaceId: workspace.id, api: apiOverrides.parse(workspace.api ?? {}) };
-  return (send) => createWorkspaceClient({ ...names, send: patiently(parts.clock, patienceOf(patience), send) });
+/** Sends admin operations to the daemon that owns the data folder. */
+function requestOf(dataFolder: string, workspace: string): CommandContext['request'] {
+  return (name, body) =>
+    import('../admin/admin-operations.ts').then(({ longestAnswer, OPERATIONS }) => {
+      const [method, path] = OPERATIONS[name].route ?? ['POST', `questions/${name}`];
+      return askOwner(dataFolder, method, `/admin/workspaces/${workspace}/${path}`, body, longestAnswer(name));
+    });
 }
 
 /** Sends each request through the daemon that owns the data folder. */
-export function sendThroughOwner(dataFolder: string, workspace: string): Parameters<typeof patiently>[2] {
+function sendThroughOwner(dataFolder: string, workspace: string): Parameters<typeof patiently>[2] {
   return async (request, patience) => {
     const path = `/admin/workspaces/${workspace}/requests?patience=${patience}`;
     // The wait for the quota was already reported.
@@ -97,7 +118,39 @@ export function chooseWorkspace({ workspaces, broken }: LoadedConfig, name: stri
   throw broken.find((each) => each.name === wanted)?.error ?? unknownName('workspace', wanted, names);
 }
 
-/** Limits a session to one workspace. */
-export function onlyOf(session: Session, workspace: WorkspaceConfig): Session {
-  return { ...session, config: { ...session.config, workspaces: [workspace], broken: [] } };
+/** Flags of a command that needs a person's OAuth token. */
+export interface OAuthFlags {
+  readonly workspace?: string;
+  readonly url?: string;
+  readonly oauthTokenFile?: string;
+}
+
+/**
+ * Runs `work` with a client that carries the OAuth token of a person. Such requests count in no window (W73), so they go
+ * straight to the workspace, also beside a running daemon. `flags.url` is needed where the workspace is the embedded one.
+ */
+export async function withOAuth<Result>(
+  session: Session,
+  flags: OAuthFlags,
+  work: (context: Pick<CommandContext, 'client' | 'config'>) => Promise<Result>,
+): Promise<Result> {
+  const config = chooseWorkspace(session.config, flags.workspace);
+  const { http } = session.parts;
+  const baseUrl = flags.url ?? config.workspace.url;
+  if (baseUrl === undefined) {
+    throw new SyncError('usage', 'this workspace is the embedded one, whose address changes with each start', {
+      hint: 'Name the address of its API with --url, or configure workspace.url.',
+    });
+  }
+  const token = oauthToken(environment(), flags.oauthTokenFile);
+  session.scrubber.add(token);
+  const { createSend, createWorkspaceClient, names } = await clientOf(config);
+  const send = createSend({ http, baseUrl, apiKey: () => token, api: names.api });
+  const audibleSend = (request: Parameters<typeof send>[0]) =>
+    audibly('the workspace', UNDER_WAY, () => send(request, {}));
+  try {
+    return await work({ client: createWorkspaceClient({ ...names, send: audibleSend }), config });
+  } finally {
+    await http.close();
+  }
 }

@@ -1,7 +1,7 @@
 // Design: src/decisions/daemon.md
 
-import { createCauseTimesByWorkspace } from '../admin/cause-times.ts';
-import type { Sharing } from '../admin/replica-status.ts';
+import { createCauseTimesByWorkspace } from '../admin/status/describe-open-workspace.ts';
+import type { Sharing } from '../admin/status/replica-status.ts';
 import type { Lease } from '../cluster/lease-holder.ts';
 import { createReplicas } from '../cluster/replicas.ts';
 import { createSignatures } from '../cluster/signature.ts';

@@ -1,9 +1,8 @@
 import { hash } from 'node:crypto';
-import type { CauseTimes } from '../admin/cause-times.ts';
-import { describeOpenWorkspace } from '../admin/describe-open-workspace.ts';
-import { createLagWatch } from '../admin/lag.ts';
+import { createPostponed } from '../admin/changes/postponed.ts';
 import type { OpenWorkspace } from '../admin/open-workspace.ts';
-import { createPostponed } from '../admin/postponed.ts';
+import { type CauseTimes, describeOpenWorkspace } from '../admin/status/describe-open-workspace.ts';
+import { createLagWatch } from '../admin/status/lag.ts';
 import { createTokens } from '../gateway/token-book.ts';
 import type { Upstream } from '../gateway/upstream.ts';
 import { asSyncError } from '../model/errors/sync-error.ts';

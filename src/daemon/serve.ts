@@ -1,9 +1,9 @@
 // Design: src/decisions/daemon.md
 
 import { resolve } from 'node:path';
-import { daemonConfiguration } from '../admin/effective-config.ts';
-import { readShared, type Sharing } from '../admin/replica-status.ts';
-import { readOwnStatus, readProcessStatus, readWholeStatus, readWorkspaceList } from '../admin/whole-status.ts';
+import { daemonConfiguration } from '../admin/installation/effective-config.ts';
+import type { Sharing } from '../admin/status/replica-status.ts';
+import { readWholeStatus, type ServedDaemon } from '../admin/status/whole-status.ts';
 import type { LeaseHolder } from '../cluster/lease-holder.ts';
 import type { Identity } from '../cluster/signature.ts';
 import type { Place } from '../gateway/destination.ts';
@@ -21,18 +21,18 @@ import { programVersion } from '../platform/lib/program-folder.ts';
 import { fileReads } from '../platform/lib/regular-files.ts';
 import type { Installation } from '../store/installation/installation.ts';
 import { type FindReceiver, webhookRoutes } from '../sync/intake/webhook-routes.ts';
-import { guardDoors, signedBy } from '../web/access-control.ts';
+import { guardRoutes, signedBy } from '../web/access/access-control.ts';
+import { linkPath, loginRoutes } from '../web/access/login-routes.ts';
+import { createRefusalLog } from '../web/access/refusal-log.ts';
+import { createSessions, type Sessions } from '../web/access/sessions.ts';
+import { createCallers } from '../web/access/token-callers.ts';
 import { adminRoutes } from '../web/admin-routes.ts';
 import { ciRoutes } from '../web/ci-routes.ts';
 import type { Elsewhere } from '../web/forward-request.ts';
 import { helpRoutes } from '../web/help.ts';
 import { assetRoutes } from '../web/html-document.ts';
-import { linkPath, loginRoutes } from '../web/login-routes.ts';
 import { probeRoutes, replicaRoutes, webRoutes } from '../web/page-routes.ts';
 import { workspaceRoutes } from '../web/pages/workspace-routes.ts';
-import { createRefusalLog } from '../web/refusal-log.ts';
-import { createSessions, type Sessions } from '../web/sessions.ts';
-import { createCallers } from '../web/token-callers.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import { workspaceIdOf } from './partition-stages.ts';
 import type { Reload } from './reload.ts';
@@ -62,15 +62,15 @@ export async function serve(
   const servers = [...new Set([server, admin])];
   const refusals = openRefusalLog(daemon, workspaces, server);
   const guarded = servers.map((each) =>
-    guardDoors(each, {
-      ...access.doorOptions,
+    guardRoutes(each, {
+      ...access.accessOptions,
       elsewhere: access.forwarding?.forServer(each === admin && admin !== server),
     }),
   );
-  const views = statusViews(daemon, workspaces, reload, startedAt);
+  const served = servedDaemon(daemon, workspaces, reload, startedAt);
   addPublicRoutes(server, daemon, workspaces, remoteReceiver, access.forwarding);
-  addAdminRoutes(admin, daemon, workspaces, access, views);
-  if (admin !== server) probeRoutes(server, views.web);
+  addAdminRoutes(admin, served, access);
+  if (admin !== server) probeRoutes(server, served);
 
   const open = daemon.listen ?? listen;
   const address = await open(server, { host: options.host, port: options.port });
@@ -104,10 +104,10 @@ export async function serve(
     pagesAddress,
     /** Returns all routes of both servers. */
     routes: () => guarded.flat(),
-    status: views.web.status,
+    status: () => readWholeStatus(served),
     /** Returns a link that logs a browser in, once, within ten minutes. */
     async loginLink() {
-      return `${pagesAddress}${linkPath(await access.doorOptions.sessions.makeLink({ role: 'admin', workspaces: null }))}`;
+      return `${pagesAddress}${linkPath(await access.accessOptions.sessions.makeLink({ role: 'admin', workspaces: null }))}`;
     },
     /** Reports not ready, then closes the servers after they answered the requests in flight. The partitions go on. */
     stop: () => (stopped ??= stop()),
@@ -121,11 +121,11 @@ function createAccess(daemon: DaemonContext, workspaces: Workspaces, ownToken: s
   const { installation, clock, random, logger, tokenBook, tokens = [], sharing } = daemon;
   const { openMetrics, insecurePages, allowedHosts, publicUrl, host } = daemon.options;
   const callers = createCallers([...tokens, { secret: ownToken, role: 'admin', workspaces: null, isOwn: true }], clock);
-  const sessions = createSessions({ installation, clock, random, callers });
+  const sessions = createSessions({ installation, clock, random }, callers);
   const addressed = createOrigins({ allowedHosts, publicUrl, listens: host });
   const gatewayToken = (secret: string) => tokenBook.find(secret);
   return {
-    doorOptions: { callers, sessions, gatewayToken, addressed, openMetrics, insecurePages, logger },
+    accessOptions: { callers, sessions, gatewayToken, addressed, openMetrics, insecurePages, logger },
     forwarding: sharing && createOwnerForwarding(daemon, sharing, workspaces, sessions),
   };
 }
@@ -135,37 +135,28 @@ function openRefusalLog(
   workspaces: Workspaces,
   server: Server,
 ): ReturnType<typeof createRefusalLog> {
-  const refusals = createRefusalLog({
-    installation,
-    clock,
-    logger,
-    scrub: (text) => scrubber.scrub(text),
-    known: (workspace, connection) => ({
-      workspace: workspaces.find(workspace) !== undefined || workspaces.broken().has(workspace),
-      connection: connection !== undefined && workspaces.find(workspace)?.receivers.has(connection) === true,
-    }),
-  });
+  const refusals = createRefusalLog({ installation, clock, logger }, scrubber.scrub, (workspace, connection) => ({
+    workspace: workspaces.find(workspace) !== undefined || workspaces.broken().has(workspace),
+    connection: connection !== undefined && workspaces.find(workspace)?.receivers.has(connection) === true,
+  }));
   refusals.watch(server);
   return refusals;
 }
 
-type StatusViews = ReturnType<typeof statusViews>;
-
-/** Returns the status as pages, metrics and commands read it. */
-function statusViews(daemon: DaemonContext, workspaces: Workspaces, reload: Reload, startedAt: number) {
-  const { version, clock, installation, health, metrics, sharing, scrubber } = daemon;
-  const configFault = () => reload.fault();
-  const whole = { version, startedAt, clock, installation, workspaces, health, configFault, sharing };
+/** Returns the parts of the daemon that its status, its pages and its routes share. */
+function servedDaemon(daemon: DaemonContext, workspaces: Workspaces, reload: Reload, startedAt: number): ServedDaemon {
+  const { flags = {}, scrubber } = daemon;
+  const scrub = (text: string) => scrubber.scrub(text);
   return {
-    whole,
-    web: {
-      health,
-      metrics,
-      status: () => readWholeStatus(whole),
-      ownStatus: () => readOwnStatus(whole),
-      scrub: (text: string) => scrubber.scrub(text),
-      renewedAgo: () => sharing?.holder.renewedAgo(),
-    },
+    ...daemon,
+    startedAt,
+    workspaces,
+    configFault: () => reload.fault(),
+    daemonOptions: () =>
+      fileReads.run((files) =>
+        daemonConfiguration({ flags, env: commandEnvironment(flags, environment(), files), scrub }),
+      ),
+    scrub,
   };
 }
 
@@ -199,41 +190,14 @@ function addPublicRoutes(
 }
 
 /** Adds the routes for people and commands: pages, probes, metrics, log-in, the admin API. */
-function addAdminRoutes(
-  admin: Server,
-  { version, installation, clock, flags = {}, serverClocks, sharing }: DaemonContext,
-  workspaces: Workspaces,
-  { doorOptions }: ServerAccess,
-  { whole, web }: StatusViews,
-): void {
-  const { scrub } = web;
-  webRoutes(admin, web);
-  if (sharing) replicaRoutes(admin, { ...whole, sharing, scrub });
+function addAdminRoutes(admin: Server, served: ServedDaemon, { accessOptions }: ServerAccess): void {
+  webRoutes(admin, served);
+  replicaRoutes(admin, served);
   assetRoutes(admin);
-  workspaceRoutes(admin, {
-    workspaces,
-    clock,
-    scrub,
-    process: () => readProcessStatus(whole),
-    daemonOptions: () =>
-      fileReads.run((files) =>
-        daemonConfiguration({ flags, env: commandEnvironment(flags, environment(), files), scrub }),
-      ),
-    list: () => readWorkspaceList(whole),
-    ...(sharing && { shared: () => readShared(sharing, clock) }),
-  });
-  loginRoutes(admin, doorOptions);
+  workspaceRoutes(admin, served);
+  loginRoutes(admin, accessOptions);
   helpRoutes(admin);
-  const { sessions } = doorOptions;
-  adminRoutes(admin, {
-    workspaces,
-    installation,
-    sessions,
-    clock,
-    version,
-    serverClocks,
-    replicas: sharing?.replicas,
-  });
+  adminRoutes(admin, served, accessOptions.sessions);
 }
 
 /** Whether another process has a different configuration of the workspaces. */

@@ -61,7 +61,7 @@ export function gatewayRoutes(server: Server, options: GatewayOptions): Gateway 
       scope.route({
         method: [...METHODS],
         url: '/*',
-        config: { door: 'public' },
+        config: { access: 'public' },
         // A cached answer needs no promise, which would be most of its cost.
         handler: (request, reply) => {
           const cached = gateway.recall(request);

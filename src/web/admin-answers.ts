@@ -5,7 +5,7 @@ import type { ApiResponse } from '../workspace-api/exchange.ts';
 /** An answer of the workspace, or why there is none, on its way between two processes of one machine. */
 export type Forwarded = { readonly answer: Omit<ApiResponse, 'body'> & { readonly body: string } } | Failure;
 
-/** A question that is answered with an error of the registry, which the command then shows as its own. */
+/** The status of an answer with an error of the registry, which the command shows as its own. */
 export const REFUSED = 422;
 
 export interface Failure {

@@ -1,44 +1,31 @@
 import { z } from 'zod';
+import { audited, auditLog, auditSchema, sendAudited } from '../admin/access/audit.ts';
+import { refusedRequests, refusedSchema } from '../admin/access/refused.ts';
 import { type AdminOperation, isAdminOperation, OPERATIONS, runAdminOperation } from '../admin/admin-operations.ts';
-import { audited, auditLog, auditSchema, sendAudited } from '../admin/audit.ts';
-import { checkAll, checkWhole, unchecked } from '../admin/check.ts';
-import { endSessions, forget } from '../admin/data.ts';
+import { endSessions, forget } from '../admin/installation/data.ts';
+import { notPolled, type OnceResult, pollOnce } from '../admin/installation/once.ts';
 import { unknownName } from '../admin/named.ts';
-import { notPolled, type OnceResult, pollOnce } from '../admin/once.ts';
-import { isElsewhere, type OpenWorkspace, type OpenWorkspaces } from '../admin/open-workspace.ts';
+import { isElsewhere, type OpenWorkspace } from '../admin/open-workspace.ts';
 import { emptySchema, textSchema } from '../admin/operation.ts';
-import { refusedRequests, refusedSchema } from '../admin/refused.ts';
-import { namesOfReplicas } from '../admin/replica-status.ts';
-import type { Replicas } from '../cluster/replicas.ts';
+import { checkAll, checkWhole, unchecked } from '../admin/status/check.ts';
+import { namesOfReplicas } from '../admin/status/replica-status.ts';
+import type { ServedDaemon } from '../admin/status/whole-status.ts';
 import { canAccess } from '../model/caller.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { JsonError, parseJson } from '../platform/http/parse-json.ts';
 import type { Server, ServerReply, ServerRequest } from '../platform/http/server.ts';
-import type { ServerClocks } from '../platform/http/server-clocks.ts';
 import type { Clock } from '../platform/lib/clock.ts';
-import type { Installation } from '../store/installation/installation.ts';
 import { ROUTES, type RouteName } from '../workspace-api/contract.ts';
 import type { ApiRequest } from '../workspace-api/exchange.ts';
-import { actorOf, callerOf, isPassedOn } from './access-control.ts';
+import { actorOf, callerOf, isPassedOn } from './access/access-control.ts';
+import { linkPath } from './access/login-routes.ts';
+import type { Sessions } from './access/sessions.ts';
 import { type Forwarded, failureOf, REFUSED } from './admin-answers.ts';
 import { patienceOf, queryReplicas } from './forward-request.ts';
-import { linkPath } from './login-routes.ts';
-import type { Sessions } from './sessions.ts';
-
-interface AdminOptions {
-  readonly workspaces: OpenWorkspaces;
-  readonly installation: Installation;
-  readonly sessions: Sessions;
-  readonly clock: Clock;
-  readonly version: string;
-  readonly serverClocks: ServerClocks;
-  /** The other processes over the same database; absent: there are none. */
-  readonly replicas?: Replicas | undefined;
-}
 
 /**
  * The requests of commands beside a running daemon, so that they use its quota and not their own. They show the token that the
- * daemon left for them; see `web/access-control.ts`.
+ * daemon left for them; see `web/access/access-control.ts`.
  *
  * `POST /admin/check` answers a list of findings; `POST /admin/once?patience=<milliseconds>` one result for each workspace, when
  * it is done;
@@ -53,23 +40,22 @@ interface AdminOptions {
  * `POST /admin/audit` answers a page of the changes that people made in the caller's workspaces;
  * `POST /admin/sessions/end` logs all browsers out, and answers their number.
  */
-export function adminRoutes(server: Server, options: AdminOptions): void {
+export function adminRoutes(server: Server, daemon: ServedDaemon, sessions: Sessions): void {
   // A scope of its own, so that commands can show its errors.
   void server.register(async (scope) => {
     scope.setErrorHandler((error, _request, reply) => {
       if (!(error instanceof SyncError && ['body_invalid', 'usage'].includes(error.code))) throw error;
       return reply.code(400).send(failureOf(error));
     });
-    workspaceRoutes(scope, options);
-    allWorkspacesRoutes(scope, options);
-    installationRoutes(scope, options);
+    workspaceRoutes(scope, daemon);
+    allWorkspacesRoutes(scope, daemon);
+    installationRoutes(scope, daemon, sessions);
   });
 }
 
 const refuse = (reply: ServerReply) => (error: unknown) => reply.code(REFUSED).send(failureOf(error));
 
-/** The requests about one workspace. */
-function workspaceRoutes(server: Server, { workspaces, clock }: AdminOptions): void {
+function workspaceRoutes(server: Server, { workspaces, clock }: ServedDaemon): void {
   const named = (request: ServerRequest, reply: ServerReply) => {
     const { workspace } = request.params as { workspace: string };
     const partition = workspaces.find(workspace);
@@ -118,13 +104,13 @@ const LONGEST_CHECK = 120_000;
 const LONGEST_POLL = 60_000;
 
 /** The requests of commands about all workspaces of the caller: each process answers for its own. */
-function allWorkspacesRoutes(server: Server, options: AdminOptions): void {
-  const { workspaces, installation, clock, version, serverClocks } = options;
+function allWorkspacesRoutes(server: Server, daemon: ServedDaemon): void {
+  const { workspaces, clock, sharing } = daemon;
   const reached = (request: ServerRequest) =>
     workspaces.partitions().filter(({ name }) => canAccess(callerOf(request), name));
   const elsewhere = async <Answer>(request: ServerRequest, patience: number) =>
-    options.replicas && !isPassedOn(request)
-      ? queryReplicas<Answer>(request, callerOf(request), { replicas: options.replicas, patience })
+    sharing && !isPassedOn(request)
+      ? queryReplicas<Answer>(request, callerOf(request), { replicas: sharing.replicas, patience })
       : [];
   const silentAbout = (results: readonly OnceResult[], request: ServerRequest) =>
     [...workspaces.broken().keys()]
@@ -140,7 +126,7 @@ function allWorkspacesRoutes(server: Server, options: AdminOptions): void {
     // Callers with some workspaces only must not see servers and files of the whole process.
     const isLimited = callerOf(request).workspaces !== null || isPassedOn(request);
     const [own, others] = await Promise.all([
-      isLimited ? checkAll(checked) : checkWhole({ ...checked, version, installation, serverClocks }),
+      isLimited ? checkAll(checked) : checkWhole({ ...daemon, ...checked }),
       elsewhere<Awaited<ReturnType<typeof checkAll>>>(request, LONGEST_CHECK),
     ]);
     const names = namesOfReplicas(others.map(({ replica }) => replica));
@@ -159,8 +145,11 @@ function allWorkspacesRoutes(server: Server, options: AdminOptions): void {
   });
 }
 
-/** The requests about the installation. */
-function installationRoutes(server: Server, { workspaces, installation, sessions, clock }: AdminOptions): void {
+function installationRoutes(
+  server: Server,
+  { workspaces, installation, clock }: ServedDaemon,
+  sessions: Sessions,
+): void {
   const served = () => [
     ...workspaces.partitions().map(({ name }) => name),
     ...[...workspaces.broken().keys()].filter((name) => isElsewhere(workspaces, name)),
@@ -174,13 +163,8 @@ function installationRoutes(server: Server, { workspaces, installation, sessions
     const access = { role, workspaces: limited ?? caller.workspaces };
     const subject = `${role}${access.workspaces === null ? '' : `: ${access.workspaces.join(', ')}`}`;
     const act = { actor: actorOf(request), action: 'login-link', workspace: null, subject };
-    const books = { query: installation.query, clock };
-    const link = await audited(
-      books,
-      act,
-      () => sessions.makeLink(access),
-      () => ({ count: 1 }),
-    );
+    const makeLink = () => sessions.makeLink(access);
+    const link = await audited({ query: installation.query, clock }, act, makeLink, () => ({ count: 1 }));
     return { path: linkPath(link) };
   });
   server.post('/admin/forget', async (request, reply) => {
@@ -199,19 +183,14 @@ function installationRoutes(server: Server, { workspaces, installation, sessions
       return refuse(reply)(error);
     }
   });
-  server.post('/admin/refused', { config: { filters: true } }, async (request) =>
-    refusedRequests(installation.query, {
-      ...bodyOf(request, refusedSchema),
-      workspaces: callerOf(request).workspaces,
-    }),
-  );
-  server.post('/admin/audit', { config: { filters: true } }, async (request) =>
-    auditLog(
-      installation.query,
-      { ...bodyOf(request, auditSchema), workspaces: callerOf(request).workspaces },
-      clock.now(),
-    ),
-  );
+  server.post('/admin/refused', { config: { filters: true } }, async (request) => {
+    const { workspaces: limited } = callerOf(request);
+    return refusedRequests(installation.query, { ...bodyOf(request, refusedSchema), workspaces: limited });
+  });
+  server.post('/admin/audit', { config: { filters: true } }, async (request) => {
+    const { workspaces: limited } = callerOf(request);
+    return auditLog(installation.query, { ...bodyOf(request, auditSchema), workspaces: limited }, clock.now());
+  });
   server.post('/admin/sessions/end', async (request) => {
     bodyOf(request, emptySchema);
     return { ended: await endSessions(installation, { actor: actorOf(request), clock }) };
@@ -226,7 +205,6 @@ const loginSchema = z.strictObject({
 
 const forgetSchema = z.strictObject({ workspace: textSchema });
 
-/** Returns the body of an admin operation. Throws `body_invalid`, which names every wrong place. */
 function bodyOf<Body>({ body }: Pick<ServerRequest, 'body'>, schema: z.ZodType<Body>): Body {
   const checked = schema.safeParse(read(body));
   if (checked.success) return checked.data;

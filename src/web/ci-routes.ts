@@ -1,16 +1,10 @@
 import { z } from 'zod';
-import type { OpenWorkspaces } from '../admin/open-workspace.ts';
-import { pullRequestTasks } from '../admin/pull-request-tasks.ts';
+import type { ServedDaemon } from '../admin/status/whole-status.ts';
+import { pullRequestTasks } from '../admin/tasks/pull-request-tasks.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import type { Server } from '../platform/http/server.ts';
-import type { Clock } from '../platform/lib/clock.ts';
-import { callerOf } from './access-control.ts';
+import { callerOf } from './access/access-control.ts';
 import { failureOf, REFUSED } from './admin-answers.ts';
-
-interface CiOptions {
-  readonly workspaces: OpenWorkspaces;
-  readonly clock: Clock;
-}
 
 const text = z.string().min(1).max(1_000);
 
@@ -26,8 +20,8 @@ const querySchema = z.strictObject({
  * `GET /ci/pull-request?target=<key, address or name>&provider=<connector>` answers a `PullRequestTasks`, or 422 with a failure.
  * An unknown pull request is an answer too.
  */
-export function ciRoutes(server: Server, { workspaces, clock }: CiOptions): void {
-  server.get('/ci/pull-request', { config: { door: 'gateway' } }, async (request, reply) => {
+export function ciRoutes(server: Server, { workspaces, clock }: Pick<ServedDaemon, 'workspaces' | 'clock'>): void {
+  server.get('/ci/pull-request', { config: { access: 'gateway' } }, async (request, reply) => {
     try {
       const checked = querySchema.safeParse(request.query);
       if (!checked.success) throw new SyncError('usage', 'expected target, up to three times, and provider');

@@ -10,20 +10,14 @@ export interface Confirmation {
   form(backUrl: string): { readonly action: string; readonly manifest: string };
   /** Returned by the browser, so that no other site can send a code of its own. */
   readonly state: string;
-  /** Receives the code that the browser returned. */
   take(code: string): Promise<void>;
 }
 
-export interface ConfirmPage {
-  /** For the person's browser, on this machine. */
-  readonly url: string;
-  /** Resolves when `take` has; rejects with its error. */
-  readonly taken: Promise<void>;
-  close(): Promise<void>;
-}
-
-/** Serves one page on loopback with one button, which leads to a vendor, and the address to which the vendor returns. */
-export async function openConfirmPage(confirmation: Confirmation): Promise<ConfirmPage> {
+/**
+ * Serves one page on loopback with one button, which leads to a vendor, and the address to which the vendor returns. `taken` resolves
+ * when `take` has, and rejects with its error.
+ */
+export async function openConfirmPage(confirmation: Confirmation) {
   const server = createServer();
   const { promise: taken, resolve, reject } = Promise.withResolvers<void>();
   let isTaken = false;

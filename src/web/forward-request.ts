@@ -6,15 +6,14 @@ import type { Access } from '../model/caller.ts';
 import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
 import { USER_HEADER, VERSION_HEADER } from '../platform/http/daemon-client.ts';
 import type { ServerReply, ServerRequest } from '../platform/http/server.ts';
+import { refusalPage } from './access/login-page.ts';
+import type { Caller } from './access/sessions.ts';
 import { failureOf, REFUSED } from './admin-answers.ts';
-import type { Caller } from './door-caller.ts';
 import { sendPage } from './html-document.ts';
-import { refusalPage } from './login-page.ts';
 
 /** The other processes of the installation, which answer for their workspaces. */
 export interface Elsewhere {
   readonly replicas: Replicas;
-  /** Whether the workspace is open in this process. */
   readonly isHere: (workspace: string) => boolean;
   /** Whether the session or gateway token of a caller that another process admitted still exists. */
   readonly isStillKnown: (identity: Identity) => Promise<boolean>;
@@ -22,7 +21,6 @@ export interface Elsewhere {
   readonly isAdmin: boolean;
 }
 
-/** The headers of a request that are forwarded. */
 const PASSED_ON = ['accept', 'content-type', USER_HEADER];
 
 /** The headers of an answer that are not forwarded, because they concern one connection only. */
@@ -68,7 +66,7 @@ export async function forwardRequest(
 
 /** The one workspace that a request is about. Every process accepts webhooks. */
 function workspaceOf({ params, routeOptions }: ServerRequest, { workspaces }: Caller): string | undefined {
-  if (routeOptions.config.door === 'gateway') return workspaces?.[0];
+  if (routeOptions.config.access === 'gateway') return workspaces?.[0];
   return (params as { readonly workspace?: string }).workspace;
 }
 
@@ -125,7 +123,7 @@ function goneOf({ raw }: ServerReply): AbortSignal {
   return gone.signal;
 }
 
-/** Commands show the error as their own, and pages show it too. */
+/** Answers commands with the error, and browsers with a page. */
 function sendFailure(request: ServerRequest, reply: ServerReply, error: SyncError): void {
   if ((request.headers.accept ?? '').includes('text/html'))
     void sendPage(reply.code(503), refusalPage(`${error.message}. ${error.hint}`));

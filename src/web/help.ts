@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join, posix } from 'node:path';
-import { WARNINGS } from '../admin/verdict.ts';
+import { WARNINGS } from '../admin/status/verdict.ts';
 import type { Server } from '../platform/http/server.ts';
 import { PROGRAM } from '../platform/lib/program-folder.ts';
 import { html, type Markup } from './html.ts';
@@ -33,15 +33,14 @@ export function helpOf(code: string): string {
   return problem === undefined ? `/help/reference#${code}` : `/help/operating#${problem.runbook.toLowerCase()}`;
 }
 
-/** The address of the help for tasks that do not move. */
 export const HELP_OF_REASONS = `/help/${WORKFLOW}#if-a-task-does-not-move`;
 
 /** The pages that come with the program, for everybody: they hold nothing of this installation. */
 export function helpRoutes(server: Server): void {
   const rendered = new Map<string, Markup>();
-  server.get('/help', { config: { door: 'public' } }, (_request, reply) => reply.redirect('/help/'));
-  server.get('/help/', { config: { door: 'public' } }, (_request, reply) => sendPage(reply, CONTENTS));
-  server.get<{ Params: { page: string } }>('/help/:page', { config: { door: 'public' } }, async (request, reply) => {
+  server.get('/help', { config: { access: 'public' } }, (_request, reply) => reply.redirect('/help/'));
+  server.get('/help/', { config: { access: 'public' } }, (_request, reply) => sendPage(reply, CONTENTS));
+  server.get<{ Params: { page: string } }>('/help/:page', { config: { access: 'public' } }, async (request, reply) => {
     const { page } = request.params;
     const file = PAGES.get(page);
     if (file === undefined) return reply.callNotFound();

@@ -46,14 +46,14 @@ export type AssetName = keyof typeof TYPES;
 
 const NAMES = Object.keys(TYPES) as AssetName[];
 const CONTENTS = new Map(NAMES.map((name) => [name, readFileSync(join(PROGRAM, 'src/web/assets', name))]));
-/** With a digest in it: a browser keeps the file for good, and asks for another one after an update. */
+/** Paths with a digest, so that a browser caches the file permanently and requests another one after an update. */
 const PATHS = new Map(NAMES.map((name) => [name, `/assets/${hash('sha256', contentOf(name)).slice(0, 12)}/${name}`]));
 
 function contentOf(name: AssetName): Buffer {
   return CONTENTS.get(name) as Buffer;
 }
 
-/** Where a page finds it. */
+/** Returns the path of an asset. */
 export function assetPath(name: AssetName): string {
   return PATHS.get(name) as string;
 }
@@ -64,7 +64,7 @@ const A_YEAR = 31_536_000;
 export function assetRoutes(server: Server): void {
   server.get<{ Params: { digest: string; name: string } }>(
     '/assets/:digest/:name',
-    { config: { door: 'public' } },
+    { config: { access: 'public' } },
     (request, reply) => {
       const name = NAMES.find((each) => each === request.params.name);
       if (name === undefined || assetPath(name) !== request.url) return reply.callNotFound();

@@ -1,52 +1,48 @@
-import { OWN_LEASES, ownShared, type Sharing } from '../admin/replica-status.ts';
-import { type SharedStatus, type Status, verdictOf, type WorkspaceStatus } from '../admin/status.ts';
-import { OWN_LIST, OWN_STATUS, readOwnList, readOwnStatus, type WholeStatusDeps } from '../admin/whole-status.ts';
+import { OWN_LEASES, ownShared } from '../admin/status/replica-status.ts';
+import { type SharedStatus, type Status, verdictOf, type WorkspaceStatus } from '../admin/status/status.ts';
+import {
+  OWN_LIST,
+  OWN_STATUS,
+  readOwnList,
+  readOwnStatus,
+  readWholeStatus,
+  type ServedDaemon,
+} from '../admin/status/whole-status.ts';
 import { type Access, canAccess } from '../model/caller.ts';
 import { LANES } from '../model/lane.ts';
-import type { Server } from '../platform/http/server.ts';
+import type { Server, ServerReply } from '../platform/http/server.ts';
 import type { Labels, Meter } from '../platform/lib/meter.ts';
 import { createQueue } from '../platform/lib/queue.ts';
 import { piecesOf, yieldToEventLoop } from '../platform/lib/yield.ts';
-import type { Health } from '../platform/observe/health.ts';
-import type { Metrics } from '../platform/observe/metrics.ts';
-import { callerOf } from './access-control.ts';
+import { callerOf } from './access/access-control.ts';
 
-export interface WebDeps {
-  readonly health: Health;
-  readonly metrics: Metrics;
-  /** The status of all workspaces. */
-  readonly status: () => Promise<Status>;
-  /** The status of the workspaces that are open in this process; other processes expose their own metrics. */
-  readonly ownStatus: () => Promise<Status>;
-  /** Milliseconds since the leases of this process were renewed; undefined without leases. */
-  readonly renewedAgo: () => number | undefined;
-  /** Replaces the values of secrets, because stored error texts may contain what others sent. */
-  readonly scrub: (text: string) => string;
-}
+/** The readers of the status. Tests replace them. */
+const READERS = { whole: readWholeStatus, own: readOwnStatus };
 
 /**
  * `/livez` answers 200 while the event loop runs; `/readyz` 200 or 503 with reasons; `/metrics` for Prometheus; and
  * `/status.json`. Access: `access-control.ts`.
  */
-export function webRoutes(server: Server, deps: WebDeps): void {
+export function webRoutes(server: Server, daemon: ServedDaemon, read = READERS): void {
+  const { metrics, scrub, sharing } = daemon;
   const scrapes = createQueue();
 
   /** The status of the workspaces that the caller may see, without secrets. */
   async function statusTextFor(caller: Access): Promise<string> {
-    const { workspaces, ...rest } = visibleTo(caller, await deps.status());
+    const { workspaces, ...rest } = visibleTo(caller, await read.whole(daemon));
     const texts: string[] = [];
-    await inPieces(workspaces, (piece) => texts.push(deps.scrub(JSON.stringify(piece)).slice(1, -1)));
-    return `${deps.scrub(JSON.stringify(rest)).slice(0, -1)},"workspaces":[${texts.join()}]}`;
+    await inPieces(workspaces, (piece) => texts.push(scrub(JSON.stringify(piece)).slice(1, -1)));
+    return `${scrub(JSON.stringify(rest)).slice(0, -1)},"workspaces":[${texts.join()}]}`;
   }
 
   async function scrape(of: readonly string[] | null): Promise<string> {
-    const { metrics } = deps;
-    const status = await deps.ownStatus();
+    // Other processes expose their own metrics.
+    const status = await read.own(daemon);
     metrics.freshen();
     metrics.meter.gauge('up', status.verdict === 'blocked' ? 0 : 1);
     metrics.meter.gauge('database_bytes', status.databaseBytes);
     metrics.meter.gauge('config_fault', status.configFault ? 1 : 0);
-    if (status.shared) setSharedGauges(metrics.meter, status.shared, deps.renewedAgo());
+    if (status.shared) setSharedGauges(metrics.meter, status.shared, sharing?.holder.renewedAgo());
     await inPieces(status.workspaces, (piece) => {
       for (const each of piece) setGauges(metrics.forWorkspace(each.name), each, status.at);
     });
@@ -54,13 +50,13 @@ export function webRoutes(server: Server, deps: WebDeps): void {
     return metrics.expose(of);
   }
 
-  probeRoutes(server, deps);
-  server.get('/metrics', { config: { door: 'metrics', filters: true } }, async (request, reply) => {
+  probeRoutes(server, daemon);
+  server.get('/metrics', { config: { access: 'metrics', filters: true } }, async (request, reply) => {
     const { workspaces } = callerOf(request);
     // All scrapes share the samples: one scrape resets them, and a concurrent one would return half of them.
     await scrapes.enter();
     try {
-      return await reply.type(deps.metrics.contentType).send(await scrape(workspaces));
+      return await reply.type(metrics.contentType).send(await scrape(workspaces));
     } finally {
       scrapes.leave();
     }
@@ -73,7 +69,6 @@ export function webRoutes(server: Server, deps: WebDeps): void {
 /** Workspaces per batch: some milliseconds. */
 const PIECE = 100;
 
-/** Yields between the batches. */
 async function inPieces<Each>(all: readonly Each[], work: (piece: readonly Each[]) => void): Promise<void> {
   for (const piece of piecesOf(all, PIECE)) {
     work(piece);
@@ -83,9 +78,8 @@ async function inPieces<Each>(all: readonly Each[], work: (piece: readonly Each[
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-const READ = { door: 'read', filters: true } as const;
+const READ = { access: 'read', filters: true } as const;
 
-/** The workspaces that the caller may see. */
 function visibleTo(caller: Access, status: Status): Status {
   const isVisible = ({ name }: { readonly name: string }) => canAccess(caller, name);
   const { workspaces, broken, elsewhere, shared } = status;
@@ -99,19 +93,19 @@ function visibleTo(caller: Access, status: Status): Status {
 }
 
 /** The public probes alone: for the port of the webhooks, where the pages have a port of their own. */
-export function probeRoutes(server: Server, deps: Pick<WebDeps, 'health'>): void {
+export function probeRoutes(server: Server, { health }: Pick<ServedDaemon, 'health'>): void {
   server.route({
     method: ['GET', 'HEAD'],
     url: '/livez',
-    config: { door: 'public' },
+    config: { access: 'public' },
     handler: (_request, reply) => reply.type('text/plain; charset=utf-8').send('ok\n'),
   });
   server.route({
     method: ['GET', 'HEAD'],
     url: '/readyz',
-    config: { door: 'public' },
+    config: { access: 'public' },
     handler: (_request, reply) => {
-      const report = deps.health.report();
+      const report = health.report();
       return reply.code(report.ready ? 200 : 503).send(report);
     },
   });
@@ -143,7 +137,6 @@ function setSharedGauges(meter: Meter, { replicas }: SharedStatus, renewedAgo: n
   if (renewedAgo !== undefined) meter.gauge('lease_renewal_age_seconds', renewedAgo / 1_000);
 }
 
-/** The gauges of a workspace whose state is unknown. */
 function setBroken(meter: Meter, code: string): void {
   meter.gauge('workspace_up', 0);
   meter.gauge('problems', 1, { code });
@@ -185,22 +178,17 @@ function setQuotaGauges(meter: Meter, quota: WorkspaceStatus['quota'], now: numb
   meter.gauge('quota_paused_seconds', quota.paused ? Math.max(0, (quota.paused.until - now) / 1_000) : 0);
 }
 
-interface ReplicaRoutesDeps extends WholeStatusDeps {
-  readonly sharing: Sharing;
-  /** Replaces the values of secrets, because stored error texts may contain what others sent. */
-  readonly scrub: (text: string) => string;
-}
-
 /**
  * The routes by which replicas read each other's own state: `GET /replica/status`, `GET /replica/list` and `GET /replica/leases`.
  * The requests are signed.
  */
-export function replicaRoutes(server: Server, deps: ReplicaRoutesDeps): void {
-  const door = { config: { door: 'replica' } } as const;
-  const scrubbed = async (state: Promise<unknown>) => deps.scrub(JSON.stringify(await state));
-  server.get(OWN_STATUS, door, async (_request, reply) =>
-    reply.type(JSON_TYPE).send(await scrubbed(readOwnStatus(deps))),
-  );
-  server.get(OWN_LIST, door, async (_request, reply) => reply.type(JSON_TYPE).send(await scrubbed(readOwnList(deps))));
-  server.get(OWN_LEASES, door, () => ({ shared: ownShared(deps.sharing, deps.clock.now()) }));
+export function replicaRoutes(server: Server, daemon: ServedDaemon): void {
+  const { sharing, clock, scrub } = daemon;
+  if (!sharing) return;
+  const options = { config: { access: 'replica' } } as const;
+  const sendState = async (reply: ServerReply, state: Promise<unknown>) =>
+    reply.type(JSON_TYPE).send(scrub(JSON.stringify(await state)));
+  server.get(OWN_STATUS, options, (_request, reply) => sendState(reply, readOwnStatus(daemon)));
+  server.get(OWN_LIST, options, (_request, reply) => sendState(reply, readOwnList(daemon)));
+  server.get(OWN_LEASES, options, () => ({ shared: ownShared(sharing, clock.now()) }));
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import BetterSqlite from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import type { Status } from '../../src/admin/status.ts';
+import type { Status } from '../../src/admin/status/status.ts';
 import { connectors } from '../../src/connectors/registry.ts';
 import type { DaemonEndpoint } from '../../src/store/installation/daemon-file.ts';
 import { cookieOf } from '../support/harness/browser-session.ts';

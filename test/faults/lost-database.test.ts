@@ -2,7 +2,7 @@ import { copyFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import BetterSqlite from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { backUp, restore } from '../../src/admin/data.ts';
+import { backUp, restore } from '../../src/admin/installation/data.ts';
 import { INSTALLATION_FILE } from '../../src/store/installation/installation.ts';
 import { createWeather, type Weather } from '../support/fakes/weather.ts';
 import { loseDatabase } from '../support/faults/lose-database.ts';

@@ -85,8 +85,8 @@ const ONLY_SHORT_TEXTS: Readonly<Record<string, string>> = {
 
 /** Files that put patterns together while they run, and of what. */
 const MADE_WHILE_RUNNING: Readonly<Record<string, string>> = {
-  'src/cli/api.ts': 'patterns of the contract, which only read our own samples',
-  'src/admin/init.ts': 'the name of a variable, in a file that init wrote',
+  'src/cli/workspace/api.ts': 'patterns of the contract, which only read our own samples',
+  'src/admin/installation/init.ts': 'the name of a variable, in a file that init wrote',
   'src/model/git-providers.ts': 'the names of the git providers, in a list',
   'src/connectors/github/items.ts': 'the escaped name of a repository at the start of a line',
   'src/platform/lib/own-command.ts': 'the names of commands, of which none is the beginning of a longer match',

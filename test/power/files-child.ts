@@ -4,8 +4,8 @@
  *   node files-child.ts <action> <folder>
  */
 import { join } from 'node:path';
-import { backUp } from '../../src/admin/data.ts';
-import { keyFile } from '../../src/cli/api-key-file.ts';
+import { backUp } from '../../src/admin/installation/data.ts';
+import { keyFile } from '../../src/cli/access/api-key-file.ts';
 import { complaintsOf } from '../../src/platform/database/sqlite.ts';
 import { makeKeyFile } from '../../src/platform/lib/key-file.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { WARNINGS } from '../../src/admin/verdict.ts';
+import { WARNINGS } from '../../src/admin/status/verdict.ts';
 import type { Labels } from '../../src/platform/lib/meter.ts';
 import { createMetrics, METRICS } from '../../src/platform/observe/metrics.ts';
 import { setGauges } from '../../src/web/page-routes.ts';

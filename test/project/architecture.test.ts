@@ -231,7 +231,7 @@ describe('architecture', () => {
       String.raw`\b${proof}\)? [!=]== (?!undefined|null|''|')|[!=]== ${proof}\b|\b${proof}${byPart}(?![A-Z_]+\))|${byPart}${proof}\)`,
     );
     const wrong = FILES.filter(({ path }) =>
-      /^(?:web\/(?!pages)|gateway|cluster|daemon|workspace-api)|\/verify\.ts$|signature\.ts$/.test(path),
+      /^(?:web\/(?:access\/|[^/]+$)|gateway|cluster|daemon|workspace-api)|\/verify\.ts$|signature\.ts$/.test(path),
     ).flatMap(({ path, code }) =>
       code
         .split('\n')

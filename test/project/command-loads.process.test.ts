@@ -75,7 +75,7 @@ describe('a command loads only what it needs', () => {
       files.filter((file) => !/^(?:cli|model\/errors|platform\/(?:lib|http|database)|main)\b/.test(file)),
     ).toMatchInlineSnapshot(`
       [
-        "admin/ci-job.ts",
+        "admin/tasks/ci-job.ts",
         "model/build.ts",
         "model/git-providers.ts",
         "model/text-limits.ts",

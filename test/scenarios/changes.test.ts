@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { describePlan } from '../../src/cli/plan.ts';
+import { describePlan } from '../../src/cli/changes/plan.ts';
 import { entity } from '../../src/model/change.ts';
 import type { Fault } from '../../src/reference-service/http/faults.ts';
 import { updateChange } from '../../src/store/changes/outbox-rows.ts';

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { PullRequestTasks } from '../../src/admin/pull-request-tasks.ts';
+import type { PullRequestTasks } from '../../src/admin/tasks/pull-request-tasks.ts';
 import { startConnectProxy } from '../support/fakes/connect-proxy.ts';
 import { type CommandEnded, commandLine, complaintsOf } from '../support/harness/command-line.ts';
 import { createWorld, GITHUB, type World } from '../support/harness/daemon.ts';

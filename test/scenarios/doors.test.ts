@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { OPERATIONS } from '../../src/admin/admin-operations.ts';
-import type { GuardedRoute } from '../../src/web/access-control.ts';
+import type { GuardedRoute } from '../../src/web/access/access-control.ts';
 import { cookieOf, logIn } from '../support/harness/browser-session.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
 import { sampleOf } from '../support/harness/depth.ts';
@@ -90,7 +90,7 @@ async function knock(route: GuardedRoute, { headers, page }: Credential): Promis
 }
 
 function doorOf({ needs }: GuardedRoute): string {
-  return needs.door ?? 'admin';
+  return needs.access ?? 'admin';
 }
 
 function nameOf({ method, url }: GuardedRoute): string {
@@ -99,7 +99,7 @@ function nameOf({ method, url }: GuardedRoute): string {
 
 /** Statuses by credential; `in` for what is none of a refusal at the door. */
 function expected({ method, url, needs }: GuardedRoute): Readonly<Partial<Record<Name, 'in' | number>>> {
-  const { door = 'admin', filters } = needs;
+  const { access = 'admin', filters } = needs;
   const changes = method !== 'GET' && method !== 'HEAD';
   const limited = { ours: filters || url.includes(':workspace') ? 'in' : 403, other: filters ? 'in' : 403 } as const;
   const sessions = { 'admin session': 'in', 'session of another workspace': limited.other } as const;
@@ -109,12 +109,12 @@ function expected({ method, url, needs }: GuardedRoute): Readonly<Partial<Record
   } as const;
   const all = { none: 401, wrong: 401, admin: 'in', ...limited, ...sessions, ...foreign } as const;
   const pageless = { 'admin session without the token of a page': changes ? 403 : 'in' } as const;
-  if (door === 'read' || door === 'metrics') return { ...all, ...pageless, read: 'in', 'read session': 'in' };
-  if (door === 'admin') return { ...all, ...pageless, read: 403, 'read session': 403 };
+  if (access === 'read' || access === 'metrics') return { ...all, ...pageless, read: 'in', 'read session': 'in' };
+  if (access === 'admin') return { ...all, ...pageless, read: 403, 'read session': 403 };
   // It takes gateway tokens, and nothing of those here.
-  if (door === 'gateway') return Object.fromEntries(Object.keys(CREDENTIALS).map((name) => [name, 401]));
+  if (access === 'gateway') return Object.fromEntries(Object.keys(CREDENTIALS).map((name) => [name, 401]));
   const inside = { 'admin session': 'in', 'read session': 'in', 'session of another workspace': 'in' } as const;
-  if (door === 'session')
+  if (access === 'session')
     return { none: 401, wrong: 401, admin: 401, read: 401, ours: 401, other: 401, ...inside, ...pageless };
   return {};
 }
@@ -206,13 +206,13 @@ describe('every route', () => {
 
   it('that changes something takes JSON, or a form where it says so', async () => {
     for (const { method, url, needs } of world.daemon().routes()) {
-      if (['public', 'webhook'].includes(needs.door ?? '') || method === 'GET' || method === 'HEAD') continue;
+      if (['public', 'webhook'].includes(needs.access ?? '') || method === 'GET' || method === 'HEAD') continue;
       const headers =
-        needs.door === 'login' || needs.door === 'session' ? (await session(ADMIN)).headers : bearer(ADMIN).headers;
+        needs.access === 'login' || needs.access === 'session' ? (await session(ADMIN)).headers : bearer(ADMIN).headers;
       const path = url.replace(':workspace', 'test').replace(':question', 'held');
       for (const type of [
         'text/plain',
-        needs.form || needs.door === 'login' ? 'application/json' : 'application/x-www-form-urlencoded',
+        needs.form || needs.access === 'login' ? 'application/json' : 'application/x-www-form-urlencoded',
       ]) {
         const answer = await fetch(origin + path, {
           method,

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { describeStatus } from '../../src/cli/status.ts';
+import { describeStatus } from '../../src/cli/status/status.ts';
 import { createLogger } from '../../src/platform/observe/pino-logger.ts';
 import { createScrubber } from '../../src/platform/observe/scrubber.ts';
 import { createTracker, issue, tell } from '../support/fakes/tracker.ts';

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { checkAll } from '../../src/admin/check.ts';
+import { checkAll } from '../../src/admin/status/check.ts';
 import { SyncError } from '../../src/model/errors/sync-error.ts';
 import { createForge, type Forge, pulls } from '../support/fakes/forge.ts';
 import { startWorkspaceService } from '../support/fakes/workspace-service.ts';

@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { basename, join, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
-import { imageOf } from '../../src/admin/deploy-templates.ts';
-import { EXAMPLE_URL } from '../../src/admin/init.ts';
+import { imageOf } from '../../src/admin/installation/deploy-templates.ts';
+import { EXAMPLE_URL } from '../../src/admin/installation/init.ts';
 import { connectors } from '../../src/connectors/registry.ts';
 import { loadConfig } from '../../src/platform/config/load.ts';
 import { apiOverrides } from '../../src/workspace-api/contract.ts';

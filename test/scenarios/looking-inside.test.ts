@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { DURATIONS } from '../../src/admin/effective-config.ts';
+import { DURATIONS } from '../../src/admin/installation/effective-config.ts';
 import { CAPABILITY_DEFAULTS } from '../../src/connectors/connector.ts';
 import { connectors } from '../../src/connectors/registry.ts';
 import { commandLine } from '../support/harness/command-line.ts';

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { OnceResult } from '../../src/admin/once.ts';
-import type { Status } from '../../src/admin/status.ts';
+import type { OnceResult } from '../../src/admin/installation/once.ts';
+import type { Status } from '../../src/admin/status/status.ts';
 import { differingBuilds } from '../../src/cli/builds.ts';
 import { askOwner } from '../../src/cli/owner.ts';
-import { describeStatus } from '../../src/cli/status.ts';
+import { describeStatus } from '../../src/cli/status/status.ts';
 import type { Finding } from '../../src/connectors/connector.ts';
 import { cookieOf } from '../support/harness/browser-session.ts';
 import { openReplicas, type TestReplica, type TestReplicas } from '../support/postgres/replicas.ts';

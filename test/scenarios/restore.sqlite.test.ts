@@ -1,7 +1,7 @@
 import { copyFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { backUp, restore } from '../../src/admin/data.ts';
+import { backUp, restore } from '../../src/admin/installation/data.ts';
 import { INSTALLATION_FILE } from '../../src/store/installation/installation.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
 import { sampleOf } from '../support/harness/depth.ts';

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { checkAll } from '../../src/admin/check.ts';
+import { checkAll } from '../../src/admin/status/check.ts';
 import { createWorld, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
 import { listenLocally } from '../support/harness/listen.ts';
 

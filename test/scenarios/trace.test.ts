@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Asked } from '../../src/admin/admin-operations.ts';
-import { describeDelivery } from '../../src/cli/deliveries.ts';
-import { describeItems } from '../../src/cli/show-items.ts';
+import { describeDelivery } from '../../src/cli/deliveries/deliveries.ts';
+import { describeItems } from '../../src/cli/items/show-items.ts';
 import { standardSignature } from '../../src/connectors/kit/verify.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
 import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';

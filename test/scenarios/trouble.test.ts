@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { describeStatus } from '../../src/cli/status.ts';
+import { describeStatus } from '../../src/cli/status/status.ts';
 import { entity } from '../../src/model/change.ts';
 import type { Fault } from '../../src/reference-service/http/faults.ts';
 import { requestFetch } from '../../src/store/deliveries/wanted-fetches.ts';

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { Status } from '../../src/admin/status.ts';
+import type { Status } from '../../src/admin/status/status.ts';
 import { addAudit } from '../../src/store/access/audit-rows.ts';
 import type { Store } from '../../src/store/database.ts';
 import type { Installation } from '../../src/store/installation/installation.ts';

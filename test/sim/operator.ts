@@ -1,5 +1,5 @@
 import { type AdminOperation, runAdminOperation } from '../../src/admin/admin-operations.ts';
-import type { DeliveryPage } from '../../src/admin/deliveries.ts';
+import type { DeliveryPage } from '../../src/admin/deliveries/deliveries.ts';
 import { SyncError } from '../../src/model/errors/sync-error.ts';
 import { DatabaseFault } from '../../src/platform/database/database-fault.ts';
 import { allRecords } from '../support/harness/people.ts';

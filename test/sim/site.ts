@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import BetterSqlite from 'better-sqlite3';
 import { sql } from 'kysely';
 import { stringify } from 'yaml';
-import type { Status } from '../../src/admin/status.ts';
+import type { Status } from '../../src/admin/status/status.ts';
 import { soleHolder } from '../../src/cluster/lease-holder.ts';
 import { connectors } from '../../src/connectors/registry.ts';
 import { type Composition, compose } from '../../src/daemon/compose.ts';

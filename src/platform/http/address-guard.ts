@@ -10,7 +10,7 @@ export interface Patience {
 /** Addresses remembered; beyond that the oldest is forgotten. */
 const MOST_ADDRESSES = 10_000;
 
-export type AddressGuard = ReturnType<typeof createAddressGuard>;
+type AddressGuard = ReturnType<typeof createAddressGuard>;
 
 /** A token bucket for each address whose requests are refused. */
 export function createAddressGuard(clock: Clock, { burst, perSecond }: Patience) {

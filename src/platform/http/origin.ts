@@ -13,12 +13,21 @@ import type { ServerRequest } from './server.ts';
  * replica  another process of the installation, which signs its requests. Changes nothing.
  * admin    the admin token, or a session of an administrator.
  */
-export type Door = 'public' | 'webhook' | 'login' | 'metrics' | 'read' | 'session' | 'gateway' | 'replica' | 'admin';
+export type RouteAccess =
+  | 'public'
+  | 'webhook'
+  | 'login'
+  | 'metrics'
+  | 'read'
+  | 'session'
+  | 'gateway'
+  | 'replica'
+  | 'admin';
 
 /** The `config` of a route: its callers. A route without one is for administrators of all workspaces. */
 export interface RouteNeeds {
   /** `admin` by default. */
-  readonly door?: Door;
+  readonly access?: RouteAccess;
   /**
    * The answer contains only what the caller may see. Without it, and without `:workspace` in its address, the route is closed to
    * callers that are limited to some workspaces.

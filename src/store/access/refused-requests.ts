@@ -3,7 +3,7 @@ import { countRows, type Sql } from '../workspace-scope.ts';
 
 /** Similar requests that a webhook address or the gateway refused, as one entry. Times are epoch milliseconds. */
 export interface RefusedRequest {
-  /** Digest of the properties that similar requests share; see `web/refusal-log.ts`. */
+  /** Digest of the properties that similar requests share; see `web/access/refusal-log.ts`. */
   readonly key: string;
   readonly workspace: string | null;
   readonly connection: string | null;

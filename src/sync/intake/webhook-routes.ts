@@ -110,7 +110,7 @@ export function webhookRoutes(
   largestDelivery: number,
 ): void {
   const context = createContext(server, clock, find, isBroken);
-  const config = { door: 'webhook' } as const;
+  const config = { access: 'webhook' } as const;
   server.post<Path>(ROUTE, {
     config,
     bodyLimit: largestDelivery,

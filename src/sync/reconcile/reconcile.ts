@@ -21,7 +21,7 @@ import {
 import { forgetRulesInForce, rulesInForceSince } from './workflow/evaluate-task.ts';
 import type { Workflow } from './workflow/workflow-rules.ts';
 
-export type Reconcile = ReturnType<typeof createReconcile>;
+type Reconcile = ReturnType<typeof createReconcile>;
 
 /** Deliveries read at once, and their bytes: the main thread translates so many in a few milliseconds. */
 const BATCH = 100;

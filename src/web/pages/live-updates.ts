@@ -1,19 +1,13 @@
 import { Readable } from 'node:stream';
 import type { Server, ServerReply, ServerRequest } from '../../platform/http/server.ts';
 import { type Clock, sleep } from '../../platform/lib/clock.ts';
-import { credentialOf, isStillIn } from '../access-control.ts';
+import { credentialOf, isStillIn } from '../access/access-control.ts';
 import type { Part } from './page-content.ts';
 import { digestOf } from './page-frame.ts';
 
-/** The content of a page at one moment. */
 export interface Snapshot {
   readonly title: string;
   readonly parts: readonly Part[];
-}
-
-export interface LiveUpdates {
-  /** Streams the parts of a page: all at first, then those that changed. */
-  send(request: ServerRequest, reply: ServerReply, look: () => Promise<Snapshot>): ServerReply;
 }
 
 /** Milliseconds between two snapshots. A slow snapshot is followed by a longer pause. */
@@ -33,7 +27,7 @@ const RETRY = 1_000;
  * Server-sent events, for pages that stay open. A caller that requests no stream gets one snapshot and the end. The caller is
  * checked again before each snapshot, so that a logged-out caller, or one with fewer rights, gets no further data.
  */
-export function createLiveUpdates(server: Server, clock: Clock): LiveUpdates {
+export function createLiveUpdates(server: Server, clock: Clock) {
   const stopping = new AbortController();
   const open = createTally();
   server.addHook('preClose', async () => stopping.abort());
@@ -61,7 +55,8 @@ export function createLiveUpdates(server: Server, clock: Clock): LiveUpdates {
   }
 
   return {
-    send(request, reply, look) {
+    /** Streams the parts of a page: all at first, then those that changed. */
+    send(request: ServerRequest, reply: ServerReply, look: () => Promise<Snapshot>): ServerReply {
       const isStream = (request.headers.accept ?? '').includes('text/event-stream');
       const who = credentialOf(request);
       if (isStream && (open.all() >= MOST || open.of(who) >= MOST_OF_ONE))
@@ -86,7 +81,6 @@ interface Stream {
   readonly isStream: boolean;
 }
 
-/** Counts by name, and in total. */
 function createTally() {
   const counts = new Map<string, number>();
   let all = 0;

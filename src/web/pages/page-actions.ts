@@ -1,22 +1,21 @@
+import type { Actor } from '../../admin/access/audit.ts';
 import type { AdminOperation, Answered, Asked } from '../../admin/admin-operations.ts';
-import type { Actor } from '../../admin/audit.ts';
+import type { PostponedRequest } from '../../admin/changes/postponed.ts';
 import type { OpenWorkspace } from '../../admin/open-workspace.ts';
-import type { PostponedRequest } from '../../admin/postponed.ts';
 import { HELD_CLASSES } from '../../model/change.ts';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import { counted } from '../../platform/lib/quantities.ts';
+import { wantedOf } from '../deliveries/delivery-filter.ts';
 import { html, type Markup } from '../html.ts';
-import { numberOf } from './choices.ts';
-import { wantedOf } from './delivery-filter.ts';
-import { ask, mayAct, pathOf, type Visit, type WorkspaceVisit } from './page-content.ts';
+import { numberOf } from './fragments.ts';
+import { mayAct, type PageContext, pathOf, request, type WorkspacePageContext } from './page-content.ts';
 import { tokenField } from './page-frame.ts';
 import { note } from './problem-content.ts';
 
 interface Given {
   readonly partition: OpenWorkspace;
   readonly clock: Clock;
-  /** The author for the audit. */
   readonly actor: Actor;
   readonly form: URLSearchParams;
 }
@@ -34,7 +33,7 @@ function action<Name extends AdminOperation>(
   outcomeOf: (answer: Answered<Name>) => Done,
 ): Action {
   return async (given) => {
-    const [outcome, count] = outcomeOf(await ask(given, name, bodyOf(given.form)));
+    const [outcome, count] = outcomeOf(await request(given, name, bodyOf(given.form)));
     return pathOf(given.partition.name, page, { done: outcome, count });
   };
 }
@@ -45,7 +44,7 @@ function postponed(
   bodyOf: (form: URLSearchParams) => object = () => ({}),
 ): Action {
   return async (given) => {
-    await ask(given, 'postpone', { question, asked: bodyOf(given.form) });
+    await request(given, 'postpone', { question, asked: bodyOf(given.form) });
     return pathOf(given.partition.name, 'problems');
   };
 }
@@ -73,7 +72,7 @@ export const ACTIONS = {
     // An invalid number must not select all deliveries.
     if (id === null) throw new SyncError('usage', 'the form names no delivery');
     const wanted = id === undefined ? wantedOf(form) : { ids: [id] };
-    const { replayed } = await ask(given, 'replay', { ...wanted, preview: false });
+    const { replayed } = await request(given, 'replay', { ...wanted, preview: false });
     return pathOf(partition.name, id === undefined ? 'deliveries' : 'delivery', {
       id,
       done: 'replayed',
@@ -116,7 +115,7 @@ const OUTCOMES = {
 } satisfies Readonly<Record<string, (count: number) => string>>;
 
 /** The result of the button that led to this page. */
-export function doneNote({ query }: Visit): Markup | null {
+export function doneNote({ query }: PageContext): Markup | null {
   const outcome = query.get('done') ?? '';
   if (!Object.hasOwn(OUTCOMES, outcome)) return null;
   const count = Number(query.get('count') ?? 0);
@@ -126,7 +125,6 @@ export function doneNote({ query }: Visit): Markup | null {
 
 interface Button {
   readonly action: ActionName;
-  /** On the button. */
   readonly words: string;
   readonly fields?: Readonly<Record<string, string | number>>;
   /** The script asks for a confirmation with this text. */
@@ -138,13 +136,13 @@ interface Button {
 
 /** A button that changes something; null if the caller may not press it. */
 export function actionForm(
-  visit: WorkspaceVisit,
+  context: WorkspacePageContext,
   { action, words, fields = {}, question, look, id }: Button,
 ): Markup | null {
-  const { session } = visit.caller;
-  if (!mayAct(visit) || !session) return null;
+  const { session } = context.caller;
+  if (!mayAct(context) || !session) return null;
   const asked = question === undefined ? null : html` data-confirm="${question}"`;
-  return html`<form method="post" action="${pathOf(visit.partition.name, `actions/${action}`)}"${asked}>${tokenField(session.pageToken)}${Object.entries(
+  return html`<form method="post" action="${pathOf(context.partition.name, `actions/${action}`)}"${asked}>${tokenField(session.pageToken)}${Object.entries(
     fields,
   ).map(
     ([name, value]) => html`<input name="${name}" type="hidden" value="${value}">`,

@@ -1,32 +1,27 @@
+import type { Actor } from '../../admin/access/audit.ts';
 import { type AdminOperation, type Answered, type Asked, runAdminOperation } from '../../admin/admin-operations.ts';
-import type { Actor } from '../../admin/audit.ts';
-import type { EffectiveValue } from '../../admin/effective-config.ts';
+import type { EffectiveValue } from '../../admin/installation/effective-config.ts';
 import type { OpenWorkspace } from '../../admin/open-workspace.ts';
-import type { ProcessStatus, WorkspaceStatus } from '../../admin/status.ts';
+import type { ProcessStatus, WorkspaceStatus } from '../../admin/status/status.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
-import type { Caller } from '../door-caller.ts';
-import type { Markup } from '../html.ts';
+import type { Caller } from '../access/sessions.ts';
+import { html, type Markup } from '../html.ts';
 
-/** One request of a page. */
-export interface Visit {
+export interface PageContext {
   readonly caller: Caller;
   /** Parameters of the address; of several with one name, the last. */
   readonly query: ReadonlyMap<string, string>;
   readonly clock: Clock;
-  /** The time of the page, epoch milliseconds. */
   readonly now: number;
   /** The process that all workspaces share. */
   readonly process: ProcessStatus;
-  /** Options of the daemon, each with its origin. */
   readonly daemonOptions: () => Promise<readonly EffectiveValue[]>;
   /** Removes the secrets from an answer of a use case before it is shown. */
   readonly clean: <Value>(value: Value) => Value;
-  /** Removes the secrets from a text. */
   readonly scrub: (text: string) => string;
 }
 
-/** One request of a page of a workspace. */
-export interface WorkspaceVisit extends Visit {
+export interface WorkspacePageContext extends PageContext {
   readonly partition: OpenWorkspace;
   readonly status: WorkspaceStatus;
   /** The name of the workspace if commands must give it, because there are several. */
@@ -35,7 +30,6 @@ export interface WorkspaceVisit extends Visit {
 
 /** A part of a page that is replaced alone when it has changed. */
 export interface Part {
-  /** Unique on the page. */
   readonly id: string;
   readonly body: Markup;
   /** Whether it has fields that people fill, so that it is not replaced. */
@@ -45,12 +39,11 @@ export interface Part {
 export interface PageContent {
   readonly title: string;
   readonly parts: readonly Part[];
-  /** Status of the answer. Absent: 200. */
   readonly status?: number;
 }
 
 /** Builds a page of a workspace. Throws `not_found` if its subject does not exist. */
-export type WorkspacePage = (visit: WorkspaceVisit) => Promise<PageContent> | PageContent;
+export type WorkspacePage = (context: WorkspacePageContext) => Promise<PageContent> | PageContent;
 
 /** The address of a page of a workspace; parameters that are absent are left out. */
 export function pathOf(
@@ -66,16 +59,25 @@ export function pathOf(
   return query === '' ? path : `${path}?${query}`;
 }
 
+/** A link to a page of a workspace. */
+export function linkTo(
+  workspace: string,
+  page: string,
+  parameters: Readonly<Record<string, string | number>>,
+  words: Markup | string,
+): Markup {
+  return html`<a href="${pathOf(workspace, page, parameters)}">${words}</a>`;
+}
+
 /** Runs an admin operation, so that pages and commands show the same. @param actor the author of a change */
-export function ask<Name extends AdminOperation>(
-  { partition, clock, actor }: Pick<WorkspaceVisit, 'partition' | 'clock'> & { readonly actor?: Actor },
+export function request<Name extends AdminOperation>(
+  { partition, clock, actor }: Pick<WorkspacePageContext, 'partition' | 'clock'> & { readonly actor?: Actor },
   name: Name,
   body: Asked<Name>,
 ): Promise<Answered<Name>> {
   return runAdminOperation(name, partition, body, clock, actor);
 }
 
-/** Whether buttons that change something are shown. */
-export function mayAct({ caller }: Visit): boolean {
+export function mayAct({ caller }: PageContext): boolean {
   return caller.role === 'admin' && caller.session !== undefined;
 }

@@ -1,13 +1,11 @@
 import { hash } from 'node:crypto';
 import { bytes, duration } from '../../platform/lib/quantities.ts';
-import type { Caller } from '../door-caller.ts';
+import type { Caller } from '../access/sessions.ts';
 import { html, type Markup } from '../html.ts';
 import { documentOf } from '../html-document.ts';
-import { when } from '../moment.ts';
+import { type Tone, when } from './fragments.ts';
 import { type PageContent, type Part, pathOf } from './page-content.ts';
-import type { Tone } from './tones.ts';
 
-/** A page in the navigation. */
 export interface NavigationEntry {
   readonly path: string;
   readonly name: string;
@@ -15,7 +13,6 @@ export interface NavigationEntry {
   readonly badge?: { readonly count: number; readonly tone: Tone } | null;
 }
 
-/** The frame around a page. */
 export interface Frame {
   readonly caller: Caller;
   readonly now: number;

@@ -2,8 +2,8 @@ import type { SyncError } from '../../model/errors/sync-error.ts';
 import { asTyped } from '../../platform/lib/own-command.ts';
 import { helpOf } from '../help.ts';
 import { html, type Markup } from '../html.ts';
+import { sign, type Tone } from './fragments.ts';
 import type { PageContent } from './page-content.ts';
-import { sign, type Tone } from './tones.ts';
 
 interface ShownError {
   readonly code: string;
@@ -11,11 +11,10 @@ interface ShownError {
   readonly hint: string;
 }
 
-export function toldOf({ code, message, hint }: SyncError): ShownError {
+export function shownErrorOf({ code, message, hint }: SyncError): ShownError {
   return { code, message, hint };
 }
 
-/** A box for what people should not overlook. */
 export function note(tone: Tone, title: string, body: Markup | null = null): Markup {
   return html`<div class="card note ${tone}" role="status"><p><span class="${tone}">${sign(tone)}</span> <strong>${title}</strong></p>${body}</div>`;
 }
@@ -28,12 +27,12 @@ export function errorBox(title: string, { code, message, hint }: ShownError): Ma
   );
 }
 
-/** In the place of a page that cannot be made. */
+/** Replaces a page that cannot be built. */
 export function problemContent(error: ShownError): PageContent {
   return { title: 'This did not work', parts: [{ id: 'problem', body: errorBox('This did not work', error) }] };
 }
 
-/** A workspace that is not open: nobody knows its state. */
+/** Replaces the pages of a workspace that is not open, whose state is unknown. */
 export function brokenContent(reason: ShownError): PageContent {
   return { title: 'Blocked', parts: [{ id: 'problem', body: errorBox('Nothing is taken or sent', reason) }] };
 }

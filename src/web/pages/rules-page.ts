@@ -1,59 +1,64 @@
-import type { LabReport, LabSample } from '../../admin/lab.ts';
-import { describeLabEnd, laterCondition } from '../../admin/lab-words.ts';
-import { writtenConfiguration } from '../../admin/workspace-configuration.ts';
+import { writtenConfiguration } from '../../admin/installation/effective-config.ts';
+import { describeLabEnd, laterCondition } from '../../admin/labels.ts';
+import type { LabReport, LabSample } from '../../admin/workspace/lab.ts';
 import { asSyncError } from '../../model/errors/sync-error.ts';
 import { commandAsTyped } from '../../platform/lib/own-command.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
 import { fieldText, html, type Markup } from '../html.ts';
-import { when } from '../moment.ts';
-import { dataTable } from './data-table.ts';
-import { ask, mayAct, type PageContent, type Part, pathOf, type WorkspaceVisit } from './page-content.ts';
+import { chip, dataTable, type Tone, when } from './fragments.ts';
+import {
+  linkTo,
+  mayAct,
+  type PageContent,
+  type Part,
+  pathOf,
+  request,
+  type WorkspacePageContext,
+} from './page-content.ts';
 import { tokenField } from './page-frame.ts';
-import { errorBox, note, toldOf } from './problem-content.ts';
-import { chip, type Tone } from './tones.ts';
+import { errorBox, note, shownErrorOf } from './problem-content.ts';
 
-/** Samples of each kind of write. */
 const SAMPLES = 20;
 
 /**
  * The lab: what another configuration would write, over all items known. The form begins with the file in use, or empty if
  * the file cannot be read now.
  */
-export async function rulesPage(visit: WorkspaceVisit): Promise<PageContent> {
-  if (!mayAct(visit)) return { title: 'Rules', parts: [labPart(visit, '')] };
+export async function rulesPage(context: WorkspacePageContext): Promise<PageContent> {
+  if (!mayAct(context)) return { title: 'Rules', parts: [labPart(context, '')] };
   try {
-    const config = await writtenConfiguration(visit.partition, visit.scrub);
-    return { title: 'Rules', parts: [labPart(visit, config)] };
+    const config = await writtenConfiguration(context.partition, context.scrub);
+    return { title: 'Rules', parts: [labPart(context, config)] };
   } catch (error) {
-    const reason = errorBox('The present file cannot be shown', visit.clean(toldOf(asSyncError(error))));
-    return { title: 'Rules', parts: [{ id: 'answer', body: reason }, labPart(visit, '')] };
+    const reason = errorBox('The present file cannot be shown', context.clean(shownErrorOf(asSyncError(error))));
+    return { title: 'Rules', parts: [{ id: 'answer', body: reason }, labPart(context, '')] };
   }
 }
 
-/** The lab with its answer, or with the reason why the configuration is refused. */
-export async function triedRulesPage(visit: WorkspaceVisit, config: string): Promise<PageContent> {
-  const lab = labPart(visit, config);
+/** Shows the lab with its report, or with the reason why the configuration is refused. */
+export async function triedRulesPage(context: WorkspacePageContext, config: string): Promise<PageContent> {
+  const lab = labPart(context, config);
   try {
-    const report = visit.clean(await ask(visit, 'lab', { config, limit: SAMPLES }));
-    const samples = { id: 'samples', body: samplesTable(visit.partition.name, report.samples) };
-    return { title: 'Rules', parts: [{ id: 'answer', body: answer(visit, report) }, samples, lab] };
+    const report = context.clean(await request(context, 'lab', { config, limit: SAMPLES }));
+    const samples = { id: 'samples', body: samplesTable(context.partition.name, report.samples) };
+    return { title: 'Rules', parts: [{ id: 'answer', body: answer(context, report) }, samples, lab] };
   } catch (error) {
-    const refusal = errorBox('This did not work', visit.clean(toldOf(asSyncError(error))));
+    const refusal = errorBox('This did not work', context.clean(shownErrorOf(asSyncError(error))));
     return { title: 'Rules', parts: [{ id: 'answer', body: refusal }, lab], status: 422 };
   }
 }
 
-function labPart(visit: WorkspaceVisit, config: string): Part {
-  return { id: 'lab', body: labForm(visit, config), isForm: true };
+function labPart(context: WorkspacePageContext, config: string): Part {
+  return { id: 'lab', body: labForm(context, config), isForm: true };
 }
 
-function labForm(visit: WorkspaceVisit, config: string): Markup {
-  const { session } = visit.caller;
+function labForm(context: WorkspacePageContext, config: string): Markup {
+  const { session } = context.caller;
   const intro = html`<h2>Try a configuration</h2><p class="soft">worksync evaluates the items that it knows by the text of a workspace’s file, and tells which links, records and tasks it
 would write. It writes nothing and sends no request. The form begins with the text of the present file, without its comments; <code>\${SECRET}</code> stands for a secret that is written in it.</p>`;
-  if (!mayAct(visit) || !session)
-    return html`<section class="card stack">${intro}<p class="hint">To try one, log in as an administrator; or on the machine: <code>${commandAsTyped('plan --config FILE', visit.named)}</code></p></section>`;
-  return html`<section class="card stack">${intro}<form class="stack" method="post" action="${pathOf(visit.partition.name, 'rules')}">${tokenField(session.pageToken)}
+  if (!mayAct(context) || !session)
+    return html`<section class="card stack">${intro}<p class="hint">To try one, log in as an administrator; or on the machine: <code>${commandAsTyped('plan --config FILE', context.named)}</code></p></section>`;
+  return html`<section class="card stack">${intro}<form class="stack" method="post" action="${pathOf(context.partition.name, 'rules')}">${tokenField(session.pageToken)}
 <label>A file<br><input type="file" data-fills="config" accept=".yaml,.yml,.json"></label>
 <label>Configuration, as YAML<textarea id="config" name="config" required spellcheck="false">${fieldText(config)}</textarea></label>
 <div><button class="main">Try it</button></div></form></section>`;
@@ -68,7 +73,7 @@ const EFFECT_WORDS: Readonly<Record<LabSample['effect'], string>> = {
   'attach-document': 'Documents attached',
 };
 
-function answer({ now }: WorkspaceVisit, report: LabReport): Markup {
+function answer({ now }: WorkspacePageContext, report: LabReport): Markup {
   const { inUse, items, ended, without, effects, requests, drainedAt } = report;
   const all = items.open + items.finished;
   const left = without.map(
@@ -119,7 +124,7 @@ function samplesTable(workspace: string, samples: readonly LabSample[]): Markup 
         kind: 'name',
         cell: ({ item, title, url }) => {
           const words = title ?? url ?? item ?? '–';
-          return item === null ? words : html`<a href="${pathOf(workspace, 'item', { name: item })}">${words}</a>`;
+          return item === null ? words : linkTo(workspace, 'item', { name: item }, words);
         },
       },
       { title: 'Task', kind: 'tight', cell: ({ task }) => task },
@@ -139,5 +144,5 @@ const NAME = /^(?:[A-Za-z][\w]*-\d+|[\w./-]+#\d+)$/;
 /** A text that asked for a link; where it is a name, it leads to what has that name. */
 function nameWords(workspace: string, text: string): Markup {
   const words = html`<code>${text}</code>`;
-  return NAME.test(text) ? html`<a href="${pathOf(workspace, 'item', { name: text })}">${words}</a>` : words;
+  return NAME.test(text) ? linkTo(workspace, 'item', { name: text }, words) : words;
 }

@@ -1,60 +1,48 @@
-import type { AuditEntry } from '../../admin/audit.ts';
-import type { EffectiveValue } from '../../admin/effective-config.ts';
+import type { AuditEntry } from '../../admin/access/audit.ts';
+import { type EffectiveValue, workspaceConfiguration } from '../../admin/installation/effective-config.ts';
 import type { OpenWorkspaces } from '../../admin/open-workspace.ts';
-import type { ListedWorkspace, ProcessStatus, SharedStatus, WorkspaceStatus } from '../../admin/status.ts';
-import { workspaceConfiguration } from '../../admin/workspace-configuration.ts';
+import { readShared } from '../../admin/status/replica-status.ts';
+import type { WorkspaceStatus } from '../../admin/status/status.ts';
+import { readProcessStatus, readWorkspaceList, type ServedDaemon } from '../../admin/status/whole-status.ts';
 import { canAccess } from '../../model/caller.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import type { Server, ServerRequest } from '../../platform/http/server.ts';
-import type { Clock } from '../../platform/lib/clock.ts';
 import { ofWorkspace } from '../../platform/lib/own-command.ts';
 import { count } from '../../platform/lib/quantities.ts';
-import { actorOf, callerOf, formOf } from '../access-control.ts';
+import { actorOf, callerOf, formOf } from '../access/access-control.ts';
+import { changesPage } from '../changes/changes-page.ts';
+import { problemsPage } from '../changes/problems-page.ts';
+import { backfillsPage } from '../connections/backfills-page.ts';
+import { deliveriesPage, deliveryPage } from '../deliveries/deliveries-page.ts';
 import { html, type Markup } from '../html.ts';
 import { sendPage } from '../html-document.ts';
-import { when } from '../moment.ts';
-import { backfillsPage } from './backfills-page.ts';
-import { changesPage } from './changes-page.ts';
-import { numberOf } from './choices.ts';
-import { dataTable, pager } from './data-table.ts';
-import { deliveriesPage, deliveryPage } from './deliveries-page.ts';
-import { itemPage } from './item-page.ts';
-import { createLiveUpdates, type LiveUpdates } from './live-updates.ts';
-import { overviewPage } from './overview-page.ts';
+import { itemPage } from '../items/item-page.ts';
+import { overviewPage } from '../status/overview-page.ts';
+import { replicasPage } from '../status/replicas-page.ts';
+import { createWorkspaceList } from '../status/workspace-list-page.ts';
+import { chip, dataTable, numberOf, pager, type Tone, VERDICT_TONES, when } from './fragments.ts';
+import { createLiveUpdates } from './live-updates.ts';
 import { ACTIONS, type Action } from './page-actions.ts';
-import { ask, type PageContent, pathOf, type Visit, type WorkspacePage, type WorkspaceVisit } from './page-content.ts';
+import {
+  type PageContent,
+  type PageContext,
+  pathOf,
+  request,
+  type WorkspacePage,
+  type WorkspacePageContext,
+} from './page-content.ts';
 import { type Frame, framedPage, liveParts, type NavigationEntry } from './page-frame.ts';
-import { brokenContent, NO_WORKSPACE, problemContent, toldOf } from './problem-content.ts';
-import { problemsPage } from './problems-page.ts';
-import { replicasPage } from './replicas-page.ts';
+import { brokenContent, NO_WORKSPACE, problemContent, shownErrorOf } from './problem-content.ts';
 import { rulesPage, triedRulesPage } from './rules-page.ts';
-import { chip, type Tone, VERDICT_TONES } from './tones.ts';
-import { createWorkspaceList } from './workspace-list-page.ts';
-
-export interface PageDeps {
-  readonly workspaces: OpenWorkspaces;
-  readonly clock: Clock;
-  /** The status of the process, without the workspaces. */
-  readonly process: () => ProcessStatus;
-  /** The options of the daemon with their origins. */
-  readonly daemonOptions: () => Promise<readonly EffectiveValue[]>;
-  /** All workspaces, worst first. */
-  readonly list: () => Promise<readonly ListedWorkspace[]>;
-  /** The owners of the workspaces; absent: this is the only process. */
-  readonly shared?: () => Promise<SharedStatus>;
-  /** Replaces the values of secrets, because stored error texts may contain what others sent. */
-  readonly scrub: (text: string) => string;
-}
 
 interface PageEntry {
-  /** Below the address of the workspace. */
   readonly path: string;
   /** Its name in the navigation; null if a list leads to it. */
   readonly name: string | null;
   /** The path of the page that leads to a page without a name. */
   readonly below?: string;
   readonly page: WorkspacePage;
-  readonly badge?: (visit: WorkspaceVisit) => NavigationEntry['badge'];
+  readonly badge?: (context: WorkspacePageContext) => NavigationEntry['badge'];
 }
 
 const PAGES: readonly PageEntry[] = [
@@ -80,8 +68,8 @@ const PAGES: readonly PageEntry[] = [
   { path: 'audit', name: 'Audit', page: auditPage },
 ];
 
-const READ = { door: 'read' } as const;
-const ALL = { door: 'read', filters: true } as const;
+const READ = { access: 'read' } as const;
+const ALL = { access: 'read', filters: true } as const;
 /** Bytes of the largest form of ours, the configuration of the rule lab. */
 const LARGEST_FORM = 512 * 1_024;
 /** The browser continues with a GET. */
@@ -91,10 +79,43 @@ const SEE_OTHER = 303;
  * The pages of people: `/` lists the workspaces, worst first, and redirects if there is only one; `/workspaces/<name>/…` are the
  * pages of one. Each has its events below `/live`. `POST /workspaces/<name>/actions/<action>` receives their forms.
  */
-export function workspaceRoutes(server: Server, deps: PageDeps): void {
-  const live = createLiveUpdates(server, deps.clock);
-  const maker = createPageMaker(deps);
-  listRoutes(server, deps, { live, maker });
+export function workspaceRoutes(server: Server, daemon: ServedDaemon): void {
+  const { workspaces, clock, sharing } = daemon;
+  const live = createLiveUpdates(server, clock);
+  const maker = createPageMaker(daemon);
+
+  /** Adds a page that is about no workspace, and its events. */
+  function addPage(
+    path: string,
+    config: typeof READ | typeof ALL,
+    page: (context: PageContext) => Promise<PageContent>,
+    redirectOf: (request: ServerRequest) => string | undefined = () => undefined,
+  ): void {
+    server.get(path, { config }, async (request, reply) => {
+      const target = redirectOf(request);
+      if (target !== undefined) return reply.redirect(target);
+      const context = maker.contextOf(request);
+      return sendPage(reply, framedPage(await page(context), maker.frameOf(context, request.url)));
+    });
+    server.get(`/live${path === '/' ? '' : path}`, { config }, (request, reply) =>
+      live.send(request, reply, async () => {
+        const content = await page(maker.contextOf(request));
+        return { title: `${content.title} – worksync`, parts: liveParts(content, {}) };
+      }),
+    );
+  }
+
+  /** Returns the page of the only workspace that the caller sees; undefined if there are several, or none. */
+  function onlyOne(request: ServerRequest): string | undefined {
+    const names = [...workspaces.partitions().map(({ name }) => name), ...workspaces.broken().keys()];
+    const [only, another] = names.filter((name) => canAccess(callerOf(request), name));
+    return only === undefined || another !== undefined ? undefined : pathOf(only, '');
+  }
+
+  const list = createWorkspaceList(() => readWorkspaceList(daemon));
+  addPage('/', ALL, list, onlyOne);
+  // Only callers of all workspaces get this page.
+  if (sharing) addPage('/replicas', READ, async (context) => replicasPage(context, await readShared(sharing, clock)));
   for (const entry of PAGES) {
     const path = `/workspaces/:workspace${entry.path === '' ? '' : `/${entry.path}`}`;
     server.get(path, { config: READ }, async (request, reply) => {
@@ -108,65 +129,42 @@ export function workspaceRoutes(server: Server, deps: PageDeps): void {
       }),
     );
   }
-  formRoutes(server, deps, maker);
-  const { shared } = deps;
-  if (shared) replicaPageRoutes(server, shared, { live, maker });
+  formRoutes(server, daemon, maker);
 }
 
-/** The page of the processes, for callers of all workspaces only. */
-function replicaPageRoutes(
-  server: Server,
-  shared: () => Promise<SharedStatus>,
-  { live, maker }: { readonly live: LiveUpdates; readonly maker: PageMaker },
-): void {
-  const content = async (request: ServerRequest) => replicasPage(maker.visitOf(request), await shared());
-  server.get('/replicas', { config: READ }, async (request, reply) => {
-    const frame = maker.frameOf(maker.visitOf(request), request.url);
-    return sendPage(reply, framedPage(await content(request), frame));
-  });
-  server.get('/live/replicas', { config: READ }, (request, reply) =>
-    live.send(request, reply, async () => {
-      const made = await content(request);
-      return { title: `${made.title} – worksync`, parts: liveParts(made, {}) };
-    }),
-  );
-}
+type PageMaker = ReturnType<typeof createPageMaker>;
 
-interface Made {
-  readonly content: PageContent;
-  readonly frame: Frame;
-  readonly status: number;
-}
-
-interface PageMaker {
-  visitOf(request: ServerRequest): Visit;
-  frameOf(visit: Visit, url: string, workspace?: Frame['workspace']): Frame;
-  /** Builds a page with its frame; an error page if the workspace is not open, or the page cannot be built. */
-  made(request: ServerRequest, entry: PageEntry): Promise<Made>;
-}
-
-function createPageMaker({ workspaces, clock, scrub, process, daemonOptions }: PageDeps): PageMaker {
-  const visitOf: PageMaker['visitOf'] = (request) => ({
-    ...{ caller: callerOf(request), clock, now: clock.now(), scrub, query: parametersOf(request) },
-    process: process(),
+function createPageMaker(daemon: ServedDaemon) {
+  const { workspaces, clock, scrub, daemonOptions } = daemon;
+  const contextOf = (request: ServerRequest): PageContext => ({
+    caller: callerOf(request),
+    clock,
+    now: clock.now(),
+    scrub,
+    query: parametersOf(request),
+    process: readProcessStatus(daemon),
     daemonOptions,
     clean: (value) => JSON.parse(scrub(JSON.stringify(value))) as typeof value,
   });
-  const frameOf: PageMaker['frameOf'] = ({ caller, now, process: running }, url, workspace) => ({
-    ...{ caller, now, process: running, workspace },
+  const frameOf = ({ caller, now, process }: PageContext, url: string, workspace?: Frame['workspace']): Frame => ({
+    caller,
+    now,
+    process,
+    workspace,
     live: `/live${url.replace(/^\/(?=\?|$)/, '')}`,
   });
   return {
-    visitOf,
+    contextOf,
     frameOf,
-    async made(request, entry) {
-      const visit = visitOf(request);
+    /** Builds a page with its frame; an error page if the workspace is not open, or the page cannot be built. */
+    async made(request: ServerRequest, entry: PageEntry) {
+      const context = contextOf(request);
       const { workspace: name } = request.params as { workspace: string };
       const url = request.url.replace(/^\/live/, '');
       const partition = workspaces.find(name);
-      const bare = frameOf(visit, url, { name, pages: [], current: '' });
+      const bare = frameOf(context, url, { name, pages: [], current: '' });
       const broken = (reason: SyncError) => ({
-        content: brokenContent(visit.clean(toldOf(reason))),
+        content: brokenContent(context.clean(shownErrorOf(reason))),
         frame: bare,
         status: 200,
       });
@@ -178,10 +176,10 @@ function createPageMaker({ workspaces, clock, scrub, process, daemonOptions }: P
       // The page shows why the status could not be read.
       if (result instanceof SyncError) return broken(result);
       const named = nameForCommands(workspaces, name);
-      const status = withCommandsOf(visit.clean(result), named);
-      const whole: WorkspaceVisit = { ...visit, partition, status, named };
+      const status = withCommandsOf(context.clean(result), named);
+      const whole: WorkspacePageContext = { ...context, partition, status, named };
       const current = entry.name === null ? (entry.below ?? '') : entry.path;
-      const frame = frameOf(visit, url, { name, pages: navigation(whole), current });
+      const frame = frameOf(context, url, { name, pages: navigation(whole), current });
       try {
         const content = await entry.page(whole);
         const { status: code = 200 } = content;
@@ -189,7 +187,7 @@ function createPageMaker({ workspaces, clock, scrub, process, daemonOptions }: P
       } catch (error) {
         const reason = asSyncError(error);
         if (status.verdict === 'blocked' && reason.code !== 'not_found') return broken(reason);
-        const content = problemContent(visit.clean(toldOf(reason)));
+        const content = problemContent(context.clean(shownErrorOf(reason)));
         return { content, frame, status: reason.code === 'not_found' ? 404 : 422 };
       }
     },
@@ -201,7 +199,7 @@ function nameForCommands(workspaces: OpenWorkspaces, name: string): string | und
   return workspaces.partitions().length + workspaces.broken().size > 1 ? name : undefined;
 }
 
-/** Completes the commands in the causes of a status. @param named see `WorkspaceVisit` */
+/** Completes the commands in the causes of a status. @param named see `WorkspacePageContext` */
 function withCommandsOf(status: WorkspaceStatus, named: string | undefined): WorkspaceStatus {
   const causes = status.causes.map((cause) => ({
     ...cause,
@@ -218,48 +216,21 @@ function parametersOf({ query }: ServerRequest): ReadonlyMap<string, string> {
   return new Map(given.map(([name, value]) => [name, [value].flat().at(-1) ?? '']));
 }
 
-/** Entries of the navigation, with the number of things that need attention. */
-function navigation(visit: WorkspaceVisit): NavigationEntry[] {
+function navigation(context: WorkspacePageContext): NavigationEntry[] {
   return PAGES.flatMap(({ path, name, badge }) =>
-    name === null ? [] : [{ path, name, badge: badge?.(visit) ?? null }],
+    name === null ? [] : [{ path, name, badge: badge?.(context) ?? null }],
   );
 }
 
-interface ListParts {
-  readonly live: LiveUpdates;
-  readonly maker: PageMaker;
-}
-
-function listRoutes(server: Server, deps: PageDeps, { live, maker }: ListParts): void {
-  const { workspaces } = deps;
-  const list = createWorkspaceList(deps);
-
-  /** The only workspace that the caller sees; undefined if there are several, or none. */
-  function onlyOne(request: ServerRequest): string | undefined {
-    const names = [...workspaces.partitions().map(({ name }) => name), ...workspaces.broken().keys()];
-    const seen = names.filter((name) => canAccess(callerOf(request), name));
-    return seen.length === 1 ? seen[0] : undefined;
-  }
-
-  server.get('/', { config: ALL }, async (request, reply) => {
-    const only = onlyOne(request);
-    if (only !== undefined) return reply.redirect(pathOf(only, ''));
-    const visit = maker.visitOf(request);
-    return sendPage(reply, framedPage(await list(visit), maker.frameOf(visit, request.url)));
-  });
-  server.get('/live', { config: ALL }, (request, reply) =>
-    live.send(request, reply, async () => {
-      const content = await list(maker.visitOf(request));
-      return { title: `${content.title} – worksync`, parts: liveParts(content, {}) };
-    }),
-  );
-}
-
-function formRoutes(server: Server, { workspaces, clock }: PageDeps, { made, visitOf, frameOf }: PageMaker): void {
+function formRoutes(
+  server: Server,
+  { workspaces, clock }: ServedDaemon,
+  { made, contextOf, frameOf }: PageMaker,
+): void {
   const form = { config: { form: true }, bodyLimit: LARGEST_FORM } as const;
   server.post('/workspaces/:workspace/rules', form, async (request, reply) => {
     const config = formOf(request).get('config') ?? '';
-    const page: WorkspacePage = (visit) => triedRulesPage(visit, config);
+    const page: WorkspacePage = (context) => triedRulesPage(context, config);
     const { content, frame, status } = await made(request, { path: 'rules', name: 'Rules', page });
     return sendPage(reply.code(status), framedPage(content, { ...frame, live: null }));
   });
@@ -272,9 +243,9 @@ function formRoutes(server: Server, { workspaces, clock }: PageDeps, { made, vis
       const path = await act({ partition, form: formOf(request), clock, actor: actorOf(request) });
       return reply.redirect(path, SEE_OTHER);
     } catch (error) {
-      const visit = visitOf(request);
-      const content = problemContent(visit.clean(toldOf(asSyncError(error))));
-      const frame = frameOf(visit, pathOf(workspace, ''), { name: workspace, pages: [], current: '' });
+      const context = contextOf(request);
+      const content = problemContent(context.clean(shownErrorOf(asSyncError(error))));
+      const frame = frameOf(context, pathOf(workspace, ''), { name: workspace, pages: [], current: '' });
       return sendPage(reply.code(422), framedPage(content, { ...frame, live: null }));
     }
   });
@@ -291,10 +262,12 @@ const OUTCOMES: Readonly<Record<AuditEntry['outcome'], readonly [tone: Tone, wor
 };
 
 /** The page of the changes that people made by commands and buttons, the latest first. */
-async function auditPage(visit: WorkspaceVisit): Promise<PageContent> {
-  const { partition, now, query } = visit;
+async function auditPage(context: WorkspacePageContext): Promise<PageContent> {
+  const { partition, now, query } = context;
   const before = numberOf(query, 'before');
-  const { entries, next } = visit.clean(await ask(visit, 'audit', { since: null, before, limit: ENTRIES_SHOWN }));
+  const { entries, next } = context.clean(
+    await request(context, 'audit', { since: null, before, limit: ENTRIES_SHOWN }),
+  );
   const table = dataTable<AuditEntry>({
     title: 'What people changed',
     rows: entries,
@@ -327,8 +300,8 @@ async function auditPage(visit: WorkspaceVisit): Promise<PageContent> {
 }
 
 /** The values in use with their origins: first the configured ones, then the defaults. */
-async function configurationPage(visit: WorkspaceVisit): Promise<PageContent> {
-  const { partition, scrub, caller, daemonOptions } = visit;
+async function configurationPage(context: WorkspacePageContext): Promise<PageContent> {
+  const { partition, scrub, caller, daemonOptions } = context;
   const values = await workspaceConfiguration(partition, scrub);
   const isDefault = ({ origin }: EffectiveValue) => origin === 'default';
   return {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { LabReport } from '../../../src/admin/lab.ts';
+import type { LabReport } from '../../../src/admin/workspace/lab.ts';
 import { type Bench, expectPremise, figure, inFolder, type Measured } from '../bench.ts';
 import { longestOf, ownerOf, runWatched, usageOf, type Watched, WORKSPACE, writeConfiguration } from '../daemon.ts';
 import { createKnownItems, ITEMS } from '../known-items.ts';

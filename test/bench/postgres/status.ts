@@ -6,7 +6,7 @@ import { withPostgres } from './server.ts';
 
 const WORKSPACES = 2_000;
 const ROWS = 100_000;
-/** Workspaces in one statement, as in `admin/whole-status.ts`. */
+/** Workspaces in one statement, as in `admin/status/whole-status.ts`. */
 const AT_A_TIME = 250;
 const NOW = Date.UTC(2026, 10, 20, 12);
 const SCHEMA = 'status';

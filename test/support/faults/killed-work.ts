@@ -42,13 +42,13 @@ const WORKS: Works = {
     await Promise.all([source.close(), target.close()]);
   },
   async 'back-up'({ data, destination }) {
-    const { backUp } = await import('../../../src/admin/data.ts');
+    const { backUp } = await import('../../../src/admin/installation/data.ts');
     await backUp({ data }, destination);
   },
   async rotate({ url, token, keyId, path }, steps) {
     const [{ rotateKey }, { keyFile }] = [
-      await import('../../../src/cli/key-rotation.ts'),
-      await import('../../../src/cli/api-key-file.ts'),
+      await import('../../../src/cli/access/key-rotation.ts'),
+      await import('../../../src/cli/access/api-key-file.ts'),
     ];
     const { createHttpClient } = await import('../../../src/platform/http/http-client.ts');
     const { silentMeter } = await import('../../../src/platform/lib/meter.ts');

@@ -7,10 +7,10 @@ import { createServer, type Server } from '../../../src/platform/http/server.ts'
 import { type Logger, silentLogger } from '../../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { INSTALLATION_FILE, type Installation } from '../../../src/store/installation/installation.ts';
-import { callerOf, type DoorOptions, guardDoors } from '../../../src/web/access-control.ts';
-import { loginRoutes } from '../../../src/web/login-routes.ts';
-import { createSessions, type Sessions } from '../../../src/web/sessions.ts';
-import { createCallers, type Token } from '../../../src/web/token-callers.ts';
+import { type AccessOptions, callerOf, guardRoutes } from '../../../src/web/access/access-control.ts';
+import { loginRoutes } from '../../../src/web/access/login-routes.ts';
+import { createSessions, type Sessions } from '../../../src/web/access/sessions.ts';
+import { createCallers, type Token } from '../../../src/web/access/token-callers.ts';
 import { createTravellingClock, type TravellingClock } from '../fakes/travelling-clock.ts';
 import { openTestInstallation } from './store.ts';
 
@@ -42,7 +42,7 @@ export interface Doors {
   close(): Promise<void>;
 }
 
-export interface DoorsOptions extends OriginOptions, Pick<DoorOptions, 'openMetrics' | 'insecurePages'> {
+export interface DoorsOptions extends OriginOptions, Pick<AccessOptions, 'openMetrics' | 'insecurePages'> {
   readonly trustedProxies?: readonly string[];
   readonly tokens?: readonly Token[];
   readonly logger?: Logger;
@@ -50,7 +50,7 @@ export interface DoorsOptions extends OriginOptions, Pick<DoorOptions, 'openMetr
   readonly clock?: TravellingClock;
 }
 
-/** A guarded server with one route for each door, each of which says who was let in. */
+/** A guarded server with one route for each access, each of which says who was let in. */
 export async function openDoors(options: DoorsOptions = {}): Promise<Doors> {
   const { tokens = TOKENS, logger = silentLogger, openMetrics, insecurePages, trustedProxies } = options;
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'worksync-doors-'));
@@ -58,12 +58,13 @@ export async function openDoors(options: DoorsOptions = {}): Promise<Doors> {
   const random = systemRandom();
   const installation = await openTestInstallation({ file: join(folder, INSTALLATION_FILE) });
   const callers = createCallers(tokens, clock);
-  const sessions = createSessions({ installation, clock, random, callers });
+  const sessions = createSessions({ installation, clock, random }, callers);
   const addressed = createOrigins(options);
   const server = createServer({ trustedProxies });
   const gatewayToken = async (secret: string) => (secret === JOB ? { id: 'gwt_job', workspace: 'acme' } : undefined);
-  guardDoors(server, { callers, sessions, gatewayToken, addressed, openMetrics, insecurePages, logger });
-  loginRoutes(server, { callers, sessions, addressed, insecurePages });
+  const access = { callers, sessions, gatewayToken, addressed, openMetrics, insecurePages, logger };
+  guardRoutes(server, access);
+  loginRoutes(server, access);
   addRoutes(server);
   await server.ready();
   let isOpen = true;
@@ -86,19 +87,19 @@ function addRoutes(server: Server): void {
     return { in: role, workspaces };
   };
   const everybody = async () => ({ in: 'everybody' });
-  server.get('/livez', { config: { door: 'public' } }, everybody);
-  server.get('/api/v1/*', { config: { door: 'public' } }, everybody);
-  server.post('/webhooks/:workspace/:connection', { config: { door: 'webhook' } }, everybody);
-  server.get('/', { config: { door: 'read', filters: true } }, whoIsIn);
-  server.get('/job', { config: { door: 'gateway' } }, whoIsIn);
-  server.get('/whole', { config: { door: 'read' } }, whoIsIn);
-  server.get('/metrics', { config: { door: 'metrics', filters: true } }, whoIsIn);
+  server.get('/livez', { config: { access: 'public' } }, everybody);
+  server.get('/api/v1/*', { config: { access: 'public' } }, everybody);
+  server.post('/webhooks/:workspace/:connection', { config: { access: 'webhook' } }, everybody);
+  server.get('/', { config: { access: 'read', filters: true } }, whoIsIn);
+  server.get('/job', { config: { access: 'gateway' } }, whoIsIn);
+  server.get('/whole', { config: { access: 'read' } }, whoIsIn);
+  server.get('/metrics', { config: { access: 'metrics', filters: true } }, whoIsIn);
   server.get('/undeclared', whoIsIn);
   server.post('/admin/pause', whoIsIn);
   server.post('/admin/filtered', { config: { filters: true } }, whoIsIn);
   server.post('/admin/workspaces/:workspace/pause', whoIsIn);
   server.post('/button', { config: { form: true } }, whoIsIn);
-  server.get('/fails', { config: { door: 'public' } }, async () => {
+  server.get('/fails', { config: { access: 'public' } }, async () => {
     throw new Error('password is hunter2');
   });
 }

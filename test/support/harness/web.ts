@@ -1,13 +1,12 @@
-import type { CauseTimes } from '../../../src/admin/cause-times.ts';
-import { withVerdict } from '../../../src/admin/describe-open-workspace.ts';
+import { type CauseTimes, withVerdict } from '../../../src/admin/status/describe-open-workspace.ts';
 import {
   type ConnectionStatus,
   completeStatus,
   type Status,
   verdictOf,
   type WorkspaceStatus,
-} from '../../../src/admin/status.ts';
-import type { HiddenFacts, UnjudgedStatus } from '../../../src/admin/verdict.ts';
+} from '../../../src/admin/status/status.ts';
+import type { HiddenFacts, UnjudgedStatus } from '../../../src/admin/status/verdict.ts';
 import { PROTOCOL, SCHEMA } from '../../../src/model/build.ts';
 
 export const NOW = Date.UTC(2026, 10, 20, 12, 0, 0);

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
+import { audited, auditLog, noteAct, sendAudited } from '../../../src/admin/access/audit.ts';
 import { runAdminOperation } from '../../../src/admin/admin-operations.ts';
-import { audited, auditLog, noteAct, sendAudited } from '../../../src/admin/audit.ts';
 import type { OpenWorkspace } from '../../../src/admin/open-workspace.ts';
-import { REST } from '../../../src/admin/quota.ts';
+import { REST } from '../../../src/admin/quota/quota.ts';
 import { CALLERS, keyCaller, tokenCaller } from '../../../src/model/caller.ts';
 import { cleanErrorsWith, SyncError } from '../../../src/model/errors/sync-error.ts';
 import type { Lane } from '../../../src/model/lane.ts';

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import pg from 'pg';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
+import type { OpenWorkspace } from '../../../src/admin/open-workspace.ts';
 import {
   judgeArrivals,
   judgeClock,
@@ -9,12 +10,11 @@ import {
   judgeOthers,
   judgeQuota,
   judgeVersion,
-} from '../../../src/admin/check-facts.ts';
-import { triageFindings, workflowFindings } from '../../../src/admin/check-rules.ts';
-import { judgeServer } from '../../../src/admin/check-server.ts';
-import { checkWorkspace } from '../../../src/admin/check-workspace.ts';
-import type { OpenWorkspace } from '../../../src/admin/open-workspace.ts';
-import { exitCodeOf } from '../../../src/cli/check.ts';
+} from '../../../src/admin/status/check-facts.ts';
+import { judgeServer } from '../../../src/admin/status/check-server.ts';
+import { triageFindings, workflowFindings } from '../../../src/admin/workspace/check-rules.ts';
+import { checkWorkspace } from '../../../src/admin/workspace/check-workspace.ts';
+import { exitCodeOf } from '../../../src/cli/status/check.ts';
 import { describeBuild } from '../../../src/model/build.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import { DatabaseFault } from '../../../src/platform/database/database-fault.ts';

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import { auditLog } from '../../../src/admin/audit.ts';
-import { alone, backUp, backUpTo, forget, restore, tryRestore } from '../../../src/admin/data.ts';
+import { auditLog } from '../../../src/admin/access/audit.ts';
+import { alone, backUp, backUpTo, forget, restore, tryRestore } from '../../../src/admin/installation/data.ts';
 import {
   addGatewayToken,
   listGatewayTokens,

@@ -1,15 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createCauseTimes } from '../../../src/admin/cause-times.ts';
-import type { ListedWorkspace, Status } from '../../../src/admin/status.ts';
-import { WARNINGS } from '../../../src/admin/verdict.ts';
+import { createCauseTimes } from '../../../src/admin/status/describe-open-workspace.ts';
+import type { ListedWorkspace, Status } from '../../../src/admin/status/status.ts';
+import { WARNINGS } from '../../../src/admin/status/verdict.ts';
 import {
   listBroken,
   listStatus,
   readWholeStatus,
   readWorkspaceList,
+  type ServedDaemon,
   worstFirst,
-} from '../../../src/admin/whole-status.ts';
-import { describeStatus } from '../../../src/cli/status.ts';
+} from '../../../src/admin/status/whole-status.ts';
+import { describeStatus } from '../../../src/cli/status/status.ts';
 import { soleHolder } from '../../../src/cluster/lease-holder.ts';
 import { CODES } from '../../../src/model/errors/codes.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
@@ -177,10 +178,12 @@ describe('the status of all workspaces', () => {
   });
   afterAll(() => world.close());
 
+  const parts = () => ({
+    ...{ clock: world.clock, installation: world.installation(), workspaces: world.workspaces() },
+  });
+
   function list(): Promise<readonly ListedWorkspace[]> {
-    return readWorkspaceList({
-      ...{ clock: world.clock, installation: world.installation(), workspaces: world.workspaces() },
-    });
+    return readWorkspaceList(parts() as Partial<ServedDaemon> as ServedDaemon);
   }
 
   /** Returns the list as it follows from the complete statuses. */
@@ -196,11 +199,11 @@ describe('the status of all workspaces', () => {
     const holder = { ...soleHolder, replicas: () => [{ ...replica, id: 'a', host: 'own', isOwn: true }, replica] };
     const requestAll = async () => [{ replica, answer, failure }];
     return readWholeStatus({
-      ...{ clock: world.clock, installation: world.installation(), workspaces: world.workspaces() },
+      ...parts(),
       ...{ version: '1', startedAt: 0, configFault: () => undefined },
-      health: { report: () => ({ ready: true, components: {} }) },
+      health: { report: () => ({ ready: true, components: {} }) } as never,
       sharing: { holder, replicas: { requestAll } as never },
-    });
+    } as Partial<ServedDaemon> as ServedDaemon);
   }
 
   describe('the status of several replicas', () => {

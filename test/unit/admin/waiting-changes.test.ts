@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { changeOperations } from '../../../src/admin/changes/waiting-changes.ts';
 import type { OpenWorkspace } from '../../../src/admin/open-workspace.ts';
-import { changeOperations } from '../../../src/admin/waiting-changes.ts';
 import { findChange, type OutboxRow } from '../../../src/store/changes/outbox-rows.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';

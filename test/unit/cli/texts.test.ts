@@ -3,17 +3,17 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { ShownPlan } from '../../../src/admin/plan.ts';
-import type { PullRequestTasks } from '../../../src/admin/pull-request-tasks.ts';
-import { annotation, ciText, describeTasks, summaryOf } from '../../../src/cli/ci-log.ts';
-import { configSource } from '../../../src/cli/config-source.ts';
+import type { ShownPlan } from '../../../src/admin/changes/plan.ts';
+import type { PullRequestTasks } from '../../../src/admin/tasks/pull-request-tasks.ts';
+import { describePlan } from '../../../src/cli/changes/plan.ts';
 import { askOwner } from '../../../src/cli/owner.ts';
-import { describePlan } from '../../../src/cli/plan.ts';
 import { main } from '../../../src/cli/program.ts';
 import { reportError } from '../../../src/cli/report-error.ts';
+import { configSource } from '../../../src/cli/session.ts';
 import { print, say } from '../../../src/cli/setting.ts';
-import { describeRound } from '../../../src/cli/sweep.ts';
+import { annotation, ciText, describeTasks, summaryOf } from '../../../src/cli/tasks/ci.ts';
 import { safeOutput } from '../../../src/cli/words.ts';
+import { describeRound } from '../../../src/cli/workspace/sweep.ts';
 import { show } from '../../../src/cli/workspace-command.ts';
 import { connectors } from '../../../src/connectors/registry.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
@@ -137,7 +137,8 @@ describe('the output of commands', () => {
 
   it('all commands print through it', () => {
     const folder = join(import.meta.dirname, '../../../src/cli');
-    const writers = readdirSync(folder).filter((file) => {
+    const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
+    const writers = files.filter((file) => {
       const source = readFileSync(join(folder, file), 'utf8');
       const calls = source.match(/process\.std(?:out|err)\.write\((?!.*safeOutput)[^)]*/g) ?? [];
       return calls.some((call) => !call.endsWith('write(clear'));

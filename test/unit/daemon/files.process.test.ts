@@ -4,7 +4,7 @@ import { open } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import type { Status } from '../../../src/admin/status.ts';
+import type { Status } from '../../../src/admin/status/status.ts';
 import { isDeep } from '../../support/harness/depth.ts';
 import { folderOfTest } from '../../support/harness/folder.ts';
 import { PATIENT_CLOCK, type Running, startNode, TOP } from '../../support/harness/processes.ts';

@@ -16,7 +16,7 @@ import { dirname, join } from 'node:path';
 import BetterSqlite from 'better-sqlite3';
 import { sql } from 'kysely';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { restore } from '../../../src/admin/data.ts';
+import { restore } from '../../../src/admin/installation/data.ts';
 import { SCHEMA } from '../../../src/model/build.ts';
 import { entity } from '../../../src/model/change.ts';
 import { daemonOptions } from '../../../src/platform/config/daemon-options.ts';

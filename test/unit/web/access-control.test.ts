@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { createServer } from '../../../src/platform/http/server.ts';
 import { type LogFields, silentLogger } from '../../../src/platform/lib/logger.ts';
-import { guardDoors } from '../../../src/web/access-control.ts';
+import { guardRoutes } from '../../../src/web/access/access-control.ts';
 import { ACME, ADMIN, type Doors, JOB, ORIGIN, openDoors, READ, SHORT } from '../../support/harness/doors.ts';
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
@@ -246,10 +246,10 @@ describe('answers', () => {
 
 it('a route for readers that changes something is found at the start', () => {
   const server = createServer();
-  guardDoors(server, { ...({} as Parameters<typeof guardDoors>[1]), logger: silentLogger });
-  for (const door of ['read', 'metrics'] as const) {
-    expect(() => server.post('/x', { config: { door } }, async () => 'x')).toThrow('must not change anything');
-    expect(() => server.get(`/${door}`, { config: { door } }, async () => 'x')).not.toThrow();
+  guardRoutes(server, { ...({} as Parameters<typeof guardRoutes>[1]), logger: silentLogger });
+  for (const access of ['read', 'metrics'] as const) {
+    expect(() => server.post('/x', { config: { access } }, async () => 'x')).toThrow('must not change anything');
+    expect(() => server.get(`/${access}`, { config: { access } }, async () => 'x')).not.toThrow();
   }
 });
 

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import type { QuotaByCaller } from '../../../src/admin/quota.ts';
-import type { Timeline } from '../../../src/admin/timelines.ts';
-import { waterfall } from '../../../src/web/pages/course-list.ts';
-import { usageCard } from '../../../src/web/pages/quota-card.ts';
+import type { Timeline } from '../../../src/admin/deliveries/timelines.ts';
+import type { QuotaByCaller } from '../../../src/admin/quota/quota.ts';
+import { waterfall } from '../../../src/web/deliveries/timeline-list.ts';
+import { usageCard } from '../../../src/web/quota/quota-card.ts';
 import { readDom } from '../../support/harness/dom.ts';
 import { NOW } from '../../support/harness/web.ts';
 

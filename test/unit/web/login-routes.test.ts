@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { endSessions } from '../../../src/admin/data.ts';
+import { endSessions } from '../../../src/admin/installation/data.ts';
 import { ACME, ADMIN, type Doors, ORIGIN, openDoors, READ, SHORT, TOKENS } from '../../support/harness/doors.ts';
 
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };

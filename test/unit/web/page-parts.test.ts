@@ -1,15 +1,20 @@
 import { globSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { ConnectionStatus, ListedWorkspace, ReplicaStatus, SharedStatus } from '../../../src/admin/status.ts';
-import { WARNINGS } from '../../../src/admin/verdict.ts';
+import type {
+  ConnectionStatus,
+  ListedWorkspace,
+  ReplicaStatus,
+  SharedStatus,
+} from '../../../src/admin/status/status.ts';
+import { WARNINGS } from '../../../src/admin/status/verdict.ts';
 import { CODES } from '../../../src/model/errors/codes.ts';
 import { createServer } from '../../../src/platform/http/server.ts';
+import { troubles } from '../../../src/web/connections/connection-cards.ts';
 import { HELP_OF_REASONS, helpOf, helpRoutes } from '../../../src/web/help.ts';
 import { renderMarkdown } from '../../../src/web/markdown.ts';
-import { troubles } from '../../../src/web/pages/connection-cards.ts';
-import type { Visit } from '../../../src/web/pages/page-content.ts';
-import { replicasPage } from '../../../src/web/pages/replicas-page.ts';
-import { createWorkspaceList } from '../../../src/web/pages/workspace-list-page.ts';
+import type { PageContext } from '../../../src/web/pages/page-content.ts';
+import { replicasPage } from '../../../src/web/status/replicas-page.ts';
+import { createWorkspaceList } from '../../../src/web/status/workspace-list-page.ts';
 import { TOP } from '../../support/harness/processes.ts';
 import { CONNECTION as WORKING } from '../../support/harness/web.ts';
 
@@ -66,7 +71,7 @@ const HERE: ReplicaStatus = {
 
 function shown(told: SharedStatus, at?: number): Readonly<Record<string, string>> {
   const query = new Map(at === undefined ? [] : [['at', String(at)]]);
-  const visit = { query, now: 3_600_000, clean: <Told>(each: Told) => each } as unknown as Visit;
+  const visit = { query, now: 3_600_000, clean: <Told>(each: Told) => each } as unknown as PageContext;
   return Object.fromEntries(replicasPage(visit, told).parts.map(({ id, body }) => [id, body.text]));
 }
 
@@ -119,19 +124,17 @@ describe('the list of workspaces', () => {
   function setUp() {
     const lists: PromiseWithResolvers<readonly ListedWorkspace[]>[] = [];
     let now = 0;
-    const page = createWorkspaceList({
-      list() {
-        const next = Promise.withResolvers<readonly ListedWorkspace[]>();
-        lists.push(next);
-        return next.promise;
-      },
+    const page = createWorkspaceList(() => {
+      const next = Promise.withResolvers<readonly ListedWorkspace[]>();
+      lists.push(next);
+      return next.promise;
     });
     const visit = {
       ...{ caller: { role: 'read', workspaces: null }, query: new Map<string, string>(), now: 0 },
       clock: { monotonic: () => now },
       process: { components: {}, configFault: null },
       clean: <Told>(told: Told) => told,
-    } as unknown as Visit;
+    } as unknown as PageContext;
     return {
       lists,
       answer(at: number) {

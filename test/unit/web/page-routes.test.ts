@@ -1,12 +1,13 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ConnectionStatus, Status } from '../../../src/admin/status.ts';
+import type { ConnectionStatus, Status } from '../../../src/admin/status/status.ts';
+import type { ServedDaemon } from '../../../src/admin/status/whole-status.ts';
 import type { Access } from '../../../src/model/caller.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import { createServer, type Server } from '../../../src/platform/http/server.ts';
 import { createHealth } from '../../../src/platform/observe/health.ts';
 import { createMetrics } from '../../../src/platform/observe/metrics.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
-import type { Caller } from '../../../src/web/door-caller.ts';
+import type { Caller } from '../../../src/web/access/sessions.ts';
 import { webRoutes } from '../../../src/web/page-routes.ts';
 import { CONNECTION, EMPTY, NOW, QUOTA, statusWith } from '../../support/harness/web.ts';
 
@@ -22,14 +23,9 @@ function serve(status: Status | (() => Status), secrets: string[] = [], caller: 
   const readers: Access = { role: 'read', workspaces: null };
   server.decorateRequest('caller', null);
   server.addHook('onRequest', async (request) => request.setDecorator('caller', { ...readers, ...caller }));
-  webRoutes(server, {
-    health,
-    metrics,
-    status: async () => (typeof status === 'function' ? status() : status),
-    ownStatus: async () => (typeof status === 'function' ? status() : status),
-    renewedAgo: () => undefined,
-    scrub: createScrubber(secrets).scrub,
-  });
+  const read = async () => (typeof status === 'function' ? status() : status);
+  const daemon = { health, metrics, scrub: createScrubber(secrets).scrub } as Partial<ServedDaemon> as ServedDaemon;
+  webRoutes(server, daemon, { whole: read, own: read });
   closing.push(server);
   return {
     health,

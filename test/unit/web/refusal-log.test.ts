@@ -1,11 +1,11 @@
 import { sql } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';
-import { refusedRequests } from '../../../src/admin/refused.ts';
+import { refusedRequests } from '../../../src/admin/access/refused.ts';
 import { createServer } from '../../../src/platform/http/server.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 import { readStatus } from '../../../src/store/status/stored-status.ts';
-import { createRefusalLog } from '../../../src/web/refusal-log.ts';
+import { createRefusalLog } from '../../../src/web/access/refusal-log.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { openTestInstallation } from '../../support/harness/store.ts';
 
@@ -22,7 +22,7 @@ async function setUp() {
     connection: workspace === 'acme' && connection === 'github',
   });
   const { scrub } = createScrubber([SECRET]);
-  const log = createRefusalLog({ installation, known, scrub, clock, logger: silentLogger });
+  const log = createRefusalLog({ installation, clock, logger: silentLogger }, scrub, known);
   const server = createServer({ trustedProxies: ['127.0.0.1'] });
   onTestFinished(() => server.close());
   log.watch(server);

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { judgeFileSystem } from '../../../../src/admin/check-facts.ts';
+import { judgeFileSystem } from '../../../../src/admin/status/check-facts.ts';
 import { type Clock, onClockSetBack, sleep, systemClock } from '../../../../src/platform/lib/clock.ts';
 import { hmacOf, sha256Of } from '../../../../src/platform/lib/digest.ts';
 import { doAll } from '../../../../src/platform/lib/failures.ts';

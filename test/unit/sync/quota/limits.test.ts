@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { admissionOf } from '../../../../src/admin/quota.ts';
+import { admissionOf } from '../../../../src/admin/quota/quota.ts';
 import { addCompletion, roomAt, type WindowUse } from '../../../../src/model/windows.ts';
 import { backgroundConstraints, lastStart, windowConstraints } from '../../../../src/sync/quota/limits.ts';
 import { MINUTE, openQuotaBench } from '../../../support/cost/quota-bench.ts';
