@@ -10,8 +10,6 @@ export interface Patience {
 /** Addresses remembered; beyond that the oldest is forgotten. */
 const MOST_ADDRESSES = 10_000;
 
-type AddressGuard = ReturnType<typeof createAddressGuard>;
-
 /** A token bucket for each address whose requests are refused. */
 export function createAddressGuard(clock: Clock, { burst, perSecond }: Patience) {
   const buckets = new Map<string, { tokens: number; at: number }>();

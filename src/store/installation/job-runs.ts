@@ -15,10 +15,11 @@ export function jobRuns({ query, commit }: Store): RunMemory {
         const rows = [...runs].map(([job, last_at]) => ({ job, last_at }));
         if (rows.length > 0) await transaction.insertInto('job_runs').values(rows).execute();
       }),
-    async note(job, last_at) {
-      const run = query.insertInto('job_runs').values({ job, last_at });
-      await run.onConflict((conflict) => conflict.columns(['workspace', 'job']).doUpdateSet({ last_at })).execute();
-    },
+    note: (job, last_at) =>
+      commit(async (transaction) => {
+        const run = transaction.insertInto('job_runs').values({ job, last_at });
+        await run.onConflict((conflict) => conflict.columns(['workspace', 'job']).doUpdateSet({ last_at })).execute();
+      }),
   };
 }
 

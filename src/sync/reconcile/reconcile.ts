@@ -21,8 +21,6 @@ import {
 import { forgetRulesInForce, rulesInForceSince } from './workflow/evaluate-task.ts';
 import type { Workflow } from './workflow/workflow-rules.ts';
 
-type Reconcile = ReturnType<typeof createReconcile>;
-
 /** Deliveries read at once, and their bytes: the main thread translates so many in a few milliseconds. */
 const BATCH = 100;
 const BATCH_BYTES = 1024 * 1024;
