@@ -14,7 +14,7 @@ import { sbomOf } from './supply/sbom.ts';
  */
 const DIST = join(TOP, 'dist');
 
-/** What the program reads beside its code: the default configuration, and what it serves at `/help/`. */
+/** The files that the program reads beside its code: the default configuration, and the pages of `/help/`. */
 const DATA = [
   'LICENSE',
   'README.md',

@@ -2,7 +2,7 @@ import { installedPaths, LINUX, type Lock, type Manifest, nameAt, packagesOf } f
 import { directOf } from './page.ts';
 import { LICENCES, MOST_PACKAGES, REASONS, SCRIPTS_LEFT_OUT, SHIPPED } from './reasons.ts';
 
-/** What is wrong with the packages that we ask for, one sentence each; nothing where all is well. */
+/** Returns the faults of the packages in package.json, one sentence each. */
 export function faultsOf(manifest: Manifest, lock: Lock): readonly string[] {
   return [
     ...faultsOfCount(lock),
@@ -27,7 +27,7 @@ function faultsOfReasons(manifest: Manifest, lock: Lock): readonly string[] {
   return [...without, ...[...stale, ...unknown].map((name) => `${name} has a reason, but nothing asks for it`)];
 }
 
-/** Of what is installed for production on any platform, and of what we pass on. */
+/** The packages that are installed for production on any platform, and those in our own package. */
 function faultsOfLicences(lock: Lock): readonly string[] {
   return packagesOf(lock)
     .filter(([path, { dev }]) => !dev || nameAt(path) in SHIPPED)

@@ -51,7 +51,7 @@ export interface Platform {
   readonly libc: string;
 }
 
-/** What most installations run on, and what packages are counted for. */
+/** The platform of most installations, for which packages are counted. */
 export const LINUX: Platform = { os: 'linux', cpu: 'x64', libc: 'glibc' };
 
 export function readManifest(): Manifest {

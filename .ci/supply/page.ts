@@ -4,7 +4,7 @@ import { LEAST_AGE } from './settings.ts';
 
 export const PAGE = '.github/DEPENDENCIES.md';
 
-/** What stands in `.github/DEPENDENCIES.md`. */
+/** Returns the text of `.github/DEPENDENCIES.md`. */
 export function pageOf(manifest: Manifest, lock: Lock): string {
   const installed = installedPaths(lock, LINUX);
   return `# Packages
@@ -53,7 +53,7 @@ ${allRows(manifest, lock, installed).join('\n')}
 `;
 }
 
-/** Those that we ask for by name. */
+/** The packages that package.json names. */
 export function directOf({ dependencies, optionalDependencies }: Manifest): readonly string[] {
   return [...Object.keys(dependencies), ...Object.keys(optionalDependencies)];
 }

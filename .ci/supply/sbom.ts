@@ -16,7 +16,7 @@ interface Sbom {
 }
 
 /**
- * What the npm package brings, on every platform, in the format of CycloneDX: the same for the same lock file.
+ * Returns the contents of the npm package on every platform, in the format of CycloneDX. Equal lock files give equal texts.
  *
  * `npm sbom --omit=dev` leaves out what something for development asks for as well, so npm is shown a lock file without those.
  */

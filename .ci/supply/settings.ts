@@ -2,7 +2,7 @@
 export const LEAST_AGE = 3;
 
 /**
- * What is wrong with `.npmrc`, one sentence each. Since the lock file names no addresses, `npm ci` finds each version at the registry, and
+ * Returns the faults of `.npmrc`, one sentence each. Since the lock file names no addresses, `npm ci` finds each version at the registry, and
  * refuses one that is too new there too. `npm install <package> --min-release-age=0` takes one all the same.
  */
 export function faultsOfSettings(npmrc: string): readonly string[] {

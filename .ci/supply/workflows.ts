@@ -31,7 +31,7 @@ interface Content {
 /** A commit cannot be moved to other code, as a tag can; the tag behind it is for people. */
 const PINNED = /^[\w.-]+\/[\w./-]+@[0-9a-f]{40}$/;
 
-/** What is wrong with what publishes us, one sentence each: no code that may change, no right that is not needed, no token. */
+/** Returns the faults of the workflows that publish, one sentence each: no code that may change, no unneeded right, no token. */
 export function faultsOfWorkflows(workflows: readonly Workflow[]): readonly string[] {
   const all = workflows.flatMap(({ file, text }) => faultsOf(text).map((fault) => `${file}: ${fault}`));
   const publishes = workflows.some(({ text }) => /\bnpm publish\b/.test(text));

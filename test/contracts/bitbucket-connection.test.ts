@@ -11,7 +11,7 @@ import {
   type Turn,
 } from '../support/vendors/course.ts';
 
-/** What a connection of Bitbucket does beside the polls and fetches of the contract suite. */
+/** A connection of Bitbucket, beyond the polls and fetches of the contract suite. */
 
 const { signal } = new AbortController();
 const ORIGIN = 'https://api.bitbucket.org/2.0';

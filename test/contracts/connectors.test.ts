@@ -45,7 +45,7 @@ const FOLDERS = new URL('../../src/connectors/', import.meta.url);
 const { signal } = new AbortController();
 const http = documentedOnly(createHttpClient({ steps: noSteps, meter: silentMeter }));
 
-/** What a status means, unless the vendor means something else by it. */
+/** The meaning of each status, unless the vendor deviates. */
 const STATUSES = {
   400: 'refused',
   401: 'unauthorized',
@@ -86,7 +86,7 @@ function endingOf(item: Item) {
 /** To make one takes longer than to draw from it a hundred times. */
 const ANY_TEXT = fc.string({ unit: 'binary', maxLength: 3 });
 
-/** What `codeOf` says where nothing was thrown. */
+/** The result of `codeOf` without an error. */
 const NO_ERROR = 'not a SyncError: undefined';
 
 /** Every request that no exchange was written for. */
@@ -140,7 +140,7 @@ describe('the registry', () => {
 });
 
 describe.each(PROFILES)('$id', (profile) => {
-  /** What reconcile makes of a page. */
+  /** Translates a page as reconcile does. */
   async function translatedPage({ event }: FixtureCase, page: unknown): Promise<Translated> {
     const { query } = await openTestStore();
     const converter = createInlineConverter(connectors);
@@ -363,7 +363,7 @@ describe.each(PROFILES)('$id', (profile) => {
       const translation = connector.translate(delivery, options);
       expect(translation.outcome).toBe(fixture.outcome);
       expect((translation as { reason?: string }).reason).toBe(fixture.reason);
-      // The same delivery always becomes the same.
+      // Translation is deterministic.
       expect(connector.translate(delivery, options)).toEqual(translation);
       if (translation.outcome !== 'items') return;
       if (fixture.endings) expect(translation.items.map(endingOf)).toEqual(fixture.endings);
@@ -488,7 +488,7 @@ describe.each(PROFILES)('$id', (profile) => {
         expect(attempt(fixture, body)).toBe('delivery_malformed');
     });
 
-    // What is quarantined raises an alarm: it must mean that the vendor's payloads are other ones than before.
+    // Quarantine raises an alarm, so it must mean that the vendor has changed its payloads.
     it.each(followed.filter(({ source }) => source === 'webhook'))(
       'takes $file without any of its parts, as long as it says what it is about',
       (fixture) => {
@@ -655,7 +655,7 @@ describe.each(PROFILES)('$id', (profile) => {
       const { read, noting } = readAside();
       const connection = connector.connect(options, { http: noting, clock, logger: silentLogger });
       expect(await walkAll(connection, start)).toEqual(pages);
-      // What is looked up besides is small.
+      // Further requests are small.
       expect(read.filter((isAside) => isAside)).toHaveLength(walk.length);
     });
 

@@ -247,7 +247,7 @@ describe('gitlab', () => {
     `GET ${PROJECT}/repository/commits?ref_name=main..feature&per_page=1`,
     reply,
   ];
-  /** What is looked at before a request is opened: both branches are there, and differ. */
+  /** The checks before a request is opened: both branches exist and differ. */
   const BEFORE = [branch('main'), commits()];
   const opened = (target: string, reply: Reply | number): Turn => [
     `GET ${LIST}?state=opened&scope=all&source_branch=feature&target_branch=${target}`,

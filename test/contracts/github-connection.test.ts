@@ -18,7 +18,7 @@ import {
   type Turn,
 } from '../support/vendors/course.ts';
 
-/** What a connection of GitHub does beside the polls and fetches of the contract suite. */
+/** A connection of GitHub, beyond the polls and fetches of the contract suite. */
 
 const { signal } = new AbortController();
 const ORIGIN = 'https://api.github.com';

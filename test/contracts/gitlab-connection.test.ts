@@ -16,7 +16,7 @@ import {
   type Turn,
 } from '../support/vendors/course.ts';
 
-/** What a connection of GitLab does beside the polls and fetches of the contract suite. */
+/** A connection of GitLab, beyond the polls and fetches of the contract suite. */
 
 const { signal } = new AbortController();
 const ORIGIN = 'https://gitlab.com/api/v4';

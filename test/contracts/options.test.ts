@@ -10,13 +10,13 @@ import { linear } from '../../src/connectors/linear/index.ts';
 import { redmine } from '../../src/connectors/redmine/index.ts';
 import { sentry } from '../../src/connectors/sentry/index.ts';
 
-/** What may be configured of each vendor, and what may not, and where. */
+/** The valid and invalid options of each vendor, with the places of the errors. */
 
 type Refused = readonly [given: object, where: readonly string[]];
 
 interface Vendor {
   readonly connector: unknown;
-  /** What is right by itself. */
+  /** Valid options. */
   readonly given: object;
   readonly accepted: readonly object[];
   readonly refused: readonly Refused[];

@@ -27,7 +27,7 @@ interface Attempt {
   readonly code: number | 'none';
 }
 
-/** What a vendor has sent by now: most of it arrived. */
+/** The deliveries that the vendor has sent, most of which arrived. */
 class Sent {
   /** Codes of the deliveries that failed, by their number; and what was sent again. */
   readonly failed = new Map<number, number | 'none'>();
@@ -91,7 +91,7 @@ interface Busy {
   readonly clock: TravellingClock;
   readonly sent: Sent;
   readonly requests: string[];
-  /** What becomes of a delivery that is asked for. */
+  /** The result of a requested redelivery. */
   outcome: number | 'none';
   /** Whether the vendor's filter works. */
   hasFilter: boolean;

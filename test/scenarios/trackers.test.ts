@@ -144,7 +144,7 @@ async function play(steps: Step[]): Promise<void> {
   }
 }
 
-/** Who is killed is started again as soon as somebody looks. */
+/** Starts a killed daemon again at the next look. */
 async function pass(ms: number): Promise<void> {
   let isOver = ms <= 0;
   if (!isOver)
@@ -174,7 +174,7 @@ interface Reason {
   readonly via?: ItemKey;
 }
 
-/** What should be of an item at the end. */
+/** The expected end of an item. */
 interface Expected {
   readonly key: ItemKey;
   readonly connection: string;
@@ -182,7 +182,7 @@ interface Expected {
   readonly gone: boolean;
   /** By the task, which is known by its source, or by its key where people made it. */
   readonly links: Readonly<Record<string, Reason>>;
-  /** What it names besides, and what became of that. */
+  /** A second name in the item, and its expected end. */
   readonly others: readonly string[];
   readonly triage: RegExp | null;
   /** The task that was made of it. */
@@ -262,7 +262,7 @@ const LIVES: Readonly<Record<number, Life>> = {
   },
 };
 
-/** What happens on the day, and what should be of it at its end. */
+/** The events of the day, and their expected ends. */
 interface Story {
   readonly steps: Step[];
   readonly expected: (() => Expected)[];
@@ -270,7 +270,7 @@ interface Story {
 
 interface Plot extends Story {
   readonly chance: Chance;
-  /** Of tasks that people made, each used once. */
+  /** The keys of tasks that people created, each used once. */
   readonly keys: string[];
   readonly day: number;
 }
@@ -332,7 +332,7 @@ interface Texts {
 }
 
 interface Naming {
-  /** What it says at first, and later. */
+  /** Its first text, and its later one. */
   readonly texts: Texts;
   readonly later?: Texts;
   readonly links: Readonly<Record<string, Reason>>;

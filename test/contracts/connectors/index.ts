@@ -10,7 +10,7 @@ import { profile as redmine } from './redmine.ts';
 import { profile as sentry } from './sentry.ts';
 import { profile as shortcut } from './shortcut.ts';
 
-/** What the suites know of each vendor. */
+/** The profiles of all vendors. */
 export const PROFILES: readonly ConnectorProfile[] = [
   azureBoards,
   bitbucket,

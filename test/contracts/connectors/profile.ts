@@ -10,7 +10,7 @@ type Headers = Readonly<Record<string, string>>;
 export interface Exchange {
   /** `GET` unless told. */ readonly method?: 'GET' | 'POST';
   readonly path: string;
-  /** What the request's JSON must hold, where it has a body. */
+  /** The expected members of the request's JSON, if it has a body. */
   readonly sent?: Readonly<Record<string, unknown>>;
   readonly query?: Readonly<Record<string, string | string[]>>;
   readonly status?: number;
@@ -103,7 +103,7 @@ export function hmacWebhook(connector: Pick<Connector, 'sign'>, scheme: HmacWebh
   };
 }
 
-/** What a vendor's button for a test, or the making of a webhook, sends. */
+/** The delivery that a vendor sends for a test, or when a webhook is created. */
 export interface TestDelivery {
   readonly name: string;
   readonly event: string;
@@ -112,7 +112,7 @@ export interface TestDelivery {
   readonly reason?: string;
 }
 
-/** What the contract suite must know of a vendor to put its connector to the test. */
+/** The facts about a vendor that the contract suite needs. */
 export interface ConnectorProfile {
   readonly id: string;
   /** As in a configuration file, with a credential. */
@@ -151,7 +151,7 @@ export interface ConnectorProfile {
     readonly watermark: string;
     /** A walk with the watermark, in the order of its requests. */
     readonly walk: readonly Exchange[];
-    /** What the walk looks up besides, once. */
+    /** The further requests of a walk, each sent once. */
     readonly besides?: readonly Exchange[];
     /** How many items that walk brings, and the highest time among them. */
     readonly items: number;
@@ -166,7 +166,7 @@ export interface ConnectorProfile {
       readonly off: unknown;
       readonly on: unknown;
     };
-    /** What the first request must carry when a validator is known, and the answer is 304; absent where none is used. */
+    /** The validator in the first request, which is answered by 304; absent for vendors without validators. */
     readonly validator?: { readonly etag: string; readonly header: string };
     /** Headers of a page whose next page is said to lie on another host. */
     readonly foreignNext: Exchange;
@@ -213,7 +213,7 @@ type Given = Omit<ConnectorProfile, 'poll' | 'fetch' | 'tests' | 'limits'> &
         readonly pages?: number;
         readonly foreignNext: Partial<Exchange>;
       };
-    /** What is hidden answers as what is gone, and so does its container. */
+    /** A hidden item and its container answer like deleted ones. */
     readonly fetch: Omit<Fetch, 'hidden' | 'unjudged'> &
       Partial<Pick<Fetch, 'hidden'>> & { readonly unjudged?: Omit<Unjudged, 'missing'> & Partial<Unjudged> };
   };

@@ -81,7 +81,7 @@ export const profile = profileOf({
   poll: {
     unit: '41',
     page,
-    // Of the link nothing but the cursor is used.
+    // Only the cursor of the link is used.
     foreignNext: { headers: link('https://evil.example', true), body: [issue] },
   },
   fetch: {

@@ -33,7 +33,7 @@ function linesOfPostgres(database: OpenedStore['database'], statement: string): 
   const values = new Set(statement.match(/\$\d+/g)).size;
   return database.transaction().execute(async (transaction) => {
     const run = <Row = unknown>(text: string) => sql.raw<Row>(text).execute(transaction);
-    // What it would find by itself at some moment of the next minute.
+    // Otherwise it would analyse the tables at some moment of the next minute.
     await run(`do $$ declare name text; begin
       for name in select tablename from pg_tables where schemaname = current_schema() loop
         execute format('analyze %I', name);

@@ -24,7 +24,7 @@ export function createQueryPlans(): QueryPlans {
       if (!statements.has(shape) && /^(select|update|delete)\b/i.test(statement)) statements.set(shape, statement);
     },
     async costly() {
-      // Those of SQLite are looked at where the tests run over it; PostgreSQL plans by the rows that there are.
+      // Only plans of SQLite are checked, because PostgreSQL plans by the number of rows.
       if (ON_POSTGRES) return [];
       const unknown = [...statements].filter(([shape]) => !judged.has(shape));
       if (unknown.length > 0) await judge(unknown);

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** What a kind of connector calls its things; the keys are words between underscores in the templates. */
+/** The names for each kind of connector, by the placeholders of the templates. */
 const KINDS = {
   tracker: { things: 'items', Things: 'Items', noun: 'item', container: 'project', scope: 'projects: [web]' },
   git: {

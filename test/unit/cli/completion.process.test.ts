@@ -6,7 +6,7 @@ import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 
 const program = await programOf('completion', { version: 'test', scrubber: createScrubber() }, () => undefined);
 
-/** What bash offers for the last of these words. */
+/** Returns the completions of bash for the last word. */
 function offered(...words: readonly string[]): string[] {
   const typed = ['worksync', ...words].map((word) => `'${word}'`).join(' ');
   const ask = `COMP_WORDS=(${typed}); COMP_CWORD=${words.length}; _worksync; printf '%s\\n' "\${COMPREPLY[@]}"`;

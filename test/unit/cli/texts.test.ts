@@ -178,7 +178,7 @@ it('names commands as they are typed here in texts of worksync, and leaves texts
   expect(html`${title}`.text).toBe('BUG-1  &quot;worksync status&quot; crashes');
 });
 
-/** What all commands have in common, looked at in every one of them. */
+/** The rules that hold for every command. */
 
 const LEAVES = await allCommands();
 

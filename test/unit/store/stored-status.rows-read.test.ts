@@ -148,7 +148,7 @@ async function rowsRead(database: Sql, run: Read['run']): Promise<number> {
   return read;
 }
 
-/** Of the session, since it reported them to the server last: within a transaction it reports nothing. */
+/** Rows that the session has read since its last report to the server. Within a transaction it reports nothing. */
 async function tuplesOf(transaction: Sql): Promise<number> {
   const { rows } = await sql<{
     read: number;
@@ -157,7 +157,7 @@ async function tuplesOf(transaction: Sql): Promise<number> {
   return rows[0]?.read ?? 0;
 }
 
-/** The same rows of each workspace: 50 deliveries, items, records, changes, requests, and quarters of use. */
+/** Adds equal rows to each workspace: 50 deliveries, items, records, changes, requests, and quarters of use. */
 async function fill(database: Sql): Promise<void> {
   const numbers = sql.raw(
     ON_POSTGRES

@@ -20,7 +20,7 @@ beforeEach(async () => {
   doors = await openDoors({ allowedHosts: ['Sync.example.com', 'port.example.com:8443'], listens: '192.0.2.1' });
 });
 
-/** Who was let in, else the status. */
+/** Returns the admitted caller, or the status. */
 async function knock(url: string, { from = '127.0.0.1', headers = {}, method = 'GET', payload }: Knock = {}) {
   const answer = await doors.server.inject({ method, url, remoteAddress: from, headers, payload });
   return answer.statusCode === 200 ? (answer.json() as { in: string }).in : answer.statusCode;

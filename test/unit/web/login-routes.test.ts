@@ -29,7 +29,7 @@ function cookieOf({ headers }: Answer): string {
   return String(headers['set-cookie'] ?? '').split(';')[0] ?? '';
 }
 
-/** Who the browser with this cookie is, else the status. */
+/** Returns the caller with this cookie, or the status. */
 async function seenAs({ server }: Doors, cookie: string, headers: Record<string, string> = {}) {
   const answer = await server.inject({ url: '/', headers: { host: 'localhost:8080', ...headers, cookie } });
   return answer.statusCode === 200 ? answer.json() : answer.statusCode;

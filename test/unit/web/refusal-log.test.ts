@@ -75,7 +75,7 @@ test('says what was refused, of whom, why, with which headers, and nothing that 
   expect(lost).toMatchObject({ path: '/webhooks/[secret]/x', connection: null, code: 'not_found' });
   expect(new Map(lost?.headers).get('x-long')).toHaveLength(200);
   expect(JSON.stringify(rows)).not.toContain(SECRET);
-  // What leads to no workspace is for administrators of all.
+  // Requests that lead to no workspace are shown to administrators of all workspaces.
   expect(await refused(['acme'])).toEqual([found]);
   expect(await refused(['other'])).toEqual([]);
 });

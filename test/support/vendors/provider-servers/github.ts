@@ -111,7 +111,7 @@ const logins = (names: readonly string[]) => names.map((login, index) => ({ logi
 function ofHook(pull: HeldPull, isReview: boolean): object {
   const whole = { ...ofList(pull), merged: pull.fields.state === 'merged' };
   if (!isReview) return whole;
-  // What a review carries of its pull request leaves these out.
+  // The pull request within a review lacks these.
   const { merged: _, ...rest } = whole;
   return rest;
 }

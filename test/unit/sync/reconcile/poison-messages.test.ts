@@ -191,7 +191,7 @@ async function crash(store: Store): Promise<void> {
   await (await startAfter(store)).markBusy();
 }
 
-/** What a process does after its start. */
+/** The work of a process after its start. */
 type Work = (poisonMessages: PoisonMessages, store: OpenedStore) => Promise<unknown>;
 const begin: Work = (poisonMessages) => poisonMessages.markBusy();
 const end: Work = (poisonMessages) => poisonMessages.markIdle();
