@@ -92,8 +92,9 @@ export type RequestOutcome = 'answered' | 'settled' | 'again' | 'unknown' | 'hel
  * How a write with unknown outcome is settled.
  *
  *   repeat  the write is idempotent, so the same request is sent again. Recording a pull request is an upsert. Adding a
- *           link is idempotent by URL, and so is attaching a document to the same task. Removing a link again is
- *           answered with 404, which means success. The update of a task reads the task again first.
+ *           link is idempotent by URL, and so is attaching a document to the same task. Where a server may duplicate
+ *           links, `waitOfLink` first reads the links of the task. Removing a link again is answered with 404, which
+ *           means success. The update of a task reads the task again first.
  *   list    creating a task is not idempotent. After `SETTLE_AFTER` one complete list settles all such creations
  *           together, by `source`. Absent → pending. Twice → the oldest is kept and the other is reported.
  */

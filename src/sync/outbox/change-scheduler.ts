@@ -42,7 +42,7 @@ export function createChangeScheduler(context: OutboxContext) {
       onlyReads: !mayWrite || !(onlyWrites || areChangesCurrent()),
       onlyWrites,
       withoutRecords: !mayRecord,
-      retriesLast: isProbing(),
+      retriesLast: sendsOneByOne(),
       taskStatuses: context.taskUpdates.statuses,
       leadTime: await currentLeadTime(),
     };
@@ -59,7 +59,7 @@ export function createChangeScheduler(context: OutboxContext) {
   }
 
   /** True while the outcome of any request is doubtful: requests are sent one at a time, and changes take turns. */
-  function isProbing(): boolean {
+  function sendsOneByOne(): boolean {
     return breaker.open || throttle.isHalted();
   }
 
@@ -82,7 +82,7 @@ export function createChangeScheduler(context: OutboxContext) {
     },
     /** Returns the next change that is not part of a backfill. */
     nextLiveChange: async () => nextLive(store.query, await eligible()),
-    isProbing,
+    sendsOneByOne,
     /** True once the tasks of the workspace were read. Before that, desired and known state cannot be compared. */
     mayWrite: () => mayWrite,
     /** Excludes reads from now on. */

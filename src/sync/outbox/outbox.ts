@@ -65,13 +65,13 @@ export function createOutbox(context: OutboxContext) {
     if (next === undefined) return wake;
     const waitMs = next.at - clock.now();
     if (waitMs > 0) return waitForWork(clock, waitMs, wake, signal);
-    if (scheduler.isProbing()) await pauseBetweenProbes(signal);
+    if (scheduler.sendsOneByOne()) await pauseBetweenProbes(signal);
 
     const askedAt = clock.now();
     const slot = await acquireSlot(context, scheduler, next, wake, signal);
     if (slot === undefined) return;
     // Probing began while this change waited for its slot: the requests in flight end first.
-    if (scheduler.isProbing() && claimed.size > 0) return slot.release();
+    if (scheduler.sendsOneByOne() && claimed.size > 0) return slot.release();
 
     const prepared = await claimChange(context, scheduler, slot, next, askedAt);
     if (prepared) claimed.set(prepared, sendClaimed(sendAndSettle, prepared, slot));

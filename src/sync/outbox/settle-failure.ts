@@ -48,7 +48,7 @@ const settleChange: Settle<FailureOutcome> = async (query, prepared, error, cont
   }
   if (error.code === 'workspace_full') return retryLater(query, prepared, error, context);
   if (error.verdict === 'wait-until') {
-    // The throttle knows until when to wait. This is no failure of the change.
+    // The throttle holds back every request until `pausedUntil`, so the change itself need not wait. It has not failed.
     await updateChange(query, prepared.entity, { ...pendingAgain(prepared), not_before: context.now, error: text });
     return 'again';
   }

@@ -150,7 +150,7 @@ test('lets changes take turns while the breaker is open or our key is refused', 
   await recordDueIn(store, clock.now() - 9_000, 0);
   await recordDueIn(store, clock.now() - 5_000, 0, 'pull_request:2');
   await updateChange(store.query, RECORD, { not_before: clock.now() });
-  const next = async () => [scheduler.isProbing(), (await scheduler.nextChange())?.entity];
+  const next = async () => [scheduler.sendsOneByOne(), (await scheduler.nextChange())?.entity];
   expect(await next()).toEqual([false, RECORD]);
   state.isHalted = true;
   expect(await next()).toEqual([true, 'pull_request:2']);
