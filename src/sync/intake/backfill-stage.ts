@@ -32,7 +32,7 @@ const AHEAD_PAUSE = 1_000;
 const MOST_PENDING: BackfillBounds = { deliveries: 20, fetches: 200, changes: 1_000 };
 /** The longest pause after a failure that a person must resolve, milliseconds. */
 const LONGEST_WAIT = 3_600_000;
-/** The pause of all units after a failure, of the vendor or of the database, milliseconds. */
+/** The pause of all units after a failure of the database, milliseconds. */
 const FAILURE_PAUSE = 5_000;
 
 /** Reads older items of connections on request, page by page from the newest. Continues after a restart. */
@@ -151,7 +151,7 @@ function selectBackfill(
     },
     /** Ends a unit that can never be read. Postpones any other; another unit may be read meanwhile. */
     onFailure(unit, error, limit) {
-      pause = FAILURE_PAUSE;
+      if (error.code === 'database_failed' || error.code === 'disk_full') pause = FAILURE_PAUSE;
       const longest = error.verdict === 'retry' ? LONGEST_RETRY : LONGEST_WAIT;
       const notBefore = clock.now() + (limit > 0 ? limit : retryPause(random, unit.attempts, longest));
       return (query) =>

@@ -72,6 +72,7 @@ function selectSweep(
   const { name: connection, connection: vendor } = active;
   let units: readonly string[] = [ALL_UNITS];
   let listing: Listing;
+  /** Consecutive failures of the vendor. A failure of the store is reported at once, so it counts as the last. */
   let failures = 0;
   let pause = 0;
 
@@ -93,6 +94,7 @@ function selectSweep(
     },
     async selectUnits() {
       const listed = await vendor.units(signal);
+      failures = MOST_ATTEMPTS;
       // This also clears an earlier failure of the list of units.
       await store.commit((query) => forgetOtherSweeps(query, connection, listed));
       continueWith(listed);
@@ -112,6 +114,7 @@ function selectSweep(
         pause = PAGE_INTERVAL;
         return;
       }
+      failures = MOST_ATTEMPTS;
       const asked = page ? await fetchDifferences(context, active, fetches, listing, signal) : 0;
       signal.throwIfAborted();
       const result = { at: clock.now(), listed: page ? listing.keys.size : 0, asked };

@@ -73,8 +73,6 @@ function createContext(
     find,
     isBroken,
     traffic,
-    /** The receivers of the requests whose head was accepted. */
-    receivers: new WeakMap<object, Receiver>(),
     wrongKeys: createAddressGuard(clock, WRONG_KEYS),
     /** The real time, in which senders wait. */
     networkClock: systemClock(),
@@ -151,7 +149,9 @@ const ACCEPTED: Readonly<Record<Appended, string>> = {
 /** Receives one delivery: admit, verify, append, answer. */
 async function receive(context: RouteContext, request: Request, reply: ServerReply): Promise<ServerReply> {
   const { clock, networkClock, traffic } = context;
-  const receiver = context.receivers.get(request) as Receiver;
+  // The connection may have been removed, or have new secrets, since the head of the request arrived.
+  const receiver = receiverOf(context, request);
+  if (!receiver) return sendError(reply, 404, 'not_found');
   const from = clock.now();
   const arrivedAt = networkClock.monotonic();
   const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
@@ -190,7 +190,6 @@ function rejectionByHead(context: RouteContext, head: Head): readonly [status: n
   if (headers['content-encoding']) return [415, 'refused'];
   const length = Number(headers['content-length'] ?? 0);
   if (length > receiver.connector.largestDelivery) return [413, 'payload_too_large'];
-  context.receivers.set(head, receiver);
   return undefined;
 }
 

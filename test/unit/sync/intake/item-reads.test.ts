@@ -378,6 +378,23 @@ describe('a sweep', () => {
     expect(counts).toHaveLength(new Set(expected).size);
   });
 
+  test('requests a list once if the database cannot store its differences', async () => {
+    const stored = await openTestStore();
+    const clock = createTravellingClock();
+    await storeItems(stored, [{ number: 1 }]);
+    const swept: string[] = [];
+    const commit: Store['commit'] = async (work) => {
+      if (swept.at(-1) === 'a') throw new SyncError('database_failed', 'no');
+      return stored.commit(work);
+    };
+    const sweep = async (unit: string) => {
+      swept.push(unit);
+      return { keys: [], containers: ['app'] };
+    };
+    await runToEnd(sweepOf({ store: { ...stored, commit }, clock }, { units: async () => ['a', 'b'], sweep }), clock);
+    expect(swept).toEqual(['a', 'b']);
+  });
+
   test('fails on a list whose pages form a circle, and sweeps the other units', async () => {
     const store = await openTestStore();
     const clock = createTravellingClock();

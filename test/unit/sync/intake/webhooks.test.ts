@@ -34,6 +34,8 @@ interface Parts {
   /** The outcome of each append. */
   readonly appended?: Appended | SyncError;
   readonly isBroken?: boolean;
+  /** The number of look-ups after which the connection is removed. */
+  readonly lookups?: number;
 }
 
 /** Starts a server with the webhooks of `main/notes`, and records its work. */
@@ -70,7 +72,9 @@ async function bench(parts: Parts = {}) {
       return turn();
     },
   });
-  const find = (...names: readonly string[]) => (names.join('/') === 'main/notes' ? receiver : undefined);
+  let { lookups = Number.POSITIVE_INFINITY } = parts;
+  const find = (...names: readonly string[]) =>
+    names.join('/') === 'main/notes' && lookups-- > 0 ? receiver : undefined;
   webhookRoutes(server, clock, find, () => isBroken, LARGEST);
   const url = await server.listen({ host: '127.0.0.1', port: 0 });
   onTestFinished(() => server.close());
@@ -90,6 +94,11 @@ test('answers 200 for a vendor that needs it, and uses the hash of the bytes if 
   });
   expect((await post()).status).toBe(200);
   expect(stored).toMatchObject([{ key: await sha256Of(Buffer.from(BODY)), source: 'workspace' }]);
+});
+
+test('answers 404 and stores nothing if the connection is removed while the body arrives', async () => {
+  const { post, stored } = await bench({ lookups: 1 });
+  expect([await post(), stored]).toEqual([{ status: 404, body: { error: 'not_found' } }, []]);
 });
 
 test('verifies and stores nothing before the turn of a sender, and rejects it if no turn comes', async () => {
