@@ -320,6 +320,11 @@ describe('api', () => {
     ['a body that is no JSON', ['createBug', '--body', '{'], /the text is not JSON/],
     ['a body with a wrong field', ['createBug', '--body', '{"title":"x","labels":[1]}'], /--body: labels\.0: /],
     [
+      'an unknown field',
+      ['createBug', '--body', '{"title":"x","labls":[]}'],
+      /no field "labls" \(did you mean "labels"\?\)/,
+    ],
+    [
       'an unknown parameter',
       ['listTasks', '--query', 'stats=open'],
       /no parameter "stats" \(did you mean "status"\?\)/,
@@ -338,6 +343,9 @@ describe('api', () => {
     expect(await run('api', 'listAgents')).toMatchObject({ code: 78, stderr: expect.stringContaining('for people') });
     const token = ['--oauth-token-file', file('owner', service.oauthToken)];
     expect((await good('api', 'createAgent', '--body', '{"name":"Coder"}', ...token)).stdout).toContain('"agentId"');
+    const keyPath = join(scratch, 'api.key');
+    await good('api', 'createApiKey', '--body', '{"description":"CI"}', '--write-to', keyPath, ...token);
+    expect(readFileSync(keyPath, 'utf8').trim()).toMatch(/^wsk_[\w-]+$/);
     const path = join(scratch, 'hook.key');
     const body = JSON.stringify({ url: `${service.url}/hook` });
     const { stdout } = await good('api', 'createWebhook', '--body', body, '--write-to', path, ...token);

@@ -51,15 +51,19 @@ function addOperation(group: Command, name: RouteName, setting: Setting): void {
     if (asks && !flags.yes) await confirm(`${description} (${command.args.join(' ')})`);
     const work: Parameters<typeof runOnWorkspace>[2] = async ({ client }) => {
       const create = () => send(client, name, parameters);
-      const answer = await storingSecret(flags.writeTo, create, (created) =>
-        JSON.stringify(created.body, [...secrets]),
-      );
+      const answer = await storingSecret(flags.writeTo, create, ({ body }) => textOfSecrets(body as Fields, secrets));
       const shown: Record<string, unknown> = { ...(answer.body ?? { status: answer.status }) };
       for (const field of [...secrets, 'isLast']) delete shown[field];
       return { text: JSON.stringify(shown, null, 2), json: [shown] };
     };
     await runOnWorkspace(setting, flags, work, isForPeople);
   });
+}
+
+/** Returns the secret itself, so that other commands can read the file, or several secrets as JSON. */
+function textOfSecrets(body: Fields, secrets: readonly string[]): string {
+  const [only = '', ...others] = secrets.filter((name) => body[name] !== undefined);
+  return others.length === 0 ? String(body[only]) : JSON.stringify(body, [...secrets]);
 }
 
 /** Reads `name=value` pairs; a repeated name is a list. Throws `usage`. */
@@ -78,7 +82,16 @@ function queryOf(schema: Schema | undefined, pairs: readonly string[] = []): Fie
 function checked(flag: string, schema: Schema | undefined, value: unknown): unknown {
   const { error } = schema?.safeParse(value) ?? {};
   if (error) throw new SyncError('usage', `${flag}: ${problemsOf(error)}`);
+  const known = schema ? formsOf(schema, 'input').flatMap(({ properties = {} }) => Object.keys(properties)) : [];
+  const unknown = Object.keys(value ?? {}).find((name) => known.length > 0 && !known.includes(name));
+  if (unknown !== undefined) throw unknownName('field', unknown, known);
   return value;
+}
+
+/** Returns the forms that a query or a body may have. */
+function formsOf(schema: Schema, io: Parameters<typeof inputSchema>[1]): readonly InputSchema[] {
+  const { anyOf, ...own } = inputSchema(schema, io);
+  return anyOf ?? [own];
 }
 
 /** Throws `usage` unless a person at a terminal agrees. */
@@ -91,8 +104,7 @@ async function confirm(action: string): Promise<void> {
 /** Lists the fields of a query or a body in the help. */
 function describe(title: 'Query' | 'Body', schema: Schema | undefined): string {
   if (!schema) return '';
-  const { anyOf, ...own } = inputSchema(schema, title === 'Query' ? 'output' : 'input');
-  const forms = (anyOf ?? [own]).map(({ properties = {}, required = [] }) =>
+  const forms = formsOf(schema, title === 'Query' ? 'output' : 'input').map(({ properties = {}, required = [] }) =>
     Object.entries(properties)
       .filter(([, field]) => !('not' in field))
       .map(([name, field]) => [`  ${name}`, typeOf(field), required.includes(name) ? 'required' : '']),
