@@ -69,7 +69,7 @@ interface HmacWebhook {
   readonly prefix?: 'sha256=';
   /** Headers without which a signed request is not taken: they name the event and the delivery. */
   readonly headers?: Headers;
-  /** One that the vendor publishes; absent: one that was computed outside this program. */
+  /** The test vector that the vendor publishes; absent: a vector that another program computed. */
   readonly vector?: ConnectorProfile['webhook']['vector'];
   /** Requests that carry the secret or the digest in another place. */
   readonly elsewhere?: (hex: string, secret: string) => Readonly<Record<string, Headers>>;
