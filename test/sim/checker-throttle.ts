@@ -10,6 +10,9 @@ const SLOW = SECOND;
 const FIRST_HALT = 5 * SECOND;
 const LONGEST_HALT = MINUTE;
 
+/** While transactions are rolled back, and for so long after, the row of a request may be older than {@link SLOW} when it leaves. */
+const ROLLED_BACK = 10 * SECOND;
+
 /** After a kill requests go one by one for a window, but for what its start took. */
 const CAREFUL = 14 * MINUTE;
 
@@ -38,6 +41,7 @@ export function impatience(events: readonly Event[], server: string): string[] {
   let concurrency = 0;
   let isAfterKill = false;
   let isRunning = false;
+  let unstoredAt = Number.NEGATIVE_INFINITY;
   /** Others may go on where one of several was killed. */
   const isAlone = events.every((event) => event.what !== 'started' || event.replica === 0);
   const complain = (about: Of<'sent'>, text: string) =>
@@ -50,7 +54,7 @@ export function impatience(events: readonly Event[], server: string): string[] {
     if (at < asker.haltedUntil) complain(request, `asks with a refused credential, until ${asker.haltedUntil}:`);
     if (asker.open.size >= concurrency) complain(request, `has more than ${concurrency} requests under way`);
     const others = [...asker.open.values()];
-    const isOneByOne = asker.isShared || at < asker.carefulUntil;
+    const isOneByOne = (asker.isShared || at < asker.carefulUntil) && at - unstoredAt > ROLLED_BACK;
     if (isOneByOne && others.some((since) => at - since < SLOW)) complain(request, 'does not go one by one');
     const { probesSince } = asker;
     if (probesSince !== undefined && others.some((since) => since > probesSince)) complain(request, 'probes twice');
@@ -95,6 +99,7 @@ export function impatience(events: readonly Event[], server: string): string[] {
       users.clear();
       if (isRunning) isAfterKill = false;
     }
+    if (event.what === 'unstored') unstoredAt = event.at;
     if (event.what === 'started') isRunning = true;
     if (event.what === 'killed' || event.what === 'stopped') isRunning = false;
     if (event.what === 'killed') isAfterKill ||= users.has(event.process);

@@ -1,3 +1,4 @@
+import type { Fetched } from '../../connectors/connector.ts';
 import { asSyncError } from '../../model/errors/sync-error.ts';
 import type { Item, ItemKey } from '../../model/item.ts';
 import { sleep } from '../../platform/lib/clock.ts';
@@ -106,7 +107,8 @@ async function fetchEach(
 }
 
 /**
- * Fetches one item. Retries a few times after temporary failures; a rate limit does not count as one.
+ * Fetches one item. Retries a few times after temporary failures; a rate limit does not count as one. Throws only what the database
+ * throws.
  *
  * @returns whether a further attempt is useless, because the item was fetched or the vendor refused it
  */
@@ -124,10 +126,9 @@ async function fetchWithRetries(
   for (let failures = 0; failures < MOST_ATTEMPTS; ) {
     await waitWhilePaused(context, name, signal);
     if (signal.aborted) return false;
+    let fetched: Fetched;
     try {
-      const fetched = await forPurpose(purpose, () => connection.fetch(connector.reference(item), signal, known));
-      await appendRead(context, { ...fetched, connection: name, key: `fetch:${random.uuid()}`, source: 'fetch' });
-      return true;
+      fetched = await forPurpose(purpose, () => connection.fetch(connector.reference(item), signal, known));
     } catch (thrown) {
       const error = asSyncError(thrown);
       if (signal.aborted) return false;
@@ -146,7 +147,10 @@ async function fetchWithRetries(
       }
       if (!isLimit) failures++;
       await sleep(clock, error.retryAfter ?? retryPause(random, failures), signal);
+      continue;
     }
+    await appendRead(context, { ...fetched, connection: name, key: `fetch:${random.uuid()}`, source: 'fetch' });
+    return true;
   }
   return false;
 }

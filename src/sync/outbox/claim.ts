@@ -44,7 +44,7 @@ import {
  * @param askedAt when the slot was requested, epoch milliseconds
  */
 export async function claimChange(
-  { store, clock }: OutboxContext,
+  { store, clock, throttle }: OutboxContext,
   scheduler: ChangeScheduler,
   slot: Slot,
   next: Pick<NextChange, 'entity' | 'isCurrent'>,
@@ -55,6 +55,8 @@ export async function claimChange(
   try {
     const eligible = await scheduler.eligible();
     const prepared = await store.commit(async (transaction) => {
+      // Another request was refused after this slot was granted.
+      if (throttle.isPaused()) return undefined;
       // Read the time inside the transaction, which may have waited for others: what they stored precedes this request.
       const now = clock.now();
       const request = await prepareNext(transaction, { ...eligible, now }, selected, { askedAt, slotAt });

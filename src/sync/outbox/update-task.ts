@@ -140,7 +140,6 @@ export class TaskUpdater {
     try {
       read = await this.#readTask(turn);
     } catch (error) {
-      second.release();
       return this.#failed(reading, slot, asSyncError(error));
     }
     const task = fieldsOf(read);
@@ -152,6 +151,10 @@ export class TaskUpdater {
       second.release();
       const arrived = isOutdated ? arrivedOf(prepared.attempted, this.#statuses, status) : undefined;
       return this.#answered({ ...reading, observed, isOutdated, arrived }, slot, read);
+    }
+    if (this.#context.throttle.isPaused()) {
+      second.release();
+      return this.#requeue(prepared, slot, read.status);
     }
     const readAt = this.#context.clock.now();
     const isRecorded = await this.#passOn(

@@ -131,16 +131,19 @@ function wire(
     const entry = ledger.open(request.lane, request.caller);
     meter.observe('quota_wait_seconds', (entry.started - since) / 1_000, { lane: request.lane });
     let cancelSlow: Cancel | undefined;
+    const endSlow = () => {
+      cancelSlow?.();
+      slow.delete(entry);
+    };
     const onRecorded = () => {
-      cancelSlow ??= clock.after(SLOW_AFTER, () => {
+      // The transaction of an earlier call was rolled back.
+      endSlow();
+      cancelSlow = clock.after(SLOW_AFTER, () => {
         slow.add(entry);
         pump();
       });
     };
-    return new Promise<void>((onEnd) => grant(slots.create(entry, { onRecorded, onEnd }))).finally(() => {
-      cancelSlow?.();
-      slow.delete(entry);
-    });
+    return new Promise<void>((onEnd) => grant(slots.create(entry, { onRecorded, onEnd }))).finally(endSlow);
   };
 
   const end = async () => {
@@ -175,6 +178,8 @@ function wire(
     usedShare: () => limits.usedShare(state()),
     /** Background requests that each window admits at the present share; `hold` in milliseconds. */
     paces: () => limits.paces(state()),
+    /** Whether nothing may be sent at present. A slot that was granted before is given back. */
+    isPaused: () => pausedUntil(control.cooldown).until > clock.monotonic(),
     /** Whether the daemon's key was rejected, and is not yet known to be accepted again. */
     isHalted: () => control.cooldown.halt !== null,
     snapshot: () => snapshotOf(state(), limits, queue.waiting(), quota, clock),

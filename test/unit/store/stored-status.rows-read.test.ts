@@ -55,10 +55,10 @@ const READS: readonly Read[] = [
   {
     name: 'status of 250 workspaces',
     run: (query) => readStatuses(query, SOME, NOW),
-    most: SOME.length * (4 * 20 + 4 * 20 + OWN * 2 + 60),
+    most: SOME.length * (4 * 20 + 4 * 20 + OWN * 4 + 60),
   },
   { name: 'status of one workspace', run: (query) => readStatuses(query, [7], NOW), most: 10 * OWN },
-  { name: 'list of 250 workspaces', run: (query) => readStatuses(query, SOME, NOW, 'verdict'), most: SOME.length * 20 },
+  { name: 'list of 250 workspaces', run: (query) => readStatuses(query, SOME, NOW, 'verdict'), most: SOME.length * 30 },
   { name: 'workspaces with pending deliveries', run: (query) => pendingWorkspaces(query), most: ONE_LOOKUP_EACH },
   { name: 'retention: old bodies', run: (query) => withOldBodies(query, ALL, before), most: ONE_LOOKUP_EACH },
   { name: 'retention: old deliveries', run: (query) => withOldDeliveries(query, ALL, before), most: ONE_LOOKUP_EACH },

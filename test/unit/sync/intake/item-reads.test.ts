@@ -708,6 +708,19 @@ describe('the bindings of names', () => {
   });
 });
 
+test('the verification reads an item again that could not be stored, because the disk was full', async () => {
+  const { context, clock, numbers, store } = await bench([{ number: 3, unverified: 1 }]);
+  let failures = 1;
+  const commit: Store['commit'] = (work) =>
+    failures-- > 0 ? Promise.reject(new SyncError('disk_full', 'full')) : store.commit(work);
+  const verification = createVerification({ ...context, store: { ...store, commit } });
+  verification.start();
+  await clock.advance(2 * MINUTE);
+  expect(numbers()).toEqual(['3', '3']);
+  expect(await inboxOf(store)).toHaveLength(1);
+  await verification.stop();
+});
+
 test('the verification stores no item after the loss of the workspace', async () => {
   const { context, clock, numbers, store, notifications } = await bench([{ number: 3, unverified: 1 }]);
   const commit: Store['commit'] = () => Promise.reject(new SyncError('lease_lost', 'it was taken over'));

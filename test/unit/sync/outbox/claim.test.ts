@@ -61,6 +61,16 @@ test('releases the slot if no change is eligible or the commit fails', async () 
   expect(throttle.used().used).toBe(0);
 });
 
+test('claims nothing if another request was refused after the slot was granted', async () => {
+  const store = await openTestStore();
+  const { slot, take, throttle } = await outboxBench(store, 1);
+  const [early, refused] = [await slot(), await slot()];
+  await store.commit((query) => refused.record(query));
+  await refused.complete({ status: 429, retryAfter: 60_000 });
+  expect(await take(early)).toBeUndefined();
+  expect(throttle.used().used).toBe(1);
+});
+
 describe('a backfill that waits for a slot', () => {
   const never = new Promise<void>(() => undefined);
 

@@ -182,6 +182,23 @@ test.each<[what: string, status: string, update: Partial<TaskUpdate>, known: unk
   expect([await events(), throttle.used().used]).toEqual([['read-task'], 1]);
 });
 
+test('sends no update while the workspace refuses requests, and reads the task again after that', async () => {
+  const { send, methods, change, slot, store, clock, throttle, now } = await setUp({
+    override: ({ method }) => (method === 'GET' && methods().length === 1 ? refusedMeanwhile() : undefined),
+  });
+  const other = await slot();
+  await store.commit((query) => other.record(query));
+  function refusedMeanwhile() {
+    void other.complete({ status: 429, retryAfter: MINUTE });
+    return undefined;
+  }
+  await send();
+  expect([methods(), (await change())?.state, throttle.used().used]).toEqual([['GET'], 'pending', 2]);
+  await clock.advance(MINUTE);
+  await send();
+  expect([methods(), now()['status']]).toEqual([['GET', 'GET', 'PUT'], 'review']);
+});
+
 test.each([
   ['not before its earliest time', MINUTE, true],
   ['at once if its earliest time is beyond the final delay', HOUR, false],

@@ -274,6 +274,19 @@ describe('after an unclean end', () => {
     await Promise.all([next.acquire('mirror'), next.acquire('link')]);
   });
 
+  test('a request is slow only from the last of its records on, because an earlier one was rolled back', async () => {
+    const crashed = await openQuotaBench();
+    await crashed.acquire('mirror');
+    const { clock, granted, store, acquire } = await crashed.restart();
+    const slots = [acquire('mirror'), acquire('mirror', 2)];
+    const first = await slots[0]!;
+    await clock.advance(900);
+    await store.commit((query) => first.record(query));
+    await clock.advance(900);
+    expect(granted).toHaveLength(1);
+    for (const slot of slots) await (await slot).complete({ status: 200 });
+  });
+
   test('requests still go one at a time if the next process is restarted cleanly', async () => {
     const crashed = await openQuotaBench();
     await crashed.acquire('read');
