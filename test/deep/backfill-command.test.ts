@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { complaintsOf } from '../support/harness/command-line.ts';
 import { folderOfTest } from '../support/harness/folder.ts';
 import { type Ended, type Running, startWorksync, worksync } from '../support/harness/processes.ts';
@@ -96,44 +96,5 @@ describe('worksync backfill', () => {
     expect(status.stdout).toMatch(/backfill {4}github read \d+ s ago: 12 of 12 items, 1 of 1 unit/);
     const stopped = await worksync(['backfill', 'github', '--stop', ...flags()]);
     expect(stopped.stdout).toBe('no backfill is running\n');
-  });
-
-  it('pauses, says so to everybody who follows it, and goes on when it is resumed', async () => {
-    // More than a page.
-    for (let number = 101; number <= 200; number++) merge(number, DAY / 2);
-    daemon = startWorksync(['run', '--port', '0', '--log-level', 'silent', ...flags()]);
-    await daemon.says('worksync runs');
-    const none = await worksync(['backfill', 'github', '--pause', ...flags()]);
-    expect([none.code, none.stdout]).toEqual([0, 'no backfill is running\n']);
-    let open: () => void = () => undefined;
-    gate = new Promise((resolve) => {
-      open = resolve;
-    });
-    const follower = startWorksync(['backfill', 'github', ...flags()]);
-    await vi.waitFor(
-      async () => {
-        const paused = await worksync(['backfill', 'github', '--pause', ...flags()]);
-        expect(paused.stdout).toBe('the backfill of github is paused; --resume resumes it\n');
-      },
-      { timeout: 30_000 },
-    );
-    open();
-    const { code, stderr } = await follower.ended;
-    expect([code, stderr]).toEqual([3, expect.stringContaining('the backfill of github is paused')]);
-    const resumed = await worksync(['backfill', 'github', '--resume', ...flags()]);
-    expect(resumed.stdout).toBe('the backfill of github goes on\n');
-    const all = await worksync(['backfill', 'github', '--json', ...flags()]);
-    expect(lines(all.stdout).at(-1)).toMatchObject({ type: 'result', state: 'done', items: COUNT + 100 });
-    const both = await worksync(['backfill', 'github', '--pause', '--resume', ...flags()]);
-    expect([both.code, both.stderr]).toEqual([2, expect.stringContaining('exclude each other')]);
-  });
-
-  it('says which wish cannot be met, with a remedy', async () => {
-    const unknown = await worksync(['backfill', 'gitlab', ...flags()]);
-    expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('there is no connection "gitlab"')]);
-    const future = await worksync(['backfill', 'github', '--since', '2999-01-01', ...flags()]);
-    expect([future.code, future.stderr]).toEqual([2, expect.stringContaining('this is in the future')]);
-    const hooks = await worksync(['hooks', 'install', 'github', ...flags()]);
-    expect([hooks.code, hooks.stderr]).toEqual([78, expect.stringContaining('WORKSYNC_PUBLIC_URL')]);
   });
 });

@@ -1,12 +1,9 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { HttpClient } from '../../src/platform/http/http-client.ts';
 import { optimum } from '../bench/quota/references/windows.ts';
 import { createTracker, issue, type Tracker, tell } from '../support/fakes/tracker.ts';
 import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
 import { allRecords } from '../support/harness/people.ts';
-import { TOP } from '../support/harness/processes.ts';
 import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
 
 /** Two daemons, each with a database of its own, beside each other on one workspace by mistake: neither knows of the other. */
@@ -139,21 +136,5 @@ describe('two daemons with a database each, on one workspace', () => {
       expect(refused.length).toBeGreaterThan(0);
       expect(refused.length).toBeLessThanOrEqual(7);
     }
-  });
-
-  it('that both triage may make two tasks of an item, and never a third; the limits say so', async () => {
-    const rules = { triage: [{ create: 'bug' }] };
-    await start(rules);
-    await start(rules);
-    await settled();
-    for (const number of issues) await say(number);
-    await settled();
-    await first().until(() => first().clock.elapsed() >= 2 * HOUR, 3 * HOUR);
-    for (const number of issues) await say(number);
-    await settled();
-    const bySource = Map.groupBy(await tasks(), ({ source }) => source);
-    expect([...bySource.keys()].toSorted()).toEqual(issues.map((number) => issue(number).key).toSorted());
-    expect(Math.max(...[...bySource.values()].map((made) => made.length))).toBeLessThanOrEqual(2);
-    expect(readFileSync(join(TOP, 'README.md'), 'utf8')).toContain('Let only one of them triage');
   });
 });

@@ -91,20 +91,6 @@ async function command(...args: readonly string[]) {
 
 const post = (address: string, number: number) => postPull(`${address}/webhooks/test/github`, WEBHOOK_SECRET, number);
 
-it.runIf(isDeep)(
-  'a second daemon on the same data ends at once with 75 and says why; the first one goes on, and only its end frees the data',
-  async () => {
-    const { running, address } = await startDaemon();
-    const { code, stderr } = await command('run', ...flags());
-    expect(code).toBe(75);
-    expect(stderr).toContain(`the data folder ${data()} is in use by another worksync process`);
-    expect(stderr).toContain('code:   locked');
-    expect((await fetch(`${address}/readyz`)).status).toBe(200);
-    await running.end('SIGKILL');
-    expect(await command('once', ...flags())).toMatchObject({ code: 0 });
-  },
-);
-
 describe('SIGTERM', () => {
   /** Ten senders post one pull request after another until nobody listens; what was acknowledged is noted. */
   function putUnderLoad(address: string): { acknowledged: Set<number>; ended: Promise<unknown> } {
@@ -202,26 +188,9 @@ describe('other signals', () => {
     expect(stderr).toMatch(/"signal":"SIGUSR2","msg":"the signal is ignored/);
     expect(stderr).not.toContain('Debugger');
   });
-
-  it('lets no signal open a debugger before the program has begun: npm start and the image forbid it', () => {
-    const { scripts } = JSON.parse(readFileSync(join(TOP, 'package.json'), 'utf8')) as { scripts: { start: string } };
-    const image = readFileSync(join(TOP, 'config/deploy/worksync'), 'utf8');
-    for (const text of [scripts.start, image]) expect(text).toContain('--disable-sigusr1');
-  });
 });
 
 describe('a start that cannot be', () => {
-  it('for a data folder of a version before the first release ends with 78 and the remedy', async () => {
-    mkdirSync(data());
-    writeFileSync(join(data(), 'test.db'), 'the rows of a workspace');
-    const { code, stderr } = await command('run', ...flags());
-    expect(code).toBe(78);
-    expect(stderr).toContain('code:   database_too_old');
-    expect(stderr).toContain('Keep the file, and start with an empty data folder');
-    expect(stderr).toContain('test.db');
-    expect(readFileSync(join(data(), 'test.db'), 'utf8')).toBe('the rows of a workspace');
-  });
-
   it('for a database that is damaged ends with 78 and the remedy each time; moved away, it is rebuilt', async () => {
     const world = await createWorld();
     const deliver = (number: number) => world.deliver('pull_request', pullEvent({ number }), { id: `${number}` });

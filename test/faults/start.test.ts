@@ -122,17 +122,6 @@ describe.runIf(CAN_MOUNT)('a full disk at the start', () => {
       expect(stderr).not.toMatch(/internal|no transaction is active/);
     },
   );
-
-  it.each(sampleOf([0, 65_536, 262_144, 524_288], 2))(
-    'ends the demo with 75, with %d bytes left for its data',
-    async (left) => {
-      vi.stubEnv('TMPDIR', fullVolume(left));
-      vi.stubEnv('WORKSYNC_LOG_LEVEL', 'silent');
-      const { code, stderr } = await commandLine('demo');
-      expect([code, stderr]).toEqual([75, expect.stringContaining('code:   disk_full')]);
-      expect(stderr).not.toMatch(/internal|no transaction is active/);
-    },
-  );
 });
 
 describe.runIf(process.getuid?.() === 0)('files that the daemon may not write', () => {
@@ -194,12 +183,5 @@ describe('a daemon of variables alone, with its data in memory', () => {
     expect((await commandLine('wait', '--for', 'workspace=ci')).code).toBe(0);
     expect((await daemon.end()).code).toBe(0);
     expect(existsSync(memoryFolder(name) ?? '')).toBe(false);
-  });
-
-  it('says where the variable is wrong', async () => {
-    vi.stubEnv('WORKSYNC_CONFIG_YAML', `name: ci\n${GOOD}qouta: {}\n`);
-    const { code, stderr } = await commandLine('run', '--data', data, '--port', '0');
-    expect(code).toBe(78);
-    expect(stderr).toContain('WORKSYNC_CONFIG_YAML:4:1: unknown key "qouta" (did you mean "quota"?)');
   });
 });

@@ -46,17 +46,6 @@ describe('answers of the workspace of more than a mebibyte', () => {
     expect((await world.records()).map(({ taskIds }) => taskIds?.length)).toEqual([1]);
     expect(await lengthOfList()).toBeLessThan(5_000);
   });
-
-  it('what a command was answered, and the command gets all of it', async () => {
-    await open();
-    const { tasks } = (await world.partition().client.listTasks({ query: { all: true } }, { lane: 'interactive' }))
-      .body;
-    expect(tasks.map(({ description }) => description?.length)).toEqual(Array(6).fill(TEXT.length));
-    expect(read).toEqual(['listTasks']);
-    await world.pull({ head: 'bug-6-fix' });
-    await world.settled();
-    expect((await world.records()).map(({ taskIds }) => taskIds?.length)).toEqual([1]);
-  });
 });
 
 describe('the threads of the daemon', () => {

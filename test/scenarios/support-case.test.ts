@@ -1,6 +1,4 @@
 import { afterEach, expect, it } from 'vitest';
-import { SyncError } from '../../src/model/errors/sync-error.ts';
-import type { HttpClient, HttpRequest } from '../../src/platform/http/http-client.ts';
 import { createLogger } from '../../src/platform/observe/pino-logger.ts';
 import { createScrubber } from '../../src/platform/observe/scrubber.ts';
 import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
@@ -38,14 +36,6 @@ function courseOf(key: string): Line[] {
   );
 }
 
-/** Until the process ends. */
-function unanswered({ signal }: HttpRequest): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    const end = () => reject(new SyncError('outcome_unknown', 'the process is no more'));
-    signal?.addEventListener('abort', end);
-  });
-}
-
 const told = (line: Line) => [line['msg'], line['outcome'] ?? line['action'], line['status'] ?? null];
 
 it('one delivery, from its receipt to the answers of its requests', async () => {
@@ -70,48 +60,4 @@ it('one delivery, from its receipt to the answers of its requests', async () => 
     expect(own[1]).toMatchObject({ level: 'info', entity: own[0]?.['entity'] });
   }
   expect(course).toHaveLength(6);
-});
-
-it('one that was ignored, and why; one that came twice', async () => {
-  await open('debug');
-  await world.deliver('star', { action: 'created', repository: { id: 5001, full_name: 'acme/app' } }, { id: 'a-star' });
-  await edit({ title: 'Door' }, 'twice');
-  await world.settled();
-  await edit({ title: 'Door' }, 'twice');
-  const [, star] = courseOf('a-star');
-  expect(star).toMatchObject({ msg: 'delivery processed', outcome: 'ignored', reason: expect.any(String) });
-  const outcomes = lines.filter(({ key, msg }) => key === 'twice' && msg === 'delivery accepted').map(told);
-  expect(outcomes).toEqual([
-    ['delivery accepted', 'new', null],
-    ['delivery accepted', 'repeated', null],
-  ]);
-});
-
-it('one over a restart: what was in flight when the process ended is told too', async () => {
-  let isAnswered = true;
-  const http = (own: HttpClient): HttpClient => ({
-    ...own,
-    request: (request) => (isAnswered || request.method === 'GET' ? own.request(request) : unanswered(request)),
-  });
-  await open('debug', { http });
-  isAnswered = false;
-  await edit({ title: 'Door' }, 'the-delivery');
-  await world.until(() => lines.some(({ msg, deliveries }) => msg === 'request is sent' && String(deliveries) !== ''));
-  const startAgain = world.kill();
-  isAnswered = true;
-  await startAgain();
-  await world.settled();
-  const messages = courseOf('the-delivery').map(({ msg }) => msg);
-  expect(messages[0]).toBe('delivery accepted');
-  expect(messages.at(-1)).toBe('request answered');
-  expect(messages).toContain('request with unknown outcome found at the start');
-});
-
-it('what was answered is told at the level that is standard', async () => {
-  await open('info');
-  await edit({ title: 'Door' }, 'the-delivery');
-  await world.settled();
-  const answered = lines.filter(({ msg }) => msg === 'request answered');
-  expect(answered.some(({ deliveries }) => (deliveries as number[]).length === 1)).toBe(true);
-  expect(lines.every(({ level }) => level !== 'debug')).toBe(true);
 });
