@@ -241,23 +241,6 @@ describe('answers', () => {
     expect((await failure(http.request(get(peer.url, { headers: { 'x-more': '1' } })))).code).toBe('answer_too_large');
   });
 
-  it('takes a HEAD answer of any length, an HTML error page as it is, and skips 1xx answers', async () => {
-    const http = client();
-    const page = await httpPeer(({ method }, response) =>
-      method === 'HEAD'
-        ? response.writeHead(200, { 'content-length': 99_999_999 }).end()
-        : response.writeHead(502, { 'content-type': 'text/html' }).end('<h1>Bad gateway</h1>'),
-    );
-    expect((await http.request(get(page.url, { method: 'HEAD' }))).headers['content-length']).toBe('99999999');
-    const html = { status: 502, headers: { 'content-type': 'text/html' } };
-    expect(await http.request(post(page.url))).toMatchObject(html);
-    const hinting = await rawPeer((socket) =>
-      socket.write('HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'),
-    );
-    const answer = await http.request(get(hinting.url));
-    expect([answer.status, answer.body.toString(), answer.headers['link']]).toEqual([200, 'ok', undefined]);
-  });
-
   it('does not follow a redirect [A4]', async () => {
     const elsewhere = await rawPeer(() => undefined);
     for (const status of [301, 302, 303, 307, 308]) {

@@ -92,15 +92,6 @@ describe('one bad workspace', () => {
     expect([bad.code, bad.stderr]).toEqual([78, expect.stringContaining('bad.yaml:2:')]);
     expect(good.code).toBe(0);
   });
-
-  it('is the end where there is no other, with every reason', async () => {
-    const config = workspaces({ 'a.yaml': `qota: {}\n${GOOD}`, 'b.yaml': 'connections: {}\n' });
-    const { code, stderr } = await commandLine('run', ...flags(config));
-    expect(code).toBe(78);
-    expect(stderr).toContain('a.yaml:1:1: unknown key "qota" (did you mean "quota"?)');
-    expect(stderr).toContain('b.yaml:1:1: connections: nothing would ever come in');
-    expect(stderr).toContain('code:   config_invalid');
-  });
 });
 
 /** A volume with so many bytes left. */

@@ -85,14 +85,4 @@ describe('a workspace whose tasks have no keys', () => {
     const page = await (await world.read(`/workspaces/test/item?name=${encodeURIComponent(PULL)}`)).text();
     expect(page).toContain(`&quot;Door sticks&quot; (${taskId})`);
   });
-
-  it('links titles, descriptions, trailers and addresses that name ids', async () => {
-    await open();
-    const ids = [];
-    for (const title of ['a', 'b', 'c', 'd', 'e']) ids.push(await newBug(title));
-    const [first, second, third, fourth, fifth] = ids;
-    const body = `Part of ${second}, ${PAGES}/tasks/${third} and ${PAGES}/open/${fourth}.\n\nTask: ${fifth}`;
-    await world.edit({ title: `${first}: hinge`, body }, 'texts');
-    for (const taskId of ids) expect(await linksOf(taskId as string)).toEqual([PULL]);
-  });
 });

@@ -86,23 +86,6 @@ describe('a running daemon', () => {
     ]);
   });
 
-  it('tells that others use the workspace, and that requests are paused, where the workspace refuses them', async () => {
-    // It allows less than the daemon knows, as if others had used the rest.
-    const quota = { requests: 200, window: '15m', burst: 40, burstWindow: '1m' };
-    const opened = await open(0, { quota: { requests: 5 }, config: { quota } });
-    for (const number of [1, 2, 3, 4, 5, 6])
-      await opened.deliver('pull_request', pullEvent({ number, updated: '2026-01-01T00:00:00Z' }));
-    await opened.until(async () => (await opened.requests()).refused > 0);
-    await opened.clock.advance(100);
-    const found = about(await check(opened), 'test: workspace').filter(({ level }) => level === 'warning');
-    expect(found.map(({ message }) => message)).toEqual([
-      expect.stringContaining('could not be checked'),
-      expect.stringContaining('nothing is sent for'),
-      expect.stringContaining('others use this workspace'),
-    ]);
-    expect(found.every(({ hint }) => hint !== undefined)).toBe(true);
-  });
-
   it('tells nothing of its machine to who knows of some workspaces only', async () => {
     const subjects = (await check(await open(0), LIMITED)).map(({ subject }) => subject);
     expect(subjects).toContain('test: workspace');

@@ -5,7 +5,7 @@ import { startWorkspaceService, type TestService } from '../support/fakes/worksp
 import { commandLine, complaintsOf } from '../support/harness/command-line.ts';
 import { createWorld } from '../support/harness/daemon.ts';
 import { isDeep } from '../support/harness/depth.ts';
-import { type Running, startNode, worksync } from '../support/harness/processes.ts';
+import { type Running, startNode } from '../support/harness/processes.ts';
 import { useScratch } from '../support/harness/scratch.ts';
 
 /** The command line: in this process, but for one daemon, one service, and the start of the program. */
@@ -188,20 +188,6 @@ describe.runIf(isDeep)('run, as real processes', () => {
     expect(said).toMatch(/14 signed GitHub deliveries sent, 0 of them new/);
     expect(said).toMatch(/4 pull requests and 3 links; this start took 0 requests/);
     expect((await second.end()).code).toBe(0);
-  });
-
-  it('check warns of a configuration that the daemon does not have', async () => {
-    const folder = join(scratch.folder, 'workspaces');
-    file('workspaces/alpha.yaml', CONNECTIONS);
-    const other = file('beta.yaml', CONNECTIONS);
-    const daemon = start(['run', '--config', folder, '--data', data, '--port', '0', '--log-level', 'error']);
-    expect(await daemon.says('in, run "')).toContain(`login --config ${folder} --data ${data}"`);
-    const wrong = await worksync(['check', '--config', other, '--data', data]);
-    expect(wrong.stdout).toContain('the running daemon does not have beta; it has alpha\n');
-    // Without --config it uses the configuration of the daemon.
-    const beside = await worksync(['check', '--data', data]);
-    expect(beside.stdout).toMatch(/^ok {7}alpha: .*alpha\.yaml is valid/);
-    expect((await daemon.end()).code).toBe(0);
   });
 });
 

@@ -94,23 +94,6 @@ it('without the option none are asked for', async () => {
   expect(asked).toEqual([]);
 });
 
-const isFinished = ({ finishedAt }: { finishedAt: number | null }) => finishedAt !== null;
-
-it('switched on later, a backfill brings those of open pull requests, once', async () => {
-  await world.restart({ config: connected(apiUrl, false) });
-  await push(['Mend it\n\nTask: bug-1'], 'opened');
-  await world.restart({ config: connected(apiUrl, true) });
-  await tell('opened');
-  expect(asked).toEqual([]);
-  for (let time = 0; time < 2; time++) {
-    await world.ask('backfill', { connection: 'github', since: null });
-    await world.until(async () => (await world.partition().status()).backfills.every(isFinished));
-    await world.settled();
-  }
-  expect(await linked()).toBe(true);
-  expect(asked.filter((url) => url.includes('/commits?'))).toHaveLength(1);
-});
-
 it('a push while the one before is still being read is read too', async () => {
   const first = { ...held, head: 'b', messages: ['Begin'], updated: '2026-01-05T09:00:01Z' };
   const second = { ...held, head: 'c', messages: ['Mend it\n\nTask: bug-1'], updated: '2026-01-05T09:00:02Z' };

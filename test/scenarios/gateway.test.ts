@@ -6,7 +6,6 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { createHttpClient } from '../../src/platform/http/http-client.ts';
 import { silentMeter } from '../../src/platform/lib/meter.ts';
 import { noSteps } from '../../src/platform/lib/steps.ts';
-import type { Faults } from '../../src/reference-service/http/faults.ts';
 import { createSend, createWorkspaceClient } from '../../src/workspace-api/typed-client.ts';
 import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
 import { drawn } from '../support/harness/depth.ts';
@@ -16,7 +15,6 @@ import { dumpStore } from '../support/rows/filled-store.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
-const URL_OF_ONE = 'https://github.com/acme/app/pull/1';
 const UNLIMITED: WorldOptions = {
   quota: { requests: 0, burst: 0 },
   config: { quota: { requests: 100_000, burst: 100_000, share: 1 } },
@@ -25,16 +23,13 @@ const TASKS = '/workspaces/current/tasks';
 const BUGS = '/workspaces/current/bugs';
 
 let world: World;
-/** A fault for requests of any sender. */
-let before: Faults['before'];
 /** A task that the daemon knows. */
 let taskId: string;
 /** An API key of the workspace that the daemon has never seen. */
 let key: { readonly id: string; readonly secret: string };
 
 async function open(options: WorldOptions = UNLIMITED): Promise<void> {
-  before = undefined;
-  world = await createWorld({ faults: { before: async (request) => before?.(request) }, ...options });
+  world = await createWorld(options);
   // Until the daemon has read the workspace: what it asks from then on is told apart by `asked`.
   await world.until(() => world.weather.arrivals.length >= 2);
   await world.settled();
@@ -90,12 +85,6 @@ async function becomeKnown(): Promise<void> {
 
 async function token(): Promise<{ id: string; secret: string }> {
   return world.partition().upstream.tokens.create('for a test');
-}
-
-async function oauthToken(): Promise<string> {
-  const workspaceId = (await world.partition().upstream.workspaceId()) as string;
-  const userId = await world.service().addUser({ workspaceId, name: 'Ada', role: 'member' });
-  return (await world.service().mintToken({ workspaceId, userId, role: 'member', ttl: null })).secret;
 }
 
 /** Lets time pass until the work is done. */
@@ -255,15 +244,6 @@ describe('with the quota of the workspace unused', () => {
         expect.stringMatching(/^POST \/tasks\/[^/]+\/work-items$/),
         expect.stringMatching(/^POST .*\/pull-request-records$/),
       ]);
-    });
-
-    it('of a person by OAuth: a link made on the task is the person’s', async () => {
-      const secret = await oauthToken();
-      const links = `/tasks/${taskId}/work-items`;
-      expect((await ask(links, { method: 'POST', secret, body: { url: URL_OF_ONE } })).status).toBe(201);
-      await world.settled();
-      const rows = await world.partition().store.query.selectFrom('inbox').select('event').execute();
-      expect(rows.map(({ event }) => event)).toContain('saw-link');
     });
   });
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { createListener, describeHeard, type Heard } from '../../src/cli/deliveries/listen.ts';
+import { createListener, describeHeard } from '../../src/cli/deliveries/listen.ts';
 import { askOwner } from '../../src/cli/owner.ts';
 import { commandLine, complaintsOf } from '../support/harness/command-line.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
@@ -40,28 +40,6 @@ describe('listen', () => {
     await deliver(3);
     await world.settled();
     expect((await withOwn.look()).length).toBeGreaterThan(1);
-  });
-
-  it('tells refused requests once for each time', async () => {
-    world = await createWorld();
-    const [all, some, none] = [listen(), listen({ workspaces: ['test'] }), listen({ workspaces: [] })];
-    for (const each of [all, some, none]) await each.look();
-    const wrong = 'another secret, as long as that';
-    for (const count of [1, 2]) {
-      expect(await deliver(1, wrong)).toBe(401);
-      // So that one of them is the latest.
-      await world.clock.advance(1);
-      await world.post('nobody', { headers: {}, body: '{}' });
-      await world.clock.advance(3_000);
-      const heard: Heard[] = [];
-      await world.until(async () => heard.push(...(await all.look())) >= 2);
-      expect(heard).toMatchObject([
-        { kind: 'refused', status: 401, count },
-        { kind: 'refused', status: 404, count },
-      ]);
-      expect((await some.look()).length).toBeGreaterThan(0);
-      expect(await none.look()).toEqual([]);
-    }
   });
 });
 

@@ -2,8 +2,6 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { completeStatus } from '../../src/admin/status/status.ts';
-import { describeStatus } from '../../src/cli/status/status.ts';
 import { describeBuild } from '../../src/model/build.ts';
 import { programVersion } from '../../src/platform/lib/program-folder.ts';
 import { acquireDataFolder, type DataFolder } from '../../src/store/installation/data-folder.ts';
@@ -44,18 +42,6 @@ describe('beside a daemon of the previous build', () => {
     expect(stdout).toContain('worksync 0.1.0 (schema unknown, protocol unknown), ok, up for 9 s');
     expect(stdout).toContain('synced      4 pull requests, 3 links');
     expect(stdout).not.toMatch(/undefined|NaN/);
-  });
-
-  it('status does without any one field of the answer', () => {
-    const all = JSON.parse(RECORDED);
-    const [workspace] = all.workspaces;
-    const lacking = (object: object, key: string) => ({ ...object, [key]: undefined });
-    const answers = [
-      ...Object.keys(all).map((key) => lacking(all, key)),
-      ...Object.keys(workspace).map((key) => ({ ...all, workspaces: [lacking(workspace, key)] })),
-      { ...all, workspaces: [lacking(workspace, 'state'), { state: { kind: 'of-tomorrow' } }] },
-    ];
-    for (const answer of answers) expect(describeStatus(completeStatus(answer))).not.toMatch(/undefined|NaN/);
   });
 
   it.each(['quota'])('%s names both builds if it cannot show the answer', async (command) => {

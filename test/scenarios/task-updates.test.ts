@@ -5,7 +5,7 @@ import type { TaskUpdate } from '../../src/model/task.ts';
 import { blankEntity, findEntity, saveEntity } from '../../src/store/changes/entities.ts';
 import { addDifference } from '../../src/store/changes/outbox-rows.ts';
 import { errorAnswer } from '../support/fakes/weather.ts';
-import { createWorld, GITHUB, type World, type WorldOptions } from '../support/harness/daemon.ts';
+import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
 
 let world: World;
 afterEach(() => world.close());
@@ -56,14 +56,6 @@ describe('a status change', () => {
     expect(await world.task(taskId)).toMatchObject({ ...BODY, status: 'completed', completedAt: expect.any(String) });
   });
 
-  it.each(['whole', 'fields'])('leaves a status that a person has just set, in the form `%s`', async (taskUpdate) => {
-    const taskId = await open({ taskUpdate });
-    await move(taskId, { status: 'in_progress', from: 'open' });
-    await world.people.updateTask({ taskId, body: { status: 'completed' } }, {});
-    await move(taskId, { status: 'review', from: 'in_progress' });
-    expect(await world.task(taskId)).toMatchObject({ status: 'completed' });
-  });
-
   it('survives a kill between the read and the answer of the update', async () => {
     const taskId = await open({});
     let revive: (() => Promise<void>) | undefined;
@@ -81,27 +73,6 @@ describe('a status change', () => {
     expect(row?.known).toContain('"status":"review"');
   });
 });
-
-it.each(['record', 'off'])(
-  'a task gets its status back when its last link is gone, with mirror: %s',
-  async (mirror) => {
-    world = await createWorld({ config: { connections: { github: { ...GITHUB, mirror } }, rules: STANDARD } });
-    const { taskId } = await world.bug();
-    const pull = async (title: string) => {
-      await world.clock.advance(1_000);
-      await world.pull({ title });
-    };
-    await pull('BUG-1: Oil the hinges');
-    await world.settled();
-    expect(await world.task(taskId)).toMatchObject({ status: 'review' });
-    await pull('Oil the hinges');
-    await world.partition().reconcile.drain();
-    const [link] = await world.links(taskId);
-    await world.people.removeWorkItem({ taskId, workItemId: link?.workItemId ?? '' }, {});
-    await world.settled();
-    expect(await world.task(taskId)).toMatchObject({ status: 'open' });
-  },
-);
 
 describe('the undoing of a status change', () => {
   it('restores the status before it, as a status of a person', async () => {

@@ -204,15 +204,6 @@ describe('a delivery', () => {
 describe('a delivery to a workspace that', () => {
   afterEach(() => world.close());
 
-  it.each([
-    ['a key alone', { key: KEY }, { 'x-service-webhook-key': `${KEY}x` }, { 'x-service-signature': '' }],
-    ['a secret alone', { secret: SECRET }, { 'x-service-signature': '' }, { 'x-service-webhook-key': '' }],
-  ])('has %s needs that alone', async (_name, webhook, wrong: object, right: object) => {
-    await open(webhook);
-    expect((await deliver(taskEvent(7), { ...wrong }))[0]).toBe(401);
-    expect((await deliver(taskEvent(7), { ...right }))[0]).toBe(202);
-  });
-
   it('has no webhook finds no address', async () => {
     await open();
     expect((await deliver(taskEvent(7)))[0]).toBe(404);

@@ -209,22 +209,6 @@ describe('a comment', () => {
     expect(tracker.writes).toEqual([`comment ${issue(number).key}`]);
   });
 
-  it.each([
-    ['while it waited', async () => world.clock.jumpWall(-50 * 60_000)],
-    ['while no process ran', async () => world.restart({ meanwhile: () => world.clock.jumpWall(-50 * 60_000) })],
-  ])('waits for no old time where the clock was set back %s', async (_, setBack) => {
-    await open({ comment: true }, undefined, {});
-    tracker.failures.push(new SyncError('server_failed', 'HTTP 503', { status: 503, retryAfter: 300_000 }));
-    await say(number);
-    await world.until(() => tracker.failures.length === 0);
-    const from = world.clock.elapsed();
-    await setBack();
-    await detected();
-    // Five minutes, and the time after which a write with unknown outcome must have arrived.
-    expect(world.clock.elapsed() - from).toBeLessThanOrEqual(350_000);
-    expect(tracker.writes).toEqual([`comment ${issue(number).key}`]);
-  });
-
   it('waits as long as the vendor wants to be left alone, whatever it was asked for', async () => {
     await open({ comment: true }, undefined, {});
     tracker.failures.push(new SyncError('rate_limited', 'HTTP 429', { status: 429, retryAfter: 600_000 }));
