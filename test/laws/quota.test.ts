@@ -25,8 +25,8 @@ const FULL: QuotaOptions = {
   concurrency: 8,
 };
 
-const open = (store: OpenedStore, clock: Clock, quota: QuotaOptions) =>
-  createThrottle({ store, clock, random: seededRandom(1), logger: silentLogger, meter: silentMeter }, quota);
+const open = (store: OpenedStore, clock: Clock, quota: QuotaOptions, more?: Parameters<typeof createThrottle>[2]) =>
+  createThrottle({ store, clock, random: seededRandom(1), logger: silentLogger, meter: silentMeter }, quota, more);
 
 /** Fails where any sliding window of this length holds more than its cap. Times in the order of arrival or not. */
 function expectNoWindowOver(cap: number, length: number, arrivals: readonly number[]): void {
@@ -227,4 +227,20 @@ test('people who use up the whole quota do not starve the background', async () 
     WINDOW,
     client.arrivals.map(({ at }) => at),
   );
+});
+
+test('a request that a killed process left in flight counts for its successor until it must have arrived', async () => {
+  const clock = createTravellingClock();
+  const store = await openStore({ file: ':memory:' });
+  const quota = { ...FULL, burst: 1 };
+  const left = await (await open(store, clock, quota)).acquire({ lane: 'mirror', due: 1 });
+  await store.commit((query) => left.record(query));
+  const untouched = 40 * SECOND;
+  const successor = await open(store, clock, quota, { untouched });
+  const from = clock.elapsed();
+  let isFree = false;
+  void successor.acquire({ lane: 'mirror', due: 1 }).then(() => (isFree = true));
+  await clock.until(() => isFree);
+  expect(clock.elapsed() - from).toBeGreaterThanOrEqual(untouched + quota.burstWindow);
+  await store.close();
 });

@@ -128,6 +128,18 @@ describe('a backfill', () => {
     expect(await records()).toEqual(numbers(12));
   });
 
+  it('stays paused where somebody paused it while its units were listed', async () => {
+    const forge = createForge({ app: pulls(3, THEN) });
+    await open(forge);
+    forge.onAsk = (what) => {
+      if (what === 'units') void world.ask('backfill-pause', { connection: 'forge' });
+    };
+    await ask();
+    await world.until(async () => (await progress())?.listed === true);
+    await world.clock.advance(DAY);
+    expect([forge.asked, (await progress())?.state]).toEqual([['units'], 'paused']);
+  });
+
   it('refuses a connection that there is not', async () => {
     await open(createForge({}));
     const none = world.ask('backfill', { connection: 'none', since: null });

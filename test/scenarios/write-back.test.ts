@@ -2,7 +2,6 @@ import { afterAll, describe, expect, it, vi } from 'vitest';
 import { checkAll } from '../../src/admin/status/check.ts';
 import { describeExplained } from '../../src/cli/items/explained.ts';
 import { SyncError } from '../../src/model/errors/sync-error.ts';
-import { resumeForbidden } from '../../src/store/items/notices.ts';
 import { readMeta, WORKSPACE_ID } from '../../src/store/meta.ts';
 import { createTracker, issue, pullRequest, type Tracker, tell } from '../support/fakes/tracker.ts';
 import { createWorld, WEBHOOK_SECRET, type World, type WorldOptions } from '../support/harness/daemon.ts';
@@ -186,9 +185,6 @@ describe('a comment', () => {
     expect([verdict, causes.map(({ code }) => code)]).toEqual(['degraded', ['writes_refused']]);
     const writeRefusal = 'forbidden: Repository was archived so is read-only.';
     expect(connections).toContainEqual(expect.objectContaining({ refusedWrites: 1, writeRefusal }));
-    await world.clock.advance(3_340_000);
-    await world.partition().store.commit((query) => resumeForbidden(query));
-    expect((await world.partition().status()).causes.map(({ code }) => code)).toEqual(['writes_refused']);
     for (const hours of [1, 2]) {
       await world.clock.advance(3_600_000);
       await detected();
