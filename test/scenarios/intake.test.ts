@@ -151,6 +151,17 @@ describe('the route', () => {
     expect(await inboxOf(store)).toHaveLength(1);
   });
 
+  test("holds each connection to its own vendor's limit, also without a length", async () => {
+    const small = activeWith({ name: 'small', connector: { largestDelivery: 1_000 } });
+    endpoint = await openEndpoint(store, [activeWith({ connector: { largestDelivery: 2_000 } }), small]);
+    const path = '/webhooks/main/small';
+    const body = Buffer.alloc(1_001, 'x');
+    expect((await endpoint.post(path, body, signed(body))).status).toBe(413);
+    const chunked = { method: 'POST', body: new Blob([body]).stream(), headers: signed(body), duplex: 'half' };
+    expect((await fetch(endpoint.url + path, chunked as RequestInit)).status).toBe(413);
+    expect(await inboxOf(store)).toEqual([]);
+  });
+
   test('tells the sender to come again while the inbox is full [A12]', async () => {
     endpoint = await openEndpoint(store, [activeWith()], { mostPending: 2 });
     for (const id of ['a', 'b']) expect((await endpoint.post(PATH, 'x', signed('x', id))).status).toBe(202);

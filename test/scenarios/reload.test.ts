@@ -116,6 +116,16 @@ describe('SIGHUP', () => {
 });
 
 describe('a file that changes', () => {
+  it('is taken when nothing changed for two seconds', async () => {
+    // Nobody tells of the change here: it is found by looking once a minute.
+    for (let second = 0; second < 90; second++) {
+      world.configure('other', connection(WEBHOOK_SECRET, [`acme/app-${second}`]));
+      await world.clock.advance(SECOND);
+    }
+    expect(names()).toEqual(['test']);
+    await world.until(() => names().length === 2, 2 * SECOND + MINUTE);
+  });
+
   it('closes its workspace a minute after it is gone, unless it comes back', async () => {
     world.configure('other', connection());
     await world.reload();
