@@ -126,7 +126,7 @@ const SHARED = [
   ...['replica /replica/leases GET', 'replica /replica/list GET', 'replica /replica/status GET'],
 ];
 
-/** Of a workspace. */
+/** The pages below that of a workspace. */
 const PAGES = [
   ...['', '/audit', '/backfills', '/changes', '/configuration', '/deliveries'],
   ...['/delivery', '/item', '/problems', '/rules'],

@@ -191,7 +191,7 @@ const SECRET_KEY = Buffer.alloc(32, 7);
 
 const STANDARD = { connections: { github: GITHUB } };
 
-/** What outlives a daemon: its workspace's service, and the time. */
+/** The service of the daemon's workspace, and the time: they outlive each daemon. */
 interface Site {
   readonly clock: TravellingClock;
   readonly quota: Quota;
