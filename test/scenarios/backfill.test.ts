@@ -130,12 +130,14 @@ describe('a backfill', () => {
 
   it('stays paused where somebody paused it while its units were listed', async () => {
     const forge = createForge({ app: pulls(3, THEN) });
-    await open(forge);
-    forge.onAsk = (what) => {
-      if (what === 'units') void world.ask('backfill-pause', { connection: 'forge' });
+    const connect: typeof forge.connector.connect = (...given) => {
+      const connection = forge.connector.connect(...given);
+      const pause = () => world.ask('backfill-pause', { connection: 'forge' });
+      return { ...connection, units: (signal) => pause().then(() => connection.units(signal)) };
     };
+    await open({ ...forge, connector: { ...forge.connector, connect } });
     await ask();
-    await world.until(async () => (await progress())?.listed === true);
+    await world.until(() => forge.asked.includes('units'));
     await world.clock.advance(DAY);
     expect([forge.asked, (await progress())?.state]).toEqual([['units'], 'paused']);
   });
