@@ -14,7 +14,7 @@ const ROOT = `${import.meta.dirname}/..`;
 const PURE = ['test/unit/**/*.test.ts', 'test/project/**/*.test.ts'];
 /** They start programs of their own. */
 const PROCESSES = 'test/**/*.process.test.ts';
-const WHOLE = ['contracts', 'fuzz', 'laws', 'model', 'scenarios', 'faults'].map(inFolder);
+const WHOLE = ['contracts', 'fuzz', 'laws', 'scenarios', 'faults'].map(inFolder);
 /** They need a process of their own. */
 const ALONE = [
   // It puts a module in the place of one of the project's, which no other file of tests may have loaded before.
@@ -148,7 +148,7 @@ export default defineConfig({
       }),
       // It takes a quarter of an hour; its quickest rows run in `deep/replicas.test.ts`.
       project('replicas', ['test/replicas/**/*.test.ts'], { fileParallelism: false, testTimeout: LONG }),
-      project('deep', ['deep', 'laws', 'model', 'power'].map(inFolder).concat(DRAWN, ONLY_DEEP), {
+      project('deep', ['deep', 'laws', 'power'].map(inFolder).concat(DRAWN, ONLY_DEEP), {
         env: { TEST_DEPTH: 'deep' },
         testTimeout: LONG,
         hookTimeout: LONG,

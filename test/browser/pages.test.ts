@@ -189,34 +189,6 @@ describe('by keyboard alone', () => {
     await context.close();
     await world.close();
   });
-
-  it('a person tries the rules in use twice, and keeps the text that is refused', async () => {
-    const world = await createBusyWorld();
-    const { context, page } = await open(world.daemon().adminAddress, { storageState: await logIn(world) });
-    await page.goto(`${world.daemon().adminAddress}/workspaces/test/rules`);
-    const text = page.getByLabel('Configuration, as YAML');
-    let written = await text.inputValue();
-    expect(written).toContain('connections:');
-    for (const [added, title] of [
-      ['', 'It would change nothing'],
-      ['# again\n', 'It would change nothing'],
-      ['unknown: 1', 'This did not work'],
-    ] as const) {
-      await tabTo(page, 'config');
-      await page.keyboard.press('Control+End');
-      await page.keyboard.type(added);
-      await page.keyboard.press('Tab');
-      const loaded = page.waitForEvent('load');
-      await page.keyboard.press('Enter');
-      await loaded;
-      await page.screenshot({ path: join(PICTURES, `rules-${title.replaceAll(' ', '-')}.png`), fullPage: true });
-      expect(await page.getByRole('status').first().textContent()).toContain(title);
-      written += added;
-      expect(await text.inputValue()).toBe(written);
-    }
-    await context.close();
-    await world.close();
-  });
 });
 
 /** Presses Tab until the element has the focus. */
@@ -229,22 +201,6 @@ async function tabTo(page: Page, id: string): Promise<void> {
 }
 
 describe('a page that stays open', () => {
-  it('shows what has changed, and keeps the focus', async () => {
-    const world = await createBusyWorld();
-    const origin = world.daemon().adminAddress;
-    const { context, page, complaints } = await open(origin, { storageState: await logIn(world) });
-    await page.goto(`${origin}/workspaces/test`);
-    await page.getByText('Live', { exact: true }).waitFor();
-    await page.locator('#nav-problems').focus();
-    await world.ask('release', { classes: ['creations'] });
-    await world.clock.advance(10_000);
-    await page.locator('#nav-changes:not(:has(.badge))').waitFor();
-    expect(await page.evaluate('document.activeElement.id')).toBe('nav-problems');
-    expect(complaints).toEqual([]);
-    await context.close();
-    await world.close();
-  });
-
   it('listens only while somebody can see it, and asks again where it was refused', async () => {
     const world = await createBusyWorld();
     const origin = world.daemon().adminAddress;

@@ -252,19 +252,6 @@ describe('the container', () => {
     expect(healthCheck().status).not.toBe(0);
   });
 
-  it('has the page of the workspace API, for which nothing else of its package is there', async () => {
-    const database = join(data, 'service.db');
-    const serve = ['worksync', 'workspace', 'serve', '--port', '0', '--db', database, '--json'];
-    const service = inContainer(JSON.stringify(serve));
-    const { url } = JSON.parse((await service.says('"url"')).trim()) as { url: string };
-    const parts = ['/docs', '/docs/swagger-ui-bundle.js', '/docs/swagger-ui.css'];
-    const answers = await Promise.all(parts.map((path) => fetch(new URL(path, url))));
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
-    expect(await service.end()).toMatchObject({ code: 0 });
-    expect(readdirSync(join(app, 'node_modules/swagger-ui-dist'))).toHaveLength(5);
-    expect(existsSync(join(app, 'node_modules/vitest'))).toBe(false);
-  });
-
   describe.runIf(CAN_MOUNT)('as its user, on a file system that may only be read, without any right', () => {
     const user = textOf('USER');
     const [uid = ''] = user.split(':');
@@ -322,21 +309,6 @@ describe('the container', () => {
       const { code, stdout, stderr } = await open().start(['node', '--input-type=module', '-e', look], {}).ended;
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
       expect(JSON.parse(stdout)).toEqual({ uid: Number(uid), open: ['/data', '/backup', '/dev/shm'] });
-    });
-
-    it('backs up to standard output and below /backup, restores, and names a place that it may not write', async () => {
-      const commands = [
-        'worksync once',
-        'worksync backup monday.db',
-        'worksync backup - > /backup/tuesday.db',
-        'cmp /backup/monday.db /backup/tuesday.db',
-        'worksync restore /backup/tuesday.db',
-        'worksync backup /app/monday.db',
-      ];
-      const script = ['sh', '-c', commands.join(' && ')];
-      const { code, stderr } = await open().start(script, { ...environmentOf(instructions), ...own }).ended;
-      expect([code, stderr]).toEqual([78, expect.stringContaining('code:   data_folder_unusable')]);
-      expect(stderr).toContain('remedy: Let this user write the folder, or name another place: a path, the folder of');
     });
 
     it('cannot start a shell, though the base has one, nor read what its user may not [A16]', async () => {

@@ -5,7 +5,6 @@ import { parse } from 'yaml';
 import type { HttpClient } from '../../src/platform/http/http-client.ts';
 import { doubled } from '../support/fakes/plausible-server/seen.ts';
 import { createTracker, issue, tell } from '../support/fakes/tracker.ts';
-import { loseDatabase } from '../support/faults/lose-database.ts';
 import { createWorld, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
 import { TOP } from '../support/harness/processes.ts';
 import { type PullSetting, pullObject } from '../support/vendors/github-payloads.ts';
@@ -155,27 +154,4 @@ it('a day with kills and lost answers ends with each link once, and opens nothin
   expect([...lost].sort()).toEqual(['addWorkItem', 'createBug', 'removeWorkItem']);
   const { deliveries, changes } = await world.partition().status();
   expect([deliveries.quarantined, changes.byState]).toEqual([0, { pending: 0, sending: 0, unknown: 0, held: 0 }]);
-});
-
-it('a first start beside present tasks and links sends at most 3 + 2 N requests, and a restart none', async () => {
-  const N = 50;
-  await open();
-  const tasks: string[] = [];
-  for (let number = 1; number <= N; number++) tasks.push(await newTask(`Task ${number}`));
-  for (let number = 1; number <= N / 5; number++)
-    await world.people.addWorkItem({ taskId: tasks[number - 1] as string, body: { url: urlOf(number) } }, {});
-  for (const route of ['addWorkItem', 'createBug', 'removeWorkItem']) lost.add(route);
-  await world.settled();
-  await world.restart({ config, keepPort: true, meanwhile: loseDatabase });
-  arrived.length = 0;
-  for (const [at, taskId] of tasks.entries())
-    await deliver(NAMINGS[at % NAMINGS.length]?.(taskId, at + 1) as PullSetting);
-  await world.settled();
-  expect(arrived.length).toBeLessThanOrEqual(3 + 2 * N);
-  expect(await presentLinks()).toEqual(tasks.map((taskId, at) => `${taskId} ${urlOf(at + 1)}`).sort());
-  const before = undated();
-  await world.restart({ config, keepPort: true });
-  await world.pass(20 * MINUTE);
-  await world.settled();
-  expect(undated()).toBe(before);
 });

@@ -39,36 +39,6 @@ describe('login', () => {
     expect(stdout).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/login\?link=[\w-]{43}\n$/);
     expect((await look(await open(stdout))).status).toBe(200);
   });
-
-  it('makes a link for looking only, for some workspaces, under the address that the browser knows', async () => {
-    const { stdout } = await command(
-      'login',
-      '--read',
-      '--workspace',
-      'demo',
-      '--address',
-      'https://sync.example.com/',
-    );
-    expect(stdout).toMatch(/^https:\/\/sync\.example\.com\/login\?link=/);
-    const cookie = await open(stdout);
-    expect((await look(cookie)).status).toBe(200);
-    const headers = { cookie, origin: address, 'content-type': 'application/json' };
-    expect((await fetch(`${address}/admin/check`, { method: 'POST', headers, body: '{}' })).status).toBe(403);
-  });
-
-  it.each([
-    [['--workspace', 'nobody'], 2, 'there is no workspace "nobody"; there are: demo'],
-    [['--address', 'sync.example.com'], 2, 'expected an address that begins with https:// or http://'],
-  ])('with %j ends with %i and says why', async (args, exit, message) => {
-    const { code, stdout, stderr } = await command('login', ...args);
-    expect([code, stdout]).toEqual([exit, '']);
-    expect(stderr).toContain(message);
-  });
-
-  it('needs a daemon', async () => {
-    const { code, stderr } = await worksync(['login', '--data', join(folder, 'other')]);
-    expect([code, stderr]).toEqual([75, expect.stringContaining('not_running')]);
-  });
 });
 
 describe('run', () => {
@@ -90,14 +60,6 @@ describe('run', () => {
   });
 });
 
-it('a token that is limited to a workspace that there is not draws a warning', async () => {
-  const env = { WORKSYNC_TOKENS: 'read:demo,nobody the-token-of-some-workspaces-for-reading' };
-  const { code, stderr } = await worksync(['held', '--data', join(folder, 'limited')], { env });
-  expect(code).toBe(0);
-  expect(stderr).toContain('a token is limited to \\"nobody\\", and there is no such workspace');
-  expect(stderr).not.toContain('limited to \\"demo');
-});
-
 describe('logout --all', () => {
   it('ends every session, also while no daemon runs', async () => {
     await command('logout', '--all');
@@ -114,9 +76,5 @@ describe('logout --all', () => {
     expect(await command('logout', '--all')).toMatchObject({ code: 0, stdout: 'logged out: 1 browser\n' });
     await startDaemon();
     expect((await look(third)).status).toBe(401);
-  });
-
-  it('does nothing without being told that all are meant', async () => {
-    expect(await command('logout')).toMatchObject({ code: 2, stderr: expect.stringContaining('--all') });
   });
 });

@@ -37,10 +37,6 @@ describe('npm run new:connector', () => {
     expect(readFileSync(join(copy, 'src/connectors/registry.ts'), 'utf8')).toBe(registry);
   });
 
-  it('refuses a kind that it does not know', async () => {
-    await expect(make('night-shop', 'shop')).rejects.toMatchObject({ code: 2, stderr: expect.stringContaining('git') });
-  });
-
   it.each(KINDS)('makes a %s, and leaves one that is there alone', async (kind, id) => {
     const { stdout } = await make(id, kind);
     const named = [...stdout.matchAll(/^ {2}(\S+)$/gm)].map(([, path = '']) => path);

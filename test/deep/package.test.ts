@@ -1,14 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { readLock, readManifest } from '../../.ci/supply/lock.ts';
@@ -16,7 +7,7 @@ import { faultsOfSbom } from '../../.ci/supply/sbom.ts';
 import { startWorkspaceService } from '../support/fakes/workspace-service.ts';
 import { folderOfFile } from '../support/harness/folder.ts';
 import { copyProductionPackages, npm } from '../support/harness/npm.ts';
-import { startProgram, TOP, worksync } from '../support/harness/processes.ts';
+import { startProgram, TOP } from '../support/harness/processes.ts';
 
 /** The package as npm installs it into an empty folder, under the oldest Node that it is for. */
 
@@ -105,21 +96,6 @@ describe('the package', () => {
     expect(faultsOfSbom(sbom, readManifest(), readLock())).toEqual([]);
   });
 
-  it('has the page of the workspace API', async () => {
-    const service = start('workspace', 'serve', '--port', '0', '--db', 'service.db', '--json');
-    const { url } = JSON.parse((await service.says('"url"')).trim()) as { url: string };
-    const parts = ['/docs', '/docs/swagger-ui-bundle.js', '/docs/swagger-ui.css'];
-    const answers = await Promise.all(parts.map((path) => fetch(new URL(path, url))));
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
-    expect(await service.end()).toMatchObject({ code: 0 });
-  });
-
-  it('has each file that the default configuration and the help need', () => {
-    const files = ['default.yaml', 'schema.json', 'examples/github.yaml', 'deploy/worksync.service', 'operating.md'];
-    const needed = files.map((file) => `config/${file}`);
-    expect(needed.filter((path) => !existsSync(join(installed, path)))).toEqual([]);
-  });
-
   it('says its version, without a warning', async ({ annotate }) => {
     await annotate(`on Node ${execFileSync(node, ['--version']).toString()}`);
     expect(await start('--version').ended).toEqual({
@@ -127,12 +103,6 @@ describe('the package', () => {
       stdout: expect.stringMatching(/^\d+\.\d+\.\d+\+[\da-f]{8} \(schema/),
       stderr: '',
     });
-  });
-
-  it('plays the demo', async () => {
-    const { code, stdout, stderr } = await start('demo', '--json').ended;
-    expect([code, stderr]).toEqual([0, '']);
-    expect(JSON.parse(stdout.trim().split('\n').at(-1) ?? '')).toMatchObject({ pending: 0 });
   });
 
   it('runs: probes, help pages, a backup beside it, an orderly end; its data lie where one works', async () => {
@@ -148,15 +118,6 @@ describe('the package', () => {
     expect(await start('backup', 'copy.db').ended).toMatchObject({ code: 0 });
     expect(await daemon.end()).toMatchObject({ code: 0 });
     expect(existsSync(join(folder, 'data/worksync.db'))).toBe(true);
-  });
-
-  it('takes the workspace files of the folder one works in', async () => {
-    mkdirSync(join(folder, 'config/workspaces'), { recursive: true });
-    writeFileSync(join(folder, 'config/workspaces/own.yaml'), 'connectoins: {}\n');
-    const { code, stderr } = await start('run', '--port', '0').ended;
-    expect(code).toBe(78);
-    expect(stderr).toContain('config/workspaces/own.yaml:1:1: ');
-    rmSync(join(folder, 'config'), { recursive: true });
   });
 
   it('has a typed client of the workspace API for other programs', async () => {
@@ -176,19 +137,5 @@ describe('the package', () => {
     const use = startProgram(node, ['use.mjs', service.url, service.apiKey], here());
     expect(await use.ended).toEqual({ code: 0, stdout: 'Pay by card not_found\n', stderr: '' });
     await service.close();
-  });
-
-  it('has the thread in which large bodies are read', async () => {
-    const program = `new (require('node:worker_threads').Worker)(process.argv[1])
-      .once('message', (said) => { console.log(said); process.exit(); })`;
-    const thread = startProgram(node, ['-e', program, join(installed, 'lib/worker.js')], here());
-    expect(await thread.ended).toEqual({ code: 0, stdout: 'ready\n', stderr: '' });
-  });
-
-  it('knows the same commands as the program of the repository', async () => {
-    const { stdout } = await start('--help').ended;
-    // A clone is told what works in a clone, and its lines break elsewhere.
-    const told = (text: string) => text.replaceAll('npm run -s worksync --', 'worksync').replaceAll(/\s+/g, ' ');
-    expect(told(stdout)).toBe(told((await worksync(['--help'])).stdout));
   });
 });

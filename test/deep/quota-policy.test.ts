@@ -66,13 +66,6 @@ describe('a day', () => {
     expect(quantile(own.lags, 0.95)).toBeLessThanOrEqual(1.05 * quantile(look.lags, 0.95) + 5);
     expect(quantile(own.lags, 1)).toBeLessThanOrEqual(1.15 * quantile(look.lags, 1) + 10);
   });
-
-  test('is the same whether it comes through the inbox or straight to its evaluation', async () => {
-    const few = generateDay(2, 0.02);
-    const whole = await play({ lines: few });
-    const straight = await play({ lines: eventLines(few), straight: true });
-    expect(straight.server.writes).toEqual(whole.server.writes);
-  });
 });
 
 describe.each(MANNERS)('another user of the quota, %s', (manner) => {

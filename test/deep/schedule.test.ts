@@ -1,13 +1,10 @@
 import fc from 'fast-check';
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';
 import { createScheduler, type Job } from '../../src/platform/lib/scheduler.ts';
-import { installationRuns } from '../../src/store/installation/job-runs.ts';
-import { createForge, pulls } from '../support/fakes/forge.ts';
 import { createRunMemory } from '../support/fakes/timetable.ts';
 import { createTravellingClock } from '../support/fakes/travelling-clock.ts';
-import { createWorld, type World } from '../support/harness/daemon.ts';
 import { drawn } from '../support/harness/depth.ts';
 
 const SECOND = 1_000;
@@ -103,51 +100,4 @@ test('a clock that is set while nothing runs costs at most one interval more eac
     }),
     { numRuns: drawn(30) },
   );
-});
-
-let world: World | undefined;
-afterEach(() => world?.close());
-
-const SECRET = 'a webhook secret for tests only';
-
-test('a daemon that is restarted every ten minutes does all its work of 15 minutes, an hour and a day on time', async () => {
-  const forge = createForge({ app: pulls(1, 1) });
-  forge.hooks.set('app', { url: 'https://sync.example/webhooks/test/forge', secret: SECRET, isOn: true });
-  const connections = {
-    forge: { connector: 'gitlab', webhookSecrets: SECRET, poll: '1h', writeBack: { close: true } },
-  };
-  world = await createWorld({
-    publicUrl: 'https://sync.example',
-    connectors: [forge.connector],
-    config: { connections },
-  });
-  const intervals: Record<string, number> = {
-    tasks: 15 * MINUTE,
-    'redeliver.forge': 15 * MINUTE,
-    'sweep.forge': DAY,
-    'workspace.records': DAY,
-  };
-  const began = world.clock.now();
-  const counts: Record<string, Set<number>> = {};
-  const retentions = new Set<number>();
-  for (let start = 0; start < 6 * 27; start++) {
-    await world.clock.advance(10 * MINUTE);
-    const rows = await world.partition().store.query.selectFrom('job_runs').selectAll().execute();
-    expect(rows.map(({ job }) => job).sort()).toEqual(Object.keys(intervals).sort());
-    for (const { job, last_at } of rows) {
-      const everyMs = intervals[job] as number;
-      expect(world.clock.now() - last_at).toBeLessThanOrEqual(1.1 * everyMs + MINUTE);
-      if (last_at >= began) (counts[job] ??= new Set()).add(last_at);
-    }
-    const ofProcess = await installationRuns(world.installation()).read();
-    const retainedAt = ofProcess.get('retention') as number;
-    expect(world.clock.now() - retainedAt).toBeLessThanOrEqual(1.1 * HOUR + MINUTE);
-    if (retainedAt >= began) retentions.add(retainedAt);
-    await world.restart();
-  }
-  expect(counts['sweep.forge']?.size).toBeGreaterThanOrEqual(1);
-  expect(retentions.size).toBeGreaterThanOrEqual(24);
-  expect(counts['tasks']?.size).toBeGreaterThanOrEqual(96);
-  expect(forge.asked.filter((each) => each.startsWith('redeliver')).length).toBeGreaterThanOrEqual(96);
-  expect(forge.asked).toContain('sweep app 1');
 });

@@ -74,17 +74,6 @@ describe('while the key is refused', () => {
 });
 
 describe('while the quota is used up', () => {
-  it('a command that would wait longer than it may ends at once with 75', async () => {
-    configure({ quota: '{ requests: 2, burst: 2 }' });
-    for (let sent = 0; sent < 2; sent++) expect((await commandLine('tasks', 'list')).code).toBe(0);
-    const { code, stdout, stderr } = await commandLine('tasks', 'list', '--timeout', '5m');
-    expect({ code, stdout }).toEqual({ code: 75, stdout: '' });
-    expect(stderr).toMatch(
-      /^worksync: the request quota of the workspace is used up; the next one can go in 1[45] min\n/,
-    );
-    expect(stderr).toMatch(/remedy: Repeat it in 15 min, or give it more time than 5 min with --timeout\./);
-  });
-
   it.each(['alone', 'beside a daemon'])('a command %s that waits says at once what for, and goes on', async (place) => {
     configure({ quota: '{ requests: 100, burst: 3, burstWindow: 4s, share: 1 }' });
     if (place !== 'alone') await startDaemon();

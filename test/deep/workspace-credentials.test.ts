@@ -74,63 +74,6 @@ describe('worksync workspace token', () => {
     const lasting = (await mint('--user', 'Owner', '--role', 'owner')).stdout.trim();
     for (const end of ['', '-wal']) expect(readFileSync(db + end).toString('latin1')).not.toContain(lasting);
   });
-
-  it('works while no service runs, and damages nothing', async () => {
-    const { process } = await serve();
-    await process.end();
-    const token = (await mint('--user', 'Owner', '--role', 'owner')).stdout.trim();
-    const { url } = await serve();
-    expect((await ask(url, token, 'GET', '/tasks')).status).toBe(200);
-  });
-
-  it('several at once beside a service that writes: all hold, and no write is lost', async () => {
-    const { url, oauthToken } = await serve();
-    const minting = Promise.all(Array.from({ length: 3 }, (_, n) => mint('--user', `user-${n}`)));
-    const writing = Promise.all(
-      Array.from({ length: 100 }, (_, n) => ask(url, oauthToken, 'POST', '/bugs', { title: `bug ${n}` })),
-    );
-    const [minted, written] = await Promise.all([minting, writing]);
-    expect(written.every(({ status }) => status === 201)).toBe(true);
-    for (const { stdout } of minted) expect((await ask(url, stdout.trim(), 'GET', '/tasks')).status).toBe(200);
-    expect((await ask(url, oauthToken, 'GET', '/tasks?all=true')).body.tasks).toHaveLength(100);
-  });
-
-  it('works beside the embedded service of `worksync run`', async () => {
-    const data = join(scratch, 'data');
-    const daemon = startWorksync(['run', '--data', data, '--port', '0', '--log-level', 'silent']);
-    running.push(daemon);
-    await daemon.says('Stop with Ctrl-C');
-    db = join(data, 'demo.service.db');
-    const token = (await mint('--user', 'Owner', '--role', 'owner')).stdout.trim();
-    const status = JSON.parse((await worksync(['status', '--json', '--data', data])).stdout);
-    const { address } = status.workspaces[0];
-    expect((await ask(address, token, 'GET', '/api-keys')).status).toBe(200);
-    const connected = await connect({ WORKSYNC_PROVIDER_TOKEN: 'ghp_ada' }, '--user', 'Owner');
-    expect(connected.code).toBe(0);
-    expect((await ask(address, token, 'POST', '/pull-requests', WANTED)).status).toBe(201);
-  });
-
-  it.each([
-    ['an unknown role', ['--user', 'ada', '--role', 'king']],
-    ['a time that is none', ['--user', 'ada', '--ttl', 'soon']],
-  ])('refuses %s', async (_what, args) => {
-    expect((await mint(...args)).code).toBe(2);
-  });
-
-  it('refuses a user that cannot be an id, and an unknown workspace', async () => {
-    await serve();
-    const [user, workspace] = await Promise.all([
-      mint('--user', 'ada lovelace'),
-      mint('--user', 'ada', '--workspace', 'ws_other'),
-    ]);
-    expect([user.code, workspace.code]).toEqual([2, 1]);
-  });
-
-  it('makes no database where none is', async () => {
-    const { code, stderr } = await mint('--user', 'ada');
-    expect([code, stderr]).toEqual([1, expect.stringContaining('there is no database')]);
-    expect(existsSync(db)).toBe(false);
-  });
 });
 
 describe('worksync workspace connect-provider', () => {
@@ -188,20 +131,5 @@ describe('the key of stored secrets', () => {
     expect((await connectOwner()).code).toBe(0);
     await process.end();
     expect(await refusal(env)).toEqual({ code: 78, stderr: expect.stringContaining('not the key') });
-  });
-
-  it('of the environment is used instead of a file, and none is made', async () => {
-    const env = { WORKSYNC_SECRET_KEY: SECRET_KEY };
-    const { url, oauthToken } = await serve(env);
-    expect(existsSync(`${db}.key`)).toBe(false);
-    expect((await connectOwner(env)).code).toBe(0);
-    expect((await ask(url, oauthToken, 'POST', '/pull-requests', WANTED)).status).toBe(201);
-  });
-
-  it('of a wrong length is refused without being shown', async () => {
-    const wrong = Buffer.alloc(16, 7).toString('base64');
-    const { code, stderr } = await refusal({ WORKSYNC_SECRET_KEY: wrong });
-    expect([code, stderr]).toEqual([78, expect.stringContaining('32 bytes')]);
-    expect(stderr).not.toContain(wrong);
   });
 });

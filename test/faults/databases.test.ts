@@ -13,19 +13,12 @@ import {
 import { dirname, join } from 'node:path';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { DaemonContext } from '../../src/daemon/daemon-context.ts';
-import { checkIntegrity } from '../../src/daemon/store-health.ts';
 import { CODES } from '../../src/model/errors/codes.ts';
 import { asSyncError } from '../../src/model/errors/sync-error.ts';
-import type { OpenOptions } from '../../src/platform/database/database-types.ts';
-import { openDatabase } from '../../src/platform/database/open.ts';
-import { type CheckFile, checkInWorker } from '../../src/platform/lib/integrity.ts';
-import { silentLogger } from '../../src/platform/lib/logger.ts';
+import type { CheckFile } from '../../src/platform/lib/integrity.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';
-import { INSTALLATION_MIGRATIONS } from '../../src/store/schema/installation-migrations.ts';
 import { CAN_LIMIT_FILES, limitFiles } from '../support/faults/file-limit.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
-import { openStore } from '../support/harness/store.ts';
 import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 /** Faults of a database while the daemon runs: they are reported, and nothing is acknowledged that is not stored. */
@@ -81,14 +74,6 @@ describe('a damaged database', () => {
     const answers = [await deliver(1), await deliver(2), await deliver(3)];
     expect(answers).toEqual([503, 503, 503]);
     await expectBlocked(/malformed|SQLITE_CORRUPT|not a database/);
-  });
-
-  it('sends nothing more, however much waits', async () => {
-    const before = (await world.requests()).received;
-    await damage();
-    await deliver(1);
-    await world.clock.advance(60 * SECOND);
-    expect((await world.requests()).received).toBe(before);
   });
 });
 
@@ -194,32 +179,5 @@ describe('the weekly check', () => {
     await world.clock.advance(8 * DAY);
     expect(readdirSync(dirname(database().file)).filter((name) => name.includes('.check'))).toEqual([]);
     await expectBlocked(/row 7 missing/);
-  });
-
-  it('finds damage that no statement met, in a thread of its own', async () => {
-    await deliver(1);
-    await world.settled();
-    const context = { installation: database(), checkFile: checkInWorker, logger: silentLogger } as unknown;
-    const check = () => checkIntegrity(context as DaemonContext);
-    await check();
-    expect(database().fault()).toBeUndefined();
-    await damage();
-    await check();
-    expect(database().fault()).toMatchObject({ kind: 'corrupt' });
-  });
-
-  it('comes before the tables of an older database are changed', async () => {
-    const file = join(dirname(database().file), 'old.db');
-    await (await openStore({ file })).close();
-    let applied = 0;
-    const migrations: OpenOptions['migrations'] = {
-      ...INSTALLATION_MIGRATIONS,
-      '999_next': { up: async () => void applied++ },
-    };
-    const damaged = openDatabase({ file, migrations, checkFile: async () => ['page 3 is used twice'] });
-    await expect(damaged).rejects.toMatchObject({ code: 'database_corrupt', message: /page 3 is used twice/ });
-    expect(applied).toBe(0);
-    await (await openDatabase({ file, migrations, checkFile: async () => [] })).close();
-    expect(applied).toBe(1);
   });
 });

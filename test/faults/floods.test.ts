@@ -58,15 +58,6 @@ test.each([
   },
 );
 
-test('whoever has to make room is told to come again, and the connection ends', async () => {
-  const endpoint = await openEndpoint(await openTestStore(), [large], { limits: { bytes: 4 * MEBIBYTE } });
-  const sent = Array.from({ length: 4 }, () => open(endpoint.port, head(2 * MEBIBYTE), Buffer.alloc(MEBIBYTE)));
-  const [answer] = await Promise.race((await Promise.all(sent)).map(async (each) => [await each.answer]));
-  expect(answer).toMatch(/^HTTP\/1\.1 503 /);
-  expect(answer).toMatch(/\r\nretry-after: \d+\r\n/);
-  expect(answer).toMatch(/\r\nconnection: close\r\n/);
-});
-
 test('a body is the same however small the pieces in which it came', async () => {
   const store = await openTestStore();
   const endpoint = await openEndpoint(store, [activeWith()]);

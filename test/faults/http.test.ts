@@ -11,8 +11,7 @@ import {
   type HttpClientOptions,
   type HttpRequest,
 } from '../../src/platform/http/http-client.ts';
-import { createOrigins } from '../../src/platform/http/origin.ts';
-import { createServer, listen as listenOn } from '../../src/platform/http/server.ts';
+import { createServer } from '../../src/platform/http/server.ts';
 import { silentMeter } from '../../src/platform/lib/meter.ts';
 import { noSteps } from '../../src/platform/lib/steps.ts';
 import { createTravellingClock } from '../support/fakes/travelling-clock.ts';
@@ -179,17 +178,6 @@ describe('of unknown outcome', () => {
     socket.on('close', () => clearInterval(timer));
   }
 
-  it('a kept connection that is reset on its next request, which is not repeated', async () => {
-    const peer = await rawPeer((socket, request) => {
-      if (request === 1) socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok');
-      else socket.resetAndDestroy();
-    });
-    const http = client();
-    await http.request(post(peer.url));
-    expect((await failure(http.request(post(peer.url)))).code).toBe('outcome_unknown');
-    expect(peer.requests()).toBe(2);
-  });
-
   it.each([
     ['a name or a handshake that never ends', '', 'https:'],
     ['an answer that never begins', '', 'http:'],
@@ -230,17 +218,6 @@ describe('of unknown outcome', () => {
   });
 });
 
-it('a read whose time is up has got no answer, and names a remedy', async () => {
-  const time = new AbortController();
-  const peer = await rawPeer(() => time.abort(new DOMException('the time is up', 'TimeoutError')));
-  const error = await failure(client().request(get(peer.url, { signal: time.signal })));
-  expect(error).toMatchObject({
-    code: 'outcome_unknown',
-    message: expect.stringContaining('got no answer: out of time'),
-    hint: expect.stringContaining('check host and port'),
-  });
-});
-
 describe('answers', () => {
   it('cuts an answer that is too large, whether or not it names its length', async () => {
     const peer = await httpPeer((request, response) => {
@@ -264,23 +241,6 @@ describe('answers', () => {
     expect((await failure(http.request(get(peer.url, { headers: { 'x-more': '1' } })))).code).toBe('answer_too_large');
   });
 
-  it('takes a HEAD answer of any length, an HTML error page as it is, and skips 1xx answers', async () => {
-    const http = client();
-    const page = await httpPeer(({ method }, response) =>
-      method === 'HEAD'
-        ? response.writeHead(200, { 'content-length': 99_999_999 }).end()
-        : response.writeHead(502, { 'content-type': 'text/html' }).end('<h1>Bad gateway</h1>'),
-    );
-    expect((await http.request(get(page.url, { method: 'HEAD' }))).headers['content-length']).toBe('99999999');
-    const html = { status: 502, headers: { 'content-type': 'text/html' } };
-    expect(await http.request(post(page.url))).toMatchObject(html);
-    const hinting = await rawPeer((socket) =>
-      socket.write('HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'),
-    );
-    const answer = await http.request(get(hinting.url));
-    expect([answer.status, answer.body.toString(), answer.headers['link']]).toEqual([200, 'ok', undefined]);
-  });
-
   it('does not follow a redirect [A4]', async () => {
     const elsewhere = await rawPeer(() => undefined);
     for (const status of [301, 302, 303, 307, 308]) {
@@ -290,13 +250,6 @@ describe('answers', () => {
       expect((await client().request(post(peer.url))).status).toBe(status);
     }
     expect(elsewhere.requests()).toBe(0);
-  });
-
-  it('keeps connections', async () => {
-    const peer = await httpPeer((_request, response) => response.end('ok'));
-    const http = client();
-    for (let count = 0; count < 20; count++) await http.request(get(peer.url));
-    expect(peer.connections.count).toBeLessThanOrEqual(2);
   });
 });
 
@@ -404,15 +357,6 @@ describe('the server', () => {
     for (const text of [inHead, inBody]) expect(text).toMatch(/^HTTP\/1\.1 408 /);
   });
 
-  it.each(['::', '0.0.0.0', '::1'])('on %s says an address under which it is reached and known', async (host) => {
-    const server = createServer();
-    const addressed = createOrigins({ listens: host });
-    server.get('/', async (request) => ({ origin: addressed(request).origin ?? null }));
-    closing.push(() => server.close());
-    const address = await listenOn(server, { host, port: 0 });
-    expect(await (await fetch(address)).json()).toEqual({ origin: address });
-  });
-
   it('closes a connection whose sender reads nothing of its answer, and leaves the others alone', async () => {
     const server = createServer();
     const answer = Buffer.alloc(32 * 1024 * 1024, 97);
@@ -431,17 +375,6 @@ describe('the server', () => {
     expect((await read.arrayBuffer()).byteLength).toBe(answer.length);
     expect(sockets.map(({ destroyed }) => destroyed)).toEqual([true, false]);
     mute.destroy();
-  });
-
-  it('refuses compressed and oversized bodies', async () => {
-    const server = createServer({ bodyLimit: 1_000 });
-    server.post('/webhooks/a', async () => 'ok');
-    closing.push(() => server.close());
-    const send = (payload: Buffer, headers: Record<string, string> = {}) =>
-      server.inject({ method: 'POST', url: '/webhooks/a', payload, headers }).then((answer) => answer.statusCode);
-    expect(await send(Buffer.alloc(10), { 'content-encoding': 'gzip' })).toBe(415);
-    expect(await send(Buffer.alloc(1_001))).toBe(413);
-    expect(await send(Buffer.alloc(1_000))).toBe(200);
   });
 
   it.each([
@@ -481,21 +414,5 @@ describe('the server', () => {
     expect(await send(...host, `${name}: ${first}`, `${name.toUpperCase()}: ${second}`)).toBe('400');
     expect(seen).toEqual([]);
     expect(await send(...host, `${name}: ${first}`)).toBe('200');
-  });
-
-  it('answers what was on its way when it began to close, and ends the connection', async () => {
-    const server = createServer();
-    server.post('/webhooks/a', async () => 'taken');
-    const { port } = new URL(await server.listen({ host: '127.0.0.1', port: 0 }));
-    const socket = connect(Number(port), '127.0.0.1');
-    const arrived = once(server.server, 'connection').then(([accepted]) => once(accepted as Socket, 'data'));
-    socket.write('POST /webhooks/a HTTP/1.1\r\nHost: a\r\n');
-    await arrived;
-    const closed = server.close();
-    socket.write('Content-Length: 2\r\n\r\n{}');
-    const answer = (await socket.toArray()).join('');
-    await closed;
-    expect(answer).toMatch(/^HTTP\/1\.1 200 /);
-    expect(answer).toMatch(/connection: close/i);
   });
 });

@@ -2,7 +2,7 @@ import { copyFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import BetterSqlite from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { backUp, restore } from '../../src/admin/installation/data.ts';
+import { backUp } from '../../src/admin/installation/data.ts';
 import { INSTALLATION_FILE } from '../../src/store/installation/installation.ts';
 import { createWeather, type Weather } from '../support/fakes/weather.ts';
 import { loseDatabase } from '../support/faults/lose-database.ts';
@@ -151,24 +151,6 @@ describe('a workspace that is full', () => {
     expect((await world.partition().status()).verdict).toBe('ok');
     await expectLife(21);
   });
-
-  const WAYS: readonly [string, (data: string, backup: string) => unknown][] = [
-    ['by the command', (data, backup) => restore({ data }, backup)],
-    ['by hand, as a copy of the file', putCopy],
-  ];
-  it.runIf(isDeep).each(WAYS)(
-    'beside an older backup, put back %s, is read again: no record and no task is written, and nothing is doubled',
-    async (_name, putBack) => {
-      const { backup, before } = await liveOnAfterBackup();
-      const seen = writes();
-      await restart((data) => putBack(data, backup));
-      await caughtUp();
-      expect(await content()).toEqual(before);
-      expectLittle(seen(), 3);
-      expect((await world.partition().status()).verdict).toBe('ok');
-      await expectLife(30);
-    },
-  );
 
   it.runIf(isDeep)('beside an older copy that nobody said to be one doubles nothing either', async () => {
     const { backup, before } = await liveOnAfterBackup();

@@ -136,17 +136,6 @@ describe('behind nginx with nothing but proxy_pass', () => {
     expect((await ask(plain, path, { method: 'POST', headers: forged, body })).status).toBe(401);
     expect((await ask(plain, '/metrics', { headers: { authorization: `Bearer ${READ}` } })).status).toBe(200);
   });
-
-  it('no browser logs in: its page is another one than the daemon is asked under', async (context) => {
-    needsNginx(context);
-    const link = (await newLink()).replace('?', '');
-    const headers = { ...FORM, host: PUBLIC, origin: `http://${PUBLIC}` };
-    const answer = await ask(plain, '/login', { method: 'POST', headers, body: link });
-    expect([answer.status, answer.headers['set-cookie']]).toEqual([403, undefined]);
-    // The link is not spent by it: on this machine it works.
-    const own = { ...FORM, origin: direct };
-    expect((await ask(direct, '/login', { method: 'POST', headers: own, body: link })).status).toBe(303);
-  });
 });
 
 it('behind nginx that says how it was asked a browser logs in over TLS, and out again', async (context) => {

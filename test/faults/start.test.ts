@@ -92,15 +92,6 @@ describe('one bad workspace', () => {
     expect([bad.code, bad.stderr]).toEqual([78, expect.stringContaining('bad.yaml:2:')]);
     expect(good.code).toBe(0);
   });
-
-  it('is the end where there is no other, with every reason', async () => {
-    const config = workspaces({ 'a.yaml': `qota: {}\n${GOOD}`, 'b.yaml': 'connections: {}\n' });
-    const { code, stderr } = await commandLine('run', ...flags(config));
-    expect(code).toBe(78);
-    expect(stderr).toContain('a.yaml:1:1: unknown key "qota" (did you mean "quota"?)');
-    expect(stderr).toContain('b.yaml:1:1: connections: nothing would ever come in');
-    expect(stderr).toContain('code:   config_invalid');
-  });
 });
 
 /** A volume with so many bytes left. */
@@ -118,17 +109,6 @@ describe.runIf(CAN_MOUNT)('a full disk at the start', () => {
     async (left) => {
       data = join(fullVolume(left), 'data');
       const { code, stderr } = await commandLine('run', ...flags(workspaces({ 'one.yaml': GOOD })), ...SILENT);
-      expect([code, stderr]).toEqual([75, expect.stringContaining('code:   disk_full')]);
-      expect(stderr).not.toMatch(/internal|no transaction is active/);
-    },
-  );
-
-  it.each(sampleOf([0, 65_536, 262_144, 524_288], 2))(
-    'ends the demo with 75, with %d bytes left for its data',
-    async (left) => {
-      vi.stubEnv('TMPDIR', fullVolume(left));
-      vi.stubEnv('WORKSYNC_LOG_LEVEL', 'silent');
-      const { code, stderr } = await commandLine('demo');
       expect([code, stderr]).toEqual([75, expect.stringContaining('code:   disk_full')]);
       expect(stderr).not.toMatch(/internal|no transaction is active/);
     },
@@ -194,12 +174,5 @@ describe('a daemon of variables alone, with its data in memory', () => {
     expect((await commandLine('wait', '--for', 'workspace=ci')).code).toBe(0);
     expect((await daemon.end()).code).toBe(0);
     expect(existsSync(memoryFolder(name) ?? '')).toBe(false);
-  });
-
-  it('says where the variable is wrong', async () => {
-    vi.stubEnv('WORKSYNC_CONFIG_YAML', `name: ci\n${GOOD}qouta: {}\n`);
-    const { code, stderr } = await commandLine('run', '--data', data, '--port', '0');
-    expect(code).toBe(78);
-    expect(stderr).toContain('WORKSYNC_CONFIG_YAML:4:1: unknown key "qouta" (did you mean "quota"?)');
   });
 });

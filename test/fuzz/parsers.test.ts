@@ -27,37 +27,8 @@ import { pull } from '../support/rows/items.ts';
 
 const hostile = fc.constantFrom(...HOSTILE_TEXTS, ...HOSTILE_ADDRESSES, ...HOSTILE_TIMES);
 const SIGNS = [
-  '\n',
-  '\n\n',
-  '# ',
-  '- ',
-  '> ',
-  '`',
-  '```\n',
-  '|',
-  '|-|-|\n',
-  '](',
-  '[',
-  '![',
-  ')',
-  '<',
-  '>',
-  '*',
-  '__',
-  '&lt;',
-  '&#x6a;',
-  ' ',
-  '{',
-  '}',
-  '{title}',
-  '${',
-  '$$',
-  ':',
-  '#1',
-  'fixes ',
-  'ENG-1',
-  'acme/api#12',
-  'https://',
+  ...'\n·\n\n·# ·- ·> ·`·```\n·|·|-|-|\n·](·[·![·)·<·>·*·__·&lt;·&#x6a;· ·{·}·{title}·:·#1'.split('·'),
+  ...['${', '$$', 'fixes ', 'ENG-1', 'acme/api#12', 'https://'],
 ];
 /** Texts made of what means something. */
 const text = fc
@@ -310,22 +281,8 @@ it('a configuration is right, or wrong at a place, whatever it says', () => {
     put: fc.oneof(
       text,
       fc.constantFrom(
-        '&a ',
-        '*a',
-        '!!js/function ',
-        '<<: *a',
-        '---\n',
-        '...\n',
-        '%YAML 1.1\n',
-        '? ',
-        ': ',
-        '|\n',
-        '>-\n',
-        '\t',
-        '${',
-        '}',
-        `\${API_KEY_FILE}`,
-        '!!binary ',
+        ...'&a ·*a·!!js/function ·<<: *a·---\n·...\n·%YAML 1.1\n·? ·: ·|\n·>-\n·\t·}·!!binary '.split('·'),
+        ...['${', `\${API_KEY_FILE}`],
       ),
     ),
   });
@@ -340,34 +297,15 @@ it('a configuration is right, or wrong at a place, whatever it says', () => {
 
 const TIME = '2026-03-02T08:00:00Z';
 const TASK = {
-  taskId: 'tsk_1',
-  key: 'BUG-1',
-  title: 'T',
-  status: 'open',
-  workspaceId: 'ws_1',
-  source: null,
-  createdAt: TIME,
-  updatedAt: TIME,
+  ...{ taskId: 'tsk_1', key: 'BUG-1', title: 'T', status: 'open', workspaceId: 'ws_1', source: null },
+  ...{ createdAt: TIME, updatedAt: TIME },
 };
+const URL_OF_ONE = 'https://github.com/acme/api/pull/1';
 const RECORD = {
-  ...{
-    provider: 'github',
-    repoId: '1',
-    identifier: '1',
-    title: 'T',
-    headBranch: 'a',
-    baseBranch: 'main',
-    state: 'open',
-  },
-  ...{ url: 'https://github.com/acme/api/pull/1', taskIds: ['tsk_1'], createdAt: TIME, updatedAt: TIME, labels: ['a'] },
+  ...{ provider: 'github', repoId: '1', identifier: '1', title: 'T', headBranch: 'a', baseBranch: 'main' },
+  ...{ state: 'open', url: URL_OF_ONE, taskIds: ['tsk_1'], createdAt: TIME, updatedAt: TIME, labels: ['a'] },
 };
-const LINK = {
-  workItemId: 'wi_1',
-  taskId: 'tsk_1',
-  url: 'https://github.com/acme/api/pull/1',
-  externalId: 'x',
-  provider: 'github',
-};
+const LINK = { workItemId: 'wi_1', taskId: 'tsk_1', url: URL_OF_ONE, externalId: 'x', provider: 'github' };
 const ANSWERS: Partial<Record<RouteName, object>> = {
   getTask: TASK,
   listTasks: { tasks: [TASK, TASK], nextCursor: 'next' },

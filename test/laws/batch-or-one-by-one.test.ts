@@ -6,7 +6,7 @@ import { beginUnitOfWork } from '../../src/store/unit-of-work/unit-of-work.ts';
 import type { Scope } from '../../src/store/workspace-scope.ts';
 import type { Translated } from '../../src/sync/reconcile/translate-deliveries.ts';
 import { createQueryPlans } from '../support/cost/query-plans.ts';
-import { drawn, isDeep, sampleOf } from '../support/harness/depth.ts';
+import { drawn, sampleOf } from '../support/harness/depth.ts';
 import { type OpenedStore, openStore } from '../support/harness/store.ts';
 import { BATCH_SHAPES, type BatchShape, makeReady, takeShape } from '../support/rows/batch-shapes.ts';
 import { answered, saidOf, takeBatch } from '../support/rows/batches.ts';
@@ -213,9 +213,6 @@ describe('a batch', () => {
  */
 const SLACK = 12;
 
-/** The most rows that one statement names. */
-const ROWS_OF_STATEMENT = 256;
-
 /** The statements of the batch, and those of them that read too much. */
 async function statementsOf(shape: BatchShape, count: number) {
   const statements: string[] = [];
@@ -237,14 +234,5 @@ describe('the number of statements of a batch', () => {
       expect(many.length - few.length).toBeLessThanOrEqual(SLACK);
       expect(costly).toEqual([]);
     }
-  });
-
-  it('is that of its chunks where a list is long', async () => {
-    const shape = BATCH_SHAPES.find(({ name }) => name === 'a first list of tasks') as BatchShape;
-    const chunks = isDeep ? 4 : 2;
-    const { statements: one } = await statementsOf(shape, ROWS_OF_STATEMENT);
-    const { statements: several } = await statementsOf(shape, chunks * ROWS_OF_STATEMENT);
-    expect(several.length).toBeLessThanOrEqual(chunks * one.length);
-    expect(one.length).toBeLessThan(50);
   });
 });

@@ -350,20 +350,4 @@ describe('reviews', () => {
       }
     });
   });
-
-  it('keep the newest 100, in any order', () => {
-    const all = Array.from({ length: 130 }, (_, index): Reviewed => {
-      const at = new Date(Date.UTC(2026, 2, 2) + Math.floor(index / 2) * 1_000).toISOString();
-      return { at: 1, version: 1, id: String(1_000 + index), review: { reviewer: 'ben', state: 'approved', at } };
-    });
-    const newest = all.slice(-100).map(({ id }) => id);
-    holds(fc.shuffledSubarray(all, { minLength: all.length }), 30, (shuffled) => {
-      const stored = merged(shuffled);
-      expect(Object.keys(reviewsOf(stored)).toSorted()).toEqual(newest);
-    });
-    const reviews = Object.fromEntries(all.map(({ id, review }) => [id, review]));
-    const whole = mergeNewest(undefined, bare(1, { reviews }), 'poll');
-    if (whole.outcome !== 'applied') throw new Error('not applied');
-    expect(Object.keys(reviewsOf(whole.stored))).toEqual(newest);
-  });
 });

@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Lane } from '../../src/model/lane.ts';
@@ -10,10 +7,9 @@ import { silentMeter } from '../../src/platform/lib/meter.ts';
 import type { QuotaOptions } from '../../src/sync/quota/limits.ts';
 import { createThrottle, type Throttle } from '../../src/sync/quota/throttle.ts';
 import { seededRandom } from '../bench/quota/daemon.ts';
-import { createChance, randomDurations } from '../bench/quota/references/chance.ts';
-import { fullest, optimum, ruleOfCompletion } from '../bench/quota/references/windows.ts';
+import { fullest } from '../bench/quota/references/windows.ts';
 import { createTravellingClock, type TravellingClock } from '../support/fakes/travelling-clock.ts';
-import { drawn, sampleOf } from '../support/harness/depth.ts';
+import { drawn } from '../support/harness/depth.ts';
 import { type OpenedStore, openStore } from '../support/harness/store.ts';
 
 const SECOND = 1_000;
@@ -29,81 +25,13 @@ const FULL: QuotaOptions = {
   concurrency: 8,
 };
 
-const open = (store: OpenedStore, clock: Clock, quota: QuotaOptions) =>
-  createThrottle({ store, clock, random: seededRandom(1), logger: silentLogger, meter: silentMeter }, quota);
+const open = (store: OpenedStore, clock: Clock, quota: QuotaOptions, more?: Parameters<typeof createThrottle>[2]) =>
+  createThrottle({ store, clock, random: seededRandom(1), logger: silentLogger, meter: silentMeter }, quota, more);
 
 /** Fails where any sliding window of this length holds more than its cap. Times in the order of arrival or not. */
 function expectNoWindowOver(cap: number, length: number, arrivals: readonly number[]): void {
   expect(fullest(arrivals, length), `within ${length} ms`).toBeLessThanOrEqual(cap);
 }
-
-describe('a drain at full share', () => {
-  /** Seconds from an empty ledger until the last of `count` requests has its answer. */
-  async function drain(count: number, concurrency: number, duration: () => number): Promise<number> {
-    const clock = createTravellingClock();
-    const store = await openStore({ file: ':memory:' });
-    const throttle = await open(store, clock, { ...FULL, concurrency });
-    const arrivals: number[] = [];
-    let asked = 0;
-    let done = 0;
-    const worker = async () => {
-      while (asked < count) {
-        const slot = await throttle.acquire({ lane: 'mirror', due: ++asked });
-        await store.commit((query) => slot.record(query));
-        const takes = duration() * SECOND;
-        arrivals.push(clock.elapsed() + takes / 2);
-        await sleep(clock, takes);
-        await slot.complete({ status: 200 });
-        done += 1;
-      }
-    };
-    const workers = Array.from({ length: concurrency }, worker);
-    await clock.until(() => done === count);
-    await Promise.all(workers);
-    await store.close();
-    expectNoWindowOver(FULL.requests, FULL.window, arrivals);
-    expectNoWindowOver(FULL.burst, FULL.burstWindow, arrivals);
-    return clock.elapsed() / SECOND;
-  }
-
-  const DRAINS = [
-    [1, 8],
-    [40, 1],
-    [40, 8],
-    [41, 40],
-    [200, 1],
-    [200, 8],
-    [1_001, 8],
-    [201, 4],
-    [1_000, 8],
-  ] as const;
-  test.each(sampleOf(DRAINS, 3))(
-    'of %d requests of 0.15 s, %d at once, takes as long as the rule says',
-    async (count, concurrency) => {
-      const took = await drain(count, concurrency, () => 0.15);
-      const rule = ruleOfCompletion(count, { concurrency, d: 0.15, guards: [0.451, 0.031] });
-      expect(Math.abs(took - rule)).toBeLessThan(0.1);
-    },
-  );
-
-  const RANDOM = [
-    [1_100, 1.005],
-    [1_000, 1.005],
-  ] as const;
-  test.each(sampleOf(RANDOM, 2))(
-    'of %d requests of random duration is at most %d times the optimum',
-    async (count, ratio) => {
-      expect((await drain(count, 8, randomDurations(1))) / (optimum(count) + 0.15)).toBeLessThan(ratio);
-    },
-  );
-
-  test('of 200 requests of random duration is at most 1.03 times the optimum on average', async () => {
-    const ratios: number[] = [];
-    for (let seed = 1; seed <= 8; seed += 1)
-      ratios.push((await drain(200, 8, randomDurations(seed))) / (optimum(200) + 0.15));
-    expect(ratios.reduce((sum, ratio) => sum + ratio, 0) / ratios.length).toBeLessThan(1.03);
-  });
-});
 
 /**
  * A client that lives several lives over one database. It is killed between two events: its timers, its wishes and
@@ -273,38 +201,6 @@ describe('whatever is asked, killed, rebooted, delayed or lost, and wherever the
     await expect(fc.check(law, { numRuns: drawn(100) }).then(fc.defaultReportMessage)).resolves.toBeUndefined();
     await store.close();
   });
-
-  test('the same holds over processes that open the file anew', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'worksync-quota-'));
-    try {
-      const clock = createTravellingClock();
-      const file = join(folder, 'workspace.db');
-      const quota = { ...FULL, requests: 20, burst: 12 };
-      let store = await openStore({ file });
-      const client = createClient(() => store, clock, quota);
-      await client.start();
-      const { float } = createChance(7);
-      for (let due = 1; due <= 70; due += 1)
-        client.ask({ lane: 'mirror', due, takes: 200 * float(), arrives: float(), outcome: 'answer' });
-      for (let kill = 0; kill < 12; kill += 1) {
-        await clock.advance(200 * float());
-        client.kill();
-        await store.close();
-        store = await openStore({ file });
-        await client.start();
-        if (kill % 2 === 1) await clock.advance(2 * MINUTE);
-      }
-      await clock.until(client.isDone);
-      client.check();
-      await store.close();
-      const times = client.arrivals.map(({ at }) => at);
-      expect(times.length).toBeGreaterThanOrEqual(70);
-      expectNoWindowOver(quota.requests, quota.window, times);
-      expectNoWindowOver(quota.burst, quota.burstWindow, times);
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
-  });
 });
 
 test('people who use up the whole quota do not starve the background', async () => {
@@ -331,4 +227,20 @@ test('people who use up the whole quota do not starve the background', async () 
     WINDOW,
     client.arrivals.map(({ at }) => at),
   );
+});
+
+test('a request that a killed process left in flight counts for its successor until it must have arrived', async () => {
+  const clock = createTravellingClock();
+  const store = await openStore({ file: ':memory:' });
+  const quota = { ...FULL, burst: 1 };
+  const left = await (await open(store, clock, quota)).acquire({ lane: 'mirror', due: 1 });
+  await store.commit((query) => left.record(query));
+  const untouched = 40 * SECOND;
+  const successor = await open(store, clock, quota, { untouched });
+  const from = clock.elapsed();
+  let isFree = false;
+  void successor.acquire({ lane: 'mirror', due: 1 }).then(() => (isFree = true));
+  await clock.until(() => isFree);
+  expect(clock.elapsed() - from).toBeGreaterThanOrEqual(untouched + quota.burstWindow);
+  await store.close();
 });

@@ -296,15 +296,6 @@ async function inWorld(work: (world: World) => Promise<void>): Promise<void> {
 
 const isWrite = ({ kind }: PreparedRequest) => kind !== 'read';
 
-it('stands as the table wants it to begin with', async () => {
-  await inWorld(async (world) => {
-    expect([1, 2, 3, 4, 5].flatMap((number) => world.wrong(number))).toEqual([]);
-    expect(world.link('t1', world.pulls[0])?.externalId).toMatch(/^worksync:/);
-    expect(world.link('t1', world.issues[0])?.externalId).toMatch(/^worksync:/);
-    expect(world.workspace.documents.get('doc_1')).toBe('t1');
-  });
-});
-
 it.each(NAMES)('%s alone ends as the table says', async (name) => {
   await inWorld(async (world) => {
     WAYS[name].edit(world);

@@ -183,13 +183,6 @@ describe.runIf(recorder)('when the power goes', { timeout: HANGS }, () => {
     expect(seedsOf(RUNS).flatMap((seed) => faultsOfDisk(recording, seed))).toEqual([]);
   });
 
-  it('would find what is lost if nothing were synchronised', async () => {
-    const recording = await recordRun({ checkpoint: 20, isSynchronous: false });
-    const faults = seedsOf(RUNS).flatMap((seed) => faultsOfDisk(recording, seed));
-    expect(faults.filter((fault) => fault.includes('acknowledged, and lost'))).not.toEqual([]);
-    expect(faults.filter((fault) => fault.includes('the ledger knows'))).not.toEqual([]);
-  });
-
   it('the next daemon loses nothing, doubles nothing and keeps both windows', async () => {
     expect(changes).toBeGreaterThan(100);
     let cuts = 0;

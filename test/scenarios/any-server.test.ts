@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { describeExplained, describeTaskStatus } from '../../src/cli/items/explained.ts';
+import { describeExplained } from '../../src/cli/items/explained.ts';
 import { describeItems } from '../../src/cli/items/show-items.ts';
 import type { HttpClient } from '../../src/platform/http/http-client.ts';
 import { type Behaviours, eachOnce, singles } from '../support/fakes/plausible-server/dimensions.ts';
@@ -84,37 +84,5 @@ describe('a workspace whose tasks have no keys', () => {
     expect(items).toContain(`link of acme/app#1 to ${name}`);
     const page = await (await world.read(`/workspaces/test/item?name=${encodeURIComponent(PULL)}`)).text();
     expect(page).toContain(`&quot;Door sticks&quot; (${taskId})`);
-  });
-
-  it('names the id in the commands about a status and its fields', async () => {
-    await open('tsk_', { workflow: { preset: 'standard' } });
-    const taskId = await newBug('Door sticks');
-    await world.people.updateTask({ taskId, body: { status: 'review' } }, {});
-    await world.edit({ title: 'Oil the hinge', head: `mona/${taskId}-oil`, draft: true }, 'branch');
-    const { statuses } = await world.ask('explain', { target: PULL });
-    const text = statuses.flatMap((task) => describeTaskStatus({ ...task, fieldsOfPeople: ['title'] }));
-    expect(text.join('\n')).toMatch(new RegExp(`release-status ${taskId}".* release-field ${taskId} title"`, 's'));
-  });
-
-  it('links titles, descriptions, trailers and addresses that name ids', async () => {
-    await open();
-    const ids = [];
-    for (const title of ['a', 'b', 'c', 'd', 'e']) ids.push(await newBug(title));
-    const [first, second, third, fourth, fifth] = ids;
-    const body = `Part of ${second}, ${PAGES}/tasks/${third} and ${PAGES}/open/${fourth}.\n\nTask: ${fifth}`;
-    await world.edit({ title: `${first}: hinge`, body }, 'texts');
-    for (const taskId of ids) expect(await linksOf(taskId as string)).toEqual([PULL]);
-  });
-
-  it('learns from a list which ids the workspace gives, and links what named them before', async () => {
-    await open('bug_');
-    await world.settled();
-    await world.clock.advance(60_000);
-    const taskId = await newBug('Door sticks');
-    await world.edit({ title: `${taskId.replace('tsk_', 'bug_')}: hinge` }, 'early');
-    expect(await linksOf(taskId)).toEqual([]);
-    // It may be a new task: the list is read.
-    await world.edit({ number: 2, title: 'BUG-1' }, 'later');
-    expect(await linksOf(taskId)).toEqual([PULL]);
   });
 });

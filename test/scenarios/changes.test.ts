@@ -1,9 +1,4 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { describePlan } from '../../src/cli/changes/plan.ts';
-import { entity } from '../../src/model/change.ts';
-import type { Fault } from '../../src/reference-service/http/faults.ts';
-import { updateChange } from '../../src/store/changes/outbox-rows.ts';
-import { enqueueReads } from '../../src/store/workspace/workspace-reads.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
 import type { PullSetting } from '../support/vendors/github-payloads.ts';
 
@@ -52,41 +47,9 @@ describe('a change', () => {
       ]);
   });
 
-  it('of a link names item and task, and is expected with the read of its task', async () => {
-    const { taskId, key } = await world.bug();
-    await world.settled();
-    await deliver(number, `${key}: fix`);
-    const findLink = async () => (await waiting()).find(({ kind }) => kind === 'link');
-    await world.until(async () => (await findLink()) !== undefined);
-    const link = (await findLink())!;
-    expect(link.name).toBe(`${item} ${key}: fix → ${key}`);
-    const now = world.clock.now();
-    await world.partition().store.commit(async (query) => {
-      await updateChange(query, link.entity, { not_before: now + 900_000 });
-      await enqueueReads(query, [entity.readLinks(taskId)], now);
-      await updateChange(query, entity.readLinks(taskId), { due: now, not_before: now + 100_000 });
-    });
-    expect((await findLink())?.expectedAt).toBe(now + 100_000);
-  });
-
-  it('of a status stands in the plan with the status before it and its rule', async () => {
-    const { key } = await world.bug();
-    await world.settled();
-    await deliver(number, `Fixes ${key}`);
-    const planned = async () =>
-      (await ask('plan', { limit: 9 })).entities.find(({ sets }) => sets?.startsWith('status'))?.sets;
-    await world.until(async () => (await planned()) !== undefined);
-    expect(await planned()).toBe('status open → review (standard: open)');
-    const plan = await ask('plan', { limit: 9 });
-    expect(describePlan(plan, world.clock.now())).toContain(`${key}  (status open → review (standard: open))`);
-  });
-
-  it.each<[string, Fault]>([
-    ['failed', { status: 500 }],
-    ['got no answer', 'cut'],
-  ])('that %s is tried again at once on request, without the pause after its failures', async (_, fault) => {
+  it('that failed is tried again at once on request, without the pause after its failures', async () => {
     let left = 3;
-    world.weather.turn({ before: ({ method }) => (method === 'POST' && left-- > 0 ? fault : undefined) });
+    world.weather.turn({ before: ({ method }) => (method === 'POST' && left-- > 0 ? { status: 500 } : undefined) });
     await deliver(number, 'Pay by card');
     await world.until(async () => (await waiting()).some(({ attempts }) => attempts === 3));
     const [failed] = await waiting();
@@ -99,18 +62,6 @@ describe('a change', () => {
     expect(await recorded()).toContain('Pay by card');
   });
 
-  it('that the workspace refused for good is tried again on request', async () => {
-    const refusal = { status: 422, body: '{"errorCode":"unprocessable","message":"no"}' };
-    world.weather.turn({ before: ({ method }) => (method === 'POST' ? refusal : undefined) });
-    await deliver(number, 'Refused at first');
-    await world.settled();
-    expect(await waiting()).toMatchObject([{ entity: record, state: 'held' }]);
-    world.weather.clear();
-    await ask('changes-retry', { targets: [record] });
-    await world.settled();
-    expect(await recorded()).toContain('Refused at first');
-  });
-
   it('is dropped until its item changes again', async () => {
     await deliver(number, 'Pay in time');
     expect(await ask('changes-drop', { targets: [item] })).toEqual({ dropped: [record] });
@@ -120,18 +71,6 @@ describe('a change', () => {
     await deliver(number, 'Pay by cash');
     await world.settled();
     expect(await recorded()).toContain('Pay by cash');
-  });
-
-  it('whose name is misspelt is suggested, and nothing is done to any', async () => {
-    await deliver(number, 'Well spelt');
-    const targets = [item, `${record}0`];
-    await expect(ask('changes-drop', { targets })).rejects.toMatchObject({
-      code: 'not_found',
-      message: `no change waits for ${record}0 (did you mean "${record}"?)`,
-    });
-    await expect(ask('changes-retry', { targets: ['read:tasks'] })).rejects.toMatchObject({ code: 'not_found' });
-    await world.settled();
-    expect(await recorded()).toContain('Well spelt');
   });
 });
 
@@ -176,17 +115,6 @@ describe('changes that need approval', () => {
     await world.settled();
   }
 
-  it('are tried again one by one, whatever the limits say', async () => {
-    await open(1, 1, 2, 3);
-    const held = await waiting(['held']);
-    expect(held).toHaveLength(2);
-    const targets = [held[0]!.entity];
-    expect(await ask('changes-retry', { targets })).toEqual({ retried: targets });
-    await world.settled();
-    expect(await recorded()).toHaveLength(2);
-    expect(await waiting(['held'])).toHaveLength(1);
-  });
-
   it('are approved as a plan beside a running daemon, and nothing that came later', async () => {
     await open(1, 1, 2, 3);
     const { id, writes } = await ask('plan', { limit: 9 });
@@ -211,33 +139,5 @@ describe('changes that need approval', () => {
     const changed = ['record of acme/app#2'];
     expect(await ask('apply', { id })).toEqual({ outcome: 'changed', changed, added: [], gone: [] });
     expect(await recorded()).toEqual([]);
-  });
-
-  it('are dropped after ten seconds in which that can be undone', async () => {
-    await open(1, 1, 2, 3);
-    const [one = '', other = ''] = (await waiting(['held'])).map(({ entity }) => entity);
-    const wish = { question: 'changes-drop', asked: { targets: [one, other] } } as const;
-    const first = await ask('postpone', wish);
-    expect(first).toMatchObject({ ...wish, count: 2, remaining: 10_000 });
-    expect(await ask('undo', { id: first.id })).toEqual({ undone: true });
-    await world.clock.advance(11_000);
-    expect(await waiting(['held'])).toHaveLength(2);
-
-    const drop = { question: 'changes-drop', asked: { targets: [one] } } as const;
-    await ask('postpone', drop);
-    await ask('postpone', { question: 'changes-retry', asked: { targets: [other] } });
-    await world.clock.advance(11_000);
-    await world.settled();
-    expect(await waiting()).toEqual([]);
-    expect(await recorded()).toHaveLength(2);
-    await expect(ask('postpone', drop)).rejects.toMatchObject({ code: 'not_found' });
-    expect(await ask('postponed', {})).toEqual({ actions: [] });
-    expect(await ask('audit', { since: null, before: null, limit: 10 })).toMatchObject({
-      entries: [
-        { action: 'changes-retry', outcome: 'done', count: 1 },
-        { action: 'changes-drop', outcome: 'done', count: 1 },
-        { action: 'changes-drop', outcome: 'undone', count: 2 },
-      ],
-    });
   });
 });

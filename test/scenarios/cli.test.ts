@@ -1,14 +1,11 @@
-import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { PROTOCOL, SCHEMA } from '../../src/model/build.ts';
-import { DAEMON_OPTIONS } from '../../src/platform/config/daemon-options.ts';
 import { startWorkspaceService, type TestService } from '../support/fakes/workspace-service.ts';
 import { commandLine, complaintsOf } from '../support/harness/command-line.ts';
 import { createWorld } from '../support/harness/daemon.ts';
 import { isDeep } from '../support/harness/depth.ts';
-import { type Running, startNode, TOP, worksync } from '../support/harness/processes.ts';
+import { type Running, startNode } from '../support/harness/processes.ts';
 import { useScratch } from '../support/harness/scratch.ts';
 
 /** The command line: in this process, but for one daemon, one service, and the start of the program. */
@@ -63,25 +60,13 @@ describe('demo', () => {
     const { code, stdout } = await commandLine('demo', '--json');
     expect(code).toBe(0);
     const result = JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '') as Record<string, number>;
-    expect(Object.keys(result)).toEqual([
-      'deliveries',
-      'pullRequestsMirrored',
-      'linksCreated',
-      'tasksCreated',
-      'requests',
-      'rateLimited',
-      'pending',
-      'lagMs',
-    ]);
     const { deliveries = 0, pullRequestsMirrored = 0, linksCreated = 0, requests = 0 } = result;
     expect(deliveries).toBeGreaterThanOrEqual(10);
     expect(pullRequestsMirrored).toBeGreaterThanOrEqual(3);
     expect(linksCreated).toBeGreaterThanOrEqual(2);
     expect(requests).toBeLessThanOrEqual(2 * pullRequestsMirrored + linksCreated + 8);
-    expect(result).toMatchObject({ tasksCreated: 0, rateLimited: 0, pending: 0 });
-    const { p50, p95 } = result['lagMs'] as unknown as { p50: number; p95: number };
-    expect(p50).toBeGreaterThan(0);
-    expect(p95).toBeGreaterThanOrEqual(p50);
+    const lagMs = { p50: expect.any(Number), p95: expect.any(Number) };
+    expect(result).toMatchObject({ tasksCreated: 0, rateLimited: 0, pending: 0, lagMs });
   });
 });
 
@@ -189,34 +174,6 @@ describe.runIf(isDeep)('workspace serve', () => {
     const locked = await commandLine('workspace', 'serve', '--port', '0', '--db', join(scratch.folder, 'service.db'));
     expect(locked.code).toBe(75);
   });
-
-  it('tells people at a later start how to make another key, with commands that work', async () => {
-    await (await serve()).process.end();
-    const again = start(['workspace', 'serve', '--port', '0', '--db', join(scratch.folder, 'service.db')]);
-    const said = await again.says('--description "what for"');
-    expect(said).not.toMatch(/wsk_|wst_/);
-    const url = /listens at (\S+)/.exec(said)?.[1] ?? '';
-    const [, token = ''] = /^ {2}npm run -s worksync -- (workspace token .*)$/m.exec(said) ?? [];
-    const minted = (await worksync(token.split(' '))).stdout.trim();
-    const made = await worksync(['keys', 'create', '--url', url, '--description', 'what for'], {
-      env: { WORKSYNC_OAUTH_TOKEN: minted },
-    });
-    expect(made.code).toBe(0);
-    const served = { url, workspaceId: '', apiKey: '', oauthToken: '' };
-    expect((await tasks(served, made.stdout.trim())).status).toBe(200);
-  });
-
-  it('limits to 40 a minute unless told otherwise, and with 0 not at all', async () => {
-    const limited = await serve();
-    const few = await Promise.all(Array.from({ length: 41 }, () => tasks(limited.served, limited.served.apiKey)));
-    expect(few.filter(({ status }) => status === 429)).toHaveLength(1);
-    await limited.process.end();
-    rmSync(join(scratch.folder, 'service.db'));
-
-    const free = await serve('--quota', '0', '--burst', '0');
-    const many = await Promise.all(Array.from({ length: 210 }, () => tasks(free.served, free.served.apiKey)));
-    expect(many.filter(({ status }) => status !== 200)).toEqual([]);
-  });
 });
 
 describe.runIf(isDeep)('run, as real processes', () => {
@@ -231,83 +188,6 @@ describe.runIf(isDeep)('run, as real processes', () => {
     expect(said).toMatch(/14 signed GitHub deliveries sent, 0 of them new/);
     expect(said).toMatch(/4 pull requests and 3 links; this start took 0 requests/);
     expect((await second.end()).code).toBe(0);
-  });
-
-  it('takes the same by flags and by environment, and serves every workspace file from one database', async () => {
-    const folder = join(scratch.folder, 'workspaces');
-    file('workspaces/alpha.yaml', CONNECTIONS);
-    file('workspaces/beta.yml', CONNECTIONS);
-    const greeting =
-      /^workspace (\w+): the embedded reference service\n {2}hooks \(GitHub\): webhooks at (\S+), no polls/gm;
-    const told = [
-      ['alpha', '/webhooks/alpha/hooks'],
-      ['beta', '/webhooks/beta/hooks'],
-    ];
-    const byFlags = start(['run', '--config', folder, '--data', data, '--port', '0', '--log-level', 'error']);
-    const said = await byFlags.says('/webhooks/beta/hooks');
-    expect([...said.matchAll(greeting)].map(([, ...parts]) => parts)).toEqual(told);
-    const address = /Status page: (\S+)\//.exec(said)?.[1] ?? '';
-    for (const [, path] of told) {
-      // Both are there, and both refuse what is not signed.
-      expect((await fetch(address + path, { method: 'POST', body: '{}' })).status).toBe(401);
-    }
-    expect(await byFlags.end()).toMatchObject({ code: 0, stderr: '' });
-    expect(readdirSync(data).filter((name) => /^\w+\.db$/.test(name))).toEqual(['worksync.db']);
-
-    const byEnvironment = start(['run'], {
-      env: { WORKSYNC_CONFIG: folder, WORKSYNC_DATA: data, WORKSYNC_PORT: '0', WORKSYNC_LOG_LEVEL: 'error' },
-    });
-    const again = await byEnvironment.says('/webhooks/beta/hooks');
-    expect([...again.matchAll(greeting)].map(([, ...parts]) => parts)).toEqual(told);
-    expect(await byEnvironment.end()).toMatchObject({ code: 0, stderr: '' });
-  });
-
-  it('prints commands with its own flags, and check warns of a configuration that the daemon does not have', async () => {
-    const folder = join(scratch.folder, 'workspaces');
-    file('workspaces/alpha.yaml', CONNECTIONS);
-    const other = file('beta.yaml', CONNECTIONS);
-    const daemon = start(['run', '--config', folder, '--data', data, '--port', '0', '--log-level', 'error']);
-    expect(await daemon.says('in, run "')).toContain(`login --config ${folder} --data ${data}"`);
-    const same = await worksync(['check', '--config', folder, '--data', data]);
-    expect(same.stdout).not.toMatch(/does not have|findings below/);
-    const wrong = await worksync(['check', '--config', other, '--data', data]);
-    expect(wrong.stdout).toContain('the running daemon does not have beta; it has alpha\n');
-    const draft = file('alpha.yaml', CONNECTIONS);
-    const tried = await worksync(['check', '--config', draft, '--data', data]);
-    expect(tried.stdout).toContain(`the findings below are about its files, and not about ${draft}\n`);
-    const unknown = await worksync(['plan', '--config', other, '--data', data]);
-    expect(unknown.stderr).toContain(`the daemon has no workspace "beta", which ${other} configures`);
-    // Without --config it uses the configuration of the daemon.
-    const beside = await worksync(['check', '--data', data]);
-    expect(beside.stdout).toMatch(/^ok {7}alpha: .*alpha\.yaml is valid/);
-    expect((await worksync(['deliveries', 'list', '--data', data])).code).toBe(0);
-    expect((await daemon.end()).code).toBe(0);
-  });
-});
-
-describe.runIf(isDeep)('a draft of init', () => {
-  it('a start names an unfinished draft, and status says why a changed .env has no effect', async () => {
-    const { folder } = scratch;
-    const write = (name: string, from: string) =>
-      commandLine('init', '--folder', folder, '--offline', '--name', name, '--from', from);
-    expect(await write('live', 'github-public')).toMatchObject({ code: 0 });
-    expect(await write('later', 'github')).toMatchObject({ code: 3 });
-    const live = join(folder, 'config/workspaces/live.yaml');
-    writeFileSync(live, readFileSync(live, 'utf8').replace('poll: 5m', 'poll: off'));
-    const flags = ['--config', join(folder, 'config/workspaces'), '--data', join(folder, 'data')];
-    const daemon = scratch.start(['run', ...flags, '--port', '0']);
-    await daemon.says(`init --name later --folder ${folder}" goes on with it.`);
-    const status = () => commandLine('status', ...flags);
-    expect((await status()).stdout).toMatch(/^worksync [^\n]+\), ok/);
-
-    writeFileSync(join(folder, '.env'), 'NODE_OPTIONS=--trace-gc\n');
-    daemon.child.kill('SIGHUP');
-    await expect.poll(async () => (await status()).stdout).toMatch(/^worksync [^\n]+\), DEGRADED/);
-    const { code, stdout, stderr } = await status();
-    expect(code).toBe(0);
-    expect(stdout).toContain('NOT RELOADED config_invalid: the last good one stays in use. Remove these lines');
-    expect(stdout).toContain(`${folder}/.env:1: NODE_OPTIONS cannot be set in .env`);
-    expect(stderr).toContain('.env is left out');
   });
 });
 
@@ -335,23 +215,6 @@ describe('once and check', () => {
     expect(left).toBe(2);
     expect(failures).toEqual([expect.stringMatching(/^workspace: unreachable: GET http/)]);
   });
-
-  it('check names what is right and what is wrong, with a remedy', async () => {
-    const found = await commandLine('check', '--json', ...flags);
-    const findings = found.json();
-    expect(findings.slice(0, 3)).toMatchObject([
-      { level: 'ok', subject: 'own' },
-      { level: 'ok', subject: 'daemon', message: expect.stringMatching(/^none uses the data folder .*data, so/) },
-      { level: 'ok', subject: 'own: workspace', message: `${service.url} answers and accepts the key: 0 tasks` },
-    ]);
-    // The finding about GitHub depends on the network here, and the exit code must follow it.
-    expect(found.code).toBe(findings.some(({ level }) => level === 'error') ? 1 : 0);
-
-    await service.close();
-    const wrong = await commandLine('check', ...flags);
-    expect(wrong.code).toBe(1);
-    expect(wrong.stdout).toMatch(/^ERROR {4}own: workspace: (unauthorized|unreachable): .+\n {9}remedy: .+$/m);
-  });
 });
 
 describe('usage', () => {
@@ -376,36 +239,14 @@ describe('usage', () => {
     });
   });
 
-  it('run --help names every flag with its environment variable', async () => {
-    const { code, stdout } = await commandLine('run', '--help');
-    expect(code).toBe(0);
-    const text = stdout.replace(/\s+/g, ' ');
-    for (const { flag, env } of DAEMON_OPTIONS) {
-      expect(text).toContain(flag);
-      expect(text).toContain(`env: ${env})`);
-    }
-  });
-
   it.each([
     ['an unknown command', ['frobnicate'], /unknown command 'frobnicate'\n/],
-    ['a misspelt command', ['stauts'], /unknown command 'stauts' \(did you mean "status"\?\)/],
     ['a misspelt one of a group', ['held', 'relaese'], /unknown command 'relaese' \(did you mean "release"\?\)/],
-    [
-      'a misspelt priority',
-      ['tasks', 'bug', 'The door', '--priority', 'hihg'],
-      /--priority <priority>' argument 'hihg' is invalid\. expected one of urgent, .+ \(did you mean "high"\?\)/,
-    ],
-    [
-      'a misspelt state among others',
-      ['prs', 'list', '--state', 'open', '--state', 'mergd'],
-      /'mergd' is invalid\. expected one of open, closed, merged, declined \(did you mean "merged"\?\)/,
-    ],
-    ['a misspelt type', ['docs', 'list', '--type', 'requirment'], /\(did you mean "requirement"\?\)/],
+    ['a misspelt value', ['docs', 'list', '--type', 'requirment'], /\(did you mean "requirement"\?\)/],
     ['a misspelt connector', ['translate', 'githb', '-'], /there is no connector "githb" \(did you mean "github"\?\)/],
     ['an unknown flag', ['run', '--nope'], /unknown option '--nope'/],
     ['a wrong value', ['run', '--port', 'eighty'], /--port: expected a port from 0 to 65535, got "eighty"/],
     ['a group without its command', ['workspace'], /serve \[options\]/],
-    ['a wrong number', ['workspace', 'serve', '--quota', 'many'], /expected a whole number/],
   ])('ends with 2 for %s, and says so', async (_what, args, message) => {
     const { code, stdout, stderr } = await commandLine(...args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
@@ -426,12 +267,5 @@ describe('usage', () => {
     const { code, stderr } = await startNode(['--require', file, 'src/main.ts', 'run']).ended;
     expect(code).toBe(78);
     expect(stderr).toMatch(/^worksync: this is Node 20\.20\.2, .*\n {2}remedy: Install a newer Node/);
-  });
-
-  it('prints its version', async () => {
-    const { version } = JSON.parse(readFileSync(join(TOP, 'package.json'), 'utf8')) as { version: string };
-    const commit = execFileSync('git', ['rev-parse', '--short=8', 'HEAD'], { cwd: TOP, encoding: 'utf8' }).trim();
-    const stdout = `${version}+${commit} (schema ${SCHEMA}, protocol ${PROTOCOL})\n`;
-    expect(await worksync(['--version'])).toEqual({ code: 0, stdout, stderr: '' });
   });
 });

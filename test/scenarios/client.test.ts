@@ -79,17 +79,6 @@ describe('the client', () => {
     expect(await failureOf(pages.next())).toMatchObject({ code: 'answer_malformed' });
   });
 
-  it('throws what the workspace says, with its errorCode', async () => {
-    await start();
-    expect(await failureOf(client.getTask({ taskId: 'none' }))).toMatchObject({
-      name: 'SyncError',
-      code: 'not_found',
-      errorCode: 'not_found',
-      status: 404,
-    });
-    expect(asked).toHaveLength(1);
-  });
-
   it('repeats reads that failed, and no write that may have been carried out', async () => {
     await start();
     faults = [{ status: 503 }, 'cut'];
@@ -101,13 +90,6 @@ describe('the client', () => {
     faults = ['cut'];
     expect(await failureOf(bug('once'))).toMatchObject({ code: 'outcome_unknown' });
     expect(asked).toEqual(['POST /bugs', 'POST /bugs']);
-  });
-
-  it('gives up after so many attempts', async () => {
-    await start(NO_QUOTA, { attempts: 2 });
-    faults = [{ status: 502 }, { status: 502 }, { status: 502 }];
-    expect(await failureOf(client.listTasks({}))).toMatchObject({ code: 'server_failed', status: 502 });
-    expect(asked).toHaveLength(2);
   });
 
   it('is never refused while it is alone, however many calls come at once', async () => {
@@ -124,28 +106,5 @@ describe('the client', () => {
     const [first, second] = await Promise.all([bug('a'), bug('b')]);
     expect([first.status, second.status]).toEqual([201, 201]);
     expect((await client.listTasks({})).body.tasks).toHaveLength(2);
-  });
-
-  it('asks for the key before each request', async () => {
-    const keys = ['wrong'];
-    await start(NO_QUOTA, { apiKey: () => keys[0] ?? running.apiKey });
-    expect(await failureOf(client.listTasks({}))).toMatchObject({ code: 'unauthorized', errorCode: 'unauthorized' });
-    keys.pop();
-    expect((await client.listTasks({})).status).toBe(200);
-  });
-
-  it('gives up when the caller does', async () => {
-    await start({ ...SPECIFIED_QUOTA, burst: 1 });
-    await client.listTasks({});
-    const over = new AbortController();
-    const waiting = failureOf(client.listTasks({}, { signal: over.signal }));
-    over.abort();
-    expect(await waiting).toMatchObject({ code: 'aborted' });
-    expect(asked).toHaveLength(1);
-  });
-
-  it('refuses an address that is none', async () => {
-    await start();
-    expect(() => connect({ url: 'localhost:8080', apiKey: 'k' })).toThrow('expected an HTTP address');
   });
 });

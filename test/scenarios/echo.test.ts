@@ -3,7 +3,6 @@ import { createWorld, WEBHOOK_SECRET, type World } from '../support/harness/daem
 import { answerByNock, nock } from '../support/harness/nock.ts';
 import { bitbucketVendor } from '../support/vendors/provider-servers/bitbucket.ts';
 import { githubVendor } from '../support/vendors/provider-servers/github.ts';
-import { gitlabVendor } from '../support/vendors/provider-servers/gitlab.ts';
 import type { HeldPull, Vendor } from '../support/vendors/provider-servers/provider.ts';
 
 /** A pull request that was opened through the workspace comes back as a webhook. */
@@ -34,23 +33,6 @@ const GITHUB: Git = {
   },
 };
 
-const GITLAB: Git = {
-  vendor: gitlabVendor(WEBHOOK_SECRET),
-  ...{ repoId: '80200', closed: 'closed', path: '/projects/80200/merge_requests' },
-  stand(number, created) {
-    const project = '/api/v4/projects/80200';
-    const scope = nock('https://gitlab.com').persist();
-    for (const branch of [`branch-${number}`, 'main'])
-      scope.get(`${project}/repository/branches/${branch}`).reply(200, {});
-    scope
-      .get(`${project}/repository/commits`)
-      .query(true)
-
-      .reply(200, [{ id: 'abc' }]);
-    nock('https://gitlab.com').post(`${project}/merge_requests`).reply(201, created);
-  },
-};
-
 const BITBUCKET: Git = {
   vendor: bitbucketVendor(WEBHOOK_SECRET),
   ...{ repoId: UUID, closed: 'declined', path: '/repositories/acme/app/pullrequests' },
@@ -76,11 +58,10 @@ beforeAll(async () => {
     ...scope,
   });
   world = await createWorld({
-    memberTokens: { github: 'ghp_ada', gitlab: 'glpat-ada', bitbucket: 'ATCTT3ada' },
+    memberTokens: { github: 'ghp_ada', bitbucket: 'ATCTT3ada' },
     config: {
       connections: {
         github: connection('github', { repositories: ['acme/app'] }),
-        gitlab: connection('gitlab', { projects: ['acme/app'] }),
         bitbucket: connection('bitbucket', { repositories: ['acme/app'] }),
       },
     },
@@ -102,8 +83,7 @@ function pullNow(isClosed = false): HeldPull {
 }
 
 async function deliver({ vendor }: Git, isClosing = false): Promise<void> {
-  const event = { github: ['opened', 'closed'], gitlab: ['open', 'close'] }[vendor.id] ?? ['opened', 'closed'];
-  const hook = vendor.hook(pullNow(isClosing), event[Number(isClosing)] as string, `delivery-${++deliveries}`);
+  const hook = vendor.hook(pullNow(isClosing), isClosing ? 'closed' : 'opened', `delivery-${++deliveries}`);
   expect(await world.post(vendor.id, hook)).toBe(202);
 }
 
@@ -137,7 +117,6 @@ const TEXTS = { title: 'A change', description: 'Text' };
 
 describe.each([
   ['github', GITHUB],
-  ['gitlab', GITLAB],
   ['bitbucket', BITBUCKET],
 ] as const)('opened through the workspace at %s', (provider, git) => {
   /** Opens the next one; `meanwhile` happens before the vendor answers. */

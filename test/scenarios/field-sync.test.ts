@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { describeExplained } from '../../src/cli/items/explained.ts';
 import type { WorkItem } from '../../src/model/item.ts';
 import { SYNC_FIELD_NAMES, type SyncField } from '../../src/model/synced-fields.ts';
 import { createTracker, issue, tell } from '../support/fakes/tracker.ts';
@@ -160,31 +159,6 @@ describe('the fields of a task that was created for a work item', () => {
     expect((await task()).labels).toEqual(['ui', 'external']);
   });
 
-  it('are explained and released by name, and the release is audited', async () => {
-    await open();
-    await edit({ title: 'By hand' });
-    await report({ title: 'New' });
-    const { key } = await task();
-    const explained = await world.ask('explain', { target: key });
-    expect(explained.statuses).toMatchObject([{ fieldsOfPeople: ['title'], reason: null }]);
-    expect(describeExplained(explained)).toContain(`links release-field ${key} title"`);
-    await release('title');
-    expect((await world.ask('explain', { target: key })).statuses).toMatchObject([{ fieldsOfPeople: [] }]);
-    const { entries } = await world.ask('audit', { since: null, before: null, limit: 10 });
-    expect(entries[0]).toMatchObject({ action: 'release-field', subject: `${key} title` });
-  });
-
-  it('are written by the same update as the status', async () => {
-    await open(undefined, MOVE);
-    await report({});
-    expect(await world.costOf(() => report({ title: 'Door is stuck', labels: [], state: 'in_progress' }))).toBe(2);
-    const moved = { title: titled('Door is stuck'), labels: ['door', 'external'], status: 'in_progress' };
-    expect(await task()).toMatchObject(moved);
-    await report({ labels: ['door'] });
-    await report({ labels: [] });
-    expect(await task()).toMatchObject(moved);
-  });
-
   it('do not delay the status if the workspace refuses them', async () => {
     await open(undefined, MOVE);
     await report({});
@@ -193,16 +167,5 @@ describe('the fields of a task that was created for a work item', () => {
     const held = await world.ask('changes', { states: ['held'], limit: 10 });
     expect(held).toMatchObject([{ error: expect.stringContaining('unknown user') }]);
     await world.ask('changes-drop', { targets: held.map(({ entity }) => entity) });
-  });
-
-  it('wait with a status that the workspace refuses for the task, without further requests', async () => {
-    // One in which no other task wants that status.
-    await world.close();
-    await start();
-    await open(undefined, MOVE, { statuses: { in_progress: 'no such status' } });
-    await report({});
-    await report({ title: 'Door is stuck', state: 'in_progress' });
-    expect(await world.ask('changes', { states: ['held'], limit: 10 })).toHaveLength(1);
-    expect(await world.costOf(() => world.clock.advance(3_600_000))).toBe(0);
   });
 });

@@ -6,9 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { createHttpClient } from '../../src/platform/http/http-client.ts';
 import { silentMeter } from '../../src/platform/lib/meter.ts';
 import { noSteps } from '../../src/platform/lib/steps.ts';
-import type { Faults } from '../../src/reference-service/http/faults.ts';
 import { createSend, createWorkspaceClient } from '../../src/workspace-api/typed-client.ts';
-import { errorAnswer } from '../support/fakes/weather.ts';
 import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
 import { drawn } from '../support/harness/depth.ts';
 import { dumpStore } from '../support/rows/filled-store.ts';
@@ -17,7 +15,6 @@ import { dumpStore } from '../support/rows/filled-store.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
-const URL_OF_ONE = 'https://github.com/acme/app/pull/1';
 const UNLIMITED: WorldOptions = {
   quota: { requests: 0, burst: 0 },
   config: { quota: { requests: 100_000, burst: 100_000, share: 1 } },
@@ -26,16 +23,13 @@ const TASKS = '/workspaces/current/tasks';
 const BUGS = '/workspaces/current/bugs';
 
 let world: World;
-/** A fault for requests of any sender. */
-let before: Faults['before'];
 /** A task that the daemon knows. */
 let taskId: string;
 /** An API key of the workspace that the daemon has never seen. */
 let key: { readonly id: string; readonly secret: string };
 
 async function open(options: WorldOptions = UNLIMITED): Promise<void> {
-  before = undefined;
-  world = await createWorld({ faults: { before: async (request) => before?.(request) }, ...options });
+  world = await createWorld(options);
   // Until the daemon has read the workspace: what it asks from then on is told apart by `asked`.
   await world.until(() => world.weather.arrivals.length >= 2);
   await world.settled();
@@ -92,14 +86,6 @@ async function becomeKnown(): Promise<void> {
 async function token(): Promise<{ id: string; secret: string }> {
   return world.partition().upstream.tokens.create('for a test');
 }
-
-async function oauthToken(): Promise<string> {
-  const workspaceId = (await world.partition().upstream.workspaceId()) as string;
-  const userId = await world.service().addUser({ workspaceId, name: 'Ada', role: 'member' });
-  return (await world.service().mintToken({ workspaceId, userId, role: 'member', ttl: null })).secret;
-}
-
-const waiting = () => world.partition().throttle.snapshot().waiting.interactive;
 
 /** Lets time pass until the work is done. */
 async function whileTimePasses<Result>(work: Promise<Result>): Promise<Result> {
@@ -173,24 +159,6 @@ describe('with the quota of the workspace unused', () => {
       expect(asked()).toHaveLength(1);
     });
 
-    it.each(['known', 'new'])('is asked for once by twenty at the same time with a %s key', async (which) => {
-      if (which === 'known') await becomeKnown();
-      const answers = await Promise.all(Array.from({ length: 20 }, () => ask(TASKS)));
-      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
-      expect(asked()).toHaveLength(1);
-    });
-
-    it('is another one for another query or another accepted type', async () => {
-      for (const [path, accept] of [
-        [TASKS, 'application/json'],
-        [`${TASKS}?limit=1`, 'application/json'],
-        [`${TASKS}?limit=2`, 'application/json'],
-        [TASKS, '*/*'],
-      ] as const)
-        for (const _ of ['asked', 'cached']) await ask(path, { headers: { accept } });
-      expect(asked()).toHaveLength(4);
-    });
-
     it('ends with a write through the gateway, by whomever, with one of the daemon itself, and with a command', async () => {
       await becomeKnown();
       expect(await titles()).toContain('It breaks');
@@ -207,16 +175,6 @@ describe('with the quota of the workspace unused', () => {
       await world.pull({ number: 77 });
       await world.settled();
       expect(await count()).toBe(held + 1);
-    });
-
-    it('is asked for under the workspace’s id, its name here, or as `current`', async () => {
-      const { secret } = await token();
-      for (const name of ['current', 'test'])
-        for (const each of [secret, key.secret])
-          expect((await ask(`/workspaces/${name}/tasks`, { secret: each })).status).toBe(200);
-      for (const each of [secret, key.secret])
-        expect((await ask('/workspaces/other/tasks', { secret: each })).status).toBe(403);
-      expect(asked()).toHaveLength(2);
     });
   });
 
@@ -235,36 +193,6 @@ describe('with the quota of the workspace unused', () => {
       expect(asked()).toEqual([]);
     });
 
-    it.each([
-      [401, 'unauthorized'],
-      [403, 'forbidden'],
-    ])('a key that had no %d since', async (status, word) => {
-      await ask(TASKS);
-      expect((await ask(TASKS)).status).toBe(200);
-      world.weather.turn({ before: () => errorAnswer(status, word) });
-      expect((await ask(`${TASKS}/${taskId}`)).status).toBe(status);
-      expect((await ask(TASKS)).status).toBe(status);
-      world.weather.clear();
-      asked();
-      expect((await ask(TASKS)).status).toBe(200);
-      expect(asked()).toHaveLength(1);
-    });
-
-    it('nobody by OAuth: each of their reads is asked anew', async () => {
-      const secret = await oauthToken();
-      let direct = 0;
-      before = async ({ headers }) => {
-        if (headers['authorization'] === `Bearer ${secret}`) direct++;
-        return undefined;
-      };
-      for (const _ of [1, 2, 3]) {
-        const told = await ask(TASKS, { secret });
-        expect([told.status, told.headers.get('age')]).toEqual([200, null]);
-      }
-      await Promise.all([ask(TASKS, { secret }), ask(TASKS, { secret })]);
-      expect(direct).toBe(5);
-    });
-
     it('nobody whose key is of another workspace of the same server', async () => {
       const service = world.service();
       const workspaceId = await service.addWorkspace();
@@ -281,14 +209,6 @@ describe('with the quota of the workspace unused', () => {
       expect(await titles()).not.toContain('Theirs');
       const stored = await world.partition().store.query.selectFrom('tasks').select('fields').execute();
       expect(stored.filter(({ fields }) => fields?.includes('Theirs'))).toEqual([]);
-    });
-
-    it('nobody with another one’s refusal: a token is answered though the key it shared a read with was revoked', async () => {
-      await becomeKnown();
-      const { secret } = await token();
-      await world.people.revokeApiKey({ apiKeyId: key.id }, {});
-      const [first, second] = await Promise.all([ask(TASKS), ask(TASKS, { secret })]);
-      expect([first.status, second.status]).toEqual([401, 200]);
     });
   });
 
@@ -324,15 +244,6 @@ describe('with the quota of the workspace unused', () => {
         expect.stringMatching(/^POST \/tasks\/[^/]+\/work-items$/),
         expect.stringMatching(/^POST .*\/pull-request-records$/),
       ]);
-    });
-
-    it('of a person by OAuth: a link made on the task is the person’s', async () => {
-      const secret = await oauthToken();
-      const links = `/tasks/${taskId}/work-items`;
-      expect((await ask(links, { method: 'POST', secret, body: { url: URL_OF_ONE } })).status).toBe(201);
-      await world.settled();
-      const rows = await world.partition().store.query.selectFrom('inbox').select('event').execute();
-      expect(rows.map(({ event }) => event)).toContain('saw-link');
     });
   });
 
@@ -398,19 +309,6 @@ describe('with the quota of the workspace unused', () => {
     });
   });
 
-  describe('bodies', () => {
-    it('pass up to a mebibyte; larger ones are 413', async () => {
-      await becomeKnown();
-      const mebibyte = 1024 * 1024;
-      const send = (length: number) => ask(BUGS, { method: 'POST', body: '{"title":"Large"}'.padEnd(length) });
-      expect((await send(mebibyte)).status).toBe(201);
-      asked();
-      const refused = await send(mebibyte + 1);
-      expect([refused.status, refused.body]).toEqual([413, { ...SHAPE, code: 413, errorCode: 'payload_too_large' }]);
-      expect(asked()).toEqual([]);
-    });
-  });
-
   describe('credentials', () => {
     it('stand in no row and in no file of the data folder [A20]', async () => {
       const { secret } = await token();
@@ -467,33 +365,7 @@ describe('the quota', () => {
     await world.clock.advance(45 * SECOND);
     expect((await whileTimePasses(ask(`${TASKS}?limit=91`, { secret }))).status).toBe(200);
   });
-
-  it('is not exceeded by a crowd, and cached reads cost none of it', async () => {
-    await open({ quota: QUOTA });
-    const { secret } = await token();
-    await useUp(secret);
-    expect((await ask(`${TASKS}?limit=1`, { secret })).headers.get('age')).toBe('0');
-    const crowd = Promise.all(Array.from({ length: 40 }, (_, n) => ask(`${TASKS}?limit=${n + 40}`, { secret })));
-    await expect.poll(() => waiting() > 0).toBe(true);
-    const statuses = (await whileTimePasses(crowd)).map(({ status }) => status);
-    expect(new Set(statuses)).toEqual(new Set([429]));
-    expect((await world.requests()).refused).toBe(0);
-  });
-
-  it('gives a refusal of the workspace itself on as it is', async () => {
-    await open();
-    await becomeKnown();
-    const message = 'standard rate limit exceeded, retry in 7 seconds';
-    const body = { code: 429, message, errorCode: 'rate_limit_exceeded' };
-    world.weather.turn({ before: () => ({ status: 429, body: JSON.stringify(body) }) });
-    expect(await ask(TASKS)).toMatchObject({ status: 429, body });
-  });
 });
-
-const RECORD = {
-  ...{ provider: 'github', repoId: '5001', identifier: '1', title: 'By hand' },
-  ...{ headBranch: 'feature', baseBranch: 'main', state: 'open', url: URL_OF_ONE },
-};
 
 describe('an answer that is lost', () => {
   beforeEach(() => open());
@@ -523,26 +395,6 @@ describe('an answer that is lost', () => {
     await world.settled();
     expect((await ask(TASKS)).body).toMatchObject({ tasks: [{ key: 'BUG-2' }, { key: 'BUG-1' }] });
     expect(asked().filter((line) => line.endsWith('/work-items'))).toHaveLength(1);
-  });
-
-  it('of a link or of a record: its list is read', async () => {
-    await becomeKnown();
-    const links = `/tasks/${taskId}/work-items`;
-    for (const [path, body, read] of [
-      [links, { url: 'https://example.com/1' }, /work-items$/],
-      ['/workspaces/current/pull-requests', RECORD, /pull-request-records\?/],
-    ] as const) {
-      world.weather.turn({ after: ({ method }) => (method === 'POST' ? 'cut' : undefined) });
-      expect((await ask(path, { method: 'POST', body })).status).toBe(504);
-      await world.settled();
-      expect(asked()).toEqual([expect.stringMatching(/^POST/), expect.stringMatching(read)]);
-    }
-  });
-
-  it('of a read is 502', async () => {
-    world.weather.turn({ after: () => 'cut' });
-    expect(await ask(TASKS)).toMatchObject({ status: 502, body: { ...SHAPE, code: 502 } });
-    expect(asked()).toHaveLength(1);
   });
 
   it('of a workspace that is not there is 502, for a write too: it was certainly not sent', async () => {

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -146,16 +146,6 @@ it('takes no code that another site brings, and none under another name of this 
   expect(github.exchanged).toEqual(['code-1']);
   expect(Object.keys(made.variables)).toEqual(['GITHUB_APP_ID_FILE', 'GITHUB_PRIVATE_KEY_FILE']);
   expect(github.confirmed[0]?.manifest.hook_attributes).toBeUndefined();
-});
-
-it('says what GitHub refuses, and writes nothing', async () => {
-  const refused = make({}, async (page) => {
-    const back = new URL(await confirm(page));
-    back.searchParams.set('code', 'used-before');
-    expect((await fetch(back)).status).toBe(502);
-  });
-  await expect(refused).rejects.toMatchObject({ code: 'not_found' });
-  expect(readdirSync(scratch)).toEqual([]);
 });
 
 it('makes nothing where a file is there already, and gives up where nobody confirms', async () => {

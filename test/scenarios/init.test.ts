@@ -3,7 +3,6 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { basename, join, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
-import { imageOf } from '../../src/admin/installation/deploy-templates.ts';
 import { EXAMPLE_URL } from '../../src/admin/installation/init.ts';
 import { connectors } from '../../src/connectors/registry.ts';
 import { loadConfig } from '../../src/platform/config/load.ts';
@@ -190,82 +189,6 @@ function environmentOf(names: readonly string[]) {
   );
 }
 
-it('refuses a file to deploy that cannot work for the draft, and suggests a name for what is nearly one', async () => {
-  const embedded = await initWith('github-public', ['gitlab-ci-service']);
-  expect(embedded.code).toBe(2);
-  expect(embedded.stderr).toContain('the draft has no workspace.url');
-  const misspelt = await initWith('github', ['gitlab-cy']);
-  expect(misspelt.code).toBe(2);
-  expect(misspelt.stderr).toContain('there is no template "gitlab-cy" (did you mean "gitlab-ci"?)');
-  expect(readdirSync(folder)).toEqual([]);
-});
-
-it('names the image of the release that the program is part of', () => {
-  const url = 'git+https://github.com/Acme/Work.Sync.git';
-  expect(imageOf({ version: '1.2.3', repository: { url } })).toBe('ghcr.io/acme/work.sync:1.2.3');
-  expect(imageOf({ version: '1.2.3' })).toBeUndefined();
-});
-
-it('makes the secrets that people choose themselves, and keeps what .env has', async () => {
-  writeFileSync(join(folder, '.env'), 'GITHUB_TOKEN=mine\nMINE=1');
-  expect(await commandLine('init', '--folder', folder)).toMatchObject({ code: 3 });
-  expect(readFileSync(join(folder, '.env'), 'utf8')).toMatch(
-    /^GITHUB_TOKEN=mine\nMINE=1\nWORKSYNC_API_KEY=\nGITHUB_WEBHOOK_SECRET=[0-9a-f]{64}\n$/,
-  );
-});
-
-it('makes a signing token where the connector wants one', async () => {
-  await commandLine('init', '--from', 'generic', '--folder', folder, '--offline');
-  expect(readFileSync(join(folder, '.env'), 'utf8')).toMatch(/^DESK_WEBHOOK_SECRET=whsec_[A-Za-z0-9+/]{43}=$/m);
-});
-
-it('names .env if a variable is not set there', async () => {
-  const path = join(folder, 'config/ours.yaml');
-  mkdirSync(join(folder, 'config'));
-  const secret = `webhookSecrets: "\${SECRET}"`;
-  writeFileSync(path, `connections: { main: { connector: github, repositories: [acme/web], ${secret} } }`);
-  const { code, stderr } = await commandLine('check', '--config', path);
-  expect(code).toBe(78);
-  expect(stderr).toContain(
-    `variable SECRET is not set: set it in the environment or in ${join(folder, '.env')}, or SECRET_FILE to the path of a file`,
-  );
-});
-
-it('names the workspace in the address of its webhook, and gives a second workspace variables of its own', async () => {
-  const own = (name: string) => commandLine('init', '--folder', folder, '--name', name, '--offline');
-  await own('ours');
-  await own('second');
-  const [first, second] = ['ours', 'second'].map((name) =>
-    readFileSync(join(folder, 'config', `${name}.yaml`), 'utf8'),
-  );
-  expect(first).toContain('/webhooks/ours/main (workspace "ours"');
-  expect(first).not.toContain('Copy it to');
-  expect(first).toMatch(/apiKey: \$\{WORKSYNC_API_KEY\}/);
-  expect(second).toMatch(/apiKey: \$\{WORKSYNC_API_KEY_SECOND\}/);
-  expect(readFileSync(join(folder, '.env'), 'utf8')).toMatch(/^WORKSYNC_API_KEY_SECOND=$/m);
-});
-
-it('puts a host of your own to use, which the example names in a comment, and refuses a value without a place', async () => {
-  const host = 'gitlab.example.com';
-  const args = ['init', '--from', 'gitlab', '--name', 'corp', '--folder', folder, '--offline'];
-  const lost = await commandLine(...args, '--set', 'your-grupp=acme');
-  expect(lost.code).toBe(2);
-  expect(lost.stderr).toContain('the draft has no placeholder your-grupp');
-  const nowhere = await commandLine(...args, '--set', 'nosuch=gitlab');
-  expect(nowhere.stderr).toContain('the draft has no placeholder nosuch');
-  expect(lost.stderr).toMatch(/Its placeholders: .*your-group\/your-project.*gitlab\.example\.com/);
-  expect(readdirSync(folder)).toEqual([]);
-  expect((await commandLine(...args)).stderr).toContain(`add --set ${host}=<its host>`);
-  for (const _ of ['first', 'repeated'])
-    expect((await commandLine(...args, '--set', `${host}=gitlab.corp.test`)).stderr).not.toContain('--set');
-  const content = readFileSync(join(folder, 'config/corp.yaml'), 'utf8');
-  expect(content).toMatch(/^ {4}host: gitlab\.corp\.test$/m);
-  expect(content).toMatch(/^ {4}# (groups|apiUrl): /m);
-  const own = await onTerminal([URL_OF_OURS, 'gitlab corp', 'gitlab.ours.test', '', '', ''], ...args, '--force');
-  expect(own.stderr).toContain(`Host of your own server, such as ${host}`);
-  expect(readFileSync(join(folder, 'config/corp.yaml'), 'utf8')).toMatch(/^ {4}host: gitlab\.ours\.test$/m);
-});
-
 it('leaves a configured workspace alone without --force', async () => {
   const args = ['init', '--folder', folder, '--from', 'github-public', '--offline'];
   const withUrl = await commandLine(...args, '--url', 'https://other.test/api/v1');
@@ -296,18 +219,6 @@ it('keeps a draft whose test fails', async () => {
   });
 });
 
-it.each([
-  [['--from', 'githup'], 'there is no example "githup" (did you mean "github"?)'],
-  [['--name', '../x'], '--name ../x: expected lower-case letters, digits and hyphens'],
-  [['--name', 'x'.repeat(41)], 'at most 40 of them'],
-  [['--url', 'ftp://x/api/v1'], '--url ftp://x/api/v1: expected the https address'],
-])('%j is wrong usage', async (args, message) => {
-  const { code, stderr } = await commandLine('init', '--folder', folder, ...args);
-  expect(code).toBe(2);
-  expect(stderr).toContain(message);
-  expect(readdirSync(folder)).toEqual([]);
-});
-
 it('check names an unfinished draft', async () => {
   const write = (name: string, from: string) =>
     commandLine('init', '--folder', folder, '--offline', '--name', name, '--from', from);
@@ -326,29 +237,6 @@ it('check names an unfinished draft', async () => {
 });
 
 describe('on a terminal', () => {
-  it('asks again after an answer that cannot be used, with the reason', async () => {
-    const answers = [
-      ...['githup', 'github', 'Two Words', 'ours'],
-      ...['work.example.com', URL_OF_OURS, 'acme', 'acme/web'],
-      ...[`'"\``, 'wsk_some_key', ''],
-    ];
-    const { code, stderr } = await onTerminal(answers, 'init', '--folder', folder, '--offline');
-    expect(code).toBe(3);
-    for (const reason of [
-      'there is no example "githup" (did you mean "github"?)',
-      'expected lower-case letters, digits and hyphens',
-      'expected the https address of the workspace API',
-      'repositories',
-      'all three kinds of quotes',
-    ])
-      expect(stderr).toMatch(new RegExp(`^ {2}.*${reason.replaceAll(/[?()]/g, '\\$&')}`, 'm'));
-    expect(stderr).not.toMatch(/^ {2}--/m);
-    expect(stderr).not.toContain('wsk_some_key');
-    const content = readFileSync(join(folder, 'config/ours.yaml'), 'utf8');
-    expect(content).toContain(`url: ${URL_OF_OURS}\n`);
-    expect(content).toContain('- acme/web\n');
-  });
-
   it('asks for another key while the workspace refuses it, three times at most', async () => {
     const { url, apiKey, close } = await startWorkspaceService();
     mkdirSync(join(folder, 'config'));

@@ -1,9 +1,7 @@
-import { createHash } from 'node:crypto';
-import { connect } from 'node:net';
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { pendingDeliveries } from '../../src/store/deliveries/inbox.ts';
-import { notesConnector, SECRET, signed } from '../support/fakes/notes.ts';
+import { SECRET, signed } from '../support/fakes/notes.ts';
 import { drawn, isDeep } from '../support/harness/depth.ts';
 import { activeWith, type Endpoint, inboxOf, openEndpoint, openTestStore } from '../support/harness/intake.ts';
 import type { OpenedStore } from '../support/harness/store.ts';
@@ -43,15 +41,6 @@ describe('a good delivery', () => {
     );
   });
 
-  test('is known by its bytes where the vendor names none', async () => {
-    for (const body of ['one', 'two', 'one']) {
-      const { 'x-notes-delivery': _id, ...headers } = signed(body);
-      await endpoint.post(PATH, body, headers);
-    }
-    const digest = (body: string) => createHash('sha256').update(body).digest('hex');
-    expect((await inboxOf(store)).map((row) => row.delivery_key)).toEqual([digest('one'), digest('two')]);
-  });
-
   test('with malformed JSON is stored and acknowledged: reconcile shows it in quarantine', async () => {
     const bodies = [Buffer.from('{"cut of'), Buffer.from([0xff, 0xfe, 0x00]), Buffer.from('['.repeat(200_000))];
     for (const [index, body] of bodies.entries())
@@ -74,17 +63,6 @@ describe('a good delivery', () => {
     expect((await endpoint.post(PATH, 'x', signed('x', 'b', 'the next one'))).status).toBe(202);
     expect((await endpoint.post(PATH, 'x', signed('x', 'c', 'an old one'))).status).toBe(401);
   });
-
-  test('reaches verification as raw bytes, whatever its content type', async () => {
-    const body = Buffer.from('payload=%7B%7D');
-    const types = ['application/json', 'application/x-www-form-urlencoded', 'text/plain; charset=latin1', undefined];
-    for (const [index, type] of types.entries()) {
-      const { 'content-type': _json, ...headers } = signed(body, `id-${index}`);
-      const typed = type === undefined ? headers : { ...headers, 'content-type': type };
-      expect((await endpoint.post(PATH, body, typed)).status).toBe(202);
-    }
-    expect((await inboxOf(store)).map((row) => row.body)).toEqual(types.map(() => 'payload=%7B%7D'));
-  });
 });
 
 describe('what is not signed', () => {
@@ -93,11 +71,6 @@ describe('what is not signed', () => {
     ['an empty one', { 'x-notes-signature': '' }, 'signature_mismatch'],
     ['one of another body', signed('another'), 'signature_mismatch'],
     ['one by another secret', signed('{}', 'id', 'guess'), 'signature_mismatch'],
-    [
-      'one cut short',
-      { 'x-notes-signature': String(signed('{}')['x-notes-signature']).slice(0, -1) },
-      'signature_mismatch',
-    ],
   ])('%s: 401, nothing stored, counted, logged without the signature', async (_name, headers, code) => {
     const answer = await endpoint.post(PATH, '{}', headers);
     expect([answer.status, answer.body]).toEqual([401, JSON.stringify({ error: code })]);
@@ -144,16 +117,6 @@ describe('what is not signed', () => {
     await flood();
     expect(endpoint.isSuspect()).toBe(true);
   });
-
-  test('where verification itself fails, the request is refused', async () => {
-    const verify = async () => {
-      throw new TypeError('a fault of the connector');
-    };
-    endpoint = await openEndpoint(store, [activeWith({ connector: { verify } })]);
-    const answer = await endpoint.post(PATH, 'x', signed('x'));
-    expect([answer.status, answer.body]).toEqual([500, '{"error":"internal"}']);
-    expect(await inboxOf(store)).toEqual([]);
-  });
 });
 
 describe('the route', () => {
@@ -192,17 +155,11 @@ describe('the route', () => {
     const small = activeWith({ name: 'small', connector: { largestDelivery: 1_000 } });
     endpoint = await openEndpoint(store, [activeWith({ connector: { largestDelivery: 2_000 } }), small]);
     const path = '/webhooks/main/small';
-    for (const bytes of [1_001, 3_000]) {
-      const body = Buffer.alloc(bytes, 'x');
-      expect((await endpoint.post(path, body, signed(body))).status).toBe(413);
-      expect(await postChunked(endpoint.port, path, body, signed(body))).toMatch(/^HTTP\/1\.1 413 /);
-    }
+    const body = Buffer.alloc(1_001, 'x');
+    expect((await endpoint.post(path, body, signed(body))).status).toBe(413);
+    const chunked = { method: 'POST', body: new Blob([body]).stream(), headers: signed(body), duplex: 'half' };
+    expect((await fetch(endpoint.url + path, chunked as RequestInit)).status).toBe(413);
     expect(await inboxOf(store)).toEqual([]);
-  });
-
-  test('verifies an empty body like any other', async () => {
-    expect((await endpoint.post(PATH, '', signed('x'))).status).toBe(401);
-    expect((await endpoint.post(PATH, '', signed(''))).status).toBe(202);
   });
 
   test('tells the sender to come again while the inbox is full [A12]', async () => {
@@ -219,34 +176,4 @@ describe('the route', () => {
     await endpoint.clock.advance(1_000);
     expect((await endpoint.post(PATH, 'x', signed('x', 'c'))).status).toBe(202);
   });
-
-  test('reads no payload', async () => {
-    const translate = () => {
-      throw new Error('intake must not translate');
-    };
-    endpoint = await openEndpoint(store, [activeWith({ connector: { ...notesConnector, translate } })]);
-    expect((await endpoint.post(PATH, '{"__proto__": 1}', signed('{"__proto__": 1}'))).status).toBe(202);
-  });
 });
-
-/** Sends a body in chunks, without naming its length; returns the answer's head. */
-function postChunked(port: number, path: string, body: Buffer, headers: Record<string, string>): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let answer = '';
-    const socket = connect(port, '127.0.0.1', () => {
-      const lines = Object.entries({
-        ...headers,
-        host: 'localhost',
-        'transfer-encoding': 'chunked',
-        connection: 'close',
-      });
-      socket.write(`POST ${path} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`);
-      socket.write(`${body.length.toString(16)}\r\n`);
-      socket.write(body);
-      socket.end('\r\n0\r\n\r\n');
-    });
-    socket.on('data', (data) => (answer += data.toString()));
-    socket.on('close', () => resolve(answer));
-    socket.on('error', reject);
-  });
-}

@@ -1,63 +1,7 @@
-import { afterEach, describe, expect, it, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { createWorld, type World } from '../support/harness/daemon.ts';
 import { ON_POSTGRES } from '../support/postgres/store-place.ts';
 import { pullEvent } from '../support/vendors/github-payloads.ts';
-
-describe('answers of the workspace of more than a mebibyte', () => {
-  /** Answers of the workspace of more than a mebibyte are read by the converter. */
-
-  const TEXT = 'x'.repeat(200_000);
-
-  let world: World;
-  /** The routes whose answers the converter was given. */
-  let read: string[];
-  afterEach(() => world.close());
-
-  async function open(): Promise<void> {
-    read = [];
-    world = await createWorld({
-      converter: (inline) => ({
-        ...inline,
-        answer(route, bytes) {
-          read.push(route);
-          return inline.answer(route, bytes);
-        },
-      }),
-    });
-    await world.settled();
-    for (let number = 1; number <= 6; number++)
-      await world.people.createBug({ body: { title: `Bug ${number}`, description: TEXT } }, {});
-  }
-
-  /** Bytes of the last list of tasks that stands in the inbox. */
-  async function lengthOfList(): Promise<number> {
-    const { query } = world.partition().store;
-    const lists = query.selectFrom('inbox').select(['body', 'unpacked_length']).where('event', '=', 'read-tasks');
-    const last = await lists.orderBy('id', 'desc').limit(1).executeTakeFirstOrThrow();
-    return last.unpacked_length ?? last.body?.length ?? 0;
-  }
-
-  it('the list of all tasks, and the tasks in it are known', async () => {
-    await open();
-    await world.restart();
-    await world.pull({ head: 'bug-6-fix' });
-    await world.settled();
-    expect(read).toEqual(['listTasks']);
-    expect((await world.records()).map(({ taskIds }) => taskIds?.length)).toEqual([1]);
-    expect(await lengthOfList()).toBeLessThan(5_000);
-  });
-
-  it('what a command was answered, and the command gets all of it', async () => {
-    await open();
-    const { tasks } = (await world.partition().client.listTasks({ query: { all: true } }, { lane: 'interactive' }))
-      .body;
-    expect(tasks.map(({ description }) => description?.length)).toEqual(Array(6).fill(TEXT.length));
-    expect(read).toEqual(['listTasks']);
-    await world.pull({ head: 'bug-6-fix' });
-    await world.settled();
-    expect((await world.records()).map(({ taskIds }) => taskIds?.length)).toEqual([1]);
-  });
-});
 
 describe('the threads of the daemon', () => {
   const DAY = 86_400_000;

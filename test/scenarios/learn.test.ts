@@ -1,5 +1,4 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Fault } from '../../src/reference-service/http/faults.ts';
 import { createForge, type Forge, type ForgePull, pulls } from '../support/fakes/forge.ts';
 import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
 
@@ -65,26 +64,6 @@ describe('a record that a command edited', () => {
     expect(forge.asked).toEqual(['fetch app 1']);
     expect(asked()).toEqual(['PATCH pull-requests']);
   });
-
-  it.each<[string, Fault, string]>([
-    ['no answer', 'cut', 'outcome_unknown'],
-    ['a failure of the server', { status: 500, body: 'an error' }, 'server_failed'],
-  ])('is read again among the few of its branch, and repaired, where %s came', async (_name, fault, code) => {
-    await open();
-    world.weather.turn({ after: ({ method }) => (method === 'PATCH' ? fault : undefined) });
-    const sent = command().updatePullRequest({ body: { ...RECORD, title: 'By hand' } }, NOW);
-    await expect(sent).rejects.toMatchObject({ code });
-    expect(await titles()).toEqual(['By hand']);
-    await world.settled();
-    await world.clock.advance(2 * MINUTE);
-    await world.settled();
-    expect(await titles()).toEqual(['Pull 1']);
-    expect(asked()).toEqual([
-      'PATCH pull-requests',
-      'GET pull-request-records?limit=100&provider=gitlab&repoId=app&headBranch=feature',
-      'POST pull-request-records',
-    ]);
-  });
 });
 
 it('a task that a command finished is known to be so', async () => {
@@ -94,44 +73,4 @@ it('a task that a command finished is known to be so', async () => {
   await world.settled();
   const rows = await world.partition().store.query.selectFrom('tasks').select(['task_id', 'status']).execute();
   expect(rows).toEqual([{ task_id: taskId, status: 'completed' }]);
-});
-
-describe('a stranger at the gateway', () => {
-  async function ask(method: string, path: string, body: object, secret: string): Promise<number> {
-    const answer = await fetch(`${world.daemon().address}/api/v1${path}`, {
-      method,
-      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    });
-    return answer.status;
-  }
-  const newKey = async () => (await world.people.createApiKey({ body: { description: 'a job' } }, {})).body.secret;
-
-  it('who edits a record is heard also in a workspace without tasks, which tells nobody its id', async () => {
-    await open();
-    expect(await world.partition().upstream.workspaceId()).toBeUndefined();
-    const body = { ...RECORD, title: 'By hand' };
-    expect(await ask('PATCH', '/workspaces/current/pull-requests', body, await newKey())).toBe(200);
-    await world.settled();
-    await world.clock.advance(2 * MINUTE);
-    await world.settled();
-    expect(await titles()).toEqual(['Pull 1']);
-    expect(asked()).toEqual([
-      'PATCH pull-requests',
-      'GET pull-request-records?limit=100&provider=gitlab&repoId=app&headBranch=feature',
-      // Whose workspace it is, a task would tell.
-      'GET tasks?all=true',
-      'POST pull-request-records',
-    ]);
-  });
-
-  it('whose record nobody here holds costs no list', async () => {
-    await open();
-    const body = { ...RECORD, identifier: '99', title: 'Elsewhere', headBranch: 'x', baseBranch: 'main' };
-    const before = await newKey();
-    await ask('POST', '/workspaces/current/pull-requests', body, before);
-    await world.settled();
-    await world.clock.advance(2 * MINUTE);
-    expect(asked().filter((each) => each === 'GET pull-request-records?limit=100')).toEqual([]);
-  });
 });

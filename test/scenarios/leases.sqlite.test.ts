@@ -161,16 +161,3 @@ describe('a daemon over a shared database', () => {
     expect((await world.partition().status()).pullRequests.total).toBe(1);
   });
 });
-
-describe('a daemon that has its data folder alone', () => {
-  it('asks and writes nothing of leases', async () => {
-    const statements: string[] = [];
-    await open({ onStatement: (statement) => statements.push(statement) });
-    statements.length = 0;
-    await world.pull({ number: 1 });
-    await world.settled();
-    await world.clock.advance(60 * SECOND);
-    expect(statements.length).toBeGreaterThan(10);
-    expect(statements.filter((statement) => /\b(?:leases|replicas)\b/.test(statement))).toEqual([]);
-  });
-});

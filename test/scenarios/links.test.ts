@@ -1,5 +1,4 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { systemRandom } from '../../src/platform/lib/random.ts';
 import { loseDatabase } from '../support/faults/lose-database.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
 import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
@@ -101,42 +100,6 @@ describe('beside what people do', () => {
       await renamed('fix it well');
       expect(await links()).toEqual([]);
     });
-
-    it('is added again when the task is named again, though an answer told of it when it was removed', async () => {
-      const [written, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-      const { query } = world.partition().store;
-      /** Links of the task that are known or wanted. A removed one stays known as removed for a day. */
-      const live = async () => {
-        const rows = query.selectFrom('entities').select('entity').where('entity', 'like', `%${taskId}`);
-        const present = rows
-          .where('kind', '=', 'link')
-          .where(({ or, eb }) => or([eb('hand', 'is', null), eb('hand', '!=', 'gone')]));
-        return present.execute();
-      };
-      await edit('KEY: mended');
-      expect(await links()).toHaveLength(1);
-      // The record's answer leaves while the link is there, and comes after it was removed.
-      world.weather.turn({
-        async before({ method }) {
-          if (method === 'DELETE') await written.promise;
-          return undefined;
-        },
-        async after({ method, url }) {
-          if (method !== 'POST' || !url.endsWith('/pull-request-records')) return undefined;
-          written.resolve();
-          await release.promise;
-          return undefined;
-        },
-      });
-      await world.pull({ number, title: 'Mended' });
-      await expect.poll(() => world.clock.advance(1_000).then(links)).toHaveLength(0);
-      await expect.poll(() => world.clock.advance(1_000).then(live)).toHaveLength(0);
-      world.weather.clear();
-      release.resolve();
-      await world.settled();
-      await edit('KEY: mended after all');
-      expect(await links()).toHaveLength(1);
-    });
   });
 
   describe('a link that a person made', () => {
@@ -146,30 +109,6 @@ describe('beside what people do', () => {
       expect(await links()).toEqual(byHand());
       await edit('fix');
       await edit('fix', { merged: true });
-      expect(await links()).toEqual(byHand());
-    });
-
-    it('for a pull request that names no task is left alone', async () => {
-      await edit('fix');
-      await addByHand();
-      await edit('fix it');
-      await edit('fix it', { state: 'closed' });
-      expect(await links()).toEqual(byHand());
-    });
-
-    it('while ours was on its way is taken for the person’s', async () => {
-      await edit('Before');
-      let isAdded = false;
-      world.weather.turn({
-        async before({ method, url }) {
-          if (method !== 'POST' || !url.endsWith('/work-items') || isAdded) return undefined;
-          isAdded = true;
-          await addByHand();
-          return undefined;
-        },
-      });
-      await edit('KEY: fix');
-      await edit('fix');
       expect(await links()).toEqual(byHand());
     });
   });
@@ -217,63 +156,6 @@ describe('a lost database', () => {
     await edit('fix it');
     expect(await links()).toEqual(byHand());
   });
-
-  it('leaves what the workspace holds as it is where it is equal', async () => {
-    const times = { createdAt: '2026-01-05T11:00:01+02:00', mergedAt: '2026-01-05T09:00:00.000Z' };
-    const record = { provider: 'github', repoId: '5001', identifier: `${number}`, state: 'merged' } as const;
-    const texts = {
-      title: `${key}: fix`,
-      headBranch: 'feature',
-      baseBranch: 'main',
-      description: null,
-      author: 'mona',
-    };
-    await world.people.createPullRequest({ body: { ...record, ...texts, ...times, url, labels: ['b', 'a'] } }, {});
-    await addByHand();
-    await world.restart({ meanwhile: loseDatabase });
-    await world.settled();
-    const told = { labels: ['a', 'b'], merged: true, updated: '2026-01-05T09:00:00Z' };
-    expect(await world.costOf(() => edit(' KEY: fix ', told))).toBe(0);
-    expect(await links()).toEqual(byHand());
-  });
-});
-
-describe('a task whose id ends in an underscore, as one in 64 does', () => {
-  beforeAll(async () => {
-    const random = systemRandom();
-    const bytes = (length: number) => {
-      const made = random.bytes(length);
-      if (length === 12) made[length - 1] = 0xff;
-      return made;
-    };
-    world = await createWorld({ random: { ...random, bytes } });
-  });
-  beforeEach(begin);
-  afterAll(() => world.close());
-
-  it.each(['See %s', '_See %s_, please.', '(%s)', '%s…'])(
-    'is linked by its address in "%s", and no other is looked for',
-    async (text) => {
-      expect(taskId).toMatch(/_$/);
-      const { address } = await world.partition().status();
-      const page = `${address}/workspaces/current/tasks/${taskId}`;
-      const lists = async () => {
-        const rows = world.partition().store.query.selectFrom('inbox').select('id').where('event', '=', 'read-tasks');
-        return (await rows.execute()).length;
-      };
-      await edit('Door');
-      await edit('Door', { body: text.replace('%s', page) });
-      await world.clock.advance(600_000);
-      await world.settled();
-      expect(await links()).toEqual(automatic());
-      const explained = await world.ask('explain', { target: url });
-      expect(explained).toMatchObject({ items: [{ links: [{ taskId, state: 'linked' }], others: [] }] });
-      const before = await lists();
-      await edit('Door', { body: `${page} once more` });
-      await world.clock.advance(600_000);
-      expect(await lists()).toBe(before);
-    },
-  );
 });
 
 describe('a document that a pull request names', () => {

@@ -1,10 +1,8 @@
-import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { createListener, describeHeard, type Heard } from '../../src/cli/deliveries/listen.ts';
+import { createListener, describeHeard } from '../../src/cli/deliveries/listen.ts';
 import { askOwner } from '../../src/cli/owner.ts';
 import { commandLine, complaintsOf } from '../support/harness/command-line.ts';
-import { createWorld, STORE, type World } from '../support/harness/daemon.ts';
-import { ON_POSTGRES, storePlace } from '../support/postgres/store-place.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
 import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 describe('listen', () => {
@@ -43,40 +41,6 @@ describe('listen', () => {
     await world.settled();
     expect((await withOwn.look()).length).toBeGreaterThan(1);
   });
-
-  it('tells refused requests once for each time', async () => {
-    world = await createWorld();
-    const [all, some, none] = [listen(), listen({ workspaces: ['test'] }), listen({ workspaces: [] })];
-    for (const each of [all, some, none]) await each.look();
-    const wrong = 'another secret, as long as that';
-    for (const count of [1, 2]) {
-      expect(await deliver(1, wrong)).toBe(401);
-      // So that one of them is the latest.
-      await world.clock.advance(1);
-      await world.post('nobody', { headers: {}, body: '{}' });
-      await world.clock.advance(3_000);
-      const heard: Heard[] = [];
-      await world.until(async () => heard.push(...(await all.look())) >= 2);
-      expect(heard).toMatchObject([
-        { kind: 'refused', status: 401, count },
-        { kind: 'refused', status: 404, count },
-      ]);
-      expect((await some.look()).length).toBeGreaterThan(0);
-      expect(await none.look()).toEqual([]);
-    }
-  });
-
-  it('says that more came than it shows', async () => {
-    world = await createWorld();
-    await deliver(1);
-    await world.settled();
-    const listener = listen();
-    await listener.look();
-    for (let number = 2; number <= 102; number++) await deliver(number);
-    const heard = await listener.look();
-    expect(heard).toHaveLength(101);
-    expect(describeHeard(heard[0]!)).toBe('test: more came than is shown; "worksync deliveries" lists them');
-  });
 });
 
 describe('deliveries refused', () => {
@@ -110,18 +74,5 @@ describe('deliveries refused', () => {
     expect(latest).toMatchObject({ path: '/webhooks/test/nobody', status: 404, count: 1, code: 'not_found' });
     const withHeaders = (await refused('--headers')).stdout;
     expect(withHeaders).toContain('\n    x-github-event: pull_request\n');
-  });
-
-  it('needs no daemon, and shows of one workspace no other', async () => {
-    await refuseSome();
-    await world.restart({
-      meanwhile: async () => {
-        const place = ON_POSTGRES ? ['--store', await storePlace(join(dirname(world.dataFolder), STORE))] : [];
-        const all = await refused('--json', ...place);
-        expect(all.json().map(({ status }) => status)).toEqual([404, 401]);
-        const other = await refused('--workspace', 'other', ...place);
-        expect(other).toMatchObject({ code: 0, stdout: 'nothing was refused\n' });
-      },
-    });
   });
 });

@@ -1,6 +1,5 @@
 import { rmSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { recordUnitFailure } from '../../src/store/connections/unit-states.ts';
 import { createWorld, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
 import { pullEvent } from '../support/vendors/github-payloads.ts';
 
@@ -49,24 +48,6 @@ describe('SIGHUP', () => {
     expect(await tell()).toMatchObject({ verdict: 'ok' });
   });
 
-  it('keeps the time since which a problem is there', async () => {
-    const fail = async () => {
-      const { store } = world.partition();
-      await store.commit((query) =>
-        recordUnitFailure(query, 'polls', 'github', 'acme/app', 'unreachable: no', world.clock.now()),
-      );
-    };
-    const since = async () => (await world.daemon().status()).workspaces[0]?.causes.map((cause) => cause.since);
-    await fail();
-    const began = world.clock.now();
-    expect(await since()).toEqual([began]);
-    await world.clock.advance(10 * MINUTE);
-    world.configure('test', connection('another webhook secret for tests'));
-    await world.reload();
-    await fail();
-    expect(await since()).toEqual([began]);
-  });
-
   it('leaves what did not change as it is', async () => {
     const before = world.partition();
     await world.reload();
@@ -105,15 +86,6 @@ describe('SIGHUP', () => {
     world.configure('test', connection());
     await world.reload();
     expect(await tell()).toMatchObject({ verdict: 'ok', causes: [] });
-  });
-
-  it('forgets a workspace whose file was wrong from the start, once the file is removed', async () => {
-    world.configure('other', { conections: {} });
-    await world.reload();
-    expect(await tell()).toMatchObject({ verdict: 'blocked', broken: ['other config_invalid'] });
-    world.configure('other', undefined);
-    await world.reload();
-    expect(await tell()).toMatchObject({ verdict: 'ok', broken: [] });
   });
 
   it('takes an empty or unreadable folder for a fault, and not for a removal', async () => {

@@ -1,9 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { OnceResult } from '../../src/admin/installation/once.ts';
 import type { Status } from '../../src/admin/status/status.ts';
-import { differingBuilds } from '../../src/cli/builds.ts';
 import { askOwner } from '../../src/cli/owner.ts';
-import { describeStatus } from '../../src/cli/status/status.ts';
 import type { Finding } from '../../src/connectors/connector.ts';
 import { cookieOf } from '../support/harness/browser-session.ts';
 import { openReplicas, type TestReplica, type TestReplicas } from '../support/postgres/replicas.ts';
@@ -59,18 +57,6 @@ describe('a command beside a replica', () => {
     expect(entries).toContainEqual(
       expect.objectContaining({ action: 'sweep', workspace: theirs(), actor: expect.stringMatching(/^command \w/) }),
     );
-  });
-
-  it('learns the version of that one, in case it cannot show the answer', async () => {
-    await askOwner(one.dataFolder, 'POST', `/admin/workspaces/${theirs()}/questions/sweep`, {});
-    expect(differingBuilds()).toMatch(/^the daemon is test, this command /);
-  });
-
-  it('gets the error of that one as its own', async () => {
-    const asked = askOwner(one.dataFolder, 'POST', `/admin/workspaces/${theirs()}/questions/delivery`, {
-      delivery: '77',
-    });
-    await expect(asked).rejects.toMatchObject({ code: 'not_found', message: expect.stringContaining('77') });
   });
 
   it('sees all workspaces in one status, who works on them, and that nothing is wrong', async () => {
@@ -139,21 +125,6 @@ describe('a caller of the pages', () => {
     expect((await post({ page: 'another', config: 'nonsense' })).status).toBe(403);
   });
 
-  it('hears of changes there', async () => {
-    const headers = { ...bearer(READ), accept: 'text/event-stream' };
-    const leaving = new AbortController();
-    const address = `${one.adminAddress}/live/workspaces/${theirs()}`;
-    const stream = await fetch(address, { headers, signal: leaving.signal });
-    expect(stream.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
-    let heard = '';
-    for await (const piece of stream.body ?? []) {
-      heard += Buffer.from(piece).toString();
-      if (heard.split('event: at').length > 2) break;
-    }
-    leaving.abort();
-    expect(heard).toContain('event: part');
-  });
-
   it('who is limited to one workspace is refused the other one, wherever it is', async () => {
     for (const replica of [one, other]) {
       const look = async (path: string) =>
@@ -165,37 +136,6 @@ describe('a caller of the pages', () => {
       ).json()) as Status;
       expect(status).toMatchObject({ workspaces: [{ name: 'first' }], shared: { replicas: [] } });
     }
-  });
-
-  it('who may read only changes nothing anywhere', async () => {
-    const address = `${one.adminAddress}/admin/workspaces/${theirs()}/questions/sweep`;
-    const answer = await fetch(address, { method: 'POST', headers: { ...bearer(READ), ...json }, body: '{}' });
-    expect(answer.status).toBe(403);
-  });
-
-  it('sees all workspaces in the list, worst first', async () => {
-    const page = await (await fetch(one.adminAddress, { headers: bearer(READ) })).text();
-    for (const name of WORKSPACES) expect(page).toContain(`href="/workspaces/${name}"`);
-    expect(page).toContain('2 ok');
-  });
-});
-
-describe('the page of the replicas', () => {
-  it('shows both and what they hold, to callers of all workspaces only', async () => {
-    const look = (token: string) => fetch(`${one.adminAddress}/replicas`, { headers: bearer(token) });
-    const text = await (await look(READ)).text();
-    for (const name of WORKSPACES) expect(text).toContain(`href="/workspaces/${name}"`);
-    for (const { address } of [one, other]) expect(text).toContain(address);
-    expect((await look(LIMITED)).status).toBe(403);
-    const live = await fetch(`${one.adminAddress}/live/replicas`, { headers: bearer(READ) });
-    expect(await live.text()).toContain('"id":"leases"');
-  });
-
-  it('and the status of the command say the same', async () => {
-    const text = describeStatus(await askOwner<Status>(one.dataFolder, 'GET', '/status.json'));
-    expect(text).toMatch(/replicas\n( {2}.*1 workspace.*\n?){2}/);
-    expect(text).toContain('this one');
-    expect(text).not.toContain('DOES NOT ANSWER');
   });
 });
 
@@ -219,12 +159,6 @@ describe('a job', () => {
     expect((await ci(one)).status).toBe(401);
   });
 
-  it('reaches it by a key of its own, and names the workspace', async () => {
-    expect((await tasks(one, world.apiKey, theirs())).status).toBe(200);
-    // Which one is meant does not depend on which of them is open here.
-    expect((await tasks(one, `${world.apiKey}x`)).status).toBe(400);
-  });
-
   it('writes once, and the answer of the workspace comes back as it is', async () => {
     const created = await fetch(`${one.address}/api/v1/workspaces/${theirs()}/bugs`, {
       method: 'POST',
@@ -244,13 +178,6 @@ describe('what one replica asks another', () => {
       for (const path of ['/replica/status', '/replica/list', '/replica/leases'])
         expect((await fetch(one.adminAddress + path, { headers })).status).toBe(401);
   });
-
-  it('a signature that is wrong is no way past any door, also with a good token', async () => {
-    const headers = { ...bearer(ADMIN), 'x-worksync-replica': 'e30.e30' };
-    for (const path of ['/status.json', `/workspaces/${theirs()}`])
-      expect((await fetch(one.adminAddress + path, { headers })).status).toBe(401);
-    expect((await fetch(`${one.address}/api/v1/workspaces/first/tasks`, { headers })).status).toBe(401);
-  });
 });
 
 describe('when replicas come and go', () => {
@@ -268,30 +195,18 @@ describe('when replicas come and go', () => {
     await settled();
   });
 
-  it('status and page name one that does not answer, and who works on what it holds', async () => {
+  it('status and page name one that does not answer', async () => {
     const leave = await world.joinMute('mute-machine');
-    // Its share is one of the two: whoever had it gives it up.
-    const held = () => WORKSPACES.find((name) => !one.open().includes(name) && !other.open().includes(name));
     const seen = async () => {
-      const { shared, elsewhere } = await askOwner<Status>(one.dataFolder, 'GET', '/status.json');
+      const { shared } = await askOwner<Status>(one.dataFolder, 'GET', '/status.json');
       const mute = shared?.replicas.find(({ host }) => host === 'mute-machine');
-      const cause = shared?.causes.find(({ code }) => code === 'replica_silent');
-      return { mute, cause, elsewhere };
+      return { mute, cause: shared?.causes.find(({ code }) => code === 'replica_silent') };
     };
     try {
-      await expect.poll(seen).toMatchObject({
-        mute: { holds: null },
-        cause: {
-          verdict: 'degraded',
-          message: '1 replica did not answer (mute-machine: no answer to /replica/status within 2 s)',
-        },
-      });
-      await expect.poll(async () => one.open().length + other.open().length).toBeLessThan(WORKSPACES.length + 1);
+      const cause = { verdict: 'degraded', message: expect.stringContaining('mute-machine: no answer') };
+      await expect.poll(seen).toMatchObject({ mute: { holds: null }, cause });
       const page = await (await fetch(`${one.adminAddress}/replicas`, { headers: bearer(READ) })).text();
       expect(page).toMatch(/mute-machine[\s\S]*did not answer|did not answer[\s\S]*mute-machine/);
-      const { mute, elsewhere } = await seen();
-      const name = held();
-      expect(elsewhere).toEqual(name === undefined ? [] : [{ name, address: mute?.address }]);
     } finally {
       await leave();
     }

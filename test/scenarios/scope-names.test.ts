@@ -119,37 +119,3 @@ it('nothing is taken from a repository that was made under the same name, until 
   expect(await rebind('github')).toEqual([]);
   await expect(rebind('nosuch')).rejects.toMatchObject({ code: 'usage' });
 });
-
-it('leaves a provider alone that told a command of its limit', async () => {
-  repositories.set(1, { name: 'acme/api', pulls: [5] });
-  await open();
-  repositories.clear();
-  repositories.set(2, { name: 'acme/api', pulls: [7] });
-  await hook(2, 8);
-  isLimited = true;
-  await expect(rebind('github')).rejects.toMatchObject({
-    code: 'rate_limited',
-  });
-  isLimited = false;
-  const before = asked.length;
-  await world.clock.advance(24 * 60_000);
-  expect(asked.slice(before)).toEqual([]);
-  await world.clock.advance(12 * 60_000);
-  expect(asked.length).toBeGreaterThan(before);
-});
-
-it('a connection of webhooks alone says what they name if its repository was renamed before it was first seen', async () => {
-  repositories.set(1, { name: 'acme/core', pulls: [] });
-  const github = { connector: 'github', webhookSecrets: WEBHOOK_SECRET, poll: 'off', repositories: ['acme/api'] };
-  world = await createWorld({ config: { connections: { github } } });
-  const causes = async () =>
-    (await world.partition().status()).causes.map(({ code, message }) => `${code}: ${message}`);
-  expect(await causes()).toEqual([]);
-  await hook(1, 2);
-  expect(await causes()).toEqual([
-    'names_unmatched: all webhooks of 1 connection are outside the scope (github: acme/core, id 1)',
-  ]);
-  repositories.set(1, { name: 'acme/api', pulls: [] });
-  await hook(1, 3);
-  expect(await causes()).toEqual([]);
-});

@@ -117,22 +117,6 @@ describe('a sweep', () => {
     expect((await world.records()).map(({ title }) => title)).toContain('Renamed');
   });
 
-  it('requests no item again that is known as gone', async () => {
-    const forge = createForge({ app: pulls(4, THEN) });
-    await openSwept(forge);
-    const [first] = pulls(4, THEN) as [ForgePull];
-    forge.repositories.set('app', pulls(3, THEN, 2));
-    forge.onAsk = (what) => {
-      if (what === 'fetch app 1') throw new SyncError('not_found', 'there is nothing to be seen', { status: 404 });
-    };
-    await world.post('forge', forgeWebhook(first, { updatedAt: first.updatedAt + 1, gone: true }));
-    await world.settled();
-    await world.clock.advance(3 * HOUR);
-    expect(forge.asked.filter((each) => each === 'fetch app 1')).toEqual(['fetch app 1']);
-    expect(await gone()).toEqual(['app pull 1']);
-    expect((await status()).fetches).toBe(0);
-  });
-
   it('that does not reach its end asks for nothing', async () => {
     const forge = createForge({ app: pulls(8, THEN) });
     await openSwept(forge);

@@ -123,7 +123,6 @@ describe('triage', () => {
 describe('a creation whose answer is lost', () => {
   it.each([
     ['first', 1],
-    ['second', 2],
     ['third', 3],
   ])('as the %s delays no other task, and the marks take one list', async (_which, lost) => {
     let isLost = false;
@@ -158,41 +157,6 @@ describe('a creation whose answer is lost', () => {
   });
 });
 
-describe('a creation that was in flight when the process was killed', () => {
-  it('delays no task but its own', async () => {
-    let lost = 0;
-    let start: (() => Promise<void>) | undefined;
-    await open(EVERYTHING, {
-      http: (own) => ({
-        ...own,
-        async request(asked) {
-          const isLost = asked.method === 'POST' && asked.body?.includes('"Issue 2"') && lost++ === 0;
-          if (!isLost) return own.request(asked);
-          start = world.kill();
-          throw new SyncError('outcome_unknown', 'the process was killed');
-        },
-      }),
-    });
-    await say(1);
-    await world.settled();
-    await say(2);
-    await world.until(() => start !== undefined);
-    await start?.();
-    await say(3);
-    const from = world.clock.now();
-    const titles = async () => (await tasks()).map(({ title }) => title);
-    await world.until(async () => (await titles()).includes('Issue 3'));
-    expect(world.clock.now() - from).toBeLessThan(10_000);
-    await world.clock.advance(1_000);
-    await say(4);
-    const later = world.clock.now();
-    await world.until(async () => (await titles()).includes('Issue 4'));
-    expect(world.clock.now() - later).toBeLessThan(10_000);
-    await world.settled();
-    expect((await titles()).toSorted()).toEqual(['Issue 1', 'Issue 2', 'Issue 3', 'Issue 4']);
-  });
-});
-
 describe('a pull request that names an item of a tracker', () => {
   const pullLinks = async (taskId: string) => (await linksOf(taskId)).filter(({ url }) => url.includes('/pull/'));
 
@@ -210,17 +174,5 @@ describe('a pull request that names an item of a tracker', () => {
       'https://github.com/acme/app/pull/1',
       'https://github.com/acme/app/pull/2',
     ]);
-  });
-
-  it('loses the link when it stops naming the item', async () => {
-    await open(EVERYTHING);
-    await say(1);
-    await world.pull({ title: 'ENG-1', updated: '2026-01-05T09:00:00Z' });
-    await world.settled();
-    const taskId = (await tasks())[0]?.taskId ?? '';
-    expect(await pullLinks(taskId)).toHaveLength(1);
-    await world.pull({ title: 'Other', updated: '2026-01-05T09:00:01Z' });
-    await world.settled();
-    expect(await pullLinks(taskId)).toEqual([]);
   });
 });

@@ -60,23 +60,6 @@ it('of a git provider becomes a record, which the next sample merges', async () 
   expect(await records()).toEqual([{ title: 'worksync trial', state: 'merged' }]);
 });
 
-it('moves the task that it names, as the rules say', async () => {
-  world = await beside({ rules: { workflow: { preset: 'standard' } } });
-  const { taskId, key } = await world.bug();
-  await world.settled();
-  const statusAfter = async (event: string, ...flags: string[]) => {
-    expect((await trigger('github', event, '--task', key, '--yes', ...flags)).code).toBe(0);
-    await world.settled();
-    return (await world.task(taskId)).status;
-  };
-  const nowhere = await trigger('github', 'opened', '--task', 'BUG-99', '--id', '70100');
-  expect(nowhere.stdout).toContain('Task BUG-99 is not known yet');
-  expect((await trigger('github', 'opened', '--task', key, '--id', '70100')).stdout).not.toContain('is not known yet');
-  expect(await statusAfter('opened', '--id', '70100')).toBe('review');
-  expect(await statusAfter('changes')).toBe('in_progress');
-  expect(await statusAfter('approved')).toBe('review');
-});
-
 it('of a tracker is taken; a daemon with another secret refuses it, and the command says so', async () => {
   const jira = {
     connector: 'jira',

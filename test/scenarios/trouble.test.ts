@@ -1,13 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { describeStatus } from '../../src/cli/status/status.ts';
 import { entity } from '../../src/model/change.ts';
 import type { Fault } from '../../src/reference-service/http/faults.ts';
-import { requestFetch } from '../../src/store/deliveries/wanted-fetches.ts';
 import { enqueueReads } from '../../src/store/workspace/workspace-reads.ts';
 import { type Absence, awayAtTimes, hangs, refuses, resets } from '../support/fakes/absence.ts';
 import { type Arrival, errorAnswer } from '../support/fakes/weather.ts';
 import { loseDatabase } from '../support/faults/lose-database.ts';
-import { createWorld, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
 import { isDeep, sampleOf } from '../support/harness/depth.ts';
 
 const SECOND = 1_000;
@@ -111,37 +109,6 @@ describe('a workspace that is not there', () => {
     expect(await recorded()).toEqual(upTo(3));
     expect(await verdict()).toBe('ok');
   });
-
-  it('is reported while only reads that the daemon can do without are sent', async () => {
-    const { taskId } = await world.bug();
-    await world.settled();
-    absence = refuses;
-    const { store, wakeOutbox } = world.partition();
-    await store.commit((query) => enqueueReads(query, [entity.readLinks(taskId)], world.clock.now()));
-    wakeOutbox();
-    await world.pass(5 * MINUTE);
-    expect((await status()).state).toMatchObject({ kind: 'halted', code: 'unreachable' });
-    absence = undefined;
-    await world.pass(5 * MINUTE);
-    expect((await status()).state.kind).toBe('running');
-  });
-
-  it('for one change alone, loses that change to nobody’s attention', async () => {
-    world.weather.turn({ before: () => 'cut' });
-    await world.pull({ number: 1 });
-    await world.pass(HOUR);
-    expect(await byState()).toMatchObject({ pending: 1, held: 0 });
-    expect((await status()).state).toMatchObject({ kind: 'halted', code: 'outcome_unknown' });
-    // The time at which it is sent is unknown.
-    expect((await status()).backlog).toMatchObject({ requests: 1, doneAt: null });
-    expect(await world.ask('changes', { limit: 9 })).toMatchObject([{ state: 'pending', expectedAt: null }]);
-    expect(await world.ask('plan', { limit: 9 })).toMatchObject({ requests: 1, drainedAt: null });
-    expect(describeStatus(await world.daemon().status())).toContain('1 request to send, none of them while');
-    world.weather.clear();
-    await world.pass(MINUTE);
-    expect(await recorded()).toEqual([1]);
-    expect((await status()).state.kind).toBe('running');
-  });
 });
 
 /** How a workspace is out of order: by its answers, or how it is out of reach. */
@@ -241,19 +208,6 @@ describe('a quota that is used up', () => {
     expect(seen()[0]!.at - refusedAt).toBeLessThanOrEqual(125 * SECOND);
     expect(await recorded()).toEqual(upTo(5));
   });
-
-  it('without a usable word of how long is asked ever more seldom, one request at a time', async () => {
-    world.weather.turn({ before: () => errorAnswer(429, 'rate_limit_exceeded', 'retry in some seconds') });
-    await deliverMany(1, 5);
-    await world.pass(3 * HOUR);
-    // Full jitter over 2, 4, … 512, 900 s: about ten to reach the longest pause, then one in 450 s on average.
-    expect(world.weather.arrivals.length).toBeLessThan(70);
-    expect(await byState()).toMatchObject({ pending: 5, held: 0 });
-    world.weather.clear();
-    await world.pass(16 * MINUTE);
-    await world.settled();
-    expect(await recorded()).toEqual(upTo(5));
-  });
 });
 
 /** When the record of each pull request was written after its delivery, milliseconds. */
@@ -269,24 +223,6 @@ async function lagsOf(numbers: readonly number[]): Promise<number[]> {
   }
   return lags;
 }
-
-it('reports a connection without polls whose fetches fail again and again', async () => {
-  const redmine = { connector: 'redmine', url: 'http://127.0.0.1:9', projects: ['website'], poll: 'off' };
-  const config = { connections: { tickets: { ...redmine, webhookSecrets: WEBHOOK_SECRET } } };
-  await world.restart({ config });
-  const reference = {
-    kind: 'work_item',
-    key: 'redmine:127.0.0.1:issue:1',
-    locator: { issueId: '1', projectId: '1' },
-  } as const;
-  const request = { connection: 'tickets', reference, deliveryId: 0, now: world.clock.now() };
-  await world.partition().store.commit((query) => requestFetch(query, request));
-  await world.restart({ config });
-  expect(await world.partition().status()).toMatchObject({ verdict: 'ok' });
-  await world.until(async () => (await world.partition().status()).verdict !== 'ok');
-  const { summary } = await world.partition().status();
-  expect(summary).toContain('connections_failing: 1 connection failing (tickets: unreachable)');
-});
 
 describe('one change that always fails', () => {
   /** The time of one request at a rate of 200 in a quarter of an hour. */
@@ -314,21 +250,6 @@ describe('one change that always fails', () => {
       },
     ]);
   });
-
-  it('among several that fail lets the others through', async () => {
-    const bugs = await Promise.all(upTo(4).map(() => world.bug()));
-    const isPoison = ({ url }: Arrival) => bugs.some(({ taskId }) => url.includes(taskId));
-    world.weather.turn({ before: (arrival) => (isPoison(arrival) ? { status: 500, body: 'oops' } : undefined) });
-    for (const number of upTo(4)) await world.pull({ number, title: `BUG-${number}: fix` });
-    await world.pass(MINUTE);
-    for (const number of upTo(14).slice(4)) {
-      await world.pull({ number });
-      await world.pass(40 * SECOND);
-      expect(await recorded()).toContain(number);
-    }
-    expect(await byState()).toEqual({ ...NOTHING_LEFT, held: 4 });
-    expect(world.weather.arrivals.filter(isPoison).length).toBeLessThanOrEqual(4 * 8);
-  });
 });
 
 describe('a refusal', () => {
@@ -350,38 +271,6 @@ describe('a refusal', () => {
     await world.pull({ number: 1, head: 'short' });
     await world.settled();
     expect(await recorded()).toEqual([1, 2]);
-    expect(await byState()).toEqual(NOTHING_LEFT);
-  });
-
-  it('of an entity that changed while the request was in flight does not delay the change', async () => {
-    let delivered: Promise<void> | undefined;
-    world.weather.turn({
-      before: ({ method }) => {
-        if (method === 'POST') delivered ??= world.pull({ number: 1, head: 'short', updated: '2026-01-05T12:00:00Z' });
-        return undefined;
-      },
-    });
-    await world.pull({ number: 1, head: 'x'.repeat(300) });
-    await world.settled();
-    await delivered;
-    await world.settled();
-    expect(await recorded()).toEqual([1]);
-    expect(await byState()).toEqual(NOTHING_LEFT);
-  });
-
-  it('because the task is gone is not repeated', async () => {
-    const { taskId: task } = await world.bug();
-    world.weather.turn({
-      before: ({ url }) => (url.includes(task) ? errorAnswer(404, 'not_found', 'no such task') : undefined),
-    });
-    await world.pull({ number: 1, title: 'BUG-1: fix' });
-    await world.settled();
-    await world.pass(4 * HOUR);
-    expect(world.weather.arrivals.filter(({ url }) => url.includes(task))).toHaveLength(1);
-    expect((await status()).changes.stuck).toMatchObject([{ failure: { code: 'not_found' } }]);
-    // When the text no longer names the task there is nothing left to say.
-    await world.pull({ number: 1, title: 'fix' });
-    await world.settled();
     expect(await byState()).toEqual(NOTHING_LEFT);
   });
 });

@@ -59,14 +59,6 @@ it('moves a task through staging, QA, review and the release', async () => {
   expect(await task('BUG-1')).toEqual(['Released', []]);
 });
 
-it('finishes a task by a hotfix, although other work is open', async () => {
-  await open();
-  await world.bug('Door sticks');
-  await pull(1, { title: 'BUG-1: oil it', base: 'develop' });
-  await pull(2, { title: 'BUG-1: take the door out', labels: ['hotfix'], merged: true });
-  expect(await task('BUG-1')).toEqual(['Released', ['hotfix']]);
-});
-
 it('cancels the task of an issue that is closed as not planned', async () => {
   await open();
   const issue = async (action: string, fields: object) => {

@@ -66,20 +66,6 @@ describe('the sweep of the workspace', () => {
     expect(world.weather.arrivals.filter(({ method }) => method !== 'GET')).toEqual([]);
   });
 
-  it('tells of a task that people changed, and leaves it', async () => {
-    await open();
-    const { taskId, key } = await world.bug();
-    await swept();
-    await world.people.updateTask({ taskId, body: { title: 'It broke' } as never }, {});
-    await swept();
-    expect((await sweepOf()).last).toMatchObject({
-      tasks: 1,
-      found: { 'task-changed': 1 },
-      latest: [{ what: 'task-changed', entity: key }],
-    });
-    expect((await world.task(taskId)).title).toBe('It broke');
-  });
-
   it('holds more repairs than the guard allows, until an administrator approves them', async () => {
     await open({ config: { guard: { repairs: 1 } } });
     for (const each of ['1', '2', '3']) await editByHand(each, 'By hand');

@@ -96,18 +96,6 @@ describe('with a subscription at the workspace', () => {
     ]);
   });
 
-  it('the pull request may have named the task before it was there', async () => {
-    await subscribe();
-    await world.bug('The first');
-    await events(1);
-    await world.pull({ title: 'BUG-2: fix' });
-    await world.until(() => world.weather.arrivals.length > 0);
-    const { taskId } = await world.bug('The second');
-    await events(3);
-    await world.until(() => world.weather.arrivals.some(({ url }) => url.endsWith('/work-items')));
-    expect(await world.links(taskId)).toMatchObject([{ url: URL_OF_ONE }]);
-  });
-
   it('the echo of the daemon’s own writes causes no request', async () => {
     await subscribe();
     await world.bug();
@@ -165,21 +153,6 @@ describe('with a subscription at the workspace', () => {
     expect(await world.records()).toMatchObject([{ title: 'fix it' }]);
     expect(nock.isDone()).toBe(true);
   });
-
-  it('documents that nobody named are no matter, and the gateway’s cached reads end', async () => {
-    await subscribe();
-    const { secret } = await world.partition().upstream.tokens.create('for a test');
-    const read = async () => {
-      const path = '/api/v1/workspaces/current/documents';
-      const answer = await fetch(world.daemon().address + path, { headers: { authorization: `Bearer ${secret}` } });
-      return ((await answer.json()) as { documents: unknown[] }).documents.length;
-    };
-    expect(await read()).toBe(0);
-    await world.people.createDocument({ body: { title: 'A page', content: 'x' } as never }, {});
-    await events(1);
-    expect(await inbox()).toMatchObject([{ event: 'document.created', state: 'applied' }]);
-    expect(await read()).toBe(1);
-  });
 });
 
 describe('a delivery', () => {
@@ -212,92 +185,28 @@ describe('a delivery', () => {
     for (const each of [{}, headers]) expect((await deliver(event, each))[0]).toBe(202);
   });
 
-  it('with no JSON, or an event without a type, is quarantined and holds up nothing', async () => {
-    for (const body of ['no JSON', '{"data":{}}', JSON.stringify(taskEvent(8))]) await deliver(body);
-    await events(3);
-    const quarantined = { state: 'quarantined', reason: expect.stringContaining('delivery_malformed') };
-    expect(await inbox()).toMatchObject([quarantined, quarantined, { state: 'applied' }]);
-  });
-
-  it('without data, and one that is older than a day, is ignored', async () => {
+  it('without data, of an unknown type, or older than a day is ignored', async () => {
     await deliver({ type: 'work_item.created' });
+    await deliver({ type: 'sprint.changed' });
     await deliver({ ...taskEvent(7), time: time(-25 * 60 * 60_000) });
     await deliver({ ...taskEvent(8), time: time(0) });
-    await events(3);
+    await events(4);
     expect(await inbox()).toMatchObject([
       { state: 'ignored', reason: 'the event does not name the task of the link' },
+      { state: 'ignored', reason: 'unknown event type' },
       { state: 'ignored', reason: 'the event is older than 24 hours' },
       { state: 'applied' },
     ]);
-  });
-
-  it('of an unknown type is ignored, and counted under at most 50 types', async () => {
-    for (let number = 1; number <= 52; number++) await deliver({ type: `sprint.changed_${number}` });
-    await deliver({ type: 'no label "can" hold this' });
-    await deliver({ type: 'sprint.changed_7' });
-    await events(54);
-    expect(new Set((await inbox()).map(({ state, reason }) => `${state}: ${reason}`))).toEqual(
-      new Set(['ignored: unknown event type']),
-    );
-    const lines = (await world.metrics())
-      .split('\n')
-      .filter((line) => line.includes('workspace_events_unknown_total{'));
-    const counts = new Map(lines.map((line) => [/type="([^"]+)"/.exec(line)?.[1], Number(line.split(' ').at(-1))]));
-    expect(counts.size).toBe(51);
-    expect([counts.get('sprint.changed_7'), counts.get('other')]).toEqual([2, 3]);
-  });
-
-  it('that comes late changes nothing that is newer', async () => {
-    await deliver(taskEvent(9, { title: 'New', updatedAt: '2026-01-05T09:00:05.000Z' }));
-    await deliver(taskEvent(9, { title: 'Old', updatedAt: '2026-01-05T09:00:04.000Z' }));
-    await events(2);
-    const tasks = world.partition().store.query.selectFrom('tasks').select('fields').where('key', '=', 'BUG-9');
-    expect(JSON.parse((await tasks.executeTakeFirst())?.fields ?? '')).toMatchObject({ title: 'New' });
+    expect(await world.metrics()).toMatch(/workspace_events_unknown_total\{.*type="sprint\.changed"\} 1/);
   });
 });
 
 describe('a delivery to a workspace that', () => {
   afterEach(() => world.close());
 
-  it.each([
-    ['a key alone', { key: KEY }, { 'x-service-webhook-key': `${KEY}x` }, { 'x-service-signature': '' }],
-    ['a secret alone', { secret: SECRET }, { 'x-service-signature': '' }, { 'x-service-webhook-key': '' }],
-  ])('has %s needs that alone', async (_name, webhook, wrong: object, right: object) => {
-    await open(webhook);
-    expect((await deliver(taskEvent(7), { ...wrong }))[0]).toBe(401);
-    expect((await deliver(taskEvent(7), { ...right }))[0]).toBe(202);
-  });
-
   it('has no webhook finds no address', async () => {
     await open();
     expect((await deliver(taskEvent(7)))[0]).toBe(404);
-  });
-
-  it('attaches documents is no news if it comes when we have attached its document, and is if a person detached it', async () => {
-    await open({ secret: SECRET }, { documents: 'attach' });
-    const { taskId } = await world.bug();
-    const { body: plan } = await world.people.createDocument({ body: { title: 'Plan' } }, {});
-    const { documentId } = plan;
-    const url = `${new URL((await world.partition().status()).address).origin}/documents/${documentId}`;
-    await world.clock.advance(1_000);
-    await world.pull({ title: 'BUG-1', body: url });
-    const standing = async () => (await world.people.getDocument({ documentId }, {})).body;
-    await world.until(async () => (await standing()).taskId === taskId);
-    await world.settled();
-    const hand = async () => {
-      const rows = world.partition().store.query.selectFrom('entities').select('hand').where('kind', '=', 'document');
-      return (await rows.executeTakeFirst())?.hand;
-    };
-    const told = (document: object) => ({ ...taskEvent(1), type: 'document.updated', data: { document } });
-    await world.clock.advance(1_000);
-    await deliver(told(plan));
-    await events(1);
-    expect(await hand()).toBe(null);
-    await world.clock.advance(1_000);
-    await world.people.detachDocument({ taskId, documentId }, {});
-    await deliver(told(await standing()));
-    await events(2);
-    expect(await hand()).toBe('removed');
   });
 
   it('moves tasks is an edit unless our own key caused it: then the task is read', async () => {
@@ -349,49 +258,14 @@ describe('a server that sends a shared key, its own header names and no signatur
   it('verifies the key by HEAD and by GET, in the header only', async () => {
     const inQuery = `workspace?key=${encodeURIComponent(KEY)}&x-one-webhook-key=${encodeURIComponent(KEY)}`;
     for (const method of ['HEAD', 'GET']) {
-      const ask = async (headers: Record<string, string>, path = 'workspace') => {
-        const answer = await fetch(`${world.daemon().address}/webhooks/test/${path}`, { method, headers });
-        return [answer.status, await answer.text()];
-      };
-      expect(await ask({ 'x-one-webhook-key': KEY })).toEqual([204, '']);
-      expect(await ask({ 'x-one-webhook-key': `${KEY}x` })).toEqual([401, '']);
-      expect(await ask({ 'x-service-webhook-key': KEY })).toEqual([401, '']);
-      expect(await ask({}, inQuery)).toEqual([401, '']);
-      expect((await ask({ 'x-one-webhook-key': KEY }, 'github'))[0]).toBe(405);
+      const ask = async (headers: Record<string, string>, path = 'workspace') =>
+        (await fetch(`${world.daemon().address}/webhooks/test/${path}`, { method, headers })).status;
+      expect(await ask({ 'x-one-webhook-key': KEY })).toBe(204);
+      expect(await ask({ 'x-one-webhook-key': `${KEY}x` })).toBe(401);
+      expect(await ask({ 'x-service-webhook-key': KEY })).toBe(401);
+      expect(await ask({}, inQuery)).toBe(401);
     }
     expect(await inbox()).toEqual([]);
-  });
-
-  it('is accepted: tasks and links are known without a read, and a repeated event is recognised', async () => {
-    const body = await world.bug();
-    const { taskId } = body;
-    const resource = { type: 'task', id: taskId, workspaceId: 'w_1', taskId };
-    const task = { ...body, labels: [{ id: 'l' }], priority: null };
-    const created = { type: 'task.created', data: { resource, task } };
-    expect(await send(created, { key: 'a wrong key of some length' })).toEqual([401, undefined]);
-    expect(await send(created, { id: 'evt_same' })).toEqual([202, 'new']);
-    expect(await send(created, { id: 'evt_same' })).toEqual([202, 'repeated']);
-    await events(1);
-    await world.pull({ title: `${body.key}: fix` });
-    await world.settled();
-    expect(world.weather.asked().filter((request) => request.startsWith('GET'))).toEqual([]);
-    const [link] = await world.links(taskId);
-    expect(link).toMatchObject({ url: URL_OF_ONE });
-
-    // The echo of worksync's own link, once whole and once by its ids.
-    const workItemId = link?.workItemId ?? '';
-    const ids = { type: 'workItem', id: workItemId, workItemId, taskId };
-    await send({ type: 'workItem.created', data: { resource: ids, workItem: link } });
-    await send({ type: 'workItem.created', data: { resource: ids } });
-    // A person removes it.
-    await world.people.removeWorkItem({ taskId, workItemId }, {});
-    await send({ type: 'workItem.deleted', data: { resource: ids } });
-    await events(4);
-    await world.clock.advance(10 * 60_000);
-    await world.settled();
-    expect(world.weather.asked()).toEqual([]);
-    expect(await world.links(taskId)).toEqual([]);
-    expect((await inbox()).map(({ state }) => state)).toEqual(['applied', 'applied', 'applied', 'applied']);
   });
 
   it('that names a task or a link without carrying it leads to a read of that alone', async () => {
@@ -408,17 +282,6 @@ describe('a server that sends a shared key, its own header names and no signatur
     await events(2);
     await world.settled();
     expect(world.weather.asked()).toEqual([`GET /tasks/${taskId}/work-items`]);
-  });
-
-  it('that names a task that is gone leads to one list', async () => {
-    await send({ type: 'task.deleted', data: { resource: { type: 'task', id: 'tsk_gone' } } });
-    await events(1);
-    await world.clock.advance(2 * 60_000);
-    await world.settled();
-    expect(world.weather.asked()).toEqual([
-      'GET /workspaces/current/tasks/tsk_gone',
-      expect.stringMatching(/^GET \/workspaces\/current\/tasks\?/),
-    ]);
   });
 
   it('that names many tasks leads to one list in five minutes', async () => {

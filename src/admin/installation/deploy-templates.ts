@@ -66,7 +66,7 @@ interface Manifest {
 }
 
 /** The image of the release that the program is part of. Undefined in a clone: only a release names its repository. */
-export function imageOf({ version, repository }: Manifest): string | undefined {
+function imageOf({ version, repository }: Manifest): string | undefined {
   const [, name] = /github\.com\/([\w-]+\/[\w.-]+)\.git$/.exec(repository?.url ?? '') ?? [];
   return name && `ghcr.io/${name.toLowerCase()}:${version}`;
 }

@@ -113,8 +113,6 @@ export interface WorldOptions {
   readonly logger?: Logger;
   /** Where others hold workspaces too. */
   readonly hold?: (installation: Installation, clock: TravellingClock) => LeaseHolder;
-  /** Another world, whose clock and workspace service this daemon uses too. Close this one first. */
-  readonly beside?: World;
 }
 
 /** `people` is the workspace's owner, by OAuth, who uses no quota. */
@@ -193,7 +191,7 @@ const SECRET_KEY = Buffer.alloc(32, 7);
 
 const STANDARD = { connections: { github: GITHUB } };
 
-/** State that the daemons of one workspace share: its service, and the time. */
+/** The service of the daemon's workspace, and the time: they outlive each daemon. */
 interface Site {
   readonly clock: TravellingClock;
   readonly quota: Quota;
@@ -211,8 +209,6 @@ interface Site {
   unplug(): Promise<() => Promise<void>>;
   close(): Promise<void>;
 }
-
-const sites = new WeakMap<World, Site>();
 
 async function openSite(options: WorldOptions, random: Random): Promise<Site> {
   const folder = mkdtempSync(join(tmpdir(), 'worksync-site-'));
@@ -271,7 +267,7 @@ async function openSite(options: WorldOptions, random: Random): Promise<Site> {
 
 export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const random = options.random ?? systemRandom();
-  const site = (options.beside && sites.get(options.beside)) ?? (await openSite(options, random));
+  const site = await openSite(options, random);
   const { clock, quota, url, credentials, outside, hands, weather, traffic } = site;
   const folder = mkdtempSync(join(tmpdir(), 'worksync-world-'));
   const configPath = join(folder, 'config');
@@ -492,13 +488,12 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     unplugService: site.unplug,
     async close() {
       await stopRunning(running);
-      if (!options.beside) await site.close();
+      await site.close();
       const costly = await plans.costly();
       rmSync(folder, { recursive: true, force: true });
       if (costly.length > 0) throw new Error(`statements that read more rows than they want:\n${costly.join('\n')}`);
     },
   };
-  sites.set(world, site);
   return world;
 }
 
