@@ -111,13 +111,6 @@ it('there is an alert for each problem that the status can show, which leads to 
   expect(new Map([...alerts, ...others])).toEqual(new Map(runbooks));
 });
 
-it('no panel of the dashboard covers another', () => {
-  const cells = dashboard.panels.flatMap(({ gridPos: { x, y, w, h } }) =>
-    Array.from({ length: w * h }, (_cell, index) => `${x + (index % w)},${y + Math.floor(index / w)}`),
-  );
-  expect(new Set(cells).size).toBe(cells.length);
-});
-
 it('a workspace adds fewer series than the page says', async () => {
   const metrics = createMetrics({ version: '1' });
   const count = async () => (await metrics.expose()).split('\n').filter((line) => line.startsWith('worksync_')).length;

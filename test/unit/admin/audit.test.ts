@@ -2,7 +2,6 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { audited, auditLog, noteAct, sendAudited } from '../../../src/admin/access/audit.ts';
 import { runAdminOperation } from '../../../src/admin/admin-operations.ts';
 import type { OpenWorkspace } from '../../../src/admin/open-workspace.ts';
-import { REST } from '../../../src/admin/quota/quota.ts';
 import { CALLERS, keyCaller, tokenCaller } from '../../../src/model/caller.ts';
 import { cleanErrorsWith, SyncError } from '../../../src/model/errors/sync-error.ts';
 import type { Lane } from '../../../src/model/lane.ts';
@@ -128,15 +127,6 @@ test('writes of commands to the workspace, and tokens; no reads', async () => {
   expect(JSON.stringify(await rows())).not.toContain('wsg_secret');
 });
 
-test('an action whose process ended before it was done is shown as not done', async () => {
-  const { books, clock } = await setUp();
-  const { query } = books;
-  await noteAct(books, { actor: 'command ann', action: 'release', workspace: null, subject: null }, 'asked');
-  const outcomes = async (now: number) => (await auditLog(query, ALL, now)).entries.map(({ outcome }) => outcome);
-  expect(await outcomes(clock.now() + 10_000)).toEqual(['asked']);
-  expect(await outcomes(clock.now() + 60_000)).toEqual(['undone']);
-});
-
 describe('the use of the quota by caller', () => {
   const MINUTE = 60_000;
   const HOUR = 60 * MINUTE;
@@ -220,17 +210,5 @@ describe('the use of the quota by caller', () => {
     expect(now.lastRefusal).toMatchObject({ window: 'long', othersLong: 150 });
     await clock.advance(HOUR);
     expect((await ask()).callers.at(-1)).toMatchObject({ ...others, window: of(0), day: of(150) });
-  });
-
-  test('of many callers the series tells twelve apart', async () => {
-    const { send, ask } = await bench();
-    for (let made = 0; made < 20; made++) await send('interactive', keyCaller(`${made}`.padStart(12, '0')));
-    await send('mirror');
-    await send('mirror');
-    const { series, callers } = await ask();
-    expect(callers).toHaveLength(21);
-    expect(series).toHaveLength(13);
-    expect(series).toContainEqual(expect.objectContaining({ caller: REST, requests: 9 }));
-    expect(series).toContainEqual(expect.objectContaining({ caller: 'mirror', requests: 2 }));
   });
 });

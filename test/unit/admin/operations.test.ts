@@ -1,9 +1,7 @@
 import { beforeAll, describe, expect, it, test } from 'vitest';
-import { reasonOf } from '../../../src/admin/access/refused.ts';
 import { type Asked, runAdminOperation } from '../../../src/admin/admin-operations.ts';
 import { createPostponed, DELAY } from '../../../src/admin/changes/postponed.ts';
 import { canBackfill, startBackfill } from '../../../src/admin/connections/backfill.ts';
-import { itemsAbout, MOST_ABOUT } from '../../../src/admin/items/find-named.ts';
 import type { OpenWorkspace } from '../../../src/admin/open-workspace.ts';
 import { describeMirror } from '../../../src/admin/status/describe-open-workspace.ts';
 import { createLagWatch } from '../../../src/admin/status/lag.ts';
@@ -11,10 +9,8 @@ import { conditionOf, judgeCondition } from '../../../src/admin/status/wait.ts';
 import { namedPullRequest, pullRequestOfJob } from '../../../src/admin/tasks/ci-job.ts';
 import { asSyncError, SyncError } from '../../../src/model/errors/sync-error.ts';
 import { systemClock } from '../../../src/platform/lib/clock.ts';
-import { blankEntity, saveEntity } from '../../../src/store/changes/entities.ts';
 import type { ActiveConnection } from '../../../src/sync/intake/active-connection.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
-import { openTestStore } from '../../support/harness/intake.ts';
 import { type OpenedStore, openStore } from '../../support/harness/store.ts';
 import { CONNECTION, EMPTY, statusWith } from '../../support/harness/web.ts';
 
@@ -31,10 +27,6 @@ describe('waiting for a condition', () => {
   const nothing = { waitsFor: [], needsPerson: [] };
 
   describe('synced', () => {
-    it('is met where nothing waits', () => {
-      expect(judgeCondition(SYNCED, calm())).toEqual(nothing);
-    });
-
     it('names what is still to come', () => {
       const rows = { ...changes({ pending: 2, sending: 1 }), deliveries: { ...EMPTY.deliveries, pending: 1 } };
       const { waitsFor } = judgeCondition(SYNCED, calm({ ...rows, connections: [{ ...CONNECTION, name: 'jira' }] }));
@@ -62,12 +54,6 @@ describe('waiting for a condition', () => {
       expect(judgeCondition(SYNCED, status).needsPerson).toEqual(['other is not open: config_invalid. Correct it.']);
       expect(judgeCondition(SYNCED, status, [NAME])).toEqual(nothing);
     });
-  });
-
-  it('ready waits for the components that are not', () => {
-    const status = calm({}, { ready: false, components: { database: 'disk_full', server: 'ok' } });
-    const { waitsFor } = judgeCondition({ kind: 'ready' }, status);
-    expect(waitsFor).toEqual(['the daemon to be ready, database: disk_full']);
   });
 
   it('reads conditions, and suggests a workspace for what is nearly one', () => {
@@ -185,30 +171,9 @@ describe('the preview of a replay', () => {
   });
 });
 
-test('of a task that a template names everywhere some items are found, those with links first', async () => {
-  const store = await openTestStore();
-  const { query } = store;
-  const rows = Array.from({ length: 1_000 }, (_, index) => ({
-    item_key: `item ${index}`,
-    name: 'BUG-1',
-    reason: '{}',
-  }));
-  await query.insertInto('mentions').values(rows).execute();
-  await saveEntity(query, blankEntity('link:z>t', 'link', { item_key: 'z', task_id: 't' }));
-  await saveEntity(query, blankEntity('document:y>t', 'document', { item_key: 'y', task_id: 't' }));
-  const found = await itemsAbout(query, { taskId: 't', key: 'BUG-1' });
-  expect(found).toHaveLength(MOST_ABOUT);
-  expect(found[0]).toBe('z');
-  expect(found).not.toContain('y');
-  expect(await itemsAbout(query, { taskId: 'other', key: 'BUG-2' })).toEqual([]);
-});
-
 it.each([
-  [['off', 'off'], 'open', null, 'here', 'here only: mirror is off'],
   [['off', 'auto'], 'open', null, 'workspace', 'in the workspace'],
   [['auto'], 'closed', 'not_found: why', 'here', 'here only: the workspace has no route to record them'],
-  [['record'], 'closed', null, 'here', 'here only: the workspace has no route to record them'],
-  [['auto'], 'unknown', null, 'unknown', 'here so far: the workspace has not said whether it records them'],
   [
     ['auto'],
     'unknown',
@@ -218,19 +183,6 @@ it.each([
   ],
 ] as const)('%j with the route %s: %s', (modes, state, error, place, message) => {
   expect(describeMirror(modes, { records: { state, error } })).toEqual({ place, message });
-});
-
-const OF_WORKSPACE = /^The key or the signature .* workspace\.webhook/;
-const OF_PROVIDER = /provider/;
-
-it.each([
-  ['a missing key', 'signature_missing', 401, '/webhooks/team/workspace', OF_WORKSPACE],
-  ['a wrong key', 'signature_mismatch', 401, '/webhooks/team/workspace', OF_WORKSPACE],
-  ['a wrong key of a verification, which has no body', 'http_401', 401, '/webhooks/team/workspace', OF_WORKSPACE],
-  ['a missing signature of a vendor', 'signature_missing', 401, '/webhooks/team/github', OF_PROVIDER],
-  ['an unknown address', 'not_found', 404, '/webhooks/team/workspace', /^No workspace or connection/],
-])('names what to correct for %s', (_what, code, status, path, reason) => {
-  expect(reasonOf({ code, status, path })).toMatch(reason);
 });
 
 function connectionAt(apiUrl: string): ActiveConnection {
@@ -253,17 +205,6 @@ describe('the lag of a workspace', () => {
     const watch = createLagWatch(createTravellingClock());
     for (let lag = 100; lag >= 1; lag--) watch.note(lag);
     expect(watch.report()).toEqual({ count: 100, p50: 50, p95: 95 });
-  });
-
-  it('forgets what is a day old, and of very many the first', async () => {
-    const clock = createTravellingClock();
-    const watch = createLagWatch(clock);
-    for (let round = 0; round < 2_000; round++) watch.note(1_000);
-    watch.note(5);
-    expect(watch.report()).toEqual({ count: 2_000, p50: 1_000, p95: 1_000 });
-    await clock.advance(86_400_001);
-    watch.note(7);
-    expect(watch.report()).toEqual({ count: 1, p50: 7, p95: 7 });
   });
 });
 
@@ -297,24 +238,14 @@ describe('GitHub Actions', () => {
   it.each([
     ['pull_request', 'refs/pull/7/merge', {}],
     ['a merge queue', `refs/heads/gh-readonly-queue/release/2.x/pr-7-${SHA}`, {}],
-    ['pull_request_target', 'refs/heads/main', { pull_request: { number: 7 } }],
-    ['issue_comment', 'refs/heads/main', { issue: { number: 7, pull_request: {} } }],
     ['workflow_run', 'refs/heads/main', { workflow_run: { pull_requests: [{ number: 7 }] } }],
   ])('%s', (_event, GITHUB_REF, event) => {
     expect(found({ ...GITHUB, GITHUB_REF }, event)).toEqual(PULL);
   });
 
-  it('asks an Enterprise server, and does without the id of older ones', () => {
-    const { GITHUB_REPOSITORY_ID: _, ...older } = GITHUB;
-    const env = { ...older, GITHUB_SERVER_URL: 'https://ghe.example.com', GITHUB_REF: 'refs/pull/7/merge' };
-    expect(found(env)).toEqual(['github', 'acme/app#7', 'https://ghe.example.com/acme/app/pull/7']);
-  });
-
   it.each([
     ['a push', {}],
-    ['a comment on an issue', { issue: { number: 7 } }],
     ['a number that is none', { pull_request: { number: '7/../8' } }],
-    ['an event that is no object', 'text'],
   ])('no pull request: %s', (_name, event) => {
     expect(refusalOf({ ...GITHUB, GITHUB_REF: 'refs/heads/main' }, event as object)).toMatch(
       /^usage: GitHub Actions says of no pull request.*"pull_request".*--pull-request/,
@@ -342,11 +273,6 @@ describe('GitLab CI', () => {
     expect(refusalOf({ ...env, CI_OPEN_MERGE_REQUESTS: 'acme/web/shop!12,acme/web/shop!13' })).toContain(
       'merge_request_event',
     );
-  });
-
-  it('a pull request of a repository at GitHub', () => {
-    const env = { CI_EXTERNAL_PULL_REQUEST_IID: '7', CI_EXTERNAL_PULL_REQUEST_TARGET_REPOSITORY: 'acme/app' };
-    expect(found({ ...GITLAB, ...env })).toEqual(['github', 'acme/app#7', 'acme/app#7']);
   });
 });
 
@@ -387,9 +313,6 @@ it.each<[job: string, env: Variables, said: string]>([
     { ...AZURE, BUILD_REPOSITORY_PROVIDER: 'TfsGit', SYSTEM_PULLREQUEST_PULLREQUESTID: '7' },
     'Azure Repos',
   ],
-  ['a branch at Bitbucket', BITBUCKET, 'pull-requests:'],
-  ['a branch at CircleCI', { CIRCLECI: 'true' }, 'Only build pull requests'],
-  ['a branch at Jenkins', JENKINS, 'multibranch'],
 ])('says what to do: %s', (_name, env, said) => {
   expect(refusalOf(env)).toMatch(/^usage: /);
   expect(refusalOf(env)).toContain(said);
@@ -398,10 +321,8 @@ it.each<[job: string, env: Variables, said: string]>([
 describe('--pull-request', () => {
   it.each([
     ['https://github.com/acme/app/pull/7/files?w=1#diff', 'https://github.com/acme/app/pull/7'],
-    ['https://Bitbucket.org/acme/app/pull-requests/7/overview', 'https://bitbucket.org/acme/app/pull-requests/7'],
     ['https://gitlab.example.com/acme/web/shop/-/merge_requests/12/diffs', MERGE],
     ['acme/app#7', 'acme/app#7'],
-    ['acme/web/shop!12', 'acme/web/shop!12'],
   ])('%s', (given, target) => {
     expect(namedPullRequest(given).targets).toEqual([target]);
   });

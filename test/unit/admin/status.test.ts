@@ -85,13 +85,6 @@ describe('the verdict', () => {
     expect(dated({ halt, now: NOW + 3_000 })).toEqual([['database_corrupt', NOW + 3_000, NOW + 3_000]]);
   });
 
-  it('says that a cause began no later than it was last seen', () => {
-    const times = createCauseTimes();
-    const failure = { ...unreachable, at: NOW - 6_000 };
-    const [workspace] = statusWith({ connections: [{ ...CONNECTION, failure }], times }).workspaces;
-    expect(workspace?.causes).toMatchObject([{ since: NOW - 6_000, seenAt: NOW - 6_000 }]);
-  });
-
   it('is blocked by whatever keeps everything from being sent or stored, and that comes first', () => {
     const halt = new SyncError('database_corrupt', 'page 7 is damaged');
     const { verdict, workspaces } = statusWith({ ...DEAD, halt });
@@ -120,25 +113,6 @@ describe('the verdict', () => {
 });
 
 describe('worksync status', () => {
-  it('says in one line why many changes are held, and what still is to be sent', () => {
-    const failure = { code: 'guard_held', message: 'too many creations', hint: 'release' };
-    const stuck = Array.from({ length: 20 }, (_, index) => ({
-      ...{
-        entity: `pull_request:github/1/${index}`,
-        label: `record of acme/web#${index}`,
-        kind: 'pull_request',
-        lane: 'mirror',
-        state: 'held',
-      },
-      ...{ since: NOW, notBefore: 0, attempts: 0, failure },
-    })) as (typeof EMPTY)['changes']['stuck'];
-    const backlog = { requests: 95, backfill: 5, doneAt: NOW + 180_000, lastSentAt: NOW + 180_000, held: 20 };
-    const text = describeStatus(statusWith({ backlog, changes: { ...EMPTY.changes, stuck } }));
-    expect(text.match(/too many creations/g)).toHaveLength(1);
-    expect(text).toContain('held: too many creations: record of acme/web#0, record of acme/web#1,');
-    expect(text).toContain('; 95 requests to send (5 for backfills), the last in 3 min\n');
-  });
-
   it('never says "running" alone where something is wrong', () => {
     const text = describeStatus(statusWith(DEAD));
     expect(text).toMatch(/^worksync 0\.1\.0 \(schema \d+, protocol \d+\), DEGRADED, up for /);
@@ -156,15 +130,6 @@ describe('worksync status', () => {
       /^worksync 0\.1\.0 \(schema \d+, protocol \d+\), NOT READY \(disk: disk_full\), up for/,
     );
     expect(describeStatus(statusWith({}, { ready: false, components: {} }))).toContain('NOT READY (starting)');
-  });
-
-  it('shows a workspace that did not start, each place on a line of its own', () => {
-    const broken = [
-      { name: 'other', code: 'config_invalid', message: 'a.yaml:1:1: x\na.yaml:2:1: y', hint: 'Correct it.' },
-    ];
-    expect(describeStatus(statusWith({}, { broken }))).toContain(
-      'workspace other\n  state       BLOCKED config_invalid: Correct it.\n    a.yaml:1:1: x\n    a.yaml:2:1: y',
-    );
   });
 });
 

@@ -157,13 +157,6 @@ describe('moving everything', () => {
     await expect(move(empty, await elsewhere())).rejects.toMatchObject(refused);
     if (ON_POSTGRES) expect(await schemaExists(empty)).toBe(false);
   });
-
-  it('gives up only what was begun', async () => {
-    const [from, to] = [await used(), await elsewhere()];
-    await move(from, to);
-    await expect(giveUpMove(to)).rejects.toMatchObject({ code: 'conflict' });
-    expect((await opened(to)).id).toBeTruthy();
-  });
 });
 
 describe('where the rows are in PostgreSQL', () => {

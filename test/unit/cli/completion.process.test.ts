@@ -15,18 +15,15 @@ function offered(...words: readonly string[]): string[] {
 }
 
 it.each([
-  [['sta'], ['status']],
   [
     ['links', ''],
     ['list', 'add', 'remove', 'explain', 'release-status', 'release-field', 'unfinished', '-h', '--help'],
   ],
   [['gateway', 'token', 're'], ['revoke']],
-  [['plan', '--app'], ['--apply']],
   [
     ['api', 'createA'],
     ['createApiKey', 'createAgent'],
   ],
-  [['api', 'listTasks', '--q'], ['--query']],
   // A flag of the words before changes nothing.
   [['plan', '--json', '--wo'], ['--workspace']],
   // Hidden ones are offered by nobody.

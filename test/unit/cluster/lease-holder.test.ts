@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { soleHolder } from '../../../src/cluster/lease-holder.ts';
 import { replicasOf } from '../../../src/store/installation/leases.ts';
 import { type Cluster, commitUnder, leaseRow, openCluster } from '../../support/postgres/holders.ts';
 import { ON_POSTGRES } from '../../support/postgres/store-place.ts';
@@ -13,23 +12,7 @@ function shares({ members }: Cluster): Record<string, number> {
   return Object.fromEntries(members().map(({ name, trusts }) => [name, trusts().length]));
 }
 
-test('the sole holder owns every workspace, without a fence and without an end', async () => {
-  await soleHolder.want(SIX);
-  const lease = soleHolder.leaseOf('anything');
-  expect([lease?.isTrusted(), lease?.fence, lease?.lost]).toEqual([true, undefined, undefined]);
-});
-
 describe('several lease holders over one store', () => {
-  test('the first acquires all workspaces, and gives back those beyond its share when others join', async () => {
-    const cluster = await openCluster(SIX);
-    await cluster.join('a');
-    expect(shares(cluster)).toEqual({ a: 6 });
-    await cluster.join('b');
-    await cluster.join('c');
-    await cluster.clock.advance(3 * RENEWAL);
-    expect(shares(cluster)).toEqual({ a: 2, b: 2, c: 2 });
-  });
-
   test('a workspace that moves is acquired by another process only after the work on it has ended', async () => {
     const cluster = await openCluster(SIX);
     const { holder } = await cluster.join('a');
@@ -79,21 +62,6 @@ describe('several lease holders over one store', () => {
     expect(takeovers()).toBe(0);
     const [own] = trusts();
     await commitUnder(cluster.installation, holder.leaseOf(own as string)?.fence, async () => undefined);
-  });
-
-  test('a database that refuses statements gets no more of them than at rest', async () => {
-    const cluster = await openCluster(['one']);
-    await cluster.join('a');
-    const dead = await cluster.join('b');
-    await cluster.clock.advance(2 * RENEWAL);
-    dead.kill();
-    // Includes the removal of expired processes.
-    cluster.refuse('a', (statement) => statement.startsWith('delete'));
-    const statements: string[] = [];
-    cluster.onStatement((statement) => void statements.push(statement));
-    await cluster.clock.advance(10 * TTL);
-    expect(cluster.errors).toEqual(['leases could not be renewed']);
-    expect(statements.length).toBeLessThanOrEqual((2 * 10 * TTL) / RENEWAL);
   });
 
   test('counts workspaces that were not given back as takeovers, and no workspaces that moved', async () => {
@@ -170,17 +138,6 @@ describe('several lease holders over one store', () => {
     expect((await leaseRow(cluster.installation, 'one')).epoch).toBe(before.epoch + 1);
   });
 
-  test('reports for how long it owns workspaces, and how long ago it renewed', async () => {
-    const { join, clock } = await openCluster(['one', 'two']);
-    const { holder } = await join('a');
-    expect(holder.owned().map(({ workspace }) => workspace)).toEqual(['one', 'two']);
-    const [before] = holder.owned();
-    await clock.advance(10 * RENEWAL + 100);
-    expect(holder.owned()[0]?.since).toBe((before?.since ?? 0) + 10 * RENEWAL + 100);
-    expect([holder.renewedAgo(), holder.unowned()]).toEqual([100, []]);
-    expect((await holder.owners()).get('two')).toMatchObject({ id: 'a' });
-  });
-
   test('trust counts from the start of a renewal, however late its answer is', async () => {
     let slow = 0;
     const cluster = await openCluster(['one'], (name, way) => (name === 'a' && way === 'back' ? slow : 0));
@@ -211,17 +168,6 @@ describe('several lease holders over one store', () => {
     expect(isFree()).toBe(true);
     await cluster.clock.advance(2 * RENEWAL);
     expect(await query.selectFrom('leases').selectAll().execute()).toEqual([]);
-  });
-
-  test('workspaces that are given back at a stop are acquired with the next renewal', async () => {
-    const cluster = await openCluster(SIX);
-    const { holder } = await cluster.join('a');
-    await cluster.join('b');
-    await cluster.clock.advance(3 * RENEWAL);
-    await holder.stop();
-    expect(shares(cluster)).toEqual({ a: 0, b: 3 });
-    await cluster.clock.advance(RENEWAL);
-    expect(shares(cluster)).toEqual({ a: 0, b: 6 });
   });
 
   test('workspaces that are no longer configured are given back, and new ones are acquired', async () => {
@@ -312,16 +258,6 @@ describe('several lease holders over one store', () => {
       expect((await runWithRefusal(refused)).errors).toEqual(['leases could not be renewed']);
   });
 
-  test.each([
-    ['give back its leases', 'leases'],
-    ['remove its row', 'replicas'],
-  ])('a stop that could not %s rejects', async (_name, table) => {
-    const cluster = await openCluster(SIX);
-    const { holder } = await cluster.join('a');
-    cluster.refuse('a', (statement) => statement.includes(`"${table}"`) && !statement.startsWith('select'));
-    await expect(holder.stop()).rejects.toThrow('refused');
-  });
-
   test('a renewal whose answer arrives after the end of the trust begins another term at once', async () => {
     let slow = 0;
     const cluster = await openCluster(['one'], (_name, way) => (way === 'back' ? slow : 0));
@@ -337,43 +273,6 @@ describe('several lease holders over one store', () => {
     await cluster.clock.advance(RENEWAL);
     expect(trusts()).toEqual(['one']);
     expect(lease?.isTrusted()).toBe(false);
-  });
-
-  test('a lease acquired after the end of the trust is unowned until the next renewal acquires it', async () => {
-    let slow = 0;
-    const cluster = await openCluster(['one'], (_name, way) => {
-      const ms = way === 'back' ? slow : 0;
-      if (ms > 0) slow = 0;
-      return ms;
-    });
-    const changes: string[][] = [];
-    let acquisitions = 0;
-    cluster.onStatement((statement) => {
-      // The answer to the whole transaction is late.
-      if (statement.startsWith('insert into "leases"') && acquisitions++ === 0) slow = TTL;
-    });
-    const { holder, trusts } = await cluster.join('a');
-    holder.onChange(async () => void changes.push([...trusts()]));
-    await cluster.clock.advance(TTL);
-    expect([trusts(), changes]).toEqual([[], []]);
-    await cluster.clock.advance(RENEWAL);
-    expect([trusts(), changes]).toEqual([['one'], [['one']]]);
-  });
-
-  test('a process that stops while it begins another term leaves no rows', async () => {
-    let slow = 0;
-    const cluster = await openCluster(SIX, (_name, way) => (way === 'back' ? slow : 0));
-    const { holder, sleep, wake } = await cluster.join('a');
-    sleep();
-    await cluster.clock.advance(2 * TTL);
-    slow = RENEWAL;
-    wake();
-    await cluster.clock.advance(1);
-    const stopped = holder.stop();
-    await cluster.clock.advance(10 * RENEWAL);
-    await stopped;
-    expect(await replicasOf(cluster.installation.query)).toEqual([]);
-    expect((await leaseRow(cluster.installation, 'one')).incarnation).toBeNull();
   });
 
   test('at rest a renewal is one statement, and a check for unowned workspaces one in 10 s, for any number of workspaces', async () => {

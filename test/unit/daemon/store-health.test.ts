@@ -52,9 +52,3 @@ it('does not copy a database that the volume has no space for', async () => {
   await expect(check()).rejects.toMatchObject({ code: 'disk_full', hint: expect.stringContaining(' MB free') });
   expect([steps, copies()]).toEqual([[], []]);
 });
-
-it('checks no database of a server', async () => {
-  const { check, steps } = setUp({ asFile: undefined });
-  await check();
-  expect(steps).toEqual([]);
-});

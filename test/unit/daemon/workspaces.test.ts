@@ -82,21 +82,6 @@ describe('an owned workspace that could not be opened', () => {
     expect(logged.filter((each) => each.endsWith('is open again'))).toHaveLength(2);
   });
 
-  it('is retried within a second at first, and about once a minute later', async () => {
-    const { workspaces, clock, fails, owns, attempts } = openWorld();
-    await workspaces.apply(wanted);
-    fails('disk_full');
-    await owns(['web']);
-    await clock.advance(1_000);
-    expect(attempts.length).toBeGreaterThanOrEqual(2);
-    await clock.advance(30 * MINUTE);
-    const before = attempts.length;
-    await clock.advance(60 * MINUTE);
-    // The backoff is drawn from 0 to 60 s.
-    expect(attempts.length - before).toBeGreaterThan(60);
-    expect(attempts.length - before).toBeLessThan(240);
-  });
-
   it('is not retried after the lease moved, after a stop, or after a permanent failure', async () => {
     for (const end of ['lease', 'stop', 'never'] as const) {
       const { workspaces, clock, fails, owns, attempts } = openWorld();
@@ -109,16 +94,6 @@ describe('an owned workspace that could not be opened', () => {
       await clock.advance(10 * MINUTE);
       expect([end, attempts.length - before, clock.pending]).toEqual([end, 0, 0]);
     }
-  });
-
-  it('does not delay the others', async () => {
-    const { workspaces, fails, owns } = openWorld();
-    await workspaces.apply(wanted);
-    fails('database_away');
-    await owns(['web']);
-    fails(undefined);
-    await owns(['web', 'shop']);
-    expect(workspaces.partitions().map(({ name }) => name)).toEqual(['web', 'shop']);
   });
 });
 
@@ -262,17 +237,6 @@ describe('notifications', () => {
     await clock.advance(600 * SECOND);
     expect(tokens.reads - before).toBeGreaterThanOrEqual(9);
     expect(tokens.reads - before).toBeLessThanOrEqual(10);
-  });
-
-  it('sends pending notifications at a stop, and none later', async () => {
-    const { notifications, clock, sent } = await openReceiver();
-    notifications.notifyOwner('acme');
-    notifications.notifyOwner('other');
-    expect(sent).toEqual([]);
-    await notifications.stop();
-    expect(sent).toEqual(['["acme","other"]']);
-    await clock.advance(SECOND);
-    expect(sent).toHaveLength(1);
   });
 });
 

@@ -86,18 +86,6 @@ describe('the credentials of the first start', () => {
     expect([third.isKeyNew, third.isTokenNew]).toEqual([false, false]);
     expect([third.apiKey, third.oauthToken]).toEqual([second.apiKey, second.oauthToken]);
   });
-
-  it('keeps no service from starting where the workspace has as many keys as it may', async () => {
-    const file = temporaryFile();
-    const first = await startWorkspaceService({ file });
-    const owner = first.client(first.oauthToken);
-    await owner.revokeApiKey({ apiKeyId: first.apiKeyId }, {});
-    for (let key = 0; key < 20; key++) await owner.createApiKey({ body: { description: `${key}` } }, {});
-    await first.close();
-    const second = await start({ file });
-    expect(second.isKeyNew).toBe(false);
-    await expect(second.client().listTasks({}, {})).rejects.toMatchObject({ code: 'unauthorized' });
-  });
 });
 
 it('a second service on the same file is refused as locked, and may start after the first has closed', async () => {
@@ -109,17 +97,6 @@ it('a second service on the same file is refused as locked, and may start after 
   await second.close();
 });
 
-it('keeps what it acknowledged over a restart', async () => {
-  const file = temporaryFile();
-  const first = await startWorkspaceService({ file });
-  const task = (await first.client().createBug({ body: { title: 'kept' } }, {})).body;
-  await first.client().addWorkItem({ taskId: task.taskId, body: { url: 'https://example.com/1' } }, {});
-  await first.close();
-  const second = await start({ file });
-  expect((await second.client().getTask({ taskId: task.taskId }, {})).body).toEqual(task);
-  expect(await second.service.statistics()).toMatchObject({ tasks: 1, workItems: 1, pullRequests: 0 });
-});
-
 it('W19 stores no secret in clear', async () => {
   const file = temporaryFile();
   const running = await startWorkspaceService({ file });
@@ -127,23 +104,6 @@ it('W19 stores no secret in clear', async () => {
   await running.close();
   const bytes = await readFile(file, 'latin1');
   for (const clear of [secret, running.apiKey, running.oauthToken]) expect(bytes).not.toContain(clear.slice(10));
-});
-
-it('writes lastUsedAt of a key at most once a minute', async () => {
-  const clock = createTravellingClock();
-  const running = await start({ clock, quota: NO_QUOTA });
-  const lastUsed = async () => {
-    const { body } = await running.client(running.oauthToken).listApiKeys({}, {});
-    return Date.parse(body.apiKeys[0]?.lastUsedAt ?? '');
-  };
-  const begin = clock.now();
-  for (let second = 0; second < 120; second += 20) {
-    await running.client().listTasks({}, {});
-    // A write that joins the queue after the note proves that the note is committed.
-    await running.service.addTeam({ workspaceId: running.workspaceId, teamId: 'team_x', name: 'X' });
-    expect(await lastUsed()).toBe(begin + (second < 60 ? 0 : 60_000));
-    await clock.advance(20_000);
-  }
 });
 
 it('W71 answers 500 without insides when the database fails, and tells the log', async () => {
@@ -179,23 +139,6 @@ it('W71 answers 500 without insides when the database fails, and tells the log',
     expect((await fetch(url + path, { headers })).status).toBe(500);
   failing = false;
   expect((await post()).status).toBe(201);
-});
-
-it('no read shows less than what was acknowledged before it, whoever else reads and writes', async () => {
-  const running = await startWorkspaceService({ quota: NO_QUOTA });
-  onTestFinished(() => running.close());
-  const client = running.client();
-  const task = async (taskId: string) => (await client.getTask({ taskId }, {})).body.title;
-  await Promise.all(
-    Array.from({ length: 20 }, async (_, at) => {
-      const { taskId } = (await client.createBug({ body: { title: `${at}` } }, {})).body;
-      for (let n = 0; n < 15; n++) {
-        const title = `${at}.${n}`;
-        await client.updateTask({ taskId, body: { title } }, {});
-        expect(await Promise.all([task(taskId), task(taskId)])).toEqual([title, title]);
-      }
-    }),
-  );
 });
 
 it('an answer that is kept has passed the checks of every request', async () => {

@@ -53,10 +53,10 @@ describe('appended deliveries', () => {
     expect(rows).toEqual(['a 1 pending', 'b 1 pending', 'c 2 pending']);
   });
 
-  it.each(['applied', 'superseded', 'ignored'] as const)('are not changed by a repeat when %s', async (state) => {
+  it('are not changed by a repeat when they were applied', async () => {
     const store = await openTestStore();
     await appendDeliveries(store.query, [delivery('a')], 1);
-    await store.query.updateTable('inbox').set({ state, settled_at: 2, body: null }).execute();
+    await store.query.updateTable('inbox').set({ state: 'applied', settled_at: 2, body: null }).execute();
     const before = await inboxOf(store);
     expect(await outcomesOf(store.query, [delivery('a', 'again')], 3)).toEqual(['repeated']);
     expect(await inboxOf(store)).toEqual(before);
@@ -113,10 +113,8 @@ describe('a repeat of a delivery in quarantine', () => {
 describe('pending deliveries', () => {
   it.each<[most: number, bytes: number, ids: readonly number[]]>([
     [10, 1_000, [1, 2, 3, 4]],
-    [2, 1_000, [1, 2]],
     [10, 120, [1, 2, 3]],
     [10, 109, [1]],
-    [10, 0, [1]],
   ])('are the oldest, at most %j of %j bytes, and at least one: %j', async (most, bytes, ids) => {
     const { query } = await withBodies('a'.repeat(100), 'b'.repeat(10), 'c'.repeat(10), 'd');
     expect((await pendingDeliveries(query, most, bytes)).map(({ id }) => id)).toEqual(ids);
@@ -133,7 +131,6 @@ describe('pending deliveries', () => {
 });
 
 test.each<[bytes: number, isCompressed: boolean]>([
-  [0, false],
   [4_095, false],
   [4_096, true],
   [LARGE + 1, true],
@@ -148,7 +145,6 @@ test.each<[bytes: number, isCompressed: boolean]>([
 
 test.each<[what: string, body: Buffer, length: number]>([
   ['is shorter than its length', Buffer.from([1, 2, 3]), 4],
-  ['is empty', Buffer.alloc(0), 0],
   ['claims another length', compressSync(Buffer.from('abc')), 4],
 ])('rejects a compressed body that %s', (_what, body, unpacked_length) => {
   expect(() => unpackBody({ body, unpacked_length })).toThrow('the stored body is damaged');
@@ -211,7 +207,8 @@ describe('quarantined deliveries', () => {
   });
 });
 
-test.each(['quarantined', 'applied'] as const)('searches %s deliveries in steps of a given number', async (state) => {
+test('searches deliveries in steps of a given number', async () => {
+  const state = 'quarantined' as const;
   const { query } = await openTestStore();
   const deliveries = Array.from({ length: 9 }, (_, index) => delivery(`k${index}`, '', index === 0 ? 'rare' : 'notes'));
   await appendDeliveries(query, deliveries, 5);

@@ -19,14 +19,9 @@ import {
   touchSession,
 } from '../../../src/store/access/session-rows.ts';
 import { blankEntity, findEntities, saveEntity } from '../../../src/store/changes/entities.ts';
-import { addDifference, updateChange } from '../../../src/store/changes/outbox-rows.ts';
-import { bumpClockEra, clampFutureTimestamps, readClockEra } from '../../../src/store/installation/clock-changes.ts';
-import { forgetWorkspace } from '../../../src/store/installation/deletions.ts';
-import {
-  type Installation,
-  readInstallationId,
-  UNFINISHED_COPY,
-} from '../../../src/store/installation/installation.ts';
+import { addDifference } from '../../../src/store/changes/outbox-rows.ts';
+import { clampFutureTimestamps } from '../../../src/store/installation/clock-changes.ts';
+import { type Installation, readInstallationId } from '../../../src/store/installation/installation.ts';
 import { installationRuns, jobRuns } from '../../../src/store/installation/job-runs.ts';
 import {
   fenceOf,
@@ -34,8 +29,6 @@ import {
   ownerOf,
   ownersOf,
   register,
-  removeExpired,
-  replicasOf,
   takeLeases,
   unownedOf,
 } from '../../../src/store/installation/leases.ts';
@@ -46,11 +39,9 @@ import { backoffAfterDbError, retryUntilCommitted } from '../../../src/store/ret
 import { countsOf, readCounts } from '../../../src/store/status/counts.ts';
 import { areTasksUnverified, markTasksUnverified, markTasksVerified } from '../../../src/store/tasks/task-creations.ts';
 import { beginUnitOfWork } from '../../../src/store/unit-of-work/unit-of-work.ts';
-import { addFindings, beginSweep, readSweeps } from '../../../src/store/workspace/workspace-sweeps.ts';
 import type { WorkspaceContext } from '../../../src/store/workspace-context.ts';
 import { numbersOf } from '../../../src/store/workspace-numbers.ts';
 import { type Scope, type Sql, scopeOf } from '../../../src/store/workspace-scope.ts';
-import { readPlan } from '../../../src/sync/outbox/planned-writes.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { drawn } from '../../support/harness/depth.ts';
 import { folderOfTest } from '../../support/harness/folder.ts';
@@ -76,16 +67,6 @@ describe('the id of an installation', () => {
     expect(id).toMatch(/^[0-9a-f]{12}$/);
     expect(await idIn('one.db')).toBe(id);
     expect(await idIn('other.db')).not.toBe(id);
-  });
-
-  it('is created once, and not in a database with an unfinished copy', async () => {
-    const { query, id } = await open();
-    await query.deleteFrom('installation').execute();
-    const created = await readInstallationId(query, systemRandom(), 'here');
-    expect(created).not.toBe(id);
-    expect(await readInstallationId(query, systemRandom(), 'here')).toBe(created);
-    await query.insertInto('installation').values({ name: UNFINISHED_COPY, value: '' }).execute();
-    await expect(readInstallationId(query, systemRandom(), 'here')).rejects.toMatchObject({ code: 'copy_unfinished' });
   });
 });
 
@@ -184,16 +165,6 @@ describe('after the wall clock was set back by a day', () => {
     await markTasksVerified(query, sentAt);
     expect(await areTasksUnverified(query)).toBe(isUnverified);
   });
-
-  it('each change of the clock begins another era', async () => {
-    const installation = await open();
-    const eras = [await readClockEra(installation.query)];
-    for (let changes = 0; changes < 2; changes++) {
-      await bumpClockEra(installation);
-      eras.push(await readClockEra(installation.query));
-    }
-    expect(eras).toEqual([0, 1, 2]);
-  });
 });
 
 describe('retryUntilCommitted', () => {
@@ -239,32 +210,7 @@ async function twoWorkspaces(): Promise<readonly [Scope, Scope]> {
   return [query, scopeOf(database, query.workspace + 1)];
 }
 
-const ENTITY = 'pull_request:github:github.com:1:pull:1';
-
-async function addChange(scope: Scope, title: string): Promise<void> {
-  await saveEntity(scope, blankEntity(ENTITY, 'pull_request', { desired: JSON.stringify({ title }) }));
-  const times = { since: 1, due: 2, weight: 1 };
-  await addDifference(scope, { entity: ENTITY, kind: 'pull_request', lane: 'mirror', ...times, waiting: [] });
-}
-
 describe('a scope', () => {
-  it('reads the writes of a plan of its workspace only', async () => {
-    const [own, other] = await twoWorkspaces();
-    await addChange(own, 'ours');
-    await addChange(other, 'theirs');
-    expect((await readPlan(own)).map(({ body }) => body)).toEqual([{ title: 'ours' }]);
-    expect((await readPlan(other)).map(({ body }) => body)).toEqual([{ title: 'theirs' }]);
-  });
-
-  it('counts the repairs of a sweep of its workspace only', async () => {
-    const [own, other] = await twoWorkspaces();
-    await beginSweep(own, 1);
-    await addFindings(own, [{ what: 'record-changed', entity: ENTITY }], 1);
-    await addChange(other, 'theirs');
-    await updateChange(other, ENTITY, { state: 'held' });
-    expect((await readSweeps(own)).running?.repairs).toEqual({ done: 1, waiting: 0, held: 0 });
-  });
-
   it('finds items by name in its workspace only [A15]', async () => {
     const [own, other] = await twoWorkspaces();
     const key = 'jira:cloud:1';
@@ -339,17 +285,6 @@ describe('leases', () => {
       { workspace: one, incarnation: a, epoch: 2 },
     ])
       await expect(enter(other)).rejects.toMatchObject({ code: 'lease_lost' });
-  });
-
-  test('removes one of two expired processes without the other', async () => {
-    const { query, a } = await twoProcesses();
-    // Both expire at the same time.
-    const listed = await replicasOf(query);
-    await removeExpired(
-      query,
-      listed.filter(({ incarnation }) => incarnation === a),
-    );
-    expect((await replicasOf(query)).map(({ id }) => id)).toEqual(['b']);
   });
 });
 
@@ -438,14 +373,6 @@ describe('counts', () => {
       }),
       { numRuns: drawn(60) },
     );
-  });
-
-  test('a deleted workspace leaves no counts', async () => {
-    const installation = await open();
-    const { query } = await installation.store('acme');
-    await perform(query, { table: 'items', does: 'put', name: 'a', values: {} });
-    expect(await forgetWorkspace(installation, query.workspace)).toBe(1);
-    expect(await installation.query.selectFrom('counts').selectAll().execute()).toEqual([]);
   });
 
   test('counts what a unit of work has not written yet', async () => {

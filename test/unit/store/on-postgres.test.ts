@@ -118,18 +118,6 @@ describe.runIf(ON_POSTGRES)('a prepared statement on a table that a newer versio
     }
     expect(own.fault()).toBeUndefined();
   });
-
-  it('fails once within a transaction, and the next transaction succeeds', async () => {
-    const { own, widen } = await openTwo();
-    const insert = (id: number) =>
-      own.query
-        .transaction()
-        .execute((transaction) => transaction.insertInto('thing').values({ id }).returningAll().execute());
-    await insert(1);
-    await widen();
-    await expect(insert(2)).rejects.toMatchObject({ kind: 'busy', message: expect.stringContaining('0A000') });
-    expect((await insert(2)).map(({ id }) => id)).toEqual([2]);
-  });
 });
 
 it.runIf(ON_POSTGRES)('analyses a table that fills quickly without waiting for the autovacuum', async () => {

@@ -77,15 +77,6 @@ describe('the status of a workspace', () => {
     await store.query.deleteFrom('inbox').where('delivery_key', '=', 'more').execute();
   });
 
-  it('says when the last pending change is due, by due time or pause', async () => {
-    const lastDueAt = async (not_before: number) => {
-      await store.query.updateTable('outbox').set({ not_before }).where('entity', '=', pullRequest(4)).execute();
-      return (await readStatus(store.query, NOW)).changes.lastDueAt;
-    };
-    expect(await lastDueAt(NOW + 60_000)).toBe(NOW + 60_000);
-    expect(await lastDueAt(0)).toBe(NOW - 100_000 + 48);
-  });
-
   it('does not mix workspaces, and takes as many statements for all as for one', async () => {
     const alone = await opened.countOf(readStatus(store.query, NOW));
     const [full, other] = [store.query.workspace, store.query.workspace + 1];

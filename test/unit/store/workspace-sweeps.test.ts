@@ -41,7 +41,6 @@ import {
   readSweeps,
   recordsSwept,
   type Sweep,
-  sweepsOf,
   tasksSwept,
 } from '../../../src/store/workspace/workspace-sweeps.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
@@ -116,15 +115,6 @@ describe('a round of the sweep', () => {
     expect(report?.latest[0]).toEqual({ what: 'record-missing', entity: 'missing', at: 130 });
   });
 
-  it('each workspace has its own rounds', async () => {
-    const { query } = await openTestStore();
-    await beginSweep(query, 100);
-    const other = query.workspace + 1;
-    const reports = await sweepsOf(query.whole, [query.workspace, other]);
-    expect(reports(query.workspace).running?.startedAt).toBe(100);
-    expect(reports(other)).toEqual({ running: null, last: null });
-  });
-
   it('finds a record absent if it was known before the list began and the list lacks it, in pages of 100', async () => {
     const { query, commit } = await openTestStore();
     const name = (number: number) => `pull_request:github/1/${String(number).padStart(3, '0')}`;
@@ -194,7 +184,6 @@ describe('the position of the sweep', () => {
   it.each<[what: string, step: SweepStep, rows: string, after?: string]>([
     ['at the first task with a link of a work item', { found: link('t2') }, 't1 pull, t2 item, t3 item'],
     ['at the next one', { found: link('t3') }, 't2 item, t3 item', 't2'],
-    ['not at a task without a link', DOCUMENTS, 't2 item pull_request, t3'],
     ['at documents after the last link', DOCUMENTS, 't2 item', 't2'],
   ])('is %s', async (_what, step, rows, after = '') => {
     expect(await nextSweepStep(await withLinks(...rows.split(', ')), link(after))).toEqual(step);
@@ -245,9 +234,7 @@ describe('the position of the sweep', () => {
 
   it.each<[what: string, step: SweepStep, known: object | null, task: string | null, after?: string]>([
     ['at one that is attached to its task', { found: document('document:a') }, { taskId: 't1' }, 't1'],
-    ['at none after the last one', {}, { taskId: 't1' }, 't1', 'document:a'],
     ['not at one that is attached elsewhere', {}, { taskId: 't2' }, 't1'],
-    ['not at one that is not attached', {}, { taskId: null }, null],
     ['not at one without a known state', {}, null, 't1'],
   ])('is, among documents, %s', async (_what, step, known, task_id, after = '') => {
     const { query } = await recordingStore();
@@ -328,25 +315,6 @@ describe('reads of the workspace', () => {
     expect(await due(store)).toEqual({});
   });
 
-  test('does not repeat a list at once after an event during its flight', async () => {
-    const store = await openTestStore();
-    await requestTaskList(store.query, NOW);
-    await updateChange(store.query, entity.readTasks, { state: 'sending', sent: '{}' });
-    await requestTaskList(store.query, NOW + MINUTE);
-    const [row] = await store.query.selectFrom('outbox').select('next_since').execute();
-    expect(row?.next_since).toBe(null);
-    await answerList(store, MINUTE);
-    expect(await due(store)).toEqual({ tasks: 6 * MINUTE });
-  });
-
-  test('delays a list by at most five minutes after the clock was set back', async () => {
-    const store = await openTestStore();
-    await requestTaskList(store.query, NOW + 60 * MINUTE);
-    await answerList(store, 61 * MINUTE);
-    await requestTaskList(store.query, NOW);
-    expect(await due(store)).toEqual({ tasks: 5 * MINUTE });
-  });
-
   describe('the initial reads', () => {
     it('are both lists if a connection records; writes wait only for the tasks', async () => {
       const { query } = await openTestStore();
@@ -358,15 +326,6 @@ describe('reads of the workspace', () => {
       expect(await tasksWereRead(query)).toBe(false);
       await writeMeta(query, TASKS_READ, '60');
       expect(await tasksWereRead(query)).toBe(true);
-    });
-
-    it('are requested once, and not after they were done', async () => {
-      const { query } = await openTestStore();
-      await writeMeta(query, TASKS_READ, '1');
-      await enqueueInitialReads(query, 50, true);
-      await enqueueInitialReads(query, 90, true);
-      expect(await findChange(query, 'read:tasks')).toBeUndefined();
-      expect(await findChange(query, 'read:pull_requests')).toMatchObject({ due: 50 });
     });
   });
 

@@ -37,10 +37,7 @@ async function browser(access: Parameters<Doors['sessions']['makeLink']>[0] = { 
 describe('without a credential', () => {
   it.each([
     ['this machine', {}],
-    ['this machine, own origin', { headers: { ...own, origin: ORIGIN } }],
     ['this machine, IPv6', { from: '::1', headers: { host: '[::1]:8080' } }],
-    ['this machine, IPv4 in IPv6', { from: '::ffff:127.0.0.1' }],
-    ['another machine', { from: '10.0.0.7' }],
     ['a configured host', { from: '10.0.0.7', headers: { host: 'sync.example.com' } }],
     ['a proxy on this machine', { headers: { ...own, 'x-forwarded-for': '127.0.0.1' } }],
   ] satisfies [string, Knock][])('nobody gets in: %s', async (_name, given) => {
@@ -52,9 +49,6 @@ describe('without a credential', () => {
 
   it.each([
     ['DNS rebinding', 'evil.example.org:8080'],
-    ['a name that only begins well', 'localhost.evil.example.org'],
-    ['credentials', 'localhost@evil.example.org'],
-    ['no host at all', 'local host'],
     ['a trailing dot', 'localhost.'],
     ['another port than the configured one', 'port.example.com:8080'],
     ['no port in the place of the configured one', 'port.example.com'],
@@ -182,11 +176,6 @@ describe('a browser that is logged in', () => {
     expect(await knock('/', { headers, from: '10.0.0.7' })).toBe(403);
     for (const name of ['x-forwarded-for', 'x-forwarded-proto', 'forwarded', 'via', 'cf-connecting-ip', 'x-real-ip'])
       expect(await knock('/', { headers: { ...headers, [name]: 'https' } })).toBe(403);
-  });
-
-  it('may be anywhere where the network is said to be safe', async () => {
-    doors = await openDoors({ insecurePages: true });
-    expect(await knock('/', { ...(await browser()), from: '10.0.0.7' })).toBe('admin');
   });
 
   it('shows its cookie once', async () => {

@@ -152,10 +152,3 @@ test('a write that fails leaves no part of it, and later ones are stored', async
   await log.stop();
   expect((await refused()).map(({ status, count }) => [status, count])).toEqual([[401, 1]]);
 });
-
-test('stores nothing by itself once it has stopped', async () => {
-  const { log, post, refused, clock } = await setUp();
-  await log.stop();
-  await post('/webhooks/acme/github');
-  expect([clock.pending, await refused()]).toEqual([0, []]);
-});

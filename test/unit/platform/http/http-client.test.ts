@@ -59,9 +59,7 @@ describe('the client with nock', () => {
 
   it.each([
     [{ authorization: 'Bearer a-token-of-some-kind' }, ['a-token-of-some-kind']],
-    [{ Authorization: 'a-key-without-a-scheme' }, ['a-key-without-a-scheme']],
     [{ authorization: `Basic ${btoa('user:the password')}` }, [btoa('user:the password'), 'the password']],
-    [{ authorization: `Basic ${btoa(':a:b:cdefgh')}` }, [btoa(':a:b:cdefgh'), 'a:b:cdefgh']],
     [{ 'private-token': 'glpat-1234567', 'x-redmine-api-key': '0123456789' }, ['glpat-1234567', '0123456789']],
     [{ authorization: 'Bearer short', 'x-api-version': '12345678', 'user-agent': 'worksync-1.0' }, []],
   ])('tells the credentials of a request before it is sent: %j', async (headers, secrets) => {
@@ -113,24 +111,17 @@ describe('errorOfStatus', () => {
     expect(redirected('https://git.example.com/users/sign_in?token=a-secret')).toContain(
       'redirects to https://git.example.com/users/sign_in, which',
     );
-    expect(redirected('/users/sign_in')).toContain('redirects to /users/sign_in, which');
     for (const odd of ['', 'mailto:x', 'http://[', `/${'x'.repeat(9_999)}`])
       expect(redirected(odd)?.length).toBeLessThan(500);
   });
 
   it.each([
     ['30', 30_000],
-    [' 0 ', 0],
     [new Date(NOW + 90_000).toUTCString(), 90_000],
     [new Date(NOW - 90_000).toUTCString(), 0],
     ['', undefined],
-    ['-5', undefined],
-    ['1.5', undefined],
-    ['3600', 3_600_000],
     ['3601', 3_600_000],
-    ['9'.repeat(400), 3_600_000],
     ['Fri, 01 Jan 2100 00:00:00 GMT', 3_600_000],
-    ['soon', undefined],
   ])('reads Retry-After %j as %s ms', (value, expected) => {
     expect(retryAfter({ 'retry-after': value }, NOW)).toBe(expected);
   });
@@ -138,24 +129,10 @@ describe('errorOfStatus', () => {
 
 it.each([
   ['ENOTFOUND', /DNS knows no such name/],
-  ['EAI_AGAIN', /DNS does not answer/],
-  ['ECONNREFUSED', /Nothing listens/],
   ['UND_ERR_CONNECT_TIMEOUT', /firewalls/],
-  ['EHOSTUNREACH', /firewalls/],
-  ['CERT_HAS_EXPIRED', /has expired: renew/],
   ['CERT_NOT_YET_VALID', /clock/],
-  ['DEPTH_ZERO_SELF_SIGNED_CERT', /NODE_EXTRA_CA_CERTS/],
-  ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', /NODE_EXTRA_CA_CERTS/],
-  ['ERR_TLS_CERT_ALTNAME_INVALID', /another host name/],
-  ['CERT_REVOKED', /revoked/],
-  ['ERR_SSL_WRONG_VERSION_NUMBER', /agree on no TLS/],
 ])('%s has a remedy of its own', (code, hint) => {
   expect(unreachableHint(Object.assign(new Error('x'), { code }))).toMatch(hint);
-});
-
-it('what is not known keeps the remedy of its code', () => {
-  expect(unreachableHint(new Error('x'))).toBeUndefined();
-  expect(unreachableHint(Object.assign(new Error('x'), { code: 'E_NEW' }))).toBeUndefined();
 });
 
 const START = Date.UTC(2026, 10, 20, 12);
@@ -192,15 +169,6 @@ describe('the clocks of servers', () => {
     const { clocks, ask } = clocksOf(() => headers);
     await ask();
     expect(clocks.since(0)).toEqual([]);
-  });
-
-  it('tells only of those that answered since', async () => {
-    const { clock, clocks, ask } = clocksOf(() => date(0));
-    await ask('https://early.example/');
-    await clock.advance(5_000);
-    const since = clock.monotonic();
-    await ask('https://late.example/');
-    expect(clocks.since(since).map(({ server }) => server)).toEqual(['late.example']);
   });
 });
 
@@ -480,12 +448,6 @@ describe('signOfLife', () => {
     expect(await look(origin)).toBe(503);
     expect(requests).toEqual([`GET /livez HTTP/1.1\r\nHost: ${new URL(origin).host}\r\nConnection: close\r\n\r\n`]);
   });
-
-  it('does not take another protocol for life', async () => {
-    const origin = await accepting((socket) => void socket.write('x'.repeat(5_000)));
-    const message = `GET ${origin}/livez got no answer: the answer is not HTTP`;
-    await expect(look(origin)).rejects.toMatchObject({ code: 'outcome_unknown', message });
-  });
 });
 
 describe('requestStreamed', () => {
@@ -531,11 +493,6 @@ describe('requestStreamed', () => {
     const answered = await stream(await serving(answer), { longest: what === 'does not end in time' ? 50 : PATIENCE });
     expect(answered.status).toBe(200);
     await expect(textOf(answered)).rejects.toMatchObject(error);
-  });
-
-  it('reads an answer of 24 MiB', async () => {
-    const origin = await serving((_, response) => void response.end(Buffer.alloc(24 * MIB)));
-    expect((await textOf(await stream(origin))).length).toBe(24 * MIB);
   });
 
   it('ends its connection as soon as nobody waits any more, before and after the answer has begun', async () => {

@@ -44,12 +44,6 @@ it('redirects below it, and nothing that leads elsewhere', async () => {
   expect((await ask('/worksyncs/page')).statusCode).toBe(404);
 });
 
-it('takes webhooks with the path and without it', async () => {
-  const { ask } = open(PUBLIC);
-  for (const url of ['/worksync/webhooks/a/b', '/webhooks/a/b'])
-    expect((await ask(url, 'host.example', 'POST')).body).toBe('taken');
-});
-
 it('leaves pages as they are under other hosts, and where the public address has no path', async () => {
   const own = open(PUBLIC);
   expect((await own.ask('/page', '127.0.0.1:8080')).body).toBe(own.page);

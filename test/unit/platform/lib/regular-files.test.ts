@@ -126,17 +126,6 @@ describe('a file system that does not answer', () => {
     await closed;
     expect([started, reads.isUnderWay()]).toEqual([['/a', 'closed'], true]);
   });
-
-  it('does not start a second read of a path that two callers want at once', async () => {
-    const { read, clock, waiting, started } = slowDisk();
-    const callers = [read('/a'), read('/a')];
-    await clock.advance(0);
-    expect(started).toEqual(['/a']);
-    waiting.get('/a')?.();
-    await clock.advance(0);
-    waiting.get('/a')?.();
-    expect(await Promise.all(callers)).toEqual([['text'], ['text']]);
-  });
 });
 
 /** Real threads: `support/fakes/hungry-thread.ts` takes what it is told to take. */
@@ -154,14 +143,6 @@ function threads(): number {
   return process.getActiveResourcesInfo().filter((resource) => resource === 'MessagePort').length;
 }
 
-test('work is done one after the other, and whoever waits gets the answer to what they asked', async () => {
-  const host = openHost();
-  const asked = ['a', { b: 1 }, Buffer.from('c')];
-  const answers = await Promise.all(asked.map((each) => host.run(each, ample)));
-  expect(answers.slice(0, 2)).toEqual(['a', { b: 1 }]);
-  expect(Buffer.from(answers[2] as Uint8Array).toString()).toBe('c');
-});
-
 test.each([
   ['time', { cpu: 200, wall: 60_000 }],
   ['time', { cpu: 60_000, wall: 200 }],
@@ -173,12 +154,6 @@ test.each([
   expect(error).toBeInstanceOf(OverBudget);
   expect((error as OverBudget).what).toBe(what);
   expect(await next).toBe('next');
-});
-
-test('what fails in the thread is told, and is no matter of a budget', async () => {
-  const host = openHost();
-  await expect(host.run('fail', ample)).rejects.toThrow('as it was told');
-  expect(await host.run('next', ample)).toBe('next');
 });
 
 test('the thread ends when it has nothing to do', async () => {

@@ -151,13 +151,6 @@ describe('a log line', () => {
     });
   });
 
-  it('leaves out what is below the level', () => {
-    const { logger, lines } = recorder([], 'info');
-    logger.debug({}, 'no');
-    logger.info({}, 'yes');
-    expect(lines).toHaveLength(1);
-  });
-
   it('removes credential fields, whatever they hold', () => {
     const { logger, lines } = recorder([]);
     logger.info({ token: 'a1', headers: { authorization: 'b2', cookie: 'c3' }, a: { b: { password: 'd4' } } }, 'm');
@@ -207,18 +200,6 @@ describe('a line for people', () => {
     const scrubber = createScrubber(['a-secret-of-sixteen']);
     return { lines, logger: createLogger({ level: 'info', scrubber, destination, isPretty: true }) };
   }
-
-  test('a person reads time, level, message, fields, and what to do', () => {
-    const { lines, logger } = open();
-    const error = new SyncError('unreachable', 'nobody answers', { hint: 'Look at the network.' });
-    logger.child({ workspace: 'demo' }).warn({ unit: 'acme/app', deliveries: [1, 2], error }, 'poll failed');
-    const [time, ...rest] = stripVTControlCharacters(lines.join('')).split(' ');
-    expect(time).toMatch(/^\d\d:\d\d:\d\d\.\d{3}$/);
-    expect(rest.join(' ')).toBe(
-      'WARN  poll failed  workspace=demo  unit=acme/app  deliveries=[1,2]  unreachable: nobody answers\n' +
-        '             Look at the network.\n',
-    );
-  });
 
   test('nothing in a line acts on the terminal, and no secret is in it', () => {
     const { lines, logger } = open();
@@ -279,14 +260,6 @@ describe('repeated lines', () => {
     expect(lines).toHaveLength(7);
     await clock.advance(60 * MINUTE);
     expect(lines).toHaveLength(7);
-  });
-
-  test('what changes in one mass, its number and its reason, makes no other warning', () => {
-    const { lines, logger } = open();
-    for (let held = 1; held < 80; held++)
-      logger.warn({ effect: 'creation', surplus: held, reason: `${held} held` }, 'changes are held');
-    logger.warn({ effect: 'removal', reason: '3 held' }, 'changes are held');
-    expect(lines).toHaveLength(2);
   });
 
   test('a flood of refusals from any number of addresses is a line, and then a count', async () => {

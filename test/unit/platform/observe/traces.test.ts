@@ -114,16 +114,6 @@ describe('the export of spans', () => {
     ]);
   });
 
-  it('believes a collector that took only some', async () => {
-    const body = Buffer.from(JSON.stringify({ partialSuccess: { rejectedSpans: '2', errorMessage: 'too old' } }));
-    const { clock, batches, dropped, warnings, exporter } = open({ ...TAKEN, body });
-    for (const name of ['a', 'b', 'c']) exporter.take(span(name));
-    await clock.advance(60_000);
-    expect(batches).toHaveLength(1);
-    expect(dropped).toEqual([[{ reason: 'refused' }, 2]]);
-    expect(warnings).toEqual([{ reason: 'too old' }]);
-  });
-
   it('sends what waits at the end, also what was to be repeated, and takes no more', async () => {
     const { clock, batches, dropped, exporter } = open(refused(503));
     exporter.take(span('a'));
@@ -179,21 +169,6 @@ describe('the ids of spans', () => {
     expect(decision?.traceId).toBe(root?.traceId);
     expect(root?.parentSpanId).toBeUndefined();
     expect(decision?.links).toEqual([{ traceId: linked?.traceId, spanId: linked?.spanId }]);
-  });
-
-  it('keeps as many links as a span may have, and tells how many it left out', () => {
-    const { taken, tracer } = open();
-    const links = Array.from({ length: 130 }, (_, index) => ({ trace: `delivery ${index}`, span: 'reconcile' }));
-    tracer.record({ ...SPAN, of: { trace: 't', span: 's' }, links });
-    expect(taken[0]?.links).toHaveLength(128);
-    expect(taken[0]?.droppedLinks).toBe(2);
-  });
-
-  it('a child adds its attributes', () => {
-    const { taken, tracer } = open();
-    const of = { trace: 't', span: 's' };
-    tracer.child({ workspace: 'acme', kind: 'a' }).record({ ...SPAN, of, attributes: { kind: 'b' } });
-    expect(taken[0]?.attributes).toEqual({ workspace: 'acme', kind: 'b' });
   });
 
   it('records whole traces by their id, as many as asked', () => {
