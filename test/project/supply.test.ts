@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { installLines, leastVersion, packageName, releaseNotes, withInstallLines } from '../../.ci/release.ts';
+import { leastVersion, withInstallLines } from '../../.ci/release.ts';
 import { faultsOf } from '../../.ci/supply/faults.ts';
 import { type Lock, type Locked, readLock, readManifest, TOP } from '../../.ci/supply/lock.ts';
 import { faultsOfSbom, sbomOf } from '../../.ci/supply/sbom.ts';
@@ -48,15 +48,6 @@ describe('the packages', () => {
       Object.keys(optionalDependencies).filter((name) => !isLocked(path, name)),
     );
     expect(missing).toEqual([]);
-  });
-
-  it('need a reason, and no reason stays without its package', () => {
-    const { zod: _, ...dependencies } = manifest.dependencies;
-    const other = { ...manifest, dependencies: { ...dependencies, 'left-pad': '1.3.0' } };
-    const said = faultsOf(other, lock);
-    expect(said).toContain('left-pad has no reason');
-    expect(said).toContain('zod has a reason, but nothing asks for it');
-    expect(said).toContain('left-pad: package.json asks for 1.3.0, the lock file for undefined');
   });
 });
 
@@ -125,23 +116,6 @@ describe('what publishes the package', () => {
     expect(changed).not.toEqual(workflows);
     expect(faultsOfWorkflows(changed)).toContainEqual(expect.stringContaining(fault));
   });
-});
-
-it('names the package after the owner of the repository, and never without a scope', () => {
-  expect(packageName('Acme/worksync')).toBe('@acme/worksync');
-  for (const wrong of ['', 'worksync', 'a/b/c', '@acme/worksync']) expect(() => packageName(wrong)).toThrow('no scope');
-});
-
-it('writes release notes from commit subjects, breaking changes first', () => {
-  const subjects = ['fix(outbox): requeue a claim', 'feat!: read .env', 'docs: say it', 'perf: read less'];
-  const [install, ...sections] = releaseNotes('acme/worksync', subjects).split('\n\n## ');
-  expect(install).toBe(installLines('acme/worksync'));
-  expect(sections).toEqual([
-    'Breaking\n\n- read .env',
-    'Added\n\n- read .env',
-    'Fixed\n\n- **outbox**: requeue a claim',
-    'Faster\n\n- read less',
-  ]);
 });
 
 it.each([

@@ -12,7 +12,7 @@ import {
   judgeVersion,
 } from '../../../src/admin/status/check-facts.ts';
 import { judgeServer } from '../../../src/admin/status/check-server.ts';
-import { triageFindings, workflowFindings } from '../../../src/admin/workspace/check-rules.ts';
+import { workflowFindings } from '../../../src/admin/workspace/check-rules.ts';
 import { checkWorkspace } from '../../../src/admin/workspace/check-workspace.ts';
 import { exitCodeOf } from '../../../src/cli/status/check.ts';
 import { describeBuild } from '../../../src/model/build.ts';
@@ -89,13 +89,6 @@ it.each<[expected: string, found: Found]>([
   ['ok: last webhook 1 min ago', refusedAt(NOW - 2 * MINUTE, 'signature_mismatch')],
 ])('finds %s', (expected, found) => {
   expect(told(found).slice(0, expected.length)).toBe(expected);
-});
-
-it('blames the clock of a server that differs from most, and judges none that no server told', () => {
-  const skews = [0, 0, 60 * MINUTE].map((ahead, index) => ({ server: `${index}`, ahead }));
-  const hint = expect.stringContaining('operator of this server');
-  expect(judgeClock(skews)).toMatchObject([{ level: 'warning', hint }]);
-  expect(judgeClock([])).toEqual([]);
 });
 
 it.each<[what: string, ago: number, others: number | null, count: number]>([
@@ -180,18 +173,6 @@ describe('the check of a workspace', () => {
   });
 
   describe('task updates', () => {
-    it('reads one task by its route if the rules change statuses, and updates none', async () => {
-      const { asked, lines } = await check({ workflow: {} });
-      expect(asked).toEqual(['tasks {"all":true}', 'links {}', 'task {}', 'records {"limit":100}']);
-      const route = '/workspaces/{workspaceId}/tasks/{taskId}';
-      expect(lines).toContain(`ok tasks can be read; an update sends the whole task by PUT ${route}, not tried`);
-      const api = { taskUpdate: 'fields', routes: { updateTask: { method: 'PATCH', path: '/tasks/{taskId}' } } };
-      const other = await check({ workflow: {}, workspace: { api } });
-      expect(other.lines).toContain(
-        'ok tasks can be read; an update sends the changed fields by PATCH /tasks/{taskId}, not tried',
-      );
-    });
-
     it('warns that statuses are not changed if a task cannot be read by its route', async () => {
       const { lines } = await check({ workflow: {}, task: refused(405) });
       expect(lines).toContain('warning the workspace has no route for task updates: statuses are not changed (why)');
@@ -220,22 +201,6 @@ describe('the check of a workspace', () => {
       });
       expect(lines.slice(2)).toEqual([line]);
     });
-  });
-
-  it('says by what webhooks are proved, and repeats what the status says of the server', async () => {
-    const { lines } = await check({
-      workspace: { webhook: { key: ['k'], secret: ['s'] } },
-      causes: [
-        { code: 'workspace_routes_off', message: 'off', hint: 'h', verdict: 'degraded' },
-        { code: 'changes_held', message: 'held', hint: 'h', verdict: 'degraded' },
-        { code: 'disk_full', message: 'full', hint: 'h', verdict: 'blocked' },
-      ],
-    });
-    expect(lines.slice(-3)).toEqual([
-      'ok webhooks of the workspace are accepted with the shared key and a signature',
-      'warning workspace_routes_off: off',
-      'error disk_full: full',
-    ]);
   });
 });
 
@@ -345,25 +310,6 @@ describe('the check of a database server', () => {
       const number = await findWorkspace(installation.query, 'acme');
       expect(await forgetWorkspace(installation, number!)).toBe(2);
     });
-
-    it('tells what it may, and what of it is too little', async () => {
-      const { address, admin, schema } = await roleAlone();
-      const installation = await openAlone(`${address}&connections=2`);
-      const facts = async () => judgeServer(schema, await installation.asServer!.facts());
-      const known = await installation.asServer!.facts();
-      expect(known).toMatchObject({ isSuperuser: false, mayCreate: true, foreign: [], isLocal: true, wanted: 5 });
-      expect(known).toMatchObject({ encoding: 'UTF8', isStandby: false, standbys: 0, encrypted: false });
-      expect(known.version).toBeGreaterThan(140_000);
-      expect(known.free).toBeGreaterThan(0);
-      expect(Math.abs(known.ahead)).toBeLessThan(60_000);
-      await admin.query(`alter table ${schema}.items owner to current_user`);
-      await admin.query(`alter schema ${schema} owner to current_user; grant usage on schema ${schema} to ${schema}`);
-      await admin.query(`alter role ${schema} connection limit 4`);
-      const found = (await facts()).map(({ message }) => message).join('\n');
-      expect(found).toContain('may not make tables');
-      expect(found).toContain('another role owns 1 table of the schema (items)');
-      expect(found).toMatch(/[0-3] of 4 connections are free; each worksync takes up to 5/);
-    });
   });
 });
 
@@ -398,31 +344,8 @@ it('reports a rule that an earlier one covers, and none that is narrower', () =>
   const bothKinds = '{ when: { pullRequest: open, workItem: in_progress }, set: { status: open } }';
   expect(check([wide, bothKinds])).toEqual([]);
   expect(check([bothKinds, '{ when: { workItem: in_progress }, set: { status: open } }'])).toHaveLength(1);
-  const anyBase = '{ when: { pullRequest: open, base: "*" }, set: { status: open } }';
-  expect(check([anyBase, narrow])).toHaveLength(1);
   const others = '{ when: { pullRequest: merged, base: ["*", "!main"] }, set: { status: open } }';
   expect(check([others, '{ when: { pullRequest: merged, base: main }, set: { status: open } }'])).toEqual([]);
-});
-
-it('reports a base or a repository that no open pull request has', () => {
-  const found = [
-    { baseBranch: 'main', defaultBranch: 'main', repoId: '7', repoName: 'acme/app' },
-    { baseBranch: 'release/2', defaultBranch: 'main', repoId: '8', repoName: null },
-  ];
-  const rule = (when: string) => `{ when: { pullRequest: merged, ${when} }, set: { status: open } }`;
-  for (const when of [
-    'base: default',
-    'base: release/*',
-    'base: ["*", "!main"]',
-    'repository: acme/*',
-    'repository: "8"',
-  ])
-    expect(check([rule(when)], '', { pullRequests: found })).toEqual([]);
-  expect(check([rule('base: develop'), rule('repository: acme/wbe')], '', { pullRequests: found })).toEqual([
-    'warning rule 1 of rules.workflow applies to the base develop, and no open pull request has it; they have: main, release/2',
-    'warning rule 2 of rules.workflow applies to the repository acme/wbe, but no open pull request is in it; there are some in: acme/app, 8',
-  ]);
-  for (const when of ['base: develop', 'repository: acme/wbe']) expect(check([rule(when)])).toEqual([]);
 });
 
 it('reports a rule whose items no connection provides', () => {
@@ -440,35 +363,6 @@ it('reports a rule whose items no connection provides', () => {
   const [git, tracker] = sources;
   const uncovered = git && tracker ? [{ ...git, mayCover: () => false }, tracker] : [];
   expect(check([rule('pullRequest: open, repository: acme/wbe')], '', { sources: uncovered })).toHaveLength(1);
-});
-
-it('reports a rule for new tasks that no work item can fit', () => {
-  const [config] = loadText(
-    `${CONNECTION}rules: { triage: [{ create: bug }, { when: { project: acme/wbe }, create: bug }] }\n`,
-  ).workspaces;
-  if (config === undefined) throw new Error('there is no workspace');
-  const messages = (workItems: boolean) =>
-    triageFindings(config, [{ name: 'main', pullRequests: true, workItems, mayCover: () => false }], 'work').map(
-      ({ message }) => message,
-    );
-  expect(messages(true)).toEqual([
-    'rule 2 of rules.triage applies to acme/wbe, which no connection of the rule covers',
-  ]);
-  expect(messages(false)).toEqual([
-    'rule 1 of rules.triage never applies: no connection of the rule provides work items',
-    'rule 2 of rules.triage never applies: no connection of the rule provides work items',
-  ]);
-});
-
-it('reports labels that may be misspelt, and those that must exist', () => {
-  const rules = [
-    '{ when: { pullRequest: open }, set: { addLabels: [revieww, urgent] } }',
-    '{ when: { pullRequest: merged }, set: { removeLabels: other } }',
-  ];
-  expect(check(rules, '', { labels: new Set(['review']) })).toEqual([
-    'warning rule 1 of rules.workflow names the label revieww, which no task has; did you mean review?',
-    'ok no task has these labels at present, which rules add: revieww, urgent; they must exist in the workspace',
-  ]);
 });
 
 it('reports force and a `from` beside it, a queue without webhooks, merged with write-back, and statuses that no task has', () => {

@@ -4,8 +4,7 @@ import { createPostponed, DELAY } from '../../../src/admin/changes/postponed.ts'
 import { canBackfill, startBackfill } from '../../../src/admin/connections/backfill.ts';
 import type { OpenWorkspace } from '../../../src/admin/open-workspace.ts';
 import { describeMirror } from '../../../src/admin/status/describe-open-workspace.ts';
-import { createLagWatch } from '../../../src/admin/status/lag.ts';
-import { conditionOf, judgeCondition } from '../../../src/admin/status/wait.ts';
+import { judgeCondition } from '../../../src/admin/status/wait.ts';
 import { namedPullRequest, pullRequestOfJob } from '../../../src/admin/tasks/ci-job.ts';
 import { asSyncError, SyncError } from '../../../src/model/errors/sync-error.ts';
 import { systemClock } from '../../../src/platform/lib/clock.ts';
@@ -54,19 +53,6 @@ describe('waiting for a condition', () => {
       expect(judgeCondition(SYNCED, status).needsPerson).toEqual(['other is not open: config_invalid. Correct it.']);
       expect(judgeCondition(SYNCED, status, [NAME])).toEqual(nothing);
     });
-  });
-
-  it('reads conditions, and suggests a workspace for what is nearly one', () => {
-    expect(['ready', 'synced', 'workspace=a', 'workspace=', 'x'].map(conditionOf)).toEqual([
-      { kind: 'ready' },
-      { kind: 'synced' },
-      { kind: 'workspace', name: 'a' },
-      undefined,
-      undefined,
-    ]);
-    const misspelt = () => judgeCondition({ kind: 'workspace', name: `${NAME}x` }, calm());
-    expect(misspelt).toThrow(`(did you mean "${NAME}"?)`);
-    expect(judgeCondition({ kind: 'workspace', name: NAME }, calm())).toEqual(nothing);
   });
 
   describe('a workspace that another replica works on', () => {
@@ -123,14 +109,6 @@ describe('postponed actions', () => {
     await clock.advance(60_000);
     expect(done()).toBe(0);
     expect(add).toThrow(expect.objectContaining({ code: 'not_running' }));
-  });
-
-  test('nothing is taken where no daemon runs, and not without end where one does', () => {
-    const { postponed, add } = setUp();
-    expect(add).toThrow(expect.objectContaining({ code: 'not_running' }));
-    postponed.start();
-    for (let asked = 0; asked < 100; asked++) add();
-    expect(add).toThrow(expect.objectContaining({ code: 'conflict' }));
   });
 });
 
@@ -200,14 +178,6 @@ it('refuses a backfill of a connection whose address has no server', async () =>
   });
 });
 
-describe('the lag of a workspace', () => {
-  it('tells what half of the deliveries, and 95 of 100, did not exceed', () => {
-    const watch = createLagWatch(createTravellingClock());
-    for (let lag = 100; lag >= 1; lag--) watch.note(lag);
-    expect(watch.report()).toEqual({ count: 100, p50: 50, p95: 95 });
-  });
-});
-
 type Variables = Readonly<Record<string, string>>;
 
 function found(env: Variables, event?: object) {
@@ -256,32 +226,20 @@ describe('GitHub Actions', () => {
 const GITLAB = { GITLAB_CI: 'true', CI_SERVER_URL: 'https://gitlab.example.com' };
 const MERGE = 'https://gitlab.example.com/acme/web/shop/-/merge_requests/12';
 
-describe('GitLab CI', () => {
-  it('a pipeline of a merge request', () => {
-    const project = { CI_MERGE_REQUEST_PROJECT_PATH: 'acme/web/shop', CI_MERGE_REQUEST_PROJECT_ID: '278' };
-    const targets = ['gitlab:gitlab.example.com:278:pull:12', MERGE];
-    expect(found({ ...GITLAB, ...project, CI_MERGE_REQUEST_IID: '12' })).toEqual([
-      'gitlab',
-      'acme/web/shop!12',
-      ...targets,
-    ]);
-  });
-
-  it('a pipeline of a branch with one open merge request, not with two', () => {
-    const env = { ...GITLAB, CI_OPEN_MERGE_REQUESTS: 'acme/web/shop!12' };
-    expect(found(env)).toEqual(['gitlab', 'acme/web/shop!12', MERGE]);
-    expect(refusalOf({ ...env, CI_OPEN_MERGE_REQUESTS: 'acme/web/shop!12,acme/web/shop!13' })).toContain(
-      'merge_request_event',
-    );
-  });
-});
-
+const MERGE_IID = { CI_MERGE_REQUEST_IID: '12' };
+const ONE_OPEN = { CI_OPEN_MERGE_REQUESTS: 'acme/web/shop!12' };
 const APP = { GITHUB: 'https://github.com/acme/app', BITBUCKET: 'https://bitbucket.org/acme/app' };
 const BITBUCKET = { BITBUCKET_BUILD_NUMBER: '3', BITBUCKET_REPO_FULL_NAME: 'acme/app' };
 const AZURE = { TF_BUILD: 'True', BUILD_REPOSITORY_PROVIDER: 'GitHub', BUILD_REPOSITORY_URI: `${APP.GITHUB}.git` };
 const JENKINS = { JENKINS_URL: 'https://ci.example.com' };
 
 it.each<[service: string, env: Variables, wanted: readonly string[]]>([
+  [
+    'GitLab CI, of a merge request',
+    { ...GITLAB, CI_MERGE_REQUEST_PROJECT_PATH: 'acme/web/shop', CI_MERGE_REQUEST_PROJECT_ID: '278', ...MERGE_IID },
+    ['gitlab', 'acme/web/shop!12', 'gitlab:gitlab.example.com:278:pull:12', MERGE],
+  ],
+  ['GitLab CI, of a branch with one', { ...GITLAB, ...ONE_OPEN }, ['gitlab', 'acme/web/shop!12', MERGE]],
   [
     'Bitbucket Pipelines',
     { ...BITBUCKET, BITBUCKET_PR_ID: '7', BITBUCKET_REPO_UUID: '{u}' },
@@ -290,11 +248,6 @@ it.each<[service: string, env: Variables, wanted: readonly string[]]>([
   [
     'Azure Pipelines, of GitHub: by the number, not the id',
     { ...AZURE, SYSTEM_PULLREQUEST_PULLREQUESTID: '98765432', SYSTEM_PULLREQUEST_PULLREQUESTNUMBER: '7' },
-    ['github', 'acme/app#7', `${APP.GITHUB}/pull/7`],
-  ],
-  [
-    'CircleCI',
-    { CIRCLECI: 'true', CIRCLE_PULL_REQUEST: `${APP.GITHUB}/pull/7` },
     ['github', 'acme/app#7', `${APP.GITHUB}/pull/7`],
   ],
   [
@@ -308,6 +261,7 @@ it.each<[service: string, env: Variables, wanted: readonly string[]]>([
 
 it.each<[job: string, env: Variables, said: string]>([
   ['nowhere', {}, 'no CI service is known'],
+  ['GitLab CI, of a branch with two', { ...GITLAB, CI_OPEN_MERGE_REQUESTS: 'a/b!1,a/b!2' }, 'merge_request_event'],
   [
     'Azure Repos',
     { ...AZURE, BUILD_REPOSITORY_PROVIDER: 'TfsGit', SYSTEM_PULLREQUEST_PULLREQUESTID: '7' },
@@ -325,11 +279,6 @@ describe('--pull-request', () => {
     ['acme/app#7', 'acme/app#7'],
   ])('%s', (given, target) => {
     expect(namedPullRequest(given).targets).toEqual([target]);
-  });
-
-  it('takes the provider that is named', () => {
-    const named = { name: 'acme/app#7', targets: ['acme/app#7'], provider: 'bitbucket' };
-    expect(namedPullRequest('acme/app#7', 'bitbucket')).toEqual(named);
   });
 
   const ftp = 'ftp://github.com/acme/app/pull/7';

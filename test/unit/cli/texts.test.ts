@@ -10,12 +10,10 @@ import { reportError } from '../../../src/cli/report-error.ts';
 import { configSource } from '../../../src/cli/session.ts';
 import { print, say } from '../../../src/cli/setting.ts';
 import { annotation, ciText, describeTasks, summaryOf } from '../../../src/cli/tasks/ci.ts';
-import { safeOutput } from '../../../src/cli/words.ts';
 import { describeRound } from '../../../src/cli/workspace/sweep.ts';
 import { show } from '../../../src/cli/workspace-command.ts';
 import { connectors } from '../../../src/connectors/registry.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
-import { LARGE_CONFIG, loadConfig } from '../../../src/platform/config/load.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 import { daemonFile } from '../../../src/store/installation/daemon-file.ts';
 import { apiOverrides } from '../../../src/workspace-api/contract.ts';
@@ -98,13 +96,6 @@ describe('the output of commands', () => {
     expect(text).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}]|##(?:vso)?\[|^\s*::/mu);
   });
 
-  it('keeps the value of JSON', () => {
-    const value = { title: HOSTILE, list: ['a::b', '####'], empty: {} };
-    const line = safeOutput(JSON.stringify(value));
-    expect(JSON.parse(line)).toEqual(value);
-    expect(line).not.toMatch(/::|##/);
-  });
-
   it('all commands print through it', () => {
     const folder = join(import.meta.dirname, '../../../src/cli');
     const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
@@ -130,20 +121,6 @@ describe.each(LEAVES.map(({ path, command }) => [path.join(' '), { path, command
     const examples = [...stdout.matchAll(/worksync(?: --)? ([a-z][^\n]*)/g)].map((match) => match[1] as string);
     const begins = path.at(-1) === 'list' ? path.slice(0, -1).join(' ') : name;
     expect(examples.filter((example) => example.startsWith(begins))).not.toEqual([]);
-  });
-
-  it('suggests an option for what is nearly one', async () => {
-    const [option] = command.createHelp().visibleOptions(command);
-    const misspelt = `${option?.long?.slice(0, -1)}q`;
-    const required = command.options.filter(({ mandatory }) => mandatory);
-    const given = required.flatMap(({ long, required: takesValue }) => [
-      long as string,
-      ...(takesValue ? ['github'] : []),
-    ]);
-    const { code, stdout, stderr } = await commandLine(...path, ...given, misspelt);
-    expect(code).toBe(2);
-    expect(stdout).toBe('');
-    expect(stderr).toContain(`unknown option '${misspelt}'\n(Did you mean `);
   });
 });
 
@@ -171,13 +148,6 @@ function inputWith(text: string) {
   writeFileSync(path, text);
   return { path, env: {}, connectors, apiOverrides };
 }
-
-it('a large configuration that is right is the same as read at once', async () => {
-  const connection = '  main: { connector: github, repositories: [acme/web], webhookSecrets: a-secret-of-its-own }\n';
-  const comment = `# ${'x'.repeat(2 * LARGE_CONFIG)}\n`;
-  const input = inputWith(`${comment}connections:\n${connection}`);
-  expect(await configSource(input, () => ({}), { secrets: [] }).load()).toEqual(loadConfig(input));
-});
 
 it('a malformed configuration of 512 KiB occupies another thread, and fails as it would at once', async () => {
   let keys = '';

@@ -1,6 +1,5 @@
 import { describe, expect, it, test } from 'vitest';
 import { createClockOffset, ledgerClock } from '../../../src/cluster/clock-offset.ts';
-import { createPeers, shareOf } from '../../../src/cluster/peers.ts';
 import { createExpiryReaper, createUnownedMonitor } from '../../../src/cluster/postgres-holder.ts';
 import {
   createSignatures,
@@ -91,16 +90,6 @@ describe('the clocks of a process over a store', () => {
     await next.clock.advance(100);
     expect(after.monotonic()).toBe(latest);
   });
-
-  it('keep the ledger unchanged when the store clock is set', async () => {
-    const { clock, store, elapsed, sample } = open();
-    sample(5_000_000);
-    const ledger = ledgerClock(clock, '1.0', { store, elapsed });
-    const before = ledger.monotonic();
-    sample(5_000_000 + HOUR);
-    await clock.advance(1_000);
-    expect(ledger.monotonic()).toBeCloseTo(before + 1_000, 3);
-  });
 });
 
 const TTL = 3_000;
@@ -154,39 +143,6 @@ it('the monitor of unowned workspaces reports a workspace without an owner at tw
   expect([...monitor.unowned()]).toEqual([[2, 11_000]]);
   monitor.record([]);
   expect(monitor.unowned().size).toBe(0);
-});
-
-describe('peers', () => {
-  const FACTS = { version: '1', config: 'c', startedAt: 5, host: 'h' };
-
-  test('a process is outdated if its stored row has other facts or another address, and not if it has no row', () => {
-    let address = 'http://a';
-    let facts = FACTS;
-    const peers = createPeers(
-      'a',
-      () => address,
-      () => facts,
-    );
-    const row = { ...peers.own(), incarnation: 'i', expires_at: 1 };
-    const other = { ...row, id: 'b', about: '{}' };
-    expect(peers.isOutdated([other, row])).toBe(false);
-    expect(peers.isOutdated([other])).toBe(false);
-    facts = { ...FACTS, version: '2' };
-    expect(peers.isOutdated([other, row])).toBe(true);
-    facts = FACTS;
-    address = 'http://b';
-    expect(peers.isOutdated([other, row])).toBe(true);
-  });
-
-  test.each<[total: number, processes: number, shares: readonly number[]]>([
-    [0, 2, [0, 0]],
-    [1, 2, [1, 0]],
-    [7, 3, [3, 2, 2]],
-  ])('%d workspaces are shared among %d processes as %j', (total, count, shares) => {
-    const living = Array.from({ length: count }, (_, index) => ({ id: `replica-${index}` }));
-    expect(living.map(({ id }) => shareOf(total, living, id))).toEqual(shares);
-    expect(shareOf(total, living, 'not living')).toBe(0);
-  });
 });
 
 const KEY = Buffer.alloc(32, 7);

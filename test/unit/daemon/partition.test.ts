@@ -103,13 +103,6 @@ describe('gatewaySend, for a caller with a gateway token,', () => {
       expect(pieces((await answerTo(() => answer)).body)).toEqual([]);
     },
   );
-
-  it.each([
-    ['text', bytes('{"title":"ä"}')],
-    ['bytes that are not text', NOT_TEXT],
-  ])('leaves an answer without the key unchanged: %s', async (_what, body) => {
-    expect((await answerTo(() => body)).body).toEqual(body);
-  });
 });
 
 it('returns the key of a caller who sent their own', async () => {

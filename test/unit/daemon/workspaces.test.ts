@@ -8,16 +8,13 @@ import {
   type PartitionInput,
   resumeAfterKeyChange,
 } from '../../../src/daemon/partition.ts';
-import { createReload } from '../../../src/daemon/reload.ts';
-import { createWorkspaces, type Workspaces } from '../../../src/daemon/workspaces.ts';
+import { createWorkspaces } from '../../../src/daemon/workspaces.ts';
 import type { ErrorCode } from '../../../src/model/errors/codes.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
-import type { LoadedConfig } from '../../../src/platform/config/load.ts';
 import type { WorkspaceConfig } from '../../../src/platform/config/schema.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 import type { Installation } from '../../../src/store/installation/installation.ts';
 import { markRunning, wasUncleanShutdown } from '../../../src/sync/quota/slot.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
@@ -157,32 +154,6 @@ describe('a partition', () => {
   });
 });
 
-test('logs a configuration that could not be applied, and applies the next one', async () => {
-  const errors: unknown[] = [];
-  const logger = { ...silentLogger, error: (fields: unknown) => void errors.push(fields) };
-  const config: LoadedConfig = { workspaces: [], broken: [], secrets: [], warnings: [], secretSources: [] };
-  let applied = 0;
-  const workspaces: Pick<Workspaces, 'apply' | 'partitions'> = {
-    partitions: () => [],
-    async apply() {
-      if (++applied === 1) throw new Error('a fault of ours');
-      return { opened: [], changed: [], closed: [] };
-    },
-  };
-  const source = { load: () => config, stamp: () => '', checkEvery: 1_000 };
-  const clock = createTravellingClock();
-  const reload = createReload(
-    { clock, logger, scrubber: createScrubber() } as unknown as DaemonContext,
-    source,
-    workspaces,
-  );
-  await reload.now();
-  expect(errors).toMatchObject([{ error: { message: 'a fault of ours' } }]);
-  await reload.now();
-  expect(applied).toBe(2);
-  await reload.stop();
-});
-
 describe('notifications', () => {
   const SECOND = 1_000;
 
@@ -229,14 +200,6 @@ describe('notifications', () => {
     expect(before).toBeGreaterThanOrEqual(5);
     await clock.advance(10 * SECOND);
     expect(tokens.reads - before).toBe(1);
-  });
-
-  it('reads tokens once a minute without a notification, because its sender may have ended', async () => {
-    const { clock, tokens } = await openReceiver();
-    const before = tokens.reads;
-    await clock.advance(600 * SECOND);
-    expect(tokens.reads - before).toBeGreaterThanOrEqual(9);
-    expect(tokens.reads - before).toBeLessThanOrEqual(10);
   });
 });
 

@@ -16,17 +16,8 @@ import { externalIdOf, isAutomatic } from '../../../src/model/link.ts';
 import { afterLookup, afterReport, type Binding, type NamedUnit } from '../../../src/model/names.ts';
 import { formatStatus, parseStatus, statusOf } from '../../../src/model/notice.ts';
 import { hasItemLine, itemLinesIn, lastLine, withItemLine } from '../../../src/model/task.ts';
-import { namedStatus, SPECIFIED_STATUSES, serverStatus } from '../../../src/model/task-status.ts';
 import { cut } from '../../../src/model/text-limits.ts';
-import {
-  addCompletion,
-  forgetBefore,
-  leavesRoom,
-  roomAt,
-  usedAt,
-  type WindowUse,
-  windowOf,
-} from '../../../src/model/windows.ts';
+import { leavesRoom, roomAt, usedAt, type WindowUse, windowOf } from '../../../src/model/windows.ts';
 import { bare, workItem } from '../../support/rows/items.ts';
 
 const LINE = 'Source: https://example.com/1';
@@ -55,10 +46,6 @@ it.each<[text: string | null, isFound: boolean]>([
   expect(hasItemLine(text, LINE)).toBe(isFound);
 });
 
-it('finds only a few short lines in a hostile text', () => {
-  expect(itemLinesIn('Source: '.repeat(100_000)).length).toBeLessThan(20_000);
-});
-
 const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
 
 describe('cut', () => {
@@ -74,19 +61,6 @@ describe('cut', () => {
         expect(short === text || signs.includes(short.length - 1)).toBe(true);
       }),
     );
-  });
-});
-
-describe('the status of a task', () => {
-  const WORDS = { in_progress: 'InProgress', completed: 'Done', merged: 'Done' };
-
-  test('translates each status to the word of the server and back', () => {
-    expect(SPECIFIED_STATUSES.map((status) => serverStatus(WORDS, status))).toEqual([
-      ...['open', 'planned', 'InProgress', 'review', 'blocked', 'Done', 'cancelled', 'Done', 'idea'],
-    ]);
-    expect(['InProgress', 'Done', 'open'].map((word) => namedStatus(WORDS, word))).toEqual([
-      ...['in_progress', 'completed', 'open'],
-    ]);
   });
 });
 
@@ -122,11 +96,6 @@ describe('a commit status', () => {
     const status = statusOf(SHA, tasks, isRequired);
     expect(status).toEqual({ sha: SHA, state, text });
     expect(parseStatus(formatStatus(status!))).toEqual(status);
-  });
-
-  it('has at most 140 characters, however many tasks there are', () => {
-    const tasks = Array.from({ length: 50 }, (_, number) => `BUG-${number}`);
-    expect(statusOf(SHA, tasks, true)?.text).toBe('linked to 50 tasks, BUG-0 among them');
   });
 
   it.each([undefined, '', 'main', '../../x', `${SHA}\n`, 'abc'])('there is no status for the head %j', (head) => {
@@ -221,18 +190,6 @@ describe('a window', () => {
     expect(windowOf(200, 900_000)).toEqual({ cap: 200, hold: 900_451 });
     expect(windowOf(40, 60_000).hold).toBeCloseTo(60_031, 6);
   });
-
-  test('completions stay sorted, in whatever order they are added', () => {
-    fc.assert(
-      fc.property(fc.array(fc.nat(50)), fc.nat(50), (times, before) => {
-        const completed: number[] = [];
-        for (const at of times) addCompletion(completed, at);
-        expect(completed).toEqual(times.toSorted((a, b) => a - b));
-        forgetBefore(completed, before);
-        expect(completed).toEqual(times.filter((at) => at >= before).toSorted((a, b) => a - b));
-      }),
-    );
-  });
 });
 
 const HOLD = 900;
@@ -308,14 +265,6 @@ describe('secrets', () => {
     for (let level = 0; level < 20; level++) deep = new Error('level', { cause: deep });
     expect(inspect(new SyncError('internal', 'x', { cause: deep }), { depth: 50 })).not.toContain(SECRET);
     expect(new SyncError('internal', 'x', { cause: SECRET }).cause).toBe('[secret]');
-  });
-
-  it('leave a cause without secrets unchanged, even a cycle', () => {
-    const cause = new Error('harmless', { cause: new Error('too') });
-    expect(new SyncError('internal', 'x', { cause }).cause).toBe(cause);
-    const loop = new Error('round');
-    loop.cause = loop;
-    expect(() => new SyncError('internal', 'x', { cause: loop })).not.toThrow();
   });
 });
 

@@ -1,12 +1,7 @@
 import { hash } from 'node:crypto';
-import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
-import { request as httpRequest } from 'node:http';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { createWorkspaceService, type Reached } from '../../../src/reference-service/service.ts';
+import { expect, it, onTestFinished } from 'vitest';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { NO_QUOTA, startWorkspaceService } from '../../support/fakes/workspace-service.ts';
 import { folderOfTest } from '../../support/harness/folder.ts';
@@ -71,66 +66,4 @@ it('W51 an upload address is valid for 15 minutes and no longer', async () => {
   await ticketOf(running);
   expect((await put(late.uploadUrl)).status).toBe(403);
   expect((await download(running, inTime.assetUrl)).status).toBe(200);
-});
-
-it('a start removes the files that a crash left, and replaces a key file that was written in part', async () => {
-  const first = await start();
-  const uploaded = await upload(first);
-  await first.close();
-  const orphan = hash('sha256', 'orphan', 'hex');
-  for (const name of [orphan, '00ff.part', 'signing.key']) await writeFile(join(first.folder, name), 'left');
-  const second = await start(first.file, first.clock);
-  expect(await stored(second)).toEqual([DIGEST]);
-  expect((await download(second, uploaded)).status).toBe(200);
-  expect((await put((await ticketOf(second)).uploadUrl)).status).toBe(204);
-  expect(await readFile(join(second.folder, 'signing.key'))).toHaveLength(32);
-});
-
-describe('addresses of files', () => {
-  const TLS = { 'x-forwarded-proto': 'https' };
-  /** Returns the beginning of the addresses for a client that sends these headers. */
-  async function originFor(reached: Reached | undefined, headers: Record<string, string>) {
-    const service = await createWorkspaceService({
-      ...{ file: temporaryFile(), clock: createTravellingClock(), random: systemRandom() },
-      ...{ logger: silentLogger, quota: NO_QUOTA, reached },
-    });
-    onTestFinished(() => service.close());
-    const { port } = new URL(await service.listen({ host: '127.0.0.1', port: 0 }));
-    const { apiKey } = await service.startCredentials();
-    const options = { port, method: 'POST', path: '/api/v1/workspaces/current/files/upload-url' };
-    const all = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json', ...headers };
-    const answer = await new Promise<string>((resolve) => {
-      httpRequest({ ...options, headers: all }, (response) => resolve(text(response))).end(
-        JSON.stringify({ filename: 'a.png', contentType: 'image/png', size: 7 }),
-      );
-    });
-    const { uploadUrl, assetUrl } = JSON.parse(answer) as { uploadUrl: string; assetUrl: string };
-    const origins = [uploadUrl, assetUrl].map((url) => url.split('/api/v1/')[0]?.replace(port, 'PORT'));
-    expect(origins[0]).toBe(origins[1]);
-    return origins[0];
-  }
-
-  const NAME = 'files.example.com';
-  const named = { allowedHosts: [NAME] };
-  const HERE = 'http://127.0.0.1:PORT';
-  it.each<[where: string, reached: Reached | undefined, headers: Record<string, string>, origin: string]>([
-    ['as the client addressed us', undefined, { host: 'localhost:4711' }, 'http://localhost:4711'],
-    ['where we listen, for a name that is none of ours', undefined, { host: 'evil.example.org' }, HERE],
-    ['under a name that is allowed', named, { host: NAME }, `http://${NAME}`],
-    ['without TLS, whatever a stranger says', undefined, { host: 'localhost', ...TLS }, 'http://localhost'],
-    [
-      'with TLS as a trusted proxy says',
-      { ...named, trustedProxies: ['127.0.0.1'] },
-      { host: NAME, ...TLS },
-      `https://${NAME}`,
-    ],
-    [
-      'with the public address',
-      { publicUrl: `https://${NAME}/ws` },
-      { host: 'evil.example.org' },
-      `https://${NAME}/ws`,
-    ],
-  ])('begin %s', async (_name, reached, headers, origin) => {
-    expect(await originFor(reached, headers)).toBe(origin);
-  });
 });

@@ -10,7 +10,7 @@ import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { noSteps } from '../../../src/platform/lib/steps.ts';
 import { createWindows } from '../../../src/reference-service/http/quota-log.ts';
-import { OWN_VARIANT, type Variant } from '../../../src/reference-service/http/variant.ts';
+import type { Variant } from '../../../src/reference-service/http/variant.ts';
 import { createWorkspaceService } from '../../../src/reference-service/service.ts';
 import { ask } from '../../contracts/workspace/target.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
@@ -233,22 +233,6 @@ it('W74 has no record route: 404 with the error object', async () => {
   expect((await call('GET', '/openapi.json')).text).not.toContain('pull-request-records');
 });
 
-it('takes further statuses by their words, and refuses all others', async () => {
-  const { call } = await startLiteral({ variant: { ...LITERAL, statuses: { live: { word: 'Live', final: true } } } });
-  const { taskId } = (await call('POST', '/workspaces/current/bugs', { title: 'A' })).body;
-  const [live, other, listed] = [
-    await call('PUT', `/workspaces/current/tasks/${taskId}`, { status: 'Live' }),
-    await call('PUT', `/workspaces/current/tasks/${taskId}`, { status: 'live' }),
-    await call('GET', '/workspaces/current/tasks?status=Live'),
-  ];
-  expect([live.status, live.body.status, typeof live.body.completedAt]).toEqual([200, 'Live', 'string']);
-  expect([other.status, other.body.errorCode, other.body.message]).toEqual([
-    ...[400, 'validation_failed'],
-    'status: expected one of open, planned, in_progress, review, blocked, completed, cancelled, merged, idea, Live',
-  ]);
-  expect(listed.body.tasks).toHaveLength(1);
-});
-
 it('shows tasks without a key, and adds a second link for the same address', async () => {
   const { call } = await startLiteral();
   const { body: created } = await call('POST', '/workspaces/current/bugs', { title: 'x' });
@@ -268,13 +252,6 @@ it('shows tasks without a key, and adds a second link for the same address', asy
   expect((await call('DELETE', `${links}/${first}`)).status).toBe(204);
   expect(await call('DELETE', `${links}/${first}`)).toMatchObject({ status: 404, body: { errorCode: 'not_found' } });
   expect((await call('GET', links)).body.workItems).toHaveLength(2);
-});
-
-it('W75 names its version header after the prefix', async () => {
-  const { call } = await startLiteral({ variant: { ...OWN_VARIANT, headerPrefix: 'X-One-' } });
-  const list = (version: Record<string, string>) => call('GET', '/workspaces/current/tasks', undefined, version);
-  expect((await list({ 'x-one-api-version': '3' })).body.errorCode).toBe('unsupported_api_version');
-  expect((await list({ 'x-one-api-version': '2', 'x-service-api-version': '3' })).status).toBe(200);
 });
 
 it('W75 sends webhooks in the public form: shared key only, resources flat in camelCase', async () => {

@@ -1,11 +1,9 @@
 import { compressSync } from 'lz4-napi';
 import { describe, expect, it, test } from 'vitest';
 import { LARGE } from '../../../src/platform/lib/yield.ts';
-import { nextRevision } from '../../../src/store/changes/revision.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { appendDeliveries, type NewDelivery } from '../../../src/store/deliveries/append-deliveries.ts';
 import { packBody, packBodyAsync, unpackBody } from '../../../src/store/deliveries/bodies.ts';
-import { type DeliveryPosition, searchDeliveries } from '../../../src/store/deliveries/find-deliveries.ts';
 import {
   COSTLY,
   costlyParts,
@@ -16,7 +14,6 @@ import {
   retryQuarantined,
   settleDeliveries,
 } from '../../../src/store/deliveries/inbox.ts';
-import { appendAnswer, readAnswer } from '../../../src/store/workspace/workspace-answers.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { inboxOf, openTestStore } from '../../support/harness/intake.ts';
 
@@ -204,37 +201,5 @@ describe('quarantined deliveries', () => {
     expect(await costlyParts(query, 'gitlab', ['abc'])).toEqual(new Set());
     await query.updateTable('inbox').set({ state: 'pending' }).where('delivery_key', '=', 'part:abc').execute();
     expect(await costlyParts(query, 'github', ['abc', 'd'])).toEqual(new Set(['d']));
-  });
-});
-
-test('searches deliveries in steps of a given number', async () => {
-  const state = 'quarantined' as const;
-  const { query } = await openTestStore();
-  const deliveries = Array.from({ length: 9 }, (_, index) => delivery(`k${index}`, '', index === 0 ? 'rare' : 'notes'));
-  await appendDeliveries(query, deliveries, 5);
-  await query.updateTable('inbox').set({ state, settled_at: 6 }).execute();
-  const step = async (before: DeliveryPosition | undefined) => {
-    const filter = { states: [state], connection: 'rare' };
-    const { found, next } = await searchDeliveries(query, filter, { before, most: 4, wanted: 2 });
-    return { ids: found.map(({ id }) => id), next };
-  };
-  const first = await step(undefined);
-  const second = await step(first.next);
-  expect([first, second]).toEqual([
-    { ids: [], next: { id: 6, at: 5 } },
-    { ids: [], next: { id: 2, at: 5 } },
-  ]);
-  expect(await step(second.next)).toEqual({ ids: [1], next: undefined });
-});
-
-describe('answers of the workspace', () => {
-  it('carry the revision at their receipt, even if they are processed later', async () => {
-    const { query } = await openTestStore();
-    await nextRevision(query);
-    const answer = { action: 'read-links', entity: 'read:links:t1', sentAt: 5, asOf: 0, body: null } as const;
-    await appendAnswer(query, answer, 'id-1', 8);
-    await nextRevision(query);
-    const [row] = await pendingDeliveries(query, 9, 9_999);
-    expect(readAnswer(row!.body)).toMatchObject({ asOf: 0, receivedRevision: 1 });
   });
 });

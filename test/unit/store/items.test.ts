@@ -8,16 +8,7 @@ import {
   saveItemNames,
   saveMentions,
 } from '../../../src/store/items/item-names.ts';
-import {
-  findItem,
-  itemLabels,
-  itemName,
-  itemsAtUrl,
-  itemsByDisplayName,
-  namesWithPrefix,
-  readDeliveries,
-  saveItem,
-} from '../../../src/store/items/items.ts';
+import { itemsAtUrl, itemsByDisplayName, saveItem } from '../../../src/store/items/items.ts';
 import { highestTaskKeys, saveTask, taskIdPrefixes } from '../../../src/store/tasks/cached-tasks.ts';
 import { type Scope, scopeOf } from '../../../src/store/workspace-scope.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
@@ -38,13 +29,6 @@ describe('an item', () => {
     });
   };
 
-  it('stores the ids of the last twenty deliveries that changed it, each once', async () => {
-    const { query } = await openTestStore();
-    for (const delivery of [...many(25), 10]) await saveItem(query, row('a'), delivery);
-    const last = many(25).filter((id) => id > 5 && id !== 10);
-    expect(readDeliveries(await findItem(query, 'a'))).toEqual([...last, 10]);
-  });
-
   it.each([
     ['pull_request', { repoName: 'acme/api', identifier: '12' }, 'acme/api#12', 'acme/api!12'],
     ['work_item', { containerName: 'acme/api', identifier: '#13' }, 'acme/api#13', 'acme/api!13'],
@@ -57,17 +41,6 @@ describe('an item', () => {
     for (const name of [called, spelt]) expect(await itemsByDisplayName(query, name)).toEqual(['a']);
     expect(await itemsAtUrl(query, url)).toEqual(['a']);
     expect(await itemsByDisplayName(query, 'unknown')).toEqual([]);
-  });
-
-  it('has a name with the sign that its vendor writes before the number', async () => {
-    const { query } = await openTestStore();
-    const item = { repoName: 'acme/api', identifier: '12', numberSign: '!' };
-    await saveItem(query, { ...row('a'), fields: JSON.stringify({ item, older: {} }), number_sign: '!' }, 1);
-    expect(await itemName(query, 'a')).toBe('acme/api!12');
-    expect(await itemLabels(query, ['a'])).toMatchObject([{ name: 'acme/api!12' }]);
-    for (const prefix of ['acme/', 'acme/api!1', 'acme/api#'])
-      expect(await namesWithPrefix(query, prefix, 9)).toEqual(['acme/api!12']);
-    for (const other of ['acme/b', 'a/']) expect(await namesWithPrefix(query, other, 9)).toEqual([]);
   });
 });
 

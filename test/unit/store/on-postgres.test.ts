@@ -72,16 +72,6 @@ describe.runIf(ON_POSTGRES)('a migration of PostgreSQL', () => {
   });
 });
 
-it.runIf(ON_POSTGRES)('adds the session options of the address to those that worksync needs', async () => {
-  const place = new URL(newPlace(randomUUID()));
-  place.searchParams.set('options', '-c work_mem=7MB -c lock_timeout=7s -c search_path=public');
-  const { query, close } = await openMigrated(place.href, async () => undefined);
-  onTestFinished(close);
-  const { rows } = await sql`select current_schema() as schema, current_setting('work_mem') as memory,
-    current_setting('lock_timeout') as locks`.execute(query);
-  expect(rows).toEqual([{ schema: place.searchParams.get('schema'), memory: '7MB', locks: '7s' }]);
-});
-
 interface Tables {
   readonly thing: { readonly id: number };
 }

@@ -62,14 +62,6 @@ describe('a difference', () => {
     expect(await dueAfter(NOW + 90_000, true)).toBe(6_000);
   });
 
-  it('does not postpone a change that a person expedited', async () => {
-    const { query } = await openTestStore();
-    await addDifference(query, difference({ since: NOW - 9_000, due: NOW - 7_000, maxWait: 6_000 }));
-    await expedite(query, [A]);
-    await addDifference(query, difference({ since: NOW, due: NOW + 2_000, maxWait: 6_000, renewed: true }));
-    expect((await findChange(query, A))?.due).toBeLessThanOrEqual(NOW);
-  });
-
   it('neither postpones a change with the same content, nor changes its backoff, nor lowers its weight', async () => {
     const { add, change } = await changeIn('pending');
     await add({ weight: 2 });
@@ -186,13 +178,6 @@ describe('a change of a backfill with another difference', () => {
     const left = { lane: 'backfill', since: NOW - 5_000, due: NOW - 3_000 };
     expect({ lane, since, due }).toEqual(isLifted ? { ...live, lane: change.lane } : left);
   });
-
-  it('does not move back', async () => {
-    const { query } = await openTestStore();
-    await addDifference(query, difference());
-    await addDifference(query, difference({ lane: 'backfill', since: NOW, due: NOW, waiting: waiting(1) }));
-    expect(await findChange(query, A)).toMatchObject({ lane: 'mirror', since: NOW - 5_000 });
-  });
 });
 
 test.each<[what: string, state: ChangeState, guard: OutboxRow['guard'], change: Partial<Difference>, after: object]>([
@@ -268,15 +253,6 @@ describe('the next change', () => {
   const LATER = NOW + 86_400_000;
   const EVERY: Eligibility = { now: NOW, onlyReads: false };
 
-  test('the next due time comes with due time and lane, and is the earliest of due times and pauses', async () => {
-    const { query } = await openTestStore();
-    await addDifference(query, difference({ entity: 'b', due: NOW + 9_000 }));
-    await addDifference(query, difference({ entity: 'c', due: NOW + 1_000, notBefore: NOW + 7_000, lane: 'link' }));
-    expect(await nextDue(query, EVERY)).toMatchObject({ at: NOW + 7_000, due: NOW + 1_000, lane: 'link' });
-    await addDifference(query, difference());
-    expect(await nextDue(query, EVERY)).toEqual({ entity: A, at: NOW, due: NOW - 3_000, lane: 'mirror' });
-  });
-
   test('a lead time makes changes ready earlier, and follows from the due times of live changes', async () => {
     const { query } = await openTestStore();
     for (let each = 0; each < 5; each++) {
@@ -303,15 +279,6 @@ describe('the next change', () => {
         await updateChange(query, entity, { state: 'sending' });
       }
       expect(await nextDue(query, EVERY)).toMatchObject({ entity: 'd', at: NOW + 1_000 });
-    });
-
-    it('a difference during a request does not wait', async () => {
-      const { query } = await openTestStore();
-      await addDifference(query, difference());
-      await updateChange(query, A, { state: 'sending' });
-      await addDifference(query, difference({ since: LATER, due: LATER }));
-      await clampChangeTimes(query, NOW);
-      expect(await findChange(query, A)).toMatchObject({ next_since: NOW });
     });
   });
 

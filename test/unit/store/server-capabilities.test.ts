@@ -1,7 +1,4 @@
 import { describe, expect, it, test } from 'vitest';
-import { blankEntity } from '../../../src/store/changes/entities.ts';
-import { findChange } from '../../../src/store/changes/outbox-rows.ts';
-import { saveItem } from '../../../src/store/items/items.ts';
 import { PULL_REQUESTS_READ, readMeta, writeMeta } from '../../../src/store/meta.ts';
 import {
   afterListRefused,
@@ -10,7 +7,6 @@ import {
   configureLinks,
   configureRecording,
   linksAreIdempotent,
-  noteListRefused,
   noteRecordRefused,
   noteRecordsListed,
   noteRecordTaken,
@@ -24,7 +20,6 @@ import {
   routeOffUntil,
   takeReopened,
   UNKNOWN_ROUTE,
-  wasAnsweredRecently,
 } from '../../../src/store/workspace/server-capabilities.ts';
 import {
   bindServerFacts,
@@ -33,8 +28,6 @@ import {
   writeServerFact,
 } from '../../../src/store/workspace/server-facts.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
-import { differs } from '../../support/rows/changes.ts';
-import { itemRow } from '../../support/rows/items.ts';
 
 const NOW = 100_000_000;
 const MINUTE = 60_000;
@@ -59,13 +52,6 @@ describe('a refused list of records', () => {
     const next = afterListRefused(route, refusal, NOW);
     expect(next).toMatchObject({ state, error });
     if (route.state === 'closed') expect(next.since).toBe(route.since);
-  });
-
-  it('does not close a route that is open', async () => {
-    const { query } = await openTestStore();
-    await noteRecordsListed(query, NOW);
-    expect(await noteListRefused(query, own(404), { now: NOW, isWorkspaceRead: true })).toBe(false);
-    expect(await readRecordsRoute(query)).toEqual({ state: 'open', since: NOW });
   });
 });
 
@@ -106,23 +92,7 @@ test('writes records only after the route opened and its list was read completel
   expect(await canRecord(query)).toBe(true);
 });
 
-const record = (id: number) => blankEntity(`pull_request:github/7/${id}`, 'pull_request', { desired: '{}' });
-
 describe('the configuration of recording', () => {
-  it('deletes the changes of connections that no longer record', async () => {
-    const { query } = await openTestStore();
-    for (const [id, connection] of ['gh', 'other'].entries()) {
-      await saveItem(query, itemRow(`${connection}:1`, { connection }), 1);
-      await differs(query, { ...record(id), item_key: `${connection}:1` });
-    }
-    const link = blankEntity('link:other:1>t1', 'link', { desired: '{}', item_key: 'other:1' });
-    await differs(query, link);
-    await configureRecording(query, { recording: ['gh'], others: ['other'] });
-    expect(await findChange(query, link.entity)).toBeDefined();
-    expect(await findChange(query, record(0).entity)).toBeDefined();
-    expect(await findChange(query, record(1).entity)).toBeUndefined();
-  });
-
   it.each<[what: string, before: readonly string[], now: readonly string[], isCompared: boolean]>([
     ['no connection more', ['b'], ['b'], false],
     ['a new connection', [], [], false],
@@ -183,14 +153,6 @@ test('a success or a restart ends the refusal of a route, and does not affect ot
   expect(await routeOffUntil(query, 'getTask', NOW)).toBeUndefined();
   await retryRefusedRoutes(query);
   expect(await routeOffUntil(query, 'listWorkItems', NOW)).toBeUndefined();
-});
-
-test('a success is recent for ten minutes', async () => {
-  const { query } = await openTestStore();
-  expect(await wasAnsweredRecently(query, 'getTask', NOW)).toBe(false);
-  await noteRouteAnswered(query, 'getTask', NOW);
-  const after = (minutes: number) => wasAnsweredRecently(query, 'getTask', NOW + minutes * 60_000);
-  expect([await after(10), await after(11)]).toEqual([true, false]);
 });
 
 test('considers additions of links idempotent if configured, or if the server records pull requests', async () => {

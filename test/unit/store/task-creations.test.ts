@@ -62,14 +62,6 @@ describe('a refused creation', () => {
   });
 });
 
-test('switches off a field after three different refused values, unless one was accepted', () => {
-  const refuse = (values: readonly string[], trials: CreationTrials) =>
-    values.reduce((now, labels, index) => afterCreationRefused(now, `task:${index}`, { ...TEXT, labels }, NOW), trials);
-  expect(disabledFields(refuse(['a', 'b', 'b', 'a'], TRYING), NOW)).toEqual([]);
-  expect(disabledFields(refuse(['a', 'b', 'c'], TRYING), NOW)).toEqual(['labels']);
-  expect(disabledFields(refuse(['a', 'b', 'c'], { ...TRYING, fields: { labels: { passed: true } } }), NOW)).toEqual([]);
-});
-
 /** Creates tasks on a server that refuses these fields. @returns the optional fields of each request */
 async function create(query: Scope, names: readonly string[], refuses: readonly string[], now = NOW) {
   const sent: string[][] = [];
@@ -185,19 +177,6 @@ describe('moves of tasks by worksync', () => {
     const { known, contests, evaluations } = await correct(stored, cached);
     expect(known).toEqual(expected);
     expect([contests, evaluations]).toEqual([expected.contested ?? [], expected === stored ? 0 : 1]);
-  });
-
-  test('an answer that is damaged or deleted proves nothing', async () => {
-    for (const body of [Buffer.from('damaged'), null]) {
-      const { query, ...store } = await openTestStore();
-      await saveTask(query, { taskId: 't1', key: 'BUG-1', title: '', source: 'api', ...DONE }, NOW);
-      const known = JSON.stringify(MOVES);
-      await saveEntity(query, { ...blankEntity(NAME, 'task_update', { task_id: 't1' }), known });
-      await answer(query, 't1', { id: 'a2', minute: 2, status: 'Done' });
-      await query.updateTable('inbox').set({ body, unpacked_length: null }).execute();
-      await correctOwnMoves({ ...store, query }, CONTEXT);
-      expect((await findEntity(query, NAME))?.known).toBe(known);
-    }
   });
 
   test('the owner of the workspace alone records that they were corrected', async () => {

@@ -101,19 +101,6 @@ describe('a unit of work', () => {
       expect([...read, await readMeta(own, 'a')]).toEqual(['ahead', undefined]);
     });
   });
-
-  it('throws if a plain statement reads a table with unflushed rows', async () => {
-    const { commit } = await openTestStore();
-    await commit(async (plain) => {
-      const own = beginUnitOfWork(plain);
-      await writeMeta(own, 'a', '1');
-      expect(() => own.selectFrom('meta')).toThrow('rows of meta');
-      expect(() => own.whole).toThrow('rows of meta');
-      expect(own.selectFrom('items')).toBeDefined();
-      await flushRows(own);
-      expect(await own.selectFrom('meta').select('value').where('name', '=', 'a').execute()).toEqual([{ value: '1' }]);
-    });
-  });
 });
 
 it.each(['entities', 'outbox'] as const)('throws if a join reads unflushed rows of %s', async (table) => {

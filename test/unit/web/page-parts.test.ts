@@ -1,11 +1,5 @@
-import { globSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type {
-  ConnectionStatus,
-  ListedWorkspace,
-  ReplicaStatus,
-  SharedStatus,
-} from '../../../src/admin/status/status.ts';
+import type { ConnectionStatus, ReplicaStatus, SharedStatus } from '../../../src/admin/status/status.ts';
 import { WARNINGS } from '../../../src/admin/status/verdict.ts';
 import { CODES } from '../../../src/model/errors/codes.ts';
 import { createServer } from '../../../src/platform/http/server.ts';
@@ -14,8 +8,6 @@ import { HELP_OF_REASONS, helpOf, helpRoutes } from '../../../src/web/help.ts';
 import { renderMarkdown } from '../../../src/web/markdown.ts';
 import type { PageContext } from '../../../src/web/pages/page-content.ts';
 import { replicasPage } from '../../../src/web/status/replicas-page.ts';
-import { createWorkspaceList } from '../../../src/web/status/workspace-list-page.ts';
-import { TOP } from '../../support/harness/processes.ts';
 import { CONNECTION as WORKING } from '../../support/harness/web.ts';
 
 const CONNECTION: ConnectionStatus = {
@@ -92,66 +84,6 @@ it('escapes whatever other replicas say of themselves', () => {
   expect(Object.values(parts).join('')).not.toMatch(/<script/);
 });
 
-describe('the list of workspaces', () => {
-  const NONE = { waiting: 0, held: 0, quota: null };
-
-  /** Lists that are made when the test says so; the name of the only workspace counts them. */
-  function setUp() {
-    const lists: PromiseWithResolvers<readonly ListedWorkspace[]>[] = [];
-    let now = 0;
-    const page = createWorkspaceList(() => {
-      const next = Promise.withResolvers<readonly ListedWorkspace[]>();
-      lists.push(next);
-      return next.promise;
-    });
-    const visit = {
-      ...{ caller: { role: 'read', workspaces: null }, query: new Map<string, string>(), now: 0 },
-      clock: { monotonic: () => now },
-      process: { components: {}, configFault: null },
-      clean: <Told>(told: Told) => told,
-    } as unknown as PageContext;
-    return {
-      lists,
-      answer(at: number) {
-        lists[at]?.resolve([{ name: `list-${at}`, verdict: 'ok', summary: 'all synced', ...NONE }]);
-      },
-      pass(milliseconds: number) {
-        now += milliseconds;
-      },
-      async shown() {
-        const { parts } = await page(visit);
-        return /list-\d/.exec(parts.find(({ id }) => id === 'workspaces')?.body.text ?? '')?.[0];
-      },
-    };
-  }
-
-  it('is made once for all who ask at the same time, and serves them for some seconds', async () => {
-    const { lists, answer, pass, shown } = setUp();
-    const both = [shown(), shown()];
-    answer(0);
-    expect(await Promise.all(both)).toEqual(['list-0', 'list-0']);
-    pass(2_000);
-    expect(await shown()).toBe('list-0');
-    expect(lists).toHaveLength(1);
-  });
-
-  it('that is older is shown while the next one is made, and not when it is much older', async () => {
-    const { lists, answer, pass, shown } = setUp();
-    const first = shown();
-    answer(0);
-    await first;
-    pass(5_000);
-    expect([await shown(), await shown(), lists.length]).toEqual(['list-0', 'list-0', 2]);
-    answer(1);
-    await lists[1]?.promise;
-    expect(await shown()).toBe('list-1');
-    pass(60_000);
-    const late = shown();
-    answer(2);
-    expect(await late).toBe('list-2');
-  });
-});
-
 const server = createServer();
 helpRoutes(server);
 
@@ -172,14 +104,6 @@ function linksOf(body: string): string[] {
 }
 
 describe('/help/', () => {
-  it('has a page for each connector, and each document of the configuration', async () => {
-    const bodies = await Promise.all(linksOf(await page('/help/')).map(page));
-    const titles = bodies.map((body) => /<title>(\S+) – Help/.exec(body)?.[1]);
-    const documents = globSync(['config/**/*.md', 'src/connectors/*/README.md'], { cwd: TOP });
-    expect(documents.length).toBeGreaterThan(15);
-    expect(documents.filter((file) => !titles.includes(file))).toEqual([]);
-  });
-
   it('has an anchor for each error code, each problem, and the reasons for which a task is not moved', async () => {
     const codes = [...Object.keys(CODES), ...WARNINGS.map(({ code }) => code)];
     const addresses = [...codes.map(helpOf), HELP_OF_REASONS];

@@ -1,4 +1,4 @@
-import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -213,16 +213,6 @@ it('what a button asked for can be undone for ten seconds, and is done then', as
   expect(audit.text(audit.byId('audit'))).toMatch(/done ?release ?creations.*session [0-9a-f]{8} \(admin\)/);
 });
 
-describe('what a button could not do', () => {
-  it.each([
-    ['backfill-start', { connection: 'github', since: 'yesterday' }, 'is no time'],
-    ['replay', { id: 'all' }, 'names no delivery'],
-  ])('is said: %s of %o', async (action, fields, words) => {
-    const answer = await press(action, fields);
-    expect([answer.status, readDom(await answer.text()).text()]).toEqual([422, expect.stringContaining(words)]);
-  });
-});
-
 describe('the configuration', () => {
   it('shows each value with its origin, and no secret', async () => {
     const body = await html('/workspaces/test/configuration');
@@ -238,18 +228,6 @@ describe('the configuration', () => {
     const limited = await html('/workspaces/test/configuration', { authorization: `Bearer ${LIMITED}` });
     expect(limited).toContain('guard.creations');
     expect(readDom(limited).byId('daemon')).toBeUndefined();
-  });
-
-  it('says on the overview that the last one is not in use', async () => {
-    const before = readFileSync(join(world.configFolder, 'test.yaml'));
-    world.configure('test', { connections: { github: { ...GITHUB, unknown: 1 } } });
-    await world.reload();
-    const body = await html('/workspaces/test');
-    expect(body).toContain('The configuration could not be reloaded');
-    expect(body).toContain('unknown key &quot;unknown&quot;');
-    writeFileSync(join(world.configFolder, 'test.yaml'), before);
-    await world.reload();
-    expect(await html('/workspaces/test')).not.toContain('could not be reloaded');
   });
 });
 
@@ -290,16 +268,8 @@ describe('the rule lab', () => {
     renameSync(`${file}.away`, file);
     expect([fieldOf(without), without.text()]).toEqual(['', expect.stringContaining('config_unreadable')]);
     // A browser sends line breaks as CR LF.
-    const sent = `${first}# \u200b\n`.replaceAll('\n', '\r\n');
-    const accepted = await tried(sent);
-    expect([accepted.status, fieldOf(readDom(await accepted.text()))]).toEqual([200, sent]);
     const refused = await tried('connections: 7\r\n');
-    const page = readDom(await refused.text());
-    expect([refused.status, page.text(), fieldOf(page)]).toEqual([
-      422,
-      expect.stringContaining('This did not work'),
-      'connections: 7\r\n',
-    ]);
+    expect([refused.status, fieldOf(readDom(await refused.text()))]).toEqual([422, 'connections: 7\r\n']);
   });
 });
 
@@ -356,15 +326,6 @@ describe('live updates', () => {
       data: JSON.parse(data) as unknown,
     }));
   };
-
-  it('carry the parts of the page as the page has them', async () => {
-    const parts = (await eventsOf('/problems'))
-      .filter(({ name }) => name === 'part')
-      .map(({ data }) => data as { id: string; digest: string });
-    const page = await open('/problems');
-    expect(parts.map(({ id }) => id)).toEqual(expect.arrayContaining(['navigation', 'cause-deliveries_quarantined']));
-    for (const { id, digest } of parts) expect([id, page.byId(id)?.attribs['data-digest']]).toEqual([id, digest]);
-  });
 
   it('carry no form that somebody may be filling, and nothing to who may not see the page', async () => {
     const ids = (await eventsOf('/deliveries')).flatMap(({ name, data }) =>

@@ -35,23 +35,6 @@ async function failureOf(answer: Partial<ApiResponse> & { json?: unknown }): Pro
 }
 
 describe('requests', () => {
-  it('fills the path, repeats list parameters, leaves out undefined ones, passes the context on', async () => {
-    const { client, sent } = clientOf({ json: { tasks: [], nextCursor: null } });
-    await client.listTasks({ query: { all: true, status: ['open', 'review'], limit: 5, cursor: undefined } }, 'mine');
-    expect(sent).toEqual([
-      {
-        request: {
-          method: 'GET',
-          path: '/workspaces/ws_1/tasks',
-          query: 'all=true&status=open&status=review&limit=5',
-          headers: { accept: 'application/json' },
-          route: 'listTasks',
-        },
-        context: 'mine',
-      },
-    ]);
-  });
-
   it('changes a task as it was read: by the route and method of the server, with its `ETag`', async () => {
     const written = { ...TASK, status: 'Doing', custom: [1] };
     const path = '/workspaces/{workspaceId}/items/{taskId}';
@@ -105,11 +88,6 @@ describe('answers', () => {
       labels: [],
       completedAt: null,
     });
-  });
-
-  it('drops elements of a list that have no id, and counts them', async () => {
-    const { client } = clientOf({ json: { tasks: [TASK, { ...TASK, taskId: null }, 'tsk_2'] } });
-    expect((await client.listTasks({}, '')).body).toMatchObject({ tasks: [TASK], unreadable: 2 });
   });
 
   it('gives a task without a key its id as key, and a 204 no body', async () => {
@@ -194,14 +172,6 @@ describe('the envelope of an answer', () => {
   const TASKS = [{ taskId: 't1' }];
 
   describe('a list', () => {
-    it.each<[what: string, content: unknown]>([
-      ['as a bare array', TASKS],
-      ['under its name', { tasks: TASKS }],
-      ['under items', { items: TASKS }],
-    ])('%s is read, and does not say whether it is the last page', (_what, content) => {
-      expect(unwrap(ROUTES.listTasks, content)).toMatchObject({ tasks: TASKS, isLast: null });
-    });
-
     it.each<[content: object, page: object]>([
       [{ nextCursor: null }, { nextCursor: null, isLast: true }],
       [{ hasMore: false }, { nextCursor: null, isLast: true }],

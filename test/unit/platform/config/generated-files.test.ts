@@ -10,7 +10,7 @@ import { connectors } from '../../../../src/connectors/registry.ts';
 import { CODES } from '../../../../src/model/errors/codes.ts';
 import { CONFIG_FOLDER } from '../../../../src/platform/config/config-files.ts';
 import { DAEMON_OPTIONS } from '../../../../src/platform/config/daemon-options.ts';
-import { generateReference, generateSchema, type JsonSchema } from '../../../../src/platform/config/generated-files.ts';
+import { generateReference, generateSchema } from '../../../../src/platform/config/generated-files.ts';
 import { loadConfig } from '../../../../src/platform/config/load.ts';
 import type { ConnectorOptions } from '../../../../src/platform/config/schema.ts';
 import { apiOverrides as workspaceOverrides } from '../../../../src/workspace-api/contract.ts';
@@ -70,17 +70,6 @@ describe('the files that teach', () => {
     const named = /^# yaml-language-server: \$schema=(\S+)/.exec(text)?.[1] ?? '';
     expect(join(CONFIG_FOLDER, file, '..', named)).toBe(join(CONFIG_FOLDER, 'schema.json'));
   });
-
-  test('the demo asks nobody and uses the embedded service', () => {
-    const [demo] = loadConfig({
-      path: join(CONFIG_FOLDER, 'default.yaml'),
-      env: envOf('default.yaml'),
-      connectors: [github],
-      apiOverrides: workspaceOverrides,
-    }).workspaces;
-    expect(demo).toMatchObject({ name: 'demo', connections: [{ name: 'github-demo', poll: 'off' }] });
-    expect(demo?.workspace.url).toBeUndefined();
-  });
 });
 
 describe('the JSON Schema', () => {
@@ -127,18 +116,4 @@ describe('the reference page', () => {
     expect(rows.length).toBeGreaterThan(Object.keys(CODES).length + 20);
     expect(rows.filter((row) => row.endsWith('| |') && !row.includes('workspace.api.'))).toEqual([]);
   });
-
-  /** Returns the values of all enumerations with the path of the key that takes them; keys of mappings are no values. */
-  const _enumerated = (node: unknown, path = ''): [path: string, value: string][] => {
-    if (typeof node !== 'object' || node === null) return [];
-    const { properties = {}, items, additionalProperties, anyOf = [], oneOf = [], ...own } = node as JsonSchema;
-    const values = [own.enum ?? [], own.const ?? []].flat().map(String);
-    return [
-      ...values.map((value): [string, string] => [path, value]),
-      ...Object.entries(properties).flatMap(([key, inner]) => _enumerated(inner, `${path}${path && '.'}${key}`)),
-      ..._enumerated(items, `${path}[]`),
-      ..._enumerated(additionalProperties, `${path}.<name>`),
-      ...[...anyOf, ...oneOf].flatMap((inner) => _enumerated(inner, path)),
-    ];
-  };
 });

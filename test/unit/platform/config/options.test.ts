@@ -1,11 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import {
-  addressOfPages,
-  configText,
-  DAEMON_OPTIONS,
-  daemonOptions,
-} from '../../../../src/platform/config/daemon-options.ts';
+import { configText, DAEMON_OPTIONS, daemonOptions } from '../../../../src/platform/config/daemon-options.ts';
 import { literalSecrets } from '../../../../src/platform/config/interpolate.ts';
 import { secretsOfExport, type TraceExport, traceSettings } from '../../../../src/platform/config/trace-export.ts';
 import { parseSchedule, shortestPause } from '../../../../src/platform/config/values.ts';
@@ -59,16 +54,6 @@ test('the text of the configuration comes after the flag for its path and before
 });
 
 describe('problems', () => {
-  test('of flags and variables, all at once', () => {
-    const error = refusal(() => daemonOptions({ port: '-1', data: '' }, { WORKSYNC_LOG_LEVEL: 'loud' }));
-    expect(error.code).toBe('usage');
-    expect(error.message.split('\n')).toEqual([
-      '--data: expected a path or :memory:, with or without a name of a-z, 0-9 and -, got ""',
-      '--port: expected a port from 0 to 65535, got "-1"',
-      'WORKSYNC_LOG_LEVEL: expected one of debug, info, warn, error, silent, got "loud"',
-    ]);
-  });
-
   test.each<[variable: string, expected: string, texts: readonly string[]]>([
     ['WORKSYNC_PORT', 'a port from 0 to 65535', ['65536', '80a', '1e3']],
     [
@@ -88,13 +73,6 @@ describe('problems', () => {
       expect(refusal(() => daemonOptions({}, { [variable]: text }))).toMatchObject({ code: 'config_invalid', message });
     }
   });
-});
-
-test('pages have the public address, unless they have a port of their own', () => {
-  const publicUrl = 'https://sync.example.com';
-  expect(addressOfPages({ publicUrl }, 'http://127.0.0.1:1')).toBe(publicUrl);
-  expect(addressOfPages({ publicUrl, adminPort: 1 }, 'http://127.0.0.1:1')).toBe('http://127.0.0.1:1');
-  expect(addressOfPages({}, 'http://127.0.0.1:1')).toBe('http://127.0.0.1:1');
 });
 
 describe('the export of traces', () => {
@@ -149,15 +127,6 @@ describe('the export of traces', () => {
     expect(warnings).toEqual([]);
   });
 
-  it.each([
-    ['xray', ''],
-    ['traceidratio', '2'],
-  ])('sampler %s, argument "%s": told, and all traces are exported', (sampler, argument) => {
-    const { traces, warnings } = read({ ...ENDPOINT, OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: argument });
-    expect(traces?.ratio).toBe(1);
-    expect(warnings).toHaveLength(1);
-  });
-
   it('names the credentials of the collector, so that no text repeats them', () => {
     const headers = { authorization: 'Bearer abcdefgh', 'x-team': 'my-own-team-key', short: 'true' };
     expect(secretsOfExport({ headers } as unknown as TraceExport)).toEqual([
@@ -169,13 +138,6 @@ describe('the export of traces', () => {
 });
 
 describe('durations', () => {
-  test.each([
-    ['250ms', 250],
-    ['14d', 1_209_600_000],
-  ])('%s is %d ms', (text, ms) => {
-    expect(parseDuration(text)).toBe(ms);
-  });
-
   test.each(['', '0s', '5', '-5m', '1.5h', '5 m', '5M', '1h30m', '01m', '5w', '9999999999d'])('%j is none', (text) => {
     expect(parseDuration(text)).toBeUndefined();
   });

@@ -74,11 +74,6 @@ describe('values from files', () => {
     expect(run(`\${S}`, { S_FILE: withFile(content) })).toMatchObject({ text, problems: [] });
   });
 
-  test('a file comes after an empty variable and before a default', () => {
-    expect(run(`\${S}`, { S: '', S_FILE: withFile('value') }).text).toBe('value');
-    expect(run(`\${S:-other}`, { S_FILE: withFile('value') }).text).toBe('value');
-  });
-
   test.each<[what: string, content: string, problem: string, of?: (path: string) => Environment]>([
     ['both set', 'x', 'both S and S_FILE are set', (path) => ({ S: 'x', S_FILE: path })],
     ['empty', '\n', 'S_FILE: PATH is empty'],
@@ -103,14 +98,6 @@ describe('values from files', () => {
     const warning = `S_FILE: everybody may read ${path} (mode ${octal}); set its mode to 0600`;
     expect([...variables.warnings]).toEqual(count === 0 ? [] : [warning]);
   });
-});
-
-test('what was used is remembered, short values are not secrets', () => {
-  const path = join(folderOf({ secret: 'from-a-file\n' }), 'secret');
-  const variables = createVariables({ LONG: 'long-value', SHORT: '5m', UNUSED: 'unused-value', S_FILE: path });
-  interpolate(`\${LONG} \${SHORT} \${S} \${ABSENT:-default-value}`, variables);
-  expect([...variables.secrets]).toEqual(['long-value', 'from-a-file']);
-  expect([...variables.files]).toEqual([path]);
 });
 
 let folder = '';
@@ -151,14 +138,6 @@ describe('.env', () => {
     const { variables, file } = commandEnvironment({ config }, env);
     expect(variables).toEqual({ ...env, EMPTY: 'file' });
     expect(file).toMatchObject({ used: ['EMPTY'], overridden: ['KEY', 'OTHER_FILE', 'TOKEN'] });
-  });
-
-  it('is not read for a configuration in a variable, nor where it is a folder', () => {
-    writeEnv('TOKEN=x\n');
-    const env = { WORKSYNC_CONFIG_YAML: 'connections: {}' };
-    expect(commandEnvironment({}, env)).toEqual({ settings: env, variables: env });
-    mkdirSync(join(folder, 'config/.env'));
-    expect(commandEnvironment({ config: join(folder, 'config/other/x.yaml') }, {}).file).toBeUndefined();
   });
 
   it.each(['NODE_OPTIONS', 'npm_config_registry', 'HTTPS_PROXY', 'no_proxy', 'SSL_CERT_FILE', 'WORKSYNC_CONFIG'])(

@@ -35,13 +35,6 @@ describe('the address of PostgreSQL', () => {
     expect(address.connection.ssl).toEqual({ ...options, ca: readFileSync(import.meta.filename, 'utf8') });
   });
 
-  it('skips the check of the host name only if an authority is named', () => {
-    const optionsOf = (mode: string) =>
-      readAddress(`postgres://db/work?sslcert=c&sslmode=${mode}&uselibpqcompat=true`).connection.ssl;
-    expect(optionsOf('require')).toEqual({ rejectUnauthorized: false });
-    expect(optionsOf('verify-ca')).toEqual({});
-  });
-
   it('refuses a certificate that is no regular file, and keeps the last contents', async () => {
     const address = readAddress('postgres://db/work?sslrootcert=/dev/zero');
     Object.assign(address.connection.ssl as object, { ca: 'before' });
@@ -90,11 +83,6 @@ describe('a fault of PostgreSQL', () => {
     'Connection terminated unexpectedly',
   ])('the client says: %s', (message) => {
     expect(postgresFaultOf(new Error(message), PLACE)).toMatchObject({ kind: 'away' });
-  });
-
-  it('a pool whose connections are all in use is busy, not away', () => {
-    const error = new Error('timeout exceeded when trying to connect');
-    expect(postgresFaultOf(error, PLACE)).toMatchObject({ kind: 'busy' });
   });
 
   it('a read that has no answer in time is busy, and a lost connection stays away', () => {
@@ -166,25 +154,6 @@ describe('the driver of PostgreSQL', () => {
       () => undefined,
       (error: Error) => error.message,
     );
-
-  const texts = (sent: readonly Sent[]) => sent.map(({ text }) => text);
-
-  test('what reads goes on its way with the beginning of its transaction', async () => {
-    const { database, next } = openSlow();
-    const done = database.transaction().execute(async (transaction) => {
-      await sql`select 1`.execute(transaction);
-      await sql`update thing set a = 1`.execute(transaction);
-    });
-    const first = await next();
-    expect(texts(first)).toEqual(['begin', 'select 1']);
-    for (const { answer } of first) answer();
-    const [update] = await next();
-    expect(update?.text).toBe('update thing set a = 1');
-    update?.answer();
-    const [commit] = await next();
-    commit?.answer();
-    await done;
-  });
 
   test('what writes waits until the transaction has begun, or it would count without one', async () => {
     const { database, next } = openSlow();

@@ -23,7 +23,6 @@ import {
   NewerDatabaseError,
   type OpenOptions,
 } from '../../../../src/platform/database/database-types.ts';
-import { LOG_LIMIT } from '../../../../src/platform/database/file-log.ts';
 import { openDatabase } from '../../../../src/platform/database/open.ts';
 import { complaintsOf, copyDatabase, takeLock } from '../../../../src/platform/database/sqlite.ts';
 import { yieldToEventLoop } from '../../../../src/platform/lib/yield.ts';
@@ -122,37 +121,6 @@ describe('a database as it is opened', () => {
     expect(await second.query.selectFrom('notes').selectAll().execute()).toEqual([{ id: 1, text: 'a' }]);
     expect(second.size()).toBeGreaterThan(4_096);
   });
-
-  it('runs each of more statements than it keeps prepared', async () => {
-    const { query } = await open();
-    await query.insertInto('notes').values({ id: 1, text: 'a' }).execute();
-    for (let width = 1; width <= 300; width++) {
-      const ids = Array.from({ length: width }, (_, index) => index + 1);
-      expect(await query.selectFrom('notes').select('id').where('id', 'in', ids).execute()).toEqual([{ id: 1 }]);
-    }
-  });
-});
-
-describe('steps', () => {
-  async function counted(work: (database: Database<Notes>) => Promise<unknown>): Promise<string[]> {
-    const steps: string[] = [];
-    const database = await open({ steps: { reached: (kind, edge) => steps.push(`${edge} ${kind}`) } });
-    steps.length = 0;
-    await work(database);
-    return steps;
-  }
-  const ONE = ['before commit', 'after commit'];
-  const note = { id: 1, text: 'a' };
-  const clear = (on: Kysely<Notes> | Transaction<Notes>) => on.deleteFrom('notes').execute();
-
-  const insert = (on: Kysely<Notes> | Transaction<Notes>) => on.insertInto('notes').values(note).execute();
-  it.each<[what: string, work: (database: Database<Notes>) => Promise<unknown>, steps: string[]]>([
-    ['a read', ({ query }) => query.selectFrom('notes').selectAll().execute(), []],
-    ['a write that returns rows', ({ query }) => query.insertInto('notes').values(note).returning('id').execute(), ONE],
-    ['two writes in one transaction', ({ commit }) => commit(async (on) => [await insert(on), await clear(on)]), ONE],
-  ])('%s', async (_, work, steps) => {
-    expect(await counted(work)).toEqual(steps);
-  });
 });
 
 describe('migrations', () => {
@@ -230,39 +198,6 @@ describe('a backup', () => {
     await copying;
     expect(complaintsOf(copy)).toEqual([]);
     expect((await open({ file: copy })).asFile?.isCopy()).toBe(true);
-  });
-});
-
-describe('the log of a file', () => {
-  const sizeOf = (file: string) => statSync(`${file}-wal`).size;
-  const readOnAndOn = (file: string) => {
-    const reader = new BetterSqlite(file);
-    reader.exec('begin');
-    reader.prepare('select * from notes').all();
-    return reader;
-  };
-  const write = async ({ query }: Database<Notes>, megabytes: number) => {
-    for (let count = 0; count < megabytes; count++) {
-      await sql`insert into notes (text) values (hex(randomblob(500000)))`.execute(query);
-    }
-  };
-
-  it('stays within 64 MiB, unless another program reads on and on; after that it is emptied without a commit', async () => {
-    const database = await open();
-    await write(database, 70);
-    expect(sizeOf(database.file)).toBeLessThanOrEqual(LOG_LIMIT);
-    database.asFile?.emptyLog();
-    expect(database.keptLog()).toBeUndefined();
-
-    const reader = readOnAndOn(database.file);
-    await write(database, 70);
-    database.asFile?.emptyLog();
-    expect(database.keptLog()).toBeGreaterThan(LOG_LIMIT);
-    expect(database.keptLog()).toBe(sizeOf(database.file));
-    reader.close();
-    database.asFile?.emptyLog();
-    expect(database.keptLog()).toBeUndefined();
-    expect(sizeOf(database.file)).toBe(0);
   });
 });
 
@@ -381,14 +316,6 @@ describe('a full disk', () => {
     expect(told).toEqual(['full', 'well']);
     expect(database.fault()).toBeUndefined();
     expect(await count(database)).toBe(2);
-  });
-
-  it('is over by a probe, where nobody else writes', async () => {
-    const { database, told, free } = await openFull();
-    await expect(note(database, 10, 900_000)).rejects.toMatchObject({ kind: 'full' });
-    free();
-    database.probe();
-    expect(told).toEqual(['full', 'well']);
   });
 
   it('in the middle of a transaction is told as it is, and nothing of it is kept', async () => {

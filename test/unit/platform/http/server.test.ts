@@ -31,11 +31,6 @@ it.each(['/worksync/page', '/page'])(
   },
 );
 
-it('events bring parts of pages with the same links', async () => {
-  const { body } = await open(PUBLIC).ask('/worksync/events');
-  expect(JSON.parse(body.replace('data: ', ''))).toBe('<a href="/worksync/w/a">a</a>');
-});
-
 it('redirects below it, and nothing that leads elsewhere', async () => {
   const { ask } = open(PUBLIC);
   for (const url of ['/worksync', '/worksync/', '/worksync?a=1', '/'])

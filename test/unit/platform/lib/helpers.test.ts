@@ -4,23 +4,17 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { judgeFileSystem } from '../../../../src/admin/status/check-facts.ts';
-import { type Clock, onClockSetBack, sleep, systemClock } from '../../../../src/platform/lib/clock.ts';
+import { type Clock, sleep, systemClock } from '../../../../src/platform/lib/clock.ts';
 import { hmacOf, sha256Of } from '../../../../src/platform/lib/digest.ts';
 import { doAll } from '../../../../src/platform/lib/failures.ts';
 import { nameOfShared } from '../../../../src/platform/lib/folders.ts';
 import { joinApart, keepApart, TooMuch } from '../../../../src/platform/lib/json-apart.ts';
 import { createTransitionLogger, type LogFields, silentLogger } from '../../../../src/platform/lib/logger.ts';
-import { asTyped, ofWorkspace, ownCommandOf, placeFlagsOf } from '../../../../src/platform/lib/own-command.ts';
-import {
-  extendTrail,
-  MOST_EMPTY,
-  MOST_PAGES,
-  NO_PAGES,
-  type TrailedPage,
-} from '../../../../src/platform/lib/page-trail.ts';
+import { asTyped, ownCommandOf } from '../../../../src/platform/lib/own-command.ts';
+import { extendTrail, MOST_EMPTY, NO_PAGES, type TrailedPage } from '../../../../src/platform/lib/page-trail.ts';
 import { createQueue } from '../../../../src/platform/lib/queue.ts';
 import { backoff, type Random, systemRandom } from '../../../../src/platform/lib/random.ts';
-import { identifiedOnly, idText, keep, namesIn, type Shape, timeText } from '../../../../src/platform/lib/shape.ts';
+import { identifiedOnly, idText, keep, type Shape, timeText } from '../../../../src/platform/lib/shape.ts';
 import { escapePattern, withoutEnd, withStorableTexts } from '../../../../src/platform/lib/text.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
 import { createAdaptiveBatchSize } from '../../../../src/platform/lib/yield.ts';
@@ -106,28 +100,6 @@ test('the system clock has a boot id, does not go back, and does not call at onc
   expect(calls).toBe(0);
 });
 
-describe('a clock that is set back', () => {
-  it('is noticed once; a small correction and a jump ahead are not', async () => {
-    const clock = createTravellingClock();
-    let calls = 0;
-    const check = onClockSetBack(clock, async () => void calls++);
-    const noticed = [await check()];
-    for (const jump of [-1_000, 7_200_000, -1_001, 0]) {
-      clock.jumpWall(jump);
-      await clock.advance(500);
-      noticed.push(await check());
-    }
-    expect([noticed, calls]).toEqual([[false, false, false, true, false], 1]);
-  });
-
-  it('is handled again at the next check if that failed', async () => {
-    const outcomes = [Promise.reject(new Error('no')), Promise.resolve(), Promise.resolve()];
-    const check = onClockSetBack(createTravellingClock(), () => outcomes.shift() as Promise<void>, true);
-    await expect(check()).rejects.toThrow('no');
-    expect([await check(), await check(), outcomes.length]).toEqual([true, false, 1]);
-  });
-});
-
 describe('a queue', () => {
   it('lets one in at a time, in the order in which they came, and at once if nobody waits', async () => {
     const queue = createQueue();
@@ -162,11 +134,6 @@ describe('an adaptive batch', () => {
     }
     return taken;
   }
-
-  it('grows step by step up to the most while it is cheap, and only if it was full', async () => {
-    expect(await sizes([0, 0, 0, 0, 0, 0])).toEqual([20, 30, 45, 68, 100, 100]);
-    expect(await sizes([0, 0], 0.15)).toEqual([20, 20]);
-  });
 
   it('shrinks to 20 ms when it is expensive, and not below the least', async () => {
     expect(await sizes([0, 0, 0, 0, 0.5, 0.5, 2, 2])).toEqual([20, 30, 45, 68, 100, 40, 40, 20]);
@@ -228,14 +195,6 @@ describe('texts that a database keeps', () => {
     const kept = { emails: { 'a\ufffdb': 'x\ufffd', plain: 'y' }, list: ['\ufffd', { z: 1 }], none: null };
     expect(withStorableTexts(given)).toEqual(kept);
   });
-
-  it('name no prototype', () => {
-    const named = withStorableTexts(JSON.parse('{"__proto__":"a\\u0000"}') as object);
-    expect([Object.entries(named), Object.getPrototypeOf(named)]).toEqual([
-      [['__proto__', 'a\ufffd']],
-      Object.prototype,
-    ]);
-  });
 });
 
 it.each([
@@ -256,12 +215,6 @@ it.each([
   [undefined, null],
 ])('reads %j as the time %j', (value, time) => {
   expect(timeText(value)).toBe(time);
-});
-
-it('reads names of labels that are objects, and drops elements without one', () => {
-  const labels = ['a', { name: 'b' }, { title: 'c' }, { label: 'd', name: 5 }, { id: 7 }, 8, null];
-  expect(namesIn(labels)).toEqual(['a', 'b', 'c', 'd']);
-  expect(namesIn('a')).toEqual([]);
 });
 
 test('a list loses elements without an id, and counts them over several readings', () => {
@@ -296,30 +249,6 @@ describe('the own command', () => {
     const json = JSON.stringify({ command: 'worksync check', text });
     expect(asTyped(`${json}\n${json}`, CLONE)).toBe(`${json}\n${json}`);
   });
-
-  it('adds --data and --config to commands that accept them', () => {
-    const words = ['--data', '/srv/my data', '--port', '1', '--config=/etc/sync'];
-    const place = placeFlagsOf(['node', 'worksync', 'run', ...words]);
-    expect(place).toEqual(["--data '/srv/my data'", '--config /etc/sync']);
-    const text =
-      'Run "worksync login", "worksync init --name team" or "worksync plan --config FILE"; then "worksync run".';
-    expect(asTyped(text, 'worksync', ['--data x', '--config y'])).toBe(
-      'Run "worksync login --data x --config y", "worksync init --name team" or "worksync plan --config FILE --data x"; then "worksync run --data x --config y".',
-    );
-    expect(asTyped('"worksync run" or "worksync --help"', CLONE, ['--data x'])).toBe(
-      `"npm start -- --data x" or "${CLONE} --help"`,
-    );
-    expect(placeFlagsOf(['node', 'worksync', 'run', '--data'])).toEqual([]);
-    expect(placeFlagsOf('node worksync login --workspace a b --data x --workspace=c'.split(' '))).toEqual(['--data x']);
-  });
-
-  it('names the workspace in commands of one workspace, if it was named or there are several', () => {
-    const text = 'Run "worksync held release --refused", then "worksync status".';
-    const complete = 'Run "worksync held release --refused --workspace team", then "worksync status".';
-    expect(asTyped(text, 'worksync', placeFlagsOf(['worksync', 'links', '--workspace', 'team']))).toBe(complete);
-    expect([ofWorkspace(text, 'team'), ofWorkspace(text, undefined)]).toEqual([complete, text]);
-    expect(ofWorkspace(complete, 'other')).toBe(complete);
-  });
 });
 
 /** Reads pages until the trail says that the walk must stop. */
@@ -344,12 +273,6 @@ describe('a trail of pages', () => {
     }));
     expect(kind).toBe('circle');
     expect(pages).toBeLessThanOrEqual(3 * (before + length) + 2);
-  });
-
-  test('lets a walk end that has no more pages than the bound', () => {
-    expect(follow((count) => (count < MOST_PAGES - 1 ? { next: `${count}` } : {}))).toMatchObject({ kind: undefined });
-    expect(follow((count) => ({ next: `${count}` }))).toMatchObject({ kind: 'long', pages: MOST_PAGES });
-    expect(follow((count) => ({ next: `${count}` }), 7)).toMatchObject({ kind: 'long', pages: 7 });
   });
 
   test('stops at empty pages in a row, and not at those between others', () => {

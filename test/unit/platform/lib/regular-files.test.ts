@@ -113,19 +113,6 @@ describe('a file system that does not answer', () => {
     waiting.get('/a')?.();
     expect([await again, started, reads.isUnderWay()]).toEqual([['text'], ['/a', '/a'], false]);
   });
-
-  it('delays the end of the process until the read counts as stuck', async () => {
-    const { read, clock, started, reads } = slowDisk();
-    void read('/a');
-    const closed = reads.close().then(() => started.push('closed'));
-    await clock.advance(4_999);
-    void read('/fast/1');
-    await clock.advance(0);
-    expect(started).toEqual(['/a']);
-    await clock.advance(1);
-    await closed;
-    expect([started, reads.isUnderWay()]).toEqual([['/a', 'closed'], true]);
-  });
 });
 
 /** Real threads: `support/fakes/hungry-thread.ts` takes what it is told to take. */
@@ -138,11 +125,6 @@ function openHost(idle?: number) {
 
 const ample = { cpu: 60_000, wall: 60_000 };
 
-/** Threads of this process that run. */
-function threads(): number {
-  return process.getActiveResourcesInfo().filter((resource) => resource === 'MessagePort').length;
-}
-
 test.each([
   ['time', { cpu: 200, wall: 60_000 }],
   ['time', { cpu: 60_000, wall: 200 }],
@@ -154,12 +136,4 @@ test.each([
   expect(error).toBeInstanceOf(OverBudget);
   expect((error as OverBudget).what).toBe(what);
   expect(await next).toBe('next');
-});
-
-test('the thread ends when it has nothing to do', async () => {
-  const before = threads();
-  const host = openHost(50);
-  await host.run('work', ample);
-  await expect.poll(threads).toBe(before);
-  expect(await host.run('more', ample)).toBe('more');
 });

@@ -60,14 +60,6 @@ describe('metrics', () => {
     expect(lines).toContain('worksync_up 1');
     expect(lines).toContain(`worksync_build_info{version="1.2.3",node="${process.versions.node}"} 1`);
   });
-
-  it.each([
-    ['an unknown name', () => createMetrics({ version: '1' }).meter.count('no_such_total')],
-    ['another kind', () => createMetrics({ version: '1' }).meter.count('up')],
-    ['a workspace metric without workspace', () => createMetrics({ version: '1' }).meter.gauge('inbox_pending', 1)],
-  ])('throws at %s', (_what, call) => {
-    expect(call).toThrow('is declared');
-  });
 });
 
 const LABELS = ['workspace', 'lane'];
@@ -88,14 +80,5 @@ describe('a gauge that each scrape sets anew', () => {
         expect(lines(ours.text())).toEqual(lines(await registry.getSingleMetricAsString('depth')));
       }),
     );
-  });
-
-  it('keeps nothing of the scrape before', () => {
-    const gauge = new FreshGauge('depth', 'How many.', LABELS);
-    gauge.set({ workspace: 'gone', lane: 'link' }, 3);
-    gauge.reset();
-    gauge.set({ workspace: 'there', lane: 'link' }, 1);
-    gauge.set({ workspace: 'there', lane: 'link' }, 2);
-    expect(gauge.text().split('\n').slice(2)).toEqual(['depth{workspace="there",lane="link"} 2']);
   });
 });
