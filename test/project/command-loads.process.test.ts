@@ -62,13 +62,4 @@ describe('a command loads only what it needs', () => {
     expect(builtins).toContain('http');
     expect(files.filter((file) => /^(?:connectors|daemon|workspace-api|reference-service)\//.test(file))).toEqual([]);
   });
-
-  it.each([['--version'], ['--help'], ['plna']])(
-    '%s: what names, options and help need, of all commands',
-    async (word) => {
-      const { packages, files } = await loadedBy([word]);
-      expect(packages).toEqual([...LIGHT, 'secure-json-parse']);
-      expect(files).not.toContain('cli/session.ts');
-    },
-  );
 });

@@ -1,7 +1,6 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { leastVersion, withInstallLines } from '../../.ci/release.ts';
 import { faultsOf } from '../../.ci/supply/faults.ts';
 import { type Lock, type Locked, readLock, readManifest, TOP } from '../../.ci/supply/lock.ts';
 import { faultsOfSbom, sbomOf } from '../../.ci/supply/sbom.ts';
@@ -116,23 +115,6 @@ describe('what publishes the package', () => {
     expect(changed).not.toEqual(workflows);
     expect(faultsOfWorkflows(changed)).toContainEqual(expect.stringContaining(fault));
   });
-});
-
-it.each([
-  ['1.4.2', ['fix: a', 'docs: b'], '1.4.3'],
-  ['1.4.2', ['feat(init): a', 'fix: b'], '1.5.0'],
-  ['1.4.2', ['fix(store)!: a', 'feat: b'], '2.0.0'],
-  ['0.4.2', ['refactor!: a'], '0.5.0'],
-])('after %s and %j the next version is at least %s', (last, subjects, least) => {
-  expect(leastVersion(last, subjects)).toBe(least);
-});
-
-it('puts the lines of a release into the place that README keeps for them', () => {
-  const readme = readFileSync(join(TOP, 'README.md'), 'utf8');
-  const changed = withInstallLines(readme, 'Acme/worksync');
-  expect(changed).toContain('npx @acme/worksync run');
-  expect(changed).toContain(' ghcr.io/acme/worksync\n');
-  expect(withInstallLines(changed, 'Acme/worksync')).toBe(changed);
 });
 
 interface Stored {

@@ -7,7 +7,6 @@ import {
   judgeClock,
   judgeDatabase,
   judgeDisk,
-  judgeOthers,
   judgeQuota,
   judgeVersion,
 } from '../../../src/admin/status/check-facts.ts';
@@ -89,16 +88,6 @@ it.each<[expected: string, found: Found]>([
   ['ok: last webhook 1 min ago', refusedAt(NOW - 2 * MINUTE, 'signature_mismatch')],
 ])('finds %s', (expected, found) => {
   expect(told(found).slice(0, expected.length)).toBe(expected);
-});
-
-it.each<[what: string, ago: number, others: number | null, count: number]>([
-  ['a refusal of the last hour with requests of others', 10, 25, 1],
-  ['an old refusal', 61, 25, 0],
-])('concludes from %s whether others use the workspace', (_what, minutes, othersLong, count) => {
-  const last = { at: NOW - minutes * MINUTE, window: 'long', othersLong, othersBurst: null } as const;
-  const found = judgeOthers('a', last, NOW);
-  expect(found.map(told)).toEqual(Array(count).fill(expect.stringContaining('at least 25 requests were theirs')));
-  expect(judgeOthers('a', null, NOW)).toEqual([]);
 });
 
 describe('the check of a workspace', () => {

@@ -54,17 +54,6 @@ describe('waiting for a condition', () => {
       expect(judgeCondition(SYNCED, status, [NAME])).toEqual(nothing);
     });
   });
-
-  describe('a workspace that another replica works on', () => {
-    const status = { ...calm(), elsewhere: [{ name: 'theirs', address: 'http://b:8080' }] };
-
-    it('which told nothing of it, is waited for', () => {
-      const waitsFor = ['the replica that works on theirs to answer'];
-      expect(judgeCondition(SYNCED, status)).toEqual({ waitsFor, needsPerson: [] });
-      expect(judgeCondition({ kind: 'workspace', name: 'theirs' }, status)).toEqual({ waitsFor, needsPerson: [] });
-      expect(judgeCondition({ kind: 'workspace', name: NAME }, status)).toEqual(nothing);
-    });
-  });
 });
 
 describe('postponed actions', () => {

@@ -72,6 +72,16 @@ describe('the clocks of a process over a store', () => {
     return { clock, store, elapsed, sample };
   }
 
+  it('keep the ledger unchanged when the store clock is set', async () => {
+    const { clock, store, elapsed, sample } = open();
+    sample(5_000_000);
+    const ledger = ledgerClock(clock, '1.0', { store, elapsed });
+    const before = ledger.monotonic();
+    sample(5_000_000 + HOUR);
+    await clock.advance(1_000);
+    expect(ledger.monotonic()).toBeCloseTo(before + 1_000, 3);
+  });
+
   it('continue the ledger of the previous process, and never go back', async () => {
     const first = open();
     first.sample(5_000_000);

@@ -246,7 +246,7 @@ describe('several lease holders over one store', () => {
     expect(cluster.statements).toHaveLength(2 * (ofRenewal * 20 + 1));
   });
 
-  test('the stored address of a process follows its own; a refused update is logged and repeated', async () => {
+  test('the stored address and facts of a process follow its own; a refused update is logged and repeated', async () => {
     const { installation, refuse, clock, join, errors } = await openCluster(['one']);
     await join('a');
     const { query } = installation;
@@ -258,5 +258,8 @@ describe('several lease holders over one store', () => {
     refuse('a', () => false);
     await clock.advance(2 * RENEWAL);
     expect(await addresses()).toEqual(['http://a']);
+    await query.updateTable('replicas').set({ about: '{}' }).execute();
+    await clock.advance(2 * RENEWAL);
+    expect((await replicasOf(query)).map(({ about }) => about)).not.toContain('{}');
   });
 });

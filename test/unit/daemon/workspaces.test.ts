@@ -190,6 +190,14 @@ describe('notifications', () => {
     return { clock, tokens, notifications, sent, receive: (payload: string) => receive(payload) };
   }
 
+  it('reads tokens once a minute without a notification, because its sender may have ended', async () => {
+    const { clock, tokens } = await openReceiver();
+    const before = tokens.reads;
+    await clock.advance(600 * SECOND);
+    expect(tokens.reads - before).toBeGreaterThanOrEqual(9);
+    expect(tokens.reads - before).toBeLessThanOrEqual(10);
+  });
+
   it('reads tokens again each second after a failed read, because one may be revoked', async () => {
     const { clock, tokens, receive } = await openReceiver();
     tokens.fails = true;

@@ -198,6 +198,23 @@ describe('the cache of the gateway', () => {
     });
   });
 
+  test('keeps nothing but a 200, and only what may be kept', async () => {
+    const cache = createCache(createTravellingClock());
+    await cache.shared(reading('a'), true, async () => answer('x', 404));
+    await cache.shared(reading('b'), false, async () => answer('x'));
+    expect([cache.fresh('one', 'a', 1_000), cache.fresh('one', 'b', 1_000)]).toEqual([undefined, undefined]);
+  });
+
+  test('stays within its size: the oldest go, and what is too large is not kept', async () => {
+    const cache = createCache(createTravellingClock(), 5_000);
+    const addresses = ['a', 'b', 'c', 'd', 'e', 'f'];
+    for (const address of addresses) await cache.shared(reading(address), true, async () => answer('x'.repeat(500)));
+    const isHeld = (address: string) => cache.fresh('one', address, 1_000) !== undefined;
+    expect(addresses.filter(isHeld)).toEqual(['d', 'e', 'f']);
+    await cache.shared(reading('g'), true, async () => answer('x'.repeat(5_000)));
+    expect([...addresses, 'g'].filter(isHeld)).toEqual(['d', 'e', 'f']);
+  });
+
   test('after a write neither keeps nor shares what was asked for before', async () => {
     const cache = createCache(createTravellingClock());
     await cache.shared(reading('kept'), true, async () => answer('before'));

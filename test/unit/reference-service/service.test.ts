@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import BetterSqlite from 'better-sqlite3';
-import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { github as connector } from '../../../src/connectors/github/index.ts';
 import { createHttpClient } from '../../../src/platform/http/http-client.ts';
@@ -9,7 +8,6 @@ import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { noSteps } from '../../../src/platform/lib/steps.ts';
-import { createWindows } from '../../../src/reference-service/http/quota-log.ts';
 import type { Variant } from '../../../src/reference-service/http/variant.ts';
 import { createWorkspaceService } from '../../../src/reference-service/service.ts';
 import { ask } from '../../contracts/workspace/target.ts';
@@ -157,34 +155,6 @@ it('an answer that is kept has passed the checks of every request', async () => 
   expect(await get(running.apiKey)).toBe(200);
   expect([await get('wsk_unknown'), await get(foreign.secret)]).toEqual([401, 404]);
   expect(await get(running.apiKey, { 'x-service-api-version': '3' })).toBe(400);
-});
-
-const quota = fc.record({
-  requests: fc.integer({ min: 0, max: 12 }),
-  window: fc.integer({ min: 1, max: 900 }),
-  burst: fc.integer({ min: 0, max: 6 }),
-  burstWindow: fc.integer({ min: 1, max: 90 }),
-});
-
-it('both windows refuse as a count over all accepted times does, and name the shortest sufficient wait', () => {
-  fc.assert(
-    fc.property(quota, fc.array(fc.integer({ min: 0, max: 120 }), { maxLength: 120 }), (caps, pauses) => {
-      const windows = createWindows(caps);
-      const accepted: number[] = [];
-      let now = 0;
-      for (const pause of pauses) {
-        now += pause;
-        const full = (cap: number, length: number) =>
-          cap > 0 && accepted.filter((time) => time > now - length).length >= cap;
-        const wait = windows.wait(now);
-        expect(wait > 0).toBe(full(caps.requests, caps.window) || full(caps.burst, caps.burstWindow));
-        expect([wait === 0 || windows.wait(now + wait - 0.5) > 0, windows.wait(now + wait)]).toEqual([true, 0]);
-        if (wait > 0) continue;
-        windows.add(now);
-        accepted.push(now);
-      }
-    }),
-  );
 });
 
 const LITERAL: Variant = { isLiteral: true, headerPrefix: 'X-One-' };

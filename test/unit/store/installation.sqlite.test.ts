@@ -11,10 +11,11 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import BetterSqlite from 'better-sqlite3';
 import { sql } from 'kysely';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { SCHEMA } from '../../../src/model/build.ts';
 import { entity } from '../../../src/model/change.ts';
 import { openDatabase } from '../../../src/platform/database/open.ts';
@@ -107,15 +108,19 @@ it('the released migrations still create the same tables', async () => {
 });
 
 describe('a data folder in memory', () => {
-  const NAME = `:memory:test-${process.pid}`;
-  const path = memoryFolder(NAME) as string;
-  function cleared(make: () => unknown = () => undefined): void {
-    onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  const path = memoryFolder(`:memory:test-${process.pid}`) as string;
+  afterEach(() => rmSync(path, { recursive: true, force: true }));
+
+  it.each([
+    ['a folder that others may read', () => mkdirSync(path, { mode: 0o755 })],
+    ['a link', () => symlinkSync(tmpdir(), path)],
+  ])('refuses %s in its place', (_what, make) => {
     make();
-  }
+    expect(refusal(() => acquireDataFolder(path)).code).toBe('data_folder_unusable');
+  });
 
   it('is emptied at the start, and deleted at the end', () => {
-    cleared(() => mkdirSync(join(path, 'worksync.files'), { recursive: true, mode: 0o700 }));
+    mkdirSync(join(path, 'worksync.files'), { recursive: true, mode: 0o700 });
     writeFileSync(join(path, 'worksync.db'), 'left');
     const folder = acquireDataFolder(path);
     expect([readdirSync(path), statSync(path).mode & 0o777]).toEqual([['worksync.lock'], 0o700]);

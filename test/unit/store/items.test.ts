@@ -9,12 +9,10 @@ import {
   saveMentions,
 } from '../../../src/store/items/item-names.ts';
 import { itemsAtUrl, itemsByDisplayName, saveItem } from '../../../src/store/items/items.ts';
-import { highestTaskKeys, saveTask, taskIdPrefixes } from '../../../src/store/tasks/cached-tasks.ts';
+import { highestTaskKeys, saveTask } from '../../../src/store/tasks/cached-tasks.ts';
 import { type Scope, scopeOf } from '../../../src/store/workspace-scope.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 import { itemRow } from '../../support/rows/items.ts';
-
-const many = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
 
 describe('an item', () => {
   const row = (key: string, time = 1) => {
@@ -124,19 +122,6 @@ describe('mentions', () => {
 describe('cached tasks', () => {
   const task = (number: number, key = `BUG-${number}`) => ({
     ...{ taskId: `t${number}`, key, title: 'A door', status: 'open', source: 'api', updatedAt: '2026-01-05T08:00:00Z' },
-  });
-
-  it.each<[ids: string[], prefixes: string[]]>([
-    [[], ['tsk_']],
-    [
-      ['0f1e', 'bug_1', 'ini_1', 'ini_2', 'x_1', 'zz9_4'],
-      ['bug_', 'ini_', 'zz9_'],
-    ],
-    [many(20).map((at) => `0f${at}`), []],
-  ])('with the ids %j have the id prefixes %j', async (ids, prefixes) => {
-    const { query } = await openTestStore();
-    for (const taskId of ids) await saveTask(query, { ...task(1), taskId, key: taskId }, 10);
-    expect(await taskIdPrefixes(query)).toEqual(prefixes);
   });
 
   it('have a highest key of each prefix', async () => {

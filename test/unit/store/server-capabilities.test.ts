@@ -1,4 +1,7 @@
 import { describe, expect, it, test } from 'vitest';
+import { blankEntity } from '../../../src/store/changes/entities.ts';
+import { findChange } from '../../../src/store/changes/outbox-rows.ts';
+import { saveItem } from '../../../src/store/items/items.ts';
 import { PULL_REQUESTS_READ, readMeta, writeMeta } from '../../../src/store/meta.ts';
 import {
   afterListRefused,
@@ -28,6 +31,8 @@ import {
   writeServerFact,
 } from '../../../src/store/workspace/server-facts.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
+import { differs } from '../../support/rows/changes.ts';
+import { itemRow } from '../../support/rows/items.ts';
 
 const NOW = 100_000_000;
 const MINUTE = 60_000;
@@ -92,7 +97,20 @@ test('writes records only after the route opened and its list was read completel
   expect(await canRecord(query)).toBe(true);
 });
 
+const record = (id: number) => blankEntity(`pull_request:github/7/${id}`, 'pull_request', { desired: '{}' });
+
 describe('the configuration of recording', () => {
+  it('deletes the changes of connections that no longer record, and no others', async () => {
+    const { query } = await openTestStore();
+    for (const [id, connection] of ['gh', 'other'].entries()) {
+      await saveItem(query, itemRow(`${connection}:1`, { connection }), 1);
+      await differs(query, { ...record(id), item_key: `${connection}:1` });
+    }
+    await configureRecording(query, { recording: ['gh'], others: ['other'] });
+    expect(await findChange(query, record(0).entity)).toBeDefined();
+    expect(await findChange(query, record(1).entity)).toBeUndefined();
+  });
+
   it.each<[what: string, before: readonly string[], now: readonly string[], isCompared: boolean]>([
     ['no connection more', ['b'], ['b'], false],
     ['a new connection', [], [], false],

@@ -224,6 +224,14 @@ describe('reads of the workspace', () => {
     expect(await due(store)).toEqual({ 'task:b': 2_400, tasks: 50_000 + MINUTE });
   });
 
+  test('reads tasks singly again after a minute', async () => {
+    const store = await openTestStore();
+    await read(store, ['a', 'b', 'c']);
+    for (const taskId of ['a', 'b', 'c']) await removeChange(store.query, entity.readTask(taskId));
+    await read(store, ['d'], MINUTE + 1);
+    expect(await due(store)).toEqual({ 'task:d': MINUTE + 1 + 2_400 });
+  });
+
   test('reads even one task by a list if the server has no route for a single task', async () => {
     const store = await openTestStore();
     const refusal = { status: 404, resource: 'a', isCertain: true };
@@ -240,6 +248,17 @@ describe('reads of the workspace', () => {
     await requestTaskList(store.query, NOW + 2 * MINUTE);
     await requestTaskList(store.query, NOW + 3 * MINUTE);
     expect(await due(store)).toEqual({ tasks: 6 * MINUTE });
+  });
+
+  test('repeats a list that may be older than an event', async () => {
+    const store = await openTestStore();
+    await requestTaskList(store.query, NOW);
+    await requestTaskList(store.query, NOW + 30_000);
+    expect(await due(store)).toEqual({ tasks: MINUTE });
+    await answerList(store, MINUTE);
+    expect(await due(store)).toEqual({ tasks: 6 * MINUTE });
+    await answerList(store, 6 * MINUTE);
+    expect(await due(store)).toEqual({});
   });
 
   describe('the initial reads', () => {

@@ -23,13 +23,6 @@ it.each([
   expect(usage({ window, cap }).classed('cap-line')).toHaveLength(lines);
 });
 
-it('draws each quarter of an hour of the last 24 hours in its column', () => {
-  const at = (quarters: number) => ({ since: NOW - quarters * QUARTER, caller: 'a', requests: 1, refused: 0 });
-  const page = usage({ series: [-1, 0, 1, 95].map(at) });
-  const bars = page.classed('c6').filter(({ attribs }) => attribs['rx'] === undefined);
-  expect(bars.map(({ attribs }) => Math.floor(Number(attribs['x'])))).toEqual([0, 94, 95]);
-});
-
 const TIMELINE: Timeline = {
   about: { entity: 'read:tasks', kind: 'read', item: null, task: null, label: 'read of tasks' },
   ...{ request: 1, action: null, lane: 'read', state: 'answered', status: null, error: null, attempt: 1 },
@@ -50,13 +43,4 @@ it.each([
   [60_000, 'request 1.0 min'],
 ])('tells %d ms as %j', (milliseconds, told) => {
   expect(words({ phases: [{ name: 'request', from: NOW - milliseconds, to: NOW }] })).toContain(told);
-});
-
-it.each([
-  ['sending', 'in flight', 'request 2.0 s'],
-  ['held', 'needs approval', 'no time was spent'],
-] as const)('counts an open phase up to now only while the request is under way: %s', (state, chip, told) => {
-  const shown = words({ state, phases: [{ name: 'request', from: NOW - 2_000, to: null }] });
-  expect(shown).toContain(`${chip}read of tasks`);
-  expect(shown).toContain(told);
 });

@@ -5,7 +5,6 @@ import { CODES } from '../../../src/model/errors/codes.ts';
 import { createServer } from '../../../src/platform/http/server.ts';
 import { troubles } from '../../../src/web/connections/connection-cards.ts';
 import { HELP_OF_REASONS, helpOf, helpRoutes } from '../../../src/web/help.ts';
-import { renderMarkdown } from '../../../src/web/markdown.ts';
 import type { PageContext } from '../../../src/web/pages/page-content.ts';
 import { replicasPage } from '../../../src/web/status/replicas-page.ts';
 import { CONNECTION as WORKING } from '../../support/harness/web.ts';
@@ -59,16 +58,6 @@ function shown(told: SharedStatus, at?: number): Readonly<Record<string, string>
   const visit = { query, now: 3_600_000, clean: <Told>(each: Told) => each } as unknown as PageContext;
   return Object.fromEntries(replicasPage(visit, told).parts.map(({ id, body }) => [id, body.text]));
 }
-
-it('says who works on what since when, who is silent, and who has another configuration', () => {
-  const silent = { ...HERE, id: 'b', host: 'b', isOwn: false, holds: null };
-  const other = { ...HERE, id: 'c', host: 'c', isOwn: false, sameConfig: false, holds: [] };
-  const { replicas = '', leases = '' } = shown({ replicas: [HERE, silent, other], causes: [] });
-  expect(replicas).toContain('a (this one)');
-  expect(replicas.match(/silent|other configuration/g)).toEqual(['silent', 'other configuration']);
-  expect(leases).toContain('href="/workspaces/acme"');
-  expect(leases).toContain('1 min ago');
-});
 
 it('escapes whatever other replicas say of themselves', () => {
   const evil = '<script>"\'&';
@@ -139,19 +128,4 @@ describe('/help/', () => {
       expect((await server.inject(url)).statusCode).toBe(404);
     },
   );
-});
-
-describe('Markdown', () => {
-  const made = (text: string) =>
-    renderMarkdown(text, { linkOf: (href) => (href === 'ok' ? '/ok' : undefined) }).text.trim();
-
-  it.each([
-    ['a <img src=x onerror=y> b', '<p>a &lt;img src=x onerror=y&gt; b</p>'],
-    ['[words](ok)', '<p><a href="/ok" rel="noreferrer">words</a></p>'],
-    ['[words](javascript:alert)', '<p>words</p>'],
-    ['![words](https://example.com/x.png)', '<p>words</p>'],
-    ['## A `b` & [c](ok)', '<h2 id="a-b--c">A <code>b</code> &amp; <a href="/ok" rel="noreferrer">c</a></h2>'],
-  ])('%j', (text, expected) => {
-    expect(made(text)).toBe(expected);
-  });
 });

@@ -112,6 +112,17 @@ describe('the capture of a response', () => {
     expect([notified, errors]).toEqual([expected ? ['inbox'] : [], []]);
   });
 
+  it.each([
+    [LARGE, 0],
+    [LARGE + 1, 1],
+  ])('leaves a body of %i bytes to the caller, with %i copies for the worker', async (size, copies) => {
+    const { capture, errors, copied } = await captureOver(await openTestStore());
+    const body = Buffer.from(JSON.stringify(TASK).padEnd(size));
+    await answered(GET, 200, body)(capture);
+    expect([copied.length, errors]).toEqual([copies, []]);
+    expect(JSON.parse(body.toString())).toEqual(TASK);
+  });
+
   it.each<[what: string, call: Call]>([
     ['an answer', answered(GET, 200, TASK)],
     ['a failure of the server', answered(PUT, 500)],

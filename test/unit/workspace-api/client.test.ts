@@ -126,6 +126,7 @@ describe('failures', () => {
     ['message and the status as text', { code: '404', message: 'why' }, true],
     ['message alone, as gateways answer', { message: 'no route' }, false],
     ['code alone', { code: 404 }, false],
+    ['another code', { code: 5, message: 'why' }, false],
     ['an empty errorCode', { errorCode: '' }, false],
   ])('an answer with %s is the own word of the workspace: %j %s', async (_what, json, own) => {
     expect(await failureOf({ status: 404, json })).toMatchObject({ own, status: 404, code: 'not_found' });

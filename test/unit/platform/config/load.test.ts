@@ -227,6 +227,12 @@ connections:
     ]);
   });
 
+  test('shows no value of a variable that stands where a name is expected', () => {
+    const text = `rules: { links: [{ pattern: x, connection: "\${SECRET}" }] }\nconnections: { main: { connector: forge, projects: [one] } }`;
+    const load = () => loadText(text, { SECRET: 'a-secret-of-somebody' });
+    expect(load).toThrow('no connection is called "[secret]"; there are: main');
+  });
+
   test('warns of two files for one workspace, and rejects them if both have rules for statuses', () => {
     const file = (id: string, key: string, more = '') =>
       `workspace: { url: https://w.example, id: ${id}, apiKey: ${key} }\n${more}${FORGE}`;

@@ -75,6 +75,26 @@ describe('the budget of bodies', () => {
     expect(budget.held()).toBe(7.3125 * MEBIBYTE);
   });
 
+  it('waits for a body that goes on, however large it is', async () => {
+    const { clock, gone, enter } = open();
+    const slow = enter('slow');
+    expect(takes(slow, MEBIBYTE)).toBe(true);
+    const other = enter('other');
+    takes(other, 256 * KIBIBYTE);
+    let isIn = false;
+    void other.take(64 * KIBIBYTE)?.then(() => {
+      isIn = true;
+    });
+    for (let index = 0; index < 20; index++) {
+      await clock.advance(400);
+      expect(takes(slow, 256 * KIBIBYTE)).toBe(true);
+    }
+    expect([gone, isIn]).toEqual([[], false]);
+    slow.leave();
+    await clock.advance(0);
+    expect(isIn).toBe(true);
+  });
+
   it('a suspect makes room at once, whether it goes on or not', async () => {
     const { gone, enter } = open(['forger']);
     expect(takes(enter('forger'), 8 * MEBIBYTE)).toBe(true);
@@ -82,6 +102,16 @@ describe('the budget of bodies', () => {
     takes(good, 256 * KIBIBYTE);
     await good.take(64 * KIBIBYTE);
     expect(gone).toEqual(['forger']);
+  });
+
+  it('of those that came to a halt the address that holds most goes first [A12]', async () => {
+    const { clock, gone, enter } = open();
+    const small = (name: string, group: string) => takes(enter(name, 8 * MEBIBYTE, group), 256 * KIBIBYTE);
+    for (let index = 0; index < 60; index++) expect(small(`one ${index}`, 'one')).toBe(true);
+    for (let index = 0; index < 4; index++) expect(small(`other ${index}`, 'other')).toBe(true);
+    await clock.advance(1_000);
+    await enter('good', KIBIBYTE).take(KIBIBYTE);
+    expect(gone).toEqual(['one 0']);
   });
 
   it('what is here whole is never given up', async () => {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { judgeFileSystem } from '../../../../src/admin/status/check-facts.ts';
-import { type Clock, sleep, systemClock } from '../../../../src/platform/lib/clock.ts';
+import { sleep, systemClock } from '../../../../src/platform/lib/clock.ts';
 import { hmacOf, sha256Of } from '../../../../src/platform/lib/digest.ts';
 import { doAll } from '../../../../src/platform/lib/failures.ts';
 import { nameOfShared } from '../../../../src/platform/lib/folders.ts';
@@ -17,7 +17,6 @@ import { backoff, type Random, systemRandom } from '../../../../src/platform/lib
 import { identifiedOnly, idText, keep, type Shape, timeText } from '../../../../src/platform/lib/shape.ts';
 import { escapePattern, withoutEnd, withStorableTexts } from '../../../../src/platform/lib/text.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
-import { createAdaptiveBatchSize } from '../../../../src/platform/lib/yield.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { folderOfTest } from '../../../support/harness/folder.ts';
 
@@ -116,27 +115,6 @@ describe('a queue', () => {
     await Promise.all([0, 1, 2, 3, 4].map(work));
     await work(5);
     expect(order).toEqual([0, 1, 2, 3, 4, 5]);
-  });
-});
-
-describe('an adaptive batch', () => {
-  /** Works through batches of which each element takes so many milliseconds; returns their sizes. */
-  async function sizes(costs: readonly number[], full = 1): Promise<number[]> {
-    let time = 0;
-    const batch = createAdaptiveBatchSize({ monotonic: () => time } as Clock, { least: 20, most: 100 });
-    const taken: number[] = [];
-    for (const cost of costs) {
-      const size = batch.size();
-      taken.push(size);
-      await batch.work(Math.ceil(size * full), async () => {
-        time += size * cost;
-      });
-    }
-    return taken;
-  }
-
-  it('shrinks to 20 ms when it is expensive, and not below the least', async () => {
-    expect(await sizes([0, 0, 0, 0, 0.5, 0.5, 2, 2])).toEqual([20, 30, 45, 68, 100, 40, 40, 20]);
   });
 });
 

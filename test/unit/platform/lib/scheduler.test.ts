@@ -42,6 +42,16 @@ describe('an interval', () => {
     expect(clock.pending).toBe(0);
   });
 
+  test('of a run that takes longer than it leaves moments out, and never runs twice at once', async () => {
+    const clock = createTravellingClock();
+    const { job, begun } = noted(clock, { everyMs: 10 * MINUTE }, { takes: 12 * MINUTE });
+    const timetable = startJobs([job], clock);
+    await clock.advance(60 * MINUTE);
+    expect(begun).toEqual([5, 27, 49]);
+    await clock.advance(MINUTE);
+    await timetable.stop();
+  });
+
   test.each<[string, number | undefined, number]>([
     ['has the rest of it left', 4, 6],
     ['is over at once where it has passed', 25, 0],
@@ -222,6 +232,21 @@ describe('a timetable', () => {
     await clock.advance(0);
     await timetable.stop();
   });
+});
+
+test('a timetable goes on after a job that fails and a memory that cannot be read or written', async () => {
+  const clock = createTravellingClock();
+  const begun: number[] = [];
+  const fails = () => Promise.reject(new Error('no space left'));
+  const run = async () => {
+    begun.push(clock.elapsed() / MINUTE);
+    throw new Error('a fault');
+  };
+  const jobs = [{ name: 'work', when: { everyMs: 10 * MINUTE }, run }];
+  const timetable = startJobs(jobs, clock, { read: fails, replace: fails, note: fails });
+  await clock.advance(30 * MINUTE);
+  await timetable.stop();
+  expect(begun).toEqual([5, 15, 25]);
 });
 
 test('what many workspaces would do at once after a start is spread over minutes, by one timer', async () => {

@@ -91,6 +91,11 @@ describe('a canary never reaches a log line', () => {
     );
   });
 
+  it('lines of a private key are known one by one', () => {
+    const { scrubber } = recorder(SECRETS);
+    expect(scrubber.scrub('key MIIEvQIBADANBgkqhkiG9w0BAQEFAASC…')).toBe('key [secret]…');
+  });
+
   it('a secret added later is known from then on, and a value too short to be one is left alone', () => {
     const { scrubber } = recorder([]);
     expect(scrubber.scrub('token-made-later')).toBe('token-made-later');
