@@ -95,7 +95,7 @@ describe('a backup', () => {
     expect(readdirSync(path)).toEqual(files);
   });
 
-  it('brings back everything; sessions end, and the database before is kept', async () => {
+  it('brings back everything; sessions end, and each database before is kept', async () => {
     const { path, backup, within, fact, facts } = await dataFolder();
     await fact('acme', 'before');
     await within(({ query }) =>
@@ -110,6 +110,7 @@ describe('a backup', () => {
     expect(existsSync(kept as string)).toBe(true);
     expect(await facts()).toEqual({ acme: 'before' });
     expect(await within(({ query }) => query.selectFrom('sessions').selectAll().execute())).toEqual([]);
+    expect((await restore({ data: path }, backup)).kept).toBe(`${kept}.2`);
   });
 
   it.each(sampleOf(['acme', undefined], 2))(
